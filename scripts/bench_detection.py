@@ -106,8 +106,8 @@ def sets(forest: ExtraTreesClassifier, X: np.ndarray) -> None:
 def boxes(forest: ExtraTreesClassifier, train: np.ndarray, X: np.ndarray) -> None:
     """Boxes of leaves: their index, and the part of a query that is theirs."""
     partition = partition_of(forest, n_jobs=1)
-    there, place = partition.place(train), partition.place(X)
-    LeafBoxes(partition, there[:9]).by_feature(place[:9], "distance")  # compiles
+    there, place = partition.locate(train), partition.locate(X)
+    LeafBoxes(partition, there[:9]).outside_by_feature(place[:9], "distance")  # compiles
     with measured() as before:
         pass
     with measured() as during:
@@ -117,9 +117,9 @@ def boxes(forest: ExtraTreesClassifier, train: np.ndarray, X: np.ndarray) -> Non
     for _ in range(ROUNDS):
         times["build"].append(seconds(lambda: LeafBoxes(partition, there, 5)))
         times["apply"].append(seconds(lambda: forest.apply(X)))
-        times["share"].append(seconds(lambda: index.by_feature(place)))
-        times["distance"].append(seconds(lambda: index.by_feature(place, "distance")))
-    apply, kept = "the forest's own apply", (index.boxes.nbytes + index.box_of.nbytes) / 1e6
+        times["share"].append(seconds(lambda: index.outside_by_feature(place)))
+        times["distance"].append(seconds(lambda: index.outside_by_feature(place, "distance")))
+    apply, kept = "the forest's own apply", (index.boxes.nbytes + index.node_box.nbytes) / 1e6
     told("leaf boxes, built", times["build"], times["apply"], apply, 4)
     print(
         f"{'leaf boxes, kept':52}{kept:9.0f} MB   {beyond:.0f} MB at the most while they are built"

@@ -24,7 +24,7 @@ from hydra import initialize_config_dir
 
 from kdgraph.config import compose, conf_dir, plan
 from kdgraph.data.simulations import Shapes
-from kdgraph.figures import confidence_against_radius, save
+from kdgraph.figures import plot_confidence_against_radius, save_figure
 
 ROUNDS = 5
 NOTHING, NUMPY = "pass", "import numpy"
@@ -64,13 +64,13 @@ def main() -> None:
         "as many random numbers",
     )
     with tempfile.TemporaryDirectory() as folder:
-        figure = confidence_against_radius(
+        figure = plot_confidence_against_radius(
             {"forest": np.array([0.9, 0.8, 0.6, 0.5])}, np.arange(4), 0.5
         )
         stem = Path(folder) / "figure"
         _report(
             "a figure as SVG and PNG",
-            lambda: save(figure, stem),
+            lambda: save_figure(figure, stem),
             lambda: figure.savefig(stem.with_suffix(".png")),
             "its PNG alone",
         )

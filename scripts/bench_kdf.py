@@ -24,11 +24,11 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
 from kdgraph.data.simulations import Spiral
-from kdgraph.density.posterior import K_GRID
-from kdgraph.density.variants import Name
+from kdgraph.density.posterior import EXPONENT_FACTOR_GRID
+from kdgraph.density.variants import VariantName
 
 CALIBRATION_PER_TRAIN = 0.43
-BARS: dict[Name, dict[int, float]] = {
+BARS: dict[VariantName, dict[int, float]] = {
     "kdgraph": {4000: 0.25, 10_000: 0.3, 40_000: 0.4},
     "paper": {4000: 0.4, 10_000: 0.6, 40_000: 1.0},
 }
@@ -80,7 +80,7 @@ def blobs(n: int) -> tuple[np.ndarray, ...]:
 
 
 def against_forest(
-    name: str, data: tuple[np.ndarray, ...], forest, variant: Name, forest_seconds: float
+    name: str, data: tuple[np.ndarray, ...], forest, variant: VariantName, forest_seconds: float
 ) -> float:
     """Print fit and predict times of one variant on a fitted ``forest`` as ratios to its own;
     returns the fit's seconds.
@@ -122,7 +122,7 @@ def naive_seconds(data: tuple[np.ndarray, ...], forest) -> float:
     )
     labels = np.eye(2)[y]
     scores = []
-    for exponent in K_GRID * np.log(len(X)):
+    for exponent in EXPONENT_FACTOR_GRID * np.log(len(X)):
         masses = similarity**exponent @ labels
         share = masses / masses.sum(axis=0)
         posterior = (share / share.sum(axis=1, keepdims=True))[nearest, y_calibration]
@@ -141,7 +141,7 @@ def spirals(rows: list[int]) -> None:
     """The spiral at every size, with the exponent at which the fit's time grows from 4,000 rows
     on.
     """
-    times: dict[Name, dict[int, float]] = {variant: {} for variant in BARS}
+    times: dict[VariantName, dict[int, float]] = {variant: {} for variant in BARS}
     for n in rows:
         data = spiral(n)
         forest = RandomForestClassifier(500, n_jobs=N_JOBS, random_state=0)
@@ -200,7 +200,7 @@ def memory(rows: list[int]) -> None:
         )
 
 
-def print_peak(variant: Name, n: int) -> None:
+def print_peak(variant: VariantName, n: int) -> None:
     """What :func:`memory` asks its processes for."""
     X, y, X_calibration, y_calibration, *_ = spiral(n)
     warm_up()
@@ -231,7 +231,7 @@ def main() -> None:
     parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peak:
-        print_peak(cast("Name", arguments.peak[0]), int(arguments.peak[1]))
+        print_peak(cast("VariantName", arguments.peak[0]), int(arguments.peak[1]))
         return
     warm_up()
     spirals(arguments.rows)

@@ -36,7 +36,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityNetwork
-from kdgraph.density.posterior import K_GRID
+from kdgraph.density.posterior import EXPONENT_FACTOR_GRID
 from kdgraph.geometry.code_index import CodeIndex
 from kdgraph.parents.networks import MultilayerPerceptron
 
@@ -73,7 +73,7 @@ def packed(layers: list[np.ndarray]) -> np.ndarray:
 
 def exponents(n: int) -> np.ndarray:
     """Float[24]: those of the search."""
-    return K_GRID * np.log(n)
+    return EXPONENT_FACTOR_GRID * np.log(n)
 
 
 def baseline(layers: list[np.ndarray], labels: np.ndarray, powers: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ def against_baselines(name: str, n: int, *, with_scipy: bool) -> float:
     layers, labels = activations(n, NETWORKS[name])
     codes, powers, repeats = packed(layers), exponents(n), 7 if n <= 4000 else 3
     index = CodeIndex(codes, labels, NETWORKS[name], n_jobs=N_JOBS)
-    run = partial(index.masses, codes)
+    run = partial(index.query, codes)
     all_powers, one_power, none = (
         seconds(partial(run, some), repeats) for some in (powers, powers[12:13], powers[:0])
     )
@@ -207,14 +207,14 @@ def print_peak(n: int) -> None:
     warm_up()
     print(
         peak_mb(
-            lambda: CodeIndex(codes, labels, widths, n_jobs=N_JOBS).masses(codes[:1000], np.ones(1))
+            lambda: CodeIndex(codes, labels, widths, n_jobs=N_JOBS).query(codes[:1000], np.ones(1))
         )
     )
 
 
 def warm_up() -> None:
     """Compile the kernels, or load them."""
-    CodeIndex(np.ones((3, 1), dtype=np.uint64), np.eye(3), np.array([64])).masses(
+    CodeIndex(np.ones((3, 1), dtype=np.uint64), np.eye(3), np.array([64])).query(
         np.ones((3, 1), dtype=np.uint64), np.ones(1)
     )
 

@@ -18,7 +18,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.cli import main as kdg
 from kdgraph.config import RunConfig, compose, plan
 from kdgraph.runner import stages
@@ -93,7 +93,7 @@ def _bare(config: RunConfig, seed: int) -> None:
     )
     model = stages.calibrate(config.after, parent, splits, seed=seed, n_jobs=-1)
     evaluate(
-        Model(parent),
+        FittedModel(parent),
         model,
         config.metrics,
         dataset=config.dataset,

@@ -1,14 +1,14 @@
-"""Read the docstrings of the library: shapes of arrays, sources of methods; and how long its
-modules are.
+"""Check the docstrings of the library: shapes, sources and plain words; and the size of modules.
 
-``make lint`` runs it. It prints a line for each thing missing, as a linter does, and then ends with
-exit code 1.
+``make lint`` runs it. It prints one line for each problem, as a linter does, and exits with 1.
 
-- A public function that takes or gives an array says its shape, in its docstring or its class's.
-- A public function or class of a room where there is science says where it comes from, in its
-  docstring, its class's or its module's: a paper with its year, a numbered equation, section,
-  table, figure or algorithm, a library, or that it is ours.
-- No module has over 700 lines.
+- The docstring of a public function of arrays, or of its class, states their shapes.
+- The docstring of a public object of a package of methods, of its class or of its module, cites a
+  source: a paper with its year, a numbered equation, section, table, figure or algorithm, a
+  library, or the words "original to kdgraph".
+- Docstrings are sentences: none begins with one of ``FRAGMENTS``.
+- Names and docstrings use none of the words in ``PRIVATE_WORDS``: models do not talk.
+- No module has more than 700 lines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MOST_LINES = 700
 
 SHAPE = re.compile(
-    r"\b(Float|Int|UInt|Bool)\d*\[|\[(n|K|d|m|b|s|\d)\b|\[n, …|:\w+:`|\bas"
+    r"\b(Float|Int|UInt|Bool)\d*\[|\bshape \(|\[(n|K|d|m|b|s|\d)\b|\[n, …|:\w+:`|\bas"
     r" (for|of|in)\b|elementwise",
     re.IGNORECASE,
 )
@@ -36,7 +36,7 @@ SHAPED = (
 
 SOURCE = re.compile(
     r"\b(19|20)\d\d\b|\b(Eq|Equation|Algorithm|Section|Appendix|Theorem|Lemma|Table|Figure)\.?"
-    r" [A-Z]?\d|\b[Oo]urs\b"
+    r" [A-Z]?\d|\b[Oo]riginal to kdgraph\b"
     r"|scikit-learn|SciPy|scipy|torch|numba|LLVM|Hugging Face"
 )
 """Where something comes from."""
@@ -44,6 +44,19 @@ SCIENCE = (
     *("calibration", "data/ood", "data/simulations", "density", "detection", "distributions"),
     *("geometry", "metrics", "parents", "recalibration"),
 )
+FRAGMENTS = re.compile(r"\s*(Of|As|What|Whether|Where|Who)\b")
+"""Words with which a docstring that is not a sentence begins."""
+PRIVATE_WORDS = re.compile(
+    r"(?<![^\W_])(said|told|says|tells|heard|asks|nobody|ours)(?![^\W_])"
+    r"|\bin the mean\b|\bby itself\b",
+    re.IGNORECASE,
+)
+"""Words of a private language, also as parts of names such as ``as_told``."""
+PLAIN = (
+    *("base", "data", "density", "detection", "distributions", "features", "figures", "geometry"),
+    *("metrics", "parents", "persistence", "recalibration"),
+)
+"""Packages that keep the two rules about words."""
 PLUMBING = frozenset(
     {
         "data/ood/synthetic.py",
@@ -91,7 +104,10 @@ def problems(path: Path, name: str) -> Iterator[str]:
     text = path.read_text(encoding="utf-8")
     if (lines := len(text.splitlines())) > MOST_LINES:
         yield f"kdgraph/{name}: {lines} lines; no module has over {MOST_LINES}"
-    for each in definitions(ast.parse(text)):
+    tree = ast.parse(text)
+    if name.startswith(PLAIN):
+        yield from _language(tree, name)
+    for each in definitions(tree):
         at = f"kdgraph/{name}:{each.line}: {each.name}"
         if (
             name.startswith(SHAPED)
@@ -105,6 +121,22 @@ def problems(path: Path, name: str) -> Iterator[str]:
             and not any(map(SOURCE.search, each.said))
         ):
             yield f"{at}: no docstring says where it comes from"
+
+
+def _language(tree: ast.Module, name: str) -> Iterator[str]:
+    """Yield a line for each docstring that is a fragment, and for each private word."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            doc = node.value.value
+            if isinstance(doc, str) and FRAGMENTS.match(doc):
+                yield f"kdgraph/{name}:{node.lineno}: docstring begins with {doc.split()[0]!r}"
+            words = PRIVATE_WORDS.search(" ".join(doc.split())) if isinstance(doc, str) else None
+            if words:
+                yield f"kdgraph/{name}:{node.lineno}: docstring uses {words[0]!r}"
+        for attribute in ("name", "id", "arg", "attr"):
+            word = getattr(node, attribute, None)
+            if isinstance(word, str) and PRIVATE_WORDS.search(word):
+                yield f"kdgraph/{name}:{getattr(node, 'lineno', 0)}: the name {word!r}"
 
 
 def definitions(module: ast.Module) -> Iterator[Definition]:

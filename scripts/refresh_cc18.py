@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 
 from kdgraph.config import conf_dir
-from kdgraph.data.openml.client import asking
+from kdgraph.data.openml.client import openml_session
 from kdgraph.errors import KdgError
 from kdgraph.verbs.data import openml_ids
 
@@ -27,7 +27,7 @@ def main() -> int:
         id: name for name, id in openml_ids([conf_dir()]).items() if name.startswith("cc18/")
     }
     try:
-        with asking(f"suite {SUITE}") as openml:
+        with openml_session(f"suite {SUITE}") as openml:
             listed = set(openml.study.get_suite(SUITE).data)
     except KdgError as error:
         print(error, file=sys.stderr)

@@ -82,11 +82,11 @@ def openml_cache(tmp_path_factory, monkeypatch) -> Iterator[Path]:
     """
     root = tmp_path_factory.mktemp("openml")
     monkeypatch.setenv("OPENML_CACHE_DIR", str(root))
-    from kdgraph.data.openml.client import Network
+    from kdgraph.data.openml.client import NetworkState
 
     monkeypatch.setattr(openml.config, "_root_cache_directory", root)
     monkeypatch.setattr(openml.config, "server", "https://www.openml.org/api/v1/xml")
-    monkeypatch.setattr(Network, "failure", None)
+    monkeypatch.setattr(NetworkState, "failure", None)
     return root
 
 

@@ -111,20 +111,20 @@ BAD_FILES = {
         lambda: Path("my.xlsx").write_bytes(b"PK"),
         [*CSV, "dataset.path=my.xlsx"],
         (
-            "dataset.path=my.xlsx: the ending of a file says what it is, and must be one of .csv,"
+            "dataset.path=my.xlsx: the ending of a file determines its kind, and must be one of .csv,"
             " .tsv, .parquet, .pq, .arff"
         ),
     ),
     "no csv": (
         lambda: good().to_parquet("my.csv"),
         CSV,
-        "dataset.path=my.csv is a parquet file, not text; its ending must say so",
+        "dataset.path=my.csv is a parquet file, not text; give it the ending of its kind",
     ),
     "letters": (
         csv("Dear reader,\nthis, as you see, is a letter.\n"),
         CSV,
         (
-            "dataset.path=my.csv is no table with ',' between cells: some rows have more cells than"
+            "dataset.path=my.csv is not a table with ',' between cells: some rows have more cells than"
             " the header, which has 2; see dataset.separator, and quote cells that contain it"
         ),
     ),
@@ -132,7 +132,7 @@ BAD_FILES = {
         csv("a,label\n1,x\n2,3,y\n"),
         CSV,
         (
-            "dataset.path=my.csv is no table with ',' between cells: line 3 has 3 cells, and those"
+            "dataset.path=my.csv is not a table with ',' between cells: line 3 has 3 cells, and those"
             " before it 2; see dataset.separator, and quote cells that contain it"
         ),
     ),
@@ -158,7 +158,7 @@ BAD_FILES = {
         lambda: Path("my.parquet").write_text("a,label\n1,x\n"),
         [*CSV, "dataset.path=my.parquet"],
         (
-            "dataset.path=my.parquet is no parquet file, or damaged: Parquet magic bytes not found"
+            "dataset.path=my.parquet is not a parquet file, or damaged: Parquet magic bytes not found"
             " in footer. Either the file is corrupted or this is not a parquet file."
         ),
     ),
@@ -206,7 +206,7 @@ BAD_COLUMNS = {
         csv(good(when=["unknown", *pd.date_range("2020-01-01", periods=59).astype(str)])),
         CSV,
         (
-            "my: column 'when' holds dates or times (2020-01-01), and 'unknown', which is none;"
+            "my: column 'when' holds dates or times (2020-01-01), and 'unknown', which is not a date;"
             " 'dataset.parse_dates=[when]' 'dataset.missing=[unknown]' turns it into days since"
             " 1970-01-01, 'dataset.drop=[when]' leaves it out"
         ),
@@ -283,7 +283,7 @@ BAD_COLUMNS = {
     "no features": (
         csv(good()),
         [*CSV, "dataset.drop=[age,size]"],
-        "my: no feature is left beside the target 'label' and the 2 columns put aside",
+        "my: no feature is left besides the target 'label' and the 2 columns put aside",
     ),
     "nothing in a column": (
         csv(good(age=np.nan)),
@@ -294,7 +294,7 @@ BAD_COLUMNS = {
         csv(good(2400, note=[f"note {i}" for i in range(2400)])),
         CSV,
         (
-            "my: column 'note' has 2,400 different texts in 2,400 rows, which are no categories;"
+            "my: column 'note' has 2,400 different texts in 2,400 rows, which are not categories;"
             f" {DROP.format('note')}"
         ),
     ),
@@ -381,7 +381,7 @@ BAD_ARRAYS = {
         npz(Z=X, y=Y),
         NPZ,
         (
-            "dataset.path=my.npz has an array 'Z' that nothing reads; known: X, y, X_test, y_test,"
+            "dataset.path=my.npz has an array 'Z' with an unknown name; known: X, y, X_test, y_test,"
             " groups, split_groups, feature_names"
         ),
     ),
@@ -538,7 +538,7 @@ def test_constant_columns_and_copies_run_and_are_told_in_one_line_each(kdg):
     why = "copies that fall into train and test make the test easy"
     assert (code, err) == (0, "")
     assert warnings_of_the_split(out) == [
-        "my: columns that never change tell nothing: planet, year",
+        "my: columns that never change carry no information: planet, year",
         f"my: 60 of 60 rows have the features of another row; {why}",
     ]
 

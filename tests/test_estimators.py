@@ -165,7 +165,7 @@ ESTIMATORS = [
     "ignore:a class has fewer than two calibration rows"
 )  # in a check of very few rows
 @pytest.mark.filterwarnings(
-    "ignore:fewer than two calibration rows are right, or wrong"
+    "ignore:fewer than two calibration rows are correct, or incorrect"
 )  # likewise
 @pytest.mark.filterwarnings(
     "ignore:.*the (confidence|temperature) there is"

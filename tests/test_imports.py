@@ -194,6 +194,23 @@ def test_neighbours_on_one_floor_do_not_know_each_other(own, other):
             }, path
 
 
+def test_public_names_of_the_library_are_defined_once():
+    homes: dict[str, set[str]] = {}
+    for path in MODULES:
+        if room(name_of(path)) not in LIBRARY:
+            continue
+        for node in tree_of(path).body:
+            targets = (
+                node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            )
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            names += [node.name] if isinstance(node, ast.ClassDef | ast.FunctionDef) else []
+            for name in names:
+                if not name.startswith("_"):
+                    homes.setdefault(name, set()).add(name_of(path))
+    assert {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1} == {}
+
+
 def test_metrics_import_nothing_of_ours_but_what_knows_no_data():
     for path in (PACKAGE / "metrics").rglob("*.py"):
         assert {room(m) for m in imports(path) if m.startswith("kdgraph.")} <= {

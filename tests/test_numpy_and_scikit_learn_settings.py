@@ -21,9 +21,9 @@ from kdgraph.calibration.local import BinMeanShift, LocalRecalibration
 from kdgraph.calibration.top_label import KernelDensityConfidence
 from kdgraph.detection import (
     Energy,
+    KthNeighbourDistance,
     LeafOccupancy,
     Mahalanobis,
-    NearestNeighbours,
     Odin,
     VirtualLogit,
 )
@@ -48,14 +48,13 @@ ESTIMATORS = {
     "ODIN": Odin(NETWORK, random_state=0),
     "virtual logit": VirtualLogit(NETWORK, dimensions=4, random_state=0),
     "Mahalanobis": Mahalanobis(FOREST, random_state=0),
-    "neighbours": NearestNeighbours(FOREST, random_state=0),
+    "neighbours": KthNeighbourDistance(FOREST, random_state=0),
     "occupancy": LeafOccupancy(FOREST, random_state=0),
 }
 X, Y = make_moons(150, noise=0.2, random_state=0)
 ROWS = {"array": X, "frame": pd.DataFrame(X, columns=["width", "height"])}
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*learnt nothing"),
-    pytest.mark.filterwarnings("ignore:.*is not what the shares"),
     pytest.mark.filterwarnings(
         "ignore:X has feature names"
     ),  # scikit-learn's own, of a pipeline fitted under another setting

@@ -30,7 +30,7 @@ TAKING = [
     for each in (
         *ESTIMATORS,
         *PUBLISHED,
-        DensityGate(forest(), price=0.01, random_state=0),
+        DensityGate(forest(), max_mean_shift=0.01, random_state=0),
         network(),
         MultilayerPerceptronEnsemble(hidden=(8,), **QUICK),
         MultilayerPerceptronRegressor(hidden=(8,), **QUICK),
@@ -50,7 +50,6 @@ ROUNDING = 1e-6
 """
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is"),
-    pytest.mark.filterwarnings("ignore:the confidence of .* is not what"),
     pytest.mark.filterwarnings("ignore:.*learnt nothing"),
 ]
 

@@ -1,4 +1,4 @@
-"""The reference: a page for each package of the library, made of the docstrings of its modules."""
+"""Reference pages of each package, made of docstrings: exported names first, internals apart."""
 
 from __future__ import annotations
 
@@ -11,83 +11,74 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 PACKAGE = Path(__file__).resolve().parents[2] / "kdgraph"
-ROOMS = (
-    *(
-        "smoothing",
-        "distributions",
-        "metrics",
-        "data",
-        "base",
-        "parents",
-        "geometry",
-        "features",
-        "density",
-    ),
-    *("calibration", "detection", "recalibration", "persistence", "figures", "results"),
+PACKAGES = (
+    *("density", "calibration", "detection", "recalibration", "distributions", "metrics"),
+    *("geometry", "parents", "base", "data", "features", "smoothing", "persistence"),
+    *("figures", "results"),
 )
-"""From the ground up, as imports point; what is not the library's, such as the command line, is not
-for others to import.
-"""
+"""Packages of the library, in the order in which users meet them, without the command line."""
 MODULES = ("errors", "parameters", "components")
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add a page for each package, and the rooms to the navigation."""
+    """Add a page of exported names for each package, and below them pages of internal names."""
     navigation: list[Any] = []
-    for room in ROOMS:
-        folders = [
-            PACKAGE / room,
-            *sorted(
-                path.parent
-                for path in (PACKAGE / room).rglob("*/__init__.py")
-                if path.parent != PACKAGE / room
-            ),
-        ]
-        pages = [add(files, config, folder) for folder in folders]
-        navigation.append({room: pages} if len(pages) > 1 else {room: pages[0]})
+    internals: list[Any] = []
+    for package in PACKAGES:
+        root = PACKAGE / package
+        folders = [root, *sorted(path.parent for path in root.rglob("*/__init__.py"))]
+        for folder in dict.fromkeys(folders):
+            parts = folder.relative_to(PACKAGE).parts
+            name = ".".join(("kdgraph", *parts))
+            public_page, internal_page = pages(name, folder)
+            for kind, text, listed in (
+                ("", public_page, navigation),
+                ("internals/", internal_page, internals),
+            ):
+                if text is not None:
+                    uri = f"reference/{kind}{'.'.join(parts)}.md"
+                    files.append(File.generated(config, uri, content=text))
+                    listed.append({name: uri})
     for name in MODULES:
-        content = (
-            f"# kdgraph.{name}\n\n::: kdgraph.{name}\n    options: {{show_root_heading: false,"
-            " heading_level: 1}\n"
-        )
+        content = f"# kdgraph.{name}\n\n::: kdgraph.{name}\n"
+        content += "    options: {show_root_heading: false, heading_level: 1}\n"
         files.append(File.generated(config, f"reference/{name}.md", content=content))
-        navigation.append({name: f"reference/{name}.md"})
-    next(entry["Reference"] for entry in config.nav or [] if "Reference" in entry).extend(
-        navigation
-    )
+        internals.append({f"kdgraph.{name}": f"reference/{name}.md"})
+    reference = next(entry["Reference"] for entry in config.nav or [] if "Reference" in entry)
+    reference.extend([*navigation, {"Internals": internals}])
     return files
 
 
-def add(files: Files, config: MkDocsConfig, folder: Path) -> str:
-    """Add the page of a package; returns where it stands."""
-    parts = folder.relative_to(PACKAGE).parts
-    uri = f"reference/{'.'.join(parts)}.md"
-    files.append(File.generated(config, uri, content=page(".".join(("kdgraph", *parts)), folder)))
-    return uri
+def pages(name: str, folder: Path) -> tuple[str | None, str | None]:
+    """Return the Markdown of what a package exports, and that of all its other public names.
 
-
-def page(name: str, folder: Path) -> str:
-    """Markdown of a package: what it exports, then each of its modules that has something
-    public.
+    The second page is what a contributor reads: names that modules define and share, which may
+    change without notice. Either is None where it would be empty.
     """
     tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
     exported = exports(tree)
-    lines = [f"# {name}", "", (ast.get_docstring(tree) or "").replace("``", "`"), ""]
-    if exported:
-        lines += [
-            "It exports "
-            + ", ".join(f"[`{each}`][{path}]" for each, path in sorted(exported.items()))
-            + ".",
-            "",
-        ]
-    for module in [
-        "__init__",
-        *sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")),
-    ]:
+    doc = (ast.get_docstring(tree) or "").replace("``", "`")
+    internal = []
+    for module in ["__init__", *sorted(path.stem for path in folder.glob("*.py"))]:
         full = name if module == "__init__" else f"{name}.{module}"
-        for each in public(folder / f"{module}.py", exported.values(), full):
-            lines += [f"::: {full}.{each}", ""]
-    return "\n".join(lines)
+        if module.startswith("_") and module != "__init__":
+            continue
+        internal += [
+            path
+            for each in public(folder / f"{module}.py", exported.values(), full)
+            if (path := f"{full}.{each}") not in exported.values()
+        ]
+    public_page = None
+    if exported:
+        lines = [f"# {name}", "", doc, ""]
+        lines += [line for path in exported.values() for line in (f"::: {path}", "")]
+        public_page = "\n".join(lines)
+    internal_page = None
+    if internal:
+        lines = [f"# Internals of {name}", "", *([] if exported else [doc, ""])]
+        lines += [line for path in internal for line in (f"::: {path}", "")]
+        internal_page = "\n".join(lines)
+    return public_page, internal_page
 
 
 def exports(tree: ast.Module) -> dict[str, str]:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.common.runs import Record
-from kdgraph.base import Evaluation, Model
+from kdgraph.base import Evaluation, FittedModel
 from kdgraph.config import RunConfig
-from kdgraph.persistence import read
+from kdgraph.persistence import from_bytes
 from kdgraph.runner import stages
 from kdgraph.runner.store import FOLDER
 from kdgraph.runner.stored import StoredStages
@@ -30,10 +30,10 @@ def evaluation_of(record: Record, folder: Path) -> Evaluation:
     """
     path = folder / FOLDER / record["store"]["evaluate"]
     if path.exists():
-        return read(path.read_bytes(), f"store entry {path}").value
+        return from_bytes(path.read_bytes(), f"store entry {path}").value
     stored = _stages_of(record, folder)
     parent = stored.fit().value
-    return stored.evaluate(Model(parent), stored.calibrate(parent).value).value
+    return stored.evaluate(FittedModel(parent), stored.calibrate(parent).value).value
 
 
 def _stages_of(record: Record, folder: Path) -> StoredStages:

@@ -18,7 +18,7 @@ from matplotlib.collections import Collection, LineCollection, PathCollection, Q
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from kdgraph.figures import save
+from kdgraph.figures import save_figure
 
 AUTHORS = {
     "p1": "Dey et al.",
@@ -74,7 +74,7 @@ def save_picture(figure: Figure, stem: Path, paper: Path) -> list[Path]:
     for artist in figure.findobj(is_dense):
         artist.set_rasterized(True)
     stem.parent.mkdir(parents=True, exist_ok=True)
-    return save(figure, stem, FORMATS, DPI, title=title, shows=shows)
+    return save_figure(figure, stem, FORMATS, DPI, title=title, shows=shows)
 
 
 def about(name: str, paper: Path) -> tuple[str, str]:

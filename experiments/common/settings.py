@@ -11,9 +11,9 @@ from typing import Any
 
 from experiments.common.markdown import counted
 from experiments.common.runs import Record
-from kdgraph.data.sizes import Sizes
+from kdgraph.data.sizes import SplitSizes
 
-SIZES = [field.name for field in fields(Sizes)]
+SIZES = [field.name for field in fields(SplitSizes)]
 """Keys of a data set that say how many rows there are."""
 _ROLES = {"n_train": "training row", "n_calibration": "calibration row", "n_test": "test row"}
 _OTHER = {"seed", "metrics", "figures"}  # what is asked for, and how often

@@ -36,7 +36,7 @@ ON_NETWORKS = {
 DEFAULTS = {
     "variant": "kdgraph",
     "floor": None,
-    "lend_calibration": True,
+    "use_calibration_rows": True,
     "vote_share": "auto",
     "vote_power": "auto",
     "alpha": 0.005,

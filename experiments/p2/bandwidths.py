@@ -33,7 +33,7 @@ from kdgraph.calibration.top_label.kernel_density import SIGN_CHANGES
 from kdgraph.data.openml import OpenmlTable
 from kdgraph.data.tables import ScoreFile, SklearnTable
 from kdgraph.metrics import TopLabel, nll_top
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 FORESTS = {
     "digits": lambda: SklearnTable("digits"),
@@ -172,7 +172,7 @@ def table(found: pd.DataFrame) -> str:
 
 def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[str, Any]]:
     X, y = record.X[held], record.y[held]
-    parent = FrozenEstimator(GivenScores().fit(X))
+    parent = FrozenEstimator(PrecomputedScores().fit(X))
     top = TopLabel.of(X)
     right, wrong = (set(top.predicted[rows]) for rows in (top.correct(y), ~top.correct(y)))
 

@@ -29,7 +29,7 @@ from kdgraph.components import build
 from kdgraph.config import conf_dir
 from kdgraph.data.tables import ScoreFile
 from kdgraph.metrics import TopLabel, brier_top, nll_top
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 METHODS = {
     "histogram": "histogram",
@@ -155,7 +155,10 @@ def confidence(
     rows, Float[m, K].
     """
     model: Any = build(
-        _node(method), estimator=FrozenEstimator(GivenScores().fit(X)), random_state=0, n_jobs=1
+        _node(method),
+        estimator=FrozenEstimator(PrecomputedScores().fit(X)),
+        random_state=0,
+        n_jobs=1,
     )
     with warnings.catch_warnings():
         warnings.simplefilter(

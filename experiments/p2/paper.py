@@ -14,7 +14,7 @@ _MNIST = f"experiment={published.EXPERIMENT}"
 _UNDER_TRAINED = (_MNIST, "calibrator=none", "parent.learning_rate=0.001,5e-5")
 _FULLY_TRAINED = (
     _MNIST,
-    "calibrator=cum_star",
+    "calibrator=paper/p2/cum_star",
     "parent.learning_rate=0.001",
     "parent.max_epochs=200",
 )

@@ -22,8 +22,8 @@ from experiments.common.claims import Claim, below
 from experiments.common.markdown import counted, number, signed
 from experiments.p3.command import asked
 from experiments.p3.images import CIFAR
-from kdgraph.base import Model
-from kdgraph.base.network_access import inside_of
+from kdgraph.base import FittedModel
+from kdgraph.base.network_access import access_network
 from kdgraph.config import plan
 from kdgraph.metrics import auroc
 from kdgraph.runner import stages
@@ -97,7 +97,7 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
     inside = {key: _scores(model, splits.test.X, seed) for key, model in models.items()}
     for drawn in stages.ood_sets(of["msp"].ood, splits, seed):
         if drawn.name in SETS:
-            sign = np.sign(inside_of(networks[ATTACKED]).input_gradient(drawn.X, _loss))
+            sign = np.sign(access_network(networks[ATTACKED]).input_gradient(drawn.X, _loss))
             for step in sorted({0, *STEPS, *(-step for step in STEPS)}):
                 moved = np.clip(drawn.X + np.float32(step / 255) * sign, 0, 1)
                 known = {"dataset": title, "seed": seed, "set": drawn.name, "step": step}
@@ -110,12 +110,12 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
                     }
 
 
-def _scores(model: Model, X: np.ndarray, seed: int) -> np.ndarray:
+def _scores(model: FittedModel, X: np.ndarray, seed: int) -> np.ndarray:
     """Of rows in sets of 100, or of single rows."""
     return (
         model.score_sets(X, np.random.default_rng(seed)).values
-        if model.scores_sets
-        else model.ask(["ood_score"], X)["ood_score"]
+        if model.has_set_scores
+        else model.predict_outputs(["ood_score"], X)["ood_score"]
     )
 
 

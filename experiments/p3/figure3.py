@@ -33,9 +33,9 @@ from kdgraph.figures.style import (
     NOTE_SIZE,
     VERMILLION,
     add_axes,
-    fitted,
     new_figure,
-    styled,
+    shorten_text,
+    style_context,
 )
 from kdgraph.metrics import auroc
 
@@ -140,7 +140,7 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
     note : what the shares are of.
     """
     height = sum(_HEAD + _STRIP * len(block.there) + _FOOT for block in blocks) + _NOTE
-    with styled():
+    with style_context():
         figure, top = new_figure(FULL_WIDTH, height), height - _NOTE
         figure.text(
             0.5,
@@ -194,7 +194,7 @@ def _names(axes: Axes, block: Block, names: Sequence[str]) -> None:
         **where,
     )
     for i, name in enumerate(names):
-        text = fitted(figure, block.sets[name], LABEL_SIZE, _NAMES - 0.1)
+        text = shorten_text(figure, block.sets[name], LABEL_SIZE, _NAMES - 0.1)
         axes.text(-0.03, _middle(i, len(names)), text, fontsize=LABEL_SIZE, va="center", **where)
 
 

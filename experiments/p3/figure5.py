@@ -24,8 +24,8 @@ from experiments.p3.images import CIFAR, FREE
 from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import DETECTED
 from kdgraph.errors import KdgError
-from kdgraph.figures.style import BLUE, VERMILLION, Role
-from kdgraph.parents.networks.gradient_sign import BRIGHTEST
+from kdgraph.figures.style import BLUE, VERMILLION, PlotStyle
+from kdgraph.parents.networks.gradient_sign import _MAX_INTENSITY
 
 PAPER = Path(__file__).parent
 """Its folder."""
@@ -33,10 +33,10 @@ EXPERIMENT = "paper/p3/cifar_fgsm"
 TITLES = {"svhn": "SVHN", **CIFAR.datasets}
 _DASHED = (0, (1.0, 1.2))
 ROLES = {
-    ("svhn", "given"): Role(BLUE, linestyle=_DASHED, filled=False),
-    ("svhn", "shuffled"): Role(BLUE),
-    ("other", "given"): Role(VERMILLION, linestyle=_DASHED, marker="^", filled=False),
-    ("other", "shuffled"): Role(VERMILLION, marker="^"),
+    ("svhn", "given"): PlotStyle(BLUE, linestyle=_DASHED, filled=False),
+    ("svhn", "shuffled"): PlotStyle(BLUE),
+    ("other", "given"): PlotStyle(VERMILLION, linestyle=_DASHED, marker="^", filled=False),
+    ("other", "shuffled"): PlotStyle(VERMILLION, marker="^"),
 }
 """How a set and the labels of the trees are drawn; the other set is the other CIFAR."""
 
@@ -62,7 +62,7 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
             and entry["metric"] == "auroc"
             and "epsilon" in (entry.get("params") or {})
         ):
-            level = round(BRIGHTEST * entry["params"]["epsilon"])
+            level = round(_MAX_INTENSITY * entry["params"]["epsilon"])
             yield {
                 **known,
                 "set": entry["ood"].rpartition("/")[2],
@@ -86,7 +86,7 @@ def figure_5(frame: pd.DataFrame) -> Figure:
             )
         ticks = sorted(of.level.unique().astype(float))
         panels[f"{TITLES[str(dataset)]} in distribution"] = Panel(
-            curves, f"step of FGSM, of {BRIGHTEST}", ylim=(0.4, 1.02), ticks=ticks
+            curves, f"step of FGSM, of {_MAX_INTENSITY}", ylim=(0.4, 1.02), ticks=ticks
         )
     seeds = counted([frame.seed.nunique()], "seed")
     note = "AUROC of rows in sets of 100, labels given or shuffled; 0: images as they are; "

@@ -18,7 +18,7 @@ from experiments.common.runs import Record, runs_of
 from experiments.common.settings import apart, by_size
 from experiments.p3.records import DETECTED
 from experiments.p3.study import Study, measured, tables
-from kdgraph.parents.networks.gradient_sign import BRIGHTEST
+from kdgraph.parents.networks.gradient_sign import _MAX_INTENSITY
 
 _APPENDIX = "Appendix E, table "
 MNIST = Study(
@@ -133,7 +133,7 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
             ),
             "seed": record["seed"],
         }
-        | {"value": entry["value"], "level": round(BRIGHTEST * entry["params"]["epsilon"])}
+        | {"value": entry["value"], "level": round(_MAX_INTENSITY * entry["params"]["epsilon"])}
         for record, (dataset, method), setting in zip(
             records, named, apart(records, named), strict=True
         )
@@ -141,7 +141,7 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
     ]
     frame = pd.DataFrame(found)
     levels = sorted(frame.level.unique())
-    lines = head(["AUROC against", *(f"ε = {level}/{BRIGHTEST}" for level in levels)])
+    lines = head(["AUROC against", *(f"ε = {level}/{_MAX_INTENSITY}" for level in levels)])
     for title, of in frame.groupby("title", sort=False):
         lines.append(
             line([str(title), *(spread(of[of.level == level].value, 100, 1) for level in levels)])

@@ -20,7 +20,7 @@ from experiments.common.markdown import number
 from experiments.p3.command import asked
 from experiments.p3.images import MNIST
 from experiments.p3.seconds import faster, in_turn
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.config import plan
 from kdgraph.data.dataset import Splits
 from kdgraph.detection import TreeHamming
@@ -64,7 +64,7 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
         {"dataset": title, "seed": seed, "set": ""},
     )
 
-    def of_method(name: str) -> Model:
+    def of_method(name: str) -> FittedModel:
         parents[name] = stages.fit(of[name].parent, splits.train, seed=seed, n_jobs=1)
         return _after(of[name], parents[name], splits, seed)
 
@@ -76,12 +76,12 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
     def msp() -> None:
         model = of_method("network")
         for X in rows:
-            model.ask(["ood_score"], X)
+            model.predict_outputs(["ood_score"], X)
 
     for name, seconds in in_turn({"tood": tood, "network": msp}, seed).items():
         yield {**known, "setting": name, "labels": "given", "metric": "seconds", "value": seconds}
     for labels in LABELS:
-        latents = _after(of[labels], parents["given"], splits, seed).after["detector"]
+        latents = _after(of[labels], parents["given"], splits, seed).post_hoc["detector"]
         trees = ExtraTreesClassifier(100, random_state=seed)
         pixels = TreeHamming(trees, labels=labels, random_state=seed)  # pyright: ignore[reportArgumentType]
         pixels.fit(_flat(splits.train.X), splits.train.y, X_calibration=_flat(splits.calibration.X))
@@ -103,7 +103,7 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
                 }
 
 
-def _after(config: Any, parent: Any, splits: Splits, seed: int) -> Model:
+def _after(config: Any, parent: Any, splits: Splits, seed: int) -> FittedModel:
     return stages.calibrate({"detector": config.detector}, parent, splits, seed=seed, n_jobs=1)
 
 

@@ -16,13 +16,13 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from kdgraph.figures.style import (
     FULL_WIDTH,
     LABEL_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    label_ends,
+    label_line_ends,
     new_figure,
     note_above,
     set_log_scale,
-    styled,
+    style_context,
     text_size,
 )
 
@@ -49,7 +49,7 @@ class Curve:
 
     x: np.ndarray
     y: np.ndarray
-    role: Role
+    role: PlotStyle
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def side_by_side(
     _check(panels)
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    with styled():
+    with style_context():
         blank = new_figure(1, 1)
         names = [name for panel in panels.values() for name in panel.curves]
         margin = 0.16 + max(text_size(blank, name, LABEL_SIZE)[0] for name in names)
@@ -134,7 +134,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     if panel.ylim is not None:
         axes.set_ylim(*panel.ylim)
     named = {name: curve for name, curve in panel.curves.items() if name}
-    label_ends(
+    label_line_ends(
         axes,
         list(named),
         [float(curve.y.mean(axis=0)[-1]) for curve in named.values()],

@@ -32,10 +32,10 @@ from kdgraph.figures.style import (
     NOTE_SIZE,
     ORANGE,
     VERMILLION,
-    Role,
+    PlotStyle,
     add_axes,
     new_figure,
-    styled,
+    style_context,
 )
 from kdgraph.geometry import partition_of
 
@@ -53,10 +53,10 @@ SEED = 0
 """Of the forest: the first whose trees begin with different features, as in Figure 1."""
 _SAID = ("x₁", "x₂")
 _ROLES = (
-    Role(BLUE),
-    Role(VERMILLION, marker="^"),
-    Role(GREEN, marker="D"),
-    Role(ORANGE, marker="s"),
+    PlotStyle(BLUE),
+    PlotStyle(VERMILLION, marker="^"),
+    PlotStyle(GREEN, marker="D"),
+    PlotStyle(ORANGE, marker="s"),
 )
 _SIDE, _HEIGHT = 1.5, 2.05  # inches: of a square, of the figures
 
@@ -85,7 +85,7 @@ def leaves(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
 def figure_1() -> Figure:
     """The samples, both trees, and the embedding of the samples with its APHD."""
     forest = grown()
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, _HEIGHT)
         square = add_axes(figure, 0.42, 0.32, _SIDE, _SIDE)
         _regions(square)
@@ -107,7 +107,7 @@ def figure_2() -> Figure:
         "in distribution": (LIKE_TRAINING, BLUE, "o"),
         "out of distribution": (FROM_ELSEWHERE, VERMILLION, "^"),
     }
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, _HEIGHT)
         scale = add_axes(figure, 4.75, 0.32, 2.1, _SIDE)
         for i, (name, (X, color, marker)) in enumerate(sets.items()):

@@ -23,7 +23,15 @@ from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import APHD, IN, by_seed, table_of
 from kdgraph.data.simulations import PointCloud
-from kdgraph.figures.style import BLUE, GREEN, VERMILLION, Role, add_axes, new_figure, styled
+from kdgraph.figures.style import (
+    BLUE,
+    GREEN,
+    VERMILLION,
+    PlotStyle,
+    add_axes,
+    new_figure,
+    style_context,
+)
 
 PAPER = Path(__file__).parent
 """Its folder."""
@@ -37,7 +45,11 @@ METHODS = {
     "knn": "k-NN",
 }
 """By the names of their runs; sets of 100 rows in the first two, single rows in the others."""
-SETS = {IN: Role(BLUE), "lines": Role(VERMILLION, marker="^"), "squares": Role(GREEN, marker="D")}
+SETS = {
+    IN: PlotStyle(BLUE),
+    "lines": PlotStyle(VERMILLION, marker="^"),
+    "squares": PlotStyle(GREEN, marker="D"),
+}
 
 
 def beside(records: Sequence[Record]) -> str:
@@ -136,7 +148,7 @@ def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
 
 def figure_6(rows: int = 600) -> Figure:
     """The first two features of each cloud, class by colour."""
-    with styled():
+    with style_context():
         figure = new_figure(5.1, 1.85)
         for i, shape in enumerate(("circles", "lines", "squares")):
             axes = add_axes(figure, 0.08 + 1.68 * i, 0.05, 1.58, 1.58)

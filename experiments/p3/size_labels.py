@@ -24,7 +24,7 @@ from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import APHD, IN, by_seed, table_of
-from kdgraph.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Role
+from kdgraph.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, PlotStyle
 
 PAPER = Path(__file__).parent
 """Its folder."""
@@ -47,7 +47,7 @@ class Sizes:
     experiment: str
     of: str
     datasets: Mapping[str, str]
-    sets: Mapping[str, tuple[str, Role]]
+    sets: Mapping[str, tuple[str, PlotStyle]]
     ticks: Sequence[float]
 
 
@@ -56,11 +56,11 @@ TABLES = Sizes(
     of="tables",
     datasets={"digits": "digits", "breast_cancer": "breast cancer", "mnist_784": "MNIST's pixels"},
     sets={
-        IN: ("test rows", Role(BLUE)),
-        "uniform": ("uniform", Role(VERMILLION, marker="^")),
-        "gaussian": ("Gaussian", Role(ORANGE, marker="P")),
-        "shifted": ("shifted", Role(PURPLE, marker="v")),
-        "permuted": ("permuted", Role(GREEN, marker="D")),
+        IN: ("test rows", PlotStyle(BLUE)),
+        "uniform": ("uniform", PlotStyle(VERMILLION, marker="^")),
+        "gaussian": ("Gaussian", PlotStyle(ORANGE, marker="P")),
+        "shifted": ("shifted", PlotStyle(PURPLE, marker="v")),
+        "permuted": ("permuted", PlotStyle(GREEN, marker="D")),
     },
     ticks=(50, 200, 800, 3200),
 )
@@ -69,12 +69,12 @@ IMAGES = Sizes(
     of="images behind an autoencoder of the same rows",
     datasets={"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"},
     sets={
-        IN: ("test rows", Role(BLUE)),
-        "uniform": ("uniform", Role(VERMILLION, marker="^")),
-        "cifar10_grey": ("CIFAR-10 in grey", Role(ORANGE, marker="P")),
-        "notmnist": ("notMNIST", Role(PURPLE, marker="v")),
-        "omniglot_inverted": ("Omniglot, inverted", Role(SKY, marker="X")),
-        "emnist_letters": ("EMNIST letters", Role(GREEN, marker="D")),
+        IN: ("test rows", PlotStyle(BLUE)),
+        "uniform": ("uniform", PlotStyle(VERMILLION, marker="^")),
+        "cifar10_grey": ("CIFAR-10 in grey", PlotStyle(ORANGE, marker="P")),
+        "notmnist": ("notMNIST", PlotStyle(PURPLE, marker="v")),
+        "omniglot_inverted": ("Omniglot, inverted", PlotStyle(SKY, marker="X")),
+        "emnist_letters": ("EMNIST letters", PlotStyle(GREEN, marker="D")),
     },
     ticks=(50, 200, 800, 3200, 10000),
 )

@@ -23,7 +23,7 @@ from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from experiments.p3.panels import Curve, Panel, side_by_side
 from kdgraph.detection import aphd
-from kdgraph.figures.style import BLACK, BLUE, GREEN, VERMILLION, Role
+from kdgraph.figures.style import BLACK, BLUE, GREEN, VERMILLION, PlotStyle
 
 PAPER = Path(__file__).parent
 """Its folder."""
@@ -35,10 +35,10 @@ TOLERANCE = 0.05
 EPSILON = 0.1
 """Deviation of which Theorem 4.4 bounds the probability."""
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-THEOREM = Role(BLACK, linestyle=(0, (3.2, 1.6)), marker="")
-GRID = Role(GREEN, marker="D", filled=False)
-TREES = Role(BLUE)
-OTHER = Role(VERMILLION, marker="^")
+THEOREM = PlotStyle(BLACK, linestyle=(0, (3.2, 1.6)), marker="")
+GRID = PlotStyle(GREEN, marker="D", filled=False)
+TREES = PlotStyle(BLUE)
+OTHER = PlotStyle(VERMILLION, marker="^")
 
 
 @dataclass(frozen=True)

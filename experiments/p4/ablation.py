@@ -27,7 +27,7 @@ from kdgraph.calibration.local.neighbours import LocalKernel, Neighbours, Places
 from kdgraph.config import plan
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, group_mce
-from kdgraph.metrics.compat import bin_edges
+from kdgraph.metrics.reliability_bins import bin_edges
 from kdgraph.runner import stages
 from kdgraph.runner.stored import StoredStages
 from kdgraph.runner.watch import Watch
@@ -91,7 +91,9 @@ def spaces(
     }
     for name, map_ in maps.items():
         map_.set_params(scale="none", random_state=seed)
-        map_.fit(parent, np.concatenate([calibration, test]) if map_.is_joint else calibration)
+        map_.fit(
+            parent, np.concatenate([calibration, test]) if map_.is_transductive else calibration
+        )
         seen = [map_.transform(parent, X) for X in (calibration, test)]
         for scale, unit in (("spread", rms_of(seen[0])), ("none", 1.0)):
             yield (

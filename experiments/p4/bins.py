@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from experiments.common.command import in_one_line
 from experiments.common.models import evaluation_of, models_of
 from experiments.common.pictures import save_picture
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.errors import DataError
-from kdgraph.figures.local import lce_of_bins_of_run
-from kdgraph.figures.run_figures import Drawing
+from kdgraph.figures.local import plot_lce_of_bins_from_run
+from kdgraph.figures.run_figures import RunFigureData
 
 TABLE = "lce_map"
 """Of the local errors of all test rows in the plane."""
@@ -46,13 +46,13 @@ def figure2(outputs: Path) -> Figure:
         )
     record = min(records, key=lambda record: (record["seed"], record["run_id"]))
     splits, parent, calibrated = models_of(record, outputs)
-    run = Drawing(
+    run = RunFigureData(
         splits,
         evaluation_of(record, outputs),
-        (Model(parent), Model(calibrated)),
+        (FittedModel(parent), FittedModel(calibrated)),
         ("network", "recalibrated"),
     )
-    return lce_of_bins_of_run(run, TABLE)
+    return plot_lce_of_bins_from_run(run, TABLE)
 
 
 def main() -> None:

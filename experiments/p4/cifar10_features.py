@@ -19,7 +19,7 @@ from kdgraph.components import build
 from kdgraph.config import plan
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError
-from kdgraph.features.reductions import JointEmbedding
+from kdgraph.features.reductions import TsneEmbedding
 from kdgraph.parents.networks import ConvolutionalNetwork, Network, ResidualNetwork
 
 N_TRAIN = 10_000
@@ -138,7 +138,7 @@ def collected(
     arrays |= {name: each[index] for name, (each, _) in scores.items()}
     kept = {name: each[sure] for name, each in seen.items()}
     embedded = {
-        f"{name}_tsne": JointEmbedding(DIMENSIONS, 0).fit(each).embedding_.astype(np.float32)
+        f"{name}_tsne": TsneEmbedding(DIMENSIONS, 0).fit(each).embedding_.astype(np.float32)
         for name, each in kept.items()
     }
     return arrays | kept | embedded

@@ -24,10 +24,10 @@ from kdgraph.errors import DataError
 from kdgraph.figures import (
     GroupTable,
     LceCurves,
-    group_tables,
-    lce_against_bandwidth,
-    metric_against_metrics,
-    reward_against_ratio,
+    plot_group_tables,
+    plot_lce_against_bandwidth,
+    plot_metric_against_metrics,
+    plot_reward_against_ratio,
 )
 
 LABELS = {
@@ -182,7 +182,7 @@ def lce(study: Study, spaces: Mapping[str, str] = SPACES) -> Figure:
             curves[title] = LceCurves(
                 np.array(columns[0][0]), *(by_method for _, by_method in columns)
             )
-    return lce_against_bandwidth(curves, band_of=study.runs_of, log=True)
+    return plot_lce_against_bandwidth(curves, band_of=study.runs_of, log=True)
 
 
 def reward(study: Study) -> Figure:
@@ -192,7 +192,7 @@ def reward(study: Study) -> Figure:
     (ratios, gained), (_, unsure) = (
         study.table("reward_by_ratio", "ratio", column) for column in ("reward", "unsure")
     )
-    return reward_against_ratio(np.array(ratios), gained, unsure, band_of=study.runs_of)
+    return plot_reward_against_ratio(np.array(ratios), gained, unsure, band_of=study.runs_of)
 
 
 def groups(study: Study) -> Figure:
@@ -211,7 +211,7 @@ def groups(study: Study) -> Figure:
         GroupTable("mean confidence − accuracy", gap, "signed"),
     ]
     wrong = [f"{np.nanmean(column):.2f}".removeprefix("0") for column in error[parent].T]
-    return group_tables(
+    return plot_group_tables(
         tables,
         [str(name) for name in names],
         np.nanmean(rows[parent], axis=0).tolist(),
@@ -227,7 +227,7 @@ def correlation(study: Study) -> Figure:
         for name, title in FORETELL.items()
         if name in set(study.numbers.metric)
     }
-    return metric_against_metrics(
+    return plot_metric_against_metrics(
         panels, study.metric("group_mce"), ylabel="max group MCE", runs_of=study.runs_of
     )
 

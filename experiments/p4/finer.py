@@ -24,8 +24,8 @@ from kdgraph.config import plan
 from kdgraph.data.simulations import Circle, GaussianXor, Polynomial, Sinewave, Spiral
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
-from kdgraph.metrics.compat import bin_edges, bin_of
 from kdgraph.metrics.local_calibration import local_errors
+from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.runner import stages
 from kdgraph.runner.stored import StoredStages

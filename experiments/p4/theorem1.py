@@ -26,9 +26,9 @@ from experiments.common.command import in_one_line, parser_that_keeps, tell_clai
 from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from kdgraph.data.simulations import GaussianXor
-from kdgraph.figures import convergence
-from kdgraph.metrics.compat import bin_of
+from kdgraph.figures import plot_convergence
 from kdgraph.metrics.local_calibration import local_errors_at
+from kdgraph.metrics.reliability_bins import bin_of
 
 BINS = 5
 """Of confidence. Of 100 rows about 23 are in the smallest, so that no bin is ever empty, as it may
@@ -322,7 +322,7 @@ def draw(errors: Mapping[int, np.ndarray]) -> Figure:
         for b, bandwidth in enumerate(BANDWIDTHS)
     }
     draws = len(next(iter(errors.values())))
-    return convergence(
+    return plot_convergence(
         np.array(list(errors)),
         curves,
         slope=-0.5,

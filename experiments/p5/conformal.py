@@ -66,7 +66,7 @@ def expected_score(truth: Normal, low: np.ndarray, high: np.ndarray, level: floa
     """Float[n]: the expected interval score (Gneiting and Raftery 2007, Eq. 43), since E(c - Z)₊ =
     φ(c) + c Φ(c) of a standard normal Z.
     """
-    below, above = truth.standardized(low), -truth.standardized(high)
+    below, above = truth.standardise(low), -truth.standardise(high)
     with np.errstate(invalid="ignore"):
         outside = sum(
             np.where(np.isfinite(c), truth.standard_pdf(c) + c * truth.standard_cdf(c), 0.0)

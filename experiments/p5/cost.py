@@ -157,7 +157,9 @@ def _of_big(size: int, largest: int, seed: int) -> Iterator[dict[str, Any]]:
 
 def _local(network: Any, place: str, k: int, eps: float) -> LocalPit:
     where: dict[str, Any] = (
-        {"where": place} if place in ("input", "output") else {"where": "layer", "layer": place}
+        {"feature_space": place}
+        if place in ("input", "output")
+        else {"feature_space": "layer", "layer": place}
     )
     return LocalPit(FrozenEstimator(network), units="raw", k=k, eps=eps, **where)
 

@@ -33,14 +33,14 @@ from experiments.p5.panels import (
 )
 from kdgraph.data.simulations import Rosenbrock
 from kdgraph.figures import (
-    Moments,
-    boxes_by_setting,
-    interval_misses,
-    local_pit_histograms,
-    mean_and_sd,
-    predictive_densities,
+    RowMoments,
+    plot_boxes_by_setting,
+    plot_interval_misses,
+    plot_local_pit_histograms,
+    plot_mean_and_sd,
+    plot_predictive_densities,
 )
-from kdgraph.figures.predictive import predicted_row
+from kdgraph.figures.predictive import make_predicted_row
 from kdgraph.metrics import pit_histogram
 from kdgraph.runner.stages import split
 
@@ -98,7 +98,7 @@ def of_line(folder: Path) -> Drawn:
         "all": np.arange(len(y)),
         **{f"x near {x:g}": rows for x, rows in zip(PLACES_X, near, strict=True)},
     }
-    yield "figure1_pit", local_pit_histograms(_histograms(y, said, cells))
+    yield "figure1_pit", plot_local_pit_histograms(_histograms(y, said, cells))
     if "global_pit" in records:
         said = {
             "linear": said["linear"],
@@ -108,12 +108,12 @@ def of_line(folder: Path) -> Drawn:
             **said,
         }
     moments = {
-        name: Moments(given[:SHOWN].mean(), np.sqrt(given[:SHOWN].var()))
+        name: RowMoments(given[:SHOWN].mean(), np.sqrt(given[:SHOWN].var()))
         for name, given in said.items()
     }
     yield (
         "figure2",
-        mean_and_sd(Moments(truth[:SHOWN].mean(), np.sqrt(truth[:SHOWN].var())), moments),
+        plot_mean_and_sd(RowMoments(truth[:SHOWN].mean(), np.sqrt(truth[:SHOWN].var())), moments),
     )
 
 
@@ -144,7 +144,7 @@ def of_valley(folder: Path) -> Drawn:
             missed = {
                 name: (y > high).astype(int) - (y < low) for name, (low, high) in ends.items()
             }
-            yield "figure3_misses", interval_misses(X, missed, 0.95)
+            yield "figure3_misses", plot_interval_misses(X, missed, 0.95)
 
 
 def of_diamonds(folder: Path) -> Drawn:
@@ -160,20 +160,20 @@ def of_diamonds(folder: Path) -> Drawn:
     X, y, _, said = _asked({"network": (record, "parent"), LOCAL: (record, "calibrated")}, folder)
     chosen = [int(np.argmin(np.abs(y - price))) for price in PRICES]
     panels = [
-        predicted_row(
+        make_predicted_row(
             f"y = {y[i]:,.0f}", {name: given[i : i + 1] for name, given in said.items()}, y[i]
         )
         for i in chosen
     ]
     yield "figure5_prices", predicted_against_observed(y, said["network"].mean(), chosen, "price")
-    yield "figure5_densities", predictive_densities(panels, "price")
+    yield "figure5_densities", plot_predictive_densities(panels, "price")
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     near = {
         f"near y = {y[i]:,.0f}": np.argsort(((Z - Z[i]) ** 2).sum(axis=1))[:NEAR] for i in chosen
     }
     yield (
         "figure5_pit",
-        local_pit_histograms(_histograms(y, said, {"all": np.arange(len(y)), **near})),
+        plot_local_pit_histograms(_histograms(y, said, {"all": np.arange(len(y)), **near})),
     )
 
 
@@ -195,13 +195,16 @@ def of_simulation(folder: Path) -> Drawn:
         }
         yield (
             f"figure4_{network}",
-            boxes_by_setting(panels, f"rows, {network} network", IDEAL, log=("MSE to y",)),
+            plot_boxes_by_setting(panels, f"rows, {network} network", IDEAL, log=("MSE to y",)),
         )
     seconds = {
         "training, s": _by_size(plain, "training"),
         "prediction, s": _by_size(plain, "prediction"),
     }
-    yield "figure4_seconds", boxes_by_setting(seconds, "rows, both networks", log=tuple(seconds))
+    yield (
+        "figure4_seconds",
+        plot_boxes_by_setting(seconds, "rows, both networks", log=tuple(seconds)),
+    )
     yield from _by_k(frame)
 
 
@@ -238,7 +241,7 @@ def _by_k(frame: pd.DataFrame) -> Drawn:
                 if len(alone)
             }
     ideal = {f"coverage, {network}": simulation.LEVEL for network in simulation.NETWORKS}
-    yield "figure4_k", boxes_by_setting(panels, "neighbours", ideal)
+    yield "figure4_k", plot_boxes_by_setting(panels, "neighbours", ideal)
 
 
 def _by_size(frame: pd.DataFrame, metric: str) -> dict[str, dict[str, np.ndarray]]:

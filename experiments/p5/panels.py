@@ -18,11 +18,11 @@ from kdgraph.figures.style import (
     BLUE,
     FULL_WIDTH,
     NOTE_SIZE,
-    PARENT,
+    PARENT_STYLE,
     VERMILLION,
     add_axes,
     new_figure,
-    styled,
+    style_context,
 )
 
 _ROWS = "#bdbdbd"
@@ -68,7 +68,7 @@ def line_and_curve(fit: Fit, chosen: Sequence[int], near: Sequence[np.ndarray]) 
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 1 (a, b, c, e).
     """
     order, last = np.argsort(fit.x), chosen[-1]
-    with styled():
+    with style_context():
         figure, (rows, means, density, cells) = _panels(
             4, ("rows", "means", "density at a row", "neighbourhoods"), gap=0.42
         )
@@ -105,7 +105,7 @@ def line_and_curve(fit: Fit, chosen: Sequence[int], near: Sequence[np.ndarray]) 
             (3, -9),
             textcoords="offset points",
             fontsize=NOTE_SIZE,
-            color=PARENT.color,
+            color=PARENT_STYLE.color,
         )
         _density(density, fit, last)
         for i, (row, rows_near) in enumerate(zip(chosen[::-1], near[::-1], strict=True)):
@@ -169,7 +169,7 @@ def valley_panels(plane: Plane, mean_of: Any) -> Figure:
     last panel shows predictions less the true means, where the paper's shows predictions.
     """
     parent = next(iter(plane.said))
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, 2 * (_HEIGHT + _BOTTOM + _TOP))
         width = (FULL_WIDTH - _LEFT - _RIGHT - _GAP) / 2
         lower, upper = _BOTTOM, _BOTTOM + _HEIGHT + _TOP + _BOTTOM
@@ -236,7 +236,7 @@ def _over_plane(figure: Figure, axes: Axes, X: np.ndarray, values: np.ndarray) -
 def _errors(axes: Axes, plane: Plane) -> None:
     """Differences of each row from the true mean, those after recalibration on top."""
     at = plane.X[:, 1]
-    for (name, said), color in zip(plane.said.items(), (PARENT.color, BLUE), strict=True):
+    for (name, said), color in zip(plane.said.items(), (PARENT_STYLE.color, BLUE), strict=True):
         axes.scatter(
             at,
             said - plane.true,
@@ -268,7 +268,7 @@ def predicted_against_observed(
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 5 (a).
     """
     side, left = 2.45, _LEFT + 0.12
-    with styled():
+    with style_context():
         figure = new_figure(left + side + _RIGHT, _BOTTOM + side + _TOP)
         axes = add_axes(figure, left, _BOTTOM, side, side)
         _scatter(axes, y, mean, _ROWS)
@@ -326,4 +326,4 @@ def _mark(axes: Axes, x: float, y: float, which: int, label: str = "") -> None:
 
 
 def _parent() -> dict[str, Any]:
-    return {"color": PARENT.color, "linestyle": PARENT.linestyle, "linewidth": 1.3}
+    return {"color": PARENT_STYLE.color, "linestyle": PARENT_STYLE.linestyle, "linewidth": 1.3}

@@ -116,7 +116,7 @@ def _entries(record: Record) -> Iterator[dict[str, Any]]:
         method = {"none": "network", "isotonic_pit": "isotonic", "density_pit": "density"}.get(
             after["name"]
         )
-        place = after.get("layer") or after.get("where")
+        place = after.get("layer") or after.get("feature_space")
         known |= {
             "network": "small" if parent["hidden"][0] == parent["hidden"][-1] else "big",
             "method": method or place,

@@ -20,9 +20,9 @@ from kdgraph.figures.style import (
     LABEL_SIZE,
     NOTE_SIZE,
     add_axes,
-    fitted,
     new_figure,
-    styled,
+    shorten_text,
+    style_context,
 )
 from kdgraph.results.comparison.ranks import Ranks
 
@@ -50,7 +50,7 @@ def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
     3.2.2.
     """
     most = max(len(ranks.mean) for ranks in panels.values())
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, _HEAD + _LINE * most + _FOOT + _NOTE)
         each = (FULL_WIDTH - _GAP) / len(panels)
         for i, (title, ranks) in enumerate(panels.items()):
@@ -112,7 +112,7 @@ def _draw(axes: Axes, ranks: Ranks, width: float) -> None:
             zorder=3,
             gid=f"rank {name}",
         )
-        text = fitted(_figure_of(axes), name, LABEL_SIZE, _NAMES - 0.05)
+        text = shorten_text(_figure_of(axes), name, LABEL_SIZE, _NAMES - 0.05)
         axes.text(
             0.7 - unit * (len(ranks.groups) + 1),
             i,

@@ -19,7 +19,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of_tables
 from experiments.tabular_ood.picture import rank_lines
-from kdgraph.figures import save
+from kdgraph.figures import save_figure
 from kdgraph.results.comparison.compared import Compared, compared
 from kdgraph.results.comparison.paired import compare
 from kdgraph.results.comparison.pooled import pooled
@@ -68,7 +68,7 @@ def draw(records: Sequence[Record], file: Path) -> list[Path]:
     PNG.
     """
     formats = [file.suffix.removeprefix(".")] if file.suffix else ["svg", "png"]
-    return save(rank_lines(ranks_of(records)), file.with_suffix(""), formats)
+    return save_figure(rank_lines(ranks_of(records)), file.with_suffix(""), formats)
 
 
 def ranks_of(records: Sequence[Record]) -> dict[str, Ranks]:

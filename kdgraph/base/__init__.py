@@ -1,32 +1,44 @@
-"""What all estimators share: rows and parents, checked; base classes of what is fitted after a
-parent; fitted models with their outputs.
+"""Foundations that all estimators share.
+
+A colleague looks for:
+
+- the base classes of everything that is fitted after a parent (held-out rows, cloning, validation
+  of inputs) in :mod:`kdgraph.base.posthoc`;
+- a parent and the components fitted after it as one model, its outputs, and the columns of
+  ``predictions.parquet`` in :mod:`kdgraph.base.fitted_model`;
+- rows with their weights and groups, and the inputs that an estimator accepts (missing values,
+  data frames, categories, single precision) in :mod:`kdgraph.base.rows`;
+- parents in ``FrozenEstimator``, and advice about unsuitable parents and labels, in
+  :mod:`kdgraph.base.frozen`;
+- logits, layers and input gradients of the network inside a parent in
+  :mod:`kdgraph.base.network_access`.
 """
 
 from kdgraph.base.fitted_model import (
-    COLUMNS,
-    METHODS,
+    OUTPUT_COLUMNS,
+    OUTPUT_METHODS,
     Evaluation,
-    Model,
+    FittedModel,
+    Outputs,
     Predictions,
-    Said,
     SetScores,
-    frame_of,
+    predictions_frame,
 )
 from kdgraph.base.posthoc import PostHoc, PostHocClassifier, seeded_clone
-from kdgraph.base.rows import Rows, take
+from kdgraph.base.rows import Rows, select_rows
 
 __all__ = [
-    "COLUMNS",
-    "METHODS",
+    "OUTPUT_COLUMNS",
+    "OUTPUT_METHODS",
     "Evaluation",
-    "Model",
+    "FittedModel",
+    "Outputs",
     "PostHoc",
     "PostHocClassifier",
     "Predictions",
     "Rows",
-    "Said",
     "SetScores",
-    "frame_of",
+    "predictions_frame",
     "seeded_clone",
-    "take",
+    "select_rows",
 ]

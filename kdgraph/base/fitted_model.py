@@ -1,9 +1,13 @@
-"""Scores that belong to sets of rows, and not to rows.
+"""Fitted models, their outputs and their predictions.
 
-A parent and what was fitted after it, as one model: what it can be asked about rows, and which part
-has the last word.
+A run fits a parent and, after it, up to four components: calibrator, gate, detector and
+recalibrator. :class:`FittedModel` combines them into one model with up to four *outputs*
+(``proba``, ``top``, ``ood_score``, ``distribution``). The last component that defines an output
+provides it. Metrics, figures and prediction depend on outputs and not on components.
 
-What parent and calibrated model say about sets of rows, and how ``predictions.parquet`` has it.
+:class:`Predictions` holds the outputs for one set of rows, :class:`Evaluation` the metrics that are
+computed from them, and :func:`predictions_frame` makes the table ``predictions.parquet``.
+Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -21,23 +25,46 @@ from kdgraph.metrics import TopLabel
 if TYPE_CHECKING:
     import pandas as pd
 
+Outputs = dict[str, Any]
+"""Output name → values, one for each row.
+
+The values are arrays or objects that can be indexed by rows like arrays. The ``ood_score`` of a
+model that scores sets of rows is an exception: see :class:`SetScores`.
+"""
+
+OUTPUT_METHODS = {
+    "proba": "predict_proba",
+    "top": "predict_confidence",
+    "ood_score": "ood_score",
+    "distribution": "predict_dist",
+}
+"""Output name, as metrics use it → the method of a component that provides the output."""
+
+# A component that replaces one of these outputs provides both. Otherwise a model could output
+# probabilities of one component with a confidence that belongs to another one.
+_CLASS_OUTPUT_METHODS = ("predict_proba", "predict_confidence")
+
 
 @dataclass(frozen=True)
 class SetScores:
-    """Out-of-distribution scores of sets that were drawn from some rows: an array to every metric,
-    and nothing that can be cut by rows.
+    """Out-of-distribution scores of sets of rows, which do not belong to single rows.
+
+    Metrics use the scores like an array. The scores cannot be indexed by rows, even where there are
+    as many scores as rows.
 
     Attributes
     ----------
-    values : Float[units]. Their number may be that of the rows, and still none of them belongs to
-    one.
-    set_size : rows of a set at most.
-    level : whether a unit is a row in a set ("instance"), or a set.
+    values : Float[units]
+        Scores, one for each unit.
+    set_size : int
+        Largest number of rows in a set.
+    unit : {"instance", "set"}
+        What one score belongs to: a row within its set ("instance"), or a set.
     """
 
     values: np.ndarray
     set_size: int
-    level: Literal["instance", "set"]
+    unit: Literal["instance", "set"]
 
     def __len__(self) -> int:
         return len(self.values)
@@ -46,212 +73,231 @@ class SetScores:
         return np.array(self.values, dtype=dtype, copy=copy)
 
 
-Said = dict[str, Any]
-"""Answer → what a model says, one for each row: arrays, and what is cut like them. The
-``ood_score`` of a model that scores sets is not.
-"""
-
-METHODS = {
-    "proba": "predict_proba",
-    "top": "predict_confidence",
-    "ood_score": "ood_score",
-    "distribution": "predict_dist",
-}
-"""What a model can be asked, by the name that metrics know it by, and the method of a part that
-answers.
-"""
-_OF_CLASSES = ("predict_proba", "predict_confidence")
-"""Who changes one of these has the last word on both: no probabilities stand beside a confidence
-that is not theirs.
-"""
-
-
 @dataclass(frozen=True)
-class Model:
-    """What a run has fitted.
+class FittedModel:
+    """Parent and the components that a run fitted after it, as one model.
 
     Attributes
     ----------
-    parent : the trained model.
-    after : group of the config → what was fitted after the parent, in that order: calibrator, gate,
-        detector, recalibrator; a part that the config does not have is not there.
+    parent : estimator
+        The trained parent.
+    post_hoc : mapping of str to estimator, default={}
+        Config group → the component of that group, in the order of fitting: calibrator, gate,
+        detector, recalibrator. Groups without a component are left out.
     """
 
     parent: Any
-    after: Mapping[str, Any] = field(default_factory=dict)
+    post_hoc: Mapping[str, Any] = field(default_factory=dict)
 
-    def gives(self, answer: str) -> bool:
-        """Whether it says this, and not only what follows from something else that it says."""
-        part = self._part_for(answer)
-        return part is not None and hasattr(part, METHODS[answer])
+    def supports(self, output: str) -> bool:
+        """Return whether a component defines this output.
+
+        The result is False for outputs that are only derived from other outputs.
+
+        Parameters
+        ----------
+        output : str
+            A key of :data:`OUTPUT_METHODS`.
+        """
+        component = self._component_for(output)
+        return component is not None and hasattr(component, OUTPUT_METHODS[output])
 
     @property
-    def classifies(self) -> bool:
-        """Whether it predicts classes."""
-        return self.gives("proba") or self.gives("top")
+    def is_classifier(self) -> bool:
+        """True if the model predicts classes."""
+        return self.supports("proba") or self.supports("top")
 
     @property
-    def scores_sets(self) -> bool:
-        """Whether its out-of-distribution score is one of sets of rows, so that it has none of a
-        row by itself.
-        """
-        return hasattr(self._part_for("ood_score"), "ood_score_of_sets")
-
-    def score_sets(self, X: np.ndarray, rng: np.random.Generator) -> SetScores:
-        """Out-of-distribution scores of sets that are drawn from X, of a model that
-        :attr:`scores_sets`.
-        """
-        part = self._part_for("ood_score")
-        return SetScores(part.ood_score_of_sets(X, rng), part.set_size_, part.level)
-
-    def ask(
-        self, answers: Collection[str], X: np.ndarray, groups: np.ndarray | None = None
-    ) -> Said:
-        """What it says of X: Float[n, d] or images Float[n, c, h, w]; ``groups``, [n], for who does
-        something by group.
-
-        Every model that classifies has a confidence, the largest probability unless a part has one
-        of its own, and an out-of-distribution score, minus the confidence unless a part has one.
-        What is said of a row depends on no other row.
-
-        Raises
-        ------
-        TypeError : of what it cannot say; of ``ood_score``, where it :attr:`scores_sets`.
-        """
-        said: Said = {}
-        if {"proba", "ood_score"} <= set(answers) and (both := self._gives_both()) is not None:
-            said["proba"], said["ood_score"] = both.proba_and_ood_score(X)
-        for answer in answers:
-            if answer not in said:
-                said[answer] = self._say(answer, X, said, groups)
-        return {answer: said[answer] for answer in answers}
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Float[n, K]: class probabilities of the part that has the last word on them."""
-        return self.ask(["proba"], X)["proba"]
+    def has_set_scores(self) -> bool:
+        """True if the model gives OOD scores to sets of rows, and so none to a single row."""
+        return hasattr(self._component_for("ood_score"), "ood_score_of_sets")
 
     @property
     def takes_groups(self) -> bool:
-        """Whether a part wants to know which subgroup a row belongs to."""
-        return any(getattr(part, "takes_groups", False) for part in self.after.values())
+        """True if a component uses the subgroups of the rows."""
+        return any(
+            getattr(component, "takes_groups", False) for component in self.post_hoc.values()
+        )
 
-    def learnt(self) -> dict[str, dict[str, Any]]:
-        """What the parts after the parent say they have learnt, for the record."""
+    def score_sets(self, X: np.ndarray, rng: np.random.Generator) -> SetScores:
+        """Return out-of-distribution scores of sets that are drawn from X.
+
+        Parameters
+        ----------
+        X : Float[n, d] or Float[n, c, h, w]
+            Rows, for a model with :attr:`has_set_scores`.
+        rng : Generator
+            Draws the sets.
+        """
+        component = self._component_for("ood_score")
+        return SetScores(component.ood_score_of_sets(X, rng), component.set_size_, component.level)
+
+    def predict_outputs(
+        self, outputs: Collection[str], X: np.ndarray, groups: np.ndarray | None = None
+    ) -> Outputs:
+        """Return the outputs for X.
+
+        Every classifier has a confidence: the largest probability, unless a component has its own
+        confidence. Every classifier also has an out-of-distribution score: minus the confidence,
+        unless a component has its own score. The outputs for a row do not depend on other rows.
+
+        Parameters
+        ----------
+        outputs : collection of str
+            Keys of :data:`OUTPUT_METHODS`.
+        X : Float[n, d] or Float[n, c, h, w]
+            Rows or images.
+        groups : ndarray of shape [n], default=None
+            Subgroup of each row, for components that calibrate by group.
+
+        Returns
+        -------
+        dict
+            Output name → values, in the order of ``outputs``.
+
+        Raises
+        ------
+        TypeError
+            If the model does not provide an output, also for ``ood_score`` if it
+            :attr:`has_set_scores`.
+        """
+        values: Outputs = {}
+        # A density graph derives probabilities and score from one pass over its data. That pass is
+        # the expensive part, so it is done once if both are requested.
+        if {"proba", "ood_score"} <= set(outputs) and (
+            joint := self._joint_component()
+        ) is not None:
+            values["proba"], values["ood_score"] = joint.proba_and_ood_score(X)
+        for output in outputs:
+            if output not in values:
+                values[output] = self._predict_output(output, X, values, groups)
+        return {output: values[output] for output in outputs}
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return the class probabilities for X.
+
+        Parameters
+        ----------
+        X : Float[n, d] or Float[n, c, h, w]
+            Rows or images.
+
+        Returns
+        -------
+        Float[n, K]
+            Probabilities of the last component that defines them.
+        """
+        return self.predict_outputs(["proba"], X)["proba"]
+
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Return the fitted values that the components report for the record, by config group."""
         return {
-            name: part.describe() for name, part in self.after.items() if hasattr(part, "describe")
+            group: component.describe()
+            for group, component in self.post_hoc.items()
+            if hasattr(component, "describe")
         }
 
-    def _say(self, answer: str, X: np.ndarray, said: Said, groups: np.ndarray | None = None) -> Any:
-        part = self._part_for(answer)
-        more = (
-            {"groups": groups}
-            if groups is not None and getattr(part, "takes_groups", False)
-            else {}
-        )
-        if answer == "ood_score" and self.scores_sets:
+    def _predict_output(
+        self, output: str, X: np.ndarray, outputs: Outputs, groups: np.ndarray | None = None
+    ) -> Any:
+        """Return one output for X, derived from ``outputs``, the computed ones, if possible."""
+        component = self._component_for(output)
+        use_groups = groups is not None and getattr(component, "takes_groups", False)
+        kwargs = {"groups": groups} if use_groups else {}
+        if output == "ood_score" and self.has_set_scores:
             raise TypeError(
-                f"{type(part).__name__} scores sets of rows, and says nothing of a row by itself;"
-                " ask score_sets"
+                f"{type(component).__name__} scores sets of rows and has no score for a single row;"
+                " use score_sets"
             )
-        if part is not None and hasattr(part, METHODS[answer]):
-            if answer == "distribution":
-                return as_distribution(part.predict_dist(X, **more))
-            if answer != "top":
-                return getattr(part, METHODS[answer])(X, **more)
-            predicted = np.searchsorted(part.classes_, part.predict(X))
-            return TopLabel(predicted, part.predict_confidence(X, **more), len(part.classes_))
-        if answer == "top" and self.gives("proba"):
-            return TopLabel.of(said["proba"] if "proba" in said else self.predict_proba(X))
-        if answer == "ood_score" and self.classifies:
-            top = said["top"] if "top" in said else self._say("top", X, said, groups)
+        if component is not None and hasattr(component, OUTPUT_METHODS[output]):
+            if output == "distribution":
+                return as_distribution(component.predict_dist(X, **kwargs))
+            if output != "top":
+                return getattr(component, OUTPUT_METHODS[output])(X, **kwargs)
+            # Metrics need the positions of the predicted classes, and ``predict`` returns labels.
+            predicted = np.searchsorted(component.classes_, component.predict(X))
+            confidence = component.predict_confidence(X, **kwargs)
+            return TopLabel(predicted, confidence, len(component.classes_))
+        if output == "top" and self.supports("proba"):
+            return TopLabel.of(outputs["proba"] if "proba" in outputs else self.predict_proba(X))
+        if output == "ood_score" and self.is_classifier:
+            top = (
+                outputs["top"]
+                if "top" in outputs
+                else self._predict_output("top", X, outputs, groups)
+            )
             return -top.confidence
         raise TypeError(
-            f"{type(self.parent).__name__} and what was fitted after it say nothing of {answer}"
+            f"{type(self.parent).__name__} and the components fitted after it do not provide"
+            f" {output}"
         )
 
-    def _part_for(self, answer: str) -> Any:
-        """The last part that has a say in it, or None."""
-        methods = _OF_CLASSES if METHODS[answer] in _OF_CLASSES else (METHODS[answer],)
+    def _component_for(self, output: str) -> Any:
+        """Return the last component that defines the output, or None."""
+        methods = (
+            _CLASS_OUTPUT_METHODS
+            if OUTPUT_METHODS[output] in _CLASS_OUTPUT_METHODS
+            else (OUTPUT_METHODS[output],)
+        )
         return next(
-            (part for part in self._parts() if any(hasattr(part, method) for method in methods)),
+            (
+                component
+                for component in self._components_last_first()
+                if any(hasattr(component, method) for method in methods)
+            ),
             None,
         )
 
-    def _gives_both(self) -> Any:
-        """The part that has both probabilities and score, at one visit to its data; or None."""
-        part = self._part_for("proba")
-        return (
-            part
-            if part is self._part_for("ood_score") and hasattr(part, "proba_and_ood_score")
-            else None
+    def _joint_component(self) -> Any:
+        """Return the component that computes probabilities and score in one pass, or None."""
+        component = self._component_for("proba")
+        is_joint = component is self._component_for("ood_score") and hasattr(
+            component, "proba_and_ood_score"
         )
+        return component if is_joint else None
 
-    def _parts(self) -> Iterator[Any]:
-        """The last one first."""
-        yield from reversed(list(self.after.values()))
+    def _components_last_first(self) -> Iterator[Any]:
+        """Yield the components from the last one to the parent."""
+        yield from reversed(list(self.post_hoc.values()))
         yield self.parent
-
-
-QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
-"""Of a predictive distribution, in ``predictions.parquet``."""
-LEVELS = (0.5, 0.95)
-"""Of intervals that do not end at quantiles, there too."""
-
-
-def _of_distribution(given: Distribution) -> dict[str, np.ndarray]:
-    found = {
-        "mean": given.mean(),
-        **dict(zip((f"q{q:g}" for q in QUANTILES), given.ppf(np.array(QUANTILES)).T, strict=True)),
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of ends that are infinite, as is seen here
-        for level in LEVELS if isinstance(given, CorrectedIntervals) else ():
-            found[f"low{level:g}"], found[f"high{level:g}"] = given.interval(level)
-    return found
-
-
-COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = {
-    "proba": lambda proba, classes: {
-        str(name): proba[:, k] for k, name in enumerate(classes.tolist())
-    },
-    "top": lambda top, classes: {
-        "predicted": classes[top.predicted].astype(object),
-        "confidence": top.confidence,
-    },
-    "ood_score": lambda score, classes: {"ood_score": score},
-    "distribution": lambda given, classes: _of_distribution(given),
-}
-"""Answer → the columns that show it."""
-_NO_CLASS = ("predicted", "confidence", "ood_score")
-"""Columns of predictions that a class of the same name must not replace."""
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What parent and calibrated model say about one set of rows.
+    """Outputs of the parent and of the calibrated model for one set of rows.
 
     Attributes
     ----------
-    on : "test", "calibration", "grid" or "ood".
-    n : rows.
-    parent, calibrated : answer (``proba``, ``top``, ``ood_score``, ``distribution``) → what the
-        model says, one for each row; an ``ood_score`` may be :class:`SetScores`.
-    ood : name of the set if it is out of distribution, and ``params`` which of its family, e.g.
-    ``{"radius": 2.0}``.
-    y : Int[n] (Float[n] in regression) or None; truth : Float[n, K] or None.
-    id_values : values of the one parameter in ``params`` at which the family is in distribution.
-    example : UInt8[c, h, w] or None, the first image of an out-of-distribution set; values outside
-    [0, 1] are cut off.
-    facts : where an out-of-distribution set comes from and what was done to its rows.
-    groups : Int[n], the subgroup of each row, or None.
-    source_rows : Int64[n], the number of each row in the source that it was read from, or None
-        where it comes from none.
+    on : {"test", "calibration", "grid", "ood"}
+        Role of the rows.
+    n : int
+        Number of rows.
+    parent, calibrated : dict
+        Output name (``proba``, ``top``, ``ood_score``, ``distribution``) → values, one for each
+        row. An ``ood_score`` may be :class:`SetScores`.
+    ood : str or None, default=None
+        Name of the set if it is out of distribution.
+    params : mapping of str to float, default={}
+        Parameters that identify the set within its family, e.g. ``{"radius": 2.0}``.
+    y : Int[n], Float[n] in regression, or None, default=None
+        Targets.
+    truth : Float[n, K] or None, default=None
+        True class probabilities.
+    id_values : tuple of float, default=()
+        Values of the only parameter in ``params`` at which the family is in distribution.
+    example : UInt8[c, h, w] or None, default=None
+        First image of an out-of-distribution set, with values clipped to [0, 1].
+    facts : mapping, default={}
+        Source of an out-of-distribution set and the changes that were made to its rows.
+    groups : Int[n] or None, default=None
+        Subgroup of each row.
+    source_rows : Int64[n] or None, default=None
+        Number of each row in the source that it was read from; None for generated rows.
     """
 
     on: str
     n: int
-    parent: Said
-    calibrated: Said
+    parent: Outputs
+    calibrated: Outputs
     ood: str | None = None
     params: Mapping[str, float] = field(default_factory=dict)
     y: np.ndarray | None = None
@@ -264,26 +310,29 @@ class Predictions:
 
     @property
     def in_distribution(self) -> bool:
-        """Whether the set is where its family meets the training data."""
+        """True if the set is the member of its family that is in distribution."""
         return len(self.params) == 1 and next(iter(self.params.values())) in self.id_values
 
     @property
-    def models(self) -> dict[str, Said]:
-        """What each of the two says, by what a record calls it."""
+    def models(self) -> dict[str, Outputs]:
+        """Outputs of both models by the name that a record uses for each."""
         return {"parent": self.parent, "calibrated": self.calibrated}
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What was measured, and the predictions that it was computed from.
+    """Metrics of a run, and the predictions that they were computed from.
 
     Attributes
     ----------
-    metrics : entries of the record.
-    tables : name → rows; each says whose (``of``) and where (``on``, ``ood``, its params) it was
-    measured.
-    predictions : of the test rows, of the calibration rows and of the grid where asked for, of
-        every set out of distribution.
+    metrics : list of dict
+        Entries of the record.
+    tables : dict
+        Table name → rows. Each row contains the model (``of``) and the set (``on``, ``ood`` and its
+        parameters) that it was computed for.
+    predictions : list of Predictions
+        Predictions for the test rows, for the calibration rows and the grid if requested, and for
+        every out-of-distribution set.
     """
 
     metrics: list[dict[str, Any]]
@@ -292,23 +341,62 @@ class Evaluation:
 
     @property
     def ood_sets(self) -> list[dict[str, Any]]:
-        """Name, number of rows and facts of the out-of-distribution sets that come from
-        elsewhere.
-        """
+        """Name, number of rows and source of the OOD sets that are not generated."""
         return [
-            {"name": found.ood, "n": found.n, "source": dict(found.facts)}
-            for found in self.predictions
-            if found.facts
+            {"name": prediction.ood, "n": prediction.n, "source": dict(prediction.facts)}
+            for prediction in self.predictions
+            if prediction.facts
         ]
 
 
-def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.DataFrame:
+# Levels that summarise a predictive distribution in ``predictions.parquet``. The second tuple is
+# for distributions whose intervals do not end at their quantiles.
+_QUANTILE_LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
+_INTERVAL_LEVELS = (0.5, 0.95)
+
+
+def _distribution_columns(distribution: Distribution) -> dict[str, np.ndarray]:
+    """Return mean, quantiles and interval ends of a distribution as columns."""
+    quantiles = distribution.ppf(np.array(_QUANTILE_LEVELS)).T
+    columns = {
+        "mean": distribution.mean(),
+        **dict(zip((f"q{q:g}" for q in _QUANTILE_LEVELS), quantiles, strict=True)),
+    }
+    interval_levels = _INTERVAL_LEVELS if isinstance(distribution, CorrectedIntervals) else ()
+    with warnings.catch_warnings():
+        # Infinite ends give a warning, which is not needed: they are visible in the table.
+        warnings.simplefilter("ignore")
+        for level in interval_levels:
+            columns[f"low{level:g}"], columns[f"high{level:g}"] = distribution.interval(level)
+    return columns
+
+
+OUTPUT_COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = {
+    "proba": lambda proba, classes: {
+        str(name): proba[:, k] for k, name in enumerate(classes.tolist())
+    },
+    "top": lambda top, classes: {
+        "predicted": classes[top.predicted].astype(object),
+        "confidence": top.confidence,
+    },
+    "ood_score": lambda score, classes: {"ood_score": score},
+    "distribution": lambda distribution, classes: _distribution_columns(distribution),
+}
+"""Output name → function of its values and the class labels that returns its columns."""
+
+# Columns of predictions that a class of the same name must not replace.
+_RESERVED_COLUMNS = ("predicted", "confidence", "ood_score")
+
+
+def predictions_frame(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.DataFrame:
     """Return the table that is written as ``predictions.parquet``.
 
     Parameters
     ----------
-    predictions : of any sets; those on the grid are left out.
-    classes : [K] labels, none in regression.
+    predictions : sequence of Predictions
+        Predictions for any sets. Those on the grid are left out.
+    classes : ndarray of shape [K]
+        Class labels, empty in regression.
 
     Returns
     -------
@@ -316,52 +404,68 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
         One row for each test, calibration and out-of-distribution row, set by set and in the order
         of the source. ``set`` is test, calibration, or the name of a set out of distribution,
         followed by that set's params. ``row`` is the number of the row in its source, from 0
-        (Int64, null where it comes from none), ``y`` its label. The other columns are the
-        predictions of the parent and of the calibrated model. Scores of sets have no column.
+        (Int64, null for generated rows), ``y`` its label. The other columns are the predictions of
+        the parent and of the calibrated model. Scores of sets have no column.
     """
     import pandas as pd
 
     frames = []
-    for found in predictions:
-        if found.on == "grid":
+    for prediction in predictions:
+        if prediction.on == "grid":
             continue
-        rows = [None] * found.n if found.source_rows is None else found.source_rows
-        columns: dict[str, Any] = {"set": _set_name(found), **found.params}
-        columns |= {"row": pd.array(rows, dtype="Int64"), "y": _labels(found, classes)}
-        for of, said in found.models.items():
-            of_rows = {
-                answer: COLUMNS[answer](given, classes)
-                for answer, given in said.items()
-                if not isinstance(given, SetScores)
-            }
-            if "proba" in of_rows:
-                of_rows["proba"] = {
-                    f"probability_{name}" if name in _NO_CLASS else name: p
-                    for name, p in of_rows["proba"].items()
-                }
+        n = prediction.n
+        row_numbers = [None] * n if prediction.source_rows is None else prediction.source_rows
+        columns: dict[str, Any] = {"set": _set_name(prediction), **prediction.params}
+        columns |= {
+            "row": pd.array(row_numbers, dtype="Int64"),
+            "y": _target_column(prediction, classes),
+        }
+        for model, outputs in prediction.models.items():
             columns |= {
-                f"{of}_{name}": column
-                for named in of_rows.values()
-                for name, column in named.items()
+                f"{model}_{name}": column
+                for name, column in _output_columns(outputs, classes).items()
             }
-        frames.append(
-            pd.DataFrame(columns, index=np.arange(found.n)).sort_values("row", kind="stable")
-        )
+        frame = pd.DataFrame(columns, index=np.arange(n))
+        frames.append(frame.sort_values("row", kind="stable"))
     return pd.concat(frames, ignore_index=True)
 
 
-def _set_name(found: Predictions) -> str:
-    """Return how the file names a set; one out of distribution may be named like a file, such as
-    test.csv.
+def _output_columns(outputs: Outputs, classes: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the columns of all outputs of one model that have one value for each row."""
+    columns: dict[str, np.ndarray] = {}
+    for output, values in outputs.items():
+        if isinstance(values, SetScores):
+            continue
+        output_columns = OUTPUT_COLUMNS[output](values, classes)
+        if output == "proba":
+            output_columns = {
+                f"probability_{name}" if name in _RESERVED_COLUMNS else name: probability
+                for name, probability in output_columns.items()
+            }
+        columns |= output_columns
+    return columns
+
+
+def _set_name(predictions: Predictions) -> str:
+    """Return the name of the set in the table.
+
+    An OOD set that is read from a file such as ``test.csv`` may be called "test" or "calibration",
+    so these names get a prefix.
     """
-    if found.ood is None:
-        return found.on
-    return f"ood {found.ood}" if found.ood in ("test", "calibration") else found.ood
+    if predictions.ood is None:
+        return predictions.on
+    return (
+        f"ood {predictions.ood}" if predictions.ood in ("test", "calibration") else predictions.ood
+    )
 
 
-def _labels(found: Predictions, classes: np.ndarray) -> Any:
+def _target_column(predictions: Predictions, classes: np.ndarray) -> Any:
+    """Return the labels, or in regression the targets, of all rows; null where there is none."""
     import pandas as pd
 
-    if not len(classes):  # of a regression
-        return np.full(found.n, np.nan) if found.y is None else found.y
-    return pd.array([None] * found.n if found.y is None else classes[found.y], dtype=object)
+    is_regression = not len(classes)
+    if is_regression:
+        return np.full(predictions.n, np.nan) if predictions.y is None else predictions.y
+    return pd.array(
+        [None] * predictions.n if predictions.y is None else classes[predictions.y], dtype=object
+    )

@@ -1,6 +1,9 @@
-"""Parents in scikit-learn's ``FrozenEstimator``: did they learn from rows, and from which ones.
+"""Parents in ``FrozenEstimator``, and advice about unsuitable parents and labels.
 
-What is given in place of an estimator of scikit-learn, or of labels, and what to give instead.
+A frozen parent is used as it was fitted, so the rows that calibrate it must not be its training
+rows. The first half of this module finds out, as far as possible, whether they are, and warns. The
+second half refuses inputs that are not estimators of scikit-learn, or not usable labels, with an
+error that names the way out.
 """
 
 from __future__ import annotations
@@ -24,89 +27,114 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
-HELD_OUT = "fit(X, y, X_calibration=…, y_calibration=…)"
-"""The way to give calibration rows apart from training rows."""
-_FEWEST_LEAVES = 10
-"""Trees with fewer leaves in all may hold as many rows of another sample in each leaf by chance."""
-_N_PREDICTED = 1000
-"""Rows that are predicted to find out whether the parent has memorised them."""
-_FEWEST_CORRECT = 20
-"""Fewer correct predictions without an incorrect one are no evidence of memory."""
+# The arguments of ``fit`` that separate calibration rows from training rows.
+_HELD_OUT_SIGNATURE = "fit(X, y, X_calibration=…, y_calibration=…)"
 
+# In trees with fewer leaves, another sample can have the same leaf counts by chance.
+_MIN_LEAVES = 10
 
-_checked: ContextVar[bool] = ContextVar("checked", default=False)
+# Number of rows that are predicted to find out whether the parent has memorised them. Fewer correct
+# predictions than the second number, without an incorrect one, are not evidence of memory.
+_MAX_PREDICTED_ROWS = 1000
+_MIN_CORRECT_PREDICTIONS = 20
+
+_BOOSTED_TREES = GradientBoostingClassifier, GradientBoostingRegressor
+_TREE_MODELS = BaseForest, BaseDecisionTree, *_BOOSTED_TREES
+
+_skip_row_checks: ContextVar[bool] = ContextVar("skip_row_checks", default=False)
 
 
 @contextmanager
-def rows_checked() -> Iterator[None]:
-    """Within the block, estimators fitted on rows of one that was checked do not check them
-    again.
+def skip_row_checks() -> Iterator[None]:
+    """Disable the checks of this module within the block.
+
+    An estimator whose rows were checked uses it to fit other estimators on the same rows.
     """
-    token = _checked.set(True)
+    token = _skip_row_checks.set(True)
     try:
         yield
     finally:
-        _checked.reset(token)
+        _skip_row_checks.reset(token)
 
 
-def unwrap(estimator: Any) -> Any:
-    """Return the estimator inside any number of ``FrozenEstimator``; other estimators as they are.
+def unwrap_frozen(estimator: Any) -> Any:
+    """Return the estimator inside any number of ``FrozenEstimator``; other estimators unchanged.
 
-    >>> from kdgraph.parents import GivenScores
-    >>> unwrap(FrozenEstimator(GivenScores()))
-    GivenScores()
+    >>> from kdgraph.parents import PrecomputedScores
+    >>> unwrap_frozen(FrozenEstimator(PrecomputedScores()))
+    PrecomputedScores()
     """
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
 
 
-def is_trained_and_frozen(estimator: Any) -> bool:
-    """Return whether ``estimator`` is frozen and learnt from rows, which given scores do not."""
-    inner = unwrap(estimator)
+def is_frozen_and_trained(estimator: Any) -> bool:
+    """Return whether ``estimator`` is frozen and was trained on rows.
+
+    Precomputed scores are not trained on rows (``learns_from_rows`` is False).
+    """
+    inner = unwrap_frozen(estimator)
     inner = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner
     return isinstance(estimator, FrozenEstimator) and getattr(inner, "learns_from_rows", True)
 
 
-def warn_of_rows_of_fit(estimator: Any, name: str, X: Any, labels: Any) -> None:
-    """Warn that the rows of ``fit`` calibrate a frozen estimator, and of evidence that it has seen
-    them.
+def warn_fit_rows_calibrate(estimator: Any, owner: str, X: Any, labels: Any) -> None:
+    """Warn that the rows of ``fit`` calibrate a frozen parent.
+
+    The warning includes the evidence, if there is any, that the parent was fitted on these rows.
 
     Parameters
     ----------
-    estimator : the frozen parent.
-    name : class of what is fitted after it.
-    X : Float[n, d] or a data frame, the rows of ``fit``.
-    labels : [n], as the parent predicts them; None where no class is predicted.
+    estimator : FrozenEstimator
+        The frozen parent.
+    owner : str
+        Class name of the estimator that is fitted after the parent.
+    X : Float[n, d] or DataFrame
+        The rows of ``fit``.
+    labels : ndarray of shape [n] or None
+        Labels in the form that the parent predicts; None if no class is predicted.
     """
-    if _checked.get():
+    if _skip_row_checks.get():
         return
     check_is_fitted(estimator)
-    parent = type(unwrap(estimator)).__name__
+    parent = type(unwrap_frozen(estimator)).__name__
     if was_fitted_on(estimator, X):
-        message = _seen(parent, name, "rows of fit", len(X))
-    elif labels is not None and _memorised(estimator, X, labels):
+        message = _seen_rows_message(parent, owner, "rows of fit", len(X))
+    elif labels is not None and _predicts_all_correctly(estimator, X, labels):
         message = (
-            f"the frozen {parent} predicts the labels of all {min(len(X), _N_PREDICTED)} rows of"
-            " fit correctly, as those of rows that it was fitted on, where it is more confident"
-            f" than on new rows: give {name} held-out rows, {HELD_OUT}"
+            f"the frozen {parent} predicts the labels of all {min(len(X), _MAX_PREDICTED_ROWS)}"
+            " rows of fit correctly, as those of rows that it was fitted on, where it is more"
+            f" confident than on new rows: give {owner} held-out rows, {_HELD_OUT_SIGNATURE}"
         )
     else:
         message = (
-            f"{name} takes the {len(X)} rows of fit for rows that the frozen {parent} was not"
-            f" fitted on; if it was, or to mark them as held out, give calibration rows: {HELD_OUT}"
+            f"{owner} takes the {len(X)} rows of fit for rows that the frozen {parent} was not"
+            " fitted on; if it was, or to mark them as held out, give calibration rows:"
+            f" {_HELD_OUT_SIGNATURE}"
         )
-    warnings.warn(message, stacklevel=_levels_up())
+    warnings.warn(message, stacklevel=_user_stacklevel())
 
 
-def warn_of_calibration_rows(estimator: Any, name: str, X: Any) -> None:
-    """Warn where the calibration rows ``X``, Float[m, d] or a data frame, are the parent's own."""
-    if _checked.get():
+def warn_calibration_rows_seen(estimator: Any, owner: str, X: Any) -> None:
+    """Warn if the frozen parent was fitted on the calibration rows.
+
+    Parameters
+    ----------
+    estimator : FrozenEstimator
+        The frozen parent.
+    owner : str
+        Class name of the estimator that is fitted after the parent.
+    X : Float[m, d] or DataFrame
+        The calibration rows.
+    """
+    if _skip_row_checks.get():
         return
     check_is_fitted(estimator)
     if was_fitted_on(estimator, X):
-        message = _seen(type(unwrap(estimator)).__name__, name, "calibration rows", len(X))
-        warnings.warn(message, stacklevel=_levels_up())
+        parent = type(unwrap_frozen(estimator)).__name__
+        message = _seen_rows_message(parent, owner, "calibration rows", len(X))
+        warnings.warn(message, stacklevel=_user_stacklevel())
 
 
 def was_fitted_on(estimator: Any, X: Any) -> bool:
@@ -114,16 +142,18 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
 
     Parameters
     ----------
-    estimator : tree, forest or gradient boosting of scikit-learn, also frozen or at the end of a
-        pipeline; of any other estimator nothing can be found out, and the answer is no.
-    X : Float[n, d] or a data frame; the order of rows counts for forests that draw bootstrap
-        samples.
+    estimator : estimator
+        A tree, forest or gradient boosting model of scikit-learn, also frozen or at the end of a
+        pipeline. The result for any other estimator is False, because it cannot be found out.
+    X : Float[n, d] or DataFrame
+        The rows. Their order matters for forests that draw bootstrap samples.
 
     Notes
     -----
-    A tree of scikit-learn keeps how many of its training rows each leaf holds. The rows are run
-    down the first tree (of a forest, those that it drew), and the counts compared. Other rows have
-    the same counts in ten or more leaves with a probability below 1e-6.
+    A tree of scikit-learn stores how many of its training rows each leaf contains. The rows (of a
+    forest, those in the bootstrap sample of the first tree) are assigned to the leaves of the first
+    tree, and the counts are compared. Other rows have the same counts in ten or more leaves with a
+    probability below 1e-6.
 
     Examples
     --------
@@ -134,68 +164,71 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
     >>> was_fitted_on(forest, X[:100]), was_fitted_on(forest, X[100:])
     (True, False)
     """
-    estimator, n, before = unwrap(estimator), len(X), []
+    estimator, n, transformers = unwrap_frozen(estimator), len(X), []
     while isinstance(estimator, Pipeline):
-        before.append(estimator[:-1])
-        estimator = unwrap(estimator.steps[-1][1])
-    if not isinstance(estimator, _WITH_TREES):
+        transformers.append(estimator[:-1])
+        estimator = unwrap_frozen(estimator.steps[-1][1])
+    if not isinstance(estimator, _TREE_MODELS):
         return False
-    tree, drawn = _first_tree(estimator, n)
+    tree, sample = _first_tree_and_sample(estimator, n)
     counts, is_leaf = tree.tree_.n_node_samples, tree.tree_.children_left == -1
-    if drawn is None or counts[0] != len(drawn) or is_leaf.sum() < _FEWEST_LEAVES:
-        return False  # most rows end here, before anything is transformed
-    for transformer in before:
+    # The number of rows decides most calls, before any row is transformed.
+    if sample is None or counts[0] != len(sample) or is_leaf.sum() < _MIN_LEAVES:
+        return False
+    for transformer in transformers:
         X = transformer.transform(X) if len(transformer) else X
     if issparse(X):
         return False
     with np.errstate(over="ignore"):
-        values = np.asarray(X, dtype=np.float32)[drawn]
-    found = np.bincount(tree.tree_.apply(values), minlength=tree.tree_.node_count)
-    return bool(np.array_equal(found[is_leaf], counts[is_leaf]))
+        values = np.asarray(X, dtype=np.float32)[sample]
+    node_counts = np.bincount(tree.tree_.apply(values), minlength=tree.tree_.node_count)
+    return bool(np.array_equal(node_counts[is_leaf], counts[is_leaf]))
 
 
-_BOOSTED = GradientBoostingClassifier, GradientBoostingRegressor
-_WITH_TREES = BaseForest, BaseDecisionTree, *_BOOSTED
+def _first_tree_and_sample(estimator: Any, n: int) -> tuple[Any, np.ndarray | None]:
+    """Return the first tree and the positions of its training rows, Int[m].
 
-
-def _first_tree(estimator: Any, n: int) -> tuple[Any, np.ndarray | None]:
-    """The first tree, and Int[m] positions of the rows it saw; None if n rows do not hold them."""
-    everything = np.arange(n)
-    if isinstance(estimator, _BOOSTED):
-        return estimator.estimators_[0, 0], everything
+    The positions are None if ``n`` rows are too few to contain them.
+    """
+    all_rows = np.arange(n)
+    if isinstance(estimator, _BOOSTED_TREES):
+        return estimator.estimators_[0, 0], all_rows
     if isinstance(estimator, BaseDecisionTree):
-        return estimator, everything
-    first = copy.copy(estimator)  # asked for the draws of all trees, a large forest needs gigabytes
-    first.estimators_ = estimator.estimators_[:1]
-    drawn = np.unique(first.estimators_samples_[0])
-    return first.estimators_[0], drawn if drawn[-1] < n else None
+        return estimator, all_rows
+    # ``estimators_samples_`` draws the samples of all trees again, which takes gigabytes for a
+    # large forest. A copy with a single tree draws one sample.
+    one_tree_forest = copy.copy(estimator)
+    one_tree_forest.estimators_ = estimator.estimators_[:1]
+    sample = np.unique(one_tree_forest.estimators_samples_[0])
+    return one_tree_forest.estimators_[0], sample if sample[-1] < n else None
 
 
-def _levels_up() -> int:
-    """How many frames above the caller the first one outside of the library is: the user's line."""
+def _user_stacklevel() -> int:
+    """Return the ``stacklevel`` of a warning that points at the first line outside of kdgraph."""
     frame, level = sys._getframe(1), 1
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("kdgraph."):
         frame, level = frame.f_back, level + 1
     return level
 
 
-def _memorised(estimator: Any, X: Any, labels: np.ndarray) -> bool:
-    """Whether all of the first rows are predicted correctly, and there are enough of them."""
-    some = slice(0, _N_PREDICTED)
-    if len(X) < _FEWEST_CORRECT:
+def _predicts_all_correctly(estimator: Any, X: Any, labels: np.ndarray) -> bool:
+    """Return whether the first rows are all predicted correctly, and are enough as evidence."""
+    first_rows = slice(0, _MAX_PREDICTED_ROWS)
+    if len(X) < _MIN_CORRECT_PREDICTIONS:
         return False
-    rows = X.iloc[some] if hasattr(X, "iloc") else X[some]
-    return bool(np.array_equal(estimator.predict(rows), labels[some]))
+    rows = X.iloc[first_rows] if hasattr(X, "iloc") else X[first_rows]
+    return bool(np.array_equal(estimator.predict(rows), labels[first_rows]))
 
 
-def _seen(parent: str, name: str, rows: str, n: int) -> str:
+def _seen_rows_message(parent: str, owner: str, rows_name: str, n: int) -> str:
+    """Return the warning about rows that the frozen parent was fitted on."""
     return (
-        f"the {n} {rows} are those that the frozen {parent} was fitted on, where it is more "
-        f"confident than on new rows: give {name} held-out rows, {HELD_OUT}"
+        f"the {n} {rows_name} are those that the frozen {parent} was fitted on, where it is more "
+        f"confident than on new rows: give {owner} held-out rows, {_HELD_OUT_SIGNATURE}"
     )
 
 
-def check_instances(estimator: Any) -> None:
+def check_parameters_are_instances(estimator: Any) -> None:
     """Refuse parameters that are classes of estimators in place of instances.
 
     Raises
@@ -205,45 +238,54 @@ def check_instances(estimator: Any) -> None:
     """
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, type) and hasattr(value, "get_params"):
-            given = "None" if _needs_an_estimator(value) else ""  # which is replaced by the parent
-            called = f"{type(estimator).__name__}: {name}"
+            # A nested post-hoc estimator is created with None, which is replaced by the parent.
+            argument = "None" if _requires_estimator(value) else ""
             raise TypeError(
-                f"{called} must be an instance, got the class {value.__name__}; pass"
-                f" {value.__name__}({given})"
+                f"{type(estimator).__name__}: {name} must be an instance, got the class"
+                f" {value.__name__}; pass {value.__name__}({argument})"
             )
 
 
-def _needs_an_estimator(kind: type) -> bool:
-    parameter = inspect.signature(kind).parameters.get("estimator")
+def _requires_estimator(estimator_class: type) -> bool:
+    """Return whether the class has a parameter ``estimator`` without a default."""
+    parameter = inspect.signature(estimator_class).parameters.get("estimator")
     return parameter is not None and parameter.default is parameter.empty
 
 
-def check_is_estimator(parent: Any, name: str) -> None:
-    """Refuse what has no ``fit`` or ``get_params``, such as a torch module; ``name`` is of what is
-    fitted after it.
+def check_is_estimator(parent: Any, owner: str) -> None:
+    """Refuse objects without ``fit`` or ``get_params``, such as torch modules.
+
+    Parameters
+    ----------
+    parent : object
+        The object that was passed as a parent.
+    owner : str
+        Class name of the estimator that is fitted after the parent.
+
+    Raises
+    ------
+    TypeError
+        With a wrapper that makes a torch module an estimator.
     """
     if hasattr(parent, "fit") and hasattr(parent, "get_params"):
         return
     kind = type(parent).__name__
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(parent, torch.nn.Module):
-        wrappers = (
-            "kdgraph.parents.networks.ModuleClassifier(module) or skorch's"
+        raise TypeError(
+            f"{owner} needs an estimator of scikit-learn, got the torch module {kind}; wrap it:"
+            " kdgraph.parents.networks.ModuleClassifier(module) or skorch's"
             " NeuralNetClassifier(module)"
         )
-        raise TypeError(
-            f"{name} needs an estimator of scikit-learn, got the torch module {kind}; wrap it:"
-            f" {wrappers}"
-        )
     raise TypeError(
-        f"{name} needs an estimator of scikit-learn, with fit and get_params, got {kind}:"
+        f"{owner} needs an estimator of scikit-learn, with fit and get_params, got {kind}:"
         f" {str(parent)[:40]}"
     )
 
 
-def instead_of(parent: Any, method: str) -> str:
-    """Return what to do about an estimator that lacks ``method``, as the end of a sentence."""
-    inner = unwrap(parent)
+def missing_method_advice(parent: Any, method: str) -> str:
+    """Return advice about an estimator that lacks ``method``, as the end of a sentence."""
+    inner = unwrap_frozen(parent)
     name = type(inner).__name__
     if isinstance(inner, Pipeline):
         last = inner.steps[-1][1]
@@ -254,7 +296,7 @@ def instead_of(parent: Any, method: str) -> str:
             )
         name, inner = f"{name} that ends in {type(last).__name__}", last
     if method == "predict_dist":
-        return _distributions_instead_of(inner, name)
+        return _missing_distribution_advice(inner)
     if is_regressor(inner):
         return (
             ", a regressor; pass a classifier, or repair its predictive distributions by"
@@ -262,34 +304,36 @@ def instead_of(parent: Any, method: str) -> str:
         )
     if is_classifier(inner) and hasattr(inner, "decision_function"):
         return (
-            "; let its scores become probabilities:"
+            "; convert its scores to probabilities:"
             f" CalibratedClassifierCV({type(inner).__name__}())"
         )
     return "; pass a classifier that predicts probabilities"
 
 
-def _distributions_instead_of(inner: Any, name: str) -> str:
-    if is_classifier(inner):
+def _missing_distribution_advice(estimator: Any) -> str:
+    """Return advice about an estimator that predicts no distributions."""
+    if is_classifier(estimator):
         return (
             ", a classifier; calibrate it by kdgraph.calibration, or pass a regressor that predicts"
             " distributions"
         )
-    predict = getattr(inner, "predict", None)
-    deviations = callable(predict) and "return_std" in inspect.signature(predict).parameters
-    if deviations or callable(getattr(inner, "pred_dist", None)):
-        return f"; wrap it: PredictiveRegressor({type(inner).__name__}())"
+    predict = getattr(estimator, "predict", None)
+    has_return_std = callable(predict) and "return_std" in inspect.signature(predict).parameters
+    if has_return_std or callable(getattr(estimator, "pred_dist", None)):
+        return f"; wrap it: ProbabilisticRegressor({type(estimator).__name__}())"
     return (
         "; pass one that predicts distributions, such as GaussianLinear(), or another library's in"
-        " PredictiveRegressor"
+        " ProbabilisticRegressor"
     )
 
 
 def check_labels(y: Any) -> None:
-    """Refuse labels of several types, which have no order, and missing ones among text.
+    """Refuse labels of several types, which have no order, and missing labels.
 
     Parameters
     ----------
-    y : [n], labels or targets as they came; only those of the type object are looked at.
+    y : array of shape [n]
+        Labels or targets before validation. Only those of the type object are checked.
 
     Raises
     ------
@@ -304,13 +348,11 @@ def check_labels(y: Any) -> None:
         raise ValueError(
             f"{n_missing} of {len(values)} labels in y are None; leave out the rows without a label"
         )
-    types = sorted(
-        {
-            "str" if isinstance(value, str) else "number"
-            for value in values
-            if isinstance(value, str | int | float)
-        }
-    )
+    types = {
+        "str" if isinstance(value, str) else "number"
+        for value in values
+        if isinstance(value, str | int | float)
+    }
     if len(types) > 1 and not any(isinstance(value, float) and value != value for value in values):
         raise ValueError(
             "labels must be of one type, y has text and numbers; make all of them text,"

@@ -1,8 +1,8 @@
-"""What a network says beside its probabilities: logits, features of its layers, gradients; behind
-whatever is wrapped around it.
+"""Access to the network inside a parent: logits, layer features and input gradients.
 
-A small step of the input towards what a network predicts: what ODIN does before it asks the
-network.
+Scores such as energy, ODIN or the Mahalanobis distance need more of a network than its
+probabilities. :func:`access_network` finds the network inside pipelines, frozen estimators and
+other wrappers. :func:`logits_after_step` takes the input step of ODIN (Liang et al., ICLR 2018).
 """
 
 from __future__ import annotations
@@ -17,58 +17,91 @@ from sklearn.pipeline import Pipeline
 
 from kdgraph.smoothing import rms_of
 
+ODIN_STEP_SIZES = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
+"""Candidates for the step size ε of ODIN with "auto": none, and the six of Hsu et al. (2020)."""
+
 
 @dataclass(frozen=True)
-class Inside:
-    """A fitted network and what transforms rows before it: how scores of energy, ODIN or
-    Mahalanobis kind ask their parent. Ours.
+class NetworkAccess:
+    """A fitted network and the transformers in front of it.
 
     Attributes
     ----------
-    network : a fitted :class:`~kdgraph.parents.networks.Network`, or what has its methods.
-    before : transformers, the outermost first.
+    network : Network
+        A fitted :class:`~kdgraph.parents.networks.Network`, or an object with its methods.
+    transformers : tuple of transformers, default=()
+        Transformers of the rows, the outermost first.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     network: Any
-    before: tuple[Any, ...] = ()
+    transformers: tuple[Any, ...] = ()
 
-    def rows(self, X: Any) -> Any:
-        """The rows X (Float[n, d], images or a data frame) as the network takes them."""
-        for transformer in self.before:
+    def network_input(self, X: Any) -> Any:
+        """Return the rows X (Float[n, d], images or a data frame) as the network receives them."""
+        for transformer in self.transformers:
             X = transformer.transform(X)
         return X
 
     def logits(self, X: Any) -> np.ndarray:
-        """Float64[n, K]: what the softmax takes."""
-        return self.network.logits(self.rows(X))
+        """Return the inputs of the softmax for X, Float64[n, K]."""
+        return self.network.logits(self.network_input(X))
 
     def features(self, X: Any, layer: str | None = None) -> np.ndarray:
-        """Float32[n, m]: what the layer of that name puts out, flattened; None: what enters the
-        last linear layer.
+        """Return the outputs of a layer for X, flattened.
+
+        Parameters
+        ----------
+        X : Float[n, d], images or DataFrame
+            Rows as the parent takes them.
+        layer : str, default=None
+            Name of the layer; None for the input of the last linear layer.
+
+        Returns
+        -------
+        Float32[n, m]
         """
-        return self.network.transform(self.rows(X), layer)
+        return self.network.transform(self.network_input(X), layer)
 
-    def input_gradient(self, X: Any, of: Callable[[Any], Any]) -> np.ndarray:
-        """Float32[n, …]: gradient by the numbers of :meth:`rows`, of a function of the logits that
-        gives one number a row, in torch.
+    def input_gradient(self, X: Any, function: Callable[[Any], Any]) -> np.ndarray:
+        """Return the gradient of a function of the logits by the network's input.
+
+        Parameters
+        ----------
+        X : Float[n, d], images or DataFrame
+            Rows as the parent takes them.
+        function : callable
+            Maps a torch tensor of logits, [n, K], to one number for each row, [n].
+
+        Returns
+        -------
+        Float32[n, …]
+            Gradient by the numbers of :meth:`network_input`.
         """
-        return self.network.input_gradient(self.rows(X), of)
+        return self.network.input_gradient(self.network_input(X), function)
 
 
-def inside_of(parent: Any) -> Inside:
-    """The network inside a fitted ``parent``: itself, frozen, at the end of pipelines of
-    scikit-learn, or under what keeps ``estimator_``.
+def access_network(parent: Any) -> NetworkAccess:
+    """Return the network inside a fitted parent.
+
+    The network may be the parent, or be frozen, at the end of pipelines of scikit-learn, or the
+    ``estimator_`` of another estimator.
 
     Raises
     ------
-    TypeError : if there is no network in it.
+    TypeError
+        If the parent does not contain a network.
     """
-    before, inner = [], parent
+    transformers, inner = [], parent
     while not hasattr(inner, "input_gradient"):
         if isinstance(inner, FrozenEstimator):
             inner = inner.estimator
         elif isinstance(inner, Pipeline):
-            before, inner = [*before, *([inner[:-1]] if len(inner) > 1 else [])], inner[-1]
+            first_steps = [inner[:-1]] if len(inner) > 1 else []
+            transformers, inner = [*transformers, *first_steps], inner[-1]
         elif hasattr(inner, "estimator_"):
             inner = inner.estimator_
         else:
@@ -76,58 +109,83 @@ def inside_of(parent: Any) -> Inside:
                 f"{type(parent).__name__} has no logits or layers to read; pass a network of"
                 " kdgraph.parents.networks"
             )
-    return Inside(inner, tuple(before))
-
-
-STEPS = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
-"""What "auto" chooses ε from: none, and the six of Hsu et al. (2020)."""
+    return NetworkAccess(inner, tuple(transformers))
 
 
 def input_spread(parent: Any, X: Any) -> float:
-    """Root mean square distance, per number, of the rows X from their mean, as the network in
-    ``parent`` takes them; 1 if it is 0. Ours.
+    """Return the root mean square distance of the network's inputs from their mean.
 
-    In units of it a step means the same for any data set: the papers' images are divided by their
-    standard deviation.
-    """
-    rows = np.asarray(inside_of(parent).rows(X), dtype=np.float64)
-    return rms_of(rows.reshape(len(rows), -1))
-
-
-def logits_after_step(
-    parent: Any, X: Any, temperature: float, sizes: Sequence[float]
-) -> list[np.ndarray]:
-    """Float64[n, K] for each step: logits of the network in ``parent`` after each number of a row
-    went up or down by it.
-
-    The direction is that in which the confidence grows: x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where
-    S(x; T) is the softmax of the logits divided by T, and ŷ its largest class (Liang et al.,
-    "Enhancing the reliability of out-of-distribution image detection in neural networks", ICLR
-    2018, Eq. 2). Numbers whose gradient is 0 stay where they are.
+    A step in units of this number means the same for any data set: the images of the papers are
+    divided by their standard deviation.
 
     Parameters
     ----------
-    parent : a fitted network, also in a pipeline or frozen; the step is one in the numbers that the
-    network itself takes.
-    X : Float[n, d], images Float[n, c, h, w] or a data frame, as the parent takes them. Pixels may
-    leave [0, 1]: nothing is cut off.
-    temperature : T > 0.
-    sizes : ε ≥ 0 of each step. The gradient is that at X, for all of them.
+    parent : estimator
+        A fitted network, also in a pipeline or frozen.
+    X : Float[n, d], images or DataFrame
+        Rows as the parent takes them.
+
+    Returns
+    -------
+    float
+        Root mean square distance per number; 1 if it is 0.
+
+    Notes
+    -----
+    Original to kdgraph.
+    """
+    inputs = np.asarray(access_network(parent).network_input(X), dtype=np.float64)
+    return rms_of(inputs.reshape(len(inputs), -1))
+
+
+def logits_after_step(
+    parent: Any, X: Any, temperature: float, step_sizes: Sequence[float]
+) -> list[np.ndarray]:
+    """Return the logits after a step of the input that increases the confidence.
+
+    The step is x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where S(x; T) is the softmax of the logits
+    divided by T, and ŷ its largest class (Liang et al. 2018, Eq. 2). Numbers whose gradient is 0
+    are not changed.
+
+    Parameters
+    ----------
+    parent : estimator
+        A fitted network, also in a pipeline or frozen. The step changes the numbers that the
+        network itself receives.
+    X : Float[n, d], Float[n, c, h, w] or DataFrame
+        Rows as the parent takes them. Pixels may leave [0, 1]: they are not clipped.
+    temperature : float
+        T > 0.
+    step_sizes : sequence of float
+        Step sizes ε ≥ 0. The gradient at X is used for all of them.
+
+    Returns
+    -------
+    list of Float64[n, K]
+        Logits, one array for each step size.
 
     Raises
     ------
-    TypeError : if there is no network in ``parent``.
+    TypeError
+        If the parent does not contain a network.
+
+    References
+    ----------
+    Liang et al., "Enhancing the reliability of out-of-distribution image detection in neural
+    networks", ICLR 2018.
     """
-    inside = inside_of(parent)
-    rows = np.asarray(inside.rows(X))
+    access = access_network(parent)
+    inputs = np.asarray(access.network_input(X))
 
     def log_confidence(logits: Any) -> Any:
         return (logits / temperature).log_softmax(dim=1).max(dim=1).values
 
-    # A gradient that overflows has no sign: NaN moves nothing.
+    # A gradient that overflows is NaN and has no sign. It becomes 0, so that the number stays.
     direction = (
-        np.sign(np.nan_to_num(inside.network.input_gradient(rows, log_confidence)))
-        if any(sizes)
+        np.sign(np.nan_to_num(access.network.input_gradient(inputs, log_confidence)))
+        if any(step_sizes)
         else 0.0
     )
-    return [inside.network.logits(rows + size * direction if size else rows) for size in sizes]
+    return [
+        access.network.logits(inputs + size * direction if size else inputs) for size in step_sizes
+    ]

@@ -1,9 +1,10 @@
-"""Rows of one role, in an array or in a data frame of pandas.
+"""Rows with weights and groups, and the inputs that an estimator accepts.
 
-What an estimator takes: missing values, data frames, weights. scikit-learn's tags say it of what
-stands alone, not of pipelines.
-
-Features whose values single precision, in which scikit-learn's trees compute, cannot tell apart.
+:class:`Rows` are the rows of one role (training, calibration) in an array or a data frame of
+pandas. The functions after it find out whether an estimator takes missing values, data frames,
+categories or weights: the tags of scikit-learn give this for single estimators, but not for
+pipelines. The last part of the module warns about features whose values cannot be distinguished in
+single precision, in which scikit-learn's trees compute.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ from sklearn.tree import BaseDecisionTree
 
 from kdgraph.wording import reads_as_number, some
 
+IMPUTATION_ADVICE = (
+    "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
+    " RandomForestClassifier())"
+)
+"""End of the error messages about missing values."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -30,11 +37,15 @@ class Rows:
 
     Attributes
     ----------
-    X : Float[n, d], images Float[n, c, h, w], or a data frame.
-    y : after a classifier Int[n], positions in ``classes_``; after a regressor Float[n]; for a
-    detector [n] labels as they came, or None.
-    weight : Float[n].
-    group : [n], which subgroup each row belongs to, or None where nobody said it.
+    X : Float[n, d], images Float[n, c, h, w], or DataFrame
+        Features.
+    y : Int[n], Float[n], ndarray of shape [n] or None
+        After a classifier, positions in ``classes_``; after a regressor, outcomes; for a detector,
+        labels before encoding, or None.
+    weight : Float[n]
+        Sample weights.
+    group : ndarray of shape [n] or None, default=None
+        Subgroup of each row; None if there are no subgroups.
     """
 
     X: Any
@@ -44,7 +55,7 @@ class Rows:
 
     @classmethod
     def of(cls, X: Any, y: Any = None) -> Rows:
-        """Rows that count alike."""
+        """Return rows that all have weight 1."""
         return cls(X, y, np.ones(len(X)))
 
     def __len__(self) -> int:
@@ -52,134 +63,189 @@ class Rows:
 
     def __getitem__(self, index) -> Rows:
         y, group = (None if values is None else values[index] for values in (self.y, self.group))
-        return Rows(take(self.X, index), y, self.weight[index], group)
+        return Rows(select_rows(self.X, index), y, self.weight[index], group)
 
     def __add__(self, other: Rows) -> Rows:
-        """The rows of both, these first."""
-        y, weight = np.concatenate([self.y, other.y]), np.concatenate([self.weight, other.weight])
+        """Return the rows of both, those of ``other`` last; with groups if both have them."""
         groups = [rows.group for rows in (self, other) if rows.group is not None]
         return Rows(
-            stacked(self.X, other.X),
-            y,
-            weight,
+            concatenate_rows(self.X, other.X),
+            np.concatenate([self.y, other.y]),
+            np.concatenate([self.weight, other.weight]),
             np.concatenate(groups) if len(groups) == 2 else None,
         )
 
     def one_hot(self, n_classes: int) -> np.ndarray:
-        """Float[n, K]: the weight of each row in the column of its class."""
+        """Return Float[n, K] with the weight of each row in the column of its class."""
         table = np.zeros((len(self), n_classes))
         table[np.arange(len(self)), self.y] = self.weight
         return table
 
 
-def is_frame(X: Any) -> bool:
-    """Whether X is a data frame of pandas."""
+def is_dataframe(X: Any) -> bool:
+    """Return whether X is a data frame of pandas."""
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
-def take(X: Any, index: Any) -> Any:
-    """The rows of X (an array or a data frame) at the positions ``index``: a slice, Int[m] or
-    Bool[n].
+def select_rows(X: Any, index: Any) -> Any:
+    """Return some rows of X.
+
+    Parameters
+    ----------
+    X : ndarray of shape [n, …] or DataFrame
+        Any rows.
+    index : slice, Int[m] or Bool[n]
+        Positions of the rows.
     """
-    return X.iloc[index] if is_frame(X) else X[index]
+    return X.iloc[index] if is_dataframe(X) else X[index]
+
+
+def concatenate_rows(first: Any, second: Any) -> Any:
+    """Return the rows of two arrays or of two data frames, one after the other."""
+    if not is_dataframe(first):
+        return np.concatenate([first, second])
+    import pandas as pd
+
+    return pd.concat([first, second], ignore_index=True)
 
 
 def has_missing(X: Any) -> bool:
-    """Whether any value of X (Float[n, …] or a data frame) is missing."""
-    if is_frame(X):
+    """Return whether any value of X (Float[n, …] or a data frame) is missing."""
+    if is_dataframe(X):
         return bool(X.isna().to_numpy().any())
-    return bool(X.size and np.isnan(X.min()))  # without an array of flags as long as X
+    # The minimum is NaN if any value is, and needs no array of flags of the size of X.
+    return bool(X.size and np.isnan(X.min()))
 
 
-def one_each(name: str, values: Any, n: int) -> np.ndarray:
-    """[n]: one of each row, as ``values`` must be; ``name`` is what an error calls them."""
-    found = np.asarray(values)
-    if found.shape != (n,):
-        raise ValueError(f"{name} must have one for each of {n} rows, got shape {found.shape}")
-    return found
+def check_per_row(name: str, values: Any, n: int) -> np.ndarray:
+    """Return ``values`` as an array of shape [n].
+
+    Parameters
+    ----------
+    name : str
+        Name of the values in the error.
+    values : array-like
+        One value for each row.
+    n : int
+        Number of rows.
+
+    Raises
+    ------
+    ValueError
+        If the shape is not [n].
+    """
+    array = np.asarray(values)
+    if array.shape != (n,):
+        raise ValueError(f"{name} must have one for each of {n} rows, got shape {array.shape}")
+    return array
 
 
-def stacked(first: Any, then: Any) -> Any:
-    """The rows of both, arrays or data frames, one after the other."""
-    if not is_frame(first):
-        return np.concatenate([first, then])
-    import pandas as pd  # who has a frame has imported it
-
-    return pd.concat([first, then], ignore_index=True)
-
-
-IMPUTE = (
-    "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
-    " RandomForestClassifier())"
-)
-"""The way out, where missing values cannot be taken."""
+def is_meta_estimator(estimator: Any) -> bool:
+    """Return whether some parameters of the estimator are estimators, as those of pipelines are."""
+    if isinstance(estimator, FrozenEstimator):
+        return is_meta_estimator(estimator.estimator)
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        return False
+    return any(hasattr(value, "get_params") for value in estimator.get_params().values())
 
 
 def allows_missing(estimator: Any) -> bool:
-    """Whether X with NaN may be given to it: as its tag says, or because it is composed of others,
-    which refuse what they cannot take.
+    """Return whether X with NaN may be passed to the estimator.
+
+    It may if a tag of the estimator allows it, or if the estimator consists of others, which refuse
+    missing values themselves if they must.
     """
     if hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type):
         tags = estimator.__sklearn_tags__()
         if tags.input_tags.allow_nan or tags.no_validation:
             return True
-    return is_composed(estimator)
+    return is_meta_estimator(estimator)
 
 
-def reads_columns(estimator: Any) -> bool:
-    """Whether a data frame should come to it as one: it is composed of others, or is frozen and was
-    fitted on columns with names.
+def accepts_dataframe(estimator: Any) -> bool:
+    """Return whether a data frame should be passed to the estimator without conversion.
+
+    It should if the estimator consists of others, or is frozen and was fitted on named columns.
     """
     return (
         hasattr(estimator, "feature_names_in_")
         if isinstance(estimator, FrozenEstimator)
-        else is_composed(estimator)
+        else is_meta_estimator(estimator)
     )
 
 
-def takes_categories(estimator: Any) -> bool:
-    """Return whether it takes columns of pandas' category type from a data frame, as scikit-learn's
-    histogram gradient boosting does.
+def accepts_categories(estimator: Any) -> bool:
+    """Return whether the estimator takes columns of pandas' category type from a data frame.
+
+    The histogram gradient boosting models of scikit-learn do.
     """
-    while isinstance(estimator, FrozenEstimator):
-        estimator = estimator.estimator
-    return (
-        isinstance(getattr(estimator, "categorical_features", None), str)
-        and estimator.categorical_features == "from_dtype"
-    )
+    categorical_features = getattr(_unfreeze(estimator), "categorical_features", None)
+    return isinstance(categorical_features, str) and categorical_features == "from_dtype"
 
 
-def has_categories(X: Any) -> bool:
-    """Return whether a column of the data frame X (of pandas, with n rows) is of the category
-    type.
-    """
+def has_category_columns(X: Any) -> bool:
+    """Return whether a column of the data frame X is of pandas' category type."""
     return any(str(dtype) == "category" for dtype in X.dtypes)
 
 
-def check_columns(X: Any, estimator: Any, *, categories: bool = False) -> None:
-    """Refuse columns that hold no numbers before an estimator that takes nothing else.
+def has_transformer_steps(estimator: Any) -> bool:
+    """Return whether the estimator is a pipeline with transformers, also inside of wrappers."""
+    if isinstance(estimator, Pipeline):
+        return len(estimator.steps) > 1
+    inner = getattr(estimator, "estimator", None)
+    return inner is not None and has_transformer_steps(inner)
+
+
+def sample_weight_kwargs(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the keyword arguments of ``estimator.fit`` for sample weights.
 
     Parameters
     ----------
-    X : a data frame of pandas, or an array [n, d] of text or objects; of other arrays there is
-    nothing to check.
-    estimator : what is to be fitted on X, named in the error.
-    categories : whether it takes columns of pandas' category type.
+    estimator : estimator
+        Estimator to fit. The weights of a pipeline are for its last step. With metadata routing of
+        scikit-learn enabled, the steps of the pipeline request them.
+    weight : Float[n]
+        Sample weights. If all are 1, the result is empty.
+    """
+    if (weight == 1).all():
+        return {}
+    if get_config()["enable_metadata_routing"]:
+        return {"sample_weight": weight}
+    names = []
+    while isinstance(estimator, Pipeline):
+        last_name, estimator = estimator.steps[-1]
+        names.append(last_name)
+    return {"__".join([*names, "sample_weight"]): weight}
+
+
+def check_numeric_columns(X: Any, estimator: Any, *, accepts_categories: bool = False) -> None:
+    """Refuse columns that are not numeric, for an estimator that takes only numbers.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray of shape [n, d]
+        Data frame of pandas, or array of text or objects. Other arrays are not checked.
+    estimator : estimator
+        The estimator to fit on X, which the error names.
+    accepts_categories : bool, default=False
+        Allow columns of pandas' category type.
 
     Raises
     ------
     ValueError
-        Text or categories, with an encoder as the way out; dates and durations.
+        If a column contains text or categories (the message contains an encoder), or dates or
+        durations.
     """
-    if is_frame(X):
+    if is_dataframe(X):
+        # scikit-learn itself refuses duplicate names, with a good message.
         if X.columns.has_duplicates or X.ndim != 2:
-            return  # scikit-learn refuses what it has no name for
+            return
         columns = ((repr(name), name, X[name]) for name in X.columns)
     elif getattr(X, "ndim", 0) == 2 and getattr(X.dtype, "kind", "") in "OUS":
         columns = ((str(position), position, X[:, position]) for position in range(X.shape[1]))
     else:
         return
-    for called, name, column in columns:
+    for label, name, column in columns:
         kind = getattr(column.dtype, "kind", "O")
         if kind in "mM" or str(column.dtype).startswith("period"):
             example = (
@@ -188,15 +254,15 @@ def check_columns(X: Any, estimator: Any, *, categories: bool = False) -> None:
                 else "X[name].astype('int64')"
             )
             raise ValueError(
-                f"column {called} holds dates or durations, and {_named(estimator)} takes numbers;"
-                f" make it a number, as in {example}"
+                f"column {label} holds dates or durations, and {_class_name(estimator)} takes"
+                f" numbers; make it a number, as in {example}"
             )
-        if kind in "OUS" and not (categories and str(column.dtype) == "category"):
-            _check_text(column, called, name, estimator)
+        if kind in "OUS" and not (accepts_categories and str(column.dtype) == "category"):
+            _check_no_text(column, label, name, estimator)
 
 
-def _check_text(column: Any, called: str, name: Any, estimator: Any) -> None:
-    """Refuse text that is no number; other objects are left to scikit-learn."""
+def _check_no_text(column: Any, label: str, name: Any, estimator: Any) -> None:
+    """Refuse text that is not a number; scikit-learn checks other objects."""
     values = np.asarray(column, dtype=object)
     text = next(
         (
@@ -212,102 +278,77 @@ def _check_text(column: Any, called: str, name: Any, estimator: Any) -> None:
         f"make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [{name!r}]),"
         " remainder='passthrough')"
     )
+    model = _class_name(estimator)
     raise ValueError(
-        f"could not convert string to float: {text!r} in column {called}; {_named(estimator)} takes"
-        f" numbers, put an encoder into the pipeline, as in make_pipeline({encoder},"
-        f" {_named(estimator)}())"
+        f"could not convert string to float: {text!r} in column {label}; {model} takes numbers, put"
+        f" an encoder into the pipeline, as in make_pipeline({encoder}, {model}())"
     )
 
 
-def _named(estimator: Any) -> str:
+def _unfreeze(estimator: Any) -> Any:
+    """Return the estimator inside any number of ``FrozenEstimator``."""
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
-    return type(estimator).__name__
+    return estimator
 
 
-def transforms_first(estimator: Any) -> bool:
-    """Whether it is a pipeline with steps before the last one, frozen, calibrated or otherwise
-    wrapped as it may be.
-    """
-    if isinstance(estimator, Pipeline):
-        return len(estimator.steps) > 1
-    inner = getattr(estimator, "estimator", None)
-    return inner is not None and transforms_first(inner)
+def _class_name(estimator: Any) -> str:
+    """Return the class name of the estimator inside ``FrozenEstimator``."""
+    return type(_unfreeze(estimator)).__name__
 
 
-def weights_for(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """What to give ``estimator.fit`` for weights Float[n]: nothing where all are 1; of a pipeline
-    they are for the last step.
+# Number of rows, evenly spaced, in which distinct values are counted. Sorting 1,000 columns of this
+# length takes 0.1 s, and random numbers lose less than 0.1 % of their distinct values.
+_MAX_CHECKED_ROWS = 2000
 
-    With metadata routing of scikit-learn on, the pipeline's steps request them.
-    """
-    if (weight == 1).all():
-        return {}
-    if get_config()["enable_metadata_routing"]:
-        return {"sample_weight": weight}
-    names = []
-    while isinstance(estimator, Pipeline):
-        last, estimator = estimator.steps[-1]
-        names.append(last)
-    return {"__".join([*names, "sample_weight"]): weight}
+# Fraction of the distinct values of a feature that must remain in single precision.
+_MIN_DISTINCT_FRACTION = 0.9
 
-
-def is_composed(estimator: Any) -> bool:
-    """Return whether some of its parameters are estimators; as scikit-learn's meta-estimators and
-    pipelines have.
-    """
-    if isinstance(estimator, FrozenEstimator):
-        return is_composed(estimator.estimator)
-    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
-        return False
-    return any(hasattr(value, "get_params") for value in estimator.get_params().values())
+_SINGLE_PRECISION_MODELS = (
+    BaseForest,
+    BaseDecisionTree,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+)
+_SINGLE_PRECISION_LIBRARIES = ("xgboost", "catboost", "torch", "skorch")
 
 
-_ROWS = 2000
-"""Rows that are looked at, evenly spaced: sorting 1,000 columns of as many takes 0.1 s, and chance
-merges less than 0.1 % of them.
-"""
-_KEPT = 0.9
-"""Share of the different values of a feature that must remain in single precision."""
-_TREES = (BaseForest, BaseDecisionTree, GradientBoostingClassifier, GradientBoostingRegressor)
-_LIBRARIES = ("xgboost", "catboost", "torch", "skorch")
-
-
-def distinct_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many different values each feature has, in double and in single precision.
+def distinct_value_counts(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of distinct values of each feature in double and in single precision.
 
     Parameters
     ----------
-    X : Float[n, d]; NaN is no value.
+    X : Float[n, d]
+        Rows. NaN does not count as a value.
 
     Returns
     -------
-    double, single : Int[d], each at least 1.
+    double, single : Int[d]
+        Numbers of distinct values, each at least 1.
 
     Examples
     --------
-    >>> [counts.tolist() for counts in distinct_values(np.array([[2460000.51, 1.0], [2460000.52, 1.0], [2460000.53, 2.0]]))]
+    >>> X = np.array([[2460000.51, 1.0], [2460000.52, 1.0], [2460000.53, 2.0]])
+    >>> [counts.tolist() for counts in distinct_value_counts(X)]
     [[3, 2], [1, 2]]
     """
     # Rounding is monotone, so that the sorted values are sorted in single precision too.
-    ordered = np.sort(X[:: max(1, -(-len(X) // _ROWS))], axis=0)
+    ordered = np.sort(X[:: max(1, -(-len(X) // _MAX_CHECKED_ROWS))], axis=0)
     with np.errstate(over="ignore"):
         single = ordered.astype(np.float32)
     return tuple((values[1:] > values[:-1]).sum(axis=0) + 1 for values in (ordered, single))  # type: ignore[return-value]
 
 
-def computes_in_single_precision(estimator: Any) -> bool:
-    """Return whether an estimator, or the last one of those that it is composed of, rounds its
-    input to float32.
-    """
+def uses_single_precision(estimator: Any) -> bool:
+    """Return whether the estimator, or the last one inside it, rounds its input to float32."""
     while True:
         if isinstance(estimator, Pipeline):
             estimator = estimator.steps[-1][1]
         elif (
-            isinstance(estimator, _TREES)
+            isinstance(estimator, _SINGLE_PRECISION_MODELS)
             or hasattr(estimator, "_make_module")
             or hasattr(estimator, "module_")
-            or type(estimator).__module__.partition(".")[0] in _LIBRARIES
+            or type(estimator).__module__.partition(".")[0] in _SINGLE_PRECISION_LIBRARIES
         ):
             return True
         elif hasattr(estimator, "estimator") or isinstance(estimator, FrozenEstimator):
@@ -316,24 +357,28 @@ def computes_in_single_precision(estimator: Any) -> bool:
             return False
 
 
-def warn_of_lost_values(
+def warn_precision_loss(
     owner: str, parent: Any, X: Any, names: Sequence[str] = (), *, scale: str | None = None
 ) -> None:
-    """Warn of features of which a fitted parent tells few values apart, because it rounds them to
-    float32.
+    """Warn about features whose values a fitted parent cannot distinguish in single precision.
 
     Parameters
     ----------
-    owner : the data set or class that is named in the message.
-    parent : fitted; what a pipeline makes of the rows before its last step is looked at.
-    X : rows [n, d] that it was fitted on: an array or a data frame; images are in [0, 1] and pass.
-    names : of the d features; empty: their positions, or the columns of the data frame.
-    scale : the override that moves each feature to [0, 1], if there is one; it is offered where it
-        helps.
+    owner : str
+        Data set or class that the message names.
+    parent : estimator
+        Fitted parent. The input of the last step of a pipeline is checked.
+    X : ndarray of shape [n, d] or DataFrame
+        Rows that the parent was fitted on. Images are in [0, 1] and are not checked.
+    names : sequence of str, default=()
+        Names of the d features; empty for the columns of the data frame, or positions.
+    scale : str, default=None
+        Override that scales each feature to [0, 1], if there is one. The message contains it if it
+        removes the loss.
     """
-    if not computes_in_single_precision(parent):
+    if not uses_single_precision(parent):
         return
-    rows, names = _as_the_last_step_sees(parent, X, names)
+    rows, names = _final_step_input(parent, X, names)
     if (
         rows is None
         or rows.ndim != 2
@@ -343,46 +388,55 @@ def warn_of_lost_values(
     ):
         return
     rows = rows.astype(np.float64, copy=False)
-    double, single = distinct_values(rows)
-    if not (lost := np.flatnonzero(single < _KEPT * double)).size:
+    double, single = distinct_value_counts(rows)
+    lossy = np.flatnonzero(single < _MIN_DISTINCT_FRACTION * double)
+    if not lossy.size:
         return
-    j = int(lost[np.argmax(double[lost] - single[lost])])
-    called = some(
+    # The message gives the numbers of the feature that loses most, and the names of all.
+    worst = int(lossy[np.argmax(double[lossy] - single[lossy])])
+    has_names = len(names) == rows.shape[1]
+    features = some(
         [
-            f"'{names[i]}'" if len(names) == rows.shape[1] else f"column {i}"
-            for i in [j, *(i for i in lost if i != j)]
+            f"'{names[i]}'" if has_names else f"column {i}"
+            for i in [worst, *(i for i in lossy if i != worst)]
         ]
     )
-    different = f"{owner}: of {double[j]:,} different values of {called}"
-    found = f"{different}, single precision, in which {_name(parent)} computes, has {single[j]:,}"
-    low, high = np.nanmin(rows[:, lost], axis=0), np.nanmax(rows[:, lost], axis=0)
-    double, single = distinct_values((rows[:, lost] - low) / (high - low))
-    if scale is not None and (single >= _KEPT * double).all():
-        way_out = f"{scale} takes the offset away"
+    loss = (
+        f"{owner}: of {double[worst]:,} different values of {features}, single precision, in which"
+        f" {_final_estimator_name(parent)} computes, has {single[worst]:,}"
+    )
+    # Scaling to [0, 1] helps against an offset, but not against outliers: try it.
+    low, high = np.nanmin(rows[:, lossy], axis=0), np.nanmax(rows[:, lossy], axis=0)
+    double, single = distinct_value_counts((rows[:, lossy] - low) / (high - low))
+    if scale is not None and (single >= _MIN_DISTINCT_FRACTION * double).all():
+        advice = f"{scale} takes the offset away"
     elif scale is not None:
-        way_out = "subtract the offset of the column, or take outliers out of it"
+        advice = "subtract the offset of the column, or take outliers out of it"
     else:
-        way_out = (
+        advice = (
             "subtract the offset, or standardise in the parent's pipeline, as in"
             " make_pipeline(StandardScaler(), model)"
         )
-    warnings.warn(f"{found}; {way_out}", stacklevel=3)
+    warnings.warn(f"{loss}; {advice}", stacklevel=3)
 
 
-def _as_the_last_step_sees(
+def _final_step_input(
     parent: Any, X: Any, names: Sequence[str]
 ) -> tuple[np.ndarray | None, Sequence[str]]:
-    """Rows as an array, and the names of its columns, behind the transformers of a pipeline."""
+    """Return the input of the last step of a pipeline as an array, and the names of its columns.
+
+    The array is None if the input is sparse, since it then has no offset, or is not numeric.
+    """
     names = list(names) or [str(name) for name in getattr(X, "columns", ())]
-    while isinstance(parent, FrozenEstimator):
-        parent = parent.estimator
+    parent = _unfreeze(parent)
     if isinstance(parent, Pipeline) and len(parent.steps) > 1:
         try:
             X = parent[:-1].transform(X)
             names = list(parent[:-1].get_feature_names_out(names or None))
-        except (AttributeError, ValueError, TypeError):  # transformers that name nothing
+        except (AttributeError, ValueError, TypeError):
+            # Some transformers do not name their outputs.
             names = []
-    if hasattr(X, "toarray"):  # a sparse matrix has no offset
+    if hasattr(X, "toarray"):
         return None, names
     try:
         return np.asarray(X), names
@@ -390,7 +444,8 @@ def _as_the_last_step_sees(
         return None, names
 
 
-def _name(parent: Any) -> str:
+def _final_estimator_name(parent: Any) -> str:
+    """Return the class name of the last step of a pipeline, or of another parent."""
     while isinstance(parent, Pipeline | FrozenEstimator):
         parent = parent.steps[-1][1] if isinstance(parent, Pipeline) else parent.estimator
     return type(parent).__name__

@@ -1,4 +1,4 @@
-"""Maps from a parent's scores to probabilities."""
+"""Calibration of the probabilities of a fitted parent."""
 
 from kdgraph.calibration.baselines import LinearPool, Refit, Retrained, ScoreMap, Uncalibrated
 from kdgraph.calibration.groupwise import GroupWise

@@ -1,7 +1,6 @@
-"""What every calibrator is compared with: the parent as it is, scikit-learn's maps, and the parent
-fitted on all the rows.
+"""Baselines of calibration: the uncalibrated parent, scikit-learn's maps, refits and a linear pool.
 
-The mean of what several calibrators say.
+Every calibrator is compared with them. Original to kdgraph, except where a paper is cited.
 """
 
 from __future__ import annotations
@@ -17,23 +16,62 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from kdgraph.base import PostHocClassifier, Rows, seeded_clone
-from kdgraph.base.posthoc import learn_from_training_rows
-from kdgraph.base.rows import weights_for
+from kdgraph.base.posthoc import any_requires_training_rows
+from kdgraph.base.rows import sample_weight_kwargs
 from kdgraph.errors import ParameterError
 
 MapName = Literal["isotonic", "sigmoid", "temperature"]
 
 
-class Uncalibrated(PostHocClassifier):
-    """The parent's own probabilities; the held-out rows are left unused.
+def fit_behind_parent(model: Any, calibrator: Any, train: Rows, rows: Rows) -> Any:
+    """Return a clone of a calibrator that is fitted behind the fitted parent of another one.
 
     Parameters
     ----------
-    estimator : any classifier with ``predict_proba``; cloned and fitted, unless frozen.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    model : estimator
+        Fitted up to its parent, ``estimator_``; its ``random_state`` seeds a clone without a seed.
+    calibrator : estimator
+        Calibrator to clone; its own ``estimator`` is replaced by the frozen parent.
+    train, rows : Rows
+        Training rows and calibration rows, [n, …] each.
+    """
+    parent = model.estimator_
+    frozen = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
+    return (
+        seeded_clone(calibrator, model.random_state)
+        .set_params(estimator=frozen)
+        .fit(
+            train.X,
+            model.classes_[train.y],
+            X_calibration=rows.X,
+            y_calibration=model.classes_[rows.y],
+            sample_weight_calibration=rows.weight,
+        )
+    )
+
+
+class Uncalibrated(PostHocClassifier):
+    """The uncalibrated parent; held-out rows are not used.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any classifier with ``predict_proba``; it is cloned and fitted, unless it is frozen.
+    calibration_size : float, default=0.3
+        Fraction of the rows that are held out if ``fit`` gets no calibration rows. Behind a frozen
+        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
+        y_calibration=…)``; see :class:`~kdgraph.base.PostHoc`.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out rows, and of a parent without a seed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_moons(200, noise=0.3, random_state=0)
+    >>> model = Uncalibrated(LogisticRegression(), random_state=0).fit(X, y)
+    >>> bool(np.allclose(model.predict_proba(X), model.estimator_.predict_proba(X)))
+    True
     """
 
     def _needs_unseen_rows(self) -> bool:
@@ -42,44 +80,38 @@ class Uncalibrated(PostHocClassifier):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self.calibrated_ = self.estimator_
 
-    def _behind(self, calibrator: Any, train: Rows, rows: Rows) -> Any:
-        """A clone of ``calibrator`` behind the fitted parent, fitted with these calibration
-        ``rows``; seeded by us if it has no seed.
-        """
-        frozen = (
-            self.estimator_
-            if isinstance(self.estimator_, FrozenEstimator)
-            else FrozenEstimator(self.estimator_)
-        )
-        given = {
-            "X_calibration": rows.X,
-            "y_calibration": self.classes_[rows.y],
-            "sample_weight_calibration": rows.weight,
-        }
-        return (
-            seeded_clone(calibrator, self.random_state)
-            .set_params(estimator=frozen)
-            .fit(train.X, self.classes_[train.y], **given)
-        )
+    def _fit_behind_parent(self, calibrator: Any, train: Rows, rows: Rows) -> Any:
+        """Return a seeded clone of ``calibrator``, fitted to ``rows`` behind the fitted parent."""
+        return fit_behind_parent(self, calibrator, train, rows)
 
     @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]."""
-        X = self._checked(X)
+        """Return the class probabilities, Float[n, K]."""
+        X = self._validate_X(X)
         return self.calibrated_.predict_proba(X)
 
 
 class Refit(Uncalibrated):
-    """The parent fitted once more, on training and held-out rows together: what the held-out rows
-    are worth to the parent itself.
+    """The parent, refitted on training and held-out rows together.
+
+    The refit shows how much the held-out rows improve the parent if they are not used for
+    calibration.
 
     Parameters
     ----------
-    estimator, calibration_size, random_state : as in :class:`Uncalibrated`; of a frozen parent, an
-        unfitted clone is fitted.
+    estimator, calibration_size, random_state
+        See :class:`Uncalibrated`. If the parent is frozen, an unfitted clone of it is fitted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_moons(200, noise=0.3, random_state=0)
+    >>> Refit(LogisticRegression(), random_state=0).fit(X, y).predict_proba(X).shape
+    (200, 2)
     """
 
-    weights_as_given: ClassVar = True
+    uses_raw_weights: ClassVar = True
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         parent = (
@@ -96,35 +128,47 @@ class Refit(Uncalibrated):
             )
         again = seeded_clone(parent, self.random_state)
         self.calibrated_ = again.fit(
-            rows.X, self.classes_[rows.y], **weights_for(again, rows.weight)
+            rows.X, self.classes_[rows.y], **sample_weight_kwargs(again, rows.weight)
         )
 
 
 @dataclass(eq=False, repr=False)
 class Retrained(Uncalibrated):
-    """The parent fitted once more on its own training rows with other parameters, such as a network
-    with a loss that calibrates it.
+    """The parent, refitted on its training rows with other parameters.
+
+    An example is a network with a loss that calibrates it.
 
     Parameters
     ----------
-    estimator, calibration_size, random_state : as in :class:`Uncalibrated`; of a frozen parent, an
-    unfitted clone is fitted.
-    changes : parameter → value, of the parent itself; in a pipeline, of its last step.
+    estimator, calibration_size, random_state
+        See :class:`Uncalibrated`. If the parent is frozen, an unfitted clone of it is fitted.
+    changes : mapping of str to object, or None, default=None
+        New values of parameters of the parent; in a pipeline, of its last step.
 
     Raises
     ------
-    ParameterError : for a parameter that the parent does not have.
+    ParameterError
+        If the parent does not have one of the parameters.
 
     References
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Table 1, whose row "MMCE
     optimization" is the network trained with the loss of Kumar et al. (2018).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_moons(200, noise=0.3, random_state=0)
+    >>> model = Retrained(LogisticRegression(), changes={"C": 0.1}, random_state=0).fit(X, y)
+    >>> model.calibrated_.C
+    0.1
     """
 
     _: KW_ONLY
     changes: Mapping[str, Any] | None = None
 
-    weights_as_given: ClassVar = True
+    uses_raw_weights: ClassVar = True
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         parent = (
@@ -141,30 +185,39 @@ class Retrained(Uncalibrated):
             )
         last.set_params(**(self.changes or {}))
         self.calibrated_ = again.fit(
-            train.X, self.classes_[train.y], **weights_for(again, train.weight)
+            train.X, self.classes_[train.y], **sample_weight_kwargs(again, train.weight)
         )
 
     def describe(self) -> dict[str, Any]:
-        """What the parent has learnt this time, for the record; nothing of one that does not say
-        so.
-        """
+        """Return the fitted values of the refitted parent for the record, if it describes them."""
         last = _last_of(self.calibrated_)
         return last.describe() if hasattr(last, "describe") else {}
 
 
 @dataclass(eq=False, repr=False)
 class ScoreMap(Uncalibrated):
-    """A map from the parent's scores to probabilities, by scikit-learn.
+    """Map from the parent's scores to probabilities, by scikit-learn.
 
     Parameters
     ----------
-    estimator, calibration_size, random_state : as in :class:`Uncalibrated`.
-    method : "isotonic" (Zadrozny and Elkan 2001) or "sigmoid" (Platt 1999), each class against the
-        rest; or "temperature" (Guo et al. 2017), one number that divides all logits: those of
-        ``decision_function``, or log probabilities of a parent that has none. The first two take
-        the probability of each class; of a parent that has a ``decision_function`` too, such as a
-        network, its log odds: a logit alone says nothing of its class, for all of a row may be
+    estimator, calibration_size, random_state
+        See :class:`Uncalibrated`.
+    method : "isotonic", "sigmoid" or "temperature", default="isotonic"
+        "isotonic" (Zadrozny and Elkan 2001) and "sigmoid" (Platt 1999) are fitted for each class
+        against the rest. "temperature" (Guo et al. 2017) divides all logits by one number: those of
+        ``decision_function``, or the log probabilities of a parent without it. The first two use
+        the probability of each class, or its log odds if the parent has a ``decision_function``
+        too, such as a network. A single logit is not sufficient, because all logits of a row can be
         raised together.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_moons(200, noise=0.3, random_state=0)
+    >>> model = ScoreMap(GaussianNB(), method="sigmoid", random_state=0).fit(X, y)
+    >>> model.predict_proba(X).shape
+    (200, 2)
     """
 
     _: KW_ONLY
@@ -178,30 +231,42 @@ class ScoreMap(Uncalibrated):
 
 
 class AgainstTheRest(FrozenEstimator):
-    """A fitted classifier of several classes whose scores are the log odds of each class against
-    all others.
-    """
+    """Fitted classifier whose scores are the log odds of each class against the rest."""
 
     def decision_function(self, X) -> np.ndarray:
-        """Float[n, K]; of a probability of 0 or 1 that of the nearest number."""
-        inside = np.finfo(np.float64)
+        """Return the log odds, Float[n, K], with probabilities kept off 0 and 1."""
+        limits = np.finfo(np.float64)
         proba = np.clip(
-            self.estimator.predict_proba(X).astype(np.float64), inside.tiny, 1 - inside.epsneg
+            self.estimator.predict_proba(X).astype(np.float64), limits.tiny, 1 - limits.epsneg
         )
         return np.log(proba) - np.log1p(-proba)
 
 
 def _last_of(parent: Any) -> Any:
-    """The step of a pipeline that predicts, or the parent."""
+    """Return the last step of a pipeline, or the parent itself."""
     return parent.steps[-1][1] if isinstance(parent, Pipeline) else parent
 
 
 def score_map(
     parent: Any, method: MapName, rows: Rows, classes: np.ndarray
 ) -> CalibratedClassifierCV:
-    """The map ``method`` behind the fitted ``parent``, fitted on ``rows``.
+    """Return scikit-learn's map ``method`` behind a fitted parent.
 
-    They need some of every one of the ``classes``, [K]; for "temperature", some of two of them.
+    Parameters
+    ----------
+    parent : classifier
+        Fitted parent.
+    method : "isotonic", "sigmoid" or "temperature"
+        Name of the map.
+    rows : Rows
+        Calibration rows, [n, …].
+    classes : ndarray of shape (K,)
+        Labels, [K].
+
+    Raises
+    ------
+    ValueError
+        If a class has no calibration row; for "temperature", if fewer than two classes have one.
     """
     frozen = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
     if (
@@ -213,12 +278,13 @@ def score_map(
         frozen = AgainstTheRest(frozen.estimator)
     missing = np.setdiff1d(np.arange(len(classes)), rows.y)
     if method == "temperature" and len(missing) >= len(classes) - 1:
-        found = classes[np.unique(rows.y)].tolist()
+        available = classes[np.unique(rows.y)].tolist()
         raise ValueError(
             "temperature calibration needs rows of two classes, the calibration rows have only"
-            f" {found}"
+            f" {available}"
         )
-    if method == "temperature" and len(missing):  # scikit-learn needs all: rows that weigh nothing
+    # scikit-learn requires rows of all classes; rows of weight 0 do not change the temperature.
+    if method == "temperature" and len(missing):
         rows = rows + replace(
             rows[np.zeros(len(missing), dtype=np.intp)], y=missing, weight=np.zeros(len(missing))
         )
@@ -228,49 +294,50 @@ def score_map(
             f"{method} calibration needs rows of every class, the calibration rows have none of"
             f" {named}"
         )
-    labels, everyone = classes[rows.y], np.arange(len(rows))
-    more = {} if (rows.weight == 1).all() else {"sample_weight": rows.weight}
-    with (
-        warnings.catch_warnings()
-    ):  # it is right that a frozen parent ignores the weights: only the maps are fitted
+    labels, all_rows = classes[rows.y], np.arange(len(rows))
+    weights = {} if (rows.weight == 1).all() else {"sample_weight": rows.weight}
+    # A frozen parent ignores the weights; only the maps are fitted, so the warning is suppressed.
+    with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="Since FrozenEstimator does not appear to accept sample_weight"
         )
         maps = CalibratedClassifierCV(
-            frozen, method=method, cv=[(everyone, everyone)], ensemble=False
+            frozen, method=method, cv=[(all_rows, all_rows)], ensemble=False
         )
-        return maps.fit(rows.X, labels, **more)
+        return maps.fit(rows.X, labels, **weights)
 
 
 @dataclass(eq=False, repr=False)
 class LinearPool(Uncalibrated):
-    """The mean of the probabilities of several calibrators of one parent, each fitted on the same
-    calibration rows.
+    """Mean of the probabilities of several calibrators of one parent.
 
-    Isotonic regression bends to the rows that it is fitted on, and one temperature cannot bend at
-    all: they err in different places.
+    All are fitted on the same calibration rows. Isotonic regression follows these rows closely, and
+    one temperature is rigid, so their errors differ.
 
     Parameters
     ----------
-    estimator, calibration_size, random_state : as in :class:`~kdgraph.calibration.Uncalibrated`; it
-    seeds members without a seed, too.
-    members : calibrators by name, whose own ``estimator`` is replaced by the fitted parent; None:
+    estimator, calibration_size, random_state
+        See :class:`Uncalibrated`; ``random_state`` also seeds members without a seed.
+    members : mapping of str to estimator, or None, default=None
+        Calibrators by name, whose own ``estimator`` is replaced by the fitted parent. None:
         temperature and isotonic.
 
     Attributes
     ----------
-    members_ : the fitted calibrators by name.
+    members_ : dict of str to estimator
+        Fitted calibrators by name.
 
     Raises
     ------
-    ParameterError : without members.
+    ParameterError
+        If there are no members.
 
     References
     ----------
     Stone, "The opinion pool", Annals of Mathematical Statistics 32, 1961. Ranjan and Gneiting,
-    "Combining probability forecasts", JRSSB 72, 2010: the mean of members that are calibrated each
-    is not, but too close to the middle, unless they agree. Those that are fitted on few rows are
-    too far from it.
+    "Combining probability forecasts", JRSSB 72, 2010: the mean of calibrated members is not
+    calibrated but too close to the middle, unless they agree. Members that are fitted on few rows
+    are too far from it.
 
     Examples
     --------
@@ -289,8 +356,8 @@ class LinearPool(Uncalibrated):
     def _needs_unseen_rows(self) -> bool:
         return True
 
-    def _learns_from_training_rows(self) -> bool:
-        return learn_from_training_rows((self.members or {}).values())
+    def _requires_training_rows(self) -> bool:
+        return any_requires_training_rows((self.members or {}).values())
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         members = self.members
@@ -302,10 +369,11 @@ class LinearPool(Uncalibrated):
         if not members:
             raise ParameterError("members must name at least one calibrator, got none")
         self.members_ = {
-            name: self._behind(member, train, calibration) for name, member in members.items()
+            name: self._fit_behind_parent(member, train, calibration)
+            for name, member in members.items()
         }
 
     def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]."""
-        X = self._checked(X)
+        """Return the mean of the members' probabilities, Float[n, K]."""
+        X = self._validate_X(X)
         return np.mean([member.predict_proba(X) for member in self.members_.values()], axis=0)

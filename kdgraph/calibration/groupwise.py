@@ -1,7 +1,4 @@
-"""The groups of rows that a calibrator is fitted by: said of each row.
-
-A calibrator for each group of rows, where it is known which group a row belongs to.
-"""
+"""Calibration by group of rows, where the group of each row is given."""
 
 from __future__ import annotations
 
@@ -10,44 +7,57 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.base import PostHocClassifier, Rows, seeded_clone
-from kdgraph.base.posthoc import learn_from_training_rows
-from kdgraph.base.rows import one_each, take
+from kdgraph.base import PostHocClassifier, Rows
+from kdgraph.base.posthoc import any_requires_training_rows
+from kdgraph.base.rows import check_per_row, select_rows
+from kdgraph.calibration.baselines import fit_behind_parent
 from kdgraph.parameters import Count
 
 
 def known_groups(rows: Rows, method: str, missing: str) -> np.ndarray:
-    """[n]: the group of each of the calibration rows. Ours.
+    """Return the group of each calibration row, [n].
+
+    Parameters
+    ----------
+    rows : Rows
+        Calibration rows.
+    method : str
+        Name of the calibrator in messages.
+    missing : str
+        Message for rows without groups.
 
     Raises
     ------
     ValueError
-        In one line, with the words ``missing`` where nobody says the groups, and with the value
-        where a row has None or NaN for one.
+        If there are no groups, or if the group of a row is None or NaN.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
     from pandas import isna
 
     if rows.group is None:
         raise ValueError(missing)
-    if (nobody := isna(rows.group)).any():
-        found = (
-            f"got {rows.group[nobody][0]} among those of the calibration rows ({nobody.sum()} such)"
-        )
+    is_missing = isna(rows.group)
+    if is_missing.any():
+        value, count = rows.group[is_missing][0], is_missing.sum()
         raise ValueError(
-            f"{method} needs the group of each row, {found}; name one, or leave the row out"
+            f"{method} needs the group of each row, got {value} among those of the calibration rows"
+            f" ({count} such); name one, or leave the row out"
         )
     return rows.group
 
 
-def _gives(method: str) -> Callable[[GroupWise], bool]:
-    """Whether the calibrator has it."""
+def _calibrator_has(method: str) -> Callable[[GroupWise], bool]:
+    """Return a check that the calibrator has a method."""
 
     def has(self: GroupWise) -> bool:
-        getattr(self.calibrator, method)  # says itself what is missing
+        # The error of the attribute names what is missing.
+        getattr(self.calibrator, method)
         return True
 
     return has
@@ -55,26 +65,38 @@ def _gives(method: str) -> Callable[[GroupWise], bool]:
 
 @dataclass(eq=False, repr=False)
 class GroupWise(PostHocClassifier):
-    """Any calibrator, fitted group by group behind one parent.
+    """Any calibrator, fitted for each group behind one parent.
 
     Parameters
     ----------
-    estimator : any classifier with ``predict_proba``. Cloned and fitted;
-    ``FrozenEstimator(fitted)`` is used as it is.
-    calibrator : what is fitted for each group; its own ``estimator`` is replaced by the parent.
-    min_rows : a group with fewer calibration rows has the calibrator of all rows.
-    calibration_size, random_state : as in :class:`~kdgraph.base.PostHocClassifier`.
+    estimator : classifier
+        Any classifier with ``predict_proba``. It is cloned and fitted; a
+        ``FrozenEstimator(fitted)`` is not refitted.
+    calibrator : estimator
+        Calibrator of each group; its own ``estimator`` is replaced by the parent.
+    min_rows : int, default=2
+        A group with fewer calibration rows uses the calibrator of all rows.
+    calibration_size, random_state
+        See :class:`~kdgraph.base.PostHocClassifier`.
 
     Attributes
     ----------
-    groups_ : the groups that have a calibrator of their own, sorted.
-    calibrators_ : one for each; ``shared_`` is that of all rows.
-    without_ : group → why it has none: too few rows, or what the calibrator said of them.
+    groups_ : ndarray
+        Sorted groups with a separate calibrator.
+    calibrators_ : list of estimator
+        One for each of ``groups_``; ``shared_`` is the calibrator of all rows.
+    without_ : dict
+        Reason for each other group: too few rows, or the error of the calibrator.
+
+    Raises
+    ------
+    ValueError
+        If there is no calibrator, or a calibration row has no group.
 
     Notes
     -----
-    Rows of a group that is not among ``groups_``, and rows of which nobody says the group, get what
-    ``shared_`` makes of them. Histogram binning by group is LoRe with the kernel "group".
+    Rows without a group, or of a group that is not among ``groups_``, use ``shared_``. Histogram
+    binning by group is LoRe with the kernel "group".
 
     References
     ----------
@@ -88,7 +110,8 @@ class GroupWise(PostHocClassifier):
     >>> from kdgraph.calibration import ScoreMap
     >>> X, y = make_moons(600, noise=0.3, random_state=0)
     >>> side = (X[:, 0] > 0.5).astype(int)
-    >>> model = GroupWise(RandomForestClassifier(50, random_state=0), ScoreMap(None, method="temperature"), random_state=0)
+    >>> parent = RandomForestClassifier(50, random_state=0)
+    >>> model = GroupWise(parent, ScoreMap(None, method="temperature"), random_state=0)
     >>> model.fit(X, y, groups=side).groups_
     array([0, 1])
     """
@@ -99,89 +122,67 @@ class GroupWise(PostHocClassifier):
 
     takes_groups: ClassVar = True
 
-    def _learns_from_training_rows(self) -> bool:
-        return learn_from_training_rows([self.calibrator])
+    def _requires_training_rows(self) -> bool:
+        return any_requires_training_rows([self.calibrator])
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if self.calibrator is None:
             raise ValueError("GroupWise needs a calibrator, got None")
-        needed = (
+        missing = (
             "GroupWise needs the group of each row: groups, and groups_calibration where there are"
             " calibration rows"
         )
-        of_row = known_groups(calibration, "GroupWise", needed)
-        self.shared_ = self._fitted(train, calibration)
+        group_of_row = known_groups(calibration, "GroupWise", missing)
+        self.shared_ = fit_behind_parent(self, self.calibrator, train, calibration)
         groups, self.calibrators_, self.without_ = [], [], {}
-        for group in np.unique(of_row).tolist():
-            mine = calibration[of_row == group]
-            if len(mine) < self.min_rows:
-                self.without_[group] = f"{len(mine)} calibration rows"
+        for group in np.unique(group_of_row).tolist():
+            group_rows = calibration[group_of_row == group]
+            if len(group_rows) < self.min_rows:
+                self.without_[group] = f"{len(group_rows)} calibration rows"
                 continue
+            # Some calibrators fail for rows of one class, or for separable rows.
             try:
-                self.calibrators_.append(self._fitted(train, mine))
-            except (
-                ValueError,
-                RuntimeError,
-            ) as error:  # of one class, or too easily told apart: some calibrators make nothing of these
+                self.calibrators_.append(
+                    fit_behind_parent(self, self.calibrator, train, group_rows)
+                )
+            except (ValueError, RuntimeError) as error:
                 self.without_[group] = str(error)
                 continue
             groups.append(group)
         self.groups_ = np.array(groups)
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: which groups have no calibrator of their own."""
+        """Return the number of groups, and the reasons of groups without a calibrator."""
         return {
             "groups": len(self.groups_),
             "without": {str(group): why for group, why in self.without_.items()},
         }
 
-    @available_if(_gives("predict_proba"))
+    @available_if(_calibrator_has("predict_proba"))
     def predict_proba(self, X, groups=None) -> np.ndarray:
-        """Float[n, K]: rows are finite and sum to 1; ``groups``, [n], says to which each row
-        belongs.
-        """
+        """Return rows of probabilities that sum to 1, Float[n, K]; ``groups`` are [n]."""
         return self._by_group("predict_proba", X, groups)
 
-    @available_if(_gives("predict_confidence"))
+    @available_if(_calibrator_has("predict_confidence"))
     def predict_confidence(self, X, groups=None) -> np.ndarray:
-        """Float[n] in [0, 1]: the probability that :meth:`predict` is right; ``groups``, [n], says
-        to which each row belongs.
-        """
+        """Return the probability that :meth:`predict` is correct, Float[n]; ``groups`` are [n]."""
         return self._by_group("predict_confidence", X, groups)
 
     def predict(self, X, groups=None) -> np.ndarray:
-        """[n] labels, as the calibrator of each row's group predicts them."""
+        """Return the labels that the calibrator of each row's group predicts, [n]."""
         return self._by_group("predict", X, groups)
 
-    def _fitted(self, train: Rows, rows: Rows) -> Any:
-        frozen = (
-            self.estimator_
-            if isinstance(self.estimator_, FrozenEstimator)
-            else FrozenEstimator(self.estimator_)
-        )
-        given = {
-            "X_calibration": rows.X,
-            "y_calibration": self.classes_[rows.y],
-            "sample_weight_calibration": rows.weight,
-        }
-        return (
-            seeded_clone(self.calibrator, self.random_state)
-            .set_params(estimator=frozen)
-            .fit(train.X, self.classes_[train.y], **given)
-        )
-
     def _by_group(self, method: str, X: Any, groups: Any) -> np.ndarray:
-        """What each row's calibrator says; that of all rows is asked first, and gives way."""
+        """Return the prediction of each row's calibrator."""
         check_is_fitted(self)
-        X = self._checked(X)
-        said = np.array(
-            getattr(self.shared_, method)(X)
-        )  # a copy: given scores answer with a part of X itself
+        X = self._validate_X(X)
+        # A copy, because precomputed scores return a view of X.
+        predictions = np.array(getattr(self.shared_, method)(X))
         if groups is None:
-            return said
-        given = one_each("groups", groups, len(said))
+            return predictions
+        group_of_row = check_per_row("groups", groups, len(predictions))
         for group, calibrator in zip(self.groups_, self.calibrators_, strict=True):
-            mine = given == group
-            if mine.any():
-                said[mine] = getattr(calibrator, method)(take(X, mine))
-        return said
+            mask = group_of_row == group
+            if mask.any():
+                predictions[mask] = getattr(calibrator, method)(select_rows(X, mask))
+        return predictions

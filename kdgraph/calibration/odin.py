@@ -1,5 +1,6 @@
-"""ODIN as a calibrator: the softmax at a temperature, after a small step of the input towards what
-the network predicts.
+"""ODIN as a calibrator: a softmax with a temperature after a small step of the input.
+
+Liang et al. 2018 use it to detect OOD rows; Dey et al. compare with it as a calibrator.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.network_access import STEPS, input_spread, logits_after_step
+from kdgraph.base.network_access import ODIN_STEP_SIZES, input_spread, logits_after_step
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import fpr95
 from kdgraph.parameters import NonNegative, Positive
@@ -27,8 +28,9 @@ _LOG_TEMPERATURES = (np.log(1e-2), np.log(1e4))
 
 @dataclass(eq=False, repr=False)
 class OdinCalibration(PostHocClassifier):
-    """Probabilities softmax(f(x̃)/T) of a network with logits f, x̃ being the row after a step of ε
-    towards the predicted class.
+    """Probabilities softmax(f(x̃)/T) of a network with logits f.
+
+    The input x̃ is the row after a step of ε towards the predicted class.
 
     Parameters
     ----------
@@ -82,7 +84,8 @@ class OdinCalibration(PostHocClassifier):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(2, size=300)
     >>> X = rng.normal(y[:, None], size=(300, 2))
-    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> options = {"learning_rate": 0.05, "max_epochs": 5, "device": "cpu", "random_state": 0}
+    >>> network = MultilayerPerceptron(hidden=(8,), **options)
     >>> scaled = OdinCalibration(network, epsilon=0.0, random_state=0).fit(X, y)
     >>> expected = softmax(scaled.estimator_.logits(X) / scaled.temperature_, axis=1)
     >>> np.allclose(scaled.predict_proba(X), expected)
@@ -92,13 +95,13 @@ class OdinCalibration(PostHocClassifier):
     _: KW_ONLY
     temperature: Positive | Literal["auto"] = "auto"
     epsilon: NonNegative | Literal["auto"] = "auto"
-    epsilons: Sequence[NonNegative] = STEPS
+    epsilons: Sequence[NonNegative] = ODIN_STEP_SIZES
 
-    parent_is: ClassVar = "network"
+    required_partition: ClassVar = "network"
     paper_protocol: ClassVar = "ood"
 
     def fit(self, X, y, sample_weight=None, *, X_ood=None, **calibration):
-        """As :meth:`~kdgraph.base.PostHocClassifier.fit`.
+        """Fit as :meth:`~kdgraph.base.PostHocClassifier.fit` does.
 
         Parameters
         ----------
@@ -117,11 +120,11 @@ class OdinCalibration(PostHocClassifier):
         finally:
             del self._out
         if X_ood is not None and self.tried_ is not None:
-            told = (
+            reason = (
                 "rows out of distribution chose temperature and epsilon; of rows like them it is no"
                 " longer true that nothing was seen"
             )
-            warnings.warn(f"{type(self).__name__}: {told}", stacklevel=2)
+            warnings.warn(f"{type(self).__name__}: {reason}", stacklevel=2)
         return self
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
@@ -136,21 +139,23 @@ class OdinCalibration(PostHocClassifier):
             )
             return
         if self._out is not None:
-            self.tried_ = list(self._judged_by_outliers(calibration, self._validated(self._out)[0]))
+            self.tried_ = list(
+                self._judged_by_outliers(calibration, self._validate_rows(self._out)[0])
+            )
         else:
             self.tried_ = list(self._judged_by_likelihood(calibration))
-        self.epsilon_, self.temperature_, _ = min(self.tried_, key=lambda each: each[2])
+        self.epsilon_, self.temperature_, _ = min(self.tried_, key=lambda trial: trial[2])
 
     @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]."""
-        X = self._checked(X)
+        """Return the class probabilities, Float[n, K]."""
+        X = self._validate_X(X)
         return softmax(
             self._logits(X, self.temperature_, [self.epsilon_])[0] / self.temperature_, axis=1
         )
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record."""
+        """Return the fitted values for the record."""
         return {"temperature": self.temperature_, "epsilon": self.epsilon_, "unit": self.unit_}
 
     def _steps(self) -> list[float]:
@@ -164,7 +169,7 @@ class OdinCalibration(PostHocClassifier):
         )
 
     def _judged_by_likelihood(self, rows: Rows) -> Iterator[tuple[float, float, float]]:
-        """ε, T and the negative log likelihood of each pair."""
+        """Yield ε, T and the negative log likelihood of each pair."""
         steps = self._steps()
         if self.temperature != "auto":
             t = float(self.temperature)
@@ -179,7 +184,7 @@ class OdinCalibration(PostHocClassifier):
             yield e, t, _nll(self._logits(rows.X, t, [e])[0], rows, t)
 
     def _judged_by_outliers(self, rows: Rows, X_ood: Any) -> Iterator[tuple[float, float, float]]:
-        """ε, T and the share of outliers that pass, of each pair."""
+        """Yield ε, T and the fraction of outliers that pass for each pair."""
         for t in TEMPERATURES if self.temperature == "auto" else [float(self.temperature)]:
             steps = self._steps()
             both = (self._logits(X, t, steps) for X in (rows.X, X_ood))
@@ -190,13 +195,13 @@ class OdinCalibration(PostHocClassifier):
 
 @np.errstate(under="ignore")
 def _nll(logits: np.ndarray, rows: Rows, temperature: float) -> float:
-    """Mean negative log likelihood in nats, of logits Float[n, K]."""
+    """Return the mean negative log likelihood in nats of logits Float[n, K]."""
     log_proba = log_softmax(logits / temperature, axis=1)[np.arange(len(rows)), rows.y]
     return -float(np.average(log_proba, weights=rows.weight))
 
 
 def _best_temperature(logits: np.ndarray, rows: Rows) -> float:
-    """T of the least negative log likelihood, which is convex in 1/T, to three digits or more."""
+    """Return the T of the least negative log likelihood, which is convex in 1/T."""
     found = minimize_scalar(
         lambda log_t: _nll(logits, rows, float(np.exp(log_t))),
         bounds=_LOG_TEMPERATURES,

@@ -1,4 +1,8 @@
-"""Which of several calibrators to use, said by the calibration rows themselves."""
+"""Selection among calibrators by cross-validation on the calibration rows.
+
+:class:`CrossValidatedChoice` is the mixin that chooses; :class:`BestCalibrator` uses it for full
+rows of probabilities. Original to kdgraph.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows
-from kdgraph.base.posthoc import learn_from_training_rows
+from kdgraph.base.posthoc import any_requires_training_rows
 from kdgraph.calibration.baselines import ScoreMap, Uncalibrated
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import nll
@@ -21,42 +25,53 @@ from kdgraph.parameters import NonNegative, Range
 _nll_by_row = cast("Callable[..., np.ndarray]", nll.by_row)
 
 NONE = "none"
-"""The parent as it is, which always takes part."""
+"""Name of the uncalibrated parent, which is always a candidate."""
 
 
 @dataclass(eq=False, repr=False)
-class Choice:
-    """Of several calibrators, and the parent as it is, the one with the least cross-validated loss
-    on the calibration rows. Ours.
+class CrossValidatedChoice:
+    """Mixin that chooses the calibrator with the least cross-validated loss.
 
-    Each candidate is fitted with all folds of the calibration rows but one and judged on that one;
-    the best is fitted once more with all of them. One that bends to the rows it is fitted on, as
-    isotonic regression does with few of them, is thus not judged on these.
+    Each candidate is fitted to all folds of the calibration rows but one and evaluated on that
+    fold; the best candidate is fitted to all of them. So a flexible candidate, such as isotonic
+    regression with few rows, is not evaluated on the rows of its fit.
 
-    Such a choice is noisy where candidates are alike: the least of several noisy numbers is often
-    not that of the best one. With a ``default``, of which there is reason to expect most, another
-    has to be clearly better: its loss must be less by ``margin`` standard errors of the difference,
-    which is paired by row.
+    The choice is noisy if candidates are similar: the least of several noisy numbers often does not
+    belong to the best candidate. A ``default`` is a candidate that is expected to be good. Another
+    one must then be clearly better: its loss must be lower by ``margin`` standard errors of the
+    difference, which is paired by row.
 
-    It stands before the calibrator that a subclass is, which implements ``_candidates()``,
-    ``_fold_of(rows)``, ``_loss(...)`` and ``_fitted(...)``, and says of ``rows`` what they are.
+    The mixin precedes the calibrator in the bases of a subclass. The subclass implements
+    ``_candidates()``, ``_draw_folds(rows)``, ``_loss(...)`` and ``_fit_candidate(...)``, and
+    defines what ``rows`` contain.
 
     Parameters
     ----------
-    candidates : calibrators by name, whose own ``estimator`` is replaced by the fitted parent;
-    None: those of the subclass.
-    default : name of the candidate that is used unless another is clearly better; None: the best
-    one is, however close it is.
-    margin : standard errors of the difference that count as clear.
-    folds : of the cross-validation; fewer where there are too few rows of a kind.
+    candidates : mapping of str to estimator, or None, default=None
+        Calibrators by name, whose own ``estimator`` is replaced by the fitted parent. None: those
+        of the subclass.
+    default : str or None, default=None
+        Name of the candidate that is used unless another one is clearly better. None: the best one
+        is used.
+    margin : float, default=2.0
+        Number of standard errors of the difference that is clear.
+    folds : int, default=5
+        Number of folds, at least 2; fewer if there are too few rows of a class.
 
     Attributes
     ----------
-    chosen_ : name of the candidate, "none" for the parent as it is; of equally good ones the first,
-    the parent before all others.
-    evidence_ : by how many standard errors the best one's loss is below the default's; 0 if they
-    are the same, None without a default.
-    nll_ : cross-validated loss of each, a mean over rows.
+    chosen_ : str
+        Name of the chosen candidate, "none" for the uncalibrated parent; the first of equally good
+        ones, and the parent before all others.
+    evidence_ : float or None
+        Difference between the losses of the default and the best candidate in standard errors; 0 if
+        they are the same, None without a default.
+    nll_ : dict of str to float
+        Cross-validated loss of each candidate, a mean over rows.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     _: KW_ONLY
@@ -65,11 +80,11 @@ class Choice:
     margin: NonNegative = 2.0
     folds: Annotated[int, Range(2)] = 5
 
-    _too_few: ClassVar[str]
-    """What is said of rows of which there are too few to judge anybody."""
+    _too_few_rows: ClassVar[str]
+    """Reason in the warning if cross-validation is impossible."""
 
-    def _learns_from_training_rows(self) -> bool:
-        return learn_from_training_rows(self._candidates().values())
+    def _requires_training_rows(self) -> bool:
+        return any_requires_training_rows(self._candidates().values())
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         names = (NONE, *self._candidates())
@@ -77,96 +92,104 @@ class Choice:
             raise ParameterError(
                 f"default must be one of the candidates ({', '.join(names)}), got {self.default!r}"
             )
-        fold = self._fold_of(calibration)
+        fold = self._draw_folds(calibration)
         if fold is not None:
-            losses = self._cross_validated(train, calibration, fold)
-            means = {
+            losses = self._cross_validate(train, calibration, fold)
+            self.nll_ = {
                 name: float(np.average(by_row, weights=calibration.weight))
                 for name, by_row in losses.items()
             }
-            self.nll_, best = means, min(means, key=means.__getitem__)
-            self.chosen_, self.evidence_ = self._choice(best, losses, calibration.weight)
+            best = min(self.nll_, key=self.nll_.__getitem__)
+            self.chosen_, self.evidence_ = self._choose(best, losses, calibration.weight)
         else:
-            left = (
-                "the parent stays as it is" if self.default is None else f"{self.default} is used"
+            consequence = (
+                "the parent stays uncalibrated"
+                if self.default is None
+                else f"{self.default} is used"
             )
-            warnings.warn(f"{self._too_few}: nothing can be judged, {left}", stacklevel=4)
+            warnings.warn(
+                f"{self._too_few_rows}: cross-validation is impossible, {consequence}", stacklevel=4
+            )
             self.chosen_, self.evidence_ = self.default or NONE, None
             self.nll_ = {self.chosen_: None}
-        self.calibrated_ = self._fitted(self.chosen_, train, calibration)
+        self.calibrated_ = self._fit_candidate(self.chosen_, train, calibration)
 
-    def _choice(
+    def _choose(
         self, best: str, losses: Mapping[str, np.ndarray], weight: np.ndarray
     ) -> tuple[str, float | None]:
-        """Who is used, and how clearly the best is better than the default, of losses of rows with
-        weights Float[n].
-        """
+        """Return the name of the choice, and by how many standard errors the best is better."""
         if self.default is None:
             return best, None
-        gained, n = losses[self.default] - losses[best], len(weight)
-        mean = np.average(gained, weights=weight)
-        error = np.sqrt(n / (n - 1) * np.sum((weight * (gained - mean)) ** 2)) / weight.sum()
+        gain, n = losses[self.default] - losses[best], len(weight)
+        mean = np.average(gain, weights=weight)
+        error = np.sqrt(n / (n - 1) * np.sum((weight * (gain - mean)) ** 2)) / weight.sum()
         evidence = float(mean / error) if error else 0.0
         return (best if evidence > self.margin else self.default), evidence
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the calibrator that was chosen, and the cross-validated
-        NLL of each.
-        """
-        about = (
+        """Return the fitted values for the record: the choice, and the NLL of each candidate."""
+        about_default = (
             {} if self.default is None else {"default": self.default, "evidence": self.evidence_}
         )
         return {
             "chosen": self.chosen_,
             "calibration_nll": self.nll_[self.chosen_],
             "nll": self.nll_,
-            **about,
+            **about_default,
         }
 
-    def _cross_validated(self, train: Rows, rows: Rows, fold: np.ndarray) -> dict[str, np.ndarray]:
-        """Loss of each candidate by row; ``fold`` is Int[n]."""
+    def _cross_validate(self, train: Rows, rows: Rows, fold: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the loss of each candidate by row; ``fold`` is Int[n]."""
         losses = {name: np.empty(len(rows)) for name in (NONE, *self._candidates())}
-        for judged in (fold == f for f in range(fold.max() + 1)):
-            for name, found in losses.items():
-                found[judged] = self._loss(self._fitted(name, train, rows[~judged]), rows[judged])
+        for held_out in (fold == f for f in range(fold.max() + 1)):
+            for name, loss in losses.items():
+                fitted = self._fit_candidate(name, train, rows[~held_out])
+                loss[held_out] = self._loss(fitted, rows[held_out])
         return losses
 
     def _candidates(self) -> Mapping[str, Any]:
+        """Return the candidates by name, without the parent."""
         raise NotImplementedError
 
-    def _fold_of(self, rows: Rows) -> np.ndarray | None:
-        """Int[n]: the fold of each row; None where there are too few to judge anybody."""
+    def _draw_folds(self, rows: Rows) -> np.ndarray | None:
+        """Return the fold of each row, Int[n]; None if there are too few rows."""
         raise NotImplementedError
 
-    def _fitted(self, name: str, train: Rows, rows: Rows) -> Any:
-        """The candidate behind the parent, fitted with the calibration ``rows``."""
+    def _fit_candidate(self, name: str, train: Rows, rows: Rows) -> Any:
+        """Return the candidate behind the parent, fitted to calibration ``rows``."""
         raise NotImplementedError
 
     def _loss(self, fitted: Any, rows: Rows) -> np.ndarray:
-        """Float[n]: of what it says of ``rows``."""
+        """Return the loss of a fitted candidate by row, Float[n]."""
         raise NotImplementedError
 
 
 @dataclass(eq=False, repr=False)
-class BestCalibrator(Choice, Uncalibrated):
-    """Of several calibrators, and the parent as it is, the one with the least cross-validated NLL
-    on the calibration rows. Ours.
+class BestCalibrator(CrossValidatedChoice, Uncalibrated):
+    """The calibrator with the least cross-validated NLL on the calibration rows.
 
-    How it chooses is told by :class:`Choice`;
-    :class:`~kdgraph.calibration.top_label.BestConfidence` does so among calibrators of top-label
+    The uncalibrated parent is one of the candidates; see :class:`CrossValidatedChoice`.
+    :class:`~kdgraph.calibration.top_label.BestConfidence` chooses among calibrators of top-label
     confidence.
 
     Parameters
     ----------
-    estimator, calibration_size, random_state : as in :class:`~kdgraph.calibration.Uncalibrated`;
-        ``random_state`` also draws the folds, and seeds candidates that have no seed of their own.
-    candidates, default, margin, folds : as in :class:`Choice`. None: temperature, sigmoid and
-        isotonic; no more folds than the rarest class has calibration rows.
+    estimator, calibration_size, random_state
+        See :class:`~kdgraph.calibration.Uncalibrated`; ``random_state`` also draws the folds, and
+        seeds candidates without a seed.
+    candidates, default, margin, folds
+        See :class:`CrossValidatedChoice`. None: temperature, sigmoid and isotonic. There are at
+        most as many folds as calibration rows of the rarest class.
 
     Attributes
     ----------
-    chosen_, evidence_, nll_ : as in :class:`Choice`; in nats a row, and the label's probability
-        counts as at least 1e-6.
+    chosen_, evidence_, nll_
+        See :class:`CrossValidatedChoice`; in nats per row, and the label's probability is clipped
+        to at least 1e-6.
+
+    Notes
+    -----
+    Original to kdgraph.
 
     Examples
     --------
@@ -177,7 +200,7 @@ class BestCalibrator(Choice, Uncalibrated):
     'sigmoid'
     """
 
-    _too_few: ClassVar = "a class has fewer than two calibration rows"
+    _too_few_rows: ClassVar = "a class has fewer than two calibration rows"
 
     def _needs_unseen_rows(self) -> bool:
         return True
@@ -190,22 +213,21 @@ class BestCalibrator(Choice, Uncalibrated):
             for method in ("temperature", "sigmoid", "isotonic")
         }
 
-    def _fold_of(self, rows: Rows) -> np.ndarray | None:
-        folds = min(self.folds, int(np.bincount(rows.y, minlength=len(self.classes_)).min()))
-        if folds < 2:
+    def _draw_folds(self, rows: Rows) -> np.ndarray | None:
+        n_folds = min(self.folds, int(np.bincount(rows.y, minlength=len(self.classes_)).min()))
+        if n_folds < 2:
             return None
-        found = np.empty(len(rows), dtype=np.intp)
-        parts = StratifiedKFold(
-            folds, shuffle=True, random_state=check_random_state(self.random_state)
-        ).split(rows.y, rows.y)
-        for f, (_, judged) in enumerate(parts):
-            found[judged] = f
-        return found
+        rng = check_random_state(self.random_state)
+        splits = StratifiedKFold(n_folds, shuffle=True, random_state=rng).split(rows.y, rows.y)
+        fold = np.empty(len(rows), dtype=np.intp)
+        for f, (_, held_out) in enumerate(splits):
+            fold[held_out] = f
+        return fold
 
     def _loss(self, fitted: Any, rows: Rows) -> np.ndarray:
         return _nll_by_row(rows.y, fitted.predict_proba(rows.X))
 
-    def _fitted(self, name: str, train: Rows, rows: Rows) -> Any:
+    def _fit_candidate(self, name: str, train: Rows, rows: Rows) -> Any:
         if name == NONE:
             return self.estimator_
-        return self._behind(self._candidates()[name], train, rows)
+        return self._fit_behind_parent(self._candidates()[name], train, rows)

@@ -1,12 +1,15 @@
-"""What comes in: simulations that know their posterior, tables, rows out of distribution, and the
-split into roles.
+"""Data sources and the division of their rows into roles.
+
+Simulations draw rows with a known posterior, tables are read from files or downloaded, and
+out-of-distribution sources produce rows that are not from the training distribution.
+:func:`make_splits` makes training, calibration and test rows from a source.
 """
 
 from __future__ import annotations
 
 from kdgraph.data.dataset import (
     Dataset,
-    Fetched,
+    FetchableTable,
     OodSet,
     OodSource,
     PosteriorSimulation,
@@ -20,7 +23,7 @@ from kdgraph.data.splits import make_splits
 
 __all__ = [
     "Dataset",
-    "Fetched",
+    "FetchableTable",
     "OodSet",
     "OodSource",
     "PosteriorSimulation",

@@ -1,12 +1,9 @@
-"""Scaling of features, fitted on training rows and applied to every other.
+"""Data sets, their division into roles, feature scaling, and the interfaces of data sources.
 
-What comes in: a data set and its rows by role.
-
-Where rows come from: sources that can draw any number of them, sources that have a fixed number,
-and what is out of distribution.
-
-One half of the classes of a data set: so that a network can learn from some classes what is not its
-own, and be asked about others.
+A source is a simulation, which can draw any number of rows, or a table, which has a fixed number
+of rows. Both produce a :class:`Dataset`. :class:`Splits` contains the rows by role (training,
+calibration, test), scaled by a :class:`Scaling` that is fitted on the training rows only.
+An :class:`OodSource` produces rows that are not from the training distribution.
 """
 
 from __future__ import annotations
@@ -22,86 +19,114 @@ import numpy as np
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError, ParameterError
 
-Scale = Literal["none", "min_max", "max_norm"]
-"""none: as they are. min_max: each feature of the training rows to [0, 1]. max_norm: all divided by
-the training rows' largest L2 norm.
+ScalingName = Literal["none", "min_max", "max_norm"]
+"""Names of the feature scalings.
 
-Images are already in [0, 1] and stay as they are, and so do categories. A missing value stays
-missing, and adds nothing to a norm.
+"none" leaves the features unchanged. "min_max" maps each feature of the training rows to [0, 1].
+"max_norm" divides all features by the largest L2 norm of a training row.
+
+Images are already in [0, 1] and are not changed, and neither are categories. A missing value stays
+missing and adds nothing to a norm.
 """
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """The map x ↦ (x - shift) / size, feature by feature; by default the identity.
+    """Map x ↦ (x - shift) / size, feature by feature; by default the identity.
 
     Attributes
     ----------
-    shift : Float[d], or one number for all features.
-    size : Float[d], or one number for all features; never 0.
+    shift : Float[d] or float, default=0.0
+        Value that is subtracted from each feature, or from all of them.
+    size : Float[d] or float, default=1.0
+        Divisor of each feature, or of all of them; never 0.
     """
 
     shift: np.ndarray | float = 0.0
     size: np.ndarray | float = 1.0
 
     @classmethod
-    def fit(cls, X: np.ndarray, scale: Scale, categorical: np.ndarray | None = None) -> Scaling:
-        """The scaling that ``scale`` means for training rows X: Float[n, d], or images, for which
-        it must be "none".
+    def fit(
+        cls, X: np.ndarray, scale: ScalingName, categorical: np.ndarray | None = None
+    ) -> Scaling:
+        """Fit a scaling to training rows.
 
-        A constant feature has no range; min_max only shifts it to 0, and so max_norm leaves rows
-        that are all 0. Features that are ``categorical`` (Bool[d]) are neither shifted nor scaled.
+        A constant feature has no range: "min_max" only shifts it to 0. "max_norm" leaves rows
+        unchanged if all of them are 0.
+
+        Parameters
+        ----------
+        X : Float[n, d] or images
+            Training rows. Images require ``scale="none"``.
+        scale : {"none", "min_max", "max_norm"}
+            Kind of scaling.
+        categorical : Bool[d], default=None
+            Features that are neither shifted nor divided; None for no feature.
+
+        Returns
+        -------
+        Scaling
+            The fitted scaling.
+
+        Raises
+        ------
+        ParameterError
+            If X contains images and ``scale`` is not "none".
         """
         if X.ndim != 2 and scale != "none":
             raise ParameterError(
                 f"scale must be none for images, which are in [0, 1] already, got {scale!r}; it is"
                 " for vectors"
             )
-        kept = (
+        unscaled = (
             np.zeros(X.shape[1], dtype=bool)
             if categorical is None or scale == "none"
             else categorical
         )
         if scale == "min_max":
             low, high = (
-                np.where(kept | np.isnan(ends), 0.0, ends)
-                for ends in (np.fmin.reduce(X), np.fmax.reduce(X))
+                np.where(unscaled | np.isnan(bound), 0.0, bound)
+                for bound in (np.fmin.reduce(X), np.fmax.reduce(X))
             )
-            return cls(low, np.where(kept, 1.0, _nonzero(high - low)))
+            return cls(low, np.where(unscaled, 1.0, _nonzero(high - low)))
         if scale == "max_norm":
-            norm = _nonzero(np.linalg.norm(np.nan_to_num(X) * ~kept, axis=1).max())
-            return cls(0.0, np.where(kept, 1.0, norm) if kept.any() else norm)
+            norm = _nonzero(np.linalg.norm(np.nan_to_num(X) * ~unscaled, axis=1).max())
+            return cls(0.0, np.where(unscaled, 1.0, norm) if unscaled.any() else norm)
         return cls()
 
     def apply(self, X: np.ndarray) -> np.ndarray:
-        """Rows as they are measured to rows as they are learnt from: Float[n, d]. The identity
-        gives X itself, no copy.
+        """Return scaled rows: Float[n, d].
+
+        The identity returns X itself, without a copy.
         """
         return X if self._is_identity else (X - self.shift) / self.size
 
     def undo(self, X: np.ndarray) -> np.ndarray:
-        """Rows as they are learnt from to rows as they are measured: Float[n, d]. The identity
-        gives X itself, no copy.
+        """Return rows in the units of the source, given scaled rows: Float[n, d].
+
+        The identity returns X itself, without a copy.
         """
         return X if self._is_identity else X * self.size + self.shift
 
     @property
     def _is_identity(self) -> bool:
+        """Truth value that is True if neither method changes a row."""
         return np.ndim(self.shift) == np.ndim(self.size) == 0 and self.shift == 0 and self.size == 1
 
 
 def _nonzero(size: np.ndarray) -> np.ndarray:
+    """Return ``size`` with each 0 replaced by 1, so that it can be a divisor."""
     return np.where(size == 0, 1.0, size)
 
 
-Posterior = Callable[[np.ndarray], np.ndarray]
+PosteriorFunction = Callable[[np.ndarray], np.ndarray]
 """X: Float[n, d] → P(y|x): Float[n, K], rows sum to 1."""
 
-Task = Literal["auto", "classification", "regression"]
-"""What a user says that the target of a table is; auto decides by its values."""
+TaskSetting = Literal["auto", "classification", "regression"]
+"""Task of a table as configured; "auto" chooses by the values of the target."""
 
-Kind = Literal["numeric", "categorical"]
-"""What a column of a table is."""
+ColumnKind = Literal["numeric", "categorical"]
+"""Kind of the values in a column of a table."""
 
 UNUSED, TRAIN, CALIBRATION, TEST = -1, 0, 1, 2
 """Roles of rows where the source prescribes them (:attr:`Dataset.roles`)."""
@@ -109,37 +134,65 @@ UNUSED, TRAIN, CALIBRATION, TEST = -1, 0, 1, 2
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows with labels, as every stage sees them.
+    """Rows with labels, in the form that every stage of a run uses.
 
     Attributes
     ----------
-    name : what the user calls it.
-    X : Float64[n, d], or images Float32[n, c, h, w] in [0, 1], channel first. NaN is a missing
-        value, which images cannot have. A categorical feature holds the positions of its values in
+    name : str
+        Name in configurations and messages.
+    X : Float64[n, d] or Float32[n, c, h, w]
+        Features, or images in [0, 1] with the channel first. NaN is a missing value; images cannot
+        have missing values. A categorical feature contains positions in its entry of
         ``categories``.
-    y : Int[n], positions in ``classes``; Float[n] for regression.
-    classes : [K], the labels sorted by value; empty for regression.
-    feature_names : d names; none for images.
-    split_groups : Int[n] or None; rows of one of them stay together in a split.
-    groups : Int[n] or None, positions in ``group_names``: whom a row belongs to, where groups are
-    to be measured apart.
-    group_names : of the groups; a group may have no row.
-    groups_are_target : whether the group of a row is its label, for metrics by true class; nothing
-    is fitted by such groups.
-    posterior : the true P(y|x) as a vectorised function, or None where nobody knows it.
-    distribution : in a regression the true distribution of y at each row, likewise.
-    categories : for each feature its values as text, sorted, or None where it is numeric; empty
-    where all are numeric.
-    roles : Int8[n] of the roles that the source prescribes (UNUSED, TRAIN, CALIBRATION, TEST), or
-    None.
-    facts : what the record says about where the rows come from; plain numbers and text.
-    given_scores : whether X holds the class probabilities of a model that was trained elsewhere,
-    Float[n, K]: nothing is left to train.
-    given_layers : of given scores, name and number of columns of each layer whose features stand in
-    X behind the probabilities.
-    source_rows : Int64[n], the number of each row in the source that it was read from, from 0; by
-        default 0 to n - 1. A subset keeps the numbers of its rows. They are no part of the
-        fingerprint.
+    y : Int[n] or Float[n]
+        Positions in ``classes``; real values in regression.
+    classes : ndarray of shape (K,)
+        Labels, sorted by value; empty in regression.
+    feature_names : tuple of d str
+        Names of the features; empty for images.
+    task : {"classification", "regression"}, default="classification"
+        Kind of the target.
+    split_groups : Int[n], default=None
+        Group of each row; a split keeps the rows of one group together.
+    posterior : callable, default=None
+        True P(y|x) as a vectorised function; None if it is unknown.
+    categories : tuple of d (tuple of str or None), default=()
+        Sorted values of each categorical feature as text, None for a numeric feature; empty if all
+        features are numeric.
+    roles : Int8[n], default=None
+        Roles that the source prescribes (UNUSED, TRAIN, CALIBRATION, TEST), or None.
+    facts : mapping, default={}
+        Origin of the rows, as written to the record of a run; plain numbers and text.
+    given_scores : bool, default=False
+        True if X contains class probabilities, Float[n, K], of a model that was trained elsewhere;
+        then there is nothing to train.
+    given_layers : tuple of (str, int), default=()
+        For class probabilities: name and number of columns of each layer whose features follow the
+        probabilities in X.
+    distribution : callable, default=None
+        In regression, the true distribution of y at given rows; None if it is unknown.
+    groups : Int[n], default=None
+        Group of each row, as a position in ``group_names``, for metrics that are computed per
+        group.
+    group_names : tuple of str, default=()
+        Names of the groups; a group may have no row.
+    groups_are_target : bool, default=False
+        True if the group of a row is its label, for metrics by true class. Nothing is fitted by
+        such groups.
+    source_rows : Int64[n], default=0 to n - 1
+        Number of each row in the source that it was read from, from 0. A subset keeps the numbers
+        of its rows. The numbers are not part of the fingerprint.
+
+    Raises
+    ------
+    DataError
+        If the shapes do not fit, a value is infinite, or a pixel is missing or outside [0, 1].
+
+    Examples
+    --------
+    >>> table = Dataset.from_labels("pets", np.zeros((3, 2)), ["dog", "cat", "dog"])
+    >>> table.classes.tolist(), table.y.tolist()
+    (['cat', 'dog'], [1, 0, 1])
     """
 
     name: str
@@ -149,7 +202,7 @@ class Dataset:
     feature_names: tuple[str, ...]
     task: Literal["classification", "regression"] = "classification"
     split_groups: np.ndarray | None = None
-    posterior: Posterior | None = field(default=None, compare=False)
+    posterior: PosteriorFunction | None = field(default=None, compare=False)
     categories: tuple[tuple[str, ...] | None, ...] = ()
     roles: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
@@ -167,26 +220,25 @@ class Dataset:
                 f"{self.name}: X must have one row for each of {len(self.y)} labels, got shape"
                 f" {self.X.shape}"
             )
-        self._number_rows()
+        self._set_source_rows()
         if not self.X.size:
             return
-        low, high = (
-            self.X.min(),
-            self.X.max(),
-        )  # NaN and infinity show here, without an array of flags as long as X
+        # NaN and infinity appear in the extremes, which need no array of flags as long as X.
+        low, high = self.X.min(), self.X.max()
         if not (np.isfinite(low) and np.isfinite(high)) and (
             self.are_images or np.isinf(self.X).any()
         ):
-            raise DataError(self._first_bad_cell())
+            raise DataError(self._invalid_cell_message())
         if self.are_images and (low < 0 or high > 1):
             raise DataError(
                 f"{self.name}: images must lie in [0, 1], got {low:g} to {high:g}; divide by the"
                 " largest intensity"
             )
 
-    def _number_rows(self) -> None:
-        n, given = len(self.y), self.source_rows
-        rows = np.arange(n) if given is None else np.asarray(given, dtype=np.int64)
+    def _set_source_rows(self) -> None:
+        """Set ``source_rows`` to the default or to integers of the required shape."""
+        n, numbers = len(self.y), self.source_rows
+        rows = np.arange(n) if numbers is None else np.asarray(numbers, dtype=np.int64)
         if rows.shape != (n,):
             rule = f"source_rows must have one number for each of {n} rows"
             raise DataError(f"{self.name}: {rule}, got shape {rows.shape}")
@@ -194,12 +246,12 @@ class Dataset:
 
     @property
     def are_images(self) -> bool:
-        """Whether a row is an image, not a vector."""
+        """Truth value that is True if each row is an image, and False for vectors."""
         return self.X.ndim == 4
 
     @property
     def is_categorical(self) -> np.ndarray:
-        """Bool[d]: which features hold categories; of images none."""
+        """Bool[d]: True for each feature that contains categories; empty for images."""
         d = self.X.shape[1] if self.X.ndim == 2 else 0
         return np.array(
             [values is not None for values in self.categories] or [False] * d, dtype=bool
@@ -207,33 +259,35 @@ class Dataset:
 
     @property
     def truth(self) -> np.ndarray | Distribution | None:
-        """What is true of the rows: posteriors Float[n, K], in a regression their distributions, or
-        None where nobody knows it.
+        """True posteriors Float[n, K] of the rows, or their distributions in regression.
+
+        None if the source does not provide them.
         """
-        known = self.posterior or self.distribution
-        return None if known is None else known(self.X)
+        function = self.posterior or self.distribution
+        return None if function is None else function(self.X)
 
     @property
     def needs_encoding(self) -> bool:
-        """Whether some values are no numbers: categories, or missing ones."""
+        """Truth value that is True if some values are categories or missing."""
         return bool(self.is_categorical.any()) or self.has_missing
 
     @cached_property
     def has_missing(self) -> bool:
-        """Whether any value is missing."""
+        """Truth value that is True if any value is missing."""
         return bool(self.X.size and np.isnan(self.X.min()))
 
-    def _first_bad_cell(self) -> str:
+    def _invalid_cell_message(self) -> str:
+        """Return the error message for infinite values, or for missing pixels."""
         bad = ~np.isfinite(self.X) if self.are_images else np.isinf(self.X)
         row, *cell = np.argwhere(bad)[0].tolist()
-        where = f"pixel {tuple(cell)}" if self.are_images else self.feature_names[cell[0]]
-        found = f"{where} has {self.X[(row, *cell)]} in row {row} ({bad.sum()} such cells)"
+        location = f"pixel {tuple(cell)}" if self.are_images else self.feature_names[cell[0]]
+        problem = f"{location} has {self.X[(row, *cell)]} in row {row} ({bad.sum()} such cells)"
         remedy = (
             "drop the image"
             if self.are_images
             else "write what is unknown as an empty cell, which is read as missing"
         )
-        return f"{self.name}: {found}; {remedy}"
+        return f"{self.name}: {problem}; {remedy}"
 
     @classmethod
     def from_labels(
@@ -242,10 +296,32 @@ class Dataset:
         X: np.ndarray,
         labels: np.ndarray,
         feature_names: tuple[str, ...] | None = None,
-        **more,
+        **attributes,
     ) -> Dataset:
-        """Encode ``labels`` of any type by their sorted unique values; images become float32,
-        vectors float64.
+        """Create a data set from labels of any type.
+
+        Parameters
+        ----------
+        name : str
+            Name of the data set.
+        X : Float[n, d] or Float[n, c, h, w]
+            Features, converted to float64, or images, converted to float32.
+        labels : array-like of shape (n,)
+            Labels; their sorted unique values become ``classes``.
+        feature_names : tuple of str, default=None
+            Names of the features; None for x1, x2, ….
+        **attributes
+            Other attributes of :class:`Dataset`.
+
+        Returns
+        -------
+        Dataset
+            The data set, with labels encoded as positions.
+
+        Raises
+        ------
+        DataError
+            If there are fewer than two classes.
         """
         X = np.ascontiguousarray(X, dtype=np.float32 if np.ndim(X) == 4 else np.float64)
         classes, y = np.unique(np.asarray(labels), return_inverse=True)
@@ -256,13 +332,16 @@ class Dataset:
         names = feature_names or (
             tuple(f"x{i + 1}" for i in range(X.shape[1])) if X.ndim == 2 else ()
         )
-        return cls(name, X, y, classes, tuple(names), **more)
+        return cls(name, X, y, classes, tuple(names), **attributes)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hex digest of everything that is learnt from: X, y, classes, categories, and groups where
-        there are some.
+        """Hex digest of everything that a model can learn from.
+
+        These are X, y, classes, categories, layers and both kinds of groups.
         """
+        # Categories, layers and groups enter the digest only if they are set, so a data set without
+        # them has the digest of its rows and classes alone.
         digest = hashlib.sha256()
         for part in (
             self.X,
@@ -285,17 +364,22 @@ class Dataset:
         return digest.hexdigest()[:16]
 
     def rows(self, index: np.ndarray) -> Dataset:
-        """The same data set with only the rows at ``index``."""
+        """Return the same data set with only the rows at ``index``."""
         by_row = ("split_groups", "groups", "roles", "source_rows")
-        more = {
+        # An attribute with one value for each row is cut like X and y.
+        selected = {
             name: None if (values := getattr(self, name)) is None else values[index]
             for name in by_row
         }
-        return replace(self, X=self.X[index], y=self.y[index], **more)
+        return replace(self, X=self.X[index], y=self.y[index], **selected)
 
     def with_classes(self, kept: np.ndarray) -> Dataset:
-        """Only the rows whose class is among ``kept``, Int[K'] of positions in ``classes``, which
-        become the classes.
+        """Return only the rows of the classes ``kept``, which become the classes.
+
+        Parameters
+        ----------
+        kept : Int[K']
+            Sorted positions in ``classes``.
         """
         chosen = self.rows(np.flatnonzero(np.isin(self.y, kept)))
         return replace(chosen, y=np.searchsorted(kept, chosen.y), classes=self.classes[kept])
@@ -303,12 +387,20 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Splits:
-    """Rows by role, all of them scaled by ``scaling``, which only ``train`` decided. Nothing that
-    is fitted ever sees ``test``.
+    """Rows by role, all of them scaled by a scaling that is fitted on the training rows.
 
-    ``left_out`` has the rows of classes that have no role, with these classes; None where there are
-    none. No number but those of out-of-distribution sets depends on them, except that a missing
-    value in one makes a run fill in missing values.
+    No fitted object uses ``test``.
+
+    Attributes
+    ----------
+    train, calibration, test : Dataset
+        Rows of each role, scaled.
+    scaling : Scaling, default=identity
+        Scaling of all rows, fitted on ``train``.
+    left_out : Dataset, default=None
+        Rows of classes that no role contains, with these classes; None if there are no such
+        classes. Only the numbers of out-of-distribution sets depend on them, with one exception: if
+        one of them has a missing value, a run fills in missing values.
     """
 
     train: Dataset
@@ -319,35 +411,35 @@ class Splits:
 
     @property
     def fingerprint(self) -> str:
-        """Hex digest of the three roles' fingerprints, and of that of the rows that are left
-        out.
-        """
+        """Hex digest of the fingerprints of the three roles and of the rows that are left out."""
         parts = [
-            each.fingerprint
-            for each in (self.train, self.calibration, self.test, self.left_out)
-            if each is not None
+            role.fingerprint
+            for role in (self.train, self.calibration, self.test, self.left_out)
+            if role is not None
         ]
         return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
     @property
     def learning(self) -> Dataset:
-        """The rows that there are to learn from: for training, or for calibration where nothing is
-        trained, or for test where all test.
+        """Rows to learn from.
+
+        These are the training rows, or the calibration rows if nothing is trained, or the test rows
+        if all rows test.
         """
         return next((role for role in (self.train, self.calibration) if len(role.y)), self.test)
 
     @property
     def has_missing(self) -> bool:
-        """Whether a row of any role, or one that is left out, has a missing value."""
+        """Truth value that is True if a row of any role, or a row left out, has a missing value."""
         return any(
-            each.has_missing
-            for each in (self.train, self.calibration, self.test, self.left_out)
-            if each is not None
+            role.has_missing
+            for role in (self.train, self.calibration, self.test, self.left_out)
+            if role is not None
         )
 
     @property
     def prior(self) -> np.ndarray | None:
-        """Float[K]: class shares of the rows to learn from; None in regression."""
+        """Float[K]: proportions of the classes in the rows to learn from; None in regression."""
         y, k = self.learning.y, len(self.train.classes)
         return np.bincount(y, minlength=k) / len(y) if self.train.task == "classification" else None
 
@@ -358,14 +450,19 @@ class OodSet:
 
     Attributes
     ----------
-    name : of the set, or of the family that it is one of.
-    X : rows of the shape and type of the training rows, scaled as those are.
-    params : which of the family, e.g. ``{"radius": 2.0}``.
-    id_values : values of the family's one parameter at which its rows are in distribution after
-    all.
-    facts : what the record says about where the rows come from and what was done to them.
-    source_rows : Int64[n], the number of the row in its source (of another data set, or of the
-        run's) that each row is or was made of; None where rows come from no source.
+    name : str
+        Name of the set, or of the family that it belongs to.
+    X : ndarray
+        Rows, with the shape, type and scaling of the training rows.
+    params : dict of str to float, default={}
+        Parameters of the set in its family, e.g. ``{"radius": 2.0}``.
+    id_values : tuple of float, default=()
+        Values of the one parameter of the family at which the rows are in distribution.
+    facts : mapping, default={}
+        Origin of the rows and what was done to them, as written to the record of a run.
+    source_rows : Int64[n], default=None
+        Number of the source row from which each row was made. The source is another data set, or
+        that of the run. None if the rows have no source.
     """
 
     name: str
@@ -378,98 +475,126 @@ class OodSet:
 
 @runtime_checkable
 class Simulation(Protocol):
-    """A source that can draw any number of rows; ``classes`` is empty if it is a regression."""
+    """Source that can draw any number of rows; ``classes`` is empty in regression."""
 
     name: str
     classes: np.ndarray
     feature_names: tuple[str, ...]
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """X: Float[n, d] or Float[n, c, h, w], y: Int[n], Float[n] in regression."""
+        """Draw X: Float[n, d] or Float[n, c, h, w], and y: Int[n], or Float[n] in regression."""
         ...
 
 
 @runtime_checkable
 class PosteriorSimulation(Simulation, Protocol):
-    """A simulation that knows the truth."""
+    """Simulation with a computable true posterior."""
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """P(y|x): Float[m, K] of a sample of ``n`` rows (None: of the population)."""
+        """Return P(y|x): Float[m, K] for a sample of ``n`` rows.
+
+        None stands for the whole population.
+        """
         ...
 
 
 @runtime_checkable
 class RegressionSimulation(Simulation, Protocol):
-    """A simulation of a regression that knows the truth."""
+    """Simulation of a regression with a computable true distribution."""
 
     def distribution(self, X: np.ndarray) -> Distribution:
-        """The true distributions of y at the n rows of X: Float[n, d]."""
+        """Return the true distributions of y at the n rows of X: Float[n, d]."""
         ...
 
 
 @runtime_checkable
 class Table(Protocol):
-    """A source that has a fixed number of rows.
+    """Source with a fixed number of rows.
 
-    One that reads more than the file that its parameter ``path`` names says so in ``reads``:
-    parameter → function from its path to the files that are read. Their content is part of what a
-    run is.
+    A table that reads more files than the one at its parameter ``path`` has an attribute ``reads``.
+    It maps a parameter to a function from the path in it to the files that are read. The content of
+    these files is part of the identity of a run.
     """
 
     name: str
 
     def load(self) -> Dataset:
-        """The whole table."""
+        """Return the whole table."""
         ...
 
 
 @runtime_checkable
-class Fetched(Table, Protocol):
-    """A table that may have to be fetched before a run can start, once and in one process."""
+class FetchableTable(Table, Protocol):
+    """Table that may have to be downloaded before a run starts, once and in one process."""
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Make sure that the rows are on this machine, telling ``progress`` what is going on.
+        """Download the rows unless they are on this machine.
+
+        Parameters
+        ----------
+        progress : callable, default=None
+            Function that is called with one line of text at each step.
 
         Raises
         ------
         NotAtHand
-            If they cannot be had, or what the source requires of them shuts them out.
+            If the rows cannot be downloaded, or the source excludes them by its requirements.
         """
         ...
 
 
 @runtime_checkable
 class OodSource(Protocol):
-    """A source of rows that are not from the training distribution; one that has to be fetched has
-    ``prefetch`` as :class:`Fetched` has.
+    """Source of rows that are not from the training distribution.
+
+    A source that has to be downloaded has the method ``prefetch`` of :class:`FetchableTable`.
     """
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
-        """Sets of rows as a model takes them, drawn one at a time.
+        """Generate sets of rows in the form that a model takes, one at a time.
 
-        ``splits.train`` says where the training distribution is, ``splits.test`` has the rows that
-        a shift of rows in distribution starts from, and ``splits.scaling`` scales rows that come as
-        they are measured.
+        Parameters
+        ----------
+        splits : Splits
+            ``train`` describes the training distribution, ``test`` contains the rows to which a
+            shift is applied, and ``scaling`` scales rows that are in the units of the source.
+        rng : Generator
+            Source of all random numbers.
         """
         ...
 
 
-Half = Literal["first", "second"] | None
-"""Of the sorted classes; of an odd number the first half is the smaller. None: all of them."""
+ClassHalf = Literal["first", "second"] | None
+"""Half of the sorted classes; the first half of an odd number is the smaller. None: all."""
 
 
-def in_half(table: Dataset, half: Half) -> np.ndarray:
-    """Bool[n]: rows whose class is in that half.
+def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
+    """Return the rows whose class is in one half of the sorted classes.
+
+    With the two halves, a network can learn from some classes of a data set, and can then be tested
+    on the others.
+
+    Parameters
+    ----------
+    table : Dataset
+        Rows with classes.
+    half : {"first", "second"} or None
+        The half; None for all classes.
+
+    Returns
+    -------
+    Bool[n]
+        True for each row whose class is in the half.
 
     Raises
     ------
     DataError
-        If there are no two classes to divide.
+        If there are fewer than two classes.
 
     Examples
     --------
     >>> table = Dataset.from_labels("letters", np.zeros((3, 1)), ["a", "b", "c"])
-    >>> in_half(table, "first").tolist(), in_half(table, "second").tolist()
+    >>> is_in_class_half(table, "first").tolist(), is_in_class_half(table, "second").tolist()
     ([True, False, False], [False, True, True])
     """
     if half is None:

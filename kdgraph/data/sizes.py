@@ -1,4 +1,9 @@
-"""How many rows train, calibrate and test, from what the configuration says."""
+"""Numbers of training, calibration and test rows, computed from a configuration.
+
+:class:`SplitSizes` contains the requested sizes, as numbers or fractions of rows. Its methods
+convert them into :class:`RoleSizes`, one method for each kind of source: simulations, tables, score
+files, and tables with prescribed roles.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +16,27 @@ from typing import Annotated
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Fraction, Range, Share, annotations_of, check_value
 
-Size = Annotated[int, Range(0)] | Fraction | None
-"""An integer is a number of rows, a float in (0, 1] a share, None the default."""
+RowCount = Annotated[int, Range(0)] | Fraction | None
+"""Size of a role: an int is a number of rows, a float in (0, 1] a fraction, None the default."""
 
-SIMULATED_ROWS = 1000
-"""Rows of training and of test that a simulation draws where nothing is said."""
-TEST_SHARE = 0.3
-"""Share of a table's rows that test where nothing is said."""
-CALIBRATION_SHARE = 0.3
-"""Share of calibration among the rows that fit and calibrate, as in Dey et al., "Deep
-discriminative to kernel density graph".
+_DEFAULT_SIMULATED_ROWS = 1000
+"""Default number of training rows, and of test rows, of a simulation."""
+_DEFAULT_TEST_FRACTION = 0.3
+"""Default fraction of the rows of a table that test."""
+_DEFAULT_CALIBRATION_FRACTION = 0.3
+"""Default fraction of calibration rows among the rows that do not test.
+
+Source: Dey et al., "Deep discriminative to kernel density graph".
 """
-CALIBRATION_PER_TRAIN = 0.43
-"""The same share, 30 : 70, from the number of training rows."""
-SMALLEST_SAMPLE = 100
-"""Rows that fit and calibrate at ``log_share`` 0: the smallest sample of the tabular study of Dey
-et al.
+_CALIBRATION_TO_TRAIN_RATIO = 0.43
+"""Calibration rows for each training row, for the same 30 : 70 division."""
+_MIN_LOG_SAMPLE = 100
+"""Number of rows that fit and calibrate if ``log_share`` is 0.
+
+It is the smallest sample of the tabular study of Dey et al.
 """
 
-ROLES = {
+_EMPTY_ROLE_REASONS = {
     "n_train": "nothing can be learnt; give a number of rows, or null for the default",
     "n_calibration": (
         "a calibrator needs 2 rows of each class; give a number of rows, or null for 30 % of the"
@@ -37,12 +44,18 @@ ROLES = {
     ),
     "n_test": "nothing can be measured; give a number of rows, or null for the default",
 }
-"""What is impossible without rows of each role."""
+"""Reason why each role needs rows, for error messages."""
 
 
 @dataclass(frozen=True)
-class Counts:
-    """Rows of each role."""
+class RoleSizes:
+    """Numbers of rows by role.
+
+    Attributes
+    ----------
+    train, calibration, test : int
+        Number of rows of each role.
+    """
 
     train: int
     calibration: int
@@ -50,34 +63,55 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """Rows of all roles."""
+        """Number of rows of all roles together."""
         return self.train + self.calibration + self.test
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """How many rows of each role are asked for; a configuration has these keys beside the
-    parameters of its source.
+class SplitSizes:
+    """Requested numbers of rows by role.
+
+    A configuration has these fields as keys, together with the parameters of its source.
 
     Attributes
     ----------
-    n_train : number of rows, or a share of those that are not for test. None: 1000 from a
-    simulation, what is left of a table.
-    n_calibration : the same. None: 30 % of the rows that fit and calibrate, which is 0.43 n_train
-    where ``n_train`` is given.
-    n_test : number of rows, or a share of a table. None: 1000 from a simulation, 0.3 of a table,
-    all test rows that a source prescribes.
-    n_learn : rows that fit and calibrate together, 70 : 30, as a number or a share of those that
-    are not for test; instead of ``n_train``.
-    log_share : the same on a logarithmic scale: 0 is 100 rows, 1 all that may learn, 0.5 half-way
-    between their logarithms.
-    max_learn, max_test : never more than this many rows that fit and calibrate, and that test.
+    n_train : int or float, default=None
+        Number of training rows, or fraction of the rows that do not test. None: 1000 from a
+        simulation, all remaining rows of a table.
+    n_calibration : int or float, default=None
+        Number of calibration rows, or the same fraction. None: 30 % of the rows that fit and
+        calibrate, which is 0.43 n_train if ``n_train`` is set.
+    n_test : int or float, default=None
+        Number of test rows, or fraction of a table. None: 1000 from a simulation, 0.3 of a table,
+        all test rows that a source prescribes.
+    n_learn : int or float, default=None
+        Rows that fit and calibrate together, divided 70 : 30, as a number or as a fraction of the
+        rows that do not test. It replaces ``n_train``.
+    log_share : float in [0, 1], default=None
+        The same on a logarithmic scale: 0 is 100 rows, 1 all rows that do not test, 0.5 the middle
+        between their logarithms.
+    max_learn : int, default=None
+        Largest number of rows that fit and calibrate.
+    max_test : int, default=None
+        Largest number of test rows.
+
+    Raises
+    ------
+    DataError
+        If more than one of ``n_train``, ``n_learn`` and ``log_share`` is set.
+    ParameterError
+        If a value does not have the type or range of its field.
+
+    Examples
+    --------
+    >>> SplitSizes(n_test=0.2).of_table("letters", 100)
+    RoleSizes(train=56, calibration=24, test=20)
     """
 
-    n_train: Size = None
-    n_calibration: Size = None
-    n_test: Size = None
-    n_learn: Size = None
+    n_train: RowCount = None
+    n_calibration: RowCount = None
+    n_test: RowCount = None
+    n_learn: RowCount = None
     log_share: Share | None = None
     max_learn: Count | None = None
     max_test: Count | None = None
@@ -85,17 +119,28 @@ class Sizes:
     def __post_init__(self) -> None:
         for name, annotation in annotations_of(type(self)).items():
             check_value(name, getattr(self, name), annotation)
-        given = [
+        specified = [
             name for name in ("n_train", "n_learn", "log_share") if getattr(self, name) is not None
         ]
-        if len(given) > 1:
+        if len(specified) > 1:
             raise DataError(
-                f"{' and '.join(given)} both say how many rows learn; give one of them, and null"
-                " for the other"
+                f"{' and '.join(specified)} both say how many rows learn; give one of them,"
+                " and null for the other"
             )
 
-    def of_simulation(self, name: str) -> Counts:
-        """Rows of the simulation ``name``; it has no rows to take a share of."""
+    def of_simulation(self, name: str) -> RoleSizes:
+        """Return the sizes for a simulation, which has no rows to take a fraction of.
+
+        Parameters
+        ----------
+        name : str
+            Name of the simulation, for messages.
+
+        Raises
+        ------
+        DataError
+            If a size is a fraction, or a role would be empty.
+        """
         for role in ("n_train", "n_calibration", "n_test", "n_learn"):
             size = getattr(self, role)
             if size is not None and not isinstance(size, Integral):
@@ -105,74 +150,134 @@ class Sizes:
             raise DataError(
                 f"log_share is a share of a table's rows, but {name} is a simulation; give n_learn"
             )
+        # The default of 1000 training rows gives way to a smaller max_learn.
         if self.n_train is None and self.n_learn is None:
-            train, calibration = replace(self, n_train=SIMULATED_ROWS)._learning(0)
+            train, calibration = replace(
+                self, n_train=_DEFAULT_SIMULATED_ROWS
+            )._train_calibration_sizes(0)
             if train + calibration > (self.max_learn or math.inf):
-                train, calibration = self._learning(self.max_learn or 0)
+                train, calibration = self._train_calibration_sizes(self.max_learn or 0)
         else:
-            train, calibration = self._learning(0)
-        return _checked(name, Counts(train, calibration, self._testing(0, default=SIMULATED_ROWS)))
+            train, calibration = self._train_calibration_sizes(0)
+        return _check_not_empty(
+            name,
+            RoleSizes(train, calibration, self._n_test_rows(0, default=_DEFAULT_SIMULATED_ROWS)),
+        )
 
-    def of_table(self, name: str, n: int) -> Counts:
-        """Rows of the table ``name`` of ``n`` rows.
+    def of_table(self, name: str, n: int) -> RoleSizes:
+        """Return the sizes for a table.
 
-        A share of test is rounded up, as scikit-learn's ``train_test_split`` does, and one of
-        calibration down.
+        A fraction of test rows is rounded up, as in scikit-learn's ``train_test_split``, and a
+        fraction of calibration rows is rounded down.
+
+        Parameters
+        ----------
+        name : str
+            Name of the table, for messages.
+        n : int
+            Number of its rows.
+
+        Raises
+        ------
+        DataError
+            If the table has too few rows, or a role would be empty.
         """
-        test = self._testing(n, default=TEST_SHARE)
-        rest = n - test
-        counts = Counts(*(self._learning(rest) if rest > 0 else (0, 0)), test)
-        if rest < 0 or counts.total > n:
+        test = self._n_test_rows(n, default=_DEFAULT_TEST_FRACTION)
+        n_remaining = n - test
+        train, calibration = (
+            self._train_calibration_sizes(n_remaining) if n_remaining > 0 else (0, 0)
+        )
+        counts = RoleSizes(train, calibration, test)
+        if n_remaining < 0 or counts.total > n:
             raise DataError(
-                f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer"
+                f"{name} has {n} rows, too few for {self._requested_sizes(counts)}; ask for fewer"
             )
-        return _checked(name, counts)
+        return _check_not_empty(name, counts)
 
-    def of_scores(self, name: str, n: int, found: Counts | None = None) -> Counts:
-        """Rows of the score file ``name`` of ``n`` rows: none trains, those that do not test
-        calibrate; of ``found``, where it has roles.
+    def of_scores(self, name: str, n: int, found: RoleSizes | None = None) -> RoleSizes:
+        """Return the sizes for a score file: rows that do not test calibrate, and no row trains.
 
-        ``n_learn`` and ``max_learn`` are those that calibrate. Where all rows test, none is left to
-        calibrate: what is fitted on test rows, as its paper does, needs none, and neither does a
-        model that is only measured.
+        ``n_learn`` and ``max_learn`` apply to the calibration rows. If all rows test, no row
+        calibrates. This is allowed, because a model that is only measured needs no calibration
+        rows. A method that is fitted on test rows, as in its paper, needs none either.
+
+        Parameters
+        ----------
+        name : str
+            Name of the score file, for messages.
+        n : int
+            Number of its rows.
+        found : RoleSizes, default=None
+            Sizes of the roles that the file prescribes; None if it prescribes no roles.
+
+        Raises
+        ------
+        DataError
+            If training rows are requested, there are too few rows, or a role would be empty.
         """
         if self.n_train or self.log_share is not None:
             raise DataError(
                 f"{name} has scores of a model that is trained already; give n_calibration, not"
                 " n_train or log_share"
             )
-        test = self._testing(
-            n if found is None else found.test, default=TEST_SHARE if found is None else 1.0
+        test = self._n_test_rows(
+            n if found is None else found.test,
+            default=_DEFAULT_TEST_FRACTION if found is None else 1.0,
         )
-        rest = n - test if found is None else found.calibration
-        calibration = _capped(
-            _rows(_first(self.n_calibration, self.n_learn), max(rest, 0), 1.0, math.floor),
+        # Without prescribed roles, every row that does not test may calibrate.
+        n_available = n - test if found is None else found.calibration
+        calibration = _limit_rows(
+            _resolve_row_count(
+                _first_specified(self.n_calibration, self.n_learn),
+                max(n_available, 0),
+                1.0,
+                math.floor,
+            ),
             self.max_learn,
         )
-        counts = Counts(0, calibration, test)
-        if calibration > rest or (found is not None and test > found.test):
+        counts = RoleSizes(0, calibration, test)
+        if calibration > n_available or (found is not None and test > found.test):
             raise DataError(
-                f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer"
+                f"{name} has {n} rows, too few for {self._requested_sizes(counts)}; ask for fewer"
             )
-        return _checked(name, counts, ("n_test",) if test == n else ("n_calibration", "n_test"))
+        return _check_not_empty(
+            name, counts, ("n_test",) if test == n else ("n_calibration", "n_test")
+        )
 
-    def of_roles(self, name: str, found: Counts) -> Counts:
-        """Rows of the table ``name``, whose source prescribes roles: all of them, unless fewer are
-        asked for.
+    def of_roles(self, name: str, found: RoleSizes) -> RoleSizes:
+        """Return the sizes for a table with prescribed roles: all rows, unless fewer are requested.
 
-        Without calibration rows, these come out of the training rows, as from any table.
+        If no calibration rows are prescribed, they are taken from the training rows, as in any
+        table.
+
+        Parameters
+        ----------
+        name : str
+            Name of the table, for messages.
+        found : RoleSizes
+            Sizes of the prescribed roles.
+
+        Raises
+        ------
+        DataError
+            If more rows are requested than prescribed, or a role would be empty.
         """
-        test = self._testing(found.test, default=1.0)
+        test = self._n_test_rows(found.test, default=1.0)
         if found.calibration:
-            train = _capped(
-                _rows(_first(self.n_train, self.n_learn), found.train, 1.0, round), self.max_learn
+            train = _limit_rows(
+                _resolve_row_count(
+                    _first_specified(self.n_train, self.n_learn), found.train, 1.0, round
+                ),
+                self.max_learn,
             )
-            counts = Counts(
-                train, _rows(self.n_calibration, found.calibration, 1.0, math.floor), test
+            counts = RoleSizes(
+                train,
+                _resolve_row_count(self.n_calibration, found.calibration, 1.0, math.floor),
+                test,
             )
             too_many = counts.train > found.train or counts.calibration > found.calibration
         else:
-            counts = Counts(*self._learning(found.train), test)
+            counts = RoleSizes(*self._train_calibration_sizes(found.train), test)
             too_many = counts.train + counts.calibration > found.train
         if too_many or test > found.test:
             prescribed = (
@@ -180,62 +285,81 @@ class Sizes:
                 " rows"
             )
             raise DataError(
-                f"{name} comes with {prescribed}, too few for {self._asked(counts)}; ask for fewer,"
-                " or give dataset.split=random"
+                f"{name} comes with {prescribed}, too few for {self._requested_sizes(counts)};"
+                " ask for fewer, or give dataset.split=random"
             )
-        return _checked(name, counts)
+        return _check_not_empty(name, counts)
 
-    def _testing(self, n: int, *, default: float) -> int:
-        return _capped(_rows(_first(self.n_test, default), n, 1.0, math.ceil), self.max_test)
+    def _n_test_rows(self, n: int, *, default: float) -> int:
+        """Return the number of test rows out of ``n``."""
+        return _limit_rows(
+            _resolve_row_count(_first_specified(self.n_test, default), n, 1.0, math.ceil),
+            self.max_test,
+        )
 
-    def _learning(self, rest: int) -> tuple[int, int]:
-        """Rows that train and that calibrate, of ``rest`` that do not test."""
+    def _train_calibration_sizes(self, n_rows: int) -> tuple[int, int]:
+        """Return the numbers of training and calibration rows among ``n_rows`` that do not test."""
         if self.n_train is not None:
-            train = _rows(self.n_train, rest, 1.0, round)
+            train = _resolve_row_count(self.n_train, n_rows, 1.0, round)
             if self.n_calibration is None:
-                return train, round(CALIBRATION_PER_TRAIN * train)
-            return train, _rows(self.n_calibration, rest, CALIBRATION_SHARE, math.floor)
-        most = _capped(rest, self.max_learn)
+                return train, round(_CALIBRATION_TO_TRAIN_RATIO * train)
+            return train, _resolve_row_count(
+                self.n_calibration, n_rows, _DEFAULT_CALIBRATION_FRACTION, math.floor
+            )
+        # The calibration rows are a part of the rows that learn, so the latter are counted first.
+        max_learn = _limit_rows(n_rows, self.max_learn)
         if self.log_share is not None:
             learn = round(
-                SMALLEST_SAMPLE ** (1 - self.log_share)
-                * max(most, SMALLEST_SAMPLE) ** self.log_share
+                _MIN_LOG_SAMPLE ** (1 - self.log_share)
+                * max(max_learn, _MIN_LOG_SAMPLE) ** self.log_share
             )
         else:
-            learn = _rows(self.n_learn, rest, 1.0, round) if self.n_learn is not None else most
-            learn = _capped(learn, self.max_learn)
-        calibration = _rows(self.n_calibration, learn, CALIBRATION_SHARE, math.floor)
+            learn = (
+                _resolve_row_count(self.n_learn, n_rows, 1.0, round)
+                if self.n_learn is not None
+                else max_learn
+            )
+            learn = _limit_rows(learn, self.max_learn)
+        calibration = _resolve_row_count(
+            self.n_calibration, learn, _DEFAULT_CALIBRATION_FRACTION, math.floor
+        )
         return max(learn - calibration, 0), calibration
 
-    def _asked(self, counts: Counts) -> str:
-        named = {
+    def _requested_sizes(self, counts: RoleSizes) -> str:
+        """Return the sizes above 0 as text for a message."""
+        counts_by_key = {
             "n_train": counts.train,
             "n_calibration": counts.calibration,
             "n_test": counts.test,
         }
-        return " + ".join(f"{role} {count}" for role, count in named.items() if count > 0)
+        return " + ".join(f"{role} {count}" for role, count in counts_by_key.items() if count > 0)
 
 
-def _first(*sizes: Size) -> Size:
-    """The first size that is given, or None."""
+def _first_specified(*sizes: RowCount) -> RowCount:
+    """Return the first size that is not None, or None."""
     return next((size for size in sizes if size is not None), None)
 
 
-def _capped(n: int, most: int | None) -> int:
-    return n if most is None else min(n, most)
+def _limit_rows(n: int, limit: int | None) -> int:
+    """Return ``n``, but not more than ``limit`` if there is a limit."""
+    return n if limit is None else min(n, limit)
 
 
-def _rows(size: Size, of: int, default: float, rounding: Callable[[float], int]) -> int:
-    """A number of rows as it is, a share of ``of`` rows rounded; 6 decimals are kept first, because
-    0.1 * 30 is above 3.
-    """
+def _resolve_row_count(
+    size: RowCount, n_rows: int, default: float, rounding: Callable[[float], int]
+) -> int:
+    """Return a number of rows unchanged, or a fraction of ``n_rows`` as a rounded number."""
     if isinstance(size, Integral):
         return int(size)
-    return max(rounding(round((default if size is None else size) * of, 6)), 0)
+    # The product is rounded to 6 decimals first, because 0.1 * 30 is above 3 in floating point.
+    return max(rounding(round((default if size is None else size) * n_rows, 6)), 0)
 
 
-def _checked(name: str, counts: Counts, needed: Collection[str] = tuple(ROLES)) -> Counts:
-    for role, reason in ROLES.items():
-        if role in needed and getattr(counts, role.removeprefix("n_")) == 0:
+def _check_not_empty(
+    name: str, counts: RoleSizes, required: Collection[str] = tuple(_EMPTY_ROLE_REASONS)
+) -> RoleSizes:
+    """Return ``counts``, or raise a DataError if a required role has no rows."""
+    for role, reason in _EMPTY_ROLE_REASONS.items():
+        if role in required and getattr(counts, role.removeprefix("n_")) == 0:
             raise DataError(f"{name}: {role} is 0, and without such rows {reason}")
     return counts

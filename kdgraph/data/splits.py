@@ -1,10 +1,9 @@
-"""The rows of a table divided into roles: as the source prescribes, by group, or at random within
-classes.
+"""Division of a data source into training, calibration and test rows.
 
-Classes that no role has: what a model has never seen of the same table, and so what is near to its
-training distribution.
-
-The split of a source into training, calibration and test rows.
+:func:`make_splits` is the public function. A simulation draws one sample for each role. A table is
+divided in one of three ways: as the source prescribes, by group, or at random within each class.
+Some classes can be left out of every role first. Their rows come from the same table, so they are
+out-of-distribution rows near the training distribution.
 """
 
 from __future__ import annotations
@@ -25,39 +24,63 @@ from kdgraph.data.dataset import (
     Dataset,
     PosteriorSimulation,
     RegressionSimulation,
-    Scale,
     Scaling,
+    ScalingName,
     Simulation,
     Splits,
     Table,
 )
-from kdgraph.data.sizes import Counts, Sizes
+from kdgraph.data.sizes import RoleSizes, SplitSizes
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
 from kdgraph.parameters import Range, annotations_of, check_value
 
-SplitBy = Literal["auto", "random", "group"]
-"""random: rows at random, each role with each class in its share. group: rows of one group all in
-one role. auto: the roles that the source prescribes, else by group where it has groups to keep
-together, else at random.
+SplitMode = Literal["auto", "random", "group"]
+"""Ways to divide a table.
+
+"random" draws rows at random, with equal class proportions in each role. "group" puts all rows of a
+group into the same role. "auto" uses the roles that the source prescribes; without roles it divides
+by group if there are groups to keep together, and at random otherwise.
 """
-ORDERS = 50
-"""Random orders of the groups that are tried: with one, a class of a few large groups is missing
-from a part now and then.
+_N_GROUP_ORDERS = 50
+"""Number of random orders of the groups that are tried.
+
+With one order, a class that consists of a few large groups is sometimes missing from a part.
 """
 
 
-def rows_by_role(
-    table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Generator
+def split_indices(
+    table: Dataset, sizes: SplitSizes, split: SplitMode, rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Row numbers of train, calibration and test, Int[n_role] each: disjoint, by class if the table
-    has classes.
+    """Return the row numbers of the training, calibration and test rows.
+
+    Parameters
+    ----------
+    table : Dataset
+        Rows to divide.
+    sizes : SplitSizes
+        Requested sizes.
+    split : {"auto", "random", "group"}
+        Way to divide the rows.
+    rng : Generator
+        Source of all random numbers.
+
+    Returns
+    -------
+    list of three Int[n_role]
+        Disjoint row numbers, stratified by class if the table has classes.
+
+    Raises
+    ------
+    DataError
+        If ``split`` is "group" and the table has no groups, or there are too few rows or groups.
     """
     strata = table.y if table.task == "classification" else np.zeros(len(table.y), dtype=int)
     if split == "auto" and table.roles is not None:
-        return _prescribed(table, strata, sizes, rng)
+        return _prescribed_indices(table, strata, sizes, rng)
     counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
-    wanted = [counts.test, counts.calibration, counts.train]
+    # Test rows come first: a part of the split does not depend on the sizes after it.
+    part_sizes = [counts.test, counts.calibration, counts.train]
     if split == "group" and table.split_groups is None:
         way_out = (
             "name their column (dataset.split_groups; of dataset=arrays an array split_groups)"
@@ -66,74 +89,98 @@ def rows_by_role(
             f"{table.name} has no groups to keep together; {way_out}, or give dataset.split=random"
         )
     if split == "group" or (split == "auto" and table.split_groups is not None):
-        test, calibration, train = grouped_parts(
-            table.name, strata, table.split_groups, wanted, rng
+        test, calibration, train = grouped_split(
+            table.name, strata, table.split_groups, part_sizes, rng
         )
     else:
-        test, calibration, train = stratified_parts(strata, wanted, rng)
+        test, calibration, train = stratified_split(strata, part_sizes, rng)
     return [train, calibration, test]
 
 
-def _prescribed(
-    table: Dataset, strata: np.ndarray, sizes: Sizes, rng: np.random.Generator
+def _prescribed_indices(
+    table: Dataset, strata: np.ndarray, sizes: SplitSizes, rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """The same where the source prescribes roles; without calibration rows, these come out of the
-    training rows.
+    """Return the row numbers by role for a table with prescribed roles.
+
+    If no calibration rows are prescribed, they are drawn from the training rows.
     """
     train, calibration, test = (
         np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST)
     )
-    found = Counts(len(train), len(calibration), len(test))
+    prescribed = RoleSizes(len(train), len(calibration), len(test))
     counts = (
-        sizes.of_scores(table.name, len(table.y), found)
+        sizes.of_scores(table.name, len(table.y), prescribed)
         if table.given_scores
-        else sizes.of_roles(table.name, found)
+        else sizes.of_roles(table.name, prescribed)
     )
 
-    def some(rows: np.ndarray, *wanted: int) -> list[np.ndarray]:
+    def draw(rows: np.ndarray, *n_wanted: int) -> list[np.ndarray]:
         return (
-            [rows[part] for part in stratified_parts(strata[rows], wanted, rng)]
+            [rows[part] for part in stratified_split(strata[rows], n_wanted, rng)]
             if len(rows)
-            else [rows] * len(wanted)
+            else [rows] * len(n_wanted)
         )
 
-    (test,) = some(test, counts.test)
+    (test,) = draw(test, counts.test)
     if len(calibration):
-        (calibration,) = some(calibration, counts.calibration)
-        (train,) = some(train, counts.train)
+        (calibration,) = draw(calibration, counts.calibration)
+        (train,) = draw(train, counts.train)
     else:
-        calibration, train = some(train, counts.calibration, counts.train)
+        calibration, train = draw(train, counts.calibration, counts.train)
     return [train, calibration, test]
 
 
-def stratified_parts(
+def stratified_split(
     y: np.ndarray, sizes: Sequence[int], rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Disjoint random parts of the rows with classes y: Int[n], of ``sizes`` rows with sum at most
-    n.
+    """Divide rows at random, within each class, into disjoint parts.
+
+    Parameters
+    ----------
+    y : Int[n]
+        Class of each row.
+    sizes : sequence of int
+        Number of rows of each part, with sum at most n.
+    rng : Generator
+        Source of all random numbers.
 
     Returns
     -------
     list of Int[size]
-        Row numbers in random order. A part depends on its own size and on those before it, not on
-        those after it.
+        Row numbers in random order. A part depends on its own size and on the sizes before it, but
+        not on the sizes after it.
     """
+    # One random rank per row orders both the rows of each class and the rows of each part. A part
+    # takes the first remaining rows of each class, so later sizes cannot change it.
     rank = rng.permutation(len(y))
     members = [
         rows[np.argsort(rank[rows])] for rows in (np.flatnonzero(y == c) for c in np.unique(y))
     ]
     parts = []
     for size in sizes:
-        quota = quotas(np.array([len(rows) for rows in members]), size, rng)
+        quota = class_quotas(np.array([len(rows) for rows in members]), size, rng)
         part = np.concatenate([rows[:q] for rows, q in zip(members, quota, strict=True)])
         members = [rows[q:] for rows, q in zip(members, quota, strict=True)]
         parts.append(part[np.argsort(rank[part])])
     return parts
 
 
-def quotas(available: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """``size`` rows over classes of which Int[K] are ``available``, in proportion, by largest
-    remainder: Int[K]. Chance breaks ties.
+def class_quotas(available: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Divide a number of rows among classes in proportion, by the method of largest remainders.
+
+    Parameters
+    ----------
+    available : Int[K]
+        Number of available rows of each class.
+    size : int
+        Number of rows to divide.
+    rng : Generator
+        Source of the random numbers that break ties.
+
+    Returns
+    -------
+    Int[K]
+        Number of rows of each class.
     """
     exact = available * size / max(available.sum(), 1)
     quota = np.floor(exact).astype(int)
@@ -142,19 +189,32 @@ def quotas(available: np.ndarray, size: int, rng: np.random.Generator) -> np.nda
     return quota
 
 
-def grouped_parts(
+def grouped_split(
     name: str,
     y: np.ndarray,
     groups: np.ndarray | None,
     sizes: Sequence[int],
     rng: np.random.Generator,
 ) -> list[np.ndarray]:
-    """Disjoint parts of the rows with classes y: Int[n] and groups: Int[n], of at most ``sizes``
-    rows, no group in two of them.
+    """Divide rows into disjoint parts, with all rows of a group in the same part.
 
-    Groups come in random order; each part takes groups until it has its size, the last one those
-    that are left. Of :data:`ORDERS` orders it is the one whose parts come closest to the class
-    shares of all rows. What a part has too many is left out at random, by class.
+    Groups are put in random order. Each part takes groups until it has its size, and the last part
+    takes the remaining groups. This is repeated for 50 random orders. The order with the class
+    proportions closest to those of all rows is used. A part with too many rows loses rows at
+    random, in proportion to the classes.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table, for messages.
+    y : Int[n]
+        Class of each row.
+    groups : Int[n]
+        Group of each row.
+    sizes : sequence of int
+        Largest number of rows of each part.
+    rng : Generator
+        Source of all random numbers.
 
     Returns
     -------
@@ -172,66 +232,98 @@ def grouped_parts(
             f"{name} has {len(values)} groups, and each of {len(sizes)} roles needs its own; give"
             " dataset.split=random"
         )
+    # rows_of_class[g, c] is the number of rows of class c in group g.
     rows_of_class = np.zeros((len(values), int(y.max()) + 1))
     np.add.at(rows_of_class, (group, y), 1)
-    orders = [rng.permutation(len(values)) for _ in range(ORDERS)]
-    divided = [np.split(order, _ends(rows_of_class[order].sum(axis=1), sizes)) for order in orders]
-    best = divided[int(np.argmin([_unevenness(rows_of_class, each) for each in divided]))]
+    orders = [rng.permutation(len(values)) for _ in range(_N_GROUP_ORDERS)]
+    divided = [
+        np.split(order, _part_ends(rows_of_class[order].sum(axis=1), sizes)) for order in orders
+    ]
+    best = divided[
+        int(np.argmin([_class_imbalance(rows_of_class, candidate) for candidate in divided]))
+    ]
     parts = []
     for chosen, size in zip(best, sizes, strict=True):
         rows = np.flatnonzero(np.isin(group, chosen))
-        (part,) = stratified_parts(y[rows], [min(size, len(rows))], rng)
+        (part,) = stratified_split(y[rows], [min(size, len(rows))], rng)
         parts.append(rows[part])
     return parts
 
 
-def _ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
-    """Where each part but the last ends, of groups of Float[g] rows in their order; none is empty,
-    and each has its size if it can.
+def _part_ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
+    """Return the end of each part but the last, as positions in the order of the groups.
+
+    No part is empty, and each part has its size if enough rows are available.
+
+    Parameters
+    ----------
+    n_rows : Float[g]
+        Number of rows of each group, in order.
+    sizes : sequence of int
+        Number of rows of each part.
     """
-    reached, ends, start = np.cumsum(n_rows), [], 0
-    for left, size in zip(range(len(sizes) - 1, 0, -1), sizes, strict=False):
-        before = reached[start - 1] if start else 0
-        stop = int(np.searchsorted(reached, before + size)) + 1
-        start = min(max(stop, start + 1), len(n_rows) - left)
+    cumulative_rows, ends, start = np.cumsum(n_rows), [], 0
+    # At least one group stays available for each of the n_later parts.
+    for n_later, size in zip(range(len(sizes) - 1, 0, -1), sizes, strict=False):
+        used_rows = cumulative_rows[start - 1] if start else 0
+        stop = int(np.searchsorted(cumulative_rows, used_rows + size)) + 1
+        start = min(max(stop, start + 1), len(n_rows) - n_later)
         ends.append(start)
     return ends
 
 
-def _unevenness(rows_of_class: np.ndarray, parts: Sequence[np.ndarray]) -> float:
-    """The largest distance, over parts and classes, of a class's share in a part from its share in
-    all rows, in units of the latter.
+def _class_imbalance(rows_of_class: np.ndarray, parts: Sequence[np.ndarray]) -> float:
+    """Return the largest relative error of a class proportion over all parts and classes.
+
+    The error is the distance of the proportion in a part from the proportion in all rows, divided
+    by the latter.
     """
-    share = rows_of_class.sum(axis=0) / rows_of_class.sum()
-    found = np.array(
+    overall = rows_of_class.sum(axis=0) / rows_of_class.sum()
+    by_part = np.array(
         [rows_of_class[part].sum(axis=0) / rows_of_class[part].sum() for part in parts]
     )
-    return float((np.abs(found - share) / share).max())
+    return float((np.abs(by_part - overall) / overall).max())
 
 
-LeftOut = Annotated[int, Range(1)] | Sequence[Any] | None
-"""Labels of the classes whose rows train, calibrate and test nothing, or how many of them chance
-takes; None: no class.
+LeftOutSetting = Annotated[int, Range(1)] | Sequence[Any] | None
+"""Labels of the classes that no role contains, or the number of such classes, drawn at random.
+
+None leaves out no class.
 """
 
-FEWEST = 2
-"""Classes that a classifier needs."""
+_MIN_CLASSES = 2
+"""Smallest number of classes of a classifier."""
 
 
-def without_classes(
-    table: Dataset, left_out: LeftOut, split: SplitBy, rng: np.random.Generator
+def split_off_classes(
+    table: Dataset, left_out: LeftOutSetting, split: SplitMode, rng: np.random.Generator
 ) -> tuple[Dataset, Dataset | None]:
-    """The table without the classes that are left out, and their rows; what a source does not use
-    (role UNUSED) is in neither.
+    """Return the table without the classes that are left out, and the rows of these classes.
 
-    Chance takes from a generator of its own, so the rows that remain are divided as if the classes
-    had been named.
+    Rows that a source does not use (role UNUSED) are in neither of the two, if the roles apply.
+
+    Parameters
+    ----------
+    table : Dataset
+        Rows with classes.
+    left_out : int, sequence of labels or None
+        Labels of the classes, or the number of classes to draw.
+    split : {"auto", "random", "group"}
+        Way to divide the table; the roles of the source apply for "auto" only.
+    rng : Generator
+        Source of random numbers. Classes are drawn from a separate child generator, so the other
+        rows are divided as if the same classes had been given by label.
+
+    Returns
+    -------
+    tuple of (Dataset, Dataset or None)
+        The remaining rows, and the rows of the classes that are left out.
 
     Raises
     ------
     DataError
-        For a regression, for class scores, for a label that is none, and where fewer than two
-        classes would remain.
+        If the table is a regression or contains class scores, if a label does not exist, or if
+        fewer than two classes would remain.
     """
     if left_out is None or (not isinstance(left_out, int) and not len(left_out)):
         return table, None
@@ -245,29 +337,31 @@ def without_classes(
             f"{table.name} has the scores of a model that has seen every class; give"
             " dataset.left_out=null"
         )
-    gone = _positions(table, left_out, rng)
-    kept = np.setdiff1d(np.arange(len(table.classes)), gone)
-    if len(kept) < FEWEST:
-        what = f"{table.name} has {len(table.classes)} classes, and without {len(gone)} of them"
+    removed = _left_out_class_indices(table, left_out, rng)
+    remaining = np.setdiff1d(np.arange(len(table.classes)), removed)
+    if len(remaining) < _MIN_CLASSES:
+        what = f"{table.name} has {len(table.classes)} classes, and without {len(removed)} of them"
         raise DataError(
-            f"{what} {len(kept)} would remain, but a classifier needs {FEWEST}; lower"
+            f"{what} {len(remaining)} would remain, but a classifier needs {_MIN_CLASSES}; lower"
             " dataset.left_out"
         )
-    table = replace(table, facts={**table.facts, "left_out": table.classes[gone].tolist()})
-    away = table.with_classes(gone)
-    if split == "auto" and away.roles is not None:
-        away = away.rows(np.flatnonzero(away.roles != UNUSED))
-    return table.with_classes(kept), away
+    table = replace(table, facts={**table.facts, "left_out": table.classes[removed].tolist()})
+    left_out_rows = table.with_classes(removed)
+    if split == "auto" and left_out_rows.roles is not None:
+        left_out_rows = left_out_rows.rows(np.flatnonzero(left_out_rows.roles != UNUSED))
+    return table.with_classes(remaining), left_out_rows
 
 
-def _positions(
+def _left_out_class_indices(
     table: Dataset, left_out: int | Sequence[Any], rng: np.random.Generator
 ) -> np.ndarray:
-    """Int[g], sorted: which of the classes are left out. A label may be given as text, as a command
-    line has it.
+    """Return the sorted positions Int[g] of the classes that are left out.
+
+    A label may also be text, as on a command line.
     """
     k = len(table.classes)
     if isinstance(left_out, int):
+        # A child generator leaves the state of rng unchanged for the division of the other rows.
         return np.sort(rng.spawn(1)[0].choice(k, min(left_out, k), replace=False))
     labels = table.classes.tolist()
     by_text = {str(label): position for position, label in enumerate(labels)}
@@ -282,67 +376,90 @@ def _positions(
     )
 
 
-Rare = Literal["refuse", "drop"]
-"""What becomes of a class with too few rows to be learnt and calibrated: an error, or its rows are
-left out of every role.
+RareClassPolicy = Literal["refuse", "drop"]
+"""Treatment of a class with too few rows to be learnt and calibrated.
+
+"refuse" raises an error, "drop" removes the rows of the class from every role.
 """
 
-CALIBRATION_ROWS_OF_A_CLASS = 2
-"""The fewest from which a calibrator can hold some out and still see every class."""
+_MIN_CALIBRATION_ROWS_PER_CLASS = 2
+"""Smallest number of calibration rows of a class.
+
+With fewer rows, a calibrator that holds out some of them would miss a class.
+"""
 
 
 def make_splits(
     source: Simulation | Table,
     *,
-    scale: Scale = "none",
-    split: SplitBy = "auto",
-    rare: Rare = "refuse",
-    left_out: LeftOut = None,
+    scale: ScalingName = "none",
+    split: SplitMode = "auto",
+    rare: RareClassPolicy = "refuse",
+    left_out: LeftOutSetting = None,
     rng: np.random.Generator,
     **sizes: Any,
 ) -> Splits:
-    """Draw or divide ``source`` into three roles, scaled by what the training rows say.
+    """Draw or divide ``source`` into training, calibration and test rows, and scale them.
+
+    The scaling is fitted on the training rows. A simulation draws three independent samples, so the
+    size of one role changes no row of another. For a table, test rows are chosen first, so the
+    other two sizes do not change them.
 
     Parameters
     ----------
-    source : a simulation draws three independent samples, so the size of one changes no row of
-        another. A table is divided; test rows are chosen first, so neither of the other sizes
-        changes them.
-    scale : what is done to the features; see :data:`kdgraph.data.dataset.Scale`.
-    split : how a table is divided; see :data:`~kdgraph.data.splits.SplitBy`.
-    rare : what becomes of classes that are too small; see :data:`Rare`.
-    left_out : labels of classes of a table that no role has, or how many of them chance takes;
-        shares are of the rows that remain. Rows of such classes are in ``Splits.left_out``.
-    rng : the only source of chance.
-    sizes : fields of :class:`~kdgraph.data.sizes.Sizes`.
+    source : Simulation or Table
+        Source of the rows.
+    scale : {"none", "min_max", "max_norm"}, default="none"
+        Scaling of the features; see :data:`kdgraph.data.dataset.ScalingName`.
+    split : {"auto", "random", "group"}, default="auto"
+        Way to divide a table; see :data:`~kdgraph.data.splits.SplitMode`.
+    rare : {"refuse", "drop"}, default="refuse"
+        Treatment of classes that are too small; see :data:`~kdgraph.data.splits.RareClassPolicy`.
+    left_out : int or sequence of labels, default=None
+        Labels of the classes of a table that no role contains, or the number of such classes, which
+        are then drawn. Fractions of rows refer to the remaining rows. ``Splits.left_out`` contains
+        the rows of these classes.
+    rng : Generator
+        Only source of random numbers.
+    **sizes
+        Fields of :class:`~kdgraph.data.sizes.SplitSizes`.
 
     Returns
     -------
     Splits
-        The posterior of each role is the exact P(y|x) of a sample of its size, as a function of
-        scaled features; None if nobody knows it. So is, in a regression, its true distribution.
+        Scaled rows by role. The posterior of each role is the exact P(y|x) of a sample of its size,
+        as a function of scaled features, and the distribution is the true one in regression. Both
+        are None if the source does not provide them.
 
     Raises
     ------
     DataError
-        If ``source`` is neither kind, or has fewer rows than asked for, fewer than 2 calibration
-        rows of a class, a class without training rows, or none that can be left out.
+        If ``source`` is neither a simulation nor a table, or has fewer rows than requested; if a
+        class has no training row or fewer than 2 calibration rows; if no class can be left out; or
+        if X contains class scores and ``scale`` is not "none".
     ParameterError
-        If a size is neither a number of rows nor a share, or ``scale`` is not one of the three or,
-        of images, not "none".
+        If a size is neither a number of rows nor a fraction, if ``scale`` is not one of the three,
+        or if the rows are images and ``scale`` is not "none".
+
+    Examples
+    --------
+    >>> from kdgraph.data.simulations import Spiral
+    >>> splits = make_splits(Spiral(), n_train=70, n_test=20, rng=np.random.default_rng(0))
+    >>> [len(role.y) for role in (splits.train, splits.calibration, splits.test)]
+    [70, 30, 20]
     """
-    given = {
-        "scale": (scale, Scale),
-        "split": (split, SplitBy),
-        "rare": (rare, Rare),
-        "left_out": (left_out, LeftOut),
+    settings = {
+        "scale": (scale, ScalingName),
+        "split": (split, SplitMode),
+        "rare": (rare, RareClassPolicy),
+        "left_out": (left_out, LeftOutSetting),
     }
-    for name, (value, annotation) in given.items():
+    for name, (value, annotation) in settings.items():
         check_value(name, value, annotation)
-    roles, away = _roles(source, Sizes(**sizes), split, left_out, rng)
+    roles, left_out_rows = _split_source(source, SplitSizes(**sizes), split, left_out, rng)
     if roles[0].task == "classification" and not roles[0].given_scores:
-        roles = _without_rare(roles) if rare == "drop" else roles
-        _check_classes(roles[0], roles[1])
+        roles = _drop_rare_classes(roles) if rare == "drop" else roles
+        _check_rows_per_class(roles[0], roles[1])
     if roles[0].given_scores and scale != "none":
         raise DataError(
             f"dataset.scale must be none, since {source.name} has class scores, which would be none"
@@ -350,31 +467,45 @@ def make_splits(
         )
     scaling = Scaling.fit(roles[0].X, scale, roles[0].is_categorical)
     return Splits(
-        *(_scaled(role, scaling) for role in roles),
+        *(_scale_dataset(role, scaling) for role in roles),
         scaling=scaling,
-        left_out=None if away is None else _scaled(away, scaling),
+        left_out=None if left_out_rows is None else _scale_dataset(left_out_rows, scaling),
     )
 
 
 def split_options() -> dict[str, Any]:
-    """What a configuration may say about the split, beside the parameters of its source: name →
-    annotation.
+    """Return the configuration keys of a split, without the parameters of its source.
+
+    Returns
+    -------
+    dict of str to annotation
+        Type of each key.
     """
-    own = {
+    annotations = {
         name: kind
         for name, kind in annotations_of(make_splits).items()
         if name in inspect.signature(make_splits).parameters
     }
     return {
-        **annotations_of(Sizes),
-        **{name: own[name] for name in ("scale", "split", "rare", "left_out")},
+        **annotations_of(SplitSizes),
+        **{name: annotations[name] for name in ("scale", "split", "rare", "left_out")},
     }
 
 
 @dataclass(frozen=True)
 class ScaledPosterior:
-    """P(y|x) of a sample of ``n`` rows of ``source``, as a function of scaled features; unlike a
-    closure, it can be pickled.
+    """P(y|x) for a sample of ``n`` rows of ``source``, as a function of scaled features.
+
+    Unlike a closure, an instance can be pickled.
+
+    Attributes
+    ----------
+    source : PosteriorSimulation
+        Simulation with a computable posterior.
+    n : int
+        Size of the sample.
+    scaling : Scaling
+        Scaling of the features.
     """
 
     source: PosteriorSimulation
@@ -382,40 +513,49 @@ class ScaledPosterior:
     scaling: Scaling
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """P(y|x): Float[m, K] at scaled rows X: Float[m, d]."""
+        """Return P(y|x): Float[m, K] at scaled rows X: Float[m, d]."""
         return self.source.posterior(self.scaling.undo(X), n=self.n)
 
 
 @dataclass(frozen=True)
 class ScaledDistribution:
-    """The true distribution of a regression as a function of scaled features."""
+    """True distribution of a regression as a function of scaled features.
+
+    Attributes
+    ----------
+    source : RegressionSimulation
+        Simulation with a computable distribution.
+    scaling : Scaling
+        Scaling of the features.
+    """
 
     source: RegressionSimulation
     scaling: Scaling
 
     def __call__(self, X: np.ndarray) -> Distribution:
-        """Of the n scaled rows X: Float[n, d]."""
+        """Return the distributions at the n scaled rows X: Float[n, d]."""
         return self.source.distribution(self.scaling.undo(X))
 
 
-def _roles(
+def _split_source(
     source: Simulation | Table,
-    sizes: Sizes,
-    split: SplitBy,
-    left_out: LeftOut,
+    sizes: SplitSizes,
+    split: SplitMode,
+    left_out: LeftOutSetting,
     rng: np.random.Generator,
 ) -> tuple[list[Dataset], Dataset | None]:
-    """Unscaled train, calibration and test, and the rows of the classes that are left out."""
+    """Return the unscaled roles, and the rows of the classes that are left out."""
     if isinstance(source, Table):
-        table, away = without_classes(source.load(), left_out, split, rng)
-        return [table.rows(index) for index in rows_by_role(table, sizes, split, rng)], away
+        table, left_out_rows = split_off_classes(source.load(), left_out, split, rng)
+        indices = split_indices(table, sizes, split, rng)
+        return [table.rows(index) for index in indices], left_out_rows
     if isinstance(source, Simulation):
         if left_out is not None:
             raise DataError(
                 f"{source.name} is a simulation, and only a table can leave out classes; give"
                 " dataset.left_out=null"
             )
-        return _draw(source, sizes, rng), None
+        return _draw_splits(source, sizes, rng), None
     what = type(source).__name__
     raise DataError(
         f"{what} is no source of data; a table needs name and load, a simulation name, classes,"
@@ -423,8 +563,8 @@ def _roles(
     )
 
 
-def _draw(source: Simulation, sizes: Sizes, rng: np.random.Generator) -> list[Dataset]:
-    """Train, calibration and test: three samples, each from a generator of its own."""
+def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator) -> list[Dataset]:
+    """Draw the three roles as independent samples, each with a separate generator."""
     counts, roles = sizes.of_simulation(source.name), []
     for n, generator in zip(
         (counts.train, counts.calibration, counts.test), rng.spawn(3), strict=True
@@ -447,52 +587,54 @@ def _draw(source: Simulation, sizes: Sizes, rng: np.random.Generator) -> list[Da
     return roles
 
 
-def _without_rare(roles: list[Dataset]) -> list[Dataset]:
-    """The roles without the classes that have no training row, or too few calibration rows."""
+def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
+    """Return the roles without classes that have too few training or calibration rows."""
     train, calibration, _ = roles
     k = len(train.classes)
-    learnt, held = np.bincount(train.y, minlength=k), np.bincount(calibration.y, minlength=k)
-    enough = (learnt >= 1) & (held >= CALIBRATION_ROWS_OF_A_CLASS)
+    n_train = np.bincount(train.y, minlength=k)
+    n_calibration = np.bincount(calibration.y, minlength=k)
+    enough = (n_train >= 1) & (n_calibration >= _MIN_CALIBRATION_ROWS_PER_CLASS)
     if enough.all():
         return roles
-    gone = train.classes[~enough].tolist()
+    dropped = train.classes[~enough].tolist()
     if enough.sum() < 2:
         raise DataError(
-            f"{train.name}: without the rare classes {gone} there are not two left; ask for more"
+            f"{train.name}: without the rare classes {dropped} there are not two left; ask for more"
             " rows"
         )
-    lost = sum(int(np.isin(role.y, np.flatnonzero(~enough)).sum()) for role in roles)
+    n_dropped_rows = sum(int(np.isin(role.y, np.flatnonzero(~enough)).sum()) for role in roles)
     warnings.warn(
-        f"{train.name}: rare classes are left out, {lost} rows: {', '.join(map(str, gone))}",
+        f"{train.name}: rare classes are left out, {n_dropped_rows} rows:"
+        f" {', '.join(map(str, dropped))}",
         stacklevel=3,
     )
     return [role.with_classes(np.flatnonzero(enough)) for role in roles]
 
 
-def _check_classes(train: Dataset, calibration: Dataset) -> None:
-    """Every class, so also each one that test has, needs rows to be learnt from and to be
-    calibrated on.
-    """
+def _check_rows_per_class(train: Dataset, calibration: Dataset) -> None:
+    """Raise a DataError if a class of any role has too few training or calibration rows."""
     for position, label in enumerate(train.classes.tolist()):
         if not (train.y == position).any():
             remedy = "ask for more, or leave rare classes out (dataset.rare=drop)"
             raise DataError(
                 f"{train.name}: class {label!r} has no training row among {len(train.y)}; {remedy}"
             )
-        found = int((calibration.y == position).sum())
-        if found < CALIBRATION_ROWS_OF_A_CLASS:
+        n_rows = int((calibration.y == position).sum())
+        if n_rows < _MIN_CALIBRATION_ROWS_PER_CLASS:
             raise DataError(
-                f"{train.name}: too few rows to calibrate, class {label!r} has {found} of the"
-                f" {len(calibration.y)} calibration rows and needs {CALIBRATION_ROWS_OF_A_CLASS};"
-                " raise dataset.n_calibration, or leave rare classes out (dataset.rare=drop)"
+                f"{train.name}: too few rows to calibrate, class {label!r} has {n_rows} of the"
+                f" {len(calibration.y)} calibration rows and needs"
+                f" {_MIN_CALIBRATION_ROWS_PER_CLASS}; raise dataset.n_calibration, or leave rare"
+                " classes out (dataset.rare=drop)"
             )
 
 
-def _scaled(role: Dataset, scaling: Scaling) -> Dataset:
-    truths = {name: getattr(role, name) for name in ("posterior", "distribution")}
-    known = {
-        name: replace(one, scaling=scaling)
-        for name, one in truths.items()
-        if isinstance(one, ScaledPosterior | ScaledDistribution)
+def _scale_dataset(role: Dataset, scaling: Scaling) -> Dataset:
+    """Return scaled rows, with the true posterior or distribution in terms of these rows."""
+    true_functions = {name: getattr(role, name) for name in ("posterior", "distribution")}
+    rescaled = {
+        name: replace(function, scaling=scaling)
+        for name, function in true_functions.items()
+        if isinstance(function, ScaledPosterior | ScaledDistribution)
     }
-    return replace(role, X=scaling.apply(role.X), **known)
+    return replace(role, X=scaling.apply(role.X), **rescaled)

@@ -1,9 +1,11 @@
-"""Kernel density graphs on a partition: kernel density forests and networks, the density floor, the
-gate.
+"""Kernel density graphs on partitions.
+
+Kernel density forests and networks, the density gate for any classifier, and the density floor
+below which probabilities fall back to the class prior (Dey et al. 2024).
 """
 
 from kdgraph.density.classifiers import KernelDensityForest, KernelDensityNetwork
-from kdgraph.density.floor import blend, conformal_log_floor
+from kdgraph.density.floor import blend_with_prior, conformal_log_floor
 from kdgraph.density.gate import DensityGate
 from kdgraph.density.graph import KernelDensityGraph
 
@@ -12,6 +14,6 @@ __all__ = [
     "KernelDensityForest",
     "KernelDensityGraph",
     "KernelDensityNetwork",
-    "blend",
+    "blend_with_prior",
     "conformal_log_floor",
 ]

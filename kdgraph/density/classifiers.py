@@ -1,9 +1,7 @@
-"""What kernel density forests and networks (Dey et al., Sections 3.3 and 4) share: everything but
-the partition.
+"""Kernel density forests and kernel density networks (Dey et al. 2024, Sections 3.3 and 4).
 
-The kernel density forest.
-
-The kernel density network.
+:class:`KernelDensityForest` and :class:`KernelDensityNetwork` differ in the partition of the parent
+only. :class:`KernelDensityClassifier` is their base class.
 """
 
 from __future__ import annotations
@@ -15,64 +13,74 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.base import Rows
-from kdgraph.base.frozen import unwrap
-from kdgraph.density.floor import FlooredClassifier, blend, conformal_log_floor, printed_log_floor
-from kdgraph.density.graph import Distance, blocks_of
-from kdgraph.density.posterior import FOREST, NETWORK, Criterion, Published
-from kdgraph.density.variants import VARIANTS, Name, Options
-from kdgraph.geometry import Partition, kind_of
+from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.density.floor import (
+    DensityFloorClassifier,
+    blend_with_prior,
+    conformal_log_floor,
+    paper_log_floor,
+)
+from kdgraph.density.graph import PolytopeDistance, iterate_blocks
+from kdgraph.density.posterior import (
+    FOREST_SETTINGS,
+    NETWORK_SETTINGS,
+    PublishedSettings,
+    SearchCriterion,
+)
+from kdgraph.density.variants import VARIANTS, KernelDensityOptions, VariantName
+from kdgraph.geometry import Partition, partition_kind
 from kdgraph.parameters import Count, OpenFraction, Positive, Share
 
 
 @dataclass(eq=False, repr=False)
-class KernelDensityClassifier(FlooredClassifier):
-    """A parent whose probabilities are calibrated inside the training distribution and fall back to
-    the class prior far outside it.
+class KernelDensityClassifier(DensityFloorClassifier):
+    """Base class of the kernel density forest and network (Dey et al. 2024, Eq. 4 to 15).
 
-    Dey et al. (2024), Eq. 4 to 15.
-
-    Parameters and attributes are explained in :class:`~kdgraph.density.KernelDensityForest`; a
-    subclass says how its parent is read.
+    Parameters and attributes are those of :class:`~kdgraph.density.KernelDensityForest`. A subclass
+    defines the default estimator and the options of its partition.
     """
 
     estimator: Any = None
     _: KW_ONLY
-    variant: Name = "kdgraph"
+    variant: VariantName = "kdgraph"
     k: Positive | Literal["auto"] = "auto"
     pseudo_count: Positive | Literal["auto"] = "auto"
     vote_share: Share | Literal["auto"] = "auto"
     vote_power: Positive | Literal["auto"] = "auto"
-    criterion: Criterion = "nll"
+    criterion: SearchCriterion = "nll"
     floor: float | Literal["auto", "paper"] | None = None
-    distance: Distance | None = None
-    lend_calibration: bool = True
+    distance: PolytopeDistance | None = None
+    use_calibration_rows: bool = True
     max_polytopes: Count | OpenFraction | None = None
 
-    published: ClassVar[Published] = FOREST
+    published_settings: ClassVar[PublishedSettings] = FOREST_SETTINGS
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
+        """Return the estimator in whose space distances are measured."""
         return self._default_estimator()
 
     def _partition(self) -> Partition:
+        """Return the partition of the fitted parent."""
         return self._partition_of(self.estimator_)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        own = {
-            field.name: getattr(self, field.name)
-            for field in fields(Options)
-            if field.name != "published"
+        """Fit graph, posterior and floor."""
+        # The options of a variant have the names of constructor parameters; only the published
+        # settings belong to the class.
+        parameters = {
+            field.name: getattr(self, field.name) for field in fields(KernelDensityOptions)
         }
         fitted = VARIANTS[self.variant](
             self._partition(),
             train,
             calibration,
             self.prior_,
-            Options(**own, published=self.published),
+            KernelDensityOptions(**parameters),
         )
         self.graph_, self.posterior_ = fitted.graph, fitted.posterior
         floor = fitted.log_floor if self.floor is None else self.floor
         if floor == "paper":
-            floor = printed_log_floor(len(train))
+            floor = paper_log_floor(len(train))
         self.log_floor_ = (
             conformal_log_floor(fitted.held_out_log_density, self.alpha)
             if floor in (None, "auto")
@@ -80,21 +88,30 @@ class KernelDensityClassifier(FlooredClassifier):
         )
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Float[n, K] and Float[n]: :meth:`predict_proba` and :meth:`log_density` of the rows X
-        (Float[n, d]), in blocks.
+        """Return :meth:`predict_proba` (Float[n, K]) and :meth:`log_density` (Float[n]) together.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            The rows.
         """
         proba, log_density = zip(
-            *(self._visited(block) for block in blocks_of(self._checked(X))), strict=True
+            *(self._predict_block(block) for block in iterate_blocks(self._validate_X(X))),
+            strict=True,
         )
         return np.concatenate(proba), np.concatenate(log_density)
 
-    def _visited(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        visit = self.graph_.visit(self.graph_.partition.place(X), self.posterior_.exponents)
-        posterior, log_density = self.posterior_(visit, self.graph_)
+    def _predict_block(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return probabilities and log densities of one block of rows."""
+        query_result = self.graph_.query(self.graph_.partition.locate(X), self.posterior_.exponents)
+        posterior, log_density = self.posterior_(query_result, self.graph_)
         min_weight = self.min_weight if self.variant == "kdgraph" else 0.0
-        return blend(posterior, self.prior_, log_density, self.log_floor_, min_weight), log_density
+        return blend_with_prior(
+            posterior, self.prior_, log_density, self.log_floor_, min_weight
+        ), log_density
 
-    def _chosen(self) -> dict[str, float]:
+    def _searched_parameters(self) -> dict[str, float]:
+        """Return the parameters of the posterior, by name."""
         names = ("exponent", "pseudo_count", "vote_share", "vote_power")
         return {
             name: getattr(self.posterior_, name) for name in names if hasattr(self.posterior_, name)
@@ -102,77 +119,98 @@ class KernelDensityClassifier(FlooredClassifier):
 
 
 class KernelDensityForest(KernelDensityClassifier):
-    """A forest whose probabilities are calibrated inside the training distribution and fall back to
-    the class prior far outside it.
+    """Forest whose probabilities are calibrated and fall back to the prior far from the data.
 
-    Every polytope of the forest that training rows populate carries a Gaussian. A row's posterior
-    comes from the classes of rows that share leaves with it; the Gaussian of its nearest polytope
-    says how far the row is from the data, and below a density floor learnt on held-out rows the
-    posterior gives way to the prior.
+    Every polytope of the forest that training rows populate has a Gaussian. The posterior of a row
+    is computed from the classes of rows that share leaves with it. The Gaussian of its nearest
+    polytope measures the distance of the row to the data; below a density floor, which is fitted to
+    held-out rows, the prior replaces the posterior.
 
     Parameters
     ----------
-    estimator : a forest or tree of scikit-learn, or a pipeline that ends in one; None for 500 fully
-        grown random trees (Table 2). Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it
-        is.
-    variant : "kdgraph" (see Notes), "paper" (Eq. 4 to 15 and Table 2 as printed), "reference" (what
-        made the in-distribution columns of Figures 2 and 5 to 8), "figure1" (what made Figure 1).
-    k : factor of log n in the exponent of Eq. 15 (the whole exponent in "reference" and "figure1");
-    "auto" searches it on held-out rows.
-    pseudo_count, vote_share, vote_power : see Notes, "kdgraph" only; "auto" searches them on
-    held-out rows.
-    criterion : what the search minimises.
-    floor : the density floor of Eq. 6: "auto" from held-out log densities, "paper" for b =
-        exp(-1e-7), a number for the log floor itself, None for what the variant prescribes ("auto"
-        for "kdgraph").
-    alpha : the expected share of in-distribution rows that an "auto" floor may give up.
-    min_weight : the posterior keeps at least this weight in "kdgraph", so that its argmax survives
-    among equal priors.
-    distance : by which the nearest polytope is found: "geodesic" (Eq. 17), "euclidean" distance to
-        its mean, "scaled": the same with every feature in units of the spacing between polytopes,
-        "whitened": along axes that know which features move together; None for "scaled" in
-        "kdgraph" and "geodesic" in the others.
-    lend_calibration : "kdgraph" only: let the held-out rows lend their class masses.
-    max_polytopes : merge neighbouring polytopes down to this number, or share of the training rows,
-        so that predicting takes bounded time and memory; None keeps all.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : estimator, default=None
+        A forest or tree of scikit-learn, or a pipeline that ends in one. It is cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used without fitting. None for a random forest of 500 fully
+        grown trees (Table 2).
+    variant : {"kdgraph", "paper", "reference", "figure1"}, default="kdgraph"
+        "kdgraph": see Notes. "paper": Eq. 4 to 15 and Table 2 as printed. "reference": the
+        implementation that produced the in-distribution columns of Figures 2 and 5 to 8.
+        "figure1": the implementation that produced Figure 1.
+    k : float or "auto", default="auto"
+        Factor of log n in the exponent of Eq. 15 (the whole exponent in "reference" and "figure1").
+        "auto" for a search on held-out rows.
+    pseudo_count, vote_share, vote_power : float or "auto", default="auto"
+        Pseudo-count a, weight v and power β of the vote, see Notes; "kdgraph" only. "auto" for a
+        search on held-out rows.
+    criterion : {"nll", "ece"}, default="nll"
+        Criterion that the search minimises.
+    floor : float, "auto", "paper" or None, default=None
+        Density floor of Eq. 6. "auto": fitted to held-out log densities. "paper": b = exp(-1e-7).
+        A number: the log floor. None: what the variant prescribes ("auto" for "kdgraph").
+    alpha : float, default=0.005
+        Expected fraction of in-distribution rows below an "auto" floor.
+    min_weight : float, default=1e-9
+        Minimum weight of the posterior in "kdgraph", which keeps its argmax among equal priors.
+    distance : {"geodesic", "euclidean", "scaled", "whitened"} or None, default=None
+        Distance by which the nearest polytope is found. "geodesic": Eq. 17. "euclidean": Euclidean
+        distance to its mean. "scaled": the same with every feature in units of the spacing between
+        polytopes. "whitened": the same along axes that respect correlations between features. None:
+        "scaled" in "kdgraph" and "geodesic" in the other variants.
+    use_calibration_rows : bool, default=True
+        Add the class masses of the held-out rows; "kdgraph" only.
+    max_polytopes : int or float, default=None
+        Merge neighbouring polytopes down to this number, or this fraction of the training rows, so
+        that predictions take bounded time and memory. None for all polytopes.
+    calibration_size : float, default=0.3
+        Fraction of the rows to hold out if no calibration rows are passed to ``fit``. With a frozen
+        estimator pass rows that it was not fitted on, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : threads; never changes a number.
-    random_state : seeds the held-out rows, and the forest where it has no seed of its own.
+    n_jobs : int, default=None
+        Number of threads. Results do not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the choice of held-out rows, and of the forest if it has no seed.
 
     Attributes
     ----------
-    estimator_, classes_, prior_ : the fitted forest, its labels, the class shares of the training
-    rows.
-    graph_ : the populated polytopes.
-    posterior_ : the posterior inside the training distribution, with what the search chose.
-    log_floor_ : the log density floor.
+    estimator_ : estimator
+        The fitted forest.
+    classes_ : ndarray of shape (K,)
+        Class labels.
+    prior_ : ndarray of shape (K,)
+        Class fractions of the training rows.
+    graph_ : KernelDensityGraph
+        Graph of the populated polytopes.
+    posterior_ : QueryPosterior or NearestPosterior
+        Posterior inside the training distribution, with the parameters that the search chose.
+    log_floor_ : float
+        Log density floor.
 
     Notes
     -----
-    With K the share of trees in which two rows share a leaf (Eq. 14), the "kdgraph" variant takes
+    The "kdgraph" variant is original to kdgraph. Let K be the fraction of trees in which two rows
+    share a leaf (Eq. 14). The posterior is
 
         p_y(x) = v·vote_y(x)^β/Σ_k vote_k(x)^β + (1 - v)·(Σ_i K(x, x_i)^(k log n) [y_i = y] + a·P_y)
         / (Σ_i K(x, x_i)^(k log n) + a)
 
-    where the sum runs over training and held-out rows, (k, a, v) minimise the leave-one-out NLL of
-    the held-out ones, and β is 1 or the inverse temperature with which the vote alone does so, and
-    then
+    where the sum is over training and held-out rows. (k, a, v) minimise the leave-one-out NLL of
+    the held-out rows, and β is 1 or the inverse temperature with which the vote alone minimises it.
+    The probabilities are
 
         g_y(x) = w·p_y(x) + (1 - w)·P_y,   w = f(x) / (f(x) + floor)
 
-    which is Eq. 6 and 7 (see :func:`kdgraph.density.blend`); f is the Gaussian density at the
-    polytope whose mean is nearest in units of the spacing between polytopes. (The polytope that
-    shares most leaves with a row may lie far away along a long leaf; a few such rows among the
-    held-out ones pull the floor down until the far field is confident again.) Units of features
-    cancel out, unless held-out rows show that a feature hardly varies in training, such as a border
-    pixel. As x leaves the data, f → 0 and g → P (Proposition 2). At "paper"'s floor, w is near 0
-    for most in-distribution rows too: the forest's accuracy is lost.
+    which is Eq. 6 and 7 (see :func:`kdgraph.density.blend_with_prior`). f is the Gaussian density
+    of the polytope whose mean is nearest in units of the spacing between polytopes. The polytope
+    that shares most leaves with a row is not used: it may lie far away along a long leaf, and a few
+    such held-out rows lower the floor until predictions in the OOD region are confident again.
+    Units of features cancel out, unless held-out rows show that a feature hardly varies in
+    training, such as a border pixel. As the distance of x to the data grows, f → 0 and g → P
+    (Proposition 2). At the floor of "paper", w is near 0 for most in-distribution rows too, and the
+    forest's accuracy is lost.
 
     References
     ----------
-    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution
+    Dey et al. (2024), Deep discriminative to kernel density graph for in- and out-of-distribution
     calibrated inference.
 
     Examples
@@ -186,6 +224,7 @@ class KernelDensityForest(KernelDensityClassifier):
     """
 
     def _default_estimator(self) -> Any:
+        """Return the parent, or the forest of Table 2."""
         return (
             RandomForestClassifier(500, n_jobs=self.n_jobs)
             if self.estimator is None
@@ -195,37 +234,42 @@ class KernelDensityForest(KernelDensityClassifier):
 
 @dataclass(eq=False, repr=False)
 class KernelDensityNetwork(KernelDensityClassifier):
-    """A ReLU network whose probabilities are calibrated inside the training distribution and fall
-    back to the class prior far outside it.
+    """ReLU network whose probabilities are calibrated and fall back to the prior far from the data.
 
-    Everything is as in :class:`~kdgraph.density.KernelDensityForest`, with the network's partition
-    in place of the forest's: a polytope is the set of points that switch the same units on, and K
-    is the share of activation paths on which two points agree (Eq. 16).
+    It is a :class:`~kdgraph.density.KernelDensityForest` with the partition of a network instead of
+    a forest. A polytope is the set of points at which the same units are on, and K is the fraction
+    of activation paths on which two points agree (Eq. 16).
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, anything with ``predict_proba`` and a
-        torch module as ``module_``, or a pipeline that ends in one; None for four layers of 1,000
-        units (Table 3). Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
-    variant, k, pseudo_count, vote_share, vote_power, criterion, floor, alpha, min_weight, distance,
-    lend_calibration, max_polytopes,
-    calibration_size, n_jobs, random_state : as in :class:`~kdgraph.density.KernelDensityForest`; of
-        "reference" and "figure1", what was published for networks.
-    output_bits : whether the output's bits, p > 1/K, count as one more layer.
-    layers : the ReLU-like layers whose units are read: "all", or "head", those of the dense layers
-        at the network's end (the one before them if they have none).
-    embedding : the space of the Gaussians: "head", what enters these dense layers (of a network
-        that is dense throughout: the features), "last", what enters the last of them, "input", or
-        "auto": "head", but "last" if that has more than 1,024 numbers.
+    estimator : estimator, default=None
+        A network of :mod:`kdgraph.parents.networks`, any estimator with ``predict_proba`` and a
+        torch module as ``module_``, or a pipeline that ends in one. It is cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used without fitting. None for four layers of 1,000 units
+        (Table 3).
+    variant, k, pseudo_count, vote_share, vote_power, criterion, floor, alpha, min_weight
+        As for :class:`~kdgraph.density.KernelDensityForest`, with the published settings for
+        networks in "reference" and "figure1".
+    distance, use_calibration_rows, max_polytopes, calibration_size, n_jobs, random_state
+        As for :class:`~kdgraph.density.KernelDensityForest`.
+    output_bits : bool, default=True
+        Count the bits of the output, p > 1/K, as one more layer.
+    layers : {"all", "head"}, default="all"
+        ReLU-like layers whose units make up the code. "head": those of the dense layers at the end
+        of the network, or the last one before them if they have none.
+    embedding : {"auto", "head", "last", "input"}, default="auto"
+        Space of the Gaussians. "head": the input of these dense layers, which is that of the
+        network if it is dense throughout. "last": the input of the last dense layer. "input": the
+        input of the network. "auto": "head", but "last" if that has more than 1,024 values.
 
     Attributes
     ----------
-    estimator_, classes_, prior_, graph_, posterior_, log_floor_ : as in
-        :class:`~kdgraph.density.KernelDensityForest`.
+    estimator_, classes_, prior_, graph_, posterior_, log_floor_
+        As for :class:`~kdgraph.density.KernelDensityForest`.
 
     References
     ----------
-    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution
+    Dey et al. (2024), Deep discriminative to kernel density graph for in- and out-of-distribution
     calibrated inference, Sections 4.4 and 5.2.
 
     Examples
@@ -233,7 +277,8 @@ class KernelDensityNetwork(KernelDensityClassifier):
     >>> from sklearn.datasets import make_moons
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = make_moons(400, noise=0.2, random_state=0)
-    >>> kdn = KernelDensityNetwork(MultilayerPerceptron(hidden=(20, 20), max_epochs=20), random_state=0).fit(X, y)
+    >>> network = MultilayerPerceptron(hidden=(20, 20), max_epochs=20)
+    >>> kdn = KernelDensityNetwork(network, random_state=0).fit(X, y)
     >>> kdn.predict_proba([[0.5, 1.0], [50.0, 50.0]]).round(2)[1]
     array([0.5, 0.5])
     """
@@ -242,26 +287,29 @@ class KernelDensityNetwork(KernelDensityClassifier):
     layers: Literal["head", "all"] = "all"
     embedding: Literal["auto", "head", "last", "input"] = "auto"
 
-    published: ClassVar[Published] = NETWORK
-    parent_is: ClassVar = "network"
+    published_settings: ClassVar[PublishedSettings] = NETWORK_SETTINGS
+    required_partition: ClassVar = "network"
 
     def _default_estimator(self) -> Any:
+        """Return the parent, or the network of Table 3."""
         if self.estimator is not None:
             return self.estimator
         from kdgraph.parents.networks import MultilayerPerceptron
 
         return MultilayerPerceptron(n_jobs=self.n_jobs)
 
-    def _parent(self) -> Any:
-        parent = super()._parent()
-        if kind_of(parent) == "forest":
-            name = type(unwrap(parent)).__name__
+    def _check_parent(self) -> Any:
+        """Return the parent, and raise an error if it is not a network."""
+        parent = super()._check_parent()
+        if partition_kind(parent) == "forest":
+            name = type(unwrap_frozen(parent)).__name__
             raise TypeError(
                 f"KernelDensityNetwork needs a network, got {name}, a forest; use"
-                " KernelDensityForest in its place"
+                " KernelDensityForest instead"
             )
         return parent
 
     def _partition(self) -> Partition:
-        reading = {name: getattr(self, name) for name in ("output_bits", "layers", "embedding")}
-        return self._partition_of(self.estimator_, **reading)
+        """Return the partition of the fitted network."""
+        options = {name: getattr(self, name) for name in ("output_bits", "layers", "embedding")}
+        return self._partition_of(self.estimator_, **options)

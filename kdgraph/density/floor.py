@@ -1,8 +1,9 @@
-"""The density floor: the constant that Eq. 6 adds to every class-conditional density, kept in log
-space.
+"""Density floor, below which class probabilities fall back to the class prior.
 
-Classifiers whose probabilities give way to the class prior below a density floor (Dey et al., Eq. 6
-and 7).
+The floor is the constant that Dey et al. (2024) add to every class-conditional density (Eq. 6 and
+7). It is handled in log space, as a threshold of the log density. This module contains the blend of
+posterior and prior (:func:`blend_with_prior`), the rules that choose a floor, and
+:class:`DensityFloorClassifier`, the base class of all classifiers with a floor.
 """
 
 from __future__ import annotations
@@ -18,38 +19,53 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from kdgraph.base import PostHocClassifier
-from kdgraph.geometry import NoPartitionError, Partition, check_kind, partition_of
+from kdgraph.geometry import NoPartitionError, Partition, check_has_partition, partition_of
 from kdgraph.parameters import OpenFraction, Share
 
 
-def blend(
+def blend_with_prior(
     posterior: np.ndarray,
     prior: np.ndarray,
     log_density: np.ndarray,
     log_floor: float,
     min_weight: float = 0.0,
 ) -> np.ndarray:
-    """Eq. 6 and 7 in one step: w·posterior + (1 - w)·prior with w = f / (f + floor).
+    """Return w·posterior + (1 - w)·prior with w = f / (f + floor) (Eq. 6 and 7).
 
     With class-conditional densities f_y and floor b, Bayes' rule gives (f_y + b)·P_y / Σ_k (f_k +
-    b)·P_k. Writing f = Σ_k f_k·P_k and p_y = f_y·P_y / f, that is (f·p_y + b·P_y) / (f + b). So any
-    posterior p, wherever it comes from, takes the floor in this way.
+    b)·P_k. With f = Σ_k f_k·P_k and p_y = f_y·P_y / f, that is (f·p_y + b·P_y) / (f + b). So the
+    floor can be applied in this way to any posterior p.
 
     Parameters
     ----------
-    posterior : Float[n, K], in-distribution posterior.
-    prior : Float[K].
-    log_density, log_floor : Float[n] and a number, in the same units.
-    min_weight : w is never smaller, so that where nothing is left of f the class of the largest
-        posterior still leads among equal priors.
+    posterior : Float[n, K]
+        Posterior inside the training distribution.
+    prior : Float[K]
+        Class prior.
+    log_density : Float[n]
+        Log density of each row.
+    log_floor : float
+        Log density floor, in the same units.
+    min_weight : float, default=0.0
+        Minimum of w. If f underflows to 0, the class of the largest posterior then still has the
+        largest probability among equal priors.
 
     Returns
     -------
-    Float[n, K], rows sum to 1.
+    Float[n, K]
+        Probabilities; rows sum to 1.
 
-    Notes
-    -----
-    Dey et al., Deep discriminative to kernel density graph, Eq. 6, 7 and Proposition 2.
+    References
+    ----------
+    Dey et al. (2024), Deep discriminative to kernel density graph for in- and out-of-distribution
+    calibrated inference, Eq. 6, 7 and Proposition 2.
+
+    Examples
+    --------
+    >>> posterior, prior = np.array([[0.9, 0.1], [0.9, 0.1]]), np.array([0.5, 0.5])
+    >>> blend_with_prior(posterior, prior, log_density=np.array([0.0, -100.0]), log_floor=-9.0)
+    array([[0.89995064, 0.10004936],
+           [0.5       , 0.5       ]])
     """
     with np.errstate(invalid="ignore"):
         weight = np.where(np.isneginf(log_density), 0.0, expit(log_density - log_floor))
@@ -58,12 +74,31 @@ def blend(
 
 
 def conformal_log_floor(log_density: np.ndarray, alpha: float) -> float:
-    """The floor below which at most max(alpha, 1/(m + 1)) of in-distribution rows fall in
-    expectation.
+    """Return the floor with an expected fraction of at most max(α, 1/(m + 1)) of rows below it.
 
-    ``log_density``: Float[m], of held-out rows. The floor is the ⌊(m + 1)·alpha⌋-th smallest. Where
-    m is too small for that rank to exist, it is the smallest, moved down by half its distance to
-    the median: 37 rows would otherwise give up 1/38 of what is in-distribution.
+    Parameters
+    ----------
+    log_density : Float[m]
+        Log densities of held-out rows. Infinite values are ignored.
+    alpha : float
+        Fraction of in-distribution rows below the floor.
+
+    Returns
+    -------
+    float
+        Log density floor, -inf if no log density is finite.
+
+    Notes
+    -----
+    Original to kdgraph. The floor is the ⌊(m + 1)·α⌋-th smallest log density. If m is too small for
+    that rank, it is the smallest, lowered by half of its distance to the median. Without this step,
+    37 rows would have a floor that rejects 1/38 of in-distribution rows.
+
+    Examples
+    --------
+    >>> log_density = -np.arange(1.0, 200.0)
+    >>> conformal_log_floor(log_density, alpha=0.01), conformal_log_floor(log_density, alpha=0.001)
+    (-198.0, -248.5)
     """
     ranked = np.sort(log_density[np.isfinite(log_density)])
     if not len(ranked):
@@ -71,116 +106,140 @@ def conformal_log_floor(log_density: np.ndarray, alpha: float) -> float:
     rank = math.floor((len(ranked) + 1) * alpha)
     if rank >= 1:
         return float(ranked[rank - 1])
-    return _below(ranked)
+    return _extrapolate_below(ranked)
 
 
-def priced_log_floor(log_density: np.ndarray, distance_to_prior: np.ndarray, price: float) -> float:
-    """The highest floor at which rows move by ``price`` in the mean when their probabilities are
-    blended with the prior. Ours.
+def mean_shift_log_floor(
+    log_density: np.ndarray, distance_to_prior: np.ndarray, max_mean_shift: float
+) -> float:
+    """Return the highest floor at which the blend shifts rows by ``max_mean_shift`` on average.
 
     Parameters
     ----------
-    log_density : Float[m], of held-out rows.
-    distance_to_prior : Float[m], the total variation ½ Σ_k |p_k - P_k| between their probabilities
-    and the prior: as far as a row can move.
-    price : the mean of how far rows do move, (1 - w)·``distance_to_prior`` with w as in
-        :func:`blend`.
+    log_density : Float[m]
+        Log densities of held-out rows.
+    distance_to_prior : Float[m]
+        Total variation ½ Σ_k |p_k - P_k| between the probabilities of each row and the prior, the
+        maximum shift of the row.
+    max_mean_shift : float
+        Mean of the shifts (1 - w)·``distance_to_prior``, with w as in :func:`blend_with_prior`.
+
+    Returns
+    -------
+    float
+        Log density floor, at most the highest log density; -inf if no log density is finite.
 
     Notes
     -----
-    A rank says how many rows give way and not what that costs: of 30 rows it cannot be a hundredth,
-    and a row on which the classifier is at the prior already costs nothing. The mean of what rows
-    move bounds what the gate can do to calibration: the distance from calibration of a predictor
-    changes by no more than the predictor does in the mean (Błasiok, Gopalan, Hu, Nakkiran, "A
-    unifying theory of distance from calibration", STOC 2023).
+    Original to kdgraph. A rank, as in :func:`conformal_log_floor`, determines how many rows fall
+    back to the prior, but not what that costs: with 30 rows it cannot be a hundredth, and a row
+    whose probabilities are equal to the prior costs nothing. The mean shift bounds the effect of
+    the floor on calibration, because the distance from calibration of a predictor changes by at
+    most the mean change of the predictor (Błasiok, Gopalan, Hu, Nakkiran, "A unifying theory of
+    distance from calibration", STOC 2023).
 
-    The mean is that of the held-out rows and one more, since the next row is the lowest of m + 1
-    once in m + 1 times. Conformal risk control (Angelopoulos et al., ICLR 2024) lets it cost all
-    that it can, which no price below 1/(m + 1) allows; here its log density is the lowest moved
-    down by half its distance to the median, as in :func:`conformal_log_floor`, and its distance to
-    the prior that of the others in the mean. Rows without any density give way at every floor, and
-    are not counted. The floor is never above the highest density.
+    The mean is over the held-out rows and one more, because the next row has the lowest density of
+    m + 1 rows with probability 1/(m + 1). Conformal risk control (Angelopoulos et al., ICLR 2024)
+    assumes the maximum cost for this row, which no bound below 1/(m + 1) allows. Here its log
+    density is the lowest one, lowered by half of its distance to the median, and its distance to
+    the prior is the mean of the others. Rows with zero density fall back at every floor and are not
+    counted.
 
     Examples
     --------
     >>> log_density = np.array([-9.0, -2.0, -1.0])
-    >>> floor = priced_log_floor(log_density, np.array([0.5, 0.5, 0.5]), price=0.01)
-    >>> moved = 0.5 * expit(floor - np.append(log_density, -12.5))
-    >>> print(f"{floor:.2f}: {moved.mean():.3f}")
+    >>> floor = mean_shift_log_floor(log_density, np.array([0.5, 0.5, 0.5]), max_mean_shift=0.01)
+    >>> shift = 0.5 * expit(floor - np.append(log_density, -12.5))
+    >>> print(f"{floor:.2f}: {shift.mean():.3f}")
     -14.98: 0.010
     """
-    dense = np.isfinite(log_density)
-    if not dense.any():
+    is_finite = np.isfinite(log_density)
+    if not is_finite.any():
         return -math.inf
-    log_density = np.append(log_density[dense], _below(log_density[dense]))
-    distance = np.append(distance_to_prior[dense], distance_to_prior[dense].mean())
+    log_density = np.append(log_density[is_finite], _extrapolate_below(log_density[is_finite]))
+    distance = np.append(distance_to_prior[is_finite], distance_to_prior[is_finite].mean())
 
-    def above(log_floor: float) -> float:
-        return float(np.mean(distance * expit(log_floor - log_density))) - price
+    def excess_shift(log_floor: float) -> float:
+        return float(np.mean(distance * expit(log_floor - log_density))) - max_mean_shift
 
+    # The shift grows with the floor. At the lower bound of the bracket no row shifts by more than
+    # ``max_mean_shift``: the distance is at most 1, and 1 - w = expit(x) <= e^x.
     highest, lowest = (
         float(log_density.max()),
-        float(log_density.min()) + math.log(price),
-    )  # there no row moves by more than the price
-    return highest if above(highest) <= 0 else float(brentq(above, lowest, highest))
+        float(log_density.min()) + math.log(max_mean_shift),
+    )
+    return highest if excess_shift(highest) <= 0 else float(brentq(excess_shift, lowest, highest))
 
 
-def _below(log_density: np.ndarray) -> float:
-    """The lowest of these, Float[m], moved down by half its distance to the median."""
+def _extrapolate_below(log_density: np.ndarray) -> float:
+    """Return the lowest log density, lowered by half of its distance to the median."""
     lowest = float(log_density.min())
     return lowest - 0.5 * (float(np.median(log_density)) - lowest)
 
 
-def ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:
-    """Float[n]: log floor - log density, infinite where there is no density at all, whatever the
-    floor.
+def density_ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:
+    """Return log floor - log density, Float[n]; infinite where the density is 0, at any floor.
+
+    Parameters
+    ----------
+    log_density : Float[n]
+        Log densities f.
+    log_floor : float
+        Log density floor (Eq. 6), in the same units.
     """
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(log_density), math.inf, log_floor - log_density)
 
 
-def printed_log_floor(n: int) -> float:
-    """log(b / log n) with b = exp(-1e-7) (Eq. 6 and Table 2): so high that it drowns the
-    in-distribution densities too.
+def paper_log_floor(n: int) -> float:
+    """Return log(b / log n) with b = exp(-1e-7) for n training rows (Eq. 6 and Table 2).
+
+    This floor is so high that it exceeds in-distribution densities too.
     """
     return -1e-7 - math.log(math.log(n))
 
 
 def figure1_log_floor(n: int, d: int, multiplier: float = 1e9) -> float:
-    """The floor behind the paper's Figure 1: log(multiplier) - 10^√d - log10 n."""
+    """Return the floor of the paper's Figure 1: log(multiplier) - 10^√d - log10 n."""
     return math.log(multiplier) - 10 ** math.sqrt(d) - math.log10(n)
 
 
 @contextmanager
-def _gate_as_way_out() -> Iterator[None]:
+def _suggest_gate() -> Iterator[None]:
+    """Add the advice to use a density gate to errors about a missing partition."""
     try:
         yield
     except NoPartitionError as error:
         gate = f"DensityGate({error.name}(), partition=RandomForestClassifier())"
         raise TypeError(
-            f"{error}; any classifier can stand in front of a forest's partition: {gate}"
+            f"{error}; any classifier can be combined with a forest's partition: {gate}"
         ) from None
 
 
 @dataclass(eq=False, repr=False)
-class FlooredClassifier(PostHocClassifier):
-    """A density graph and a floor: what the kernel density forest and network, and the gate around
-    any classifier, share.
+class DensityFloorClassifier(PostHocClassifier):
+    """Base class of classifiers with a density graph and a floor.
 
-    A subclass fits ``graph_`` and ``log_floor_``, and implements :meth:`proba_and_log_density`.
+    These are the kernel density forest, the kernel density network and the density gate. A subclass
+    fits ``graph_`` and ``log_floor_``, and implements :meth:`proba_and_log_density`.
 
     Parameters
     ----------
-    alpha : the expected share of in-distribution rows that a floor from held-out rows may give up.
-    min_weight : the posterior keeps at least this weight, so that its argmax survives among equal
-    priors.
-    n_jobs : threads; never changes a number.
-    **others : those of :class:`~kdgraph.base.PostHocClassifier`.
+    alpha : float, default=0.005
+        Expected fraction of in-distribution rows below a floor that is fitted to held-out rows.
+    min_weight : float, default=1e-9
+        Minimum weight of the posterior, which keeps its argmax among equal priors.
+    n_jobs : int, default=None
+        Number of threads. Results do not depend on it.
+    estimator, calibration_size, random_state
+        As for :class:`~kdgraph.base.PostHocClassifier`.
 
     Attributes
     ----------
-    graph_ : the populated polytopes.
-    log_floor_ : the log density floor.
+    graph_ : KernelDensityGraph
+        Graph of the populated polytopes.
+    log_floor_ : float
+        Log density floor.
     """
 
     _: KW_ONLY
@@ -188,61 +247,107 @@ class FlooredClassifier(PostHocClassifier):
     min_weight: Share = 1e-9
     n_jobs: int | None = None
 
-    def _partition_parent(self) -> Any:
-        """The estimator whose partition carries the density, not fitted yet."""
+    def _partition_estimator(self) -> Any:
+        """Return the estimator, not fitted yet, whose partition has the density."""
         return self._default_estimator()
 
-    def _parent(self) -> Any:
-        parent = super()._parent()
-        with _gate_as_way_out():
-            check_kind(self._partition_parent())
+    def _check_parent(self) -> Any:
+        """Return the parent, and raise an error if it has no partition."""
+        parent = super()._check_parent()
+        with _suggest_gate():
+            check_has_partition(self._partition_estimator())
         return parent
 
-    def _partition_of(self, fitted: Any, **reading: Any) -> Partition:
-        """The partition of the fitted :meth:`_partition_parent`."""
-        with _gate_as_way_out():
-            return partition_of(fitted, n_jobs=self.n_jobs, **reading)
+    def _partition_of(self, fitted: Any, **network_options: Any) -> Partition:
+        """Return the partition of the fitted ``_partition_estimator()``."""
+        with _suggest_gate():
+            return partition_of(fitted, n_jobs=self.n_jobs, **network_options)
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
+        """Return True: the density needs training rows besides the held-out rows."""
         return True
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """:meth:`predict_proba` and :meth:`log_density` of the rows X (Float[n, d]) at one visit to
-        the graph.
+        """Return :meth:`predict_proba` and :meth:`log_density` from one query of the graph.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            The rows.
+
+        Returns
+        -------
+        proba : Float[n, K]
+            Class probabilities.
+        log_density : Float[n]
+            Log densities.
         """
         raise NotImplementedError
 
     def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]: class probabilities; rows are finite and sum to 1 however far ``X``
-        (Float[n, d]) is from the data.
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            The rows.
+
+        Returns
+        -------
+        Float[n, K]
+            Probabilities. They are finite and sum to 1 at any distance from the training data.
         """
         return self.proba_and_log_density(X)[0]
 
     def log_density(self, X) -> np.ndarray:
-        """Float[n]: the log density f that the floor is held against, that of the nearest polytope;
-        -inf where none shares anything.
+        """Return the log density f that is compared with the floor.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            The rows.
+
+        Returns
+        -------
+        Float[n]
+            Log density of the nearest polytope, -inf if no polytope shares anything with the row.
         """
         return self.proba_and_log_density(X)[1]
 
     def ood_score(self, X) -> np.ndarray:
-        """Float[n]: log floor - log density. Higher is farther from the training data, and above 0
-        the prior has more than half the say.
+        """Return the OOD score, log floor - log density.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            The rows.
+
+        Returns
+        -------
+        Float[n]
+            Scores. Higher is farther from the training data; above 0 the prior has more than half
+            of the weight.
         """
-        return ood_score(self.log_density(X), self.log_floor_)
+        return density_ood_score(self.log_density(X), self.log_floor_)
 
     def proba_and_ood_score(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """:meth:`predict_proba` and :meth:`ood_score`, as :meth:`proba_and_log_density`."""
+        """Return :meth:`predict_proba`, Float[n, K], and :meth:`ood_score`, Float[n], together."""
         proba, log_density = self.proba_and_log_density(X)
-        return proba, ood_score(log_density, self.log_floor_)
+        return proba, density_ood_score(log_density, self.log_floor_)
 
     def describe(self) -> dict[str, float | int]:
-        """What was learnt, for the record: polytopes, the share of them that hold one row, what a
-        search chose, the log floor.
+        """Return the fitted values that are recorded for a run.
+
+        Returns
+        -------
+        dict
+            Number of polytopes, fraction of polytopes with one row, values chosen by a search, and
+            log floor.
         """
         polytopes = self.graph_.polytopes
-        learnt = {"n_polytopes": len(polytopes), "singleton_share": polytopes.singleton_share}
-        return {**learnt, **self._chosen(), "log_floor": self.log_floor_}
+        summary = {"n_polytopes": len(polytopes), "singleton_share": polytopes.singleton_share}
+        return {**summary, **self._searched_parameters(), "log_floor": self.log_floor_}
 
-    def _chosen(self) -> dict[str, float]:
-        """What was searched on held-out rows, by name."""
+    def _searched_parameters(self) -> dict[str, float]:
+        """Return the values chosen by a search on held-out rows, by name."""
         return {}

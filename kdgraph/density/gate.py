@@ -1,4 +1,9 @@
-"""The density gate: any classifier's probabilities, with the kernel density forest's far field."""
+"""Density gate, which adds a density floor to any classifier.
+
+:class:`DensityGate` blends the probabilities of a classifier with the class prior where the density
+of the training data is low. So any classifier has the behaviour of a kernel density forest in the
+OOD region.
+"""
 
 from __future__ import annotations
 
@@ -9,69 +14,91 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from kdgraph.base import Rows
-from kdgraph.density.floor import FlooredClassifier, blend, conformal_log_floor, priced_log_floor
-from kdgraph.density.gaussians import shrunk
-from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
+from kdgraph.density.floor import (
+    DensityFloorClassifier,
+    blend_with_prior,
+    conformal_log_floor,
+    mean_shift_log_floor,
+)
+from kdgraph.density.gaussians import shrunk_variances
+from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, apply_in_blocks
 from kdgraph.errors import DataError
 from kdgraph.parameters import OpenFraction
 
 
 @dataclass(eq=False, repr=False)
-class DensityGate(FlooredClassifier):
-    """Blend a classifier's probabilities to the class prior where the density of the training data
-    falls below a floor. Ours.
+class DensityGate(DensityFloorClassifier):
+    """Classifier whose probabilities fall back to the class prior below a density floor.
 
-    It is the floor of Dey et al. (Eq. 6 and 7), without their posterior.
-
-    g(x) = w(x)·p(x) + (1 - w(x))·P with w = f / (f + floor): p are the probabilities of
-    ``estimator``, P the class shares of the training rows, f the Gaussian density at the nearest
-    polytope of a forest, and the floor is learnt on held-out rows.
+    g(x) = w(x)·p(x) + (1 - w(x))·P with w = f / (f + floor), where p are the probabilities of
+    ``estimator``, P the class fractions of the training rows, f the Gaussian density at the nearest
+    polytope of a forest, and the floor is fitted to held-out rows. This is the floor of Dey et al.
+    (2024, Eq. 6 and 7) without their posterior.
 
     Parameters
     ----------
-    estimator : any classifier or calibrator with ``predict_proba``. Cloned and fitted;
-    ``FrozenEstimator(fitted)`` is used as it is.
-    partition : whose polytopes carry the density: a forest, which is cloned and fitted unless
-        frozen; None for the forest inside ``estimator``.
-    distance : by which the nearest polytope is found, as in :class:`KernelDensityForest`.
-    alpha : the expected share of in-distribution rows that the floor may give up; each held-out row
-    counts once, whatever it weighs.
-    price : in place of ``alpha``, how far the floor may move rows in the mean, in total variation
-        (:func:`~kdgraph.density.floor.priced_log_floor`): a bound of what the gate costs in
-        calibration, also where held-out rows are few.
-    min_weight : w is never smaller, so that the estimator's argmax survives among equal priors.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : estimator, default=None
+        Any classifier or calibrator with ``predict_proba``. It is cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used without fitting.
+    partition : estimator, default=None
+        Forest whose polytopes have the density. It is cloned and fitted unless frozen. None for the
+        forest inside ``estimator``.
+    distance : {"scaled", "geodesic", "euclidean", "whitened"}, default="scaled"
+        Distance by which the nearest polytope is found, as in :class:`KernelDensityForest`.
+    alpha : float, default=0.005
+        Expected fraction of in-distribution rows below the floor. Each held-out row counts once,
+        whatever its weight.
+    max_mean_shift : float, default=None
+        Instead of ``alpha``, the mean shift of in-distribution probabilities by the floor, in total
+        variation (:func:`~kdgraph.density.floor.mean_shift_log_floor`). It bounds the effect of the
+        gate on calibration, also if there are few held-out rows.
+    min_weight : float, default=1e-9
+        Minimum of w, which keeps the argmax of ``estimator`` among equal priors.
+    calibration_size : float, default=0.3
+        Fraction of the rows to hold out if no calibration rows are passed to ``fit``. With a frozen
+        estimator pass rows that it was not fitted on, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : threads; never changes a number.
-    random_state : seeds the held-out rows, and what is cloned.
+    n_jobs : int, default=None
+        Number of threads. Results do not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the choice of held-out rows and of the cloned estimators.
 
     Attributes
     ----------
-    estimator_, classes_, prior_ : the fitted estimator, its labels, the class shares of the
-    training rows.
-    graph_, log_floor_ : the populated polytopes and the log density floor.
+    estimator_ : estimator
+        The fitted estimator.
+    classes_ : ndarray of shape (K,)
+        Class labels.
+    prior_ : ndarray of shape (K,)
+        Class fractions of the training rows.
+    graph_ : KernelDensityGraph
+        Graph of the populated polytopes.
+    log_floor_ : float
+        Log density floor.
 
     Raises
     ------
-    DataError : for images, where ``partition`` takes vectors.
+    DataError
+        If rows are images and ``partition`` accepts vectors only.
 
     Notes
     -----
+    Original to kdgraph.
+
     *Far from the data* g tends to P. Each of the finitely many Gaussians has a bounded variance in
-    every direction, so log f(x) ≤ c - ‖x - μ‖²/(2σ²) with c, σ the largest of them: f → 0 as the
-    distance of x to the training rows grows, hence w → 0 and
-    |g_y - P_y| ≤ w → 0 for every class y, whatever p does. With ``min_weight`` ε the limit is met up to ε.
+    every direction, so that log f(x) ≤ c - ‖x - μ‖²/(2σ²) with c, σ the largest of them. As the
+    distance of x to the training rows grows, f → 0, hence w → 0 and |g_y - P_y| ≤ w → 0 for every
+    class y and every p. With ``min_weight`` ε the limit is reached up to ε.
 
-    *Inside the data* g tends to p. By exchangeability at most max(α, 1/(m + 1)) of rows like the m
-    held-out ones have f < floor in expectation, so for all others w ≥ 1/2 and |g_y - p_y| ≤ 1 - w =
-    floor/(f + floor) ≤ floor/f, which falls off exponentially above the floor: a row whose log
-    density lies t above it moves by at most e^-t. With ``price`` it is how far rows move in the
-    mean that is given. As α → 0 and m → ∞ the floor falls to the lowest density that rows of the
-    training distribution reach, and what is given up vanishes.
+    *Inside the data* g tends to p. Let m be the number of held-out rows. By exchangeability an
+    expected fraction of at most max(α, 1/(m + 1)) of such rows has f < floor. For all others w ≥
+    1/2 and |g_y - p_y| ≤ 1 - w = floor/(f + floor) ≤ floor/f, which decreases exponentially above
+    the floor: a row whose log density is t above it shifts by at most e^-t. With ``max_mean_shift``
+    the mean shift is set instead. As α → 0 and m → ∞ the floor falls to the lowest density of the
+    training distribution, and the rejected fraction vanishes.
 
-    Between the two, argmax g = argmax p whenever the priors are equal, for then g is an increasing
-    function of p, class by class.
+    Between the two, argmax g = argmax p whenever the priors are equal, because g is then an
+    increasing function of p, class by class.
 
     Examples
     --------
@@ -79,7 +106,8 @@ class DensityGate(FlooredClassifier):
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = make_moons(400, noise=0.2, random_state=0)
-    >>> isotonic = CalibratedClassifierCV(RandomForestClassifier(20, random_state=0), method="isotonic", cv=3)
+    >>> forest = RandomForestClassifier(20, random_state=0)
+    >>> isotonic = CalibratedClassifierCV(forest, method="isotonic", cv=3)
     >>> gate = DensityGate(isotonic, random_state=0).fit(X, y)
     >>> gate.predict_proba([[50.0, 50.0]]).round(6)
     array([[0.5, 0.5]])
@@ -87,22 +115,26 @@ class DensityGate(FlooredClassifier):
 
     _: KW_ONLY
     partition: Any = None
-    distance: Distance = "scaled"
-    price: OpenFraction | None = None
+    distance: PolytopeDistance = "scaled"
+    max_mean_shift: OpenFraction | None = None
 
-    def _partition_parent(self) -> Any:
+    def _partition_estimator(self) -> Any:
+        """Return the estimator, not fitted yet, whose partition has the density."""
         return self.estimator if self.partition is None else self.partition
 
-    def _carrier(self) -> Any:
-        return self._partition_parent()
+    def _distance_estimator(self) -> Any:
+        """Return the estimator in whose space distances are measured."""
+        return self._partition_estimator()
 
     def _needs_unseen_rows(self) -> bool:
-        """Of a partition that is fitted here, the rows that the floor is learnt on are new to it,
-        whatever ``estimator`` has seen.
-        """
-        return self.partition is None or self.price is not None
+        """Return True if the estimator must not be fitted on the held-out rows."""
+        # A partition that is fitted by the gate is never fitted on the held-out rows, so that their
+        # densities are unbiased even if ``estimator`` is. The mean shift depends on the
+        # probabilities of ``estimator`` too.
+        return self.partition is None or self.max_mean_shift is not None
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        """Fit the partition, the density graph and the floor."""
         if (
             self.partition is not None
             and np.ndim(train.X) > 2
@@ -110,43 +142,64 @@ class DensityGate(FlooredClassifier):
         ):
             name = type(self.partition).__name__
             raise DataError(
-                f"the gate's {name} takes vectors, and rows are images; give partition=null, for"
-                " the estimator's own polytopes"
+                f"the gate's {name} takes vectors, but the rows are images; set partition=null to"
+                " use the estimator's own polytopes"
             )
         forest = (
             self.estimator_
             if self.partition is None
-            else self._fitted_parent(self.partition, train, calibration, self.random_state)
+            else self._fit_parent(self.partition, train, calibration, self.random_state)
         )
         partition = self._partition_of(forest)
         labels = train.one_hot(len(self.classes_))
-        place, held_out = partition.place(train.X), partition.embed(calibration.X)
+        locations, held_out = partition.locate(train.X), partition.embed(calibration.X)
         self.graph_ = KernelDensityGraph(
-            partition, place, labels, shrunk, distance=self.distance, held_out=held_out
+            partition,
+            locations,
+            labels,
+            shrunk_variances,
+            distance=self.distance,
+            held_out=held_out,
         )
         self.log_floor_ = self._log_floor(
-            calibration.X, in_blocks(self.graph_.log_density, calibration.X)
+            calibration.X, apply_in_blocks(self.graph_.log_density, calibration.X)
         )
 
     def _log_floor(self, X, log_density: np.ndarray) -> float:
-        """The floor from held-out rows X (Float[m, d]) and their log densities (Float[m])."""
-        if self.price is None:
+        """Return the floor from held-out rows X (Float[m, d]) and log densities (Float[m])."""
+        if self.max_mean_shift is None:
             return conformal_log_floor(log_density, self.alpha)
-        to_prior = 0.5 * np.abs(self.estimator_.predict_proba(X) - self.prior_).sum(axis=1)
-        return priced_log_floor(log_density, to_prior, self.price)
+        distance = 0.5 * np.abs(self.estimator_.predict_proba(X) - self.prior_).sum(axis=1)
+        return mean_shift_log_floor(log_density, distance, self.max_mean_shift)
 
     def log_density(self, X) -> np.ndarray:
-        """Float[n]: the log density f that the floor is held against, that of the nearest
-        polytope.
+        """Return the log density f that is compared with the floor.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            The rows.
+
+        Returns
+        -------
+        Float[n]
+            Log density of the nearest polytope.
         """
-        return in_blocks(self.graph_.log_density, self._checked(X))
+        # The probabilities of ``estimator``, which may be expensive, are not needed.
+        return apply_in_blocks(self.graph_.log_density, self._validate_X(X))
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """:meth:`predict_proba` and :meth:`log_density`, of which the first needs the second."""
-        X = self._checked(X)
-        log_density = in_blocks(self.graph_.log_density, X)
+        """Return :meth:`predict_proba` (Float[n, K]) and :meth:`log_density` (Float[n]) together.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            The rows.
+        """
+        X = self._validate_X(X)
+        log_density = apply_in_blocks(self.graph_.log_density, X)
         return (
-            blend(
+            blend_with_prior(
                 self.estimator_.predict_proba(X),
                 self.prior_,
                 log_density,

@@ -1,7 +1,11 @@
-"""Axes along which neighbouring polytopes differ by independent steps of size 1: a metric that
-knows which features move together.
+"""Gaussians of polytopes, and the coordinates in which their distances are measured.
 
-One Gaussian for each populated polytope, with diagonal covariance (Dey et al., Section 4.1).
+Each populated polytope has one Gaussian with diagonal covariance (Dey et al. 2024, Section 4.1).
+:class:`PolytopeMoments` holds the moments of the rows in each polytope; a rule of type
+:data:`VarianceRule` turns them into variances; :class:`PolytopeGaussians` evaluates the densities.
+:class:`NearestMean` finds the polytope with the nearest mean. :func:`neighbour_whitening` replaces
+the features by coordinates in which neighbouring polytopes differ by independent steps of size 1,
+a metric that respects correlations between features.
 """
 
 from __future__ import annotations
@@ -17,255 +21,313 @@ from sklearn.neighbors import NearestNeighbors
 from kdgraph.geometry import Polytopes
 from kdgraph.smoothing.neighbours import nearest_of_candidates
 
-_SAMPLE = 2000
-"""Points whose nearest neighbour is looked for; a covariance of 100 features is then known to a few
-per cent.
-"""
-_PASSES = 2
-"""Neighbours are found by the spread of the features first, then once more along the axes that
-these neighbours gave.
-"""
-_FLAT = 1e-3
-"""Share of the average squared step below which a feature is flat, and of the largest that an axis
-keeps: what hardly varies in training must not forbid every new value.
-"""
-_ROUNDING = 1e-12
-"""Of its largest value: a feature that varies by less is constant, as the mean of three times 0.1
-is not 0.1.
-"""
-_FARTHEST = 1e100
-"""Coordinates are cut here, so that their sums stay finite."""
+VARIANCE_LAMBDA = 1e-6
+"""Constant λ of Eq. 10, which keeps variances above 0 (Dey et al. 2024, Table 2)."""
+
+# Points whose nearest neighbours determine the whitening, polytopes that determine the typical
+# spacing, and held-out rows that choose it. The standard error of a spacing is then about 2 %, and
+# a covariance of 100 features is accurate to a few per cent.
+_SAMPLE_SIZE = 2000
+# The first pass finds neighbours in units of the spread of each feature, the second one along the
+# axes of the first.
+_WHITENING_PASSES = 2
+# A feature keeps at least this fraction of the average squared step (or spacing), and an axis of
+# the largest one. Without it, a feature that hardly varies in training would forbid every new
+# value.
+_MIN_STEP_FRACTION = 1e-3
+# A feature that varies by less than this fraction of its largest value is constant: in floating
+# point the mean of three times 0.1 is not 0.1. Trees distinguish 6e-8 at best.
+_CONSTANT_TOLERANCE = 1e-12
+# Weights by which the spacings of the features are shrunk towards their mean.
+_SHRINKAGE_GRID = (0.0, 0.01, 0.1, 1.0)
+# Minimum gain of the mean log likelihood, in nats, that justifies this shrinkage.
+_MIN_LIKELIHOOD_GAIN = 1.0
+# Coordinates are clipped here, so that their sums and squares stay finite. At this distance all
+# means are equally near.
+_MAX_COORDINATE = 1e100
 
 
 @dataclass(frozen=True)
-class Axes:
-    """A linear map to coordinates in which nearest neighbours differ, on average, by an
-    uncorrelated step of size 1 in each. Ours.
+class Whitening:
+    """Linear map to coordinates in which neighbours differ by uncorrelated steps of size 1.
+
+    Steps have this size on average over nearest neighbours, in each coordinate.
 
     Attributes
     ----------
-    directions : Float[d, d], an axis a row.
+    directions : Float[d, d]
+        Directions of the axes, one in each row.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     directions: np.ndarray
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Float[n, d]: points (Float[n, d]) along the axes; whatever points come with a point, up
-        to rounding.
-        """
+        """Return the coordinates of ``points`` (Float[n, d]) along the axes, Float[n, d]."""
+        # einsum adds in a fixed order. BLAS adds in an order that depends on n, so that a point's
+        # coordinates would depend on the other points.
         return np.einsum(
-            "ij,kj->ik", np.clip(points, -_FARTHEST, _FARTHEST), self.directions
-        )  # BLAS adds in an order that n decides
+            "ij,kj->ik", np.clip(points, -_MAX_COORDINATE, _MAX_COORDINATE), self.directions
+        )
 
     @property
     def log_volume(self) -> float:
-        """Log of the volume that a unit cube of the points' own features has along the axes;
-        ours.
-        """
+        """Log volume, along the axes, of a unit cube of the original features."""
         return float(np.linalg.slogdet(self.directions)[1])
 
 
-def neighbour_axes(points: np.ndarray) -> Axes:
-    """Axes from the covariance of the differences between points and their nearest neighbours,
-    Float[n, d]. Ours.
+def neighbour_whitening(points: np.ndarray) -> Whitening:
+    """Fit a whitening to the differences between points and their nearest neighbours.
+
+    Parameters
+    ----------
+    points : Float[n, d]
+        The points.
+
+    Returns
+    -------
+    Whitening
+        The map. With fewer than three points it only scales features to unit variance.
 
     Notes
     -----
-    The covariance of all rows says how far classes lie apart, that of a class how long it is. Where
-    a class is bent, or in several pieces, neither says what is near; how neighbours differ does.
-    Their covariance is shrunk as in Ledoit and Wolf (2004), "A well-conditioned estimator for
-    large-dimensional covariance matrices", in units of each feature's own step, so a change of a
-    feature's unit cancels out.
+    Original to kdgraph. The covariance of all points measures the distance between classes, and
+    the covariance of a class measures its extent. If a class is curved or consists of several
+    pieces, neither measures what is near; the differences between neighbours do. Their covariance
+    is shrunk as in Ledoit and Wolf (2004), "A well-conditioned estimator for large-dimensional
+    covariance matrices", in units of each feature's own step. So a change of a feature's unit
+    cancels out.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> along = rng.uniform(size=(500, 1)) + 1e-4 * rng.normal(size=(500, 2))  # two features that move together
-    >>> axes = neighbour_axes(along)
-    >>> together, apart = np.linalg.norm(axes(np.array([[0.1, 0.1], [0.1, -0.1]])), axis=1)
+    >>> x = rng.uniform(size=(500, 1)) + 1e-4 * rng.normal(size=(500, 2))  # correlated features
+    >>> whitening = neighbour_whitening(x)
+    >>> together, apart = np.linalg.norm(whitening(np.array([[0.1, 0.1], [0.1, -0.1]])), axis=1)
     >>> bool(apart > 3 * together)
     True
     """
     spread = points.std(axis=0)
-    spread[spread <= _ROUNDING * np.abs(points).max(axis=0, initial=0.0)] = 0.0
+    spread[spread <= _CONSTANT_TOLERANCE * np.abs(points).max(axis=0, initial=0.0)] = 0.0
     directions = np.diag(1.0 / np.where(spread > 0, spread, 1.0))
     if len(points) < 3:
-        return Axes(directions)
-    some = points[:: max(1, len(points) // _SAMPLE)]
-    for _ in range(_PASSES):
-        seen = Axes(directions)
-        nearest = (
+        return Whitening(directions)
+    sample = _subsample(points)
+    for _ in range(_WHITENING_PASSES):
+        whitening = Whitening(directions)
+        neighbour_ids = (
             NearestNeighbors(n_neighbors=2)
-            .fit(seen(points))
-            .kneighbors(seen(some), return_distance=False)[:, 1]
+            .fit(whitening(points))
+            .kneighbors(whitening(sample), return_distance=False)[:, 1]
         )
-        directions = _whitening(some - points[nearest], spread)
-    return Axes(directions)
+        directions = _whitening_directions(sample - points[neighbour_ids], spread)
+    return Whitening(directions)
 
 
-def _whitening(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Float[d, d]: axes, one a row, along which ``steps`` (Float[m, d]) are uncorrelated and of
-    size 1; ``spread``: Float[d], of points.
+def _whitening_directions(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Return axes, Float[d, d], along which ``steps`` are uncorrelated and of size 1.
+
+    ``steps``: Float[m, d]; ``spread``: Float[d], of the points.
     """
     unit = np.where(spread > 0, spread, 1.0)
-    square = np.mean((steps / unit) ** 2, axis=0)
-    if not square.any():
+    squared_step = np.mean((steps / unit) ** 2, axis=0)
+    if not squared_step.any():
         return np.diag(1.0 / unit)
-    flat = square < _FLAT * square.mean()
-    size = np.sqrt(np.where(flat, 1.0, square)) * unit
+    is_flat = squared_step < _MIN_STEP_FRACTION * squared_step.mean()
+    size = np.sqrt(np.where(is_flat, 1.0, squared_step)) * unit
     covariance = LedoitWolf(assume_centered=True).fit(steps / size).covariance_
-    covariance[flat] = covariance[:, flat] = 0.0
-    covariance[flat, flat] = (
-        # an axis of its own, in the unit that it has without axes, where the spacing has its floor
-        1.0
-    )
-    found, vectors = np.linalg.eigh(covariance)
-    return (vectors / np.sqrt(np.maximum(found, _FLAT * found.max()))).T / size
-
-
-LAMBDA = 1e-6
-"""The constant of Eq. 10 that keeps variances from being 0 (Dey et al., Table 2)."""
-_SAMPLE_GAUSSIANS = 2000
-"""Polytopes from which the typical spacing is measured, and held-out rows that judge it; its
-standard error is then about 2 %.
-"""
-_DRAWN = (0.0, 0.01, 0.1, 1.0)
-"""How far the spacings of the features are drawn towards their mean."""
-_MARGIN = 1.0
-"""By how much the mean log likelihood must be higher for that, in nats."""
-_FLAT_GAUSSIANS = 1e-3
-"""Least share of the average spacing that a feature keeps: features that are constant in training
-must not forbid every new value.
-"""
-_ROUNDING_GAUSSIANS = 1e-12
-"""A feature whose means differ by less than this share is constant: the mean of three times 0.1 is
-not 0.1. Trees see 6e-8 at best.
-"""
-_FARTHEST_GAUSSIANS = 1e100
-"""Coordinates are cut here, where every mean is equally far, so that their squares stay finite."""
+    # A flat feature is an axis alone. Its unit is that of the metric without whitening, in which
+    # the spacing has its minimum.
+    covariance[is_flat] = covariance[:, is_flat] = 0.0
+    covariance[is_flat, is_flat] = 1.0
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    eigenvalues = np.maximum(eigenvalues, _MIN_STEP_FRACTION * eigenvalues.max())
+    return (vectors / np.sqrt(eigenvalues)).T / size
 
 
 @dataclass(frozen=True)
-class Moments:
-    """How many rows each polytope holds, Int[p], their mean and their biased variance by feature,
-    Float[p, d] each.
+class PolytopeMoments:
+    """Moments of the rows in each polytope.
 
-    ``held_out``: Float[m, d] or None, rows that judge the spacing.
+    Attributes
+    ----------
+    sizes : Int[p]
+        Number of rows in each polytope.
+    mean : Float[p, d]
+        Mean by feature.
+    variance : Float[p, d]
+        Biased variance by feature.
+    held_out : Float[m, d] or None, default=None
+        Held-out rows that choose the shrinkage of the spacing. None for no shrinkage.
     """
 
-    size: np.ndarray
+    sizes: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
     held_out: np.ndarray | None = None
 
     @cached_property
     def spacing(self) -> np.ndarray:
-        """Float[d]: mean squared difference between neighbouring means, by feature, in which a
-        change of a feature's unit cancels out.
+        """Mean squared difference between neighbouring means, Float[d], by feature.
 
-        A feature that is constant in all but a few training rows, such as a border pixel, then
-        forbids every other value, and one held-out row that has one pulls the floor down for all.
-        So the features' spacings are also tried drawn towards their mean, and taken so if held-out
-        rows are likelier by a clear margin.
+        A change of a feature's unit cancels out.
         """
-        own = self._spacing_by_feature()
+        # A feature that is constant in all but a few training rows, such as a border pixel, forbids
+        # every other value, and one held-out row with another value lowers the density floor for
+        # all rows. So spacings shrunk towards their mean are tried too, and used if they make
+        # held-out rows more likely by a clear margin.
+        spacing = self._spacing_by_feature()
         if self.held_out is None:
-            return own
-        drawn = [(1 - share) * own + share * own.mean() for share in _DRAWN]
-        some = _sample(self.held_out)
-        likelihood = [self._log_likelihood(some, spacing) for spacing in drawn]
+            return spacing
+        candidates = [
+            (1 - weight) * spacing + weight * spacing.mean() for weight in _SHRINKAGE_GRID
+        ]
+        sample = _subsample(self.held_out)
+        likelihood = [self._log_likelihood(sample, candidate) for candidate in candidates]
         best = int(np.argmax(likelihood))
-        return drawn[best] if likelihood[best] > likelihood[0] + _MARGIN else own
+        is_better = likelihood[best] > likelihood[0] + _MIN_LIKELIHOOD_GAIN
+        return candidates[best] if is_better else spacing
 
-    def shrunk_to(self, spacing: np.ndarray) -> np.ndarray:
-        """Float[p, d]: variances as if each polytope held one more row, at the distance
-        ``spacing``.
+    def shrink_variances(self, spacing: np.ndarray) -> np.ndarray:
+        """Return variances, Float[p, d], with one more row in each polytope.
+
+        The squared distance of this row to the mean is ``spacing``, Float[d].
         """
-        n = self.size[:, None]
+        n = self.sizes[:, None]
         return (n * self.variance + spacing) / (n + 1)
 
     def _spacing_by_feature(self) -> np.ndarray:
-        """Neighbours are found in units in which every feature has variance 1."""
+        """Return the spacing without shrinkage, Float[d]."""
         if len(self.mean) < 2:
-            return np.full(self.mean.shape[1], LAMBDA)
+            return np.full(self.mean.shape[1], VARIANCE_LAMBDA)
+        # Neighbours are found in units in which every feature has variance 1.
         unit = self.mean.std(axis=0)
-        unit[np.ptp(self.mean, axis=0) <= _ROUNDING_GAUSSIANS * np.abs(self.mean).max(axis=0)] = 1.0
+        unit[np.ptp(self.mean, axis=0) <= _CONSTANT_TOLERANCE * np.abs(self.mean).max(axis=0)] = 1.0
         scaled = self.mean / unit
-        some = _sample(scaled)
-        neighbour = (
+        sample = _subsample(scaled)
+        neighbour_ids = (
             NearestNeighbors(n_neighbors=2)
             .fit(scaled)
-            .kneighbors(some, return_distance=False)[:, 1]
+            .kneighbors(sample, return_distance=False)[:, 1]
         )
-        squared = np.mean((some - scaled[neighbour]) ** 2, axis=0)
+        squared = np.mean((sample - scaled[neighbour_ids]) ** 2, axis=0)
         return np.maximum(
-            np.maximum(squared, _FLAT_GAUSSIANS * squared.mean()) * unit**2,
-            LAMBDA * np.finfo(float).eps,
+            np.maximum(squared, _MIN_STEP_FRACTION * squared.mean()) * unit**2,
+            VARIANCE_LAMBDA * np.finfo(float).eps,
         )
 
     def _log_likelihood(self, rows: np.ndarray, spacing: np.ndarray) -> float:
-        """Mean over ``rows``: Float[m, d]."""
+        """Return the mean log density of ``rows`` (Float[m, d]) under shrunk Gaussians."""
         nearest = NearestMean(self.mean, np.sqrt(spacing))(rows)
         return float(
-            PolytopeGaussians(self.mean, self.shrunk_to(spacing)).log_density(rows, nearest).mean()
+            PolytopeGaussians(self.mean, self.shrink_variances(spacing))
+            .log_density(rows, nearest)
+            .mean()
         )
 
 
-def moments_of(X: np.ndarray, polytopes: Polytopes, held_out: np.ndarray | None = None) -> Moments:
-    """Of the rows ``X`` (Float[n, d]) in each polytope; the mean is Eq. 9."""
-    size = polytopes.size[:, None]
-    mean = polytopes.sum(X) / size
-    return Moments(
-        polytopes.size, mean, polytopes.sum((X - mean[polytopes.of_row]) ** 2) / size, held_out
+def polytope_moments(
+    X: np.ndarray, polytopes: Polytopes, held_out: np.ndarray | None = None
+) -> PolytopeMoments:
+    """Return the moments of the rows in each polytope; the mean is Eq. 9 of Dey et al.
+
+    Parameters
+    ----------
+    X : Float[n, d]
+        The rows.
+    polytopes : Polytopes
+        Their polytopes.
+    held_out : Float[m, d], default=None
+        See :class:`PolytopeMoments`.
+
+    Returns
+    -------
+    PolytopeMoments
+        The moments.
+    """
+    sizes = polytopes.sizes[:, None]
+    mean = polytopes.sum_by_polytope(X) / sizes
+    return PolytopeMoments(
+        polytopes.sizes,
+        mean,
+        polytopes.sum_by_polytope((X - mean[polytopes.polytope_of_row]) ** 2) / sizes,
+        held_out,
     )
 
 
-def _sample(rows: np.ndarray) -> np.ndarray:
-    return rows[:: max(1, len(rows) // _SAMPLE_GAUSSIANS)]
+def _subsample(rows: np.ndarray) -> np.ndarray:
+    """Return every s-th row, so that about ``_SAMPLE_SIZE`` rows are left."""
+    return rows[:: max(1, len(rows) // _SAMPLE_SIZE)]
 
 
-VarianceRule = Callable[[Moments], np.ndarray]
-"""Moments → variances of the Gaussians, Float[p, d]."""
+VarianceRule = Callable[[PolytopeMoments], np.ndarray]
+"""Function of the moments that returns the variances of the Gaussians, Float[p, d]."""
 
 
-def shrunk(moments: Moments) -> np.ndarray:
-    """Variances drawn towards a pooled scale as if each polytope held one more row at that
-    distance: (n_r·var_r + s²)/(n_r + 1).
+def shrunk_variances(moments: PolytopeMoments) -> np.ndarray:
+    """Return variances shrunk towards the spacing between polytopes, Float[p, d].
 
-    Nearly all polytopes of a fully grown forest hold one row, whose variance by Eq. 10 is 1e-6,
-    while the few others' is 10⁴ times wider: no single density floor is then one distance. Float[p,
-    d]; here s² is, feature by feature, the spacing between neighbouring polytopes.
+    Each polytope has one more row at that distance: (n_r·var_r + s²)/(n_r + 1), where s² is, by
+    feature, the spacing between neighbouring polytopes.
+
+    Notes
+    -----
+    Original to kdgraph. Nearly all polytopes of a fully grown forest contain one row. Their
+    variance by Eq. 10 is 1e-6, and that of the few others is 10⁴ times larger. A single density
+    floor then does not correspond to a single distance.
     """
-    return moments.shrunk_to(moments.spacing)
+    return moments.shrink_variances(moments.spacing)
 
 
-def as_printed(moments: Moments) -> np.ndarray:
-    """Float[p, d]: Eq. 10, λ inside the mean, so that it vanishes as a polytope fills."""
-    return moments.variance + LAMBDA / moments.size[:, None]
+def printed_variances(moments: PolytopeMoments) -> np.ndarray:
+    """Return the variances of Eq. 10 as printed, Float[p, d], with λ divided by the size."""
+    return moments.variance + VARIANCE_LAMBDA / moments.sizes[:, None]
 
 
-def per_sample(moments: Moments) -> np.ndarray:
-    """Float[p, d]: Eq. 10 with λ added to every row's square, as the published implementation
-    does.
+def published_variances(moments: PolytopeMoments) -> np.ndarray:
+    """Return the variances of Eq. 10 in the published implementation, Float[p, d].
+
+    It adds λ to the square of every row, so that λ does not vanish as a polytope fills.
     """
-    return moments.variance + LAMBDA
+    return moments.variance + VARIANCE_LAMBDA
 
 
 @dataclass(frozen=True)
 class PolytopeGaussians:
-    """Means and variances of the Gaussians, Float[p, d] each."""
+    """Gaussians of the polytopes, with diagonal covariances (Dey et al. 2024, Section 4.1).
+
+    Attributes
+    ----------
+    means : Float[p, d]
+        Means.
+    variances : Float[p, d]
+        Variances by feature.
+    """
 
     means: np.ndarray
     variances: np.ndarray
 
     def log_density(self, X: np.ndarray, polytope: np.ndarray) -> np.ndarray:
-        """Float[n]: log G(x; μ_r, Σ_r) of each row of ``X`` (Float[n, d]) at its own ``polytope``
-        (Int[n]); -inf where that is -1.
+        """Return log G(x; μ_r, Σ_r) of each row at its polytope.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            The rows.
+        polytope : Int[n]
+            Polytope r of each row, or -1.
+
+        Returns
+        -------
+        Float[n]
+            Log densities, -inf if the polytope is -1.
         """
         mean, variance = self.means[polytope], self.variances[polytope]
-        with np.errstate(
-            over="ignore"
-        ):  # from a distance of about 1e150 the square is infinite, and so is -log G
+        # At distances above about 1e150 the square overflows to infinity, which is correct.
+        with np.errstate(over="ignore"):
             log_density = -0.5 * ((X - mean) ** 2 / variance + np.log(2 * np.pi * variance)).sum(
                 axis=1
             )
@@ -273,26 +335,31 @@ class PolytopeGaussians:
 
 
 class NearestMean:
-    """Finds the polytope whose mean is nearest by Euclidean distance (Eq. 4 with the norm as
-    distance).
+    """Search for the polytope with the nearest mean (Eq. 4 with a norm as distance).
 
-    ``unit``: Float[d] or 1.0, what counts as distance 1 along each feature. Of equally near means
-    the lowest number is taken.
+    Of equally near means, the one with the lowest number is returned.
+
+    Parameters
+    ----------
+    means : Float[p, d]
+        Means of the polytopes.
+    scale : Float[d] or float, default=1.0
+        Unit of distance along each feature.
     """
 
-    def __init__(self, means: np.ndarray, unit: np.ndarray | float = 1.0):
-        self.unit = unit
-        self._means = means / unit
+    def __init__(self, means: np.ndarray, scale: np.ndarray | float = 1.0):
+        self.scale = scale
+        self._means = means / scale
         self._search = NearestNeighbors(n_neighbors=1).fit(self._means)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Int[n], for the rows ``X`` (Float[n, d])."""
+        """Return the number of the nearest mean, Int[n], for the rows ``X`` (Float[n, d])."""
         with np.errstate(over="ignore"):
-            scaled = np.clip(X / self.unit, -_FARTHEST_GAUSSIANS, _FARTHEST_GAUSSIANS)
+            scaled = np.clip(X / self.scale, -_MAX_COORDINATE, _MAX_COORDINATE)
         return nearest_of_candidates(self._means, scaled, 1, self._candidates, 0.0)[1][:, 0]
 
-    def _candidates(self, at: np.ndarray, k: int) -> np.ndarray:
-        """Int[m, k], the nearest means to Float[m, d] as scikit-learn finds them, whose fast
-        distances are rounded differently by batch.
-        """
-        return self._search.kneighbors(at, k, return_distance=False)
+    def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
+        """Return the k nearest means of each query (Float[m, d]), Int[m, k]."""
+        # The fast distances of scikit-learn are rounded differently from batch to batch. So they
+        # only choose candidates, whose distances are then computed again.
+        return self._search.kneighbors(queries, k, return_distance=False)

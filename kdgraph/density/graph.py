@@ -1,8 +1,10 @@
-"""Fewer polytopes: neighbours merged, so that predicting takes bounded time and memory (future work
-of Dey et al., Section 6).
+"""Kernel density graph of a partition (Dey et al. 2024, Section 3.3).
 
-The kernel density graph: populated polytopes of a partition, their class masses and their Gaussians
-(Dey et al., Section 3.3).
+:class:`KernelDensityGraph` holds the polytopes that training rows populate, with their class masses
+and their Gaussians, for any partition. :func:`merge_polytopes` reduces their number, so that
+predictions take bounded time and memory (named as future work by Dey et al., Section 6).
+:func:`iterate_blocks` and :func:`apply_in_blocks` bound the memory of predictions; they are
+original to kdgraph.
 """
 
 from __future__ import annotations
@@ -17,229 +19,342 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from kdgraph.base import take
+from kdgraph.base import select_rows
 from kdgraph.density.gaussians import (
     NearestMean,
     PolytopeGaussians,
     VarianceRule,
-    moments_of,
-    neighbour_axes,
+    neighbour_whitening,
+    polytope_moments,
 )
-from kdgraph.geometry import Partition, Place, Polytopes, polytopes_of, take_rows
+from kdgraph.geometry import Locations, Partition, Polytopes, polytopes_of, take_rows
 
-_ROUNDS = 20
-"""Of k-means; a better clustering than the one after these is not worth its time here."""
-
-
-def merge(
-    polytopes: Polytopes, points: np.ndarray, n_train: int, at_most: int | float | None
-) -> Polytopes:
-    """Merge neighbouring polytopes until at most ``at_most`` are left.
-
-    The training rows fall into clusters by k-means, every feature in units of its standard
-    deviation. Of each cluster, the polytope of the row nearest to its centre takes the others in:
-    their Gaussians become one with the moments of all their rows, and their class masses count
-    where it lies. Clusters that are compact in the space of the Gaussians keep the far field sharp:
-    a forest's spiral at 1 % of its polytopes was .09 off the prior at radius 1.5 with
-    neighbourhoods by geodesic distance, with these .0002.
-
-    Parameters
-    ----------
-    polytopes : of n rows.
-    points : Float[n, d], where the rows lie.
-    n_train : rows beyond it lend their class mass only; they join the nearest cluster.
-    at_most : number of polytopes, or share of the training rows below 1; None for all.
-
-    Returns
-    -------
-    Polytopes
-        As they were, if they are few enough.
-    """
-    limit = _limit(at_most, n_train)
-    if limit is None or len(polytopes.of_first(n_train)) <= limit:
-        return polytopes
-    unit = points[:n_train].std(axis=0)
-    scaled = points / np.where(unit > 0, unit, 1.0)
-    with threadpool_limits(1):  # threads would add in another order
-        clusters = KMeans(limit, n_init=1, max_iter=_ROUNDS, random_state=0).fit(scaled[:n_train])
-    of_row = (
-        NearestNeighbors(n_neighbors=1)
-        .fit(clusters.cluster_centers_)
-        .kneighbors(scaled, return_distance=False)[:, 0]
-    )
-    off_centre = ((scaled[:n_train] - clusters.cluster_centers_[of_row[:n_train]]) ** 2).sum(axis=1)
-    order = np.lexsort((off_centre, of_row[:n_train]))
-    populated, first = np.unique(of_row[:n_train][order], return_index=True)
-    if len(populated) < limit:  # a cluster that no training row is nearest to, after rounding
-        of_row = populated[
-            NearestNeighbors(n_neighbors=1)
-            .fit(clusters.cluster_centers_[populated])
-            .kneighbors(scaled, return_distance=False)[:, 0]
-        ]
-    of_row = np.searchsorted(populated, of_row)
-    return Polytopes(of_row, order[first], np.bincount(of_row, minlength=len(populated)))
-
-
-def _limit(at_most: int | float | None, n_train: int) -> int | None:
-    if at_most is None:
-        return None
-    return max(1, round(at_most * n_train)) if at_most < 1 else int(at_most)
-
-
-Distance = Literal["geodesic", "euclidean", "scaled", "whitened"]
-"""Geodesic by Eq. 17; Euclidean to a polytope's mean; the same with every feature in units of the
-spacing between polytopes (scaled); and that along the axes of
-:func:`~kdgraph.density.gaussians.neighbour_axes`, along which the Gaussians then lie too
-(whitened): they know which features move together.
+PolytopeDistance = Literal["geodesic", "euclidean", "scaled", "whitened"]
+"""Distance by which the nearest polytope is found. "geodesic": Eq. 17. "euclidean": Euclidean
+distance to the polytope's mean. "scaled": the same with every feature in units of the spacing
+between polytopes. "whitened": the same along the axes of
+:func:`~kdgraph.density.gaussians.neighbour_whitening`, which respect correlations between features;
+the Gaussians then have these axes too.
 """
-_BLOCK = 32_768
-"""Rows to predict at once: their codes, four bytes a tree, are what takes memory."""
+
+# Iterations of k-means. More iterations improve the clusters little for their time.
+_KMEANS_ITERATIONS = 20
+# Rows of a block in predictions. Their codes, four bytes for each tree, take most of the memory.
+_PREDICTION_BLOCK = 32_768
 
 
 @dataclass(frozen=True)
-class Visit:
-    """What n rows find on the graph.
+class QueryResult:
+    """Result of a query of n rows on the graph.
 
     Attributes
     ----------
-    place : where they lie.
-    masses : Float[n, K, k], class masses around each row at each of k exponents.
-    polytope : Int[n], the nearest populated polytope, -1 where none shares anything with the row.
-    log_density : Float[n], log G of that polytope's Gaussian at the row.
+    locations : Locations
+        Positions of the rows on the partition.
+    masses : Float[n, K, k]
+        Class masses around each row at each of k exponents.
+    polytope : Int[n]
+        Nearest populated polytope, -1 if no polytope shares anything with the row.
+    log_density : Float[n]
+        log G of that polytope's Gaussian at the row.
     """
 
-    place: Place
+    locations: Locations
     masses: np.ndarray
     polytope: np.ndarray
     log_density: np.ndarray
 
 
 class KernelDensityGraph:
-    """Polytopes that training rows populate, each with a Gaussian and with class masses, on any
-    partition.
+    """Graph of the polytopes that training rows populate, with Gaussians and class masses.
 
     Parameters
     ----------
-    partition : how the parent cuts space.
-    place : where rows lie on it; the first ``n_train`` of them populate the polytopes.
-    labels : Float[n, K], the weight of each row in the column of its class.
-    n_train : rows beyond it lend their class mass but carry no Gaussian, and so are never the
-    nearest polytope (default: there are none).
-    variance : how the Gaussians' variances follow from the rows.
-    distance : by which the nearest polytope is found.
-    max_polytopes : merge polytopes down to this number, or share of the training rows; see
-    :func:`~kdgraph.density.graph.merge`.
-    held_out : Float[m, d] points that judge the spacing between polytopes, see
-        :class:`~kdgraph.density.gaussians.Moments`.
+    partition : Partition
+        Partition of the parent.
+    locations : Locations
+        Positions of n rows on the partition. The first ``n_train`` of them populate the polytopes.
+    labels : Float[n, K]
+        Weight of each row in the column of its class.
+    variance : callable
+        Rule for the variances of the Gaussians, see
+        :data:`~kdgraph.density.gaussians.VarianceRule`.
+    n_train : int, default=None
+        Rows beyond this number contribute their class mass, but have no Gaussian and so are never
+        in the nearest polytope. None for all rows.
+    distance : {"geodesic", "euclidean", "scaled", "whitened"}, default="geodesic"
+        Distance by which the nearest polytope is found, see :data:`PolytopeDistance`.
+    max_polytopes : int or float, default=None
+        Maximum number of polytopes, or fraction of the training rows, see
+        :func:`~kdgraph.density.graph.merge_polytopes`. None for no maximum.
+    held_out : Float[m, d], default=None
+        Points that choose the shrinkage of the spacing between polytopes, see
+        :class:`~kdgraph.density.gaussians.PolytopeMoments`.
+
+    Attributes
+    ----------
+    polytopes : Polytopes
+        The populated polytopes.
+    gaussians : PolytopeGaussians
+        Their Gaussians.
+    whitening : Whitening or None
+        Coordinates of the Gaussians if ``distance`` is "whitened".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from kdgraph.density.gaussians import shrunk_variances
+    >>> from kdgraph.geometry import partition_of
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> partition = partition_of(RandomForestClassifier(20, random_state=0).fit(X, y))
+    >>> graph = KernelDensityGraph(
+    ...     partition, partition.locate(X), np.eye(2)[y], shrunk_variances, distance="scaled"
+    ... )
+    >>> inside, outside = graph.log_density([[0.0, 1.0], [50.0, 50.0]])
+    >>> bool(inside > outside)
+    True
     """
 
     def __init__(
         self,
         partition: Partition,
-        place: Place,
+        locations: Locations,
         labels: np.ndarray,
         variance: VarianceRule,
         *,
         n_train: int | None = None,
-        distance: Distance = "geodesic",
+        distance: PolytopeDistance = "geodesic",
         max_polytopes: int | float | None = None,
         held_out: np.ndarray | None = None,
     ):
         self.partition = partition
-        n_train = len(place) if n_train is None else n_train
-        everyone = merge(polytopes_of(place.codes), place.points, n_train, max_polytopes)
-        self.polytopes = everyone.of_first(n_train)
-        populating = place.points[: len(self.polytopes.of_row)]
-        self.axes = neighbour_axes(populating) if distance == "whitened" else None
-        moments = moments_of(
-            self.along_axes(populating),
+        n_train = len(locations) if n_train is None else n_train
+        all_polytopes = merge_polytopes(
+            polytopes_of(locations.codes), locations.points, n_train, max_polytopes
+        )
+        self.polytopes = all_polytopes.head(n_train)
+        points = locations.points[: len(self.polytopes.polytope_of_row)]
+        self.whitening = neighbour_whitening(points) if distance == "whitened" else None
+        moments = polytope_moments(
+            self.whiten(points),
             self.polytopes,
-            None if held_out is None else self.along_axes(held_out),
+            None if held_out is None else self.whiten(held_out),
         )
         self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
-        unit = np.sqrt(moments.spacing) if distance in ("scaled", "whitened") else 1.0
-        self._nearest_mean = None if distance == "geodesic" else NearestMean(moments.mean, unit)
-        self._codes, self._everyone, self._class_masses = (
-            place.codes,
-            everyone,
-            everyone.sum(labels),
+        scale = np.sqrt(moments.spacing) if distance in ("scaled", "whitened") else 1.0
+        self._nearest_mean = None if distance == "geodesic" else NearestMean(moments.mean, scale)
+        self._codes, self._all_polytopes, self._class_masses = (
+            locations.codes,
+            all_polytopes,
+            all_polytopes.sum_by_polytope(labels),
         )
 
+    # The index is built at the first query that needs it: a density by distances to means needs
+    # none. It is left out of pickles, because it follows from the rest and takes half of the size
+    # of a forest's graph on disk.
     @cached_property
     def _index(self):
-        """Made when first asked: a density by distances to means needs none."""
-        rows, anchors = self._everyone.row, len(self.polytopes)
-        return self.partition.index(self._codes, self._class_masses, rows=rows, n_anchors=anchors)
+        """Index of all polytopes, of which the populated ones are the anchors."""
+        rows, n_anchors = self._all_polytopes.representatives, len(self.polytopes)
+        return self.partition.index(self._codes, self._class_masses, rows=rows, n_anchors=n_anchors)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the index, which follows from the rest: it is half of what a forest's graph takes
-        on disk.
-        """
+        """Return the attributes without the index."""
         return {name: value for name, value in self.__dict__.items() if name != "_index"}
 
     @property
     def codes(self) -> np.ndarray:
-        """Int[p, …]: the codes of the populated polytopes."""
-        return take_rows(self._codes, self.polytopes.row)
+        """Codes of the populated polytopes, Int[p, …]."""
+        return take_rows(self._codes, self.polytopes.representatives)
 
-    def visit(self, place: Place, exponents: np.ndarray) -> Visit:
-        """Weigh the classes around rows by K^exponent, for each of ``exponents`` (Float[k]), and
-        find the nearest polytope.
+    def query(self, locations: Locations, exponents: np.ndarray) -> QueryResult:
+        """Return the class masses around rows, and their nearest polytopes.
+
+        Parameters
+        ----------
+        locations : Locations
+            Positions of n rows.
+        exponents : Float[k]
+            The classes around a row are weighted by K^exponent, for each of the exponents.
+
+        Returns
+        -------
+        QueryResult
+            Masses, nearest polytopes and log densities.
         """
-        masses, polytope = self.masses(place.codes, exponents)
-        points = self.along_axes(place.points)
+        masses, polytope = self.query_codes(locations.codes, exponents)
+        points = self.whiten(locations.points)
         if self._nearest_mean:
             polytope = self._nearest_mean(points)
-        return Visit(place, masses, polytope, self._log_density_at(points, polytope))
+        return QueryResult(locations, masses, polytope, self._log_density_at(points, polytope))
 
     def log_density(self, X: Any) -> np.ndarray:
-        """Float[n]: log G of the nearest polytope's Gaussian at each of the rows ``X`` (Float[n, d]
-        or a data frame).
+        """Return log G of the nearest polytope's Gaussian at each row.
+
+        Parameters
+        ----------
+        X : Float[n, d] or data frame
+            The rows.
+
+        Returns
+        -------
+        Float[n]
+            Log densities.
         """
         if self._nearest_mean is None:
-            return self.visit(self.partition.place(X), np.empty(0)).log_density
-        points = self.along_axes(self.partition.embed(X))
+            return self.query(self.partition.locate(X), np.empty(0)).log_density
+        points = self.whiten(self.partition.embed(X))
         return self._log_density_at(points, self._nearest_mean(points))
 
-    def along_axes(self, points: np.ndarray) -> np.ndarray:
-        """Float[n, d]: points of the embedding (Float[n, d]) in the coordinates that the Gaussians
-        have.
-        """
-        return points if self.axes is None else self.axes(points)
+    def whiten(self, points: np.ndarray) -> np.ndarray:
+        """Return points of the embedding in the coordinates of the Gaussians, Float[n, d]."""
+        return points if self.whitening is None else self.whitening(points)
 
     def _log_density_at(self, points: np.ndarray, polytope: np.ndarray) -> np.ndarray:
-        """By volume of the embedding, whatever the coordinates."""
-        found = self.gaussians.log_density(points, polytope)
-        return found if self.axes is None else found + self.axes.log_volume
+        """Return log densities, Float[n], by volume of the embedding in any coordinates."""
+        log_density = self.gaussians.log_density(points, polytope)
+        return log_density if self.whitening is None else log_density + self.whitening.log_volume
 
-    def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Float[n, K, k]: Σ_s K(r, s)^exponent · (class mass of s) for each code r and exponent
-        (Eq. 11, 15); Int[n]: nearest polytope.
-        """
-        return self._index.masses(codes, exponents)
+    def query_codes(
+        self, codes: np.ndarray, exponents: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the class masses around codes, and their nearest polytopes by K.
 
-    def own_similarity(self, rows: slice) -> np.ndarray:
-        """Float[n]: K between each of ``rows`` and what stands for its polytope: 1, unless
-        polytopes were merged.
+        Parameters
+        ----------
+        codes : Int[n, …]
+            Codes r of queries.
+        exponents : Float[k]
+            Powers of the similarity.
+
+        Returns
+        -------
+        masses : Float[n, K, k]
+            Σ_s K(r, s)^exponent · (class mass of s) for each code and exponent (Eq. 11, 15).
+        nearest : Int[n]
+            Populated polytope with the largest K, -1 if K is 0 for all.
         """
-        own, holds = self._codes[rows], self._everyone.row[self._everyone.of_row[rows]]
-        return self.partition.paired_similarity(own, take_rows(self._codes, holds))
+        return self._index.query(codes, exponents)
+
+    def representative_similarity(self, rows: slice) -> np.ndarray:
+        """Return K, Float[n], between each of ``rows`` and the representative of its polytope.
+
+        It is 1 unless polytopes were merged.
+        """
+        codes, representatives = (
+            self._codes[rows],
+            self._all_polytopes.representatives[self._all_polytopes.polytope_of_row[rows]],
+        )
+        return self.partition.paired_similarity(codes, take_rows(self._codes, representatives))
 
     def weighted_sums(self, values: np.ndarray, exponent: float) -> np.ndarray:
-        """Float[p, v]: for each populated polytope r, Σ_s K(r, s)^exponent · values_s over
-        populated s, with ``values`` Float[p, v].
+        """Return Σ_s K(r, s)^exponent · values_s over populated polytopes s, for each of them.
+
+        Parameters
+        ----------
+        values : Float[p, v]
+            Values of each populated polytope.
+        exponent : float
+            Power of the similarity.
+
+        Returns
+        -------
+        Float[p, v]
+            Sums for each populated polytope r.
         """
-        index = self.partition.index(self._codes, values, rows=self.polytopes.row)
-        return index.masses(self.codes, np.array([exponent]))[0][:, :, 0]
+        index = self.partition.index(self._codes, values, rows=self.polytopes.representatives)
+        return index.query(self.codes, np.array([exponent]))[0][:, :, 0]
 
 
-def in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
-    """``function`` of the rows ``X`` (Float[n, …] or a data frame), a bounded number at a time; of
-    none, it is asked all the same.
+def merge_polytopes(
+    polytopes: Polytopes, points: np.ndarray, n_train: int, max_polytopes: int | float | None
+) -> Polytopes:
+    """Merge neighbouring polytopes until at most ``max_polytopes`` are left.
+
+    The training rows are clustered by k-means, with every feature in units of its standard
+    deviation. In each cluster, the polytope of the row nearest to the centre absorbs the others:
+    their Gaussians become one with the moments of all their rows, and their class masses count at
+    its code.
+
+    Parameters
+    ----------
+    polytopes : Polytopes
+        Polytopes of n rows.
+    points : Float[n, d]
+        Points of the rows.
+    n_train : int
+        Rows beyond this number contribute their class mass only; they join the nearest cluster.
+    max_polytopes : int, float or None
+        Maximum number of polytopes, or, below 1, fraction of the training rows. None for all.
+
+    Returns
+    -------
+    Polytopes
+        The merged polytopes, or ``polytopes`` if they are few enough.
     """
-    return np.concatenate([function(block) for block in blocks_of(X)])
+    # Clusters are compact in the space of the Gaussians, which keeps the boundary of the OOD region
+    # sharp. On a forest's spiral with 1 % of its polytopes, predictions at radius 1.5 differed from
+    # the prior by .0002; with neighbourhoods by geodesic distance it was .09.
+    max_count = _max_count(max_polytopes, n_train)
+    if max_count is None or len(polytopes.head(n_train)) <= max_count:
+        return polytopes
+    unit = points[:n_train].std(axis=0)
+    scaled = points / np.where(unit > 0, unit, 1.0)
+    # Several threads of k-means would add in another order.
+    with threadpool_limits(1):
+        clusters = KMeans(max_count, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=0).fit(
+            scaled[:n_train]
+        )
+    cluster_of_row = _nearest_centre(clusters.cluster_centers_, scaled)
+    squared_distance = (
+        (scaled[:n_train] - clusters.cluster_centers_[cluster_of_row[:n_train]]) ** 2
+    ).sum(axis=1)
+    order = np.lexsort((squared_distance, cluster_of_row[:n_train]))
+    populated, first = np.unique(cluster_of_row[:n_train][order], return_index=True)
+    # After rounding, a cluster may be the nearest one of no training row.
+    if len(populated) < max_count:
+        cluster_of_row = populated[_nearest_centre(clusters.cluster_centers_[populated], scaled)]
+    polytope_of_row = np.searchsorted(populated, cluster_of_row)
+    sizes = np.bincount(polytope_of_row, minlength=len(populated))
+    return Polytopes(polytope_of_row, order[first], sizes)
 
 
-def blocks_of(X: Any) -> Iterator[Any]:
-    """The rows ``X``, a bounded number at a time; one block of no rows where there are none."""
-    return (take(X, slice(start, start + _BLOCK)) for start in range(0, max(len(X), 1), _BLOCK))
+def _nearest_centre(centres: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return the index of the centre nearest to each point, Int[n]."""
+    search = NearestNeighbors(n_neighbors=1).fit(centres)
+    return search.kneighbors(points, return_distance=False)[:, 0]
+
+
+def _max_count(max_polytopes: int | float | None, n_train: int) -> int | None:
+    """Return the maximum number of polytopes, None for no maximum."""
+    if max_polytopes is None:
+        return None
+    return max(1, round(max_polytopes * n_train)) if max_polytopes < 1 else int(max_polytopes)
+
+
+def apply_in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
+    """Return ``function`` of the rows, computed on blocks of bounded size.
+
+    Parameters
+    ----------
+    function : callable
+        Function of rows that returns one value, or one array, for each row. It is called once even
+        if there are no rows.
+    X : Float[n, …] or data frame
+        The rows.
+
+    Returns
+    -------
+    ndarray of shape [n, …]
+        The concatenated results.
+    """
+    return np.concatenate([function(block) for block in iterate_blocks(X)])
+
+
+def iterate_blocks(X: Any) -> Iterator[Any]:
+    """Return an iterator over blocks of the rows ``X``; one empty block if there are no rows."""
+    return (
+        select_rows(X, slice(start, start + _PREDICTION_BLOCK))
+        for start in range(0, max(len(X), 1), _PREDICTION_BLOCK)
+    )

@@ -1,11 +1,12 @@
-"""Where the published implementations of Dey et al. for forests and for networks differ from each
-other.
+"""Posteriors inside the training distribution, and the search for their parameters.
 
-Posteriors inside the training distribution: around the query itself (ours), or of the nearest
-polytope (Dey et al., Eq. 5 to 13).
-
-The search on held-out rows (Dey et al., below Eq. 15: "grid search on a hold-out dataset") for
-exponent, pseudo-count and vote.
+:class:`QueryPosterior` averages the classes around the query itself and mixes them with the vote of
+the parent; :class:`NearestPosterior` is the posterior of the nearest polytope (Dey et al. 2024,
+Eq. 5 to 13). Exponent, pseudo-count and vote are chosen on held-out rows ("grid search on a
+hold-out dataset", Dey et al., below Eq. 15) by :func:`search_query_posterior` and
+:func:`search_nearest_posterior`. :class:`PublishedSettings` lists where the published
+implementations for forests and for networks differ. The query posterior and its search are original
+to kdgraph.
 """
 
 from __future__ import annotations
@@ -18,59 +19,108 @@ from typing import Literal
 import numpy as np
 
 from kdgraph.base import Rows
-from kdgraph.density.graph import KernelDensityGraph, Visit
-from kdgraph.geometry import Place
+from kdgraph.density.graph import KernelDensityGraph, QueryResult
+from kdgraph.geometry import Locations
 from kdgraph.metrics import ece
 
-Stage = Callable[[float], np.ndarray]
-"""The best exponent so far → exponents to try next, Float[k]."""
+ExponentGrid = Callable[[float], np.ndarray]
+"""Function of the best exponent so far that returns the exponents to try next, Float[k]."""
+SearchCriterion = Literal["nll", "ece"]
+"""Criterion of the search: negative log likelihood or expected calibration error."""
+SearchObjective = Callable[[np.ndarray, Rows], float]
+"""Function of probabilities (Float[m, K]) and rows that the search minimises."""
+
+EXPONENT_FACTOR_GRID = np.geomspace(0.02, 20, 24)
+"""Factors of log n in the exponent of Eq. 15: from nearly flat (a power of 0.14 at 1,000 rows) to
+the nearest polytope alone.
+"""
+PSEUDO_COUNT_GRID = np.geomspace(1e-5, 10, 13)
+"""Pseudo-counts a of the search."""
+VOTE_SHARE_GRID = np.linspace(0, 1, 5)
+"""Weights v of the parent's vote in the search."""
+VOTE_POWER_GRID = np.geomspace(0.1, 10, 41)
+"""Powers β of the vote in the search, inverse temperatures. They are below 1 for an overconfident
+network, and above 1 for a forest, whose fully grown trees are underconfident.
+"""
+
+# Minimum probability in the search. Without it, one empty neighbourhood would determine the result.
+_MIN_PROBABILITY = 1e-6
+# Held-out rows whose masses at all exponents are in memory at once, so that memory does not grow
+# with rows × classes × exponents.
+_CHUNK_ROWS = 4096
 
 
 @dataclass(frozen=True)
-class Published:
-    """One family of parents.
+class PublishedSettings:
+    """Settings of the published implementations for one family of parents.
 
     Attributes
     ----------
-    stages : the exponents that the version of October 2023 ("reference") searched, in two passes.
-    bins : of the expected calibration error by which it chose.
-    figure1_exponent : number of training rows → exponent of the version of August 2023 ("figure1").
+    exponent_grids : tuple of callables
+        Exponents that the version of October 2023 ("reference") searched, in two passes.
+    n_bins : int
+        Number of bins of the expected calibration error by which it chose.
+    figure1_exponent : callable
+        Function of the number of training rows that returns the exponent of the version of August
+        2023 ("figure1").
     """
 
-    stages: tuple[Stage, ...]
-    bins: int
+    exponent_grids: tuple[ExponentGrid, ...]
+    n_bins: int
     figure1_exponent: Callable[[int], float]
 
 
 def _forest_exponent(n: int) -> float:
+    """Return the exponent of "figure1" for forests."""
     return 1.0 + math.log10(n) // 3
 
 
-def _near_forest(k: float) -> np.ndarray:
+def _refined_forest_grid(k: float) -> np.ndarray:
+    """Return the exponents of the second pass for forests."""
     return k + np.arange(0, 2, 0.2)
 
 
-def _near_network(k: float) -> np.ndarray:
+def _refined_network_grid(k: float) -> np.ndarray:
+    """Return the exponents of the second pass for networks."""
     return k + np.arange(-0.06, 0.05, 0.01)
 
 
-FOREST = Published(
-    (lambda _: np.arange(1.0, 20.0, 2.0), _near_forest), bins=9, figure1_exponent=_forest_exponent
+FOREST_SETTINGS = PublishedSettings(
+    (lambda _: np.arange(1.0, 20.0, 2.0), _refined_forest_grid),
+    n_bins=9,
+    figure1_exponent=_forest_exponent,
 )
-NETWORK = Published(
-    (lambda _: np.arange(1.0, 2.0, 0.1), _near_network), bins=19, figure1_exponent=math.log2
+NETWORK_SETTINGS = PublishedSettings(
+    (lambda _: np.arange(1.0, 2.0, 0.1), _refined_network_grid),
+    n_bins=19,
+    figure1_exponent=math.log2,
 )
 
 
 @dataclass(frozen=True)
 class QueryPosterior:
-    """Class masses around the query itself, mixed with the parent's own vote.
+    """Posterior of the class masses around the query, mixed with the vote of the parent.
 
     P(y|x) = v·vote_y(x)^β / Σ_k vote_k(x)^β + (1 - v)·(Σ_i K(x, x_i)^p [y_i = y] + a·prior_y) /
     (Σ_i K(x, x_i)^p + a).
 
-    The paper reads the posterior at the nearest polytope's centre; around the query the same sum is
-    smooth, and costs nothing more.
+    Attributes
+    ----------
+    exponent : float
+        Exponent p.
+    pseudo_count : float
+        Pseudo-count a.
+    vote_share : float
+        Weight v of the vote.
+    vote_power : float
+        Power β of the vote.
+    prior : Float[K]
+        Class prior.
+
+    Notes
+    -----
+    Original to kdgraph. Dey et al. evaluate the posterior at the centre of the nearest polytope. At
+    the query, the same sum is smooth and costs nothing more.
     """
 
     exponent: float
@@ -81,49 +131,89 @@ class QueryPosterior:
 
     @property
     def exponents(self) -> np.ndarray:
-        """Float[1]: what to ask :meth:`KernelDensityGraph.visit` for."""
+        """Exponents that :meth:`KernelDensityGraph.query` has to evaluate, Float[1]."""
         return np.array([self.exponent])
 
-    def __call__(self, visit: Visit, graph: KernelDensityGraph) -> tuple[np.ndarray, np.ndarray]:
-        """Float[n, K] posterior and Float[n] log density."""
-        smoothed = smooth(visit.masses[:, :, 0], self.pseudo_count, self.prior)
+    def __call__(
+        self, query_result: QueryResult, graph: KernelDensityGraph
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the posterior, Float[n, K], and the log density, Float[n]."""
+        smoothed = additive_smoothing(query_result.masses[:, :, 0], self.pseudo_count, self.prior)
         if not self.vote_share:
-            return smoothed, visit.log_density
-        vote = tempered(graph.partition.vote(visit.place), self.vote_power)
-        return self.vote_share * vote + (1 - self.vote_share) * smoothed, visit.log_density
+            return smoothed, query_result.log_density
+        vote = temper(graph.partition.vote(query_result.locations), self.vote_power)
+        return self.vote_share * vote + (1 - self.vote_share) * smoothed, query_result.log_density
 
 
 @dataclass(frozen=True)
 class NearestPosterior:
-    """The posterior of the nearest polytope, p_y = (n_ry/n_y)·P_y / Σ (Eq. 5, 7, 13); the log
-    density is log G plus that sum's log.
+    """Posterior of the nearest polytope, p_y = (n_ry/n_y)·P_y / Σ (Eq. 5, 7, 13).
 
-    ``log_share``: Float[p, K], log((n_ry/n_y)·P_y).
+    The log density is log G plus the logarithm of that sum Σ over classes.
+
+    Attributes
+    ----------
+    exponent : float
+        Exponent of the class masses.
+    log_joint : Float[p, K]
+        log((n_ry/n_y)·P_y) of each polytope and class.
+    exponents : Float[0]
+        Exponents that :meth:`KernelDensityGraph.query` has to evaluate: none.
     """
 
     exponent: float
-    log_share: np.ndarray
+    log_joint: np.ndarray
     exponents = np.empty(0)
 
-    def __call__(self, visit: Visit, graph: KernelDensityGraph) -> tuple[np.ndarray, np.ndarray]:
-        """Float[n, K] posterior and Float[n] log density."""
-        log_share = self.log_share[np.maximum(visit.polytope, 0)]
-        total = np.logaddexp.reduce(log_share, axis=1)
-        return np.exp(log_share - total[:, None]), visit.log_density + total
+    def __call__(
+        self, query_result: QueryResult, graph: KernelDensityGraph
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the posterior, Float[n, K], and the log density, Float[n]."""
+        log_joint = self.log_joint[np.maximum(query_result.polytope, 0)]
+        log_total = np.logaddexp.reduce(log_joint, axis=1)
+        return np.exp(log_joint - log_total[:, None]), query_result.log_density + log_total
 
     @classmethod
     def from_masses(
         cls, exponent: float, masses: np.ndarray, prior: np.ndarray
     ) -> NearestPosterior:
-        """From n_ry, Float[p, K], of Eq. 11."""
+        """Return the posterior from the class masses of the polytopes.
+
+        Parameters
+        ----------
+        exponent : float
+            Exponent of the class masses.
+        masses : Float[p, K]
+            n_ry of Eq. 11.
+        prior : Float[K]
+            Class prior.
+
+        Returns
+        -------
+        NearestPosterior
+            The posterior.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
-            log_share = np.log(masses) - np.log(masses.sum(axis=0)) + np.log(prior)
-        return cls(exponent, np.where(masses > 0, log_share, -np.inf))
+            log_joint = np.log(masses) - np.log(masses.sum(axis=0)) + np.log(prior)
+        return cls(exponent, np.where(masses > 0, log_joint, -np.inf))
 
 
-def tempered(vote: np.ndarray, power: float) -> np.ndarray:
-    """Float[n, K]: ``vote`` raised to ``power``, as if its logits were divided by a temperature of
-    1/power.
+def temper(vote: np.ndarray, power: float) -> np.ndarray:
+    """Return ``vote`` raised to ``power`` and normalised.
+
+    This divides the logits by a temperature of 1/power.
+
+    Parameters
+    ----------
+    vote : Float[n, K]
+        Class probabilities.
+    power : float
+        The power.
+
+    Returns
+    -------
+    Float[n, K]
+        Class probabilities.
     """
     if power == 1:
         return vote
@@ -131,166 +221,233 @@ def tempered(vote: np.ndarray, power: float) -> np.ndarray:
     return raised / raised.sum(axis=1, keepdims=True)
 
 
-def smooth(masses: np.ndarray, pseudo_count: float, prior: np.ndarray) -> np.ndarray:
-    """Float[n, K]: class shares of ``masses`` (Float[n, K]), with ``pseudo_count`` rows added that
-    follow the prior.
+def additive_smoothing(masses: np.ndarray, pseudo_count: float, prior: np.ndarray) -> np.ndarray:
+    """Return class fractions of masses after the addition of pseudo-counts.
+
+    Parameters
+    ----------
+    masses : Float[n, K]
+        Class masses.
+    pseudo_count : float
+        Number of added rows; their classes follow the prior.
+    prior : Float[K]
+        Class prior.
+
+    Returns
+    -------
+    Float[n, K]
+        Class fractions.
     """
     return (masses + pseudo_count * prior) / (masses.sum(axis=1, keepdims=True) + pseudo_count)
 
 
-Criterion = Literal["nll", "ece"]
-Objective = Callable[[np.ndarray, Rows], float]
-"""(proba Float[m, K], rows) → what is to be small."""
+def clipped_nll(proba: np.ndarray, rows: Rows) -> float:
+    """Return the weighted sum of negative log likelihoods, with probabilities of at least 1e-6.
 
-K_GRID = np.geomspace(0.02, 20, 24)
-"""Factors of log n in the exponent of Eq. 15: from nearly flat (a power of 0.14 at 1,000 rows) to
-the nearest polytope alone.
-"""
-PSEUDO_COUNTS = np.geomspace(1e-5, 10, 13)
-VOTE_SHARES = np.linspace(0, 1, 5)
-VOTE_POWERS = np.geomspace(0.1, 10, 41)
-"""Inverse temperatures: below 1 for an overconfident network, above 1 for a forest, whose fully
-grown trees vote too evenly.
-"""
-_CLIP = 1e-6
-"""Probabilities count as at least this in the search; without it one empty neighbourhood would
-decide.
-"""
-_CHUNK = 4096
-"""Held-out rows whose masses at all exponents are kept at once, so that memory does not grow with
-rows × classes × exponents.
-"""
+    Parameters
+    ----------
+    proba : Float[n, K]
+        Class probabilities.
+    rows : Rows
+        The rows, with classes and weights.
 
-
-def nll(proba: np.ndarray, rows: Rows) -> float:
-    """Sum over rows of the weighted negative log likelihoods of ``proba``, Float[n, K], with the
-    clip of the search.
+    Returns
+    -------
+    float
+        The sum.
     """
-    return -float(np.log(np.maximum(proba[np.arange(len(rows)), rows.y], _CLIP)) @ rows.weight)
+    return -float(
+        np.log(np.maximum(proba[np.arange(len(rows)), rows.y], _MIN_PROBABILITY)) @ rows.weight
+    )
 
 
-def search_query(
+def search_query_posterior(
     graph: KernelDensityGraph,
-    place: Place,
+    locations: Locations,
     held_out: Rows,
     prior: np.ndarray,
     *,
-    own: np.ndarray | None,
+    own_similarity: np.ndarray | None,
     exponents: np.ndarray,
     pseudo_count: float | Literal["auto"] = "auto",
     vote_share: float | Literal["auto"] = "auto",
     vote_power: float | Literal["auto"] = "auto",
-    criterion: Criterion = "nll",
+    criterion: SearchCriterion = "nll",
 ) -> tuple[QueryPosterior, np.ndarray]:
-    """The best :class:`QueryPosterior` on held-out rows, and the log density (Float[m]) at each of
-    these rows.
+    """Search the best query posterior on held-out rows.
 
-    The vote is tried as it is and tempered by the power that makes its own NLL least (temperature
-    scaling), not by every power. ``place`` says where the held-out rows lie. Where they are lenders
-    of the graph, ``own`` (Float[m]) is the similarity of each to the polytope that holds its mass,
-    and it is judged without that mass (leave-one-out).
+    Parameters
+    ----------
+    graph : KernelDensityGraph
+        The graph.
+    locations : Locations
+        Positions of the held-out rows.
+    held_out : Rows
+        Held-out rows, m of them.
+    prior : Float[K]
+        Class prior.
+    own_similarity : Float[m] or None
+        Similarity of each held-out row to the polytope that contains its mass, if the graph
+        contains the masses of held-out rows. Each row is then evaluated without its own mass
+        (leave-one-out).
+    exponents : Float[k]
+        Exponents to try.
+    pseudo_count, vote_share, vote_power : float or "auto", default="auto"
+        Fixed values, or "auto" for a search.
+    criterion : {"nll", "ece"}, default="nll"
+        Criterion to minimise.
+
+    Returns
+    -------
+    posterior : QueryPosterior
+        The best posterior.
+    log_density : Float[m]
+        Log density at each held-out row.
     """
-    pseudo_counts = PSEUDO_COUNTS if pseudo_count == "auto" else np.array([pseudo_count])
-    vote_shares = VOTE_SHARES if vote_share == "auto" else np.array([vote_share])
-    vote = graph.partition.vote(place)
+    # All combinations of exponent, pseudo-count and weight of the vote are scored. The power of the
+    # vote is fitted first, alone, by temperature scaling: the vote is tried with this power and
+    # with power 1, not with every power, which would multiply the grid by 41.
+    pseudo_counts = PSEUDO_COUNT_GRID if pseudo_count == "auto" else np.array([pseudo_count])
+    vote_shares = VOTE_SHARE_GRID if vote_share == "auto" else np.array([vote_share])
+    vote = graph.partition.vote(locations)
     vote_powers = (
-        list(dict.fromkeys([1.0, best_power(vote, held_out)]))
+        list(dict.fromkeys([1.0, fit_vote_power(vote, held_out)]))
         if vote_power == "auto"
         else [vote_power]
     )
     scores = np.zeros((len(vote_powers), len(exponents), len(pseudo_counts), len(vote_shares)))
     log_density = np.empty(len(held_out))
-    together = _CHUNK if criterion == "nll" else len(held_out)  # ECE is no sum over rows
-    for start in range(0, len(held_out), together):
-        chunk = slice(start, start + together)
+    # NLL is a sum over rows and can be accumulated by chunks; ECE cannot.
+    chunk_rows = _CHUNK_ROWS if criterion == "nll" else len(held_out)
+    for start in range(0, len(held_out), chunk_rows):
+        chunk = slice(start, start + chunk_rows)
         rows = held_out[chunk]
-        visit = graph.visit(place[chunk], exponents)
-        masses = visit.masses
-        if own is not None:
-            lent = own[chunk, None] ** exponents
-            masses = np.maximum(masses - rows.one_hot(len(prior))[:, :, None] * lent[:, None, :], 0)
-        for tried, power in zip(scores, vote_powers, strict=True):
-            tried += _scores(
+        query_result = graph.query(locations[chunk], exponents)
+        masses = query_result.masses
+        if own_similarity is not None:
+            # Rounding may leave a negative mass where a row's own mass is all of it.
+            own_mass = own_similarity[chunk, None] ** exponents
+            one_hot = rows.one_hot(len(prior))[:, :, None]
+            masses = np.maximum(masses - one_hot * own_mass[:, None, :], 0)
+        for power_scores, power in zip(scores, vote_powers, strict=True):
+            power_scores += _grid_scores(
                 masses,
-                tempered(vote[chunk], power),
+                temper(vote[chunk], power),
                 rows,
                 prior,
                 pseudo_counts,
                 vote_shares,
                 criterion,
             )
-        log_density[chunk] = visit.log_density
+        log_density[chunk] = query_result.log_density
     t, k, a, v = np.unravel_index(np.argmin(scores), scores.shape)
-    found = QueryPosterior(
+    posterior = QueryPosterior(
         exponent=float(exponents[k]),
         pseudo_count=float(pseudo_counts[a]),
         vote_share=float(vote_shares[v]),
         vote_power=float(vote_powers[t]),
         prior=prior,
     )
-    return found, log_density
+    return posterior, log_density
 
 
-def best_power(vote: np.ndarray, rows: Rows) -> float:
-    """The power of ``vote`` (Float[m, K]) with the least NLL on ``rows``: temperature scaling (Guo
-    et al. 2017) on a grid of 1/T.
+def fit_vote_power(vote: np.ndarray, rows: Rows) -> float:
+    """Return the power of ``vote`` with the smallest NLL on ``rows``.
+
+    This is temperature scaling (Guo et al. 2017) on a grid of 1/T.
+
+    Parameters
+    ----------
+    vote : Float[m, K]
+        Class probabilities of the parent.
+    rows : Rows
+        The rows.
+
+    Returns
+    -------
+    float
+        A value of :data:`VOTE_POWER_GRID`.
     """
     return float(
-        VOTE_POWERS[np.argmin([nll(tempered(vote, power), rows) for power in VOTE_POWERS])]
+        VOTE_POWER_GRID[
+            np.argmin([clipped_nll(temper(vote, power), rows) for power in VOTE_POWER_GRID])
+        ]
     )
 
 
-def _scores(
-    masses, vote, rows: Rows, prior, pseudo_counts, vote_shares, criterion: Criterion
+def _grid_scores(
+    masses, vote, rows: Rows, prior, pseudo_counts, vote_shares, criterion: SearchCriterion
 ) -> np.ndarray:
-    """Float[k, a, v]: the criterion of every candidate; NLL is a sum over rows, ECE counts every
-    row alike.
-    """
+    """Return the criterion of every candidate, Float[k, a, v]."""
     if criterion == "nll":
-        return _nll_scores(masses, vote, rows, prior, pseudo_counts, vote_shares)
+        return _grid_nll(masses, vote, rows, prior, pseudo_counts, vote_shares)
     scores = np.empty((masses.shape[2], len(pseudo_counts), len(vote_shares)))
     for k, a, v in np.ndindex(scores.shape):
-        proba = vote_shares[v] * vote + (1 - vote_shares[v]) * smooth(
+        proba = vote_shares[v] * vote + (1 - vote_shares[v]) * additive_smoothing(
             masses[:, :, k], pseudo_counts[a], prior
         )
         scores[k, a, v] = ece(rows.y, proba)
     return scores
 
 
-def _nll_scores(masses, vote, rows: Rows, prior, pseudo_counts, vote_shares) -> np.ndarray:
-    """As :func:`_scores` for NLL, which needs the true class's column only."""
-    own = np.arange(len(rows)), rows.y
-    true_mass, all_mass = masses[own], masses.sum(axis=1)
+def _grid_nll(masses, vote, rows: Rows, prior, pseudo_counts, vote_shares) -> np.ndarray:
+    """Return the NLL of every candidate, Float[k, a, v]."""
+    # NLL needs the column of the true class only, so that the whole grid of pseudo-counts and vote
+    # weights of an exponent is one array operation: Float[a, v, m].
+    true_class = np.arange(len(rows)), rows.y
+    true_mass, total_mass = masses[true_class], masses.sum(axis=1)
     a = pseudo_counts[:, None, None]
-    share, vote_part = vote_shares[:, None], vote_shares[:, None] * vote[own]
+    weight, weighted_vote = vote_shares[:, None], vote_shares[:, None] * vote[true_class]
     scores = np.empty((masses.shape[2], len(pseudo_counts), len(vote_shares)))
     for k in range(masses.shape[2]):
-        smoothed = (true_mass[:, k] + a * prior[rows.y]) / (all_mass[:, k] + a)
-        scores[k] = -np.log(np.maximum(vote_part + (1 - share) * smoothed, _CLIP)) @ rows.weight
+        smoothed = (true_mass[:, k] + a * prior[rows.y]) / (total_mass[:, k] + a)
+        proba = weighted_vote + (1 - weight) * smoothed
+        scores[k] = -np.log(np.maximum(proba, _MIN_PROBABILITY)) @ rows.weight
     return scores
 
 
-def search_nearest(
+def search_nearest_posterior(
     graph: KernelDensityGraph,
-    place: Place,
+    locations: Locations,
     held_out: Rows,
     prior: np.ndarray,
-    stages: Sequence[Stage],
-    objective: Objective = nll,
+    exponent_grids: Sequence[ExponentGrid],
+    objective: SearchObjective = clipped_nll,
 ) -> tuple[NearestPosterior, np.ndarray]:
-    """The best :class:`NearestPosterior` on held-out rows, and the log density (Float[m]) at each
-    of these rows.
+    """Search the best posterior of the nearest polytope on held-out rows.
 
-    Each stage is a grid of exponents, Float[k], that may depend on the best exponent so far. Of
-    equally good exponents the first stays. The class masses of all populated polytopes at all
-    exponents of a stage are held at once.
+    Parameters
+    ----------
+    graph : KernelDensityGraph
+        The graph.
+    locations : Locations
+        Positions of the held-out rows.
+    held_out : Rows
+        Held-out rows, m of them.
+    prior : Float[K]
+        Class prior.
+    exponent_grids : sequence of callables
+        Passes of the search, see :data:`ExponentGrid`. Of equally good exponents the first is used.
+    objective : callable, default=clipped_nll
+        Objective to minimise, see :data:`SearchObjective`.
+
+    Returns
+    -------
+    posterior : NearestPosterior
+        The best posterior.
+    log_density : Float[m]
+        Log density at each held-out row.
     """
-    visit, candidates, scores, best = graph.visit(place, np.empty(0)), [], [], 0
-    for stage in stages:
-        exponents = stage(candidates[best].exponent if candidates else 0.0)
-        masses, _ = graph.masses(graph.codes, exponents)
+    # The nearest polytopes of the rows are found once. The class masses of all populated polytopes
+    # at all exponents of a pass are in memory at once. argmin returns the first of equal scores.
+    query_result = graph.query(locations, np.empty(0))
+    candidates, scores, best = [], [], 0
+    for exponent_grid in exponent_grids:
+        exponents = exponent_grid(candidates[best].exponent if candidates else 0.0)
+        masses, _ = graph.query_codes(graph.codes, exponents)
         for j, exponent in enumerate(exponents):
-            candidates.append(NearestPosterior.from_masses(float(exponent), masses[:, :, j], prior))
-            scores.append(objective(candidates[-1](visit, graph)[0], held_out))
+            candidate = NearestPosterior.from_masses(float(exponent), masses[:, :, j], prior)
+            candidates.append(candidate)
+            scores.append(objective(candidate(query_result, graph)[0], held_out))
         best = int(np.argmin(scores))
-    return candidates[best], candidates[best](visit, graph)[1]
+    return candidates[best], candidates[best](query_result, graph)[1]

@@ -1,8 +1,8 @@
-"""The kernel density graph's variants: ours, and the three forms of the paper's estimator that made
-its published numbers.
+"""Variants of the kernel density graph.
 
-Each is one function (partition, training rows, held-out rows, prior, options) → :class:`Fitted`; a
-new one is an entry in ``VARIANTS``.
+"kdgraph" is the estimator of this package. "paper", "reference" and "figure1" are three forms of
+the estimator of Dey et al. (2024) that produced its published numbers. Each variant is one function
+(partition, training rows, held-out rows, prior, options) → :class:`FittedVariant` in ``VARIANTS``.
 """
 
 from __future__ import annotations
@@ -16,56 +16,81 @@ from typing import Literal
 import numpy as np
 
 from kdgraph.base import Rows
-from kdgraph.density.floor import figure1_log_floor, printed_log_floor
+from kdgraph.density.floor import figure1_log_floor, paper_log_floor
 from kdgraph.density.gaussians import (
-    LAMBDA,
+    VARIANCE_LAMBDA,
     PolytopeGaussians,
     VarianceRule,
-    as_printed,
-    per_sample,
-    shrunk,
+    printed_variances,
+    published_variances,
+    shrunk_variances,
 )
-from kdgraph.density.graph import Distance, KernelDensityGraph
+from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
 from kdgraph.density.posterior import (
-    FOREST,
-    K_GRID,
-    Criterion,
+    EXPONENT_FACTOR_GRID,
+    FOREST_SETTINGS,
+    ExponentGrid,
     NearestPosterior,
-    Objective,
-    Published,
+    PublishedSettings,
     QueryPosterior,
-    Stage,
-    nll,
-    search_nearest,
-    search_query,
+    SearchCriterion,
+    SearchObjective,
+    clipped_nll,
+    search_nearest_posterior,
+    search_query_posterior,
 )
-from kdgraph.geometry import Partition
+from kdgraph.geometry import Locations, Partition
 from kdgraph.metrics import ece
 
-Name = Literal["kdgraph", "paper", "reference", "figure1"]
+VariantName = Literal["kdgraph", "paper", "reference", "figure1"]
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a user can set; ``"auto"`` is searched on held-out rows, or is what the variant
-    prescribes.
+class KernelDensityOptions:
+    """Options of a variant that a user can set.
+
+    Attributes
+    ----------
+    k, pseudo_count, vote_share, vote_power : float or "auto", default="auto"
+        Parameters of the posterior. "auto" for a search on held-out rows, or for the value that
+        the variant prescribes.
+    criterion : {"nll", "ece"}, default="nll"
+        Criterion of the search.
+    distance : str or None, default=None
+        Distance to the nearest polytope. None for the distance that the variant prescribes.
+    use_calibration_rows : bool, default=True
+        Add the class masses of the held-out rows ("kdgraph" only).
+    max_polytopes : int, float or None, default=None
+        Maximum number of polytopes, see :func:`~kdgraph.density.graph.merge_polytopes`.
+    published_settings : PublishedSettings, default=FOREST_SETTINGS
+        Settings of "reference" and "figure1" for the parent's family.
     """
 
     k: float | Literal["auto"] = "auto"
     pseudo_count: float | Literal["auto"] = "auto"
     vote_share: float | Literal["auto"] = "auto"
     vote_power: float | Literal["auto"] = "auto"
-    criterion: Criterion = "nll"
-    distance: Distance | None = None
-    lend_calibration: bool = True
+    criterion: SearchCriterion = "nll"
+    distance: PolytopeDistance | None = None
+    use_calibration_rows: bool = True
     max_polytopes: int | float | None = None
-    published: Published = FOREST
+    published_settings: PublishedSettings = FOREST_SETTINGS
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """What a variant learns; ``log_floor`` is what it prescribes, None for a floor from
-    ``held_out_log_density`` (Float[m]).
+class FittedVariant:
+    """Result of the fit of a variant.
+
+    Attributes
+    ----------
+    graph : KernelDensityGraph
+        The graph.
+    posterior : QueryPosterior or NearestPosterior
+        Posterior inside the training distribution.
+    held_out_log_density : Float[m]
+        Log densities of the held-out rows.
+    log_floor : float or None, default=None
+        Floor that the variant prescribes. None for a floor fitted to ``held_out_log_density``.
     """
 
     graph: KernelDensityGraph
@@ -74,157 +99,233 @@ class Fitted:
     log_floor: float | None = None
 
 
-def fit_kdgraph(
-    partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options
-) -> Fitted:
-    """Masses around the query mixed with the parent's vote, by held-out NLL; variances shrunk to a
-    pooled scale; a conformal floor.
+def _fit_kdgraph(
+    partition: Partition,
+    train: Rows,
+    held_out: Rows,
+    prior: np.ndarray,
+    options: KernelDensityOptions,
+) -> FittedVariant:
+    """Fit the variant of this package.
 
-    As of all variants: ``prior`` is Float[K], the class shares of the training rows.
-
-    With ``lend_calibration`` the held-out rows lend their class masses, for the forest has not bent
-    its leaves to their labels. They carry no Gaussians, so the floor is still judged on rows that
-    the density has not seen.
+    The posterior is that of the class masses around the query, mixed with the parent's vote, with
+    parameters of least held-out NLL. Variances are shrunk towards a pooled scale, and the floor is
+    conformal. ``prior``: Float[K], class fractions of the training rows, as for all variants.
     """
-    n, place = len(train), partition.place(train.X) + partition.place(held_out.X)
-    populating = slice(None) if options.lend_calibration else slice(n)
+    # With ``use_calibration_rows`` the held-out rows add their class masses, which are unbiased:
+    # the forest's leaves do not fit their labels. Held-out rows have no Gaussians, so that the
+    # floor is still fitted to rows that the density does not depend on.
+    n, locations = len(train), partition.locate(train.X) + partition.locate(held_out.X)
+    populating = slice(None) if options.use_calibration_rows else slice(n)
     labels = np.concatenate([train.one_hot(len(prior)), held_out.one_hot(len(prior))])[populating]
     graph = KernelDensityGraph(
         partition,
-        place[populating],
+        locations[populating],
         labels,
-        shrunk,
+        shrunk_variances,
         n_train=n,
         distance=options.distance or "scaled",
         max_polytopes=options.max_polytopes,
-        held_out=place[n:].points,
+        held_out=locations[n:].points,
     )
-    posterior, log_density = search_query(
+    posterior, log_density = search_query_posterior(
         graph,
-        place[n:],
+        locations[n:],
         held_out,
         prior,
-        own=graph.own_similarity(slice(n, None)) if options.lend_calibration else None,
-        exponents=(K_GRID if options.k == "auto" else np.array([options.k])) * math.log(n),
+        own_similarity=graph.representative_similarity(slice(n, None))
+        if options.use_calibration_rows
+        else None,
+        exponents=_exponents(options, n),
         pseudo_count=options.pseudo_count,
         vote_share=options.vote_share,
         vote_power=options.vote_power,
         criterion=options.criterion,
     )
-    return Fitted(graph, posterior, log_density)
+    return FittedVariant(graph, posterior, log_density)
 
 
-def fit_paper(
-    partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options
-) -> Fitted:
-    """Eq. 4 to 15 and Table 2 as printed: w = K^(k log n) with k searched, variances by Eq. 10, b =
-    exp(-1e-7).
+def _exponents(options: KernelDensityOptions, n_train: int) -> np.ndarray:
+    """Return the exponents k log n of Eq. 15 to try, Float[k]."""
+    factors = EXPONENT_FACTOR_GRID if options.k == "auto" else np.array([options.k])
+    return factors * math.log(n_train)
 
-    Parameters as of :func:`fit_kdgraph`.
+
+def _fit_paper(
+    partition: Partition,
+    train: Rows,
+    held_out: Rows,
+    prior: np.ndarray,
+    options: KernelDensityOptions,
+) -> FittedVariant:
+    """Fit Eq. 4 to 15 and Table 2 as printed.
+
+    w = K^(k log n) with k searched, variances by Eq. 10, b = exp(-1e-7).
     """
-    exponents = (K_GRID if options.k == "auto" else np.array([options.k])) * math.log(len(train))
-    objective = nll if options.criterion == "nll" else _ece_in(15)
-    fitted = _fit_nearest(
-        partition, train, held_out, prior, options, as_printed, [lambda _: exponents], objective
+    exponents = _exponents(options, len(train))
+    objective = clipped_nll if options.criterion == "nll" else _ece_objective(15)
+    fitted = _fit_nearest_posterior(
+        partition,
+        train,
+        held_out,
+        prior,
+        options,
+        printed_variances,
+        [lambda _: exponents],
+        objective,
     )
-    return Fitted(*fitted, log_floor=printed_log_floor(len(train)))
+    return FittedVariant(*fitted, log_floor=paper_log_floor(len(train)))
 
 
-def fit_reference(
-    partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options
-) -> Fitted:
-    """The published implementation of October 2023: w = K^k without log n, k by ECE, λ added per
-    sample, log b = -1e100.
+def _fit_reference(
+    partition: Partition,
+    train: Rows,
+    held_out: Rows,
+    prior: np.ndarray,
+    options: KernelDensityOptions,
+) -> FittedVariant:
+    """Fit the published implementation of October 2023.
 
-    It made the in-distribution columns of Figures 2 and 5 to 8. Its floor cannot act: no log
-    density is that small nearer than 1e47. Parameters as of :func:`fit_kdgraph`.
+    w = K^k without log n, k by ECE, λ added for each sample, log b = -1e100. It produced the
+    in-distribution columns of Figures 2 and 5 to 8.
     """
-    theirs = options.published
-    stages: Sequence[Stage] = (
-        theirs.stages if options.k == "auto" else [lambda _: np.array([options.k])]
+    # The floor has no effect: log densities reach -1e100 only at distances above 1e47.
+    settings = options.published_settings
+    exponent_grids: Sequence[ExponentGrid] = (
+        settings.exponent_grids if options.k == "auto" else [lambda _: np.array([options.k])]
     )
-    return Fitted(
-        *_fit_nearest(
-            partition, train, held_out, prior, options, per_sample, stages, _ece_in(theirs.bins)
+    return FittedVariant(
+        *_fit_nearest_posterior(
+            partition,
+            train,
+            held_out,
+            prior,
+            options,
+            published_variances,
+            exponent_grids,
+            _ece_objective(settings.n_bins),
         ),
         log_floor=-1e100,
     )
 
 
-def fit_figure1(
-    partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options
-) -> Fitted:
-    """The version of August 2023 that made Figure 1: variances over all rows weighted by w = K^p,
-    no search; p is 1 + ⌊log10(n)/3⌋ for forests and log2(n) for networks.
+def _fit_figure1(
+    partition: Partition,
+    train: Rows,
+    held_out: Rows,
+    prior: np.ndarray,
+    options: KernelDensityOptions,
+) -> FittedVariant:
+    """Fit the version of August 2023 that produced Figure 1.
 
-    Its floor is log(10⁹) - 10^√d - log10 n, that figure's in-distribution setting. Parameters as of
-    :func:`fit_kdgraph`.
+    Variances are over all rows weighted by w = K^p, without a search; p is 1 + ⌊log10(n)/3⌋ for
+    forests and log2(n) for networks. The floor is log(10⁹) - 10^√d - log10 n, that figure's
+    in-distribution setting.
     """
     exponent = (
-        options.published.figure1_exponent(len(train)) if options.k == "auto" else float(options.k)
+        options.published_settings.figure1_exponent(len(train))
+        if options.k == "auto"
+        else float(options.k)
     )
-    place = partition.place(train.X)
-    settings = {"distance": options.distance or "geodesic", "max_polytopes": options.max_polytopes}
-    graph = KernelDensityGraph(partition, place, train.one_hot(len(prior)), per_sample, **settings)
-    graph.gaussians = weighted_gaussians(graph, graph.along_axes(place.points), exponent)
-    posterior, log_density = search_nearest(
-        graph, partition.place(held_out.X), held_out, prior, [lambda _: np.array([exponent])]
+    locations = partition.locate(train.X)
+    graph = _geodesic_graph(partition, locations, train, prior, options, published_variances)
+    graph.gaussians = weighted_gaussians(graph, graph.whiten(locations.points), exponent)
+    posterior, log_density = search_nearest_posterior(
+        graph, partition.locate(held_out.X), held_out, prior, [lambda _: np.array([exponent])]
     )
-    return Fitted(
-        graph, posterior, log_density, figure1_log_floor(len(train), place.points.shape[1])
+    return FittedVariant(
+        graph, posterior, log_density, figure1_log_floor(len(train), locations.points.shape[1])
     )
 
 
-VARIANTS: dict[str, Callable[[Partition, Rows, Rows, np.ndarray, Options], Fitted]] = {
-    "kdgraph": fit_kdgraph,
-    "paper": fit_paper,
-    "reference": fit_reference,
-    "figure1": fit_figure1,
+VARIANTS: dict[
+    str, Callable[[Partition, Rows, Rows, np.ndarray, KernelDensityOptions], FittedVariant]
+] = {
+    "kdgraph": _fit_kdgraph,
+    "paper": _fit_paper,
+    "reference": _fit_reference,
+    "figure1": _fit_figure1,
 }
+"""Fit function of each variant."""
 
 
 def weighted_gaussians(
     graph: KernelDensityGraph, points: np.ndarray, exponent: float
 ) -> PolytopeGaussians:
-    """The same means; variances (Σ_i w_ri (x_i - μ_r)² + λ) / Σ_i w_ri over the training rows
-    ``points``, Float[n, d], with w = K^exponent.
+    """Return the graph's Gaussians with variances over all training rows weighted by similarity.
 
-    Expanded into sums of w, w·x and w·x² about the overall mean, so that the index gives them in
-    one pass.
+    The variances are (Σ_i w_ri (x_i - μ_r)² + λ) / Σ_i w_ri with w = K^exponent; the means are
+    those of the graph.
+
+    Parameters
+    ----------
+    graph : KernelDensityGraph
+        The graph.
+    points : Float[n, d]
+        Training rows in the coordinates of the Gaussians.
+    exponent : float
+        Power of the similarity.
+
+    Returns
+    -------
+    PolytopeGaussians
+        Gaussians of the version of August 2023 ("figure1").
     """
+    # Σ w (x - μ)² = Σ w x² - 2 μ Σ w x + μ² Σ w, so that one pass over the index gives the sums of
+    # w, w·x and w·x² of all polytopes. Coordinates are taken about the overall mean, which keeps
+    # the cancellation small; what rounding leaves below 0 becomes 0.
     centre, d = points.mean(axis=0), points.shape[1]
     x = points - centre
     sums = graph.weighted_sums(
-        graph.polytopes.sum(np.column_stack([np.ones(len(x)), x, x**2])), exponent
+        graph.polytopes.sum_by_polytope(np.column_stack([np.ones(len(x)), x, x**2])), exponent
     )
     weight, first, second = sums[:, :1], sums[:, 1 : 1 + d], sums[:, 1 + d :]
     mean = graph.gaussians.means - centre
     squares = np.maximum(second - 2 * mean * first + mean**2 * weight, 0)
-    return PolytopeGaussians(graph.gaussians.means, (squares + LAMBDA) / weight)
+    return PolytopeGaussians(graph.gaussians.means, (squares + VARIANCE_LAMBDA) / weight)
 
 
-def _fit_nearest(
+def _geodesic_graph(
+    partition: Partition,
+    locations: Locations,
+    train: Rows,
+    prior: np.ndarray,
+    options: KernelDensityOptions,
+    variance: VarianceRule,
+) -> KernelDensityGraph:
+    """Return the graph of the published variants, whose default distance is geodesic."""
+    return KernelDensityGraph(
+        partition,
+        locations,
+        train.one_hot(len(prior)),
+        variance,
+        distance=options.distance or "geodesic",
+        max_polytopes=options.max_polytopes,
+    )
+
+
+def _fit_nearest_posterior(
     partition: Partition,
     train: Rows,
     held_out: Rows,
     prior: np.ndarray,
-    options: Options,
+    options: KernelDensityOptions,
     variance: VarianceRule,
-    stages: Sequence[Stage],
-    objective: Objective,
+    exponent_grids: Sequence[ExponentGrid],
+    objective: SearchObjective,
 ) -> tuple[KernelDensityGraph, NearestPosterior, np.ndarray]:
-    settings = {"distance": options.distance or "geodesic", "max_polytopes": options.max_polytopes}
-    graph = KernelDensityGraph(
-        partition, partition.place(train.X), train.one_hot(len(prior)), variance, **settings
-    )
-    return graph, *search_nearest(
-        graph, partition.place(held_out.X), held_out, prior, stages, objective
+    """Return graph, posterior and held-out log densities of a variant with nearest polytopes."""
+    graph = _geodesic_graph(partition, partition.locate(train.X), train, prior, options, variance)
+    return graph, *search_nearest_posterior(
+        graph, partition.locate(held_out.X), held_out, prior, exponent_grids, objective
     )
 
 
-def _ece_in(bins: int) -> Objective:
-    return partial(_binned_error, bins=bins)
+def _ece_objective(bins: int) -> SearchObjective:
+    """Return the expected calibration error in ``bins`` bins as an objective."""
+    return partial(_binned_ece, bins=bins)
 
 
-def _binned_error(proba: np.ndarray, rows: Rows, bins: int) -> float:
+def _binned_ece(proba: np.ndarray, rows: Rows, bins: int) -> float:
+    """Return the expected calibration error."""
     return ece(rows.y, proba, bins=bins)

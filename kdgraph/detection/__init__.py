@@ -1,38 +1,36 @@
-"""Scores for being out of distribution, each with a threshold: of single rows, and of sets of
-rows.
-"""
+"""Out-of-distribution detectors with a threshold, for single rows and for sets of rows."""
 
 from kdgraph.detection.base import PostHocDetector, conformal_offset
 from kdgraph.detection.features import (
+    KthNeighbourDistance,
     Mahalanobis,
-    NearestNeighbours,
     OutlierEstimator,
     VirtualLogit,
 )
 from kdgraph.detection.outputs import Energy, Entropy, MaxLogit, MaxProbability, Odin
 from kdgraph.detection.partitions import GeodesicDistance, GraphDensity, LeafBox, LeafOccupancy
-from kdgraph.detection.sets import Level, SetDetector, SetTest, TreeHamming, aphd, drawn_sets
+from kdgraph.detection.sets import ScoreLevel, SetDetector, SetTest, TreeHamming, aphd, draw_sets
 
 __all__ = [
     "Energy",
     "Entropy",
     "GeodesicDistance",
     "GraphDensity",
+    "KthNeighbourDistance",
     "LeafBox",
     "LeafOccupancy",
-    "Level",
     "Mahalanobis",
     "MaxLogit",
     "MaxProbability",
-    "NearestNeighbours",
     "Odin",
     "OutlierEstimator",
     "PostHocDetector",
+    "ScoreLevel",
     "SetDetector",
     "SetTest",
     "TreeHamming",
     "VirtualLogit",
     "aphd",
     "conformal_offset",
-    "drawn_sets",
+    "draw_sets",
 ]

@@ -1,9 +1,8 @@
-"""Scores in blocks of one size, so that the number of rows hardly changes how sums are rounded.
+"""Base classes of out-of-distribution detectors.
 
-The ground that every detector stands on: a fitted parent, a score that is higher for what is
-normal, a threshold from held-out rows.
-
-The ground of detectors that look at features of rows, whatever the parent says of them.
+A detector is fitted after a parent. It scores rows, higher for more normal ones, and takes its
+threshold from held-out rows by split conformal prediction. Detectors that compare features of rows
+share :class:`FeatureDetector`. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -19,113 +18,138 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from kdgraph.base import PostHoc, Rows, take
-from kdgraph.base.frozen import rows_checked
-from kdgraph.features import FeatureMap, Source, features_of
+from kdgraph.base import PostHoc, Rows, select_rows
+from kdgraph.base.frozen import skip_row_checks
+from kdgraph.features import FeatureMap, FeatureSource, features_of
 from kdgraph.parameters import OpenFraction, check_parameters
 
-ROWS = 256
-"""Of a block; a batch of a network is as many rows, or a fraction of it."""
+# Number of rows in a block. A batch of a network has the same number of rows, or a fraction of it.
+_BLOCK_ROWS = 256
 
 
-def in_full_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """``function`` of all rows of X (an array or a data frame), a block at a time; [n, …].
-
-    A matrix product adds in another order for another number of rows or threads. So every block has
-    :data:`ROWS` rows, the last one copies of its last row, which are cut off afterwards, and BLAS
-    runs on one thread: the same rows in the same order give the same bits on one machine. A row's
-    value does not depend on the rows beside it beyond rounding (1e-10, relative to the terms of its
-    sums), and not to the bit: kernels for wide vectors add in an order that depends on the place of
-    a row in its block. Ours.
+def apply_in_fixed_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """Return ``function`` of all rows of X, computed in blocks of one size.
 
     Parameters
     ----------
-    X : n ≥ 1 rows.
-    function : of a block; gives an array with a row for each of its rows.
+    X : array or data frame with n ≥ 1 rows
+        Rows.
+    function : callable
+        Function of a block that returns an array with one row for each row of the block.
+
+    Returns
+    -------
+    ndarray [n, …]
+        Values in the order of the rows.
+
+    Notes
+    -----
+    The same rows in the same order give the same bits on one machine, for any number of threads.
+    The value of a row is independent of the other rows to 1e-10, relative to the terms of its sums.
+    It is not independent to the bit: BLAS kernels for wide vectors add in an order that depends on
+    the position of a row in its block. Original to kdgraph.
     """
+    # A matrix product adds in another order for another number of rows or threads. So every block
+    # has the same number of rows, the last one padded with copies of its last row, and BLAS runs on
+    # one thread.
     with threadpool_limits(1, user_api="blas"):
-        found = [
-            function(take(X, np.minimum(np.arange(start, start + ROWS), len(X) - 1)))
-            for start in range(0, len(X), ROWS)
+        blocks = [
+            function(select_rows(X, np.minimum(np.arange(start, start + _BLOCK_ROWS), len(X) - 1)))
+            for start in range(0, len(X), _BLOCK_ROWS)
         ]
-    return np.concatenate(found)[: len(X)]
+    return np.concatenate(blocks)[: len(X)]
 
 
-_SAME = 1e-13
-"""Share of a held-out row's score by which the threshold lies below it: what rounding makes of sums
-of some hundred terms.
-"""
+# Relative distance of the threshold below the score of its held-out row: the rounding error of
+# sums of some hundred terms.
+_THRESHOLD_TOLERANCE = 1e-13
 
 
 @dataclass(eq=False, repr=False)
 class PostHocDetector(OutlierMixin, PostHoc):
-    """A detector of rows out of distribution that is fitted after a parent.
+    """Out-of-distribution detector of rows that is fitted after a parent.
 
-    ``score_samples`` is higher for what is more normal; ``decision_function`` is it minus
-    ``offset_``, 0 at the threshold; ``predict`` gives 1 in distribution and -1 out of it, as
-    scikit-learn's ``OutlierMixin`` has it; ``ood_score`` is minus ``decision_function``: higher is
-    farther out, above 0 is out.
+    ``score_samples`` is higher for more normal rows. ``decision_function`` is ``score_samples``
+    minus ``offset_``, so it is 0 at the threshold. ``predict`` returns 1 in distribution and -1 out
+    of distribution, as scikit-learn's ``OutlierMixin`` requires. ``ood_score`` is minus
+    ``decision_function``: it is higher for rows farther out, and positive for rows out of
+    distribution.
 
-    The threshold is learnt on held-out rows, which the parent has not seen; rows and parents are as
-    :class:`~kdgraph.base.PostHoc` has them.
+    The threshold is fitted on held-out rows, which the parent has not seen. Rows and parents are
+    described in :class:`~kdgraph.base.PostHoc`.
 
-    A subclass implements ``_score(X)``, Float[n] of rows that are checked, higher for what is more
-    normal. It may implement ``_fit_after(train, held_out)``, where the score has something to learn
-    (``y`` are labels as they came, or None), ``_fitted_parent``, where its parent is another one,
-    and ``_default_estimator``; ``parent_says`` names the method that the parent must have. The
-    score of a row depends on no other row, unless the class is a
+    A subclass implements ``_score(X)``, which returns Float[n] for validated rows, higher for more
+    normal ones. It may implement ``_fit_after(train, held_out)`` if the score has parameters to fit
+    (``y`` are the labels as passed, or None), ``_fit_parent`` if it needs another parent, and
+    ``_default_estimator``. ``required_method`` names the method that the parent must have. The
+    score of a row depends on no other row beyond rounding (1e-10), except in a
     :class:`~kdgraph.detection.SetDetector`.
 
     Parameters
     ----------
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    **others : those of :class:`~kdgraph.base.PostHoc`.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    **others : object
+        Parameters of :class:`~kdgraph.base.PostHoc`.
 
     Attributes
     ----------
-    estimator_ : the fitted parent.
-    offset_ : the threshold of ``score_samples``.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of ``score_samples``.
     """
 
     _: KW_ONLY
     target_fpr: OpenFraction = 0.05
 
     def fit(self, X, y=None, *, X_calibration=None, y_calibration=None):
-        """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, the
-        score, and its threshold on held-out rows.
+        """Fit the parent, the score and, on held-out rows, the threshold.
 
         Parameters
         ----------
-        y : [n] labels of any type, or targets; None where nothing needs them, as with a frozen
-        estimator.
-        X_calibration : rows from the training distribution that the parent has not seen; give them
-        after a frozen parent.
-        y_calibration : their labels, on which no threshold depends.
+        X : Float[n, d], images Float[n, c, h, w] or data frame
+            Training rows.
+        y : array of shape (n,) or None, default=None
+            Labels of any type, or targets. None is allowed if nothing requires labels, as with a
+            frozen estimator.
+        X_calibration : array, data frame or None, default=None
+            Rows from the training distribution that the parent has not seen. Pass them after a
+            frozen parent.
+        y_calibration : array or None, default=None
+            Labels of ``X_calibration``. No threshold depends on them.
+
+        Returns
+        -------
+        self : PostHocDetector
+            Fitted detector.
 
         Raises
         ------
-        TypeError : for an estimator that does not say what the score is made of.
-        ValueError : for infinity; for NaN, unless the parent takes it; for labels that are needed
-            and not there; for a score without a finite threshold.
+        TypeError
+            If the estimator lacks the method that the score requires.
+        ValueError
+            If X contains infinity, or NaN that the parent does not support; if required labels are
+            missing; if the score has no finite threshold.
         """
         check_parameters(self)
-        parent, rng = self._parent(), check_random_state(self.random_state)
+        parent, rng = self._check_parent(), check_random_state(self.random_state)
         if y is None and self._needs_labels():
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; or"
                 " freeze a fitted estimator"
             )
-        everything = Rows.of(*self._validated(X, y, reset=True))
-        train, held_out = self._divided(everything, X_calibration, y_calibration, rng)
-        self.estimator_ = self._fitted_parent(
-            parent, train, None, rng
-        )  # also one that wants rows of its own gets none of the threshold's
-        with rows_checked():
+        all_rows = Rows.of(*self._validate_rows(X, y, reset=True))
+        train, held_out = self._split_rows(all_rows, X_calibration, y_calibration, rng)
+        # A parent that uses calibration rows gets none either: they belong to the threshold.
+        self.estimator_ = self._fit_parent(parent, train, None, rng)
+        with skip_row_checks():
             self._fit_after(train, held_out)
         self.offset_ = conformal_offset(self._held_out_scores(held_out.X, rng), self.target_fpr)
-        # It is the score of a held-out row, and an equal row may be rounded differently beside
-        # others: it must not be out for that.
-        self.offset_ -= _SAME * abs(self.offset_)
+        # The threshold is the score of a held-out row. An equal row may be rounded differently in
+        # another block, and must not be out of distribution for that reason.
+        self.offset_ -= _THRESHOLD_TOLERANCE * abs(self.offset_)
         if not np.isfinite(self.offset_):
             raise ValueError(
                 f"{type(self).__name__} has no threshold: the score of too many held-out rows is"
@@ -134,202 +158,226 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return self
 
     def score_samples(self, X) -> np.ndarray:
-        """Float[n]: higher is more normal."""
-        return self._score(self._checked(X))
+        """Return Float[n], the scores of the rows; higher is more normal."""
+        return self._score(self._validate_X(X))
 
     def decision_function(self, X) -> np.ndarray:
-        """Float[n]: ``score_samples`` minus the threshold; below 0 is out of distribution."""
+        """Return Float[n], ``score_samples`` minus the threshold; negative is out."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X) -> np.ndarray:
-        """Int[n]: 1 in distribution, -1 out of it."""
+        """Return Int[n], 1 in distribution and -1 out of distribution."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def fit_predict(self, X, y=None, **held_out) -> np.ndarray:
-        """Int[n]: :meth:`predict` of the rows that it was fitted on; scikit-learn's own leaves the
-        labels out, which a parent needs.
+        """Fit the detector and return Int[n], :meth:`predict` of the training rows.
+
+        Unlike the method of scikit-learn's mixin it passes the labels on, which a parent requires.
         """
         return self.fit(X, y, **held_out).predict(X)
 
     def ood_score(self, X) -> np.ndarray:
-        """Float[n]: minus ``decision_function``; higher is farther out of distribution, and above 0
-        is out by the threshold.
-        """
+        """Return Float[n], minus ``decision_function``; positive is out of distribution."""
         return -self.decision_function(X)
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record."""
+        """Return the fitted values for the record."""
         return {"offset": self.offset_}
 
     def _score(self, X: Any) -> np.ndarray:
         raise NotImplementedError
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        """Learn what the score needs beside the parent."""
+        """Fit what the score requires in addition to the parent."""
 
     def _held_out_scores(self, X: Any, rng: np.random.RandomState) -> np.ndarray:
-        """Float[m]: of held-out rows, what the threshold is a quantile of."""
+        """Return Float[m], the held-out scores of which the threshold is a quantile."""
         return self._score(X)
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return True
 
     def _needs_labels(self) -> bool:
         return not isinstance(self.estimator, FrozenEstimator)
 
-    def _given(self, X: Any, y: Any) -> Rows:
-        return Rows.of(self._validated(X)[0]) if y is None else super()._given(X, y)
+    def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
+        return (
+            Rows.of(self._validate_rows(X)[0])
+            if y is None
+            else super()._validate_calibration_rows(X, y)
+        )
 
 
 def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
-    """The score below which at most max(target_fpr, 1/(m + 1)) of what is in distribution falls in
-    expectation: split conformal.
+    """Return the split conformal threshold of scores.
 
+    At most a fraction max(target_fpr, 1/(m + 1)) of in-distribution scores is below it, in
+    expectation.
+
+    Parameters
+    ----------
+    score : Float[m]
+        Scores of held-out rows that are exchangeable with in-distribution rows.
+    target_fpr : float
+        Target false positive rate.
+
+    Returns
+    -------
+    float
+        The ⌊(m + 1)·target_fpr⌋-th smallest score, or the smallest if that number is 0.
+
+    References
+    ----------
     Lei, G'Sell, Rinaldo, Tibshirani and Wasserman (2018), "Distribution-free predictive inference
-    for regression", for scores.
+    for regression", applied to scores.
 
-    ``score``: Float[m], of held-out rows that are exchangeable with it. The ⌊(m + 1)·target_fpr⌋-th
-    smallest, or the smallest.
-
+    Examples
+    --------
     >>> conformal_offset(np.arange(100.0), 0.05)
     4.0
     """
     return float(np.sort(score)[max(math.floor((len(score) + 1) * target_fpr), 1) - 1])
 
 
-FARTHEST = float(np.finfo(np.float64).max) / 4
-"""No score is larger, so that sums of two are finite."""
-_NO_SPREAD = 1e-14
-"""Of the largest number: below it, spread is what rounding has made of none."""
+# Bound of all scores, so that sums of two scores are finite.
+_MAX_SCORE = float(np.finfo(np.float64).max) / 4
+# Relative to the largest number. A smaller spread is the rounding error of a constant.
+_MIN_RELATIVE_SPREAD = 1e-14
 
 
 @dataclass(eq=False, repr=False)
 class FeatureDetector(PostHocDetector):
-    """A detector that compares features of a row with those of the training rows. Ours: what those
-    of the papers share.
+    """Base class of detectors that compare features of a row with those of the training rows.
 
-    A subclass implements ``_learn(features, train, rng)``, of training rows, and
-    ``_score_of(features)``, Float[n], higher for what is more normal. It gets blocks of one size
-    (:func:`~kdgraph.detection.base.in_full_blocks`), so no row changes another's score beyond
-    rounding. Features are finite, and up to 1.8e308; scores are cut off at ±:data:`FARTHEST`.
+    A subclass implements ``_fit_features(features, train, rng)`` for training rows, and
+    ``_score_features(features)``, which returns Float[n], higher for more normal rows. It gets
+    blocks of one size (:func:`~kdgraph.detection.base.apply_in_fixed_blocks`), so no row changes
+    the score of another beyond rounding (1e-10). Features are finite and up to 1.8e308; scores are
+    clipped at a quarter of that.
 
     Parameters
     ----------
-    estimator : the parent; None: there is none, and the features are the rows.
-    features : what is compared, a :class:`~kdgraph.features.FeatureMap`; None: what enters the last
-        linear layer of a network, or the features of given scores, as they are; else the rows
-        behind the parent's own transformations, each column divided by its range over the training
-        rows, since columns have units of their own; ``FeatureMap(source="rows", reduce="none",
-        scale="none")`` leaves these.
-    **others : those of :class:`PostHocDetector`.
+    estimator : estimator or None, default=None
+        Parent. With None there is no parent, and the features are the rows.
+    features : FeatureMap or None, default=None
+        Features that are compared, see :class:`~kdgraph.features.FeatureMap`. None selects the
+        inputs of the last linear layer of a network, or the features of precomputed scores,
+        unchanged. If there is no such layer, it selects the rows after the transformers of the
+        parent, each column divided by its range over the training rows, since columns have
+        different units. ``FeatureMap(source="rows", reduce="none", scale="none")`` keeps the units.
+    **others : object
+        Parameters of :class:`PostHocDetector`.
 
     Attributes
     ----------
-    map_ : the fitted feature map.
-    units_ : Float[m], what features are divided by: ranges of columns, or 1.
+    feature_map_ : FeatureMap
+        Fitted feature map.
+    scale_ : Float[m]
+        Divisors of the features: ranges of columns, or 1.
 
     Notes
     -----
-    Of wine, whose columns differ by factors of a thousand, uniform noise is told by the distance to
-    the fifth neighbour with an AUROC of .79 in the units that the columns come in, .987 in standard
-    deviations, and .989 in ranges; of the digits 0 to 4, digits 5 to 9 with .98, .92 and .975.
+    Original to kdgraph. The columns of wine differ by factors of a thousand. The distance to the
+    fifth neighbour separates wine from uniform noise with an AUROC of .79 in the original units,
+    .987 in standard deviations and .989 in ranges. It separates the digits 0 to 4 from the digits 5
+    to 9 with .98, .92 and .975.
     """
 
     estimator: Any = None
     _: KW_ONLY
     features: FeatureMap | None = None
 
-    def _learn(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
         raise NotImplementedError
 
-    def _score_of(self, features: np.ndarray) -> np.ndarray:
+    def _score_features(self, features: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
     def _default_estimator(self) -> Any:
         return self.estimator
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
         return self.estimator
 
     def _needs_labels(self) -> bool:
         return self.estimator is not None and super()._needs_labels()
 
-    def _fitted_parent(
+    def _fit_parent(
         self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
     ) -> Any:
         return (
             None
             if parent is None
-            else super()._fitted_parent(parent, train, calibration, random_state)
+            else super()._fit_parent(parent, train, calibration, random_state)
         )
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         rng = check_random_state(self.random_state)
-        self.map_ = self._own_map(train.X) if self.features is None else clone(self.features)
-        if self.map_.random_state is None:
-            self.map_.set_params(random_state=rng.randint(np.iinfo(np.int32).max))
-        with threadpool_limits(1, user_api="blas"):  # sums depend on how many there are
-            self.map_.fit(self.estimator_, train.X)
-            features = in_full_blocks(train.X, self._seen)
-            of_columns = self.features is None and self.map_.source == "rows"
-            self.units_ = _ranges(features) if of_columns else np.ones(features.shape[1])
-            self._learn(features / self.units_, train, rng)
+        self.feature_map_ = (
+            self._default_feature_map(train.X) if self.features is None else clone(self.features)
+        )
+        if self.feature_map_.random_state is None:
+            self.feature_map_.set_params(random_state=rng.randint(np.iinfo(np.int32).max))
+        # The order of sums depends on the number of BLAS threads.
+        with threadpool_limits(1, user_api="blas"):
+            self.feature_map_.fit(self.estimator_, train.X)
+            features = apply_in_fixed_blocks(train.X, self._raw_features)
+            scale_columns = self.features is None and self.feature_map_.source == "rows"
+            self.scale_ = _column_ranges(features) if scale_columns else np.ones(features.shape[1])
+            self._fit_features(features / self.scale_, train, rng)
 
-    def _own_map(self, X: Any) -> FeatureMap:
-        """Of the layer of a network or of given scores; of the rows where there is no such
-        layer.
-        """
-        source: Source = "layer"
+    def _default_feature_map(self, X: Any) -> FeatureMap:
+        """Return a map of the network layer or precomputed scores, else of the rows."""
+        source: FeatureSource = "layer"
         try:
-            features_of(self.estimator_, take(X, slice(0, 1)), source)
+            features_of(self.estimator_, select_rows(X, slice(0, 1)), source)
         except (TypeError, ValueError):
             source = "rows"
         return FeatureMap(source=source, reduce="none", scale="none")
 
-    def _features(self, X: Any) -> np.ndarray:
-        """Float64[n, m], finite and in units, of one block."""
+    def _scaled_features(self, X: Any) -> np.ndarray:
+        """Return Float64[n, m], the finite and scaled features of one block."""
         with np.errstate(over="ignore"):
-            return np.nan_to_num(self._seen(X) / self.units_)
+            return np.nan_to_num(self._raw_features(X) / self.scale_)
 
-    def _seen(self, X: Any) -> np.ndarray:
-        """Float64[n, m], finite, of one block."""
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # a reduction of rows that reach further than the root of the largest number
-            features = self.map_.transform(self.estimator_, X)
+    def _raw_features(self, X: Any) -> np.ndarray:
+        """Return Float64[n, m], the finite features of one block."""
+        # Reductions overflow for rows with numbers beyond the root of the largest float.
+        with np.errstate(over="ignore", invalid="ignore"):
+            features = self.feature_map_.transform(self.estimator_, X)
         return np.nan_to_num(features, nan=np.finfo(np.float64).max)
 
     def _score(self, X: Any) -> np.ndarray:
-        return in_full_blocks(X, self._block_score)
+        return apply_in_fixed_blocks(X, self._score_block)
 
-    def _block_score(self, X: Any) -> np.ndarray:
-        """Float[n] of one block; a subclass may ask the parent more than features."""
-        return cut_off(self._score_of(self._features(X)))
+    def _score_block(self, X: Any) -> np.ndarray:
+        """Return Float[n], the scores of one block."""
+        return clip_scores(self._score_features(self._scaled_features(X)))
 
 
-def _ranges(features: np.ndarray) -> np.ndarray:
-    """Float[m], of each column the range; of one that is constant, which has no unit, the mean of
-    the others.
-    """
+def _column_ranges(features: np.ndarray) -> np.ndarray:
+    """Return Float[m], the range of each column; a constant column gets the mean of the others."""
     low, high = features.min(axis=0), features.max(axis=0)
     ranges = np.minimum(high / 2 - low / 2, np.finfo(np.float64).max / 2) * 2
-    varies = ranges > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high))
+    varies = ranges > _MIN_RELATIVE_SPREAD * np.maximum(np.abs(low), np.abs(high))
     return np.where(varies, ranges, ranges[varies].mean() if varies.any() else 1.0)
 
 
-def cut_off(score: np.ndarray) -> np.ndarray:
-    """Float[n], between ±:data:`FARTHEST`; NaN, of what is too far for any arithmetic, is the
-    least. Ours.
-    """
-    return np.clip(np.nan_to_num(score, nan=-FARTHEST), -FARTHEST, FARTHEST)
+def clip_scores(score: np.ndarray) -> np.ndarray:
+    """Return Float[n], scores clipped to finite bounds; NaN becomes the lower bound."""
+    return np.clip(np.nan_to_num(score, nan=-_MAX_SCORE), -_MAX_SCORE, _MAX_SCORE)
 
 
-def within_reach(features: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Features with no number beyond ±``reach``, and Float[n], by how much each row was scaled down
-    for that; 1 for most. Ours.
+def scale_into_range(features: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
+    """Scale down rows with numbers beyond ±``limit``, so that squares of features stay finite.
 
-    So squares stay finite, and lengths can be scaled up again.
+    Returns
+    -------
+    features : Float[n, m]
+        Scaled features.
+    factor : Float[n]
+        Divisor of each row, 1 for most; lengths can be multiplied by it again.
     """
     largest = np.maximum(features.max(axis=1), -features.min(axis=1))
-    factor = np.maximum(largest / reach, 1.0)
+    factor = np.maximum(largest / limit, 1.0)
     return features / factor[:, None], factor

@@ -1,11 +1,8 @@
-"""k-NN: how far the k-th nearest training row is.
+"""Detectors that compare features of a row with those of the training rows.
 
-Mahalanobis distance to the nearest class, and how much nearer that is than to all rows together.
-
-ViM: what is left of the features outside the space in which the training rows lie, as one more
-logit.
-
-Outlier detectors of scikit-learn, or the user's own, as detectors like all others here.
+The distance to the k-th nearest neighbour (Sun et al. 2022), the Mahalanobis distance to the
+nearest class (Lee et al. 2018), virtual-logit matching (Wang et al. 2022), and any outlier detector
+with the interface of scikit-learn. Their private helpers are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -24,41 +21,64 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.multiclass import type_of_target
 
 from kdgraph.base import Rows, seeded_clone
-from kdgraph.base.network_access import inside_of
-from kdgraph.detection.base import FeatureDetector, cut_off, in_full_blocks, within_reach
+from kdgraph.base.network_access import access_network
+from kdgraph.detection.base import (
+    FeatureDetector,
+    apply_in_fixed_blocks,
+    clip_scores,
+    scale_into_range,
+)
 from kdgraph.parameters import Count
 from kdgraph.smoothing.neighbours import distances_of
 
-_REACH = 1e100
-"""Squares of differences, and sums of millions of them, stay finite."""
+# Bound of features. Squares of differences, and sums of millions of them, stay finite.
+_MAX_SQUARABLE = 1e100
 
 
 @dataclass(eq=False, repr=False)
-class NearestNeighbours(FeatureDetector):
-    """Minus the distance to the k-th nearest training row, in the space of features.
+class KthNeighbourDistance(FeatureDetector):
+    """Negative distance to the k-th nearest training row in feature space.
 
     Parameters
     ----------
-    estimator : the parent; None: there is none, and the features are the rows. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    k : of all training rows, if they are fewer. The paper has 50 of 50,000 and 1,000 of 1.3 million
-    rows.
-    normalize : divide features by their length, as the paper does with those of a layer: a network
-        tells classes apart by direction. None: where ``features`` is None and they are those of a
-        layer; never of rows, whose length says where they are.
-    features : where distances are measured, see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : estimator or None, default=None
+        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used unchanged.
+    k : int, default=5
+        Number of the neighbour, at most the number of training rows. The paper uses 50 for 50,000
+        and 1,000 for 1.3 million training rows.
+    normalize : bool or None, default=None
+        If True, features are divided by their length, as in the paper, since a network separates
+        classes by direction. None normalizes default features of a layer only, and never rows,
+        whose length is informative.
+    features : FeatureMap or None, default=None
+        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_, map_, units_ : the fitted parent, the threshold of the score, the feature
-    map, what features are divided by.
-    index_ : the training rows' features, as scikit-learn keeps them.
-    normalizes_, k_ : what was done.
+    estimator_ : estimator or None
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    feature_map_ : FeatureMap
+        Fitted feature map.
+    scale_ : Float[m]
+        Numbers by which the features are divided.
+    index_ : NearestNeighbors
+        Features of the training rows.
+    normalizes_ : bool
+        True if features are normalized.
+    k_ : int
+        Number of the neighbour.
 
     References
     ----------
@@ -69,7 +89,7 @@ class NearestNeighbours(FeatureDetector):
     Examples
     --------
     >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> detector = NearestNeighbours(k=2).fit(X, X_calibration=X)
+    >>> detector = KthNeighbourDistance(k=2).fit(X, X_calibration=X)
     >>> detector.score_samples([[0.0], [10.0]])  # in units of the range, which is 3
     array([-0.33333333, -3.        ])
     """
@@ -78,118 +98,134 @@ class NearestNeighbours(FeatureDetector):
     k: Count = 5
     normalize: bool | None = None
 
-    def _learn(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
-        own = self.features is None and self.map_.source == "layer"
-        self.normalizes_ = own if self.normalize is None else self.normalize
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+        is_default_layer = self.features is None and self.feature_map_.source == "layer"
+        self.normalizes_ = is_default_layer if self.normalize is None else self.normalize
         self.k_ = min(self.k, len(features))
-        self.index_ = NearestNeighbors(n_neighbors=self.k_).fit(self._placed(features)[0])
+        self.index_ = NearestNeighbors(n_neighbors=self.k_).fit(
+            self._normalised_features(features)[0]
+        )
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the threshold, the number of neighbours, and whether
-        features were normalised.
-        """
+        """Return the threshold, the number of neighbours and the normalization, for the record."""
         return {**super().describe(), "k": self.k_, "normalized": self.normalizes_}
 
-    def _score_of(self, features: np.ndarray) -> np.ndarray:
-        placed, factor = self._placed(features)
-        distance = distances_of(self.index_, placed, self.k_)[:, -1]
+    def _score_features(self, features: np.ndarray) -> np.ndarray:
+        normalised, factor = self._normalised_features(features)
+        distance = distances_of(self.index_, normalised, self.k_)[:, -1]
         with np.errstate(over="ignore"):
             return -distance * factor
 
-    def _placed(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where features lie, Float[n, m], and by how much distances must be scaled up, Float[n];
-        from afar training rows are at 0.
-        """
-        near, factor = within_reach(features, _REACH)
+    def _normalised_features(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features, Float[n, m], and a factor for their distances, Float[n]."""
+        bounded, factor = scale_into_range(features, _MAX_SQUARABLE)
         if not self.normalizes_:
-            return near, factor
-        length = np.linalg.norm(near, axis=1, keepdims=True)
-        return near / np.where(length > 0, length, 1.0), np.ones(len(near))
+            return bounded, factor
+        length = np.linalg.norm(bounded, axis=1, keepdims=True)
+        return bounded / np.where(length > 0, length, 1.0), np.ones(len(bounded))
 
 
-_REACH_MAHALANOBIS = 1e60
-"""Whitened by up to 1e30, squares of it stay finite."""
-_NO_SPREAD = 1e-14
-"""Of the largest variance: below it, spread is what rounding has made of none."""
+# Bound of features. Whitening multiplies by up to 1e30, and squares of the product stay finite.
+_MAX_WHITENABLE = 1e60
+# Relative to the largest variance. A smaller variance is the rounding error of a constant.
+_MIN_VARIANCE_RATIO = 1e-14
 
 
 @dataclass(frozen=True)
-class Whitened:
-    """Means in units of a shared covariance. Ours.
+class _WhitenedMeans:
+    """Group means in units of a shared covariance.
 
     Attributes
     ----------
-    centre : Float[m], of all rows; it is taken from features before they are multiplied, so that no
-    digits are lost.
-    map : Float[m, m], with which Σ⁻¹ = map·mapᵀ.
-    means : Float[c, m], whitened.
+    centre : Float[m]
+        Mean of all rows. It is subtracted before the product with ``whitening``, so that no digits
+        are lost.
+    whitening : Float[m, m]
+        Whitening matrix W with Σ⁻¹ = W·Wᵀ.
+    means : Float[c, m]
+        Whitened means.
     """
 
     centre: np.ndarray
-    map: np.ndarray
+    whitening: np.ndarray
     means: np.ndarray
 
     @classmethod
-    def of(cls, features: np.ndarray, group: np.ndarray) -> Whitened:
-        """Of features Float[n, m] in groups Int[n] from 0, none of them empty."""
+    def from_groups(cls, features: np.ndarray, group: np.ndarray) -> _WhitenedMeans:
+        """Fit means and covariance of features Float[n, m] in nonempty groups Int[n] from 0."""
         centre = features.mean(axis=0)
         centred = features - centre
         means = np.stack([centred[group == c].mean(axis=0) for c in range(group.max() + 1)])
         covariance = LedoitWolf(assume_centered=True).fit(centred - means[group]).covariance_
         variance, axes = np.linalg.eigh(covariance)
         spread = (
-            np.maximum(variance, _NO_SPREAD * variance[-1])
+            np.maximum(variance, _MIN_VARIANCE_RATIO * variance[-1])
             if variance[-1] > 0
             else np.ones(len(variance))
         )
-        map_ = axes / np.sqrt(spread)
-        return cls(centre, map_, means @ map_)
+        whitening = axes / np.sqrt(spread)
+        return cls(centre, whitening, means @ whitening)
 
     def squared_distances(self, features: np.ndarray) -> np.ndarray:
-        """Float[n, c]: of features Float[n, m] to each mean; a row is added up by itself."""
-        return cdist((features - self.centre) @ self.map, self.means, "sqeuclidean")
+        """Return Float[n, c], the squared distance of features Float[n, m] to each mean."""
+        return cdist((features - self.centre) @ self.whitening, self.means, "sqeuclidean")
 
 
 @dataclass(eq=False, repr=False)
 class Mahalanobis(FeatureDetector):
-    """Minus the squared Mahalanobis distance of a row's features to the nearest class of training
-    rows.
+    """Negative squared Mahalanobis distance of features to the nearest class of training rows.
 
     Parameters
     ----------
-    estimator : the parent; None: there is none, and the features are the rows. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    relative : subtract the squared distance to the mean of all training rows, with their
-        covariance, from that to the nearest class: how unlike every class, rather than how unlike
-        anything.
-    features : what is compared, see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : estimator or None, default=None
+        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used unchanged.
+    relative : bool, default=False
+        Subtract the squared distance to the mean of all training rows, with their covariance, from
+        the distance to the nearest class.
+    features : FeatureMap or None, default=None
+        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_, map_, units_ : the fitted parent, the threshold of the score, the feature
-    map, what features are divided by.
-    classes_of_features_ : [c] labels, sorted, each of which has a mean; None where there is one
-        mean: without labels, or with targets that are numbers with fractions.
-    within_, overall_ : what distances are measured with, to the classes and (``relative``) to all
-        rows.
+    estimator_ : estimator or None
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    feature_map_ : FeatureMap
+        Fitted feature map.
+    scale_ : Float[m]
+        Numbers by which the features are divided.
+    feature_classes_ : array of shape (c,) or None
+        Sorted labels, each of which has a mean; None if there is one mean, because labels are
+        missing or continuous.
+    class_means_ : object
+        Means and covariance of the classes.
+    overall_mean_ : object or None
+        Mean and covariance of all rows, if ``relative``.
 
     Raises
     ------
-    ValueError : for ``relative`` with less than two classes.
+    ValueError
+        If ``relative`` is set and there are fewer than two classes.
 
     Notes
     -----
-    -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c and one covariance Σ of what is left of
-    the features φ without them. Σ is that of Ledoit and Wolf (2004), which is shrunk towards a
-    multiple of the identity, so that it can be inverted however few rows there are; the papers take
-    the maximum likelihood estimate. Lee et al. also add up several layers and move the input, by
-    weights that are learnt from rows out of distribution; here it is one layer, and nothing is
-    learnt from such rows.
+    The score is -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c of the features φ and one
+    pooled covariance Σ of their residuals. Σ is the estimate of Ledoit and Wolf (2004), which is
+    shrunk towards a multiple of the identity and invertible for any number of rows; the papers use
+    the maximum likelihood estimate. Lee et al. also add scores of several layers and perturb the
+    input, with weights fitted on rows out of distribution. Here the score uses one layer, and no
+    such rows.
 
     References
     ----------
@@ -203,96 +239,115 @@ class Mahalanobis(FeatureDetector):
     >>> y = np.repeat([0, 1], 200)
     >>> X = rng.normal(size=(400, 2)) * [1, 3] + 20 * y[:, None]
     >>> detector = Mahalanobis().fit(X, y, X_calibration=X)
-    >>> detector.predict([[20, 20], [20, 26], [26, 20], [10, 10]])  # along the axis on which rows vary more, and between the classes
+    >>> detector.predict([[20, 20], [20, 26], [26, 20], [10, 10]])
     array([ 1,  1, -1, -1])
     """
 
     _: KW_ONLY
     relative: bool = False
 
-    def _learn(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
-        near, _ = within_reach(features, _REACH_MAHALANOBIS)
-        self.classes_of_features_, group = _classes(train.y, len(near))
-        self.within_ = Whitened.of(near, group)
-        self.overall_ = None
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+        bounded, _ = scale_into_range(features, _MAX_WHITENABLE)
+        self.feature_classes_, group = _class_indices(train.y, len(bounded))
+        self.class_means_ = _WhitenedMeans.from_groups(bounded, group)
+        self.overall_mean_ = None
         if self.relative:
             if group.max() == 0:
                 raise ValueError(
                     "relative=true compares classes with all rows, and needs labels of at least two"
                     " classes"
                 )
-            self.overall_ = Whitened.of(near, np.zeros(len(near), dtype=np.intp))
+            self.overall_mean_ = _WhitenedMeans.from_groups(
+                bounded, np.zeros(len(bounded), dtype=np.intp)
+            )
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the threshold, and how many means there are."""
-        return {**super().describe(), "means": len(self.within_.means)}
+        """Return the threshold and the number of means, for the record."""
+        return {**super().describe(), "means": len(self.class_means_.means)}
 
-    def _score_of(self, features: np.ndarray) -> np.ndarray:
-        near, factor = within_reach(features, _REACH_MAHALANOBIS)
-        distance = self.within_.squared_distances(near).min(axis=1)
-        if self.overall_ is not None:
-            distance -= self.overall_.squared_distances(near)[:, 0]
+    def _score_features(self, features: np.ndarray) -> np.ndarray:
+        bounded, factor = scale_into_range(features, _MAX_WHITENABLE)
+        distance = self.class_means_.squared_distances(bounded).min(axis=1)
+        if self.overall_mean_ is not None:
+            distance -= self.overall_mean_.squared_distances(bounded)[:, 0]
         with np.errstate(over="ignore"):
             return -distance * factor * factor
 
 
-def _classes(y: Any, n: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """Labels, sorted, or None, and Int[n], the class of each row; of regression all rows are
-    one.
-    """
+def _class_indices(y: Any, n: int) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return sorted labels or None, and Int[n], the class of each row, 0 for continuous targets."""
     if y is None or type_of_target(y).startswith("continuous"):
         return None, np.zeros(n, dtype=np.intp)
     return np.unique(y, return_inverse=True)
 
 
-_REACH_VIM = 1e100
-"""Squares of it, and sums of millions of them, stay finite."""
-_ROUNDING = 1e-6
-"""Of the features' length: a residual below it may be what is left of sums in float32, and α makes
-no more of it than of this.
-"""
+# Relative to the length of the features. A smaller residual may be rounding error of sums in
+# float32, so α is bounded by this residual.
+_MIN_RESIDUAL_RATIO = 1e-6
 
 
 @dataclass(eq=False, repr=False)
 class VirtualLogit(FeatureDetector):
-    """Virtual-logit matching (ViM): energy of the logits, less what of the features lies outside
-    the training rows' principal space.
+    """Virtual-logit matching (ViM): energy of the logits minus a scaled residual of the features.
+
+    The residual is the part of the features outside the principal space of the training rows.
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    dimensions : D of the principal space, less than there are features. None: 1,000 of more than
-        1,500 features and 512 of 768 to 1,500, as in the paper; half of fewer, and never more than
-        half of those in which the training rows differ (ours): units that are always off, and fewer
-        rows than features, leave directions in which training rows have no residual at all.
-    features : whose residual it is, see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
+        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+    dimensions : int or None, default=None
+        Dimension D of the principal space, less than the number of features. None uses 1,000 for
+        more than 1,500 features and 512 for 768 to 1,500, as in the paper; for fewer features it
+        uses half of them. It is at most half of the rank of the training features: units that are
+        always off, and fewer rows than features, leave directions in which training rows have no
+        residual.
+    features : FeatureMap or None, default=None
+        Features of the residual; see :class:`~kdgraph.detection.base.FeatureDetector`.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_, map_, units_ : the fitted parent, the threshold of the score, the feature
-    map, what features are divided by.
-    origin_ : Float[m], from where features are seen; ``origin_is_``: "bias", -W⁺b, which the last
-        linear layer (W, b) maps to logits of 0, as in the paper; or "mean", of the training rows,
-        where the features are not what that layer takes.
-    residual_ : Float[m, m - D], an orthonormal basis of what is no principal direction.
-    alpha_ : α, which makes the mean residual of the training rows as large as the mean of their
-        largest logits (by amount).
+    estimator_ : estimator or None
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    feature_map_ : FeatureMap
+        Fitted feature map.
+    scale_ : Float[m]
+        Numbers by which the features are divided.
+    origin_ : Float[m]
+        Origin of the features.
+    origin_kind_ : {"bias", "mean"}
+        "bias": the origin is -W⁺b, which the last linear layer (W, b) maps to logits of 0, as in
+        the paper. "mean": the mean of the training rows, if the features are not the input of that
+        layer.
+    residual_basis_ : Float[m, m - D]
+        Orthonormal basis of the complement of the principal space.
+    alpha_ : float
+        Scale α. It makes the mean residual of the training rows equal to the mean absolute value of
+        their largest logits.
 
     Raises
     ------
-    ValueError : for as many dimensions as there are features, or more.
+    ValueError
+        If ``dimensions`` is not less than the number of features.
 
     Notes
     -----
-    log Σ_k exp(f_k) - α‖Rᵀ(φ - o)‖, of which the paper's score, the softmax probability of the
-    virtual logit α‖·‖ beside the logits f, is a decreasing function. Principal directions are
-    eigenvectors of the second moments of φ - o over training rows.
+    The score is log Σ_k exp(f_k) - α‖Rᵀ(φ - o)‖ with logits f, features φ, origin o and basis R.
+    The score of the paper, the softmax probability of the virtual logit α‖·‖, is a decreasing
+    function of it. Principal directions are eigenvectors of the second moments of φ - o over
+    training rows. The default for fewer than 768 features, and the bound by the rank, are original
+    to kdgraph.
 
     References
     ----------
@@ -303,77 +358,79 @@ class VirtualLogit(FeatureDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> network = MultilayerPerceptron(
+    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
+    ... )
     >>> detector = VirtualLogit(network, dimensions=4, random_state=0).fit(X, y)
-    >>> detector.origin_is_, detector.residual_.shape
+    >>> detector.origin_kind_, detector.residual_basis_.shape
     ('bias', (8, 4))
     """
 
     _: KW_ONLY
     dimensions: Count | None = None
 
-    parent_is: ClassVar = "network"
+    required_partition: ClassVar = "network"
 
     def _default_estimator(self) -> Any:
         if self.estimator is None:
             raise ValueError(f"{type(self).__name__} needs an estimator, got None")
         return self.estimator
 
-    def _learn(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
-        near, _ = within_reach(features, _REACH_VIM)
-        inside, m = inside_of(self.estimator_), near.shape[1]
-        logits = inside.logits(train.X)
-        self.origin_is_, self.origin_ = _origin(inside.network, near, logits)
-        centred = near - self.origin_
-        moments, axes = np.linalg.eigh(centred.T @ centred / len(near))
-        rank = int((moments > _ROUNDING**2 * moments[-1]).sum())
-        self.residual_ = np.ascontiguousarray(
-            axes[:, : m - self._dimensions(m, rank)]
-        )  # of the smallest moments, which come first
-        least = _ROUNDING * np.linalg.norm(centred, axis=1).sum()
-        length = max(self._residual_length(near).sum(), least, np.finfo(np.float64).tiny)
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+        bounded, _ = scale_into_range(features, _MAX_SQUARABLE)
+        inner, m = access_network(self.estimator_), bounded.shape[1]
+        logits = inner.logits(train.X)
+        self.origin_kind_, self.origin_ = _feature_origin(inner.network, bounded, logits)
+        centred = bounded - self.origin_
+        moments, axes = np.linalg.eigh(centred.T @ centred / len(bounded))
+        rank = int((moments > _MIN_RESIDUAL_RATIO**2 * moments[-1]).sum())
+        # The eigenvalues ascend, so the residual directions come first.
+        self.residual_basis_ = np.ascontiguousarray(
+            axes[:, : m - self._principal_dimensions(m, rank)]
+        )
+        least = _MIN_RESIDUAL_RATIO * np.linalg.norm(centred, axis=1).sum()
+        length = max(self._residual_length(bounded).sum(), least, np.finfo(np.float64).tiny)
         self.alpha_ = float(np.abs(logits.max(axis=1)).sum() / length)
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the threshold, α, the principal dimensions, and the
-        origin.
-        """
+        """Return the threshold, α, the principal dimensions and the origin, for the record."""
         return {
             **super().describe(),
             "alpha": self.alpha_,
-            "dimensions": self.residual_.shape[0] - self.residual_.shape[1],
-            "origin": self.origin_is_,
+            "dimensions": self.residual_basis_.shape[0] - self.residual_basis_.shape[1],
+            "origin": self.origin_kind_,
         }
 
     @np.errstate(under="ignore")
-    def _block_score(self, X: Any) -> np.ndarray:
-        near, factor = within_reach(self._features(X), _REACH_VIM)
-        energy = logsumexp(inside_of(self.estimator_).logits(X), axis=1)
+    def _score_block(self, X: Any) -> np.ndarray:
+        bounded, factor = scale_into_range(self._scaled_features(X), _MAX_SQUARABLE)
+        energy = logsumexp(access_network(self.estimator_).logits(X), axis=1)
         with np.errstate(over="ignore"):
-            return cut_off(energy - self.alpha_ * self._residual_length(near) * factor)
+            return clip_scores(energy - self.alpha_ * self._residual_length(bounded) * factor)
 
     def _residual_length(self, features: np.ndarray) -> np.ndarray:
         return np.linalg.norm(
-            in_full_blocks(features - self.origin_, lambda block: block @ self.residual_), axis=1
+            apply_in_fixed_blocks(
+                features - self.origin_, lambda block: block @ self.residual_basis_
+            ),
+            axis=1,
         )
 
-    def _dimensions(self, m: int, rank: int) -> int:
-        own = 1000 if m > 1500 else 512 if m >= 768 else m // 2
-        found = min(own, rank // 2) if self.dimensions is None else self.dimensions
-        if found >= m:
+    def _principal_dimensions(self, m: int, rank: int) -> int:
+        default = 1000 if m > 1500 else 512 if m >= 768 else m // 2
+        dimensions = min(default, rank // 2) if self.dimensions is None else self.dimensions
+        if dimensions >= m:
             raise ValueError(
                 f"dimensions must be less than the {m} features, of which some have to be left, got"
-                f" {found}"
+                f" {dimensions}"
             )
-        return found
+        return dimensions
 
 
-def _origin(
+def _feature_origin(
     network: Any, features: np.ndarray, logits: np.ndarray
 ) -> tuple[Literal["bias", "mean"], np.ndarray]:
-    """-W⁺b where the features are what the last linear layer of the network takes, and its output
-    is the logits; else their mean.
-    """
+    """Return -W⁺b of the last linear layer if it maps features to logits, else their mean."""
     linear = [
         part
         for part in network.module_.modules()
@@ -389,56 +446,65 @@ def _origin(
             if linear[-1].bias is None
             else linear[-1].bias.detach().cpu().numpy().astype(np.float64)
         )
-        found = features @ weight.T + bias
-        if np.allclose(
-            found, logits, rtol=1e-3, atol=1e-3 * np.abs(logits).max()
-        ):  # the network adds in float32
+        predicted_logits = features @ weight.T + bias
+        # The network adds in float32, hence the tolerance.
+        if np.allclose(predicted_logits, logits, rtol=1e-3, atol=1e-3 * np.abs(logits).max()):
             return "bias", -np.linalg.pinv(weight) @ bias
     return "mean", features.mean(axis=0)
 
 
-_REACH_OUTLIERS = 1e15
-"""Trees of scikit-learn take float32, and refuse what does not fit; rows that reach further are
-scaled down to it.
-"""
+# Trees of scikit-learn convert rows to float32 and reject overflow, so larger rows are scaled down.
+_MAX_FLOAT32_FEATURE = 1e15
 
 
 @dataclass(eq=False, repr=False)
 class OutlierEstimator(FeatureDetector):
-    """Any outlier detector of scikit-learn's kind, fitted without labels on the features of the
-    training rows.
+    """Any outlier detector with the interface of scikit-learn, fitted on features without labels.
 
     Parameters
     ----------
-    estimator : the parent; None: there is none, and the features are the rows. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    detector : what has ``fit(X)`` and ``score_samples(X)``, higher for what is more normal, such as
-        ``LocalOutlierFactor()`` (which is set to score new rows, ``novelty=True``),
-        ``OneClassSVM()`` or a class of one's own. None: ``IsolationForest()``. It is cloned and
-        fitted; a frozen one is used as it is. Its own threshold, and so its ``contamination``, has
-        no say.
-    features : what it looks at, see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : estimator or None, default=None
+        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used unchanged.
+    detector : estimator or None, default=None
+        Outlier detector with ``fit(X)`` and ``score_samples(X)``, higher for more normal rows, such
+        as ``LocalOutlierFactor()`` (set to ``novelty=True``), ``OneClassSVM()`` or a user's class.
+        None is ``IsolationForest()``. It is cloned and fitted; a frozen detector is used unchanged.
+        Its threshold, and so its ``contamination``, is not used.
+    features : FeatureMap or None, default=None
+        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and parent and detector where they have no seed of their
-        own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of parent and detector if they have no seed.
 
     Attributes
     ----------
-    estimator_, offset_, map_, units_ : the fitted parent, the threshold of the score, the feature
-    map, what features are divided by.
-    detector_ : the fitted detector.
+    estimator_ : estimator or None
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    feature_map_ : FeatureMap
+        Fitted feature map.
+    scale_ : Float[m]
+        Numbers by which the features are divided.
+    detector_ : estimator
+        Fitted detector.
 
     Raises
     ------
-    TypeError : for a detector without one of these methods.
+    TypeError
+        If the detector lacks one of these methods.
 
     Notes
     -----
-    Far away some of them tell nothing apart: all rows beyond the outermost splits share the leaves
-    of an isolation forest, and the kernel of a one-class SVM is 0.
+    Some detectors are constant far from the training rows: all rows beyond the outermost splits of
+    an isolation forest share its leaves, and the kernel of a one-class SVM is 0 there.
 
     References
     ----------
@@ -450,7 +516,8 @@ class OutlierEstimator(FeatureDetector):
     --------
     >>> from sklearn.neighbors import LocalOutlierFactor
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> detector = OutlierEstimator(detector=LocalOutlierFactor(n_neighbors=10), random_state=0).fit(X)
+    >>> lof = LocalOutlierFactor(n_neighbors=10)
+    >>> detector = OutlierEstimator(detector=lof, random_state=0).fit(X)
     >>> detector.predict([[0.0, 0.0], [6.0, 6.0]])
     array([ 1, -1])
     """
@@ -458,7 +525,7 @@ class OutlierEstimator(FeatureDetector):
     _: KW_ONLY
     detector: Any = None
 
-    def _learn(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
         detector = IsolationForest() if self.detector is None else self.detector
         if hasattr(detector, "get_params"):
             detector = seeded_clone(detector, rng)
@@ -470,13 +537,13 @@ class OutlierEstimator(FeatureDetector):
                 f" score_samples, got {detector!r}"
             )
         if not isinstance(detector, FrozenEstimator):
-            detector.fit(within_reach(features, _REACH_OUTLIERS)[0])
+            detector.fit(scale_into_range(features, _MAX_FLOAT32_FEATURE)[0])
         self.detector_ = detector
 
-    def _score_of(self, features: np.ndarray) -> np.ndarray:
-        # One after the other: threads of an isolation forest add in the order in which they finish.
+    def _score_features(self, features: np.ndarray) -> np.ndarray:
+        # Threads of an isolation forest add in the order in which they finish, so use one thread.
         with parallel_config(backend="sequential"), np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(
-                self.detector_.score_samples(within_reach(features, _REACH_OUTLIERS)[0]),
+                self.detector_.score_samples(scale_into_range(features, _MAX_FLOAT32_FEATURE)[0]),
                 dtype=np.float64,
             )

@@ -1,10 +1,7 @@
-"""Out-of-distribution scores of any classifier's probabilities: the largest of them, and their
-entropy.
+"""Out-of-distribution scores of a classifier's outputs: its probabilities or its logits.
 
-Out-of-distribution scores of a network's logits, before the softmax takes their size away.
-
-ODIN: the softmax at a high temperature, after a small step of the input towards what the network
-predicts.
+Maximum softmax probability (Hendrycks and Gimpel 2017) and entropy need probabilities only. The
+maximum logit, the energy score (Liu et al. 2020) and ODIN (Liang et al. 2018) need a network.
 """
 
 from __future__ import annotations
@@ -18,7 +15,12 @@ import numpy as np
 from scipy.special import logsumexp, softmax, xlogy
 
 from kdgraph.base import Rows
-from kdgraph.base.network_access import STEPS, input_spread, inside_of, logits_after_step
+from kdgraph.base.network_access import (
+    ODIN_STEP_SIZES,
+    access_network,
+    input_spread,
+    logits_after_step,
+)
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import fpr95
@@ -27,27 +29,33 @@ from kdgraph.parameters import NonNegative, Positive
 
 @dataclass(eq=False, repr=False)
 class MaxProbability(PostHocDetector):
-    """Maximum softmax probability (MSP): the parent's probability of its predicted class; the
-    baseline of all others.
+    """Maximum softmax probability (MSP), the baseline of out-of-distribution scores.
 
     Parameters
     ----------
-    estimator : any classifier with ``predict_proba``. Cloned and fitted;
-    ``FrozenEstimator(fitted)`` is used as it is.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : classifier with ``predict_proba``
+        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_ : the fitted parent, and the threshold of the score.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
 
     Notes
     -----
-    A network of ReLUs grows more certain the farther it is asked, and its largest probability is 1
-    to the last bit there (Hein et al. 2019): such rows are the most normal of all, and all alike.
+    A ReLU network becomes more confident with the distance from the training data, and its largest
+    probability is exactly 1 far away (Hein et al. 2019). Such rows get the highest score of all.
 
     References
     ----------
@@ -67,9 +75,9 @@ class MaxProbability(PostHocDetector):
     array([-1,  1])
     """
 
-    parent_says: ClassVar = "predict_proba"
+    required_method: ClassVar = "predict_proba"
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return False
 
     def _score(self, X: Any) -> np.ndarray:
@@ -78,18 +86,21 @@ class MaxProbability(PostHocDetector):
 
 @dataclass(eq=False, repr=False)
 class Entropy(PostHocDetector):
-    """Minus the entropy, in nats, of the parent's probabilities: Σ_k p_k log p_k, 0 where one class
-    has all.
+    """Negative entropy of the parent's probabilities in nats, Σ_k p_k log p_k.
 
-    Of two classes it ranks rows as :class:`MaxProbability` does.
+    It is 0 if one class has probability 1. For two classes it ranks rows as
+    :class:`MaxProbability`.
 
     Parameters
     ----------
-    estimator, target_fpr, calibration_size, random_state : as in :class:`MaxProbability`.
+    estimator, target_fpr, calibration_size, random_state : see :class:`MaxProbability`
 
     Attributes
     ----------
-    estimator_, offset_ : the fitted parent, and the threshold of the score.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
 
     References
     ----------
@@ -99,16 +110,17 @@ class Entropy(PostHocDetector):
     Examples
     --------
     >>> from sklearn.frozen import FrozenEstimator
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> proba = np.array([[1.0, 0.0], [0.5, 0.5]])
-    >>> detector = Entropy(FrozenEstimator(GivenScores().fit(proba))).fit(proba, X_calibration=proba)
+    >>> parent = FrozenEstimator(PrecomputedScores().fit(proba))
+    >>> detector = Entropy(parent).fit(proba, X_calibration=proba)
     >>> detector.score_samples(proba).round(3)
     array([ 0.   , -0.693])
     """
 
-    parent_says: ClassVar = "predict_proba"
+    required_method: ClassVar = "predict_proba"
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return False
 
     def _score(self, X: Any) -> np.ndarray:
@@ -118,21 +130,28 @@ class Entropy(PostHocDetector):
 
 @dataclass(eq=False, repr=False)
 class MaxLogit(PostHocDetector):
-    """The largest logit: how much speaks for the predicted class, whatever speaks for the others.
+    """Largest logit of a network.
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
+        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_ : the fitted parent, and the threshold of the score.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
 
     References
     ----------
@@ -142,38 +161,45 @@ class MaxLogit(PostHocDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> network = MultilayerPerceptron(
+    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
+    ... )
     >>> detector = MaxLogit(network, random_state=0).fit(X, y)
     >>> np.array_equal(detector.score_samples(X), detector.estimator_.logits(X).max(axis=1))
     True
     """
 
-    parent_is: ClassVar = "network"
+    required_partition: ClassVar = "network"
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return False
 
     def _score(self, X: Any) -> np.ndarray:
-        return inside_of(self.estimator_).logits(X).max(axis=1)
+        return access_network(self.estimator_).logits(X).max(axis=1)
 
 
 @dataclass(eq=False, repr=False)
 class Energy(PostHocDetector):
-    """Minus the free energy of the logits f: T·log Σ_k exp(f_k / T).
+    """Negative free energy of the logits f, T·log Σ_k exp(f_k / T).
 
     Parameters
     ----------
-    estimator, target_fpr, calibration_size, random_state : as in :class:`MaxLogit`.
-    temperature : T; 1 as in the paper. The score tends to the largest logit as T falls.
+    estimator, target_fpr, calibration_size, random_state : see :class:`MaxLogit`
+    temperature : float, default=1.0
+        Temperature T, 1 in the paper. The score tends to the largest logit for T → 0.
 
     Attributes
     ----------
-    estimator_, offset_ : the fitted parent, and the threshold of the score.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
 
     Notes
     -----
-    A parent whose logits are log probabilities, such as an ensemble that takes the mean of its
-    members' probabilities, has an energy of 0 everywhere, and the score says nothing at T = 1.
+    If the logits of the parent are log probabilities, as in an ensemble that averages the
+    probabilities of its members, the energy is 0 everywhere, and the score is uninformative at T =
+    1.
 
     References
     ----------
@@ -183,67 +209,84 @@ class Energy(PostHocDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> network = MultilayerPerceptron(
+    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
+    ... )
     >>> detector = Energy(network, random_state=0).fit(X, y)
-    >>> np.allclose(detector.score_samples(X), np.log(np.exp(detector.estimator_.logits(X)).sum(axis=1)))
+    >>> logits = detector.estimator_.logits(X)
+    >>> np.allclose(detector.score_samples(X), np.log(np.exp(logits).sum(axis=1)))
     True
     """
 
     _: KW_ONLY
     temperature: Positive = 1.0
 
-    parent_is: ClassVar = "network"
+    required_partition: ClassVar = "network"
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return False
 
     @np.errstate(under="ignore")
     def _score(self, X: Any) -> np.ndarray:
         return self.temperature * logsumexp(
-            inside_of(self.estimator_).logits(X) / self.temperature, axis=1
+            access_network(self.estimator_).logits(X) / self.temperature, axis=1
         )
 
 
 @dataclass(eq=False, repr=False)
 class Odin(PostHocDetector):
-    """The largest softmax probability at temperature T of a row that was moved a little towards
-    what the network predicts.
+    """ODIN: largest softmax probability at a high temperature, after a small step of the input.
 
-    Of rows like the training rows such a step raises the confidence more than of others.
+    The step goes in the direction that raises the probability of the predicted class. It raises the
+    confidence more for rows like the training rows than for others.
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    temperature : T; 1000 as in the paper.
-    epsilon : ε, by which each number that the network takes goes up or down, in units of the spread
-        of these numbers over training rows, as the paper's images are divided by their standard
-        deviation; there it is 0 to 0.004. "auto": the one of ``epsilons`` with the highest mean
-        score of the held-out rows, the first of several; no row out of distribution is asked.
-    epsilons : what "auto" chooses from.
-    target_fpr : the share of what is in distribution that the threshold may give up. "auto" looks
-    at the same held-out rows.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
+        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+    temperature : float, default=1000.0
+        Temperature T, 1000 in the paper.
+    epsilon : float or "auto", default="auto"
+        Step ε by which each input of the network goes up or down, in units of the spread of the
+        inputs over training rows. The paper uses 0 to 0.004, with images divided by their standard
+        deviation. "auto" selects the value of ``epsilons`` with the highest mean score of the
+        held-out rows, the first in case of ties; it uses no row out of distribution.
+    epsilons : sequence of float
+        Candidates of "auto".
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold. "auto" uses the same held-out rows.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_ : the fitted parent, and the threshold of the score.
-    epsilon_, unit_ : the step, and the spread that it is a multiple of.
-    means_ : the mean score of the held-out rows for each of ``epsilons``; None where nothing was
-    chosen by it.
-    passing_ : the share of rows out of distribution that passes where 95 % of the held-out rows do,
-        for each of ``epsilons``; None where there were no such rows to choose by.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    epsilon_ : float
+        Step.
+    input_scale_ : float
+        Spread of the inputs, the unit of the step.
+    mean_scores_ : list of float or None
+        Mean score of the held-out rows for each of ``epsilons``; None if it did not select the
+        step.
+    fpr95_ : list of float or None
+        Fraction of the ``X_ood`` rows that pass where 95 % of the held-out rows do, for each of
+        ``epsilons``; None without such rows.
 
     Notes
     -----
     The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x;
-    T)), where ŷ is the predicted class. The step is one in the numbers that the network takes,
-    behind the transformations of a pipeline; pixels are not cut off at 0 and 1. The paper chooses
-    ε, and T in its appendix, by rows out of distribution, which nobody has before they come:
-    ``fit(…, X_ood=…)`` does so for ε, and in a run ``protocol=paper``.
+    T)), where ŷ is the predicted class. The step is taken in the inputs of the network, after the
+    transformers of a pipeline; pixels are not clipped at 0 and 1. The paper selects ε, and T in its
+    appendix, by rows out of distribution, which are not available before deployment. ``fit(…,
+    X_ood=…)`` does the same for ε, as ``protocol=paper`` does in a run.
 
     References
     ----------
@@ -256,77 +299,86 @@ class Odin(PostHocDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> network = MultilayerPerceptron(
+    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
+    ... )
     >>> detector = Odin(network, epsilon=0.01, random_state=0).fit(X, y)
-    >>> np.all(detector.score_samples(X) > softmax(detector.estimator_.logits(X) / 1000, axis=1).max(axis=1))
+    >>> without_step = softmax(detector.estimator_.logits(X) / 1000, axis=1).max(axis=1)
+    >>> np.all(detector.score_samples(X) > without_step)
     np.True_
     """
 
     _: KW_ONLY
     temperature: Positive = 1000.0
     epsilon: NonNegative | Literal["auto"] = "auto"
-    epsilons: Sequence[NonNegative] = STEPS
+    epsilons: Sequence[NonNegative] = ODIN_STEP_SIZES
 
-    parent_is: ClassVar = "network"
+    required_partition: ClassVar = "network"
     paper_protocol: ClassVar = "ood"
 
     def fit(self, X, y=None, *, X_ood=None, **held_out):
-        """As :meth:`~kdgraph.detection.PostHocDetector.fit`.
+        """Fit the detector, with optional rows out of distribution.
 
         Parameters
         ----------
-        X_ood : rows out of distribution, like X, that choose ε as the paper does: the first at
-            which the fewest of them pass where 95 % of the held-out rows do.
+        X, y, **held_out : see :meth:`~kdgraph.detection.PostHocDetector.fit`
+        X_ood : array, data frame or None, default=None
+            Rows out of distribution that select ε as in the paper: the first ε at which the fewest
+            of them pass where 95 % of the held-out rows do.
+
+        Returns
+        -------
+        self : Odin
+            Fitted detector.
 
         Warns
         -----
-        UserWarning : for ``X_ood``: what is measured on rows like these is no longer out of
-            distribution for the method.
+        UserWarning
+            If ``X_ood`` is passed: rows like these are then no longer unseen for the method.
         """
-        self._out = X_ood
+        self._X_ood = X_ood
         try:
             super().fit(X, y, **held_out)
         finally:
-            del self._out
-        if self.passing_ is not None:
-            told = (
-                "rows out of distribution chose epsilon; of rows like them it is no longer true"
-                " that nothing was seen"
-            )
-            warnings.warn(f"{type(self).__name__}: {told}", stacklevel=2)
+            del self._X_ood
+        if self.fpr95_ is not None:
+            message = "rows out of distribution chose epsilon; rows like them are no longer unseen"
+            warnings.warn(f"{type(self).__name__}: {message}", stacklevel=2)
         return self
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        self.means_ = self.passing_ = None
-        self.unit_ = input_spread(self.estimator_, train.X)
+        self.mean_scores_ = self.fpr95_ = None
+        self.input_scale_ = input_spread(self.estimator_, train.X)
         if self.epsilon != "auto":
             self.epsilon_ = float(self.epsilon)
             return
         if not len(self.epsilons):
             raise ParameterError("epsilons must have at least one number, got []")
-        scores = self._scores(calibration.X, self.epsilons)
-        if self._out is None:
-            self.means_ = [float(score.mean()) for score in scores]
-            self.epsilon_ = float(self.epsilons[int(np.argmax(self.means_))])
+        scores = self._scores_by_epsilon(calibration.X, self.epsilons)
+        if self._X_ood is None:
+            self.mean_scores_ = [float(score.mean()) for score in scores]
+            self.epsilon_ = float(self.epsilons[int(np.argmax(self.mean_scores_))])
             return
-        outside = self._scores(self._validated(self._out)[0], self.epsilons)
-        self.passing_ = [fpr95(-out, -score) for out, score in zip(outside, scores, strict=True)]
-        self.epsilon_ = float(self.epsilons[int(np.argmin(self.passing_))])
+        ood_scores = self._scores_by_epsilon(self._validate_rows(self._X_ood)[0], self.epsilons)
+        self.fpr95_ = [fpr95(-out, -score) for out, score in zip(ood_scores, scores, strict=True)]
+        self.epsilon_ = float(self.epsilons[int(np.argmin(self.fpr95_))])
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the threshold, the step, and its unit."""
-        return {**super().describe(), "epsilon": self.epsilon_, "unit": self.unit_}
+        """Return the threshold, the step and its unit, for the record."""
+        return {**super().describe(), "epsilon": self.epsilon_, "unit": self.input_scale_}
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return False
 
     def _score(self, X: Any) -> np.ndarray:
-        return self._scores(X, [self.epsilon_])[0]
+        return self._scores_by_epsilon(X, [self.epsilon_])[0]
 
     @np.errstate(under="ignore")
-    def _scores(self, X: Any, epsilons: Sequence[float]) -> list[np.ndarray]:
-        """Float[n] for each step."""
+    def _scores_by_epsilon(self, X: Any, epsilons: Sequence[float]) -> list[np.ndarray]:
+        """Return Float[n] for each step."""
         logits = logits_after_step(
-            self.estimator_, X, self.temperature, [self.unit_ * step for step in epsilons]
+            self.estimator_, X, self.temperature, [self.input_scale_ * step for step in epsilons]
         )
-        return [softmax(found / self.temperature, axis=1).max(axis=1) for found in logits]
+        return [
+            softmax(step_logits / self.temperature, axis=1).max(axis=1) for step_logits in logits
+        ]

@@ -1,13 +1,8 @@
-"""Detectors that look at how a parent cuts space, and what its trees may learn where labels are no
-help.
+"""Detectors that use the partition of the input space by a parent, and its training without labels.
 
-Leaf occupancy: how many training rows share the leaves of a row.
-
-The leaf box: how far a row lies outside the boxes of the training rows that share its leaves.
-
-Geodesic distance to the training rows, in the geometry of the parent itself.
-
-The density of a kernel density graph as a score.
+The leaves of a forest, or the activation patterns of a network, partition the input space. The
+detectors use the occupancy of leaves, the boxes of training rows in them, geodesic distance, or the
+density of a kernel density graph (Dey et al.). Private helpers are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -23,55 +18,66 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows, seeded_clone
-from kdgraph.density.gaussians import shrunk
-from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
+from kdgraph.density.gaussians import shrunk_variances
+from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, apply_in_blocks
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.geometry import (
     LeafBoxes,
-    Outside,
+    OutsideMeasure,
     Partition,
-    forest_behind,
+    forest_partition_of,
     partition_of,
     polytopes_of,
     take_rows,
 )
 from kdgraph.geometry.partition import PolytopeIndex
 from kdgraph.parameters import Count
-from kdgraph.parents.classifiers import clone_for_other_labels
+from kdgraph.parents.classifiers import clone_for_new_labels
 
-Labels = Literal["given", "shuffled", "none"]
-"""given: the parent as it is trained. shuffled: a clone of it on permuted labels; coin flips where
-there are none, or all are the same. none: a clone of it on coin flips, whatever labels there are.
+TrainingLabels = Literal["given", "shuffled", "none"]
+"""Training labels of the parent.
+
+"given": the parent is trained as it is passed. "shuffled": a clone of it is trained on permuted
+labels, or on random binary labels if labels are missing or constant. "none": a clone of it is
+trained on random binary labels.
 """
 
 
 @dataclass(eq=False, repr=False)
 class PartitionDetector(PostHocDetector):
-    """A detector that stands on the partition of its parent; that may be one whose labels say
-    nothing, so that it needs none. Ours.
+    """Base class of detectors that use the partition of their parent.
+
+    The parent may be trained on random labels, and then it requires none.
 
     Parameters
     ----------
-    estimator : a forest or tree of scikit-learn, or what else has a partition; None for 100
-        extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is
-        with given labels.
-    labels : what the parent is trained on, see :data:`Labels`.
-    n_jobs : threads; never changes a number.
-    **others : those of :class:`~kdgraph.detection.PostHocDetector`.
+    estimator : forest or tree of scikit-learn, or another estimator with a partition, default=None
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels.
+    labels : {"given", "shuffled", "none"}, default="given"
+        Training labels of the parent, see :data:`TrainingLabels`.
+    n_jobs : int or None, default=None
+        Number of threads. It never changes a number.
+    **others : object
+        Parameters of :class:`~kdgraph.detection.PostHocDetector`.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     estimator: Any = None
     _: KW_ONLY
-    labels: Labels = "given"
+    labels: TrainingLabels = "given"
     n_jobs: int | None = None
 
     def _partition(self) -> Partition:
-        """That of the fitted parent."""
+        """Return the partition of the fitted parent."""
         return self._partition_of(self.estimator_)
 
     def _partition_of(self, parent: Any) -> Partition:
         partition = partition_of(parent, n_jobs=self.n_jobs)
-        if self.parent_is == "forest" and forest_behind(partition) is None:
+        if self.required_partition == "forest" and forest_partition_of(partition) is None:
             what = "a forest or tree of scikit-learn, or a pipeline that ends in one"
             raise TypeError(f"{type(self).__name__} needs {what}, got a network")
         return partition
@@ -89,66 +95,74 @@ class PartitionDetector(PostHocDetector):
     def _needs_labels(self) -> bool:
         return self.labels == "given" and super()._needs_labels()
 
-    def _fitted_parent(
+    def _fit_parent(
         self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
     ) -> Any:
         if isinstance(parent, FrozenEstimator):
             self._partition_of(parent)  # before a clone of what has none is trained
         if self.labels == "given":
-            return super()._fitted_parent(parent, train, calibration, random_state)
-        copied = clone_for_other_labels if isinstance(parent, FrozenEstimator) else seeded_clone
-        while isinstance(parent, FrozenEstimator):  # which a clone would leave as it is
+            return super()._fit_parent(parent, train, calibration, random_state)
+        clone_parent = clone_for_new_labels if isinstance(parent, FrozenEstimator) else seeded_clone
+        while isinstance(parent, FrozenEstimator):  # a clone would leave it fitted
             parent = parent.estimator
         rng = check_random_state(random_state)
-        says_nothing = self.labels == "none" or train.y is None or len(np.unique(train.y)) < 2
-        y = rng.randint(2, size=len(train)) if says_nothing else rng.permutation(train.y)
-        copy = copied(parent, rng)
-        threads = [
-            name for name in copy.get_params() if name.split("__")[-1] == "n_jobs"
-        ]  # a frozen parent predicts on one core
+        is_uninformative = self.labels == "none" or train.y is None or len(np.unique(train.y)) < 2
+        y = rng.randint(2, size=len(train)) if is_uninformative else rng.permutation(train.y)
+        copy = clone_parent(parent, rng)
+        # The frozen parent may be set to one core; the clone uses ``n_jobs`` of the detector.
+        threads = [name for name in copy.get_params() if name.split("__")[-1] == "n_jobs"]
         return copy.set_params(**dict.fromkeys(threads, self.n_jobs)).fit(train.X, y)
 
 
-_EMPTY = 0.5
-"""Rows that a leaf without any counts as on a log scale."""
+# Number of rows that replaces 0 for an empty leaf on the log scale.
+_EMPTY_LEAF_COUNT = 0.5
 
 
 @dataclass(eq=False, repr=False)
 class LeafOccupancy(PartitionDetector):
-    """How many training rows share the leaves of a row: few is out of distribution. Ours; the
-    plainest score that leaves give.
+    """Number of training rows that share the leaves of a row; few are out of distribution.
 
-    It is cheap, and weak: far rows come to lie in the outermost leaves, which may be as full as any
-    other.
+    The score is cheap and weak: rows outside the training range fall into the outermost leaves,
+    which may be as full as any other.
 
     Parameters
     ----------
-    estimator : a forest or tree of scikit-learn, or a pipeline that ends in one; None for 100
-        extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is
-        with given labels, and the rows that are counted are those that ``fit`` is given.
-    scale : "share": the mean over trees of the share of training rows in the row's leaf; "log": of
-        its logarithm, which no single full leaf can outweigh. On the logarithmic scale a leaf
-        without any training row counts as one with half of one.
-    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.Labels`; "none"
-    where there are no labels.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : forest or tree of scikit-learn, or a pipeline that ends in one, default=None
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels, and the counted rows are those passed to ``fit``.
+    scale : {"share", "log"}, default="share"
+        "share": mean over trees of the fraction of training rows in the leaf of the row. "log":
+        mean of the logarithm of it, which no single full leaf can outweigh. On the logarithmic
+        scale an empty leaf counts as half a row.
+    labels : {"given", "shuffled", "none"}, default="given"
+        Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
+        Use "none" if there are no labels.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : threads; never changes a number.
-    random_state : seeds the held-out rows, and the forest where it has no seed of its own.
+    n_jobs : int or None, default=None
+        Number of threads. It never changes a number.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : the fitted forest.
-    size_ : Int[nodes], training rows in each leaf, nodes counted over all trees.
-    offset_ : the threshold of ``score_samples``.
+    estimator_ : estimator
+        Fitted forest.
+    leaf_sizes_ : Int[nodes]
+        Number of training rows in each leaf, with nodes numbered over all trees.
+    offset_ : float
+        Threshold of ``score_samples``.
 
     Notes
     -----
-    With n_t(x) of n training rows in the leaf of x in tree t, the score is 1/T Σ_t n_t(x)/n or 1/T
-    Σ_t log(n_t(x)/n). Of digits 5 to 9 against 0 to 4 their AUROC is .87 and .93, where the boxes
-    of the same leaves (:class:`~kdgraph.detection.LeafBox`) have .98.
+    Original to kdgraph. With n_t(x) of n training rows in the leaf of x in tree t, the score is 1/T
+    Σ_t n_t(x)/n or 1/T Σ_t log(n_t(x)/n). For the digits 5 to 9 against 0 to 4 their AUROC is .87
+    and .93; the boxes of the same leaves (:class:`~kdgraph.detection.LeafBox`) reach .98.
 
     Examples
     --------
@@ -163,83 +177,95 @@ class LeafOccupancy(PartitionDetector):
     _: KW_ONLY
     scale: Literal["share", "log"] = "share"
 
-    parent_is: ClassVar = "forest"
+    required_partition: ClassVar = "forest"
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self._n_train = len(train)
-        nodes = self._nodes(train.X)
-        self.size_ = np.bincount(nodes.ravel(), minlength=self._leaf_starts()[-1])
+        nodes = self._leaf_nodes(train.X)
+        self.leaf_sizes_ = np.bincount(nodes.ravel(), minlength=self._leaf_starts()[-1])
 
     def _leaf_starts(self) -> np.ndarray:
-        forest = forest_behind(self._partition())
+        forest = forest_partition_of(self._partition())
         assert forest is not None  # or the parent was refused
         return forest.leaf_starts
 
-    def _nodes(self, X: Any) -> np.ndarray:
-        """Int[n, T]: the leaf of each row in each tree, nodes counted over all trees."""
+    def _leaf_nodes(self, X: Any) -> np.ndarray:
+        """Return Int[n, T], the leaf of each row in each tree, numbered over all trees."""
         return self._partition().encode(X) + self._leaf_starts()[:-1]
 
     def _score(self, X: Any) -> np.ndarray:
-        share = self.size_ / self._n_train
+        fraction = self.leaf_sizes_ / self._n_train
         if self.scale == "log":
-            share = np.log(np.maximum(self.size_, _EMPTY) / self._n_train)
-        nodes = self._nodes(X)
+            fraction = np.log(np.maximum(self.leaf_sizes_, _EMPTY_LEAF_COUNT) / self._n_train)
+        nodes = self._leaf_nodes(X)
         total = np.zeros(len(nodes))
-        for of_tree in nodes.T:  # in the order of the trees, so that no other row changes a bit
-            total += share[of_tree]
+        # The sum runs in the order of the trees, so that it is independent of other rows.
+        for tree_nodes in nodes.T:
+            total += fraction[tree_nodes]
         return total / nodes.shape[1]
 
 
 @dataclass(eq=False, repr=False)
 class LeafBox(PartitionDetector):
-    """How far a row lies outside the training rows of its own leaves, with the features in which it
-    does. Ours.
+    """Distance of a row from the boxes of training rows in its leaves, by feature.
 
-    A tree puts every row into some leaf, however far it is from all rows that were there in
-    training, and so it goes for the forest's confidence, for the leaves that are shared (geodesic
-    distance) and for how full they are. The tight box around the training rows of a leaf tells:
-    rows from elsewhere, and rows whose features do not go together, leave it.
+    A tree assigns every row to a leaf, at any distance from the training rows. The confidence of
+    the forest, the shared leaves (geodesic distance) and the occupancy of leaves cannot detect such
+    rows. The tight box around the training rows of a leaf can: rows from another distribution, and
+    rows with an unusual combination of features, lie outside of it.
 
     Parameters
     ----------
-    estimator : a forest or tree of scikit-learn, or a pipeline that ends in one, whose boxes then
-        are in the transformed space; None for 100 extremely randomised trees. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is with given labels, and the boxes are those of
-        the rows that ``fit`` is given.
-    outside : "share": each feature in which a row is outside counts as 1; nothing is farther than
-        outside everywhere. "distance": by how much, in units of the feature's range over the
-        training rows, so that far rows have an order too.
-    min_samples : training rows that a box holds at least; a leaf with fewer has the box of the
-    nearest node above it with as many.
-    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.Labels`; "none"
-    where there are no labels.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : forest or tree of scikit-learn, or a pipeline that ends in one, default=None
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels, and the boxes are those of the rows passed to ``fit``.
+        Boxes of a pipeline are in the transformed space.
+    outside : {"share", "distance"}, default="share"
+        "share": each feature in which a row is outside counts as 1, so the score is bounded.
+        "distance": it counts by its distance to the box, in units of the range of the feature over
+        the training rows, so the score also orders distant rows.
+    min_samples : int, default=5
+        Minimum number of training rows in a box. A leaf with fewer rows has the box of its nearest
+        ancestor with as many.
+    labels : {"given", "shuffled", "none"}, default="given"
+        Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
+        Use "none" if there are no labels.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : threads; never changes a number.
-    random_state : seeds the held-out rows, and the forest where it has no seed of its own.
+    n_jobs : int or None, default=None
+        Number of threads. It never changes a number.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : the fitted forest.
-    boxes_ : the boxes of its leaves, see :class:`~kdgraph.geometry.LeafBoxes`.
-    offset_ : the threshold of ``score_samples``.
+    estimator_ : estimator
+        Fitted forest.
+    boxes_ : LeafBoxes
+        Boxes of its leaves, see :class:`~kdgraph.geometry.LeafBoxes`.
+    offset_ : float
+        Threshold of ``score_samples``.
 
     Notes
     -----
-    With B_t(x) = Π_j [l_tj, u_tj] the box of the leaf of x in tree t, T trees and d features,
+    Original to kdgraph. With B_t(x) = Π_j [l_tj, u_tj] the box of the leaf of x in tree t, T trees
+    and d features,
 
         score(x) = -1/(T·d) Σ_t Σ_j 1[x_j outside [l_tj, u_tj]]
 
-    takes O(T·d) a row behind the walk down the trees; its terms, summed over trees, are what
-    :meth:`explain` gives. Boxes of single rows exclude nearly everything: of breast_cancer with
-    permuted columns the AUROC is .94 with ``min_samples=1`` and .98 with 5, the means of ten splits
-    and forests of 100 extremely randomised trees.
+    takes O(T·d) for each row after the descent of the trees. Its terms, summed over trees, are the
+    output of :meth:`explain`. Boxes of single rows exclude nearly everything: for breast_cancer
+    with permuted columns the AUROC is .94 with ``min_samples=1`` and .98 with 5, as means of ten
+    splits and forests of 100 extremely randomised trees.
 
-    Trees that draw their thresholds cut space more evenly than those that search for the best one:
-    extremely randomised trees are the safer choice, and on labels that say nothing they do about as
-    well.
+    Trees with random thresholds partition the space more evenly than trees that search for the best
+    threshold. Extremely randomised trees are the safer choice, and they do about as well on random
+    labels.
 
     Examples
     --------
@@ -247,28 +273,28 @@ class LeafBox(PartitionDetector):
     >>> X, y = load_wine(return_X_y=True, as_frame=True)
     >>> detector = LeafBox(random_state=0).fit(X, y)
     >>> rows = X.iloc[[0, 0]].assign(hue=[1.0, 3.0])
-    >>> bool(np.diff(detector.ood_score(rows)) > 0), detector.explained_features()[detector.explain(rows)[1] > 0.9]
-    (True, array(['hue'], dtype=object))
+    >>> bool(np.diff(detector.ood_score(rows)) > 0)
+    True
+    >>> detector.explained_feature_names()[detector.explain(rows)[1] > 0.9]
+    array(['hue'], dtype=object)
     """
 
     _: KW_ONLY
-    outside: Outside = "share"
+    outside: OutsideMeasure = "share"
     min_samples: Count = 5
 
-    parent_is: ClassVar = "forest"
+    required_partition: ClassVar = "forest"
 
     def explain(self, X) -> np.ndarray:
-        """Float[n, d]: what is outside by feature, the mean over trees; its mean over features is
-        minus ``score_samples``. Ours.
+        """Return Float[n, d], the outside measure of each feature as a mean over trees.
 
-        With ``outside="share"`` the share of trees whose box the row leaves in that feature.
+        Its mean over features is minus ``score_samples``. With ``outside="share"`` it is the
+        fraction of trees whose box does not contain the row in that feature. Original to kdgraph.
         """
-        return self._by_feature(self._checked(X))
+        return self._outside_by_feature(self._validate_X(X))
 
-    def explained_features(self) -> np.ndarray:
-        """Str[d]: names of the columns of :meth:`explain`, as scikit-learn's pipelines make them;
-        "x0", "x1" and so on where none are.
-        """
+    def explained_feature_names(self) -> np.ndarray:
+        """Return Str[d], the column names of :meth:`explain`, "x0", "x1", … by default."""
         parent, names = self.estimator_, getattr(self, "feature_names_in_", None)
         while isinstance(parent, FrozenEstimator):
             parent = parent.estimator
@@ -278,61 +304,71 @@ class LeafBox(PartitionDetector):
             except AttributeError:  # not every transformation can name what it makes
                 names = None
         return (
-            np.array([f"x{j}" for j in range(len(self.boxes_.unit))], dtype=object)
+            np.array([f"x{j}" for j in range(len(self.boxes_.feature_range))], dtype=object)
             if names is None
             else names
         )
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         partition = self._partition()
-        self.boxes_ = LeafBoxes(partition, partition.place(train.X), self.min_samples)
+        self.boxes_ = LeafBoxes(partition, partition.locate(train.X), self.min_samples)
 
-    def _by_feature(self, X: Any) -> np.ndarray:
-        return self.boxes_.by_feature(self._partition().place(X), self.outside)
+    def _outside_by_feature(self, X: Any) -> np.ndarray:
+        return self.boxes_.outside_by_feature(self._partition().locate(X), self.outside)
 
     def _score(self, X: Any) -> np.ndarray:
-        return -self._by_feature(X).mean(axis=1)
+        return -self._outside_by_feature(X).mean(axis=1)
 
 
-_BLOCK = 256
-"""Rows that are compared with all training rows at once, where more than the nearest is asked
-for.
-"""
+# Number of rows that are compared with all training rows at once, for neighbours after the first.
+_QUERY_BLOCK = 256
 
 
 @dataclass(eq=False, repr=False)
 class GeodesicDistance(PartitionDetector):
-    """The geodesic distance of a row to the nearest training row, or to the k-th nearest one.
+    """Geodesic distance of a row to its nearest, or k-th nearest, training row.
 
-    Geodesic similarity K is the share of trees in which two rows share a leaf (Eq. 14), of networks
-    the share of activation paths on which they agree (Eq. 16); the distance is 1 - K (Eq. 17).
+    The geodesic similarity K is the fraction of trees in which two rows share a leaf (Eq. 14), or
+    for networks the fraction of activation paths on which they agree (Eq. 16). The distance is 1 -
+    K (Eq. 17).
 
-    It sees combinations that were not there in training. On a forest it is blind far outside: rows
-    beyond the data share the outermost leaves with real training rows, whatever their distance (of
-    breast_cancer moved by three times its range the AUROC is .19). There
-    :class:`~kdgraph.detection.LeafBox` and :class:`~kdgraph.detection.GraphDensity` see.
+    It detects combinations that the training rows do not contain. On a forest it fails in the OOD
+    region: rows outside the training range share the outermost leaves with training rows at any
+    distance. For breast_cancer moved by three times its range the AUROC is .19.
+    :class:`~kdgraph.detection.LeafBox` and :class:`~kdgraph.detection.GraphDensity` work there.
 
     Parameters
     ----------
-    estimator : a forest or tree of scikit-learn, a network of :mod:`kdgraph.parents.networks`, or a
-        pipeline that ends in one; None for 100 extremely randomised trees. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is with given labels, and the training rows are
-        those that ``fit`` is given.
-    neighbor : 1 for the nearest training row, k for the k-th nearest.
-    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.Labels`; "none"
-    where there are no labels.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : forest or tree of scikit-learn, network, or pipeline of one, default=None
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels, and the training rows are those passed to ``fit``.
+    neighbor : int, default=1
+        1 for the nearest training row, k for the k-th nearest.
+    labels : {"given", "shuffled", "none"}, default="given"
+        Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
+        Use "none" if there are no labels.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : threads; never changes a number.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    n_jobs : int or None, default=None
+        Number of threads. It never changes a number.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : the fitted parent.
-    partition_, codes_ : its partition, and the codes of the training rows on it, Int[n, …].
-    offset_ : the threshold of ``score_samples``, which is K.
+    estimator_ : estimator
+        Fitted parent.
+    partition_ : Partition
+        Partition of the parent.
+    codes_ : Int[n, …]
+        Codes of the training rows in the partition.
+    offset_ : float
+        Threshold of ``score_samples``, which is K.
 
     References
     ----------
@@ -354,17 +390,17 @@ class GeodesicDistance(PartitionDetector):
     @cached_property
     def _index(self) -> PolytopeIndex:
         return self.partition_.index(
-            self.codes_, self._polytopes.size[:, None].astype(float), rows=self._polytopes.row
+            self.codes_,
+            self._polytopes.sizes[:, None].astype(float),
+            rows=self._polytopes.representatives,
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the index, which follows from the rest."""
+        """Return the state without the index, which is rebuilt from the rest."""
         return {name: value for name, value in super().__getstate__().items() if name != "_index"}
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: polytopes, the share of them that hold one row, the
-        threshold.
-        """
+        """Return number of polytopes, fraction with one row and threshold, for the record."""
         return {
             "n_polytopes": len(self._polytopes),
             "singleton_share": self._polytopes.singleton_share,
@@ -385,67 +421,78 @@ class GeodesicDistance(PartitionDetector):
     def _score(self, X: Any) -> np.ndarray:
         codes = self.partition_.encode(X)
         if self.neighbor == 1:
-            return self._to_nearest(codes)
+            return self._nearest_similarity(codes)
         return np.concatenate(
-            [self._to_kth(codes[start : start + _BLOCK]) for start in range(0, len(codes), _BLOCK)]
+            [
+                self._kth_similarity(codes[start : start + _QUERY_BLOCK])
+                for start in range(0, len(codes), _QUERY_BLOCK)
+            ]
         )
 
-    def _to_nearest(self, codes: np.ndarray) -> np.ndarray:
-        nearest = self._index.masses(codes, np.empty(0))[1]
+    def _nearest_similarity(self, codes: np.ndarray) -> np.ndarray:
+        nearest = self._index.query(codes, np.empty(0))[1]
         similarity = self.partition_.paired_similarity(
-            codes, take_rows(self.codes_, self._polytopes.row[nearest])
+            codes, take_rows(self.codes_, self._polytopes.representatives[nearest])
         )
-        return np.where(nearest >= 0, similarity, 0.0)  # where none shares anything
+        return np.where(nearest >= 0, similarity, 0.0)  # no shared leaf
 
-    def _to_kth(self, codes: np.ndarray) -> np.ndarray:
-        """Rows of one polytope are each a neighbour."""
-        similarity = self.partition_.similarity(codes, take_rows(self.codes_, self._polytopes.row))[
-            :, self._polytopes.of_row
-        ]
+    def _kth_similarity(self, codes: np.ndarray) -> np.ndarray:
+        """Return the similarity to the k-th nearest row; each row of one polytope counts."""
+        similarity = self.partition_.similarity(
+            codes, take_rows(self.codes_, self._polytopes.representatives)
+        )[:, self._polytopes.polytope_of_row]
         return -np.partition(-similarity, self.neighbor - 1, axis=1)[:, self.neighbor - 1]
 
 
 @dataclass(eq=False, repr=False)
 class GraphDensity(PartitionDetector):
-    """The log density of the training rows at the nearest polytope of the parent, as the density
-    gate has it.
+    """Log density of the training rows at the nearest polytope, as in the density gate.
 
-    Every polytope that training rows populate carries a Gaussian (Dey et al., Section 4.1), whose
-    variances are drawn towards the spacing between polytopes. The log density falls with the square
-    of the distance to the nearest one, so that far rows have an order too.
+    Every polytope that contains training rows has a Gaussian (Dey et al., Section 4.1), whose
+    variances are shrunk towards the spacing between polytopes. The log density falls with the
+    square of the distance to the nearest polytope, so it also orders distant rows.
 
     Parameters
     ----------
-    estimator : a forest or tree of scikit-learn, a network of :mod:`kdgraph.parents.networks`, or a
-        pipeline that ends in one, whose Gaussians then are in the transformed space; None for 100
-        extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is
-        with given labels, and the Gaussians are those of the rows that ``fit`` is given.
-    distance : by which the nearest polytope is found: "whitened", "scaled", "euclidean" or
-        "geodesic", as in :class:`~kdgraph.density.KernelDensityForest`. With "geodesic" the density
-        is 0, and the score infinite, where a row shares no leaf with any training row.
-    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.Labels`; "none"
-    where there are no labels.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any; they also judge
-    the spacing of the Gaussians.
-    n_jobs : threads; never changes a number.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    estimator : forest or tree of scikit-learn, network, or pipeline of one, default=None
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels, and the Gaussians are those of the rows passed to
+        ``fit``. Gaussians of a pipeline are in the transformed space.
+    distance : {"whitened", "scaled", "euclidean", "geodesic"}, default="whitened"
+        Distance to the nearest polytope, as in :class:`~kdgraph.density.KernelDensityForest`. With
+        "geodesic" the density is 0, and the score infinite, if a row shares no leaf with any
+        training row.
+    labels : {"given", "shuffled", "none"}, default="given"
+        Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
+        Use "none" if there are no labels.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. They also select the
+        spacing of the Gaussians.
+    n_jobs : int or None, default=None
+        Number of threads. It never changes a number.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : the fitted parent.
-    graph_ : the populated polytopes, see :class:`~kdgraph.density.KernelDensityGraph`.
-    offset_ : the threshold of ``score_samples``, a log density.
+    estimator_ : estimator
+        Fitted parent.
+    graph_ : KernelDensityGraph
+        Populated polytopes, see :class:`~kdgraph.density.KernelDensityGraph`.
+    offset_ : float
+        Threshold of ``score_samples``, a log density.
 
     Notes
     -----
-    The score is that of :meth:`kdgraph.density.DensityGate.ood_score` but for the threshold: who
-    rejects rows gives up ``target_fpr`` of what is in distribution, and a density floor gives up
-    far less.
+    The score equals :meth:`kdgraph.density.DensityGate.ood_score` except for the threshold: this
+    detector rejects a fraction ``target_fpr`` of in-distribution rows, a density floor far fewer.
 
-    Whitened coordinates know which features move together: of breast_cancer with permuted columns
-    the AUROC is .997 with them and .954 with a scale for each feature, of the third class of wine
-    .959 and .945, of digits 5 to 9 against 0 to 4 .946 and .958.
+    Whitened coordinates use the correlation of features. For breast_cancer with permuted columns
+    the AUROC is .997 with them and .954 with a scale for each feature; for the third class of wine
+    it is .959 and .945, for the digits 5 to 9 against 0 to 4 .946 and .958.
 
     References
     ----------
@@ -457,20 +504,19 @@ class GraphDensity(PartitionDetector):
     >>> from sklearn.datasets import make_moons
     >>> X, y = make_moons(400, noise=0.2, random_state=0)
     >>> detector = GraphDensity(random_state=0).fit(X, y)
-    >>> bool((np.diff(detector.ood_score([[0.5, 0.5], [5.0, 5.0], [5e6, 5e6], [5e60, 5e60]])) > 0).all())
+    >>> scores = detector.ood_score([[0.5, 0.5], [5.0, 5.0], [5e6, 5e6], [5e60, 5e60]])
+    >>> bool((np.diff(scores) > 0).all())
     True
     """
 
     _: KW_ONLY
-    distance: Distance = "whitened"
+    distance: PolytopeDistance = "whitened"
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
         return self._default_estimator()
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: polytopes, the share of them that hold one row, the
-        threshold.
-        """
+        """Return number of polytopes, fraction with one row and threshold, for the record."""
         polytopes = self.graph_.polytopes
         return {
             "n_polytopes": len(polytopes),
@@ -480,15 +526,15 @@ class GraphDensity(PartitionDetector):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         partition = self._partition()
-        place, held_out = partition.place(train.X), partition.embed(calibration.X)
+        locations, held_out = partition.locate(train.X), partition.embed(calibration.X)
         self.graph_ = KernelDensityGraph(
             partition,
-            place,
+            locations,
             np.ones((len(train), 1)),
-            shrunk,
+            shrunk_variances,
             distance=self.distance,
             held_out=held_out,
         )
 
     def _score(self, X: Any) -> np.ndarray:
-        return in_blocks(self.graph_.log_density, X)
+        return apply_in_blocks(self.graph_.log_density, X)

@@ -1,9 +1,8 @@
-"""Detectors that judge a row by the rows it comes with, as TOOD (Algorithm 1) does: their contract,
-and how sets are drawn for them.
+"""Detectors of sets of rows that come from one distribution.
 
-Tree-based out-of-distribution detection: how seldom the rows of a set share the leaves of a forest.
-
-Whether a set of rows comes from the training distribution, by any detector of single rows.
+TOOD (Algorithm 1) scores a row by the other rows of its set: rows of a set out of distribution
+share the leaves of a forest more often. :class:`SetTest` tests a set with the scores of any
+detector of single rows.
 """
 
 from __future__ import annotations
@@ -19,66 +18,71 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.base import take
+from kdgraph.base import select_rows
 from kdgraph.detection.base import PostHocDetector
-from kdgraph.detection.partitions import Labels, PartitionDetector
+from kdgraph.detection.partitions import PartitionDetector, TrainingLabels
 from kdgraph.metrics.set_tests import SHARES, Statistic, power_curve, set_p_values
 from kdgraph.parameters import Count, OpenFraction, Range, Share, check_parameters
 
-Level = Literal["instance", "set"]
-"""instance: a score for each row, which depends on the set that it is in. set: one score for a set,
-the mean over its rows.
+ScoreLevel = Literal["instance", "set"]
+"""Level of a score.
+
+"instance": one score for each row, which depends on the set of the row. "set": one score for a
+set, the mean over its rows.
 """
 
-SetSize = Annotated[int, Range(2)]
-"""Rows that can be compared."""
+# Two rows are the fewest that can be compared.
+_SetSize = Annotated[int, Range(2)]
 
 
 @dataclass(eq=False, repr=False)
 class SetDetector(PostHocDetector):
-    """A detector whose score belongs to rows in a set, all of them from one distribution: it asks
-    whether the set is out of distribution.
+    """Base class of detectors that score the rows of a set, all of them from one distribution.
 
-    That is another task than a detector of single rows has, which is not told which rows belong
-    together; the two kinds of numbers do not compare, and of a row by itself a set detector says
-    nothing. Who wants to evaluate one draws sets: ``ood_score_of_sets(X, rng)`` draws ``repeats``
-    sets of ``set_size_`` rows from X and gives one number for each unit (a row in a set, or a set),
-    so not one for each row of X. Having this method is how a detector says that it is one of these.
-    ``score_samples``, ``decision_function``, ``predict`` and ``ood_score`` take X as one set.
+    The task differs from the detection of single rows, in which no set is given, and the numbers of
+    the two tasks are not comparable. A set detector cannot score a single row. For evaluation,
+    ``ood_score_of_sets(X, rng)`` draws ``repeats`` sets of ``set_size_`` rows from X and returns
+    one number for each unit (a row in a set, or a set), not one for each row of X. This method
+    identifies set detectors. ``score_samples``, ``decision_function``, ``predict`` and
+    ``ood_score`` use X as one set. The threshold is that of sets of the same size, drawn from the
+    held-out rows.
 
-    The threshold is that of sets of the same size, drawn from the held-out rows.
-
-    A subclass implements ``_represent(X)``, what the score needs to know of each row, an array or
-    data frame with a row for each, and ``_score_together(represented)``, Float[m] of rows in one
-    set, higher for what is more normal.
+    A subclass implements ``_represent(X)``, an array or data frame with one row for each row of X,
+    and ``_score_set(representation)``, which returns Float[m] for the rows of one set, higher for
+    more normal ones.
 
     Parameters
     ----------
-    level : "instance" or "set", see :data:`Level`.
-    set_size, repeats : rows of a set, and how many sets the evaluation draws.
-    **others : those of :class:`PostHocDetector`.
+    level : {"instance", "set"}, default="instance"
+        Level of the score, see :data:`ScoreLevel`.
+    set_size : int, default=100
+        Number of rows in a set.
+    repeats : int, default=10
+        Number of sets that the evaluation draws.
+    **others : object
+        Parameters of :class:`PostHocDetector`.
 
     Attributes
     ----------
-    set_size_ : rows of a set: ``set_size``, or all held-out rows where there are fewer.
+    set_size_ : int
+        Number of rows in a set: ``set_size``, or all held-out rows if there are fewer.
     """
 
     _: KW_ONLY
-    level: Level = "instance"
-    set_size: SetSize = 100
+    level: ScoreLevel = "instance"
+    set_size: _SetSize = 100
     repeats: Count = 10
 
     def ood_score_of_sets(self, X, rng: np.random.Generator) -> np.ndarray:
-        """Float[units]: how far out of distribution sets are that are drawn from X, each without
-        replacement; above 0 is out.
+        """Return Float[units], scores of sets drawn without replacement; positive is out.
 
-        Units are ``repeats × set_size_`` rows, set by set, at ``level="instance"``, and ``repeats``
-        sets at ``level="set"``. An X of no more than ``set_size_`` rows is one set, as it is.
+        Units are ``repeats × set_size_`` rows, set by set, for ``level="instance"``, and
+        ``repeats`` sets for ``level="set"``. An X of at most ``set_size_`` rows is one set.
         """
-        return self.offset_ - self._scores_of_draws(self._checked(X), self.repeats, rng)
+        return self.offset_ - self._score_drawn_sets(self._validate_X(X), self.repeats, rng)
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, and what its scores are of, for the record."""
+        """Return the fitted values and the level of the scores, for the record."""
         return {
             **super().describe(),
             "level": self.level,
@@ -89,16 +93,16 @@ class SetDetector(PostHocDetector):
     def _represent(self, X: Any) -> Any:
         raise NotImplementedError
 
-    def _score_together(self, represented: Any) -> np.ndarray:
+    def _score_set(self, representation: Any) -> np.ndarray:
         raise NotImplementedError
 
     def _score(self, X: Any) -> np.ndarray:
-        """Of X as one set; at ``level="set"`` all of its rows have its score."""
-        score = self._of_one_set(self._represent(X))
+        """Return the score of X as one set, repeated for each row if ``level="set"``."""
+        score = self._set_scores(self._represent(X))
         return score if self.level == "instance" else np.repeat(score, len(X))
 
     def _held_out_scores(self, X: Any, rng: np.random.RandomState) -> np.ndarray:
-        """Enough sets that a quantile of their own scores can be ``target_fpr``."""
+        """Return the scores of sets, at least 1/``target_fpr`` of them."""
         self.set_size_ = min(self.set_size, len(X))
         if self.set_size_ < self.set_size:
             name, size = type(self).__name__, self.set_size
@@ -108,33 +112,37 @@ class SetDetector(PostHocDetector):
                 stacklevel=3,
             )
         draws = max(self.repeats, math.ceil(1 / self.target_fpr))
-        return self._scores_of_draws(
+        return self._score_drawn_sets(
             X, draws, np.random.default_rng(rng.randint(np.iinfo(np.int32).max))
         )
 
-    def _scores_of_draws(self, X: Any, repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Float[units]; of the rows of X only those that are drawn are represented."""
-        sets = drawn_sets(len(X), self.set_size_, repeats, rng)
-        used, places = np.unique(sets, return_inverse=True)
-        represented = self._represent(take(X, used))
+    def _score_drawn_sets(self, X: Any, repeats: int, rng: np.random.Generator) -> np.ndarray:
+        """Return Float[units], the scores of drawn sets; only drawn rows are represented."""
+        sets = draw_sets(len(X), self.set_size_, repeats, rng)
+        drawn_ids, positions = np.unique(sets, return_inverse=True)
+        representation = self._represent(select_rows(X, drawn_ids))
         return np.concatenate(
-            [self._of_one_set(take(represented, rows)) for rows in places.reshape(sets.shape)]
+            [
+                self._set_scores(select_rows(representation, rows))
+                for rows in positions.reshape(sets.shape)
+            ]
         )
 
-    def _of_one_set(self, represented: Any) -> np.ndarray:
-        """Float[m] or, at ``level="set"``, Float[1]."""
-        if len(represented) < 2:
+    def _set_scores(self, representation: Any) -> np.ndarray:
+        """Return Float[m] or, for ``level="set"``, Float[1]."""
+        if len(representation) < 2:
             raise ValueError(
                 f"{type(self).__name__} compares the rows of a set and needs at least two, got"
-                f" n_samples = {len(represented)}"
+                f" n_samples = {len(representation)}"
             )
-        score = self._score_together(represented)
+        score = self._score_set(representation)
         return score if self.level == "instance" else score.mean(keepdims=True)
 
 
-def drawn_sets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
-    """Int[repeats, size]: row numbers below n, none twice in one set. Where n ≤ size there is one
-    set, Int[1, n]: all rows.
+def draw_sets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
+    """Return Int[repeats, size], row numbers below n without repetition in a set.
+
+    If n ≤ size, there is one set of all rows, Int[1, n].
     """
     if n <= size:
         return np.arange(n)[None]
@@ -142,22 +150,27 @@ def drawn_sets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.
 
 
 def aphd(leaves: np.ndarray) -> np.ndarray:
-    """Float[m] in [0, 1]: average pairwise Hamming distance of each row's tree embedding to those
-    of the other rows of its set.
+    """Return the average pairwise Hamming distance of each tree embedding to the others of its set.
 
     Parameters
     ----------
-    leaves : Int[m, T] from 0, the leaf of each of m ≥ 2 rows in each of T trees.
+    leaves : Int[m, T]
+        Leaf of each of m ≥ 2 rows in each of T trees, numbered from 0.
+
+    Returns
+    -------
+    Float[m]
+        Distances in [0, 1].
 
     Notes
     -----
-    With H(u, v) the share of trees in which u and v are in different leaves, APHD_i = 1/(m - 1)
-    Σ_{j≠i} H(i, j) (TOOD, Section 3.1). A row that has c_t - 1 others beside it in its leaf of tree
+    Let H(u, v) be the fraction of trees in which u and v are in different leaves. Then APHD_i =
+    1/(m - 1) Σ_{j≠i} H(i, j) (TOOD, Section 3.1). A row with c_t - 1 other rows in its leaf of tree
     t shares Σ_t (c_t - 1) pairs of leaves with the set, so that
 
         APHD_i = 1 - Σ_t (c_t - 1) / (T·(m - 1))
 
-    takes O(m·T) for all rows together; counts are integers, so there is one rounding.
+    takes O(m·T) for all rows together. Counts are integers, so there is only one rounding.
 
     Examples
     --------
@@ -173,61 +186,74 @@ def aphd(leaves: np.ndarray) -> np.ndarray:
         )
     m, n_trees = leaves.shape
     shared = np.full(m, -n_trees)
-    for of_tree in leaves.T:
-        shared += np.bincount(of_tree)[of_tree]
+    for tree_leaves in leaves.T:
+        shared += np.bincount(tree_leaves)[tree_leaves]
     return 1.0 - shared / (n_trees * (m - 1))
 
 
 @dataclass(eq=False, repr=False)
 class TreeHamming(PartitionDetector, SetDetector):
-    """Whether a set of rows is out of distribution, by the average pairwise Hamming distance (APHD)
-    of their tree embeddings.
+    """Set detector by the average pairwise Hamming distance (APHD) of tree embeddings.
 
-    Rows like the training rows are spread over the leaves of a forest; rows from elsewhere crowd in
-    few. The score of a row is its APHD to the other rows of its set, and a low one is out of
-    distribution.
+    Rows like the training rows are spread over the leaves of a forest; rows from another
+    distribution concentrate in few. The score of a row is its APHD to the other rows of its set,
+    and a low one is out of distribution.
 
     Parameters
     ----------
-    estimator : a forest or tree of scikit-learn, or a pipeline that ends in one; None for 100
-        extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is
-        with given labels.
-    labels : "given": the forest as it is trained (the paper's Algorithm 1). "shuffled": a clone of
-        it that is trained on permuted labels, as in its Section 6; coin flips where there are no
-        labels, or all are the same. "none": a clone on coin flips, whatever labels there are, so
-        that the shares of classes do not count either.
-    level : see :data:`~kdgraph.detection.sets.Level`; the paper shows "instance".
-    set_size, repeats : rows of a set, and how many sets the evaluation draws. Sets of other sizes
-        have the same mean APHD and another spread around it, so scores compare at one size.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : forest or tree of scikit-learn, or a pipeline that ends in one, default=None
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels.
+    labels : {"given", "shuffled", "none"}, default="shuffled"
+        "given": the forest is trained as it is passed (Algorithm 1). "shuffled": a clone is trained
+        on permuted labels (Section 6), or on random binary labels if labels are missing or
+        constant. "none": a clone is trained on random binary labels, so that class frequencies have
+        no effect either.
+    level : {"instance", "set"}, default="instance"
+        Level of the score, see :data:`~kdgraph.detection.sets.ScoreLevel`; "instance" in the paper.
+    set_size : int, default=100
+        Number of rows in a set. Sets of other sizes have the same mean APHD and another spread, so
+        scores are comparable at one size.
+    repeats : int, default=10
+        Number of sets that the evaluation draws.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    n_jobs : threads; never changes a number.
-    random_state : seeds the held-out rows, the permutation, the sets of the threshold, and the
-        forest where it has no seed of its own.
+    n_jobs : int or None, default=None
+        Number of threads. It never changes a number.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, the permutation, the sets of the threshold, and of the forest if
+        it has no seed.
 
     Attributes
     ----------
-    estimator_ : the fitted forest whose leaves are compared.
-    offset_, set_size_ : the threshold, and the rows of a set.
+    estimator_ : estimator
+        Fitted forest whose leaves are compared.
+    offset_ : float
+        Threshold of the score.
+    set_size_ : int
+        Number of rows in a set.
 
     Notes
     -----
-    With K regions that are equally probable, two rows from the training distribution are in
-    different ones with probability 1 - 1/K (Theorem 4.2). That rows outside the convex hull of the
-    training rows all share their leaves (Theorem 4.1) holds where every feature that the trees
-    split on is out of range: a tree goes on to tell apart the features that are not.
+    With K equally probable regions, two rows from the training distribution are in different
+    regions with probability 1 - 1/K (Theorem 4.2). Theorem 4.1, that rows outside the convex hull
+    of the training rows all share their leaves, holds if every feature that the trees split on is
+    out of range: a tree still separates rows by the features in range.
 
-    Fully grown trees on labels that say nothing have to separate every training row from its
-    neighbours. Trees on the given labels stop where a class is alone, and rows of easy classes then
-    share leaves as rows from elsewhere do: of digits 5 to 9 against 0 to 4 the AUROC is .48 with
-    given labels and above .99 with shuffled ones; of breast_cancer with permuted columns it is .23,
-    the wrong way round, and .99.
+    Fully grown trees on random labels must separate every training row from its neighbours. Trees
+    on the given labels stop where a leaf is pure, and rows of easy classes then share leaves as
+    rows from another distribution do. For the digits 5 to 9 against 0 to 4 the AUROC is .48 with
+    given labels and above .99 with shuffled ones; for breast_cancer with permuted columns it is
+    .23, which is below chance, and .99.
 
-    A set must be all in or all out of distribution. A few outliers in a set of normal rows share
-    leaves with hardly any of them: with 2 % of noise in sets of 100 rows of breast_cancer, the
-    AUROC within a set is .25, noise having the higher APHD.
+    All rows of a set must be in, or all out of, distribution. A few outliers in a set of normal
+    rows share leaves with hardly any of them: with 2 % of noise in sets of 100 rows of
+    breast_cancer, the AUROC within a set is .25, because noise has the higher APHD.
 
     References
     ----------
@@ -239,52 +265,61 @@ class TreeHamming(PartitionDetector, SetDetector):
     >>> rng = np.random.default_rng(0)
     >>> X, far = rng.normal(size=(300, 2)), rng.normal(size=(50, 2)) + 8
     >>> detector = TreeHamming(set_size=50, random_state=0).fit(X)
-    >>> detector.score_samples(rng.normal(size=(50, 2))).mean().round(2), detector.score_samples(far).mean().round(2)
-    (np.float64(0.99), np.float64(0.0))
+    >>> detector.score_samples(rng.normal(size=(50, 2))).mean().round(2)
+    np.float64(0.99)
+    >>> detector.score_samples(far).mean().round(2)
+    np.float64(0.0)
     >>> np.unique(detector.predict(far))
     array([-1])
     """
 
-    labels: Labels = "shuffled"
+    labels: TrainingLabels = "shuffled"
 
-    parent_is: ClassVar = "forest"
+    required_partition: ClassVar = "forest"
 
     def _represent(self, X: Any) -> np.ndarray:
         return self._partition().encode(X)
 
-    def _score_together(self, represented: np.ndarray) -> np.ndarray:
-        return aphd(represented)
+    def _score_set(self, representation: np.ndarray) -> np.ndarray:
+        return aphd(representation)
 
 
 @dataclass(eq=False, repr=False)
 class SetTest(BaseEstimator):
-    """A permutation test of sets of rows against a reference sample, on the score that a detector
-    gives single rows.
-
-    Ours: where scores of rows are good, their mean over a set judges the set as well as a method
-    that must have sets, such as :class:`TreeHamming`; it may be of any size, and a few outliers
-    among normal rows raise it.
+    """Permutation test of a set of rows against a reference sample, by scores of a row detector.
 
     Parameters
     ----------
-    detector : fitted; has ``ood_score(X)``, Float[n], higher for what is farther out, of each row
-    by itself.
-    statistic : what is compared, see :data:`kdgraph.metrics.set_tests.Statistic`.
-    false_alarm : the share of sets from the distribution that may be called out of it.
-    n_permutations : of the p-value, which is at least 1 over one more than these.
-    random_state : draws the permutations, the same for every set.
+    detector : fitted detector
+        Detector with ``ood_score(X)``, Float[n], higher for rows farther out, independent for each
+        row.
+    statistic : str, default="mean"
+        Statistic that is compared, see :data:`kdgraph.metrics.set_tests.Statistic`.
+    false_alarm : float, default=0.05
+        Fraction of in-distribution sets that may be classified as out of distribution.
+    n_permutations : int, default=999
+        Number of permutations N; the p-value is at least 1/(N + 1).
+    random_state : int, RandomState or None, default=None
+        Seed of the permutations, which are the same for every set.
 
     Attributes
     ----------
-    reference_ : Float[n], scores of the reference rows.
+    reference_ : Float[n]
+        Scores of the reference rows.
+
+    Notes
+    -----
+    Original to kdgraph. If the scores of single rows are good, their mean over a set detects sets
+    as well as a method that requires sets, such as :class:`TreeHamming`. The set may have any size,
+    and a few outliers among normal rows raise the mean.
 
     Examples
     --------
-    >>> from kdgraph.detection import NearestNeighbours
+    >>> from kdgraph.detection import KthNeighbourDistance
     >>> rng = np.random.default_rng(0)
-    >>> detector = NearestNeighbours(k=5, random_state=0).fit(rng.normal(size=(200, 2)))
+    >>> detector = KthNeighbourDistance(k=5, random_state=0).fit(rng.normal(size=(200, 2)))
     >>> test = SetTest(detector, random_state=0).fit(rng.normal(size=(100, 2)))
-    >>> test.p_value(rng.normal(size=(20, 2)) + 3), bool(test.is_out(rng.normal(size=(20, 2))))
+    >>> test.p_value(rng.normal(size=(20, 2)) + 3), bool(test.is_ood(rng.normal(size=(20, 2))))
     (0.001, False)
     """
 
@@ -295,13 +330,17 @@ class SetTest(BaseEstimator):
     random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any) -> SetTest:
-        """Score the reference: rows X of the training distribution that neither the detector nor
-        its parent has seen.
+        """Score the reference rows.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows of the training distribution that neither the detector nor its parent has seen.
 
         Raises
         ------
-        TypeError : for a detector of sets, which gives a row by itself no score, and for what is
-            none.
+        TypeError
+            If the detector is a set detector, which cannot score single rows, or no detector.
         """
         check_parameters(self)
         if hasattr(self.detector, "ood_score_of_sets"):
@@ -315,45 +354,45 @@ class SetTest(BaseEstimator):
         return self
 
     def p_value(self, X: Any) -> float:
-        """How often sets of the size of X, drawn from X and the reference together, look at least
-        as far out: (k + 1)/(N + 1).
+        """Return the p-value (k + 1)/(N + 1) of the set X.
+
+        k is the number of sets of the size of X, out of N drawn from X and the reference together,
+        whose statistic is at least as extreme.
         """
-        how = {
+        options = {
             "statistic": self.statistic,
             "n_permutations": self.n_permutations,
             "rng": self._rng(),
         }
-        return float(set_p_values(self._scores(X), self.reference_, **how)[0])
+        return float(set_p_values(self._scores(X), self.reference_, **options)[0])
 
-    def is_out(self, X: Any) -> bool:
-        """Whether X, as one set, is out of distribution: its p-value is at most ``false_alarm``."""
+    def is_ood(self, X: Any) -> bool:
+        """Return True if the p-value of the set X is at most ``false_alarm``."""
         return self.p_value(X) <= self.false_alarm
 
     def power(
-        self, X_out: Any, shares: Sequence[Share] = SHARES, set_size: int = 50, n_sets: int = 200
+        self, X_ood: Any, shares: Sequence[Share] = SHARES, set_size: int = 50, n_sets: int = 200
     ) -> dict[str, np.ndarray]:
-        """How often sets are called out of distribution by the share of their rows that are from
-        ``X_out``.
+        """Return the detection rate of sets by the fraction of their rows that are from ``X_ood``.
 
-        Half of the reference rows stand for the reference then, the other half for the rows in
-        distribution. Columns are ``share``, ``set_size`` and ``power``, as
-        :func:`kdgraph.metrics.set_tests.power_curve` gives them; the share 0 has the false alarms.
-        All shares are judged by the same permutations, so the points of the curve are not
-        independent.
+        Half of the reference rows are the reference, the other half the rows in distribution.
+        Columns are ``share``, ``set_size`` and ``power``, as in
+        :func:`kdgraph.metrics.set_tests.power_curve`; the fraction 0 gives the false alarms. All
+        fractions use the same permutations, so the points of the curve are not independent.
         """
-        how = {
+        options = {
             "statistic": self.statistic,
             "false_alarm": self.false_alarm,
             "n_permutations": self.n_permutations,
             "rng": self._rng(),
         }
         return power_curve(
-            self._scores(X_out),
+            self._scores(X_ood),
             self.reference_,
             shares=shares,
             set_size=set_size,
             n_sets=n_sets,
-            **how,
+            **options,
         )
 
     def _scores(self, X: Any) -> np.ndarray:

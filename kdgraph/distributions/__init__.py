@@ -1,8 +1,8 @@
-"""Predictive distributions: one for each row, vectorised over rows."""
+"""Predictive distributions, one for each row and vectorised over rows."""
 
 from __future__ import annotations
 
-from kdgraph.distributions.base import Distribution, Standard
+from kdgraph.distributions.base import Distribution, StandardForm
 from kdgraph.distributions.conformal import (
     ConformalIntervals,
     CorrectedIntervals,
@@ -29,7 +29,7 @@ __all__ = [
     "RowEcdf",
     "ScipyFamily",
     "ScoredEcdf",
-    "Standard",
+    "StandardForm",
     "WeightedEcdf",
     "WeightedSamples",
     "as_distribution",

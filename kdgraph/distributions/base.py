@@ -1,13 +1,13 @@
-"""Step functions, one for each row: where values and levels fall among steps, all rows at once;
-ours.
+"""Predictive distributions of n rows, and the array helpers that all families share.
 
-Rows of distributions against values and levels: shapes, blocks and checks that all families share.
+:class:`Distribution` follows the vocabulary of ``scipy.stats`` and adds two methods.
+``extended_cdf`` continues the distribution function below 0 and above 1, so that it orders outcomes
+far in the tails, where the distribution function is rounded to 0 or 1. ``extended_ppf`` is its
+inverse. Recalibration needs both: an outcome 40 standard deviations from the mean must keep its
+distance. A :class:`ScoreScale` maps these extended levels to normal scores, on which a regression
+across a neighbourhood has a meaning. The extension is original to kdgraph.
 
-Normal scores of PIT values, and back: the scale on which a slope across a neighbourhood means
-something, however far out. Ours.
-
-What the predictive distributions of n rows can be asked, and what follows from their quantiles
-alone.
+The functions above the classes evaluate one step function for each row, for all rows at once.
 """
 
 from __future__ import annotations
@@ -22,79 +22,155 @@ import numpy as np
 
 from kdgraph.errors import ParameterError
 
-SAME = 1e-12
-"""Two levels that differ relatively by less are one: (1 - 0.95)/2 is 0.025 to the 16th digit
-only.
+LEVEL_TOLERANCE = 1e-12
+"""Relative difference below which two levels are equal: (1 - 0.95)/2 is 0.025 only to the 16th
+digit.
+"""
+BLOCK_VALUES = 1 << 18
+"""Largest number of values in an array that holds one block of rows: 2 MB.
+
+No result depends on it.
+"""
+_CRPS_NODES = 64
+"""Quadrature nodes of :meth:`Distribution.crps` on each side of the outcome.
+
+The CRPS of a normal distribution is then accurate to 2e-8.
+"""
+_MIN_UNIFORM = 2.0**-54
+"""Level below every positive number that ``Generator.random`` returns."""
+_FINITE_LEVELS = 1e-300, 1 - 2.0**-53
+"""Smallest and largest level of the quadrature: quantiles are finite there, and the part of the
+integral beyond them is negligible.
+"""
+_MAX_SCORE = 37.5
+"""Normal score of 5e-308, the smallest probability that a float64 holds in either tail.
+
+Scores beyond it have no quantile.
 """
 
 
 def count_in_rows(increasing: np.ndarray, values: np.ndarray, *, equal: bool) -> np.ndarray:
-    """Int[n, j]: how many of a row's numbers, Float[n, k] increasing, are below each of its values,
-    Float[n, j]; or, ``equal``, not above.
+    """Return how many numbers of each row are below each value of the row.
 
-    By bisection of all rows together: log k steps over n·j numbers.
+    Parameters
+    ----------
+    increasing : Float[n, k]
+        Numbers that increase along each row.
+    values : Float[n, j]
+        Values to look up, j for each row.
+    equal : bool
+        Count numbers that are equal to the value, too.
 
+    Returns
+    -------
+    Int[n, j]
+        Number of entries of the row that are below the value, or not above it.
+
+    Examples
+    --------
     >>> count_in_rows(np.array([[1.0, 2.0, 2.0]]), np.array([[2.0, 5.0]]), equal=False).tolist()
     [[1, 3]]
     """
+    # numpy has no searchsorted along an axis. All rows are bisected together, in log2(k) passes
+    # over n·j numbers. The answer stays within [low, high]; a row that is done no longer changes.
     low, high = (
         np.zeros(values.shape, dtype=np.intp),
         np.full(values.shape, increasing.shape[1], dtype=np.intp),
     )
     for _ in range(increasing.shape[1].bit_length()):
         middle = (low + high) // 2
-        at = np.take_along_axis(increasing, np.minimum(middle, increasing.shape[1] - 1), axis=1)
-        more = (low < high) & ((at <= values) if equal else (at < values))
-        low, high = np.where(more, middle + 1, low), np.where(more, high, middle)
+        pivot = np.take_along_axis(increasing, np.minimum(middle, increasing.shape[1] - 1), axis=1)
+        is_right = (low < high) & ((pivot <= values) if equal else (pivot < values))
+        low, high = np.where(is_right, middle + 1, low), np.where(is_right, high, middle)
     return low
 
 
-def steps_up_to(weights: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Float[n, j]: the share of the first ``count``, Int[n, j], of a row's weights, Float[n, k], in
-    their sum.
+def cumulative_weight(weights: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return the fraction of each row's weight that its first entries have.
+
+    Parameters
+    ----------
+    weights : Float[n, k]
+        Weights of the steps of each row.
+    count : Int[n, j]
+        Numbers of first entries.
+
+    Returns
+    -------
+    Float[n, j]
+        Sum of the first ``count`` weights divided by the sum of all.
     """
-    reached = np.cumsum(weights, axis=1, dtype=np.float64)
-    share = np.take_along_axis(reached, np.maximum(count - 1, 0), axis=1) / reached[:, -1:]
-    return np.where(count > 0, share, 0.0)
+    totals = np.cumsum(weights, axis=1, dtype=np.float64)
+    fraction = np.take_along_axis(totals, np.maximum(count - 1, 0), axis=1) / totals[:, -1:]
+    return np.where(count > 0, fraction, 0.0)
 
 
-def steps_at(weights: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Int[n, j]: the first step at which a row's weights, Float[n, k], reach the share q, Float[n,
-    j]; one that has weight.
+def first_step_reaching(weights: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return the first step at which the cumulative weight of a row reaches each level.
 
-    The left-continuous inverse of :func:`steps_up_to`, inf {i: share(i) >= q}; shares that are
-    relatively within :data:`SAME` are equal.
+    This is the left-continuous inverse of :func:`cumulative_weight`.
+
+    Parameters
+    ----------
+    weights : Float[n, k]
+        Weights of the steps of each row.
+    q : Float[n, j]
+        Levels in [0, 1]. Levels are equal if they differ relatively by less than 1e-12.
+
+    Returns
+    -------
+    Int[n, j]
+        Position of a step that has weight.
     """
-    reached = np.cumsum(weights, axis=1, dtype=np.float64)
-    least = np.finfo(np.float64).tiny  # at level 0 the first step that has weight
-    return np.minimum(
-        count_in_rows(reached, np.maximum(q * (1 - SAME) * reached[:, -1:], least), equal=False),
-        weights.shape[1] - 1,
-    )
+    totals = np.cumsum(weights, axis=1, dtype=np.float64)
+    # At level 0 the answer is the first step that has weight, not a step of weight 0 before it.
+    smallest = np.finfo(np.float64).tiny
+    target = np.maximum(q * (1 - LEVEL_TOLERANCE) * totals[:, -1:], smallest)
+    return np.minimum(count_in_rows(totals, target, equal=False), weights.shape[1] - 1)
 
 
-def shares(weights: np.ndarray) -> np.ndarray:
-    """Float64[n, k]: weights relative to their sum, in which zeros at the end change no bit."""
+def normalise_weights(weights: np.ndarray) -> np.ndarray:
+    """Return weights Float64[n, k] divided by the sum of their row.
+
+    The sum is sequential, so that zeros at the end of a row change no bit.
+    """
     return weights / np.cumsum(weights, axis=1, dtype=np.float64)[:, -1:]
 
 
-VALUES_AT_A_TIME = 1 << 18
-"""Of an array with a row for each of the n rows: 2 MB. No number depends on it."""
+def row_blocks(n: int, width: int) -> Iterator[slice]:
+    """Yield slices of consecutive rows that hold at most :data:`BLOCK_VALUES` values.
 
-
-def blocks(n: int, width: int) -> Iterator[slice]:
-    """Consecutive rows, so few that an array with ``width`` values for each has at most
-    :data:`VALUES_AT_A_TIME` of them.
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    width : int
+        Number of values of each row.
     """
-    step = max(VALUES_AT_A_TIME // max(width, 1), 1)
+    step = max(BLOCK_VALUES // max(width, 1), 1)
     yield from (slice(first, min(first + step, n)) for first in range(0, n, step))
 
 
-def by_row(
+def apply_by_row(
     function: Callable[..., np.ndarray], n: int, values: np.ndarray | float, *parameters: np.ndarray
 ) -> np.ndarray:
-    """``function(values, *parameters)`` with parameters Float[n] against values Float[n], Float[n,
-    m] or a number.
+    """Return ``function(values, *parameters)`` with the parameters of each row on its values.
+
+    Parameters
+    ----------
+    function : callable
+        Function of broadcastable arrays.
+    n : int
+        Number of rows.
+    values : Float[n], Float[n, m] or a number
+        Values of each row.
+    *parameters : Float[n]
+        Parameters of each row.
+
+    Returns
+    -------
+    Float[n] or Float[n, m]
+        Function values.
 
     Raises
     ------
@@ -112,9 +188,38 @@ def by_row(
     )
 
 
-def checked_levels(q: np.ndarray | float) -> np.ndarray:
-    """Levels as an array of the same shape, or a ParameterError; see :meth:`Distribution.ppf
-    <kdgraph.distributions.Distribution.ppf>`.
+def apply_to_matrix(
+    function: Callable[[np.ndarray], np.ndarray], n: int, values: np.ndarray | float
+) -> np.ndarray:
+    """Return a function of Float[n, j] at values of any shape that ``cdf`` accepts.
+
+    Parameters
+    ----------
+    function : callable
+        Function from Float[n, j] to Float[n, j].
+    n : int
+        Number of rows.
+    values : Float[n], Float[n, m] or a number
+        Values of each row.
+
+    Returns
+    -------
+    Float[n] or Float[n, m]
+        Function values, in the shape of ``values``.
+    """
+    checked = apply_by_row(lambda unchanged: unchanged, n, values)
+    if checked.ndim == 2:
+        return function(checked)
+    return function(np.broadcast_to(checked, n)[:, None])[:, 0]
+
+
+def check_levels(q: np.ndarray | float) -> np.ndarray:
+    """Return levels as an array of the same shape, elementwise unchanged.
+
+    Raises
+    ------
+    ParameterError
+        If a level is outside [0, 1] or NaN.
     """
     q = np.asarray(q, dtype=np.float64)
     outside = ~((q >= 0) & (q <= 1))
@@ -125,160 +230,165 @@ def checked_levels(q: np.ndarray | float) -> np.ndarray:
     return q
 
 
-def rows_at(index: Any) -> Any:
-    """An index that keeps the axis of rows: one position becomes a list of one."""
+def keep_row_axis(index: Any) -> Any:
+    """Return an index that keeps the axis of rows: one position becomes a list of one."""
     return [index] if isinstance(index, Integral) else index
 
 
-_MOST = 37.5
-"""The score of the smallest number that a probability can be in either tail, 5e-308; what lies
-beyond has no quantile.
-"""
+def endpoint_quadrature(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and weights on [0, 1] that are dense at both ends.
+
+    The nodes are sin²(πs/2) of the Gauss-Legendre nodes s, because quantile functions bend most
+    near 0 and 1 (Gauss-Legendre quadrature of numpy; the substitution is original to kdgraph).
+
+    Returns
+    -------
+    nodes, weights : Float[m], Float[m]
+        In increasing order of the nodes, m = ``n_nodes``; as for a sum over [0, 1].
+    """
+    x, weight = np.polynomial.legendre.leggauss(n_nodes)
+    s = np.pi * (x + 1) / 4
+    return np.sin(s) ** 2, weight / 2 * np.pi / 2 * np.sin(2 * s)
 
 
-class Scores(ABC):
-    """A scale of z for :meth:`~kdgraph.distributions.Distribution.levels`: Φ⁻¹(p), and beyond 0 and
-    1 what the family can tell; ours.
+def normal_cdf(z: np.ndarray) -> np.ndarray:
+    """Return the standard normal distribution function, elementwise."""
+    # Imported here, because commands that only list configurations must not wait for scipy.
+    from scipy.special import ndtr
+
+    return ndtr(z)
+
+
+def normal_ppf(q: np.ndarray) -> np.ndarray:
+    """Return the standard normal quantile function, elementwise."""
+    # scipy.stats.norm.ppf takes nine times as long.
+    from scipy.special import ndtri
+
+    return ndtri(q)
+
+
+class ScoreScale(ABC):
+    """Scale of normal scores z of extended levels.
+
+    A score is Φ⁻¹(p) for a level p inside (0, 1). Beyond 0 and 1 it depends on the coordinate in
+    which a family continues its levels, see :meth:`Distribution.extended_cdf`.
     """
 
     @abstractmethod
-    def of(self, levels: np.ndarray) -> np.ndarray:
-        """Scores of levels, Float[...], elementwise; increasing. Ours."""
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:
+        """Return the scores of extended levels, Float[...], elementwise and increasing."""
 
     @abstractmethod
-    def levels(self, scores: np.ndarray) -> np.ndarray:
-        """The inverse of :meth:`of`, Float[...], elementwise. Ours."""
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:
+        """Return the inverse of :meth:`to_scores`, Float[...], elementwise."""
 
 
 @dataclass(frozen=True)
-class Standardised(Scores):
-    """Of normal distributions: levels Float[...] beyond 0 and 1 are standardised values themselves;
-    ours.
+class StandardisedScores(ScoreScale):
+    """Scores of normal distributions, elementwise.
+
+    Levels beyond 0 and 1 are standardised values themselves.
     """
 
-    def of(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         beyond = (levels < 0) | (levels > 1)
-        return np.where(beyond, levels, _ppf(np.where(beyond, 0.5, levels)))
+        return np.where(beyond, levels, normal_ppf(np.where(beyond, 0.5, levels)))
 
-    def levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
-        p = _cdf(scores)
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
+        p = normal_cdf(scores)
         return np.where(((p == 0) & (scores < 0)) | ((p == 1) & (scores > 1)), scores, p)
 
 
 @dataclass(frozen=True)
-class LogTails(Scores):
-    """Of other families: levels beyond 0 and 1 are logarithms, log F(y) below, 1 - log P(Y > y)
-    above; ours.
+class LogTailScores(ScoreScale):
+    """Scores of families whose levels beyond 0 and 1 are logarithms.
+
+    Levels are log F(y) below 0, and 1 - log P(Y > y) above 1.
 
     Examples
     --------
-    >>> LogTails().of(np.array([0.5, 51.0])).round(2).tolist()  # P(Y > y) = exp(-50)
+    >>> LogTailScores().to_scores(np.array([0.5, 51.0])).round(2).tolist()  # P(Y > y) = exp(-50)
     [0.0, 9.67]
     """
 
-    def of(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
         from scipy.special import ndtri_exp
 
         beyond, below = levels > 1, levels < 0
-        inside = _ppf(np.where(beyond | below, 0.5, levels))
+        inside = normal_ppf(np.where(beyond | below, 0.5, levels))
         above = -ndtri_exp(np.where(beyond, 1 - levels, -1.0))
-        return np.clip(
-            np.where(
-                beyond, above, np.where(below, ndtri_exp(np.where(below, levels, -1.0)), inside)
-            ),
-            -_MOST,
-            _MOST,
-        )
+        low_side = np.where(below, ndtri_exp(np.where(below, levels, -1.0)), inside)
+        return np.clip(np.where(beyond, above, low_side), -_MAX_SCORE, _MAX_SCORE)
 
-    def levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
         from scipy.special import log_ndtr
 
-        scores = np.clip(scores, -_MOST, _MOST)
-        levels = _cdf(scores)
+        scores = np.clip(scores, -_MAX_SCORE, _MAX_SCORE)
+        levels = normal_cdf(scores)
         beyond = levels == 1
         return np.where(beyond, 1 - log_ndtr(-np.where(beyond, scores, 1.0)), levels)
 
 
 @dataclass(frozen=True)
-class OfSamples(Scores):
-    """Of samples: levels beyond 0 and 1 are standard deviations beyond the first and the last
-    value, and scores go on with them; ours.
+class SampleScores(ScoreScale):
+    """Scores of samples: levels beyond 0 and 1 count standard deviations beyond the sample.
+
+    Beyond the first and the last value, scores grow by one for each standard deviation.
 
     Parameters
     ----------
-    last : score of the last value.
+    last_score : float
+        Score of the last value.
 
     Examples
     --------
-    >>> OfSamples(2.0).of(np.array([0.5, 0.9999, 1.5])).tolist()
+    >>> SampleScores(2.0).to_scores(np.array([0.5, 0.9999, 1.5])).tolist()
     [0.0, 2.0, 2.5]
     """
 
-    last: float
+    last_score: float
 
     @classmethod
-    def steps(cls, m: int) -> OfSamples:
-        """Of m equal steps: the last value is at the middle of its step, 1 - 1/2m; ours."""
-        return cls(float(_ppf(np.array(1 - 0.5 / m))))
+    def from_size(cls, m: int) -> SampleScores:
+        """Return the scale of m equal steps: the last value has the level 1 - 1/2m."""
+        return cls(float(normal_ppf(np.array(1 - 0.5 / m))))
 
-    def of(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+    def to_scores(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
         inside = np.clip(levels, 0.0, 1.0)
-        return np.clip(_ppf(inside), -self.last, self.last) + (levels - inside)
+        scores = np.clip(normal_ppf(inside), -self.last_score, self.last_score)
+        return scores + (levels - inside)
 
-    def levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
-        inside = np.clip(scores, -self.last, self.last)
+    def to_levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
+        inside = np.clip(scores, -self.last_score, self.last_score)
         beyond = scores - inside
-        return np.where(beyond == 0, _cdf(inside), beyond + (beyond > 0))
+        return np.where(beyond == 0, normal_cdf(inside), beyond + (beyond > 0))
 
 
-def _cdf(z: np.ndarray) -> np.ndarray:
-    from scipy.special import (
-        ndtr,
-    )  # here, not above: who only lists configurations must not wait for scipy
-
-    return ndtr(z)
-
-
-def _ppf(p: np.ndarray) -> np.ndarray:
-    from scipy.special import ndtri
-
-    return ndtri(p)
-
-
-_NODES = 64
-"""Of the quadrature of :meth:`Distribution.crps`, on each side of the observation: of a normal
-distribution it is right to 2e-8.
-"""
-_SMALLEST = 2.0**-54
-"""A level below all that ``Generator.random`` gives but 0."""
-_INSIDE = 1e-300, 1 - 2.0**-53
-"""Levels at which quantiles are finite, so near to 0 and 1 that no more of an integral lies
-beyond.
-"""
-
-
-class Standard(NamedTuple):
-    """Distributions of n rows as loc + scale·Z with one Z for all; ours.
+class StandardForm(NamedTuple):
+    """Distributions of n rows as loc + scale·Z with one Z for all.
 
     Attributes
     ----------
-    loc, scale : Float[n].
-    at_levels : values of Z at :meth:`Distribution.levels` of any row, elementwise.
+    loc, scale : Float[n]
+        Location and scale of each row.
+    extended_ppf : callable
+        Values of Z at extended levels (:meth:`Distribution.extended_cdf`), elementwise. They are
+        the same for all rows.
     """
 
     loc: np.ndarray
     scale: np.ndarray
-    at_levels: Callable[[np.ndarray], np.ndarray]
+    extended_ppf: Callable[[np.ndarray], np.ndarray]
 
 
 class Distribution(ABC):
-    """Predictive distributions of a continuous outcome, one for each of n rows; the vocabulary is
-    that of ``scipy.stats``.
+    """Predictive distributions of a continuous outcome, one for each of n rows.
 
-    A subclass says ``len``, ``d[index]`` (a slice, Int[m], Bool[n] or one position: the same
-    distributions of fewer rows), :meth:`cdf`, :meth:`ppf`, :meth:`mean` and :meth:`var`; where
-    there is a density, ``pdf`` takes what :meth:`cdf` takes. What a row's distribution is does not
-    depend on the rows beside it.
+    The vocabulary is that of ``scipy.stats``. A subclass implements ``len``, ``d[index]`` (the
+    distributions of fewer rows; the index is a slice, Int[m], Bool[n] or one position),
+    :meth:`cdf`, :meth:`ppf`, :meth:`mean` and :meth:`var`. A family that has a density implements
+    ``pdf``, with the arguments of :meth:`cdf`. The distribution of a row does not depend on other
+    rows.
     """
 
     @abstractmethod
@@ -289,80 +399,125 @@ class Distribution(ABC):
 
     @abstractmethod
     def cdf(self, y: np.ndarray | float) -> np.ndarray:
-        """P(Y <= y) of each row: Float[n] of y, Float[n] or a number; Float[n, m] of Float[n, m], m
-        values for each row.
+        """Return P(Y <= y) of each row.
+
+        Parameters
+        ----------
+        y : Float[n], Float[n, m] or a number
+            One value for each row, m values for each row, or one value for all.
+
+        Returns
+        -------
+        Float[n] or Float[n, m]
+            Probabilities.
         """
 
     @abstractmethod
     def ppf(self, q: np.ndarray | float) -> np.ndarray:
-        """The smallest y with cdf(y) >= q.
+        """Return the smallest y with cdf(y) >= q.
 
         Parameters
         ----------
-        q : levels in [0, 1]: a number, for Float[n]; Float[m], the same for every row, for Float[n,
-            m]; Float[n, m], for each row its own. At 0 and 1 it is where the distribution begins
-            and ends.
+        q : Float[m], Float[n, m] or a number
+            Levels in [0, 1]: the same levels for every row, levels of each row, or one level. At 0
+            and 1 the result is where the distribution begins and ends.
+
+        Returns
+        -------
+        Float[n, m], or Float[n] for a number
+            Quantiles.
 
         Raises
         ------
-        ParameterError : for a level outside [0, 1], or NaN.
+        ParameterError
+            If a level is outside [0, 1] or NaN.
         """
 
-    def levels(self, y: np.ndarray | float) -> np.ndarray:
-        """A number that orders values as ``cdf`` does, of y as in :meth:`cdf`: ``cdf(y)``, unless
-        that is 0 or 1 to the last bit.
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
+        """Return a number that orders values as :meth:`cdf` does, also far in the tails.
 
-        There a family that can still tell values apart gives a number below 0 or above 1, in a
-        coordinate of its own; infinity where it is known that a value is beyond all that is
-        possible, and not how far.
+        The number is ``cdf(y)``, unless that is rounded to 0 or 1. There, a family that can still
+        order the values returns a number below 0 or above 1, in its own coordinate. The number is
+        infinite if a value is beyond everything possible and its distance is undefined.
+
+        Parameters
+        ----------
+        y : Float[n], Float[n, m] or a number
+            Values, as in :meth:`cdf`.
+
+        Returns
+        -------
+        Float[n] or Float[n, m]
+            Extended levels.
         """
         return self.cdf(y)
 
-    def at_levels(self, levels: np.ndarray) -> np.ndarray:
-        """The values that have these :meth:`levels`: Float[n, m] of Float[m], the same for every
-        row, or of Float[n, m].
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:
+        """Return the values Float[n, m] that have these levels of :meth:`extended_cdf`.
+
+        Parameters
+        ----------
+        levels : Float[m] or Float[n, m]
+            Extended levels, the same for every row or those of each row.
         """
         return self.ppf(levels)
 
-    def unknown_levels(self) -> tuple[float, float]:
-        """Finite levels below and above, for values of which :meth:`levels` cannot tell how far out
-        they are: 0 or 1, or infinite.
+    def fallback_levels(self) -> tuple[float, float]:
+        """Return finite levels, below and above, of values whose distance is undefined.
+
+        They replace levels of :meth:`extended_cdf` that are 0, 1 or infinite.
         """
         return float(np.nextafter(0.0, 1.0)), float(np.nextafter(1.0, 0.0))
 
-    def score_scale(self) -> Scores:
-        """The scale of normal scores that :meth:`levels` have."""
-        return LogTails()
+    def score_scale(self) -> ScoreScale:
+        """Return the scale of normal scores of the levels of :meth:`extended_cdf`."""
+        return LogTailScores()
 
-    def standard(self) -> Standard | None:
-        """What rows have in common, if they differ in location and scale alone; else None."""
+    def standard_form(self) -> StandardForm | None:
+        """Return the common form of rows that differ in location and scale only, else None."""
         return None
 
     @abstractmethod
     def mean(self) -> np.ndarray:
-        """Float[n]."""
+        """Return the mean of each row, Float[n]."""
 
     @abstractmethod
     def var(self) -> np.ndarray:
-        """Float[n]."""
+        """Return the variance of each row, Float[n]."""
 
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Float[n], Float[n]: the central interval, from the quantile at (1 - level)/2 to that at
-        (1 + level)/2; ``level`` in [0, 1].
+        """Return the ends Float[n], Float[n] of the central interval of each row.
+
+        Parameters
+        ----------
+        level : float
+            Nominal coverage in [0, 1]. The ends are the quantiles at (1 - level)/2 and
+            (1 + level)/2.
         """
         low, high = self.ppf(np.array([(1 - level) / 2, (1 + level) / 2])).T
         return low, high
 
     def sample(self, m: int, rng: np.random.Generator) -> np.ndarray:
-        """Float[n, m]: ``m`` independent draws for each row."""
-        return self.ppf(np.maximum(rng.random((len(self), m)), _SMALLEST))
+        """Return ``m`` independent draws for each row, Float[n, m]."""
+        return self.ppf(np.maximum(rng.random((len(self), m)), _MIN_UNIFORM))
 
     @np.errstate(under="ignore")
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """Continuous ranked probability score, Float[n] of y: Float[n], in the units of y.
+        """Return the continuous ranked probability score of each row.
 
-        CRPS = ∫ (F(x) - [x >= y])² dx = 2 ∫₀^F(y) τ (y - F⁻¹(τ)) dτ + 2 ∫_F(y)^1 (1 - τ) (F⁻¹(τ) -
-        y) dτ, here by quadrature of the second form; a subclass that knows better says so.
+        CRPS = ∫ (F(x) - [x >= y])² dx = 2 ∫₀^F(y) τ (y - F⁻¹(τ)) dτ + 2 ∫_F(y)^1 (1 - τ)
+        (F⁻¹(τ) - y) dτ. This method evaluates the second form by quadrature; subclasses with a
+        closed form override it.
+
+        Parameters
+        ----------
+        y : Float[n]
+            Outcomes.
+
+        Returns
+        -------
+        Float[n]
+            Scores in the units of y.
 
         References
         ----------
@@ -370,27 +525,18 @@ class Distribution(ABC):
         2007, Eq. 20; Laio and Tamea, "Verification tools for probabilistic forecasts", Hydrology
         and Earth System Sciences 11, 2007.
         """
-        share, weight = _nodes()
+        # The integrand has a kink at F(y), so each side of it has its own quadrature. Both sides
+        # use τ or 1 - τ itself, not one minus the other: this keeps the digits of small tails.
+        nodes, weights = endpoint_quadrature(_CRPS_NODES)
         y = np.asarray(y, dtype=np.float64)
         score = np.empty(len(self))
-        for rows in blocks(len(self), 2 * _NODES):
-            some, at = self[rows], y[rows, None]
-            below = some.cdf(y[rows])[:, None]
-            low, high = below * share, (1 - below) * share  # τ and 1 - τ
-            left = (weight * low * (at - some.ppf(np.clip(low, *_INSIDE)))).sum(axis=1) * below[
-                :, 0
-            ]
-            right = (weight * high * (some.ppf(np.clip(1 - high, *_INSIDE)) - at)).sum(axis=1) * (
-                1 - below[:, 0]
-            )
+        for rows in row_blocks(len(self), 2 * _CRPS_NODES):
+            block, outcome = self[rows], y[rows, None]
+            below = block.cdf(y[rows])[:, None]
+            low, high = below * nodes, (1 - below) * nodes
+            low_quantiles = block.ppf(np.clip(low, *_FINITE_LEVELS))
+            left = (weights * low * (outcome - low_quantiles)).sum(axis=1) * below[:, 0]
+            high_quantiles = block.ppf(np.clip(1 - high, *_FINITE_LEVELS))
+            right = (weights * high * (high_quantiles - outcome)).sum(axis=1) * (1 - below[:, 0])
             score[rows] = 2 * (left + right)
         return score
-
-
-def _nodes() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights on [0, 1]: Gauss-Legendre in s with sin²(πs/2), which takes them to both
-    ends, where quantiles bend.
-    """
-    x, weight = np.polynomial.legendre.leggauss(_NODES)
-    s = np.pi * (x + 1) / 4
-    return np.sin(s) ** 2, weight / 2 * np.pi / 2 * np.sin(2 * s)

@@ -1,8 +1,9 @@
-"""Predictive distributions whose intervals hold their share of rows, whatever the distributions
-are.
+"""Predictive distributions with conformal intervals.
 
-Intervals with a correction of their own for each row, from the held-out rows near to it, that hold
-their share of rows on average.
+The interval of a forecaster is widened or narrowed by the conformity scores of held-out rows, so
+that it covers a new row with the nominal probability, whatever the forecaster. The correction is
+the same for all rows of a cell (Romano et al. 2019; Vovk et al. 2005), or it is different for each
+row and comes from the held-out rows near to it (Guan 2023).
 """
 
 from __future__ import annotations
@@ -14,57 +15,73 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.distributions.base import Distribution, blocks, rows_at
+from kdgraph.distributions.base import LEVEL_TOLERANCE, Distribution, keep_row_axis, row_blocks
 
-_SAME = 1e-12
+_RANK_TOLERANCE = 1e-12
+"""Difference below which two local ranks are equal: sums of the same weights in another order."""
 
 
 @dataclass(frozen=True, eq=False)
 class CorrectedIntervals(Distribution):
-    """The distributions of a forecaster; :meth:`interval` is widened, or narrowed, by what held-out
-    rows ask for.
+    """Distributions of a forecaster whose :meth:`interval` is corrected by held-out rows.
 
-    A subclass says by how much: conformalised quantile regression (Romano et al. 2019) with one
-    correction or with many. Quantiles, mean, variance and CRPS are the forecaster's own.
+    This is conformalised quantile regression (Romano et al. 2019); a subclass implements
+    :meth:`corrections`. Quantiles, mean, variance and CRPS are those of the forecaster.
 
     Parameters
     ----------
-    base : distributions of n rows.
-    held : distributions of h rows that neither the forecaster nor its recalibration has seen;
-        ``y_held``: Float[h], what came.
+    base : Distribution
+        Distributions of n rows.
+    held_out : Distribution
+        Distributions of h rows that neither the forecaster nor its recalibration was fitted on.
+    y_held_out : Float[h]
+        Outcomes of these rows.
     """
 
     base: Distribution
-    held: Distribution
-    y_held: np.ndarray
+    held_out: Distribution
+    y_held_out: np.ndarray
 
     @abstractmethod
-    def corrections(self, score: np.ndarray, level: float) -> np.ndarray:
-        """Float[n]: by how many of its widths the interval of a row grows to each side, of the
-        :meth:`scores` of held-out rows.
+    def corrections(self, scores: np.ndarray, level: float) -> np.ndarray:
+        """Return the number of widths by which each interval grows to each side, Float[n].
+
+        Parameters
+        ----------
+        scores : Float[h]
+            Conformity scores of the held-out rows.
+        level : float
+            Nominal coverage.
         """
 
-    def scores(self, level: float) -> np.ndarray:
-        """Float[h]: by how many widths of its interval at this level each held-out outcome is
-        outside; negative: inside.
+    def conformity_scores(self, level: float) -> np.ndarray:
+        """Return the distance of each held-out outcome from its interval, Float[h].
+
+        Distances are in widths of the interval at this level; they are negative inside it.
         """
-        low, high = self.held.interval(level)
-        return np.maximum(low - self.y_held, self.y_held - high) / _width(low, high)
+        low, high = self.held_out.interval(level)
+        return np.maximum(low - self.y_held_out, self.y_held_out - high) / _width(low, high)
 
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Float[n], Float[n]: holds with probability ``level`` at least; infinite where there are
-        too few rows to promise that.
+        """Return the ends Float[n], Float[n] of intervals that cover with probability ``level``.
+
+        They are infinite, with a warning, where too few rows correct them.
+
+        Parameters
+        ----------
+        level : float
+            Nominal coverage in [0, 1].
         """
         low, high = self.base.interval(level)
-        by = self.corrections(self.scores(level), level) * _width(low, high)
-        if np.isinf(by).any():
+        growth = self.corrections(self.conformity_scores(level), level) * _width(low, high)
+        if np.isinf(growth).any():
             warnings.warn(
                 f"intervals of level {level:g} are the whole line where there are too few"
                 " calibration rows to promise less, and have no width or score; quantiles and CRPS"
                 " are as they were",
                 stacklevel=2,
             )
-        return low - by, high + by
+        return low - growth, high + growth
 
     def __len__(self) -> int:
         return len(self.base)
@@ -75,14 +92,14 @@ class CorrectedIntervals(Distribution):
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
         return self.base.ppf(q)
 
-    def levels(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102
-        return self.base.levels(y)
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102
+        return self.base.extended_cdf(y)
 
-    def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
-        return self.base.at_levels(levels)
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+        return self.base.extended_ppf(levels)
 
-    def unknown_levels(self) -> tuple[float, float]:  # noqa: D102
-        return self.base.unknown_levels()
+    def fallback_levels(self) -> tuple[float, float]:  # noqa: D102
+        return self.base.fallback_levels()
 
     def mean(self) -> np.ndarray:  # noqa: D102
         return self.base.mean()
@@ -96,22 +113,27 @@ class CorrectedIntervals(Distribution):
 
 @dataclass(frozen=True, eq=False)
 class ConformalIntervals(CorrectedIntervals):
-    """Intervals with one correction for each cell of rows.
+    """Conformal intervals with one correction for each cell of rows.
 
     Parameters
     ----------
-    base, held, y_held : as in :class:`CorrectedIntervals`.
-    cell, cell_held : Int[n], Int[h]: which cell a row belongs to.
+    base, held_out, y_held_out : Distribution, Distribution, Float[h]
+        See :class:`CorrectedIntervals`.
+    cells : Int[n]
+        Cell of each row.
+    held_out_cells : Int[h]
+        Cell of each held-out row.
 
     Notes
     -----
-    Conformalised quantile regression with the local width w as unit: the score of a held-out row is
-    s = max(low - y, y - high) / w of its interval at this level, and the new interval is [low - q
-    w, high + q w] with q the ⌈(h + 1) level⌉-th smallest score of the row's cell. A new row is one
-    of h + 1 exchangeable ones, itself at +∞: at least the share ``level`` of intervals holds, on
-    average over the draw of held-out and new rows of a cell, for any distribution of rows and any
-    forecaster. Where there are fewer than level / (1 - level) rows in a cell no finite interval can
-    promise that, and it is the whole line.
+    The method is conformalised quantile regression with the width w of the interval as the unit.
+    The score of a held-out row is s = max(low - y, y - high) / w of its interval at this level. The
+    new interval is [low - q w, high + q w], where q is the ⌈(h + 1) level⌉-th smallest score of the
+    row's cell. A new row is one of h + 1 exchangeable rows, and its own score counts as +∞. The
+    intervals therefore cover at least the fraction ``level`` of new rows, on average over the draw
+    of held-out and new rows of a cell, for any distribution of rows and any forecaster. If a cell
+    has fewer than level / (1 - level) rows, no finite interval guarantees this, and the interval is
+    the whole line.
 
     References
     ----------
@@ -121,154 +143,206 @@ class ConformalIntervals(CorrectedIntervals):
 
     Examples
     --------
+    Of 99 rows, 90 are inside the corrected interval; the normal interval is ±1.64:
+
     >>> from kdgraph.distributions import Normal
-    >>> many, zero = Normal(np.zeros(99), np.ones(99)), np.zeros(1, dtype=int)
-    >>> new = ConformalIntervals(many[:1], many, np.linspace(-2, 2, 99), zero, np.zeros(99, dtype=int))
-    >>> [round(float(end[0]), 2) for end in new.interval(0.9)]  # of 99 rows, 90 are inside; the normal interval is ±1.64
+    >>> normal, y = Normal(np.zeros(99), np.ones(99)), np.linspace(-2, 2, 99)
+    >>> cells = np.zeros(99, dtype=int)
+    >>> new = ConformalIntervals(normal[:1], normal, y, cells[:1], cells)
+    >>> [round(float(end[0]), 2) for end in new.interval(0.9)]
     [-1.84, 1.84]
     """
 
-    cell: np.ndarray
-    cell_held: np.ndarray
+    cells: np.ndarray
+    held_out_cells: np.ndarray
 
     def __getitem__(self, index: Any) -> ConformalIntervals:
-        index = rows_at(index)
+        index = keep_row_axis(index)
         return ConformalIntervals(
-            self.base[index], self.held, self.y_held, self.cell[index], self.cell_held
+            self.base[index],
+            self.held_out,
+            self.y_held_out,
+            self.cells[index],
+            self.held_out_cells,
         )
 
-    def corrections(self, score: np.ndarray, level: float) -> np.ndarray:
-        """Float[n]; infinite of a cell that no held-out row belongs to."""
-        found = {}
-        for cell in np.unique(self.cell_held).tolist():
-            mine = np.sort(score[self.cell_held == cell])
-            rank = rank_of(level, len(mine))
-            found[cell] = float(mine[rank - 1]) if rank <= len(mine) else np.inf
-        return np.array([found.get(cell, np.inf) for cell in self.cell.tolist()])
+    def corrections(self, scores: np.ndarray, level: float) -> np.ndarray:
+        """Return Float[n]; infinite in a cell that no held-out row belongs to.
+
+        Parameters
+        ----------
+        scores, level : Float[h], float
+            See :meth:`CorrectedIntervals.corrections`.
+        """
+        by_cell = {}
+        for cell in np.unique(self.held_out_cells).tolist():
+            cell_scores = np.sort(scores[self.held_out_cells == cell])
+            rank = conformal_rank(level, len(cell_scores))
+            is_finite = rank <= len(cell_scores)
+            by_cell[cell] = float(cell_scores[rank - 1]) if is_finite else np.inf
+        return np.array([by_cell.get(cell, np.inf) for cell in self.cells.tolist()])
 
 
-def rank_of(level: float, n: int) -> int:
-    """⌈(n + 1) level⌉, from 1: which of n scores, increasing, corrects, and n + 1 where none does;
-    Romano et al. (2019), Theorem 1.
+def conformal_rank(level: float, n: int) -> int:
+    """Return ⌈(n + 1) level⌉, at least 1: the rank of the score that corrects an interval.
 
-    >>> rank_of(0.95, 19), rank_of(0.95, 18)
+    The rank is n + 1 if no score is large enough (Romano et al. 2019, Theorem 1).
+
+    >>> conformal_rank(0.95, 19), conformal_rank(0.95, 18)
     (19, 19)
     """
-    return max(int(np.ceil((n + 1) * level * (1 - _SAME))), 1)
+    return max(int(np.ceil((n + 1) * level * (1 - LEVEL_TOLERANCE))), 1)
 
 
 def _width(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Widths of intervals; 1 of those that are one point."""
+    """Return the widths of intervals; 1 for intervals that are a point."""
     return np.where(high > low, high - low, 1.0)
-
-
-_SAME_LOCALISED = 1e-12
-"""Ranks that differ by less are one: sums of the same weights in another order."""
 
 
 @dataclass(frozen=True, eq=False)
 class LocalisedIntervals(CorrectedIntervals):
-    """Intervals with a correction for each row, by the scores of the held-out rows near to it.
+    """Conformal intervals with a correction for each row, from the held-out rows near to it.
 
     Parameters
     ----------
-    base, held, y_held : as in :class:`~kdgraph.distributions.conformal.CorrectedIntervals`.
-    near, weight : Int[n, k], Float[n, k]: held-out rows near to each row, each at most once, and
-    how much they count, H(x, x_j) in [0, 1].
-    near_held, weight_held : Int[h, l], Float[h, l]: the same of held-out rows, each among its own
-        with weight H(x, x) = 1.
+    base, held_out, y_held_out : Distribution, Distribution, Float[h]
+        See :class:`~kdgraph.distributions.conformal.CorrectedIntervals`.
+    neighbours, weights : Int[n, k], Float[n, k]
+        Held-out rows near to each row, each at most once, and their weights H(x, x_j) in [0, 1].
+    held_out_neighbours, held_out_weights : Int[h, l], Float[h, l]
+        The same for each held-out row. It is among its own neighbours, with weight H(x, x) = 1.
 
     Notes
     -----
-    With scores s as of :class:`~kdgraph.distributions.ConformalIntervals`, the local rank of a row
-    is the weight of the rows near to it that have a smaller score, over the weight of all near to
-    it, itself among them. A new row is given a score v. The ranks of all h + 1 rows are then
-    exchangeable, since each is made in the same way of all rows, and v is kept if its rank is among
-    the ⌈(h + 1) level⌉ smallest. As v grows its own rank grows and those of others fall, so what is
-    kept ends at one of the scores, or does not end. This is localised conformal prediction with the
-    row's own weight at +∞ and its level adjusted; weights without that adjustment promise nothing.
+    Scores s are those of :class:`~kdgraph.distributions.ConformalIntervals`. The local rank of a
+    row is the weight of its neighbours that have a smaller score, divided by the weight of all its
+    neighbours, itself included. A new row is assigned a tentative score v. The ranks of all h + 1
+    rows are then exchangeable, because each is computed from all rows in the same way, and v is
+    accepted if its rank is among the ⌈(h + 1) level⌉ smallest. As v grows, its own rank grows and
+    the ranks of other rows fall, so the accepted values end at one of the scores, or do not end.
+    This is localised conformal prediction with the row's own weight at +∞ and an adjusted level;
+    weights without this adjustment guarantee nothing.
 
-    What is promised is what one correction for all promises, on average over rows. That the share
-    is near to the level at each place too is what weights are for, and is not promised. With equal
-    weights it is one correction for all. A row to which no held-out row is near has the whole line.
+    The guarantee is that of one correction for all rows: coverage on average over rows. Weights
+    bring the coverage at each place close to the level, but this is not guaranteed. With equal
+    weights the method is one correction for all. A row without held-out neighbours gets the whole
+    line.
 
     References
     ----------
     Guan, "Localized conformal prediction: a generalized inference framework for conformal
     prediction", Biometrika 110, 2023, Theorem 1 and Section 3. Here adjusted levels are local
-    ranks, and found by bisection of scores.
+    ranks, and are found by bisection of scores.
 
     Examples
     --------
+    Outcomes of odd rows are ten times as far out; the neighbours of a row have its parity:
+
     >>> from kdgraph.distributions import Normal
-    >>> side = np.arange(200) % 2  # on one side outcomes are ten times as far out; a row is near to those of its side
-    >>> y = np.linspace(-2, 2, 200) * (1 + 9 * side)
-    >>> sides = np.stack([np.arange(0, 200, 2), np.arange(1, 200, 2)])
-    >>> near = {"near": sides, "weight": np.ones((2, 100)), "near_held": sides[side], "weight_held": np.ones((200, 100))}
-    >>> some = Normal(np.zeros(200), np.ones(200))
-    >>> LocalisedIntervals(some[:2], some, y, **near).interval(0.9)[1].round(0).tolist()
+    >>> parity = np.arange(200) % 2
+    >>> y = np.linspace(-2, 2, 200) * (1 + 9 * parity)
+    >>> by_parity = np.stack([np.arange(0, 200, 2), np.arange(1, 200, 2)])
+    >>> normal = Normal(np.zeros(200), np.ones(200))
+    >>> intervals = LocalisedIntervals(
+    ...     normal[:2], normal, y,
+    ...     neighbours=by_parity, weights=np.ones((2, 100)),
+    ...     held_out_neighbours=by_parity[parity], held_out_weights=np.ones((200, 100)),
+    ... )
+    >>> intervals.interval(0.9)[1].round(0).tolist()
     [2.0, 18.0]
     """
 
-    near: np.ndarray
-    weight: np.ndarray
-    near_held: np.ndarray
-    weight_held: np.ndarray
+    neighbours: np.ndarray
+    weights: np.ndarray
+    held_out_neighbours: np.ndarray
+    held_out_weights: np.ndarray
 
     def __getitem__(self, index: Any) -> LocalisedIntervals:
-        index = rows_at(index)
-        mine = self.base[index], self.held, self.y_held, self.near[index], self.weight[index]
-        return LocalisedIntervals(*mine, self.near_held, self.weight_held)
+        index = keep_row_axis(index)
+        return LocalisedIntervals(
+            self.base[index],
+            self.held_out,
+            self.y_held_out,
+            self.neighbours[index],
+            self.weights[index],
+            self.held_out_neighbours,
+            self.held_out_weights,
+        )
 
-    def corrections(self, score: np.ndarray, level: float) -> np.ndarray:
-        """Float[n]; infinite where scores end before what is kept does."""
-        kept = rank_of(level, len(score)) - 1
-        smaller, all_near = self._held_sums(score)
-        place = np.empty(len(score), dtype=np.intp)
-        place[np.argsort(score, kind="stable")] = np.arange(len(score))
-        found = np.empty(len(self), dtype=np.intp)
-        for rows in blocks(len(self), self.near.shape[1]):
-            found[rows] = _last_kept(
-                kept, place[self.near[rows]], self.near[rows], self.weight[rows], smaller, all_near
-            )
-        return np.append(np.sort(score), np.inf)[found]
+    def corrections(self, scores: np.ndarray, level: float) -> np.ndarray:
+        """Return Float[n]; infinite where every score is accepted.
 
-    def _held_sums(self, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Float[h], Float[h]: of held-out rows, the weight of those near that have a smaller score,
-        and of all that are near.
+        Parameters
+        ----------
+        scores, level : Float[h], float
+            See :meth:`CorrectedIntervals.corrections`.
         """
-        smaller, all_near = np.empty(len(score)), np.empty(len(score))
-        for rows in blocks(len(score), self.near_held.shape[1]):
-            weight = self.weight_held[rows]
-            smaller[rows] = (weight * (score[self.near_held[rows]] < score[rows, None])).sum(axis=1)
-            all_near[rows] = weight.sum(axis=1)
-        return smaller, all_near
+        max_below = conformal_rank(level, len(scores)) - 1
+        smaller_weight, total_weight = self._held_out_sums(scores)
+        score_rank = np.empty(len(scores), dtype=np.intp)
+        score_rank[np.argsort(scores, kind="stable")] = np.arange(len(scores))
+        n_accepted = np.empty(len(self), dtype=np.intp)
+        for rows in row_blocks(len(self), self.neighbours.shape[1]):
+            n_accepted[rows] = _count_accepted_scores(
+                max_below,
+                score_rank[self.neighbours[rows]],
+                self.neighbours[rows],
+                self.weights[rows],
+                smaller_weight,
+                total_weight,
+            )
+        return np.append(np.sort(scores), np.inf)[n_accepted]
+
+    def _held_out_sums(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return two sums for each held-out row, Float[h] each.
+
+        They are the weight of its neighbours that have a smaller score, and of all neighbours.
+        """
+        smaller_weight, total_weight = np.empty(len(scores)), np.empty(len(scores))
+        for rows in row_blocks(len(scores), self.held_out_neighbours.shape[1]):
+            weights = self.held_out_weights[rows]
+            is_smaller = scores[self.held_out_neighbours[rows]] < scores[rows, None]
+            smaller_weight[rows] = (weights * is_smaller).sum(axis=1)
+            total_weight[rows] = weights.sum(axis=1)
+        return smaller_weight, total_weight
 
 
-def _last_kept(
-    kept: int,
-    place: np.ndarray,
-    near: np.ndarray,
-    weight: np.ndarray,
-    smaller: np.ndarray,
-    all_near: np.ndarray,
+def _count_accepted_scores(
+    max_below: int,
+    score_rank: np.ndarray,
+    neighbours: np.ndarray,
+    weights: np.ndarray,
+    smaller_weight: np.ndarray,
+    total_weight: np.ndarray,
 ) -> np.ndarray:
-    """Int[n]: the largest m in [0, h] such that a score just above the m smallest has at most
-    ``kept`` ranks below its own; Guan (2023).
+    """Return the number of held-out scores that the accepted values of each row exceed, Int[n].
 
-    Of the h rows those that are not near to a new one have the ranks that they have without it.
+    A value just above the m smallest scores is accepted if at most ``max_below`` of the h local
+    ranks are below its own (Guan 2023); the result is the largest such m in [0, h].
     """
-    rank = np.sort(smaller / all_near)
-    own = (smaller / all_near)[near]
-    total = all_near[near] + weight
-    before, after = smaller[near] / total, (smaller[near] + weight) / total
-    counts, everything = weight > 0, weight.sum(axis=1) + 1
-    low, high = np.zeros(len(near), dtype=np.intp), np.full(len(near), len(rank))
+    # Naively, each m requires all h + 1 ranks. But the new row changes only the ranks of its own
+    # neighbours: all others keep the rank that they have without it, and how many of these are
+    # below is one binary search in a sorted array. The neighbours are counted separately: first
+    # their old ranks are subtracted, then their new ones are added. A neighbour's new rank depends
+    # on m only through one comparison: the new row counts as a smaller score of the neighbour
+    # unless
+    # the tentative value has passed the neighbour's score.
+    old_ranks = np.sort(smaller_weight / total_weight)
+    old_rank = (smaller_weight / total_weight)[neighbours]
+    new_total = total_weight[neighbours] + weights
+    rank_if_passed = smaller_weight[neighbours] / new_total
+    rank_if_not = (smaller_weight[neighbours] + weights) / new_total
+    has_weight, row_total = weights > 0, weights.sum(axis=1) + 1
+    # Whether m is accepted is monotone in m (see the Notes of LocalisedIntervals): bisection.
+    low, high = np.zeros(len(neighbours), dtype=np.intp), np.full(len(neighbours), len(old_ranks))
     while (low < high).any():
         middle = (low + high + 1) // 2
-        passed = place < middle[:, None]
-        mine = (weight * passed).sum(axis=1) / everything - _SAME_LOCALISED
-        others = np.searchsorted(rank, mine) - (counts & (own < mine[:, None])).sum(axis=1)
-        below = others + (counts & (np.where(passed, before, after) < mine[:, None])).sum(axis=1)
-        low, high = np.where(below <= kept, middle, low), np.where(below <= kept, high, middle - 1)
+        passed = score_rank < middle[:, None]
+        own_rank = (weights * passed).sum(axis=1) / row_total - _RANK_TOLERANCE
+        n_old_neighbours = (has_weight & (old_rank < own_rank[:, None])).sum(axis=1)
+        n_others = np.searchsorted(old_ranks, own_rank) - n_old_neighbours
+        new_rank = np.where(passed, rank_if_passed, rank_if_not)
+        n_below = n_others + (has_weight & (new_rank < own_rank[:, None])).sum(axis=1)
+        low = np.where(n_below <= max_below, middle, low)
+        high = np.where(n_below <= max_below, high, middle - 1)
     return low

@@ -1,7 +1,8 @@
-"""Families that differ from row to row in location and scale alone, and the normal one.
+"""Parametric families as distributions of n rows.
 
-The families of scipy.stats, and whatever else has a distribution function and quantiles, as
-distributions of n rows.
+:class:`LocationScale` is the base of families that differ from row to row in location and scale
+only, such as :class:`Normal`. :class:`ScipyFamily` wraps a continuous family of scipy.stats with
+parameters for each row. :func:`as_distribution` converts what a regressor predicts.
 """
 
 from __future__ import annotations
@@ -16,26 +17,35 @@ import numpy as np
 
 from kdgraph.distributions.base import (
     Distribution,
-    Standard,
-    Standardised,
-    by_row,
-    checked_levels,
-    rows_at,
+    StandardForm,
+    StandardisedScores,
+    apply_by_row,
+    check_levels,
+    keep_row_axis,
+    normal_cdf,
+    normal_ppf,
 )
 
 
 @dataclass(frozen=True, eq=False)
 class LocationScale(Distribution):
-    """loc + scale·Z with one distribution of Z for all rows, as the families of SciPy have ``loc``
-    and ``scale``.
+    """Distributions loc + scale·Z with one distribution of Z for all rows.
 
-    A subclass is a family: it says the distribution function, quantiles and density of Z,
-    elementwise, and its mean and variance.
+    ``loc`` and ``scale`` have the meaning that they have in SciPy. A subclass is a family: it
+    implements the distribution function, quantiles and density of Z, elementwise, and sets
+    ``standard_mean`` and ``standard_var``, the mean and variance of Z.
 
     Parameters
     ----------
-    loc : Float[n], finite.
-    scale : Float[n], finite and above 0; or a number, the same for all rows.
+    loc : Float[n]
+        Finite locations.
+    scale : Float[n] or float
+        Finite and positive scales, or one scale for all rows.
+
+    Raises
+    ------
+    ValueError
+        If a location is not finite or a scale is not positive.
     """
 
     loc: np.ndarray
@@ -54,87 +64,93 @@ class LocationScale(Distribution):
                 "loc must be one finite number a row, got"
                 f" {loc[~np.isfinite(loc)][:1] if loc.ndim == 1 else loc.shape}"
             )
-        wrong = ~(np.isfinite(scale) & (scale > 0))
-        if wrong.any():
+        invalid = ~(np.isfinite(scale) & (scale > 0))
+        if invalid.any():
             raise ValueError(
-                f"scale must be finite and above 0, got {scale[wrong][0]:g} in row"
-                f" {np.flatnonzero(wrong)[0]}"
+                f"scale must be finite and above 0, got {scale[invalid][0]:g} in row"
+                f" {np.flatnonzero(invalid)[0]}"
             )
 
     @staticmethod
     @abstractmethod
     def standard_cdf(z: np.ndarray) -> np.ndarray:
-        """P(Z <= z)."""
+        """Return P(Z <= z), elementwise."""
 
     @staticmethod
     @abstractmethod
     def standard_ppf(q: np.ndarray) -> np.ndarray:
-        """Quantile of Z at level q in [0, 1]."""
+        """Return the quantile of Z at level q in [0, 1], elementwise."""
 
     @staticmethod
     @abstractmethod
     def standard_pdf(z: np.ndarray) -> np.ndarray:
-        """Density of Z."""
+        """Return the density of Z, elementwise."""
 
     def __len__(self) -> int:
         return len(self.loc)
 
     def __getitem__(self, index: Any) -> Self:
-        return type(self)(self.loc[rows_at(index)], self.scale[rows_at(index)])
+        return type(self)(self.loc[keep_row_axis(index)], self.scale[keep_row_axis(index)])
 
-    def standardized(self, y: np.ndarray | float) -> np.ndarray:
-        """(y - loc) / scale: of the shape of y, Float[n] of a number."""
-        return by_row(
+    def standardise(self, y: np.ndarray | float) -> np.ndarray:
+        """Return (y - loc) / scale, in the shape of y; Float[n] for a number."""
+        return apply_by_row(
             lambda values, loc, scale: (values - loc) / scale, len(self), y, self.loc, self.scale
         )
 
-    def at(self, z: np.ndarray | float) -> np.ndarray:
-        """Values loc + scale·z: Float[n] of a number; Float[n, m] of Float[m], or of Float[n,
-        m].
-        """
+    def from_standard(self, z: np.ndarray | float) -> np.ndarray:
+        """Return loc + scale·z: Float[n] for a number, Float[n, m] for Float[m] or Float[n, m]."""
         z = np.asarray(z, dtype=np.float64)
         return (
             self.loc + self.scale * z if not z.ndim else self.loc[:, None] + self.scale[:, None] * z
         )
 
     def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
-        return self.standard_cdf(self.standardized(y))
+        return self.standard_cdf(self.standardise(y))
 
     def pdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Density, in 1/units of y, of y as in :meth:`cdf`."""
-        return by_row(
-            lambda density, scale: density / scale,
-            len(self),
-            self.standard_pdf(self.standardized(y)),
-            self.scale,
-        )
+        """Return the density, in 1/units of y.
+
+        Parameters
+        ----------
+        y : Float[n], Float[n, m] or a number
+            Values, as in :meth:`cdf`.
+        """
+        density = self.standard_pdf(self.standardise(y))
+        return apply_by_row(lambda values, scale: values / scale, len(self), density, self.scale)
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
-        return self.at(self.standard_ppf(checked_levels(q)))
+        return self.from_standard(self.standard_ppf(check_levels(q)))
 
-    def levels(self, y: np.ndarray | float) -> np.ndarray:
-        """``cdf(y)``; where that is 0 or 1 to the last bit, the standardised value (y - loc) /
-        scale, below 0 or above 1; see the base.
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
+        """Return ``cdf(y)``, or (y - loc) / scale where that is rounded to 0 or 1.
+
+        The standardised value is below 0 or above 1 there; see the base class.
+
+        Parameters
+        ----------
+        y : Float[n], Float[n, m] or a number
+            Values, as in :meth:`cdf`.
         """
-        return self.standard_levels(self.standardized(y))
+        return self.standard_extended_cdf(self.standardise(y))
 
     @classmethod
-    def standard_levels(cls, z: np.ndarray) -> np.ndarray:
-        """:meth:`levels` of values z of Z, elementwise."""
+    def standard_extended_cdf(cls, z: np.ndarray) -> np.ndarray:
+        """Return :meth:`extended_cdf` of values z of Z, elementwise."""
         p = cls.standard_cdf(z)
         return np.where(((p == 0) & (z < 0)) | ((p == 1) & (z > 1)), z, p)
 
     @classmethod
-    def standard_at(cls, levels: np.ndarray) -> np.ndarray:
-        """Values of Z, elementwise, at :meth:`levels` of any row."""
+    def standard_extended_ppf(cls, levels: np.ndarray) -> np.ndarray:
+        """Return the values of Z at extended levels, elementwise."""
         beyond = (levels < 0) | (levels > 1)
         return np.where(beyond, levels, cls.standard_ppf(np.where(beyond, 0.5, levels)))
 
-    def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
-        return self.at(self.standard_at(levels))
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        return self.from_standard(self.standard_extended_ppf(levels))
 
-    def standard(self) -> Standard:  # noqa: D102
-        return Standard(self.loc, self.scale, self.standard_at)
+    def standard_form(self) -> StandardForm:  # noqa: D102
+        return StandardForm(self.loc, self.scale, self.standard_extended_ppf)
 
     def mean(self) -> np.ndarray:  # noqa: D102
         return self.loc + self.scale * self.standard_mean
@@ -144,49 +160,57 @@ class LocationScale(Distribution):
 
 
 class Normal(LocationScale):
-    """N(loc, scale²) for each row, by the special functions of SciPy.
+    """Normal distribution N(loc, scale²) for each row, by the special functions of SciPy.
+
+    Parameters
+    ----------
+    loc : Float[n]
+        Finite means.
+    scale : Float[n] or float
+        Finite and positive standard deviations, or one for all rows.
 
     Examples
     --------
-    >>> two = Normal(np.array([0.0, 10.0]), np.array([1.0, 2.0]))
-    >>> two.interval(0.95)[1].round(2)
+    >>> normal = Normal(np.array([0.0, 10.0]), np.array([1.0, 2.0]))
+    >>> normal.interval(0.95)[1].round(2)
     array([ 1.96, 13.92])
-    >>> two.cdf(np.array([0.0, 12.0])).round(3)
+    >>> normal.cdf(np.array([0.0, 12.0])).round(3)
     array([0.5  , 0.841])
-    >>> two[1:].ppf(np.array([0.25, 0.5])).round(3)
+    >>> normal[1:].ppf(np.array([0.25, 0.5])).round(3)
     array([[ 8.651, 10.   ]])
     """
 
     @staticmethod
     def standard_cdf(z: np.ndarray) -> np.ndarray:  # noqa: D102
-        from scipy.special import (
-            ndtr,
-        )  # here, not above: who only lists configurations must not wait for scipy
-
-        return ndtr(z)
+        return normal_cdf(z)
 
     @staticmethod
     def standard_ppf(q: np.ndarray) -> np.ndarray:  # noqa: D102
-        from scipy.special import ndtri  # scipy.stats.norm.ppf takes nine times as long
-
-        return ndtri(q)
+        return normal_ppf(q)
 
     @staticmethod
     @np.errstate(under="ignore")
     def standard_pdf(z: np.ndarray) -> np.ndarray:  # noqa: D102
         return np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
 
-    def score_scale(self) -> Standardised:  # noqa: D102
-        return Standardised()
+    def score_scale(self) -> StandardisedScores:  # noqa: D102
+        return StandardisedScores()
 
     def sample(self, m: int, rng: np.random.Generator) -> np.ndarray:  # noqa: D102
-        return self.at(rng.standard_normal((len(self), m)))
+        return self.from_standard(rng.standard_normal((len(self), m)))
 
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """σ (z (2Φ(z) - 1) + 2φ(z) - 1/√π) with z = (y - μ)/σ: Gneiting et al., Monthly Weather
+        """Return the CRPS in closed form, Float[n].
+
+        It is σ (z (2Φ(z) - 1) + 2φ(z) - 1/√π) with z = (y - μ)/σ: Gneiting et al., Monthly Weather
         Review 133, 2005, Eq. 5.
+
+        Parameters
+        ----------
+        y : Float[n]
+            Outcomes.
         """
-        z = self.standardized(y)
+        z = self.standardise(y)
         return self.scale * (
             z * (2 * self.standard_cdf(z) - 1) + 2 * self.standard_pdf(z) - 1 / np.sqrt(np.pi)
         )
@@ -194,18 +218,25 @@ class Normal(LocationScale):
 
 @dataclass(frozen=True, eq=False)
 class ScipyFamily(Distribution):
-    """A continuous family of scipy.stats with a parameter vector for each row.
+    """Continuous family of scipy.stats with a parameter vector for each row.
 
     Parameters
     ----------
-    family : its name there, such as "gamma".
-    parameters : name (``a``, ``loc``, ``scale``, …) → Float[n]; a parameter that is the same for
-        all rows may be a number, but one must say how many rows there are.
+    family : str
+        Name of the family in scipy.stats, such as "gamma".
+    parameters : mapping of str to Float[n] or float
+        Values of ``a``, ``loc``, ``scale``, … A parameter that is the same for all rows may be a
+        number, but at least one must have a value for each row.
+
+    Raises
+    ------
+    ValueError
+        If scipy.stats has no such family, or if the parameters of a row are invalid.
 
     Examples
     --------
-    >>> two = ScipyFamily("gamma", {"a": np.array([1.0, 4.0]), "scale": 2.0})
-    >>> two.mean().tolist(), two[1:].ppf(np.array([0.5, 0.9])).round(2).tolist()
+    >>> gamma = ScipyFamily("gamma", {"a": np.array([1.0, 4.0]), "scale": 2.0})
+    >>> gamma.mean().tolist(), gamma[1:].ppf(np.array([0.5, 0.9])).round(2).tolist()
     ([2.0, 8.0], [[7.34, 13.36]])
     """
 
@@ -213,19 +244,19 @@ class ScipyFamily(Distribution):
     parameters: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        given = {
+        parameters = {
             name: np.asarray(value, dtype=np.float64) for name, value in self.parameters.items()
         }
-        shape = np.broadcast_shapes(*(value.shape for value in given.values()))
+        shape = np.broadcast_shapes(*(value.shape for value in parameters.values()))
         if len(shape) != 1:
             raise ValueError(
                 "parameters must be one number a row, got shapes"
-                f" {[value.shape for value in given.values()]}"
+                f" {[value.shape for value in parameters.values()]}"
             )
         object.__setattr__(
             self,
             "parameters",
-            {name: np.array(np.broadcast_to(value, shape)) for name, value in given.items()},
+            {name: np.array(np.broadcast_to(value, shape)) for name, value in parameters.items()},
         )
         self.check()
 
@@ -233,77 +264,96 @@ class ScipyFamily(Distribution):
         """Raise ValueError unless scipy.stats has this family and the parameters are valid."""
         from scipy import stats
 
-        found = getattr(stats, self.family, None)
-        if not isinstance(found, stats.rv_continuous):
+        family = getattr(stats, self.family, None)
+        if not isinstance(family, stats.rv_continuous):
             raise ValueError(f"scipy.stats has no continuous family named {self.family!r}")
-        bad = np.isnan(self._family().cdf(0.0, **self.parameters))
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
-            given = {name: float(value[row]) for name, value in self.parameters.items()}
+        # SciPy returns NaN, and raises nothing, for parameters outside of the family's domain.
+        invalid = np.isnan(self._family().cdf(0.0, **self.parameters))
+        if invalid.any():
+            row = int(np.flatnonzero(invalid)[0])
+            parameters = {name: float(value[row]) for name, value in self.parameters.items()}
             raise ValueError(
-                f"{self.family} has no distribution with the parameters of row {row}, {given}"
+                f"{self.family} has no distribution with the parameters of row {row}, {parameters}"
             )
 
     @classmethod
-    def of_frozen(cls, frozen: Any) -> ScipyFamily:
-        """From a frozen distribution, such as ``scipy.stats.gamma(a, scale=scale)``, whose
-        parameters have a value for each row.
+    def from_frozen(cls, frozen: Any) -> ScipyFamily:
+        """Return the family of a frozen distribution with parameters for each row.
+
+        Parameters
+        ----------
+        frozen : frozen distribution of scipy.stats
+            For example ``scipy.stats.gamma(a, scale=scale)`` with arrays.
         """
         shapes = [name.strip() for name in (frozen.dist.shapes or "").split(",") if name.strip()]
-        given = dict(zip([*shapes, "loc", "scale"], frozen.args, strict=False)) | frozen.kwds
-        return cls(frozen.dist.name, given)
+        by_position = dict(zip([*shapes, "loc", "scale"], frozen.args, strict=False))
+        return cls(frozen.dist.name, by_position | frozen.kwds)
 
     def __len__(self) -> int:
         return len(next(iter(self.parameters.values())))
 
     def __getitem__(self, index: Any) -> ScipyFamily:
+        rows = keep_row_axis(index)
         return ScipyFamily(
-            self.family, {name: value[rows_at(index)] for name, value in self.parameters.items()}
+            self.family, {name: value[rows] for name, value in self.parameters.items()}
         )
 
     def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
-        return self._of_values("cdf", y)
+        return self._evaluate_at_values("cdf", y)
 
     def pdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Density, in 1/units of y, of y as in :meth:`cdf`."""
-        return self._of_values("pdf", y)
+        """Return the density, in 1/units of y.
+
+        Parameters
+        ----------
+        y : Float[n], Float[n, m] or a number
+            Values, as in :meth:`cdf`.
+        """
+        return self._evaluate_at_values("pdf", y)
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
-        return self._at("ppf", checked_levels(q))
+        return self._evaluate_at_levels("ppf", check_levels(q))
 
-    def levels(self, y: np.ndarray | float) -> np.ndarray:
-        """``cdf(y)``; where that is 1 to the last bit, 1 - log P(Y > y), while SciPy's ``sf`` is
-        above 0; see the base.
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
+        """Return ``cdf(y)``, or 1 - log P(Y > y) where that is rounded to 1.
+
+        The continuation ends where SciPy's ``sf`` is rounded to 0; see the base class.
+
+        Parameters
+        ----------
+        y : Float[n], Float[n, m] or a number
+            Values, as in :meth:`cdf`.
         """
         levels = self.cdf(y)
         if (levels == 1).any():
-            above = np.where(levels == 1, self._of_values("sf", y), 0.0)
+            above = np.where(levels == 1, self._evaluate_at_values("sf", y), 0.0)
             levels = np.where(above > 0, 1 - np.log(np.where(above > 0, above, 1.0)), levels)
         return levels
 
-    def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         beyond = levels > 1
-        at = self.ppf(np.where(beyond, 0.5, levels))
-        return (
-            np.where(beyond, self._at("isf", np.exp(1 - np.where(beyond, levels, 1.0))), at)
-            if beyond.any()
-            else at
-        )
+        quantiles = self.ppf(np.where(beyond, 0.5, levels))
+        if not beyond.any():
+            return quantiles
+        survival = np.exp(1 - np.where(beyond, levels, 1.0))
+        return np.where(beyond, self._evaluate_at_levels("isf", survival), quantiles)
 
-    def standard(self) -> Standard | None:
-        """Of a family whose shape is the same in all rows, such as a Gamma GLM's; see the base."""
+    def standard_form(self) -> StandardForm | None:
+        """Return the common form if all rows have the same shape, as in a Gamma GLM, else None."""
         shapes = {
             name: value for name, value in self.parameters.items() if name not in ("loc", "scale")
         }
         if not len(self) or any((value != value[0]).any() for value in shapes.values()):
             return None
-        one = ScipyFamily(
+        standard = ScipyFamily(
             self.family, {name: value[:1] for name, value in shapes.items()} | {"loc": np.zeros(1)}
         )
-        return Standard(
+        return StandardForm(
             self.parameters.get("loc", np.zeros(len(self))),
             self.parameters.get("scale", np.ones(len(self))),
-            lambda levels: one.at_levels(np.reshape(levels, (1, -1))).reshape(np.shape(levels)),
+            lambda levels: standard.extended_ppf(np.reshape(levels, (1, -1))).reshape(
+                np.shape(levels)
+            ),
         )
 
     def mean(self) -> np.ndarray:  # noqa: D102
@@ -312,58 +362,61 @@ class ScipyFamily(Distribution):
     def var(self) -> np.ndarray:  # noqa: D102
         return self._family().var(**self.parameters)
 
-    def _at(self, method: str, q: np.ndarray) -> np.ndarray:
-        return getattr(self._family(), method)(
-            q,
-            **{
-                name: value[:, None] if q.ndim else value for name, value in self.parameters.items()
-            },
-        )
+    def _evaluate_at_levels(self, method: str, q: np.ndarray) -> np.ndarray:
+        """Return a method of the family at levels q, as :meth:`ppf` takes them."""
+        parameters = {
+            name: value[:, None] if q.ndim else value for name, value in self.parameters.items()
+        }
+        return getattr(self._family(), method)(q, **parameters)
 
-    def _of_values(self, method: str, y: np.ndarray | float) -> np.ndarray:
+    def _evaluate_at_values(self, method: str, y: np.ndarray | float) -> np.ndarray:
+        """Return a method of the family at values y, as :meth:`cdf` takes them."""
         names = list(self.parameters)
 
-        def call(values: np.ndarray, *given: np.ndarray) -> np.ndarray:
-            return getattr(self._family(), method)(values, **dict(zip(names, given, strict=True)))
+        def evaluate(values: np.ndarray, *parameters: np.ndarray) -> np.ndarray:
+            by_name = dict(zip(names, parameters, strict=True))
+            return getattr(self._family(), method)(values, **by_name)
 
-        return by_row(call, len(self), y, *self.parameters.values())
+        return apply_by_row(evaluate, len(self), y, *self.parameters.values())
 
     def _family(self) -> Any:
+        """Return the family of scipy.stats."""
         from scipy import stats
 
         return getattr(stats, self.family)
 
 
-def is_frozen_family(given: Any) -> bool:
-    """Return whether ``given`` is a frozen continuous family of scipy.stats, which ScipyFamily
-    takes.
-
-    Attributes are looked up without ``__getattr__``: distributions of ngboost return None for a
-    name that they do not have, or pass it on to the frozen distribution inside.
-    """
+def is_frozen_family(value: Any) -> bool:
+    """Return whether a value is a frozen continuous distribution of scipy.stats."""
     from scipy import stats
 
-    dist, args, kwds = (getattr_static(given, name, None) for name in ("dist", "args", "kwds"))
-    known = isinstance(dist, stats.rv_continuous) and isinstance(
+    # Attributes are looked up without __getattr__: distributions of ngboost return None for a name
+    # that they do not have, or delegate it to the frozen distribution that they contain.
+    dist, args, kwds = (getattr_static(value, name, None) for name in ("dist", "args", "kwds"))
+    is_scipy_family = isinstance(dist, stats.rv_continuous) and isinstance(
         getattr(stats, dist.name, None), type(dist)
     )
-    return known and args is not None and kwds is not None
+    return is_scipy_family and args is not None and kwds is not None
 
 
-def as_distribution(given: Any) -> Distribution:
-    """What a regressor's ``predict_dist`` gave, as a :class:`Distribution`: one as it is, a frozen
-    one of scipy.stats as its family.
+def as_distribution(value: Any) -> Distribution:
+    """Return the prediction of ``predict_dist`` as a :class:`Distribution`.
+
+    Parameters
+    ----------
+    value : Distribution or frozen distribution of scipy.stats
+        A Distribution is returned unchanged; a frozen one becomes a :class:`ScipyFamily`.
 
     Raises
     ------
     TypeError
-        For anything else.
+        If the value is neither.
     """
-    if isinstance(given, Distribution):
-        return given
-    if is_frozen_family(given):
-        return ScipyFamily.of_frozen(given)
+    if isinstance(value, Distribution):
+        return value
+    if is_frozen_family(value):
+        return ScipyFamily.from_frozen(value)
     raise TypeError(
         "predict_dist must give a kdgraph Distribution or a frozen distribution of scipy.stats,"
-        f" got {type(given).__name__}"
+        f" got {type(value).__name__}"
     )

@@ -1,5 +1,7 @@
-"""Distributions that are known at some levels: a line between each two quantiles, and an
-exponential tail at each end.
+"""Distributions from quantiles at some levels, with exponential tails.
+
+Between two quantiles the distribution function is linear. Below the first and above the last
+quantile it continues with an exponential tail.
 """
 
 from __future__ import annotations
@@ -8,30 +10,41 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.distributions.base import Distribution, by_row, checked_levels, count_in_rows, rows_at
+from kdgraph.distributions.base import (
+    Distribution,
+    apply_to_matrix,
+    check_levels,
+    count_in_rows,
+    keep_row_axis,
+)
 
-_SHORTEST = 1e-3
-"""Of the mean distance that all quantiles of a row together give a tail: what is shorter is a
-tie.
-"""
-_NO_SPREAD = 1e-14
-"""Of the largest quantile: where all differ by less, rounding has made it of equal numbers."""
+_MIN_RELATIVE_TAIL = 1e-3
+"""Fraction of the tail length that the whole grid implies, below which a shorter tail is a tie."""
+_MIN_RELATIVE_RANGE = 1e-14
+"""Fraction of the largest quantile below which a range is a rounding error of equal quantiles."""
 
 
 class QuantileGrid(Distribution):
-    """For each of n rows, quantiles at m levels: what a quantile regression gives.
+    """Quantiles at m levels for each of n rows, as a quantile regression predicts them.
 
     Parameters
     ----------
-    levels : Float[m], increasing, in (0, 1); m from 2.
-    values : Float[n, m], finite: the quantiles of each row. Where they cross they are put in order,
-        which brings them nearer to the true ones (Chernozhukov et al.).
+    levels : Float[m]
+        Increasing levels in (0, 1), at least two.
+    values : Float[n, m]
+        Finite quantiles of each row. Quantiles that cross are sorted, which brings them closer to
+        the true ones (Chernozhukov et al. 2010).
+
+    Raises
+    ------
+    ValueError
+        If levels or values are invalid.
 
     Notes
     -----
-    Between two quantiles the density is constant. Below the first, of level q₁ and value v₁, F(y) =
-    q₁ exp((y - v₁)/t), with t = q₁ (v₂ - v₁)/(q₂ - q₁), so that the density goes on without a step;
-    above the last likewise. The tails are ours.
+    Between two quantiles the density is constant. Below the first quantile v₁, of level q₁,
+    F(y) = q₁ exp((y - v₁)/t), with t = q₁ (v₂ - v₁)/(q₂ - q₁), so that the density is continuous;
+    the tail above the last quantile is built in the same way. The tails are original to kdgraph.
 
     References
     ----------
@@ -40,8 +53,8 @@ class QuantileGrid(Distribution):
 
     Examples
     --------
-    >>> one = QuantileGrid(np.array([0.25, 0.5, 0.75]), np.array([[0.0, 1.0, 3.0]]))
-    >>> one.ppf(np.array([0.25, 0.375, 0.75])).tolist(), one.cdf(np.array([2.0])).tolist()
+    >>> grid = QuantileGrid(np.array([0.25, 0.5, 0.75]), np.array([[0.0, 1.0, 3.0]]))
+    >>> grid.ppf(np.array([0.25, 0.375, 0.75])).tolist(), grid.cdf(np.array([2.0])).tolist()
     ([[0.0, 0.5, 3.0]], [0.625])
     """
 
@@ -69,57 +82,71 @@ class QuantileGrid(Distribution):
         return len(self.values)
 
     def __getitem__(self, index: Any) -> QuantileGrid:
-        return QuantileGrid(self.grid, self.values[rows_at(index)])
+        return QuantileGrid(self.grid, self.values[keep_row_axis(index)])
 
     def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
-        return self._of_values(self._cdf, y)
+        return apply_to_matrix(self._cdf, len(self), y)
 
     def pdf(self, y: np.ndarray | float) -> np.ndarray:
-        """Density, in 1/units of y, of y as in :meth:`cdf`; infinite where two quantiles are the
-        same.
+        """Return the density, in 1/units of y; it is infinite where two quantiles are equal.
+
+        Parameters
+        ----------
+        y : Float[n], Float[n, m] or a number
+            Values, as in :meth:`cdf`.
         """
-        return self._of_values(self._pdf, y)
+        return apply_to_matrix(self._pdf, len(self), y)
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
-        q = checked_levels(q)
-        wanted = np.broadcast_to(q, q.shape if q.ndim == 2 else (len(self), q.size))
-        low, high = self._tails()
-        right = np.clip(np.searchsorted(self.grid, wanted), 1, len(self.grid) - 1)
+        q = check_levels(q)
+        levels = np.broadcast_to(q, q.shape if q.ndim == 2 else (len(self), q.size))
+        low, high = self._tail_lengths()
+        right = np.clip(np.searchsorted(self.grid, levels), 1, len(self.grid) - 1)
         q0, q1 = self.grid[right - 1], self.grid[right]
-        v0, v1 = (np.take_along_axis(self.values, at, axis=1) for at in (right - 1, right))
-        share = np.clip((wanted - q0) / (q1 - q0), 0, 1)
-        inside = np.where(
-            share < 1, np.minimum(v0 + share * (v1 - v0), v1), v1
-        )  # at a level of the grid its quantile, to the bit
-        first, last = self.grid[0], self.grid[-1]
-        with np.errstate(divide="ignore"):  # the ends are infinite
-            left = _times(np.log(np.minimum(wanted / first, 1.0)), low)
-            beyond = _times(-np.log(np.minimum((1 - wanted) / (1 - last), 1.0)), high)
-        found = np.where(
-            wanted < first,
-            self.values[:, :1] + left,
-            np.where(wanted > last, self.values[:, -1:] + beyond, inside),
+        v0, v1 = (
+            np.take_along_axis(self.values, position, axis=1) for position in (right - 1, right)
         )
-        return found if q.ndim else found[:, 0]
+        position = np.clip((levels - q0) / (q1 - q0), 0, 1)
+        # At a level of the grid the result is the quantile itself, without rounding.
+        inside = np.where(position < 1, np.minimum(v0 + position * (v1 - v0), v1), v1)
+        first, last = self.grid[0], self.grid[-1]
+        # At levels 0 and 1 the logarithm is infinite, as the tails are.
+        with np.errstate(divide="ignore"):
+            left = _scale_excess(np.log(np.minimum(levels / first, 1.0)), low)
+            above = _scale_excess(-np.log(np.minimum((1 - levels) / (1 - last), 1.0)), high)
+        quantiles = np.where(
+            levels < first,
+            self.values[:, :1] + left,
+            np.where(levels > last, self.values[:, -1:] + above, inside),
+        )
+        return quantiles if q.ndim else quantiles[:, 0]
 
-    def levels(self, y: np.ndarray | float) -> np.ndarray:
-        """``cdf(y)``; where that is 0 or 1 to the last bit, log F(y) below 0, and 1 - log P(Y > y)
-        above 1; see the base.
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
+        """Return ``cdf(y)``, continued by logarithms where it is rounded to 0 or 1.
+
+        The levels there are log F(y), below 0, and 1 - log P(Y > y), above 1.
 
         Where outer quantiles are tied, the tail beyond them has no length, and F is 0 or 1 just
-        beyond: there it is as if the tail had the length that the nearest different quantile gives
-        it. Where all quantiles of a row are the same nothing is known of distances, and it is -∞
-        below them and ∞ above.
-        """
-        return self._of_values(self._levels, y)
+        beyond them. There, levels use the tail length that the nearest different quantile implies.
+        If all quantiles of a row are equal, no distance is defined: levels are -∞ below them and ∞
+        above.
 
-    def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        Parameters
+        ----------
+        y : Float[n], Float[n, m] or a number
+            Values, as in :meth:`cdf`.
+        """
+        return apply_to_matrix(self._extended_levels, len(self), y)
+
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         levels = np.broadcast_to(
             levels, levels.shape if levels.ndim == 2 else (len(self), levels.size)
         )
-        first, last, (low, high) = self.grid[0], self.grid[-1], self._reach()
+        first, last, (low, high) = self.grid[0], self.grid[-1], self._extended_tail_lengths()
         inside = self.ppf(np.clip(levels, first, last))
-        with np.errstate(divide="ignore"):  # logarithms that are not taken
+        # np.where evaluates both branches; logarithms of 0 in the branch that is not taken are
+        # ignored.
+        with np.errstate(divide="ignore"):
             below = np.where(
                 levels < 0, np.log(first) - levels, -np.log(np.clip(levels, 0, first) / first)
             )
@@ -130,127 +157,123 @@ class QuantileGrid(Distribution):
             )
         outside = np.where(
             levels < first,
-            self.values[:, :1] - _times(below, low),
-            self.values[:, -1:] + _times(above, high),
+            self.values[:, :1] - _scale_excess(below, low),
+            self.values[:, -1:] + _scale_excess(above, high),
         )
         return np.where((levels < first) | (levels > last), outside, inside)
 
-    def unknown_levels(self) -> tuple[float, float]:
-        """The levels of outcomes one mean excess below the first quantile, and above the last; see
-        the base.
-        """
+    def fallback_levels(self) -> tuple[float, float]:
+        """Return the levels one mean excess below the first quantile and above the last."""
         return self.grid[0] / np.e, 1 - (1 - self.grid[-1]) / np.e
 
     def mean(self) -> np.ndarray:  # noqa: D102
-        low, high = (tail[:, 0] for tail in self._tails())
+        low, high = (tail[:, 0] for tail in self._tail_lengths())
         first, above = self.grid[0], 1 - self.grid[-1]
         inside = ((self.values[:, 1:] + self.values[:, :-1]) / 2 * np.diff(self.grid)).sum(axis=1)
         return first * (self.values[:, 0] - low) + inside + above * (self.values[:, -1] + high)
 
     def var(self) -> np.ndarray:  # noqa: D102
-        low, high = (tail[:, 0] for tail in self._tails())
+        # Second moments about the mean, piece by piece: uniform between quantiles, and an
+        # exponential distribution of mean t at each end, whose second moment is 2t².
+        low, high = (tail[:, 0] for tail in self._tail_lengths())
         v = self.values - self.mean()[:, None]
         inside = (
             (v[:, 1:] ** 2 + v[:, 1:] * v[:, :-1] + v[:, :-1] ** 2) / 3 * np.diff(self.grid)
         ).sum(axis=1)
-        below, beyond = v[:, 0], v[:, -1]
-        left = self.grid[0] * (below**2 - 2 * below * low + 2 * low**2)
-        right = (1 - self.grid[-1]) * (beyond**2 + 2 * beyond * high + 2 * high**2)
+        first, last = v[:, 0], v[:, -1]
+        left = self.grid[0] * (first**2 - 2 * first * low + 2 * low**2)
+        right = (1 - self.grid[-1]) * (last**2 + 2 * last * high + 2 * high**2)
         return left + inside + right
 
-    def _tails(self) -> tuple[np.ndarray, np.ndarray]:
-        """Float[n, 1] twice: the mean distance of the lower tail from the first quantile, and of
-        the upper one from the last.
-        """
+    def _tail_lengths(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean excess of the lower and of the upper tail, Float[n, 1] each."""
         step, gap = np.diff(self.values, axis=1), np.diff(self.grid)
         return step[:, :1] * (self.grid[0] / gap[0]), step[:, -1:] * ((1 - self.grid[-1]) / gap[-1])
 
-    def _reach(self) -> tuple[np.ndarray, np.ndarray]:
-        """Float[n, 1] twice: as :meth:`_tails`, but of a tail that is as good as none what the
-        nearest quantile that differs gives it.
-
-        Ties are often exact, but interpolated quantiles differ by rounding, and a distance in units
-        of that would be as good as infinite.
-        """
-        found, size = [], np.abs(self.values[:, [0, -1]]).max(axis=1, keepdims=True)
-        flat = self.values[:, -1:] - self.values[:, :1] <= _NO_SPREAD * size
+    def _extended_tail_lengths(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return :meth:`_tail_lengths`, with a tied tail replaced; Float[n, 1] each."""
+        # A tail between tied quantiles has no length, and distances in units of it are infinite.
+        # Ties are often exact, but interpolated quantiles differ by rounding, so a very short tail
+        # is a tie too. The tail then gets the length that the nearest quantile implies that makes
+        # it long enough. The upper tail is the lower one of the mirrored grid.
+        tails, size = [], np.abs(self.values[:, [0, -1]]).max(axis=1, keepdims=True)
+        is_flat = self.values[:, -1:] - self.values[:, :1] <= _MIN_RELATIVE_RANGE * size
         for tail, (q, v) in zip(
-            self._tails(),
+            self._tail_lengths(),
             ((self.grid, self.values), (1 - self.grid[::-1], -self.values[:, ::-1])),
             strict=True,
         ):
             lengths = q[0] * (v[:, 1:] - v[:, :1]) / (q[1:] - q[0])
-            long_enough = (lengths > _SHORTEST * lengths[:, -1:]).argmax(axis=1)
+            first_long = (lengths > _MIN_RELATIVE_TAIL * lengths[:, -1:]).argmax(axis=1)
             length = np.where(
-                long_enough[:, None] == 0,
+                first_long[:, None] == 0,
                 tail,
-                np.take_along_axis(lengths, long_enough[:, None], axis=1),
+                np.take_along_axis(lengths, first_long[:, None], axis=1),
             )
-            found.append(np.where(flat, 0.0, length))
-        return found[0], found[1]
+            tails.append(np.where(is_flat, 0.0, length))
+        return tails[0], tails[1]
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        below, above = self._beyond(y, self._tails())
-        above = np.where(
-            (self._tails()[1] == 0) & (y >= self.values[:, -1:]), np.inf, above
-        )  # a tail without a length lies there
-        return self._with_tails(y, below, above)
+        """Return F of Float[n, j]."""
+        tails = self._tail_lengths()
+        below, above = self._excess(y, tails)
+        # An upper tail without length has its mass at the last quantile itself.
+        above = np.where((tails[1] == 0) & (y >= self.values[:, -1:]), np.inf, above)
+        return self._cdf_with_tails(y, below, above)
 
     @np.errstate(under="ignore")
-    def _with_tails(self, y: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
-        """F, of values that are so far below the first quantile, and above the last, in units of
-        the tails.
-        """
-        q0, q1, v0, v1 = self._around(y)
-        share = np.where(v1 > v0, (y - v0) / np.where(v1 > v0, v1 - v0, 1.0), 1.0)
-        inside = q0 + np.clip(share, 0, 1) * (q1 - q0)
+    def _cdf_with_tails(self, y: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
+        """Return F of values whose excess over both ends is given in units of the tails."""
+        q0, q1, v0, v1 = self._brackets(y)
+        position = np.where(v1 > v0, (y - v0) / np.where(v1 > v0, v1 - v0, 1.0), 1.0)
+        inside = q0 + np.clip(position, 0, 1) * (q1 - q0)
         left, right = self.grid[0] * np.exp(-below), 1 - (1 - self.grid[-1]) * np.exp(-above)
         return np.where(below > 0, left, np.where(above > 0, right, inside))
 
-    def _levels(self, y: np.ndarray) -> np.ndarray:
-        reach = self._reach()
-        below, above = self._beyond(y, reach)
-        for side, distance in zip(reach, (below, above), strict=True):
-            distance[(side == 0) & (distance > 0)] = np.inf  # all quantiles are the same
-        known = self._with_tails(y, below, above)
-        known = np.where((reach[1] == 0) & (y == self.values[:, -1:]), 1.0, known)
-        known = np.where((known == 0) & (below > 0), np.log(self.grid[0]) - below, known)
-        return np.where((known == 1) & (above > 0), 1 + above - np.log(1 - self.grid[-1]), known)
+    def _extended_levels(self, y: np.ndarray) -> np.ndarray:
+        """Return extended levels of Float[n, j]."""
+        tails = self._extended_tail_lengths()
+        below, above = self._excess(y, tails)
+        # A tail has no length here only if all quantiles of the row are equal.
+        for tail, excess in zip(tails, (below, above), strict=True):
+            excess[(tail == 0) & (excess > 0)] = np.inf
+        levels = self._cdf_with_tails(y, below, above)
+        levels = np.where((tails[1] == 0) & (y == self.values[:, -1:]), 1.0, levels)
+        # Logarithms replace only levels that are rounded to 0 or 1; all others stay F itself.
+        levels = np.where((levels == 0) & (below > 0), np.log(self.grid[0]) - below, levels)
+        return np.where((levels == 1) & (above > 0), 1 + above - np.log(1 - self.grid[-1]), levels)
 
     def _pdf(self, y: np.ndarray) -> np.ndarray:
-        q0, q1, v0, v1 = self._around(y)
-        far = np.exp(-sum(self._beyond(y, self._tails())))
+        """Return the density of Float[n, j]."""
+        q0, q1, v0, v1 = self._brackets(y)
+        decay = np.exp(-sum(self._excess(y, self._tail_lengths())))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return np.where(far > 0, (q1 - q0) / (v1 - v0) * far, 0.0)
+            return np.where(decay > 0, (q1 - q0) / (v1 - v0) * decay, 0.0)
 
-    def _around(self, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Levels and quantiles to the left and to the right of each value; beyond the ends those of
-        the nearest interval.
+    def _brackets(self, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the levels and quantiles to the left and to the right of each value.
+
+        Beyond the ends they are those of the nearest interval.
         """
         right = np.clip(count_in_rows(self.values, y, equal=True), 1, len(self.grid) - 1)
-        v0, v1 = (np.take_along_axis(self.values, at, axis=1) for at in (right - 1, right))
+        v0, v1 = (
+            np.take_along_axis(self.values, position, axis=1) for position in (right - 1, right)
+        )
         return self.grid[right - 1], self.grid[right], v0, v1
 
-    def _beyond(
+    def _excess(
         self, y: np.ndarray, tails: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """How far below the first quantile, and above the last, in units of the tails, from 0."""
+        """Return distances below the first and above the last quantile, in units of the tails."""
         low, high = (np.maximum(tail, np.finfo(np.float64).tiny) for tail in tails)
-        with np.errstate(over="ignore"):  # of a tail without a length all is infinitely far away
+        # In units of a tail without length, every distance is infinite.
+        with np.errstate(over="ignore"):
             return (
                 np.maximum(self.values[:, :1] - y, 0) / low,
                 np.maximum(y - self.values[:, -1:], 0) / high,
             )
 
-    def _of_values(self, function: Any, y: np.ndarray | float) -> np.ndarray:
-        values = by_row(lambda given: given, len(self), y)
-        if values.ndim == 2:
-            return function(values)
-        return function(np.broadcast_to(values, len(self))[:, None])[:, 0]
 
-
-def _times(excess: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """Their product; 0 of a tail without a length, also at its end, where the excess is
-    infinite.
-    """
+def _scale_excess(excess: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Return excess · length; 0 for a tail without length, even if the excess is infinite."""
     return np.where(length > 0, excess, 0.0) * length

@@ -1,9 +1,9 @@
-"""Maps of PIT values: how often the values F(y) of a forecaster are really below p, as a
-distribution function R on [0, 1].
+"""Recalibrated predictive distributions: F_new(y) = R(F(y)).
 
-A map of PIT values without steps: linear between knots (Kuleshov et al. 2018, Algorithm 1).
-
-A forecaster's distributions behind a map of its PIT values.
+R is the distribution function of the PIT values F(y) that a forecaster produced on calibration
+rows. A map R is either a step function (Torres et al. 2024, Algorithm 1) or linear between knots
+(Kuleshov et al. 2018, Algorithm 1), and it is the same for all rows or different for each; the maps
+that differ by row are in :mod:`~kdgraph.distributions.row_pit_maps`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kdgraph.distributions.base import SAME, Distribution, Standard, blocks, checked_levels, rows_at
+from kdgraph.distributions.base import (
+    LEVEL_TOLERANCE,
+    Distribution,
+    StandardForm,
+    check_levels,
+    endpoint_quadrature,
+    keep_row_axis,
+    row_blocks,
+)
 from kdgraph.distributions.samples import (
     crps_of_one_sample,
     crps_of_samples,
@@ -23,97 +31,120 @@ from kdgraph.distributions.samples import (
     var_of_samples,
 )
 
+_MIN_INSIDE, _MAX_INSIDE = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
+"""The smallest and the largest number in (0, 1)."""
+_MOMENT_NODES = 512
+"""Quadrature nodes of a linear map: behind normal distributions and maps of 100 knots, means are
+accurate to 1e-3 of a standard deviation.
+"""
+
 
 class PitMap(ABC):
-    """A distribution function R of PIT values, one for all rows or one for each;
-    :class:`Recalibrated` puts it behind F.
+    """Distribution function R of PIT values, the same for all rows or different for each.
 
-    Torres et al. (2024), Algorithm 1, have one for each row. PIT values are in (0, 1), or beyond,
-    where F is 0 or 1 to the last bit: see :meth:`Distribution.levels`.
+    Torres et al. (2024), Algorithm 1, have one for each row. PIT values are in (0, 1), or beyond it
+    where F is rounded to 0 or 1: see :meth:`Distribution.extended_cdf
+    <kdgraph.distributions.Distribution.extended_cdf>`.
     """
 
     has_steps: ClassVar[bool] = True
-    """Whether R is constant but for steps, so that sums over its atoms are exact."""
+    """R is a step function, so that sums over its atoms are exact."""
 
     @property
-    def width(self) -> int | None:
-        """How many atoms a row has, where each row has its own; None where all rows have one
-        map.
-        """
+    def n_atoms(self) -> int | None:
+        """Number of atoms of a row, if each row has its own map; None if all rows have the same."""
         return None
 
     @abstractmethod
-    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> PitMap:
-        """The map whose atoms are at ``function`` of those here, an increasing function of arrays,
-        elementwise.
-        """
+    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> PitMap:
+        """Return the map with its atoms moved by an increasing elementwise function."""
 
     @abstractmethod
     def __getitem__(self, index: Any) -> Self:
-        """The maps of fewer rows; itself where all rows have one."""
+        """Return the maps of fewer rows; the map itself if all rows have the same."""
 
     @abstractmethod
     def cdf(self, p: np.ndarray) -> np.ndarray:
-        """R(p) of PIT values p: Float[n], or Float[n, m] with m values for each row."""
+        """Return R(p) of PIT values p: Float[n], or Float[n, m] with m values for each row."""
 
     @abstractmethod
     def ppf(self, q: np.ndarray) -> np.ndarray:
-        """The smallest p with R(p) >= q, of levels in [0, 1]: Float[m] of Float[m] where all rows
-        have one map, else Float[n, m]; and Float[n, m] of Float[n, m].
+        """Return the smallest p with R(p) >= q.
+
+        Parameters
+        ----------
+        q : Float[m] or Float[n, m]
+            Levels in [0, 1], the same for every row or those of each row.
+
+        Returns
+        -------
+        Float[n, m], or Float[m] for Float[m] if all rows have the same map
+            PIT values.
         """
 
     @abstractmethod
     def atoms(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where the mass of R is: PIT values in increasing order and their weights, which sum to 1.
+        """Return increasing PIT values that hold the mass of R, and their weights.
 
-        Both Float[m] where all rows have one map, Float[n, k] where each has its own. A map without
-        steps gives nodes and weights of a quadrature.
+        The weights sum to 1. Both are Float[m] if all rows have the same map, else Float[n, k]. A
+        map without steps returns nodes and weights of a quadrature.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedEcdf(PitMap):
-    """R is the weighted empirical distribution function of PIT values: a step of height w_i / Σw at
-    each of them.
+    """Weighted empirical distribution function of PIT values, the same for all rows.
 
-    ``ppf`` is its left-continuous inverse, inf {p: R(p) >= q}, so every quantile is one of the
-    values ("inverted_cdf" of numpy, type 1 of Hyndman and Fan, The American Statistician 50, 1996).
-    At level 0 it is the smallest value. Levels within 1e-12 of a step, relatively, are on it.
+    R has a step of height w_i / Σw at each value. ``ppf`` is its left-continuous inverse,
+    inf {p: R(p) >= q}, so that every quantile is one of the values ("inverted_cdf" of numpy, type 1
+    of Hyndman and Fan, The American Statistician 50, 1996). At level 0 it is the smallest value. A
+    level within 1e-12 of a step, relatively, is equal to it.
 
     Attributes
     ----------
-    levels : Float[m], increasing.
-    cumulative : Float[m], R at each of them; the last is 1.
+    levels : Float[m]
+        PIT values, increasing.
+    cumulative : Float[m]
+        R at each of them; the last is 1.
 
     Examples
     --------
-    >>> ecdf = WeightedEcdf.of(np.array([0.9, 0.2, 0.5]), np.array([2.0, 1.0, 1.0]))
-    >>> ecdf.cdf(np.array([0.1, 0.2, 0.7])).tolist(), ecdf.ppf(np.array([0.25, 0.26, 0.51])).tolist()
-    ([0.0, 0.25, 0.5], [0.2, 0.5, 0.9])
+    >>> ecdf = WeightedEcdf.from_pits(np.array([0.9, 0.2, 0.5]), np.array([2.0, 1.0, 1.0]))
+    >>> ecdf.cdf(np.array([0.1, 0.2, 0.7])).tolist()
+    [0.0, 0.25, 0.5]
+    >>> ecdf.ppf(np.array([0.25, 0.26, 0.51])).tolist()
+    [0.2, 0.5, 0.9]
     """
 
     levels: np.ndarray
     cumulative: np.ndarray
 
     @classmethod
-    def of(cls, pits: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """From PIT values Float[m] in any order, in (0, 1) or beyond, and weights Float[m], not
-        negative; None: all the same.
+    def from_pits(cls, pits: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Return the distribution function of PIT values.
+
+        Parameters
+        ----------
+        pits : Float[m]
+            PIT values in any order, in (0, 1) or beyond.
+        weights : Float[m], default=None
+            Weights that are not negative. None: equal weights.
 
         Raises
         ------
         ValueError
-            For 0 or 1, whose quantile may be infinite; for no value, for weights that are negative
-            or all 0.
+            If a value is 0 or 1, whose quantile may be infinite; if there is no value; if a weight
+            is negative or all are 0.
         """
         pits = np.asarray(pits, dtype=np.float64)
-        wrong = ~np.isfinite(pits) | (pits == 0) | (pits == 1)
-        if pits.ndim != 1 or not pits.size or wrong.any():
-            got = pits[wrong][0] if wrong.any() else pits.shape
+        invalid = ~np.isfinite(pits) | (pits == 0) | (pits == 1)
+        if pits.ndim != 1 or not pits.size or invalid.any():
+            got = pits[invalid][0] if invalid.any() else pits.shape
             raise ValueError(
                 f"PIT values must be at least one number, none of them 0 or 1, got {got}"
             )
-        if weights is None:  # exact, as a sum of equal weights is not
+        if weights is None:
+            # Multiples of 1/m are exact; a sum of equal weights is not.
             return cls(np.sort(pits), np.arange(1, len(pits) + 1) / len(pits))
         weights = np.asarray(weights, dtype=np.float64)
         if (
@@ -132,36 +163,30 @@ class WeightedEcdf(PitMap):
     def __getitem__(self, index: Any) -> Self:
         return self
 
-    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> WeightedEcdf:  # noqa: D102 - as in the base
+    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> WeightedEcdf:  # noqa: D102 - as in the base
         return replace(self, levels=function(self.levels))
 
     def cdf(self, p: np.ndarray) -> np.ndarray:  # noqa: D102
         return np.append(0.0, self.cumulative)[np.searchsorted(self.levels, p, side="right")]
 
     def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
-        position = np.searchsorted(self.cumulative, q * (1 - SAME), side="left")
+        position = np.searchsorted(self.cumulative, q * (1 - LEVEL_TOLERANCE), side="left")
         return self.levels[np.minimum(position, len(self.levels) - 1)]
 
     def atoms(self) -> tuple[np.ndarray, np.ndarray]:  # noqa: D102
         return self.levels, np.diff(self.cumulative, prepend=0.0)
 
 
-INSIDE = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
-"""The smallest and the largest number in (0, 1)."""
-_NODES = 512
-"""Of sums over R: of normal distributions behind maps of 100 knots, means are right to 1e-3 of a
-standard deviation.
-"""
-
-
 @dataclass(frozen=True, eq=False)
 class LinearMap(PitMap):
-    """R is linear between knots, for all rows.
+    """Distribution function of PIT values that is linear between knots, the same for all rows.
 
     Attributes
     ----------
-    levels, cumulative : Float[m], increasing; the second from 0 to 1. Where it stays the same R is
-        flat.
+    levels : Float[m]
+        Knots, increasing.
+    cumulative : Float[m]
+        R at the knots, from 0 to 1. R is flat between knots that have the same value.
 
     Examples
     --------
@@ -176,30 +201,30 @@ class LinearMap(PitMap):
     has_steps: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, pits: np.ndarray) -> LinearMap:
-        """Through (p_(i), i / (n + 1)) of sorted PIT values: a new one falls into each of the n + 1
-        gaps alike.
+    def from_pits(cls, pits: np.ndarray) -> LinearMap:
+        """Return the line through (p_(i), i / (n + 1)) of the sorted PIT values Float[n].
 
-        The map goes from 0 to 1. Where values are beyond, it goes to the farthest of them, ends
-        there, and has nothing between 0 or 1 and the first value beyond: what lies there is in a
-        coordinate of the family's own, see :meth:`Distribution.levels
-        <kdgraph.distributions.Distribution.levels>`.
+        A new value falls into each of the n + 1 gaps with the same probability. The line runs from
+        0 to 1. If values are beyond 0 or 1, it ends at the farthest of them.
         """
         levels, count = np.unique(pits, return_counts=True)
-        reached = np.cumsum(count) / (count.sum() + 1)
+        cumulative = np.cumsum(count) / (count.sum() + 1)
+        # Levels beyond 0 and 1 are in another coordinate, which the family chooses. The line is
+        # therefore flat between 0 (or 1) and the first value beyond it: no level lies there. It
+        # ends with a jump just below the lowest value beyond 0 and just above the highest beyond 1.
         below, above = int((levels < 0).sum()), int((levels <= 1).sum())
         parts = [
-            (levels[:below], reached[:below]),
-            (levels[below:above], reached[below:above]),
-            (levels[above:], reached[above:]),
+            (levels[:below], cumulative[:below]),
+            (levels[below:above], cumulative[below:above]),
+            (levels[above:], cumulative[above:]),
         ]
-        if below:  # from just below the farthest; and from the one nearest to 0 to 0 itself
+        if below:
             parts.insert(0, (np.nextafter(levels[:1], -np.inf), np.zeros(1)))
-            parts.insert(2, (np.array([INSIDE[0]]), reached[below - 1 : below]))
+            parts.insert(2, (np.array([_MIN_INSIDE]), cumulative[below - 1 : below]))
         else:
             parts.insert(0, (np.zeros(1), np.zeros(1)))
         if above < len(levels):
-            parts.insert(-1, (np.array([INSIDE[1]]), reached[above : above + 1]))
+            parts.insert(-1, (np.array([_MAX_INSIDE]), cumulative[above : above + 1]))
             parts.append((np.nextafter(levels[-1:], np.inf), np.ones(1)))
         else:
             parts.append((np.ones(1), np.ones(1)))
@@ -208,8 +233,8 @@ class LinearMap(PitMap):
     def __getitem__(self, index: Any) -> Self:
         return self
 
-    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> WeightedEcdf:
-        """Of the nodes that :meth:`atoms` gives."""
+    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> WeightedEcdf:
+        """Return the step function on the nodes of :meth:`atoms`, moved by ``function``."""
         levels, weights = self.atoms()
         return WeightedEcdf(function(levels), np.cumsum(weights))
 
@@ -217,47 +242,46 @@ class LinearMap(PitMap):
         return np.interp(p, self.levels, self.cumulative)
 
     def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
-        found = np.interp(q, self.cumulative, self.levels)
-        found = np.where(
-            (found == 0) & (q > 0), INSIDE[0], found
-        )  # rounded: quantiles at 0 and at 1 may be infinite
-        return np.where((found == 1) & (q < 1), INSIDE[1], found)
+        quantiles = np.interp(q, self.cumulative, self.levels)
+        # Interpolation may round a level inside (0, 1) to 0 or 1, whose quantile may be infinite.
+        quantiles = np.where((quantiles == 0) & (q > 0), _MIN_INSIDE, quantiles)
+        return np.where((quantiles == 1) & (q < 1), _MAX_INSIDE, quantiles)
 
     def atoms(self) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes and weights of a quadrature that is finest at both ends: Gauss-Legendre in s with q
-        = sin²(πs/2).
-        """
-        x, weight = np.polynomial.legendre.leggauss(_NODES)
-        s = np.pi * (x + 1) / 4
-        return self.ppf(np.sin(s) ** 2), weight * np.pi / 4 * np.sin(2 * s)
+        """Return nodes and weights, Float[m] each, of a quadrature that is finest at both ends."""
+        nodes, weights = endpoint_quadrature(_MOMENT_NODES)
+        return self.ppf(nodes), weights
 
 
 @dataclass(frozen=True, eq=False)
 class Recalibrated(Distribution):
-    """F_new(y) = R(F(y)): base distributions F, and R, how often their PIT values are really below
-    p.
+    """Base distributions F behind a map R of their PIT values: F_new(y) = R(F(y)).
 
-    Since F is increasing, quantiles are F⁻¹(R⁻¹(q)): a few inversions of F, no sample. With R the
-    weighted empirical distribution function of PIT values p_i, this is the weighted sample F⁻¹(p_i)
-    of Algorithm 1 of Torres et al. itself, not draws from it: mean, variance and CRPS are exact
-    sums over it. It has steps and therefore no density, and ends where the smallest and the largest
-    PIT value take it.
+    Since F is increasing, quantiles are F⁻¹(R⁻¹(q)): a few inversions of F, and no sample. If R is
+    the weighted empirical distribution function of PIT values p_i, the result is the weighted
+    sample F⁻¹(p_i) of Algorithm 1 of Torres et al. (2024) itself, not draws from it. Mean, variance
+    and CRPS are exact sums over it. It has steps and therefore no density, and it ends at the
+    quantiles of the smallest and the largest PIT value.
 
     Parameters
     ----------
-    base : distributions of n rows.
-    pit_map : R, one for all rows or one for each.
+    base : Distribution
+        Distributions of n rows.
+    pit_map : PitMap
+        R, the same for all rows or one for each.
 
     Notes
     -----
-    Of n rows with m atoms, the sums take n·m quantiles of the base, some rows at a time, so memory
-    is linear in n and in m. Where the base differs from row to row in location and scale alone, as
-    a normal one does and a Gamma of one shape, F⁻¹(p_i) = loc + scale·z_i with the same z_i for all
-    rows, and m are enough: the standardised residual of a calibration row stands for its PIT value.
+    For n rows and m atoms, the sums use n·m quantiles of the base. They are computed in blocks of
+    rows, so memory is linear in n and in m. If the base differs from row to row only in location
+    and scale (a normal distribution, or a Gamma with one shape), F⁻¹(p_i) = loc + scale·z_i with
+    the same z_i for all rows, and m quantiles are enough: the standardised residual of a
+    calibration row replaces its PIT value.
 
-    F and its inverse are :meth:`Distribution.levels` and :meth:`Distribution.at_levels`, which go
-    on where F is 0 or 1 to the last bit: 38 standard deviations below the mean of a normal
-    distribution and 8.3 above it.
+    F and its inverse are :meth:`Distribution.extended_cdf
+    <kdgraph.distributions.Distribution.extended_cdf>` and :meth:`Distribution.extended_ppf
+    <kdgraph.distributions.Distribution.extended_ppf>`, which continue where F is rounded to 0 or 1.
+    For a normal distribution that is 38 standard deviations below the mean and 8.3 above it.
 
     References
     ----------
@@ -269,7 +293,7 @@ class Recalibrated(Distribution):
     --------
     >>> from kdgraph.distributions import Normal, WeightedEcdf
     >>> too_wide = Normal(np.array([0.0, 5.0]), np.array([1.0, 2.0]))
-    >>> new = Recalibrated(too_wide, WeightedEcdf.of(np.array([0.4, 0.5, 0.6])))
+    >>> new = Recalibrated(too_wide, WeightedEcdf.from_pits(np.array([0.4, 0.5, 0.6])))
     >>> new.ppf(np.array([0.1, 0.9])).round(3)
     array([[-0.253,  0.253],
            [ 4.493,  5.507]])
@@ -284,61 +308,82 @@ class Recalibrated(Distribution):
         return len(self.base)
 
     def __getitem__(self, index: Any) -> Recalibrated:
-        return Recalibrated(self.base[rows_at(index)], self.pit_map[rows_at(index)])
+        return Recalibrated(self.base[keep_row_axis(index)], self.pit_map[keep_row_axis(index)])
 
     def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base class
-        return self.pit_map.cdf(self.base.levels(y))
+        return self.pit_map.cdf(self.base.extended_cdf(y))
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
-        q = checked_levels(q)
-        return self.base.at_levels(self.pit_map.ppf(q)) if q.ndim else self.ppf(q[None])[:, 0]
+        q = check_levels(q)
+        return self.base.extended_ppf(self.pit_map.ppf(q)) if q.ndim else self.ppf(q[None])[:, 0]
 
     def mean(self) -> np.ndarray:  # noqa: D102
-        return self._sums(mean_of_samples, lambda mean, known: known.loc + known.scale * mean)
+        return self._sample_statistic(
+            mean_of_samples, lambda mean, form: form.loc + form.scale * mean
+        )
 
     def var(self) -> np.ndarray:  # noqa: D102
-        return self._sums(var_of_samples, lambda var, known: known.scale**2 * var)
+        return self._sample_statistic(var_of_samples, lambda var, form: form.scale**2 * var)
 
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """CRPS = 2 Σ_i w_i (y - x_i) (c_i - [y < x_i]) of the sample x_i = F⁻¹(p_i), with c_i the
-        middle of the i-th step of R; exact.
+        """Return the CRPS, which is exact if R has steps.
 
-        The integral over levels of twice the quantile score, step by step ("qd" in scoringrules;
-        Jordan, Krueger and Lerch, "Evaluating probabilistic forecasts with scoringRules", Journal
-        of Statistical Software 90, 2019). Of an R without steps by quadrature.
+        CRPS = 2 Σ_i w_i (y - x_i) (c_i - [y < x_i]) of the sample x_i = F⁻¹(p_i), where c_i is the
+        middle of the i-th step of R. This is the integral over levels of twice the quantile score,
+        step by step ("qd" in scoringrules; Jordan, Krueger and Lerch, "Evaluating probabilistic
+        forecasts with scoringRules", Journal of Statistical Software 90, 2019). The CRPS of a map
+        without steps is computed by quadrature.
+
+        Parameters
+        ----------
+        y : Float[n]
+            Outcomes.
+
+        Returns
+        -------
+        Float[n]
+            Scores in the units of y.
         """
         if not self.pit_map.has_steps:
             return super().crps(y)
-        y, standard = np.asarray(y, dtype=np.float64), self.base.standard()
-        at = y if standard is None else (y - standard.loc) / standard.scale
-        if standard is not None and self.pit_map.width is None:
-            x, weights = self.pit_map.moved(standard.at_levels).atoms()
-            return standard.scale * crps_of_one_sample(x, weights, at)
+        y, form = np.asarray(y, dtype=np.float64), self.base.standard_form()
+        outcomes = y if form is None else (y - form.loc) / form.scale
+        if form is not None and self.pit_map.n_atoms is None:
+            x, weights = self.pit_map.transform(form.extended_ppf).atoms()
+            return form.scale * crps_of_one_sample(x, weights, outcomes)
         score = np.empty(len(self))
-        for rows, x, weights in self._samples(standard):
-            score[rows] = crps_of_samples(x, weights, at[rows])
-        return score if standard is None else standard.scale * score
+        for rows, x, weights in self._sample_blocks(form):
+            score[rows] = crps_of_samples(x, weights, outcomes[rows])
+        return score if form is None else form.scale * score
 
-    def _sums(
+    def _sample_statistic(
         self,
-        of_sample: Callable[[np.ndarray, np.ndarray], np.ndarray],
-        moved: Callable[[np.ndarray, Standard], np.ndarray],
+        statistic: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        rescale: Callable[[np.ndarray, StandardForm], np.ndarray],
     ) -> np.ndarray:
-        """Float[n]: ``of_sample(x, weights)`` of each row's sample; ``moved`` takes that of z to
-        loc + scale·z.
-        """
-        standard = self.base.standard()
-        if standard is not None and self.pit_map.width is None:
-            return moved(of_sample(*self.pit_map.moved(standard.at_levels).atoms()), standard)
-        sums = np.empty(len(self))
-        for rows, x, weights in self._samples(standard):
-            sums[rows] = of_sample(x, weights)
-        return sums if standard is None else moved(sums, standard)
+        """Return ``statistic(x, weights)`` of the sample of each row, Float[n].
 
-    def _samples(self, standard: Standard | None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Some rows at a time, their samples and weights; of z, where the base is loc + scale·z."""
-        width = len(self.pit_map.atoms()[0]) if self.pit_map.width is None else self.pit_map.width
-        pit_map = self.pit_map if standard is None else self.pit_map.moved(standard.at_levels)
-        for rows in blocks(len(self), width):
+        If the base has a standard form, the statistic is that of z, and ``rescale`` converts it to
+        that of loc + scale·z.
+        """
+        form = self.base.standard_form()
+        if form is not None and self.pit_map.n_atoms is None:
+            sample = self.pit_map.transform(form.extended_ppf).atoms()
+            return rescale(statistic(*sample), form)
+        values = np.empty(len(self))
+        for rows, x, weights in self._sample_blocks(form):
+            values[rows] = statistic(x, weights)
+        return values if form is None else rescale(values, form)
+
+    def _sample_blocks(
+        self, form: StandardForm | None
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yield blocks of rows with their samples and weights, of z if the base has a form."""
+        # With a standard form, quantiles of Z are taken once for the whole map. A map that holds
+        # one table of PIT values for all rows then inverts F once for each different value.
+        n_atoms = self.pit_map.n_atoms
+        width = len(self.pit_map.atoms()[0]) if n_atoms is None else n_atoms
+        pit_map = self.pit_map if form is None else self.pit_map.transform(form.extended_ppf)
+        for rows in row_blocks(len(self), width):
             x, weights = pit_map[rows].atoms()
-            yield rows, x if standard is not None else self.base[rows].at_levels(x), weights
+            yield rows, x if form is not None else self.base[rows].extended_ppf(x), weights

@@ -1,5 +1,10 @@
-"""Maps of PIT values, one for each row: of the PIT values near to it, with weights (Torres et al.
-2024, Algorithm 1).
+"""PIT maps that differ by row: weighted PIT values of the neighbours of each row.
+
+In Algorithm 1 of Torres et al. (2024) each row has its own distribution function of PIT values.
+The neighbours of n rows take much memory, so the maps are stored compactly: float32 weights, and
+either ranks in one table of PIT values (:class:`RankedEcdf`) or float32 normal scores
+(:class:`ScoredEcdf`). :class:`RowBuffer` collects them block by block. The storage is original to
+kdgraph.
 """
 
 from __future__ import annotations
@@ -12,146 +17,176 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from kdgraph.distributions.base import (
-    Scores,
-    Standardised,
-    blocks,
+    ScoreScale,
+    StandardisedScores,
     count_in_rows,
-    rows_at,
-    shares,
-    steps_at,
-    steps_up_to,
+    cumulative_weight,
+    first_step_reaching,
+    keep_row_axis,
+    normalise_weights,
+    row_blocks,
 )
 from kdgraph.distributions.recalibrated import PitMap
+
+_KEY_SHIFT = np.uint64(32)
+"""Bits by which a key is shifted, so that its weight fits below it in one 64-bit integer."""
+_WEIGHT_MASK = np.uint64(0xFFFFFFFF)
+"""Bits of the weight in the packed integer."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowEcdf(PitMap):
-    """The weighted empirical distribution function of k PIT values for each of n rows, as
-    :class:`WeightedEcdf` for one.
+    """Weighted empirical distribution function of k PIT values for each of n rows.
+
+    Each row is what :class:`WeightedEcdf` is for all rows. A subclass stores a *key* for each PIT
+    value: an integer or float that has the same order and takes less memory.
 
     Attributes
     ----------
-    weights : Float32[n, k], not negative, those of no weight at the end of a row. Float32 moves a
-        kernel's weights by 6e-8 of themselves.
+    weights : Float32[n, k]
+        Weights that are not negative. Values without weight are at the end of their row. Float32
+        changes a kernel's weights by 6e-8 of their size.
     """
 
     weights: np.ndarray
 
-    _keys_are: ClassVar[str]
-    """Field that has what orders the PIT values of a row, [n, k], increasing."""
+    _key_field: ClassVar[str]
+    """Name of the field that holds the keys [n, k], increasing along each row."""
 
     def __len__(self) -> int:
         return len(self.weights)
 
     @property
-    def width(self) -> int:  # noqa: D102 - as in the base
+    def n_atoms(self) -> int:  # noqa: D102 - as in the base
         return self.weights.shape[1]
 
     @property
     def n_eff(self) -> np.ndarray:
-        """Float[n]: effective sample size (Σw)² / Σw² (Kish, "Survey sampling", 1965)."""
-        found = np.empty(len(self))
-        for rows in blocks(len(self), self.width):
-            found[rows] = 1 / np.cumsum(np.square(shares(self.weights[rows])), axis=1)[:, -1]
-        return found
+        """Effective sample size (Σw)² / Σw² of each row, Float[n] (Kish 1965)."""
+        n_eff = np.empty(len(self))
+        for rows in row_blocks(len(self), self.n_atoms):
+            squares = np.square(normalise_weights(self.weights[rows]))
+            n_eff[rows] = 1 / np.cumsum(squares, axis=1)[:, -1]
+        return n_eff
 
     def __getitem__(self, index: Any) -> Self:
-        return replace(
-            self,
-            **{name: getattr(self, name)[rows_at(index)] for name in ("weights", self._keys_are)},
-        )
+        rows = keep_row_axis(index)
+        fields = {name: getattr(self, name)[rows] for name in ("weights", self._key_field)}
+        return replace(self, **fields)
 
     def _keys(self) -> np.ndarray:
-        return getattr(self, self._keys_are)
+        """Return the keys [n, k]."""
+        return getattr(self, self._key_field)
 
     @abstractmethod
     def _key_of(self, p: np.ndarray) -> np.ndarray:
-        """The largest key of a PIT value that is not above p, elementwise."""
+        """Return the largest key of a PIT value that is not above p, elementwise."""
 
     @abstractmethod
     def _level_of(self, keys: np.ndarray) -> np.ndarray:
-        """The PIT values that have these keys, elementwise."""
+        """Return the PIT values that have these keys, elementwise."""
 
     def cdf(self, p: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         p = np.asarray(p, dtype=np.float64)
-        wanted = p[:, None] if p.ndim == 1 else p
-        found = np.empty(wanted.shape)
-        for rows in blocks(len(self), self.width):
-            some = self[rows]
-            found[rows] = steps_up_to(
-                some.weights, count_in_rows(some._keys(), some._key_of(wanted[rows]), equal=True)
-            )
-        return found[:, 0] if p.ndim == 1 else found
+        values = p[:, None] if p.ndim == 1 else p
+        probabilities = np.empty(values.shape)
+        for rows in row_blocks(len(self), self.n_atoms):
+            block = self[rows]
+            count = count_in_rows(block._keys(), block._key_of(values[rows]), equal=True)
+            probabilities[rows] = cumulative_weight(block.weights, count)
+        return probabilities[:, 0] if p.ndim == 1 else probabilities
 
     def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
         q = np.broadcast_to(q, (len(self), q.shape[-1]))
-        found = np.empty(q.shape)
-        for rows in blocks(len(self), self.width):
-            some = self[rows]
-            found[rows] = some._level_of(
-                np.take_along_axis(some._keys(), steps_at(some.weights, q[rows]), axis=1)
-            )
-        return found
+        pits = np.empty(q.shape)
+        for rows in row_blocks(len(self), self.n_atoms):
+            block = self[rows]
+            steps = first_step_reaching(block.weights, q[rows])
+            pits[rows] = block._level_of(np.take_along_axis(block._keys(), steps, axis=1))
+        return pits
 
     def atoms(self) -> tuple[np.ndarray, np.ndarray]:  # noqa: D102
-        return self._level_of(self._keys()), shares(self.weights)
+        return self._level_of(self._keys()), normalise_weights(self.weights)
 
 
 @dataclass(frozen=True, eq=False)
 class RankedEcdf(RowEcdf):
-    """Rows take their PIT values from one table: Algorithm 1 of Torres et al. with k neighbours for
-    each row.
+    """PIT maps whose values come from one table that all rows share.
+
+    This is Algorithm 1 of Torres et al. (2024) with k neighbours for each row.
 
     Attributes
     ----------
-    table : Float[t], increasing: the different PIT values of all calibration rows.
-    ranks : UInt[n, k], positions in it, increasing in each row.
+    table : Float[t]
+        The different PIT values of all calibration rows, increasing.
+    ranks : UInt[n, k]
+        Positions in the table, increasing along each row.
 
     Notes
     -----
-    Of fewer than 65,536 different PIT values a neighbour takes 6 bytes, else 8. What is elementwise
-    in PIT values is asked of the table alone, t values for n·k.
+    A neighbour takes 6 bytes if there are fewer than 65,536 different PIT values, else 8. An
+    elementwise function of PIT values is evaluated on the t values of the table only, not on n·k.
+    Original to kdgraph.
 
     Examples
     --------
-    >>> two = RankedEcdf.of(np.array([0.9, 0.2, 0.5]), np.array([[0, 1], [2, 1]]), np.array([[1.0, 1.0], [3.0, 1.0]]))
-    >>> two.ppf(np.array([0.25, 0.5])).tolist(), two.cdf(np.array([0.5, 0.2])).tolist()
+    >>> rows, weights = np.array([[0, 1], [2, 1]]), np.array([[1.0, 1.0], [3.0, 1.0]])
+    >>> maps = RankedEcdf.from_pits(np.array([0.9, 0.2, 0.5]), rows, weights)
+    >>> maps.ppf(np.array([0.25, 0.5])).tolist(), maps.cdf(np.array([0.5, 0.2])).tolist()
     ([[0.2, 0.2], [0.2, 0.5]], [0.5, 0.25])
     """
 
     table: np.ndarray
     ranks: np.ndarray
 
-    _keys_are = "ranks"
+    _key_field = "ranks"
 
     @classmethod
-    def of(cls, pits: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> RankedEcdf:
-        """From PIT values Float[c], none of them 0 or 1, which of them each row has, Int[n, k], and
-        their weights, Float[n, k].
+    def from_pits(cls, pits: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> RankedEcdf:
+        """Return the maps of n rows that have some of the PIT values each.
 
-        Rank and weight are sorted as one number of 64 bits: half the time of an argsort, and equal
-        PIT values have one order.
+        Parameters
+        ----------
+        pits : Float[c]
+            PIT values of the calibration rows, none of them 0 or 1.
+        rows : Int[n, k]
+            Calibration rows that belong to each row.
+        weights : Float[n, k]
+            Weights of these.
+
+        Raises
+        ------
+        ValueError
+            If a PIT value is 0, 1 or not finite.
         """
-        return cls.of_ranks(*ranked(pits), rows, weights)
+        return cls.from_ranks(*rank_pits(pits), rows, weights)
 
     @classmethod
-    def of_ranks(
+    def from_ranks(
         cls, table: np.ndarray, rank: np.ndarray, rows: np.ndarray, weights: np.ndarray
     ) -> RankedEcdf:
-        """The same of what :func:`ranked` has made of the PIT values, for many blocks of rows."""
+        """Return the same from the result of :func:`rank_pits`, for many blocks of rows.
+
+        Parameters
+        ----------
+        table, rank : Float[t], UInt[c]
+            Result of :func:`rank_pits`.
+        rows, weights : Int[n, k], Float[n, k]
+            See :meth:`from_pits`.
+        """
+        # Rank and weight are packed into one 64-bit integer and sorted together. This takes half
+        # the time of an argsort, and equal PIT values have one order, that of their weights, so
+        # that sums do not depend on the order of the neighbours. Values without weight get a rank
+        # beyond the table, so that they come last.
         weights = np.ascontiguousarray(weights, dtype=np.float32)
-        packed = np.where(weights > 0, rank[rows], len(table)).astype(
-            np.uint64
-        )  # those of no weight last
-        packed <<= np.uint64(32)
+        packed = np.where(weights > 0, rank[rows], len(table)).astype(np.uint64)
+        packed <<= _KEY_SHIFT
         packed |= weights.view(np.uint32)
         packed.sort(axis=1)
-        ranks = np.minimum(packed >> np.uint64(32), len(table) - 1).astype(rank.dtype)
-        return cls(
-            (packed & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32), table, ranks
-        )
+        ranks = np.minimum(packed >> _KEY_SHIFT, len(table) - 1).astype(rank.dtype)
+        return cls((packed & _WEIGHT_MASK).astype(np.uint32).view(np.float32), table, ranks)
 
-    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> RankedEcdf:  # noqa: D102 - as in the base
+    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> RankedEcdf:  # noqa: D102 - as in the base
         return replace(self, table=function(self.table))
 
     def _key_of(self, p: np.ndarray) -> np.ndarray:
@@ -163,78 +198,110 @@ class RankedEcdf(RowEcdf):
 
 @dataclass(frozen=True, eq=False)
 class ScoredEcdf(RowEcdf):
-    """Rows have PIT values of their own, kept as normal scores: what a local-linear correction has
-    made of them.
+    """PIT maps whose values are different in each row, stored as normal scores.
+
+    A local-linear correction changes the PIT values of the neighbours for each row, so that no
+    common table exists.
 
     Attributes
     ----------
-    scores : Float32[n, k], increasing in each row.
-    scale : of the scores.
+    scores : Float32[n, k]
+        Normal scores, increasing along each row.
+    scale : ScoreScale
+        Scale of the scores.
+    function : callable, default=None
+        Increasing function of the PIT values, from :meth:`transform`.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
+    >>> maps = ScoredEcdf.from_scores(np.array([[1.0, -1.0, 0.0]]), np.ones((1, 3)))
+    >>> maps.ppf(np.array([0.5, 1.0])).round(3).tolist()
+    [[0.5, 0.841]]
     """
 
     scores: np.ndarray
-    scale: Scores = field(default_factory=Standardised)
+    scale: ScoreScale = field(default_factory=StandardisedScores)
     function: Callable[[np.ndarray], np.ndarray] | None = None
 
-    _keys_are = "scores"
+    _key_field = "scores"
 
     @classmethod
-    def of(cls, scores: np.ndarray, weights: np.ndarray, scale: Scores | None = None) -> ScoredEcdf:
-        """From scores and weights, Float[n, k], in any order; sorted as :meth:`RankedEcdf.of` does,
-        an eighth of the time of an argsort.
+    def from_scores(
+        cls, scores: np.ndarray, weights: np.ndarray, scale: ScoreScale | None = None
+    ) -> ScoredEcdf:
+        """Return the maps of scores and weights, Float[n, k], in any order.
+
+        Parameters
+        ----------
+        scores, weights : Float[n, k], Float[n, k]
+            Normal scores of PIT values, and weights that are not negative.
+        scale : ScoreScale, default=None
+            Scale of the scores; None: :class:`StandardisedScores`.
         """
+        # As in RankedEcdf.from_ranks, score and weight are sorted as one integer, which takes an
+        # eighth of the time of an argsort. Scores without weight come last; they then repeat the
+        # last score that has weight, so that each row increases.
         scores, weights = (
-            np.ascontiguousarray(each, dtype=np.float32) for each in (scores, weights)
+            np.ascontiguousarray(values, dtype=np.float32) for values in (scores, weights)
         )
-        packed = np.where(weights > 0, _ordered(scores), np.uint32(0xFFFFFFFF)).astype(
-            np.uint64
-        )  # those of no weight last
-        packed <<= np.uint64(32)
+        packed = np.where(weights > 0, _to_sortable_bits(scores), np.uint32(0xFFFFFFFF))
+        packed = packed.astype(np.uint64)
+        packed <<= _KEY_SHIFT
         packed |= weights.view(np.uint32)
         packed.sort(axis=1)
-        weights = (packed & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
-        end = np.maximum((weights > 0).sum(axis=1)[:, None] - 1, 0)
-        keys = (packed >> np.uint64(32)).astype(np.uint32)
-        return cls(
-            weights,
-            _unordered(np.minimum(keys, np.take_along_axis(keys, end, axis=1))),
-            scale or Standardised(),
-        )
+        weights = (packed & _WEIGHT_MASK).astype(np.uint32).view(np.float32)
+        last = np.maximum((weights > 0).sum(axis=1)[:, None] - 1, 0)
+        bits = (packed >> _KEY_SHIFT).astype(np.uint32)
+        bits = np.minimum(bits, np.take_along_axis(bits, last, axis=1))
+        return cls(weights, _from_sortable_bits(bits), scale or StandardisedScores())
 
-    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> ScoredEcdf:  # noqa: D102 - as in the base
+    def transform(self, function: Callable[[np.ndarray], np.ndarray]) -> ScoredEcdf:  # noqa: D102 - as in the base
         return replace(self, function=function)
 
     def _key_of(self, p: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
-            return self.scale.of(p).astype(np.float32)
+            return self.scale.to_scores(p).astype(np.float32)
 
     def _level_of(self, keys: np.ndarray) -> np.ndarray:
-        levels = self.scale.levels(keys.astype(np.float64))
+        levels = self.scale.to_levels(keys.astype(np.float64))
         return levels if self.function is None else self.function(levels)
 
 
-def _ordered(values: np.ndarray) -> np.ndarray:
-    """UInt32 in the order of Float32: of IEEE 754 numbers the bits, all turned over below 0, else
-    the first.
-    """
-    bits = (values + np.float32(0)).view(np.uint32)  # -0 is 0
+def _to_sortable_bits(values: np.ndarray) -> np.ndarray:
+    """Return UInt32 in the order of Float32 values, elementwise."""
+    # The bits of IEEE 754 numbers have the order of the numbers if all bits are inverted for
+    # negative numbers and the sign bit alone for the others. Adding 0 turns -0 into 0.
+    bits = (values + np.float32(0)).view(np.uint32)
     return bits ^ np.where(bits >> np.uint32(31), np.uint32(0xFFFFFFFF), np.uint32(0x80000000))
 
 
-def _unordered(bits: np.ndarray) -> np.ndarray:
-    """The inverse of :func:`_ordered`."""
-    return (
-        bits ^ np.where(bits >> np.uint32(31), np.uint32(0x80000000), np.uint32(0xFFFFFFFF))
-    ).view(np.float32)
+def _from_sortable_bits(bits: np.ndarray) -> np.ndarray:
+    """Return the inverse of :func:`_to_sortable_bits`."""
+    mask = np.where(bits >> np.uint32(31), np.uint32(0x80000000), np.uint32(0xFFFFFFFF))
+    return (bits ^ mask).view(np.float32)
 
 
-def ranked(pits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different PIT values, increasing, and UInt[c], which of them each one is.
+def rank_pits(pits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the table of different PIT values and the position of each value in it.
+
+    Parameters
+    ----------
+    pits : Float[c]
+        PIT values.
+
+    Returns
+    -------
+    table, rank : Float[t], UInt[c]
+        Increasing values and positions, of 16 bits where they suffice.
 
     Raises
     ------
     ValueError
-        For 0 or 1, whose quantile may be infinite, and for what is not finite.
+        If a value is 0 or 1, whose quantile may be infinite, or not finite.
     """
     table, rank = np.unique(pits, return_inverse=True)
     if not np.isfinite(table).all() or np.isin(table, (0.0, 1.0)).any():
@@ -242,50 +309,60 @@ def ranked(pits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return table, rank.astype(np.uint16 if len(table) < 1 << 16 else np.uint32)
 
 
-class Stack:
-    """Room for the maps of n rows that come block by block, so that no more than one block is there
-    twice; ours.
+class RowBuffer:
+    """Buffer for the maps of n rows that are computed block by block.
+
+    The arrays are allocated once for all n rows, so that no more than one block is in memory twice.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
 
     Examples
     --------
-    >>> stack = Stack(2)
+    >>> buffer = RowBuffer(2)
     >>> for weight in (1.0, 2.0):
-    ...     stack.add(ScoredEcdf.of(np.array([[0.5, -0.5]]), np.full((1, 2), weight)))
-    >>> stack.whole().ppf(np.array([0.9])).round(3).tolist()
+    ...     scores, weights = np.array([[0.5, -0.5]]), np.full((1, 2), weight)
+    ...     buffer.append(ScoredEcdf.from_scores(scores, weights))
+    >>> buffer.result().ppf(np.array([0.9])).round(3).tolist()
     [[0.691], [0.691]]
     """
 
     def __init__(self, n: int) -> None:
-        self.n, self.filled = n, 0
+        self.n, self.n_filled = n, 0
         self.map: Any = None
 
-    def add(self, part: RowEcdf) -> None:
-        """Rows after those that are there already; one may have more values in a row than another,
-        whose weights then end in zeros.
-        """
-        if self.map is None or part.width > self.map.width:
-            self.map = _widened(part, self.n, self.map, self.filled)
-        here = slice(self.filled, self.filled + len(part))
-        self.map.weights[here, : part.width] = part.weights
-        _fill(self.map._keys()[here], part._keys())
-        self.filled += len(part)
+    def append(self, block: RowEcdf) -> None:
+        """Add rows; a block may have more atoms in a row than another.
 
-    def whole(self) -> Any:
-        """The map of all rows."""
+        The weights of the narrower blocks then end in zeros.
+        """
+        if self.map is None or block.n_atoms > self.map.n_atoms:
+            self.map = _allocate(block, self.n, self.map, self.n_filled)
+        rows = slice(self.n_filled, self.n_filled + len(block))
+        self.map.weights[rows, : block.n_atoms] = block.weights
+        _fill_keys(self.map._keys()[rows], block._keys())
+        self.n_filled += len(block)
+
+    def result(self) -> Any:
+        """Return the map of all rows."""
         return self.map
 
 
-def _widened(part: RowEcdf, n: int, before: RowEcdf | None, filled: int) -> RowEcdf:
+def _allocate(block: RowEcdf, n: int, previous: RowEcdf | None, n_filled: int) -> RowEcdf:
+    """Return a map of n rows as wide as the block, with the first ``n_filled`` rows copied."""
     keys, weights = (
-        np.zeros((n, part.width), part._keys().dtype),
-        np.zeros((n, part.width), dtype=np.float32),
+        np.zeros((n, block.n_atoms), block._keys().dtype),
+        np.zeros((n, block.n_atoms), dtype=np.float32),
     )
-    if before is not None:
-        weights[:filled, : before.width] = before.weights[:filled]
-        _fill(keys[:filled], before._keys()[:filled])
-    return replace(part, **{"weights": weights, part._keys_are: keys})
+    if previous is not None:
+        weights[:n_filled, : previous.n_atoms] = previous.weights[:n_filled]
+        _fill_keys(keys[:n_filled], previous._keys()[:n_filled])
+    return replace(block, **{"weights": weights, block._key_field: keys})
 
 
-def _fill(into: np.ndarray, keys: np.ndarray) -> None:
-    into[:, : keys.shape[1]] = keys
-    into[:, keys.shape[1] :] = keys[:, -1:]
+def _fill_keys(target: np.ndarray, keys: np.ndarray) -> None:
+    """Copy keys into a wider array; the rest of each row repeats the last key."""
+    target[:, : keys.shape[1]] = keys
+    target[:, keys.shape[1] :] = keys[:, -1:]

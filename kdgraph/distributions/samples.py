@@ -1,7 +1,8 @@
-"""The CRPS of weighted samples, exactly (Jordan, Krueger and Lerch 2019, the quantile decomposition
-of "scoringRules").
+"""Weighted samples as predictive distributions, and sums over samples.
 
-Weighted samples as distributions: what ensembles, dropout masks and neighbours predict.
+Ensembles, dropout masks and nearest neighbours predict weighted samples. The CRPS of a sample is
+exact, by the quantile decomposition of "scoringRules" (Jordan, Krueger and Lerch 2019). The sums
+are also used for recalibrated distributions, which are weighted samples of their base.
 """
 
 from __future__ import annotations
@@ -12,105 +13,147 @@ import numpy as np
 
 from kdgraph.distributions.base import (
     Distribution,
-    OfSamples,
-    blocks,
-    by_row,
-    checked_levels,
+    SampleScores,
+    apply_to_matrix,
+    check_levels,
     count_in_rows,
-    rows_at,
-    shares,
-    steps_at,
-    steps_up_to,
+    cumulative_weight,
+    first_step_reaching,
+    keep_row_axis,
+    normalise_weights,
+    row_blocks,
 )
+
+_MIN_RELATIVE_SPREAD = 1e-14
+"""Fraction of the largest absolute value below which a standard deviation is a rounding error of
+equal values.
+"""
 
 
 def crps_of_samples(x: np.ndarray, weights: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Float[n]: 2 Σ_i w_i (y - x_i) (c_i - [y < x_i]), c_i the sum of the weights before x_i and
-    half its own.
+    """Return the CRPS Float[n] of one weighted sample for each row.
+
+    CRPS = 2 Σ_i w_i (y - x_i) (c_i - [y < x_i]), where c_i is the sum of the weights before x_i
+    plus half of w_i.
 
     Parameters
     ----------
-    x : Float[n, m], increasing in each row.
-    weights : Float[m] or Float[n, m], not negative, which sum to 1.
-    y : Float[n].
+    x : Float[n, m]
+        Samples that increase along each row.
+    weights : Float[m] or Float[n, m]
+        Weights that are not negative and sum to 1.
+    y : Float[n]
+        Outcomes.
 
     Examples
     --------
-    >>> crps_of_samples(np.array([[0.0, 1.0]]), np.array([0.5, 0.5]), np.array([3.0])).tolist()  # E|X - y| - E|X - X'|/2
+    E|X - y| - E|X - X'|/2 is 2.5 - 0.25:
+
+    >>> crps_of_samples(np.array([[0.0, 1.0]]), np.array([0.5, 0.5]), np.array([3.0])).tolist()
     [2.25]
     """
     middle = np.cumsum(weights, axis=-1) - weights / 2
     distance = y[:, None] - x
-    return 2 * total(weights * distance * (middle - (distance < 0)))
+    return 2 * sequential_sum(weights * distance * (middle - (distance < 0)))
 
 
-def total(values: np.ndarray) -> np.ndarray:
-    """Float[n] of Float[n, m], a number of Float[m]: sums over the last axis, one number after the
-    other.
+def sequential_sum(values: np.ndarray) -> np.ndarray:
+    """Return sums over the last axis: Float[n] of Float[n, m], a number of Float[m].
 
-    Zeros at the end of a row change no bit, as they do where sums are in pairs.
+    Rows are added one number after the other. Zeros at the end of a row then change no bit, as
+    they would in numpy's pairwise sum.
     """
     return np.cumsum(values, axis=-1)[..., -1] if values.ndim > 1 else values.sum()
 
 
 def mean_of_samples(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Float[n] of x: Float[n, m] and weights Float[m] or Float[n, m], which sum to 1; a number of
-    Float[m].
+    """Return the weighted mean of each sample.
+
+    Parameters
+    ----------
+    x : Float[n, m] or Float[m]
+        Samples.
+    weights : Float[m] or Float[n, m]
+        Weights that sum to 1.
+
+    Returns
+    -------
+    Float[n], or a number for one sample
+        Means.
     """
-    return total(weights * x)
+    return sequential_sum(weights * x)
 
 
 def var_of_samples(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """As :func:`mean_of_samples`: the mean square about the mean."""
-    return total(weights * np.square(x - mean_of_samples(x, weights)[..., None]))
+    """Return the weighted mean square about the mean; shapes as in :func:`mean_of_samples`."""
+    return sequential_sum(weights * np.square(x - mean_of_samples(x, weights)[..., None]))
 
 
 def crps_of_one_sample(x: np.ndarray, weights: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The same where all n rows have one sample, x: Float[m] increasing, in (n + m) log m steps.
+    """Return the CRPS Float[n] of n outcomes, where all rows have the same sample.
 
-    The part with c_i is linear in y, and the other needs, of the x_i above y, their weight and
-    their weighted sum.
+    The result equals :func:`crps_of_samples` and takes (n + m) log m steps.
+
+    Parameters
+    ----------
+    x : Float[m]
+        Increasing sample.
+    weights : Float[m]
+        Weights that sum to 1.
+    y : Float[n]
+        Outcomes.
     """
+    # The part with c_i is linear in y. The other part requires only the weight, and the weighted
+    # sum, of the values above y: both are read from sums that are cumulated from the end.
     middle = np.cumsum(weights) - weights / 2
-    above = np.searchsorted(x, y, side="right")  # x[above:] are those above y
-    weight_above = np.append(np.cumsum(weights[::-1])[::-1], 0.0)[above]
-    sum_above = np.append(np.cumsum((weights * x)[::-1])[::-1], 0.0)[above]
+    first_above = np.searchsorted(x, y, side="right")
+    weight_above = np.append(np.cumsum(weights[::-1])[::-1], 0.0)[first_above]
+    sum_above = np.append(np.cumsum((weights * x)[::-1])[::-1], 0.0)[first_above]
     return 2 * (
         y * (weights * middle).sum() - (weights * middle * x).sum() - (y * weight_above - sum_above)
     )
 
 
-_NO_SPREAD = 1e-14
-"""Of the largest value: a smaller standard deviation is what rounding has made of equal numbers."""
-
-
 class WeightedSamples(Distribution):
-    """The weighted empirical distribution of m values for each of n rows.
+    """Weighted empirical distribution of m values for each of n rows.
 
     Parameters
     ----------
-    x : Float[n, m], finite, in any order.
-    weights : Float[m], the same for every row, or Float[n, m]; not negative, in no row all 0. None:
-        equal.
+    x : Float[n, m]
+        Finite values in any order.
+    weights : Float[m] or Float[n, m], default=None
+        Weights, the same for every row or those of each row. They are not negative, and not all 0
+        in any row. None: equal weights.
 
     Attributes
     ----------
-    x, weights : Float[n, m], increasing in each row, and their weights, which sum to 1.
+    x : Float[n, m]
+        Values, increasing along each row.
+    weights : Float[n, m]
+        Their weights, which sum to 1.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite, or if the weights of a row are invalid.
 
     Notes
     -----
-    Quantiles are the left-continuous inverse, as of :class:`~kdgraph.distributions.WeightedEcdf`.
-    PIT values of few samples would be few numbers, and 0 or 1 for all that lies beyond the samples,
-    which recalibration could not undo. So :meth:`levels` are linear between the middles of the
-    steps, 1/2m and 1 - 1/2m at the ends of an even sample, and beyond these they go on in units of
-    the sample's standard deviation: what is put behind them may leave the sample's range. Both are
-    ours.
+    Quantiles are the left-continuous inverse, as in :class:`~kdgraph.distributions.WeightedEcdf`.
+
+    The distribution function of a small sample has few values, and is 0 or 1 beyond the sample;
+    recalibration could not undo that. :meth:`extended_cdf` is therefore linear between the middles
+    of the steps (1/2m and 1 - 1/2m at the ends of an unweighted sample). Beyond the ends it
+    continues in units of the sample's standard deviation, so that recalibrated distributions may
+    leave the range of the sample. Original to kdgraph.
 
     Examples
     --------
-    >>> one = WeightedSamples(np.array([[3.0, 1.0, 2.0]]), np.array([2.0, 1.0, 1.0]))
-    >>> one.mean().tolist(), one.ppf(np.array([0.25, 0.5, 0.51])).tolist(), one.cdf(np.array([2.0])).tolist()
-    ([2.25], [[1.0, 2.0, 3.0]], [0.5])
+    >>> sample = WeightedSamples(np.array([[3.0, 1.0, 2.0]]), np.array([2.0, 1.0, 1.0]))
+    >>> sample.mean().tolist(), sample.cdf(np.array([2.0])).tolist()
+    ([2.25], [0.5])
+    >>> sample.ppf(np.array([0.25, 0.5, 0.51])).tolist()
+    [[1.0, 2.0, 3.0]]
     """
 
     def __init__(self, x: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -119,66 +162,76 @@ class WeightedSamples(Distribution):
             raise ValueError(
                 f"x must have a row of finite numbers for each row, got shape {x.shape}"
             )
-        if (
-            weights is None
-        ):  # one row of weights for all, and no order kept: samples of an ensemble are large
+        if weights is None:
+            # Samples of an ensemble are large: all rows share one number as weight, in a broadcast
+            # array, and no order is stored.
             self.x, self.weights = (
                 np.sort(x, axis=1, kind="stable"),
                 np.broadcast_to(1 / x.shape[1], x.shape),
             )
             return
-        given = np.broadcast_to(np.asarray(weights, dtype=np.float64), x.shape)
-        if not (np.isfinite(given) & (given >= 0)).all() or not (given > 0).any(axis=1).all():
+        weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), x.shape)
+        is_valid = np.isfinite(weights) & (weights >= 0)
+        if not is_valid.all() or not (weights > 0).any(axis=1).all():
             raise ValueError("weights must be numbers from 0, in no row all 0")
         order = np.argsort(x, axis=1, kind="stable")
         self.x = np.take_along_axis(x, order, axis=1)
-        self.weights = shares(np.take_along_axis(given, order, axis=1))
+        self.weights = normalise_weights(np.take_along_axis(weights, order, axis=1))
 
     def __len__(self) -> int:
         return len(self.x)
 
     def __getitem__(self, index: Any) -> WeightedSamples:
-        some = object.__new__(type(self))  # sorted already
-        some.x, some.weights = self.x[rows_at(index)], self.weights[rows_at(index)]
-        return some
+        # The rows are sorted and normalised already, so the constructor is not called again.
+        subset = object.__new__(type(self))
+        subset.x, subset.weights = self.x[keep_row_axis(index)], self.weights[keep_row_axis(index)]
+        return subset
 
     def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
-        return self._of_values(
-            lambda values: steps_up_to(self.weights, count_in_rows(self.x, values, equal=True)), y
-        )
+        def step_heights(values: np.ndarray) -> np.ndarray:
+            return cumulative_weight(self.weights, count_in_rows(self.x, values, equal=True))
+
+        return apply_to_matrix(step_heights, len(self), y)
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
-        q = checked_levels(q)
-        wanted = np.broadcast_to(q, q.shape if q.ndim == 2 else (len(self), q.size))
-        found = np.take_along_axis(self.x, steps_at(self.weights, wanted), axis=1)
-        return found if q.ndim else found[:, 0]
+        q = check_levels(q)
+        levels = np.broadcast_to(q, q.shape if q.ndim == 2 else (len(self), q.size))
+        steps = first_step_reaching(self.weights, levels)
+        quantiles = np.take_along_axis(self.x, steps, axis=1)
+        return quantiles if q.ndim else quantiles[:, 0]
 
-    def levels(self, y: np.ndarray | float) -> np.ndarray:
-        """Linear between the middles of the steps; below 0 and above 1 standard deviations beyond
-        the smallest and the largest value.
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:
+        """Return levels that are linear between the middles of the steps.
 
-        Beyond values that are all the same it is infinite: nothing is known of distances there.
+        Below 0 and above 1 they count standard deviations beyond the smallest and the largest
+        value. Beyond equal values they are infinite, because no distance is defined there.
+
+        Parameters
+        ----------
+        y : Float[n], Float[n, m] or a number
+            Values, as in :meth:`cdf`.
         """
-        return self._of_values(self._levels, y)
+        return apply_to_matrix(self._extended_levels, len(self), y)
 
-    def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         levels = np.broadcast_to(
             levels, levels.shape if levels.ndim == 2 else (len(self), levels.size)
         )
-        middle, unit = self._middles(), self._unit()
-        inside = _between(middle, self.x, levels)
+        unit = self._unit()
+        inside = _interpolate_rows(self._step_middles(), self.x, levels)
+        # Where the unit is 0, a level may be infinite: 0 replaces it, because 0 · ∞ is NaN.
         below, above = (
-            np.where(unit > 0, beyond, 0.0)
-            for beyond in (np.minimum(levels, 0), np.maximum(levels - 1, 0))
-        )  # 0 · ∞
+            np.where(unit > 0, excess, 0.0)
+            for excess in (np.minimum(levels, 0), np.maximum(levels - 1, 0))
+        )
         return np.where(
             levels < 0,
             self.x[:, :1] + unit * below,
             np.where(levels > 1, self.x[:, -1:] + unit * above, inside),
         )
 
-    def score_scale(self) -> OfSamples:  # noqa: D102 - as in the base
-        return OfSamples.steps(self.x.shape[1])
+    def score_scale(self) -> SampleScores:  # noqa: D102 - as in the base
+        return SampleScores.from_size(self.x.shape[1])
 
     def mean(self) -> np.ndarray:  # noqa: D102
         return mean_of_samples(self.x, self.weights)
@@ -187,59 +240,58 @@ class WeightedSamples(Distribution):
         return var_of_samples(self.x, self.weights)
 
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """Exact: :func:`~kdgraph.distributions.samples.crps_of_samples`."""
+        """Return the exact CRPS; see :func:`~kdgraph.distributions.samples.crps_of_samples`.
+
+        Parameters
+        ----------
+        y : Float[n]
+            Outcomes.
+        """
         y, score = np.asarray(y, dtype=np.float64), np.empty(len(self))
-        for rows in blocks(len(self), self.x.shape[1]):
+        for rows in row_blocks(len(self), self.x.shape[1]):
             score[rows] = crps_of_samples(self.x[rows], self.weights[rows], y[rows])
         return score
 
-    def _of_values(self, function: Any, y: np.ndarray | float) -> np.ndarray:
-        """``function`` of Float[n, j], of values as :meth:`cdf` takes them."""
-        values = by_row(lambda given: given, len(self), y)
-        if values.ndim == 2:
-            return function(values)
-        return function(np.broadcast_to(values, len(self))[:, None])[:, 0]
-
-    def _levels(self, values: np.ndarray) -> np.ndarray:
+    def _extended_levels(self, values: np.ndarray) -> np.ndarray:
+        """Return extended levels of Float[n, j]."""
         low, high, unit = self.x[:, :1], self.x[:, -1:], self._unit()
-        inside = _between(self.x, self._middles(), values)
-        with np.errstate(
-            divide="ignore", invalid="ignore", over="ignore"
-        ):  # of values that are all the same
+        inside = _interpolate_rows(self.x, self._step_middles(), values)
+        # The unit is 0 where all values of a row are equal: levels beyond them become ±∞.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             below, above = (values - low) / unit, 1 + (values - high) / unit
         return np.where(values < low, below, np.where(values > high, above, inside))
 
-    def _middles(self) -> np.ndarray:
-        """Float[n, m]: the middles of the steps, which are in (0, 1) also where the first or the
-        last has no weight.
+    def _step_middles(self) -> np.ndarray:
+        """Return the middle level of each step, Float[n, m].
+
+        They are in (0, 1), even if the first or the last step has no weight.
         """
         middle = np.cumsum(self.weights, axis=1) - self.weights / 2
         return np.clip(middle, np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0))
 
     def _unit(self) -> np.ndarray:
-        """Float[n, 1]: standard deviations; 0 where values are the same, but for what rounding has
-        made of them.
-        """
+        """Return the standard deviation of each row, Float[n, 1]; 0 if its values are equal."""
         spread, size = (
             np.sqrt(self.var())[:, None],
             np.abs(self.x[:, [0, -1]]).max(axis=1, keepdims=True),
         )
-        return np.where(spread > _NO_SPREAD * size, spread, 0.0)
+        return np.where(spread > _MIN_RELATIVE_SPREAD * size, spread, 0.0)
 
 
-def _between(x: np.ndarray, y: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Float[n, j]: linear interpolation of y: Float[n, k] over increasing x: Float[n, k], constant
-    beyond; at equal x the last y.
+def _interpolate_rows(x: np.ndarray, y: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return the linear interpolation Float[n, j] of y over increasing x, both Float[n, k].
+
+    It is constant beyond the ends. At equal x the last y is taken.
     """
     right = (
-        np.clip(count_in_rows(x, at, equal=True), 1, max(x.shape[1] - 1, 1))
+        np.clip(count_in_rows(x, points, equal=True), 1, max(x.shape[1] - 1, 1))
         if x.shape[1] > 1
-        else np.zeros(at.shape, dtype=np.intp)
+        else np.zeros(points.shape, dtype=np.intp)
     )
     left = np.maximum(right - 1, 0)
     x0, x1, y0, y1 = (
-        np.take_along_axis(of, where, axis=1)
-        for of, where in ((x, left), (x, right), (y, left), (y, right))
+        np.take_along_axis(values, positions, axis=1)
+        for values, positions in ((x, left), (x, right), (y, left), (y, right))
     )
-    share = np.clip(np.where(x1 > x0, (at - x0) / np.where(x1 > x0, x1 - x0, 1.0), 1.0), 0.0, 1.0)
-    return y0 + share * (y1 - y0)
+    position = np.where(x1 > x0, (points - x0) / np.where(x1 > x0, x1 - x0, 1.0), 1.0)
+    return y0 + np.clip(position, 0.0, 1.0) * (y1 - y0)

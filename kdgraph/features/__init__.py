@@ -1,7 +1,9 @@
-"""Feature maps: what rows look like to a parent, in few dimensions and in units of their own
-spread; neighbours are looked for there.
+"""Feature maps, the spaces in which neighbours of rows are searched.
+
+A feature map takes the representation of rows inside a parent (:func:`features_of`), reduces it to
+few dimensions, and divides it by its spread (Luo et al. 2022, Section 3.2).
 """
 
-from kdgraph.features.feature_map import FeatureMap, Source, features_of
+from kdgraph.features.feature_map import FeatureMap, FeatureSource, features_of
 
-__all__ = ["FeatureMap", "Source", "features_of"]
+__all__ = ["FeatureMap", "FeatureSource", "features_of"]

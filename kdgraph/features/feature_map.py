@@ -1,7 +1,9 @@
-"""The first half of a feature map: from rows to what a fitted parent sees in them (φ₁ of Luo et
-al., Section 3.2).
+"""Feature maps from rows, through a parent and a reduction, to a space with a distance.
 
-A feature map: from rows, through a parent and a reduction, to a space in which near rows are alike.
+A feature map is φ = φ₂ ∘ φ₁ (Luo et al. 2022, Section 3.2). :func:`features_of` is φ₁, the
+representation of rows inside a fitted parent: a layer or the logits of a network, the leaves of a
+forest, or the rows themselves. :class:`FeatureMap` adds the reduction φ₂ of
+:mod:`kdgraph.features.reductions` and a unit of distance, so that similar rows are close.
 """
 
 from __future__ import annotations
@@ -12,84 +14,97 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from kdgraph.base.network_access import inside_of
-from kdgraph.features.reductions import Reduction, dense, reduction_of
-from kdgraph.geometry import kind_of, partition_of
+from kdgraph.base.network_access import access_network
+from kdgraph.features.reductions import ReductionName, make_reduction, to_dense
+from kdgraph.geometry import partition_kind, partition_of
 from kdgraph.geometry.kinds import PipelinePartition
 from kdgraph.parameters import Count, check_parameters
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 from kdgraph.smoothing import rms_of
 
-Source = Literal["auto", "rows", "layer", "logits", "leaves"]
-"""rows: as they come, behind the parent's own transformations. layer: what a layer of a network
-puts out. logits: of a network. leaves: of a forest, which tree puts a row into which leaf. auto:
-layer of a network, leaves of a forest, else rows. Features that come with given scores
-(``dataset.features``) are layers of theirs.
+FeatureSource = Literal["auto", "rows", "layer", "logits", "leaves"]
+"""Source of the features of a row.
+
+- rows: the row itself, after the transformations in the parent's own pipeline.
+- layer: the outputs of a layer of a network. Features that come with precomputed scores
+  (``dataset.features``) are layers of these.
+- logits: the logits of a network.
+- leaves: for each tree of a forest, the leaf that contains the row.
+- auto: layer for a network, leaves for a forest, rows for any other parent.
 """
+
+# If the spread of the features, relative to the largest one, is below this, all rows are alike and
+# the spread is rounding error.
+_MIN_RELATIVE_SPREAD = 1e-14
 
 
 def features_of(
-    parent: Any, X: Any, source: Source = "auto", layer: str | None = None
+    parent: Any, X: Any, source: FeatureSource = "auto", layer: str | None = None
 ) -> np.ndarray | csr_array:
-    """What the fitted ``parent`` sees in rows.
+    """Return the representation of rows inside a fitted parent.
 
     Parameters
     ----------
-    parent : a classifier, also in a pipeline or frozen.
-    X : Float[n, d], images Float[n, c, h, w] or a data frame.
-    source : see :data:`Source`.
-    layer : name of a layer of a network; None: what enters its last linear layer. Of given scores,
-        the name of features; None: the first.
+    parent : estimator
+        Fitted parent, also in a pipeline or frozen.
+    X : Float[n, d], images Float[n, c, h, w] or DataFrame
+        Rows.
+    source : FeatureSource, default="auto"
+        See :data:`FeatureSource`.
+    layer : str, default=None
+        Name of a layer of a network; None for the input of its last linear layer. For precomputed
+        scores, name of the features; None for the first ones.
 
     Returns
     -------
     Float64[n, m]
-        Leaves are sparse, a column for each leaf: 1/√T where a row lies in the leaf of one of the T
-        trees, so that the inner product of two rows is the share of trees that put them into one
-        leaf, the geodesic similarity of Dey et al., Eq. 14.
+        Features. Leaves are sparse, with a column for each leaf of the T trees: 1/√T if the row
+        lies in the leaf. The inner product of two rows is then the fraction of trees in which they
+        share a leaf, the geodesic similarity (Dey et al. 2023, Eq. 14).
 
     Raises
     ------
-    TypeError : for a layer of what is no network, leaves of what is no forest.
-    ValueError : for a layer that is not there; for rows that are no numbers.
+    TypeError
+        If a layer is requested of a parent without a network, or leaves of one without a forest.
+    ValueError
+        If the layer does not exist, or if rows are not finite numbers.
 
     References
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2: the last
     hidden layer, for tables.
     """
-    found = _found(parent) if source == "auto" else source
-    if found == "layer":
-        given = _given(parent)
-        return (inside_of(parent).features if given is None else given.transform)(X, layer).astype(
-            np.float64
-        )
-    if found == "logits":
-        return inside_of(parent).logits(X)
-    if found == "leaves":
-        return _leaves(parent, X)
-    return _rows(parent, X)
+    source = _default_source(parent) if source == "auto" else source
+    if source == "layer":
+        scores = _precomputed_scores(parent)
+        layer_features = access_network(parent).features if scores is None else scores.transform
+        return layer_features(X, layer).astype(np.float64)
+    if source == "logits":
+        return access_network(parent).logits(X)
+    if source == "leaves":
+        return _leaf_features(parent, X)
+    return _row_features(parent, X)
 
 
-def _found(parent: Any) -> Source:
-    """The source that suits the parent."""
-    if (given := _given(parent)) is not None and given.given_layers:
+def _default_source(parent: Any) -> FeatureSource:
+    """Return the source that suits the parent."""
+    scores = _precomputed_scores(parent)
+    if scores is not None and scores.given_layers:
         return "layer"
-    sources: dict[str | None, Source] = {"network": "layer", "forest": "leaves"}
-    return sources.get(kind_of(_innermost(parent)), "rows")
+    sources: dict[str | None, FeatureSource] = {"network": "layer", "forest": "leaves"}
+    return sources.get(partition_kind(_innermost_estimator(parent)), "rows")
 
 
-def _innermost(parent: Any) -> Any:
-    """What is frozen, or keeps a fitted parent as ``estimator_``, such as a calibrator, gives way
-    to it.
+def _innermost_estimator(parent: Any) -> Any:
+    """Return the estimator inside frozen ones and inside those with an ``estimator_``.
 
-    With several, ``estimator_`` is a template that is never fitted; with a selection of features,
-    it has seen others than come here.
+    Two kinds of estimators are not opened. With several ``estimators_``, ``estimator_`` is a
+    template that is never fitted. After a selection of features, it has other columns than X.
     """
-    from sklearn.frozen import FrozenEstimator
-
     while True:
         if isinstance(parent, FrozenEstimator):
             parent = parent.estimator
@@ -103,13 +118,14 @@ def _innermost(parent: Any) -> Any:
             return parent
 
 
-def _given(parent: Any) -> GivenScores | None:
-    """The scores of a model that was trained elsewhere, where the parent is such scores."""
-    inner = _innermost(parent)
-    return inner if isinstance(inner, GivenScores) else None
+def _precomputed_scores(parent: Any) -> PrecomputedScores | None:
+    """Return the precomputed scores if the parent consists of them, otherwise None."""
+    inner = _innermost_estimator(parent)
+    return inner if isinstance(inner, PrecomputedScores) else None
 
 
-def _leaves(parent: Any, X: Any) -> csr_array:
+def _leaf_features(parent: Any, X: Any) -> csr_array:
+    """Return the leaves of a forest as a sparse array, Float64[n, leaves]."""
     partition = partition_of(parent)
     inner: Any = partition
     while isinstance(inner, PipelinePartition):
@@ -117,8 +133,8 @@ def _leaves(parent: Any, X: Any) -> csr_array:
     starts = getattr(inner, "leaf_starts", None)
     if starts is None:
         raise TypeError(
-            f"leaves are those of a forest or tree, got {type(_innermost(parent)).__name__}; use"
-            " layer or rows"
+            "leaves are those of a forest or tree, got"
+            f" {type(_innermost_estimator(parent)).__name__}; use layer or rows"
         )
     is_leaf = np.concatenate(
         [
@@ -126,23 +142,23 @@ def _leaves(parent: Any, X: Any) -> csr_array:
             for tree in getattr(inner.forest, "estimators_", [inner.forest])
         ]
     )
+    # A code is the number of a node in its tree, and ``starts`` its offset among the nodes of all
+    # trees. The cumulative sum renumbers the nodes so that only leaves count.
     leaves = (np.cumsum(is_leaf) - 1)[partition.encode(X) + starts[:-1]]
-    n, trees = leaves.shape
-    ends = np.arange(n + 1) * trees
-    return csr_array(
-        (np.full(n * trees, trees**-0.5), leaves.ravel(), ends), shape=(n, int(is_leaf.sum()))
-    )
+    n, n_trees = leaves.shape
+    row_ends = np.arange(n + 1) * n_trees
+    values = np.full(n * n_trees, n_trees**-0.5)
+    return csr_array((values, leaves.ravel(), row_ends), shape=(n, int(is_leaf.sum())))
 
 
-def _rows(parent: Any, X: Any) -> np.ndarray:
-    """Behind transformations of the parent's pipelines, where there are any, for these are what
-    makes columns comparable.
+def _row_features(parent: Any, X: Any) -> np.ndarray:
+    """Return the rows after the transformations of the parent's pipelines, Float64[n, m].
+
+    These transformations, if there are any, make columns comparable.
     """
-    from sklearn.pipeline import Pipeline
-
-    inner = _innermost(parent)
+    inner = _innermost_estimator(parent)
     while isinstance(inner, Pipeline):
-        X, inner = inner[:-1].transform(X) if len(inner) > 1 else X, _innermost(inner[-1])
+        X, inner = inner[:-1].transform(X) if len(inner) > 1 else X, _innermost_estimator(inner[-1])
     rows = X.toarray() if issparse(X) else np.asarray(X)
     rows = rows.reshape(len(rows), -1).astype(np.float64)
     if not np.isfinite(rows).all():
@@ -154,38 +170,43 @@ def _rows(parent: Any, X: Any) -> np.ndarray:
     return rows
 
 
-_NO_SPREAD = 1e-14
-"""Of the largest feature: below it, spread is what rounding has made of rows that are all alike."""
-
-
 @dataclass(eq=False, repr=False)
 class FeatureMap(BaseEstimator):
-    """φ = φ₂ ∘ φ₁ (Luo et al., Section 3.2): what a parent sees in rows, in few dimensions, divided
-    by one number.
+    """Feature map φ = φ₂ ∘ φ₁ of a parent, in few dimensions and in units of its spread.
 
     Parameters
     ----------
-    source : what is looked at; see :data:`~kdgraph.features.feature_map.Source`.
-    layer : of a network, the name of the layer; None: what enters the last linear layer, which is
-    the last hidden one.
-    reduce : to few dimensions, or not; see :data:`~kdgraph.features.reductions.Reduction`.
-    dimensions : at most so many; None: 20 principal components, 2 of t-SNE and UMAP. The paper has
-        20 principal components for tables and 50 for images, 2 or 3 of t-SNE.
-    scale : "rms": the root mean square distance from the mean, per dimension, of the rows in
-        ``fit``: one number, so the shape of the space stays and its units do not matter. "none": as
-        in the paper.
-    random_state : of the reduction.
+    source : FeatureSource, default="auto"
+        See :data:`~kdgraph.features.feature_map.FeatureSource`.
+    layer : str, default=None
+        Name of a layer of a network; None for the input of the last linear layer, which is the
+        last hidden one.
+    reduce : ReductionName, default="pca"
+        Reduction of the dimension; see :data:`~kdgraph.features.reductions.ReductionName`.
+    dimensions : int, default=None
+        Maximum number of dimensions. None for 20 principal components, or 2 dimensions of t-SNE
+        and UMAP. The paper uses 20 principal components for tables, 50 for images, and 2 or 3
+        dimensions of t-SNE.
+    scale : {"rms", "none"}, default="rms"
+        "rms" divides by the root mean square distance from the mean, per dimension, of the rows in
+        ``fit``. It is one number, so the shape of the space stays the same and its units do not
+        matter. "none" is the choice of the paper.
+    random_state : int, RandomState or None, default=None
+        Seed of the reduction.
 
     Attributes
     ----------
-    reduction_ : the fitted φ₂, or None.
-    unit_ : what the embedding is divided by.
+    reduction_ : transformer or None
+        The fitted φ₂.
+    scale_ : float
+        Divisor of the reduced features.
 
     Notes
     -----
-    Each axis by itself is not standardised: on Communities and Crime that costs .05 to .5 of
-    group-wise MCE at a given bandwidth, and 0 to .15 at one that calibration rows choose, since
-    small principal components are noise (``experiments/p4/ablation.py``).
+    Axes are not standardised separately, because small principal components are noise. On
+    Communities and Crime, standardised axes increase the group-wise MCE by .05 to .5 at a given
+    bandwidth, and by 0 to .15 at a bandwidth that calibration rows select
+    (``experiments/p4/ablation.py``).
 
     References
     ----------
@@ -203,69 +224,96 @@ class FeatureMap(BaseEstimator):
     """
 
     _: KW_ONLY
-    source: Source = "auto"
+    source: FeatureSource = "auto"
     layer: str | None = None
-    reduce: Reduction = "pca"
+    reduce: ReductionName = "pca"
     dimensions: Count | None = None
     scale: Literal["rms", "none"] = "rms"
     random_state: Any = None
 
     @property
-    def is_joint(self) -> bool:
-        """Whether it has a place only for rows that it was fitted on."""
+    def is_transductive(self) -> bool:
+        """True if the map only embeds rows that it was fitted on."""
         return self.reduce == "tsne"
 
     def fit(self, parent: Any, X: Any) -> FeatureMap:
-        """Learn φ₂ and the unit from what the fitted ``parent`` sees in rows X (Float[n, d], images
-        or a data frame).
+        """Fit the reduction and the scale.
+
+        Parameters
+        ----------
+        parent : estimator
+            Fitted parent.
+        X : Float[n, d], images or DataFrame
+            Rows.
 
         Raises
         ------
-        ParameterError : for a parameter out of range, or an extra that is not installed.
-        TypeError, ValueError : as of :func:`~kdgraph.features.features_of`.
+        ParameterError
+            For a parameter out of range, or an extra that is not installed.
+        TypeError, ValueError
+            As in :func:`~kdgraph.features.features_of`.
         """
         check_parameters(self)
         features = features_of(parent, X, self.source, self.layer)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        self.reduction_ = reduction_of(self.reduce, self.dimensions, features, seed)
+        self.reduction_ = make_reduction(self.reduce, self.dimensions, features, seed)
         if self.reduction_ is not None:
-            with np.errstate(
-                invalid="ignore", divide="ignore"
-            ):  # shares of the variance of one row, or of rows that are all alike
+            # The explained variance ratios of a single row, or of identical rows, are 0 / 0.
+            with np.errstate(invalid="ignore", divide="ignore"):
                 self.reduction_.fit(features)
-        self.unit_ = self._unit(features) if self.scale == "rms" else 1.0
+        self.scale_ = self._rms_scale(features) if self.scale == "rms" else 1.0
         return self
 
     def transform(self, parent: Any, X: Any) -> np.ndarray:
-        """Float64[n, m]: where rows X lie.
+        """Return the embedding of rows.
+
+        Parameters
+        ----------
+        parent : estimator
+            Fitted parent.
+        X : Float[n, d], images or DataFrame
+            Rows.
+
+        Returns
+        -------
+        Float64[n, m]
 
         Raises
         ------
-        ValueError : for new rows, where the map :attr:`is_joint`.
-        ParameterError : for leaves that nothing reduces, if they are more than
-            :data:`~kdgraph.features.reductions.LARGEST` numbers.
+        ValueError
+            For new rows, if the map :attr:`is_transductive`.
+        ParameterError
+            For leaves without a reduction, if the array would have more than
+            :data:`~kdgraph.features.reductions.MAX_DENSE_SIZE` numbers.
         """
-        return dense(self.vectors(parent, X))
+        return to_dense(self.transform_sparse(parent, X))
 
-    def vectors(self, parent: Any, X: Any) -> np.ndarray | csr_array:
-        """As :meth:`transform`, but leaves that nothing reduces stay sparse, as searches for
-        neighbours take them.
-        """
-        return self._reduced(features_of(parent, X, self.source, self.layer)) / self.unit_
+    def transform_sparse(self, parent: Any, X: Any) -> np.ndarray | csr_array:
+        """Return the same as :meth:`transform`, but sparse for leaves without a reduction.
 
-    def _unit(self, features: Any) -> float:
-        """The root mean square distance of the reduced features from their mean, per dimension; 1
-        where they do not differ.
+        Searches for neighbours take sparse arrays.
         """
-        reduced = self._reduced(features)
+        return self._apply_reduction(features_of(parent, X, self.source, self.layer)) / self.scale_
+
+    def _rms_scale(self, features: Any) -> float:
+        """Return the root mean square distance of the reduced features from their mean.
+
+        It is taken per dimension. The result is 1 if all rows are alike.
+        """
+        reduced = self._apply_reduction(features)
         if issparse(reduced):
-            size, square = reduced.multiply(reduced).mean(), np.square(reduced.mean(axis=0)).mean()
-            spread = float(np.sqrt(size - square)) if size - square > _NO_SPREAD * size else 0.0
+            # Centring would make the array dense, so the variance is a difference of two means.
+            mean_square = reduced.multiply(reduced).mean()
+            square_mean = np.square(reduced.mean(axis=0)).mean()
+            variance = mean_square - square_mean
+            is_positive = variance > _MIN_RELATIVE_SPREAD * mean_square
+            spread = float(np.sqrt(variance)) if is_positive else 0.0
         else:
             spread = rms_of(reduced)
-        return spread if spread > _NO_SPREAD * abs(features).max() else 1.0
+        return spread if spread > _MIN_RELATIVE_SPREAD * abs(features).max() else 1.0
 
-    def _reduced(self, features: Any) -> Any:
+    def _apply_reduction(self, features: Any) -> Any:
+        """Return the reduced features before scaling."""
         if self.reduction_ is None:
             return features
         return np.asarray(self.reduction_.transform(features), dtype=np.float64)

@@ -1,5 +1,8 @@
-"""The second half of a feature map: to few dimensions (φ₂ of Luo et al., Section 3.2), by
-scikit-learn and umap-learn.
+"""Reductions of features to few dimensions, the second part φ₂ of a feature map.
+
+They are those of Luo et al. 2022, Section 3.2, by scikit-learn and umap-learn. t-SNE and UMAP are
+wrapped so that a row always has the same embedding, whichever rows are embedded with it.
+Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -17,187 +20,227 @@ from threadpoolctl import threadpool_limits
 
 from kdgraph.errors import ParameterError
 
-Reduction = Literal["none", "pca", "tsne", "umap"]
-"""pca: principal components; of leaves, which are sparse, singular vectors without centring. tsne:
-only of the rows that it was fitted on (:class:`JointEmbedding`). umap: ``pip install
-'kdgraph[umap]'``. Of leaves both begin with :data:`BEFORE` singular vectors.
-"""
-DIMENSIONS: dict[str, int] = {"pca": 20, "tsne": 2, "umap": 2}
-"""As Luo et al., Section 3.2, have them for tables; for images they take 50 principal components,
-and 3 dimensions of t-SNE.
-"""
-BEFORE = 50
-"""Dimensions at most in which t-SNE and UMAP get what is sparse, as scikit-learn advises: dense,
-leaves would be rows × all leaves.
-"""
-LARGEST = 2**27
-"""Numbers that leaves may become as an array, 1 GiB; of 500 trees that were grown on 1,000 rows,
-some 2,000 rows.
+ReductionName = Literal["none", "pca", "tsne", "umap"]
+"""Name of a reduction.
+
+- pca: principal components; for leaves, which are sparse, singular vectors without centring.
+- tsne: t-SNE, only for rows that it was fitted on (:class:`TsneEmbedding`).
+- umap: UMAP, which needs ``pip install 'kdgraph[umap]'``.
+
+For leaves, t-SNE and UMAP start from 50 singular vectors.
 """
 
+DEFAULT_DIMENSIONS: dict[str, int] = {"pca": 20, "tsne": 2, "umap": 2}
+"""Dimensions of Luo et al. 2022, Section 3.2, for tables.
 
-class JointEmbedding:
-    """t-SNE (van der Maaten and Hinton 2008) of the rows that it was fitted on, which has no place
-    for any other.
+For images they use 50 principal components, and 3 dimensions of t-SNE.
+"""
+
+MAX_DENSE_SIZE = 2**27
+"""Maximum size of leaves as a dense array, in numbers: 1 GiB.
+
+For 500 trees that were grown on 1,000 rows, these are about 2,000 rows.
+"""
+
+# Dimensions of sparse features before t-SNE and UMAP, as scikit-learn advises. Leaves as a dense
+# array would have a column for each leaf of the forest.
+_MAX_SPARSE_COMPONENTS = 50
+
+
+class TsneEmbedding:
+    """Embedding of the rows of ``fit`` by t-SNE (van der Maaten and Hinton 2008).
+
+    Other rows cannot be embedded.
+
+    Parameters
+    ----------
+    dimensions : int
+        Dimensions of the embedding.
+    random_state : int, RandomState or None, default=None
+        Seed.
 
     Attributes
     ----------
-    place_ : digest of a row's features → its number in ``embedding_``, Float[n, m]. Of equal rows
-    all have the place of the first.
-    before_ : of more than :data:`BEFORE` columns that are sparse, their singular vectors; else
-        None.
+    embedding_ : Float[n, m]
+        Embedding of the rows.
+    row_of_digest_ : dict of str to int
+        Digest of a row's features → its position in ``embedding_``. Equal rows all have the
+        position of the first one.
+    svd_ : TruncatedSVD or None
+        Singular vectors of sparse features with more than 50 columns.
     """
 
     def __init__(self, dimensions: int, random_state: Any = None) -> None:
         self.dimensions = dimensions
         self.random_state = random_state
 
-    def fit(self, features: Any) -> JointEmbedding:
-        """Embed Float[n, d], or sparse; on one thread, since scikit-learn's sums depend on how many
-        there are, and t-SNE on every bit.
+    def fit(self, features: Any) -> TsneEmbedding:
+        """Embed features, Float[n, d] or sparse.
+
+        It runs on one thread. The sums of scikit-learn depend on the number of threads, and t-SNE
+        depends on every bit of them.
         """
-        self.before_ = None
-        if issparse(features) and features.shape[1] > BEFORE:
+        self.svd_ = None
+        if issparse(features) and features.shape[1] > _MAX_SPARSE_COMPONENTS:
             with threadpool_limits(1):
-                self.before_ = TruncatedSVD(
-                    min(BEFORE, features.shape[0]), random_state=self.random_state
+                self.svd_ = TruncatedSVD(
+                    min(_MAX_SPARSE_COMPONENTS, features.shape[0]), random_state=self.random_state
                 ).fit(features)
-        self.embedding_ = self._embedded(self._few(features)).astype(np.float64)
-        self.place_: dict[str, int] = {}
-        for i, digest in enumerate(_digests(features)):
-            self.place_.setdefault(digest, i)
+        self.embedding_ = self._fit_embedding(self._preprocess(features)).astype(np.float64)
+        self.row_of_digest_: dict[str, int] = {}
+        for i, digest in enumerate(_row_digests(features)):
+            self.row_of_digest_.setdefault(digest, i)
         return self
 
     def transform(self, features: Any) -> np.ndarray:
-        """Float[k, m]: where the rows are, which are among those of ``fit``.
+        """Return the embedding of rows that are among those of ``fit``, Float[k, m].
 
         Raises
         ------
-        ValueError : for any other row, where there is no place for it.
+        ValueError
+            For any other row, if new rows cannot be embedded.
         """
-        number = np.array(
-            [self.place_.get(digest, -1) for digest in _digests(features)], dtype=np.intp
+        positions = np.array(
+            [self.row_of_digest_.get(digest, -1) for digest in _row_digests(features)],
+            dtype=np.intp,
         )
-        found = self.embedding_[number]
-        if len(new := np.flatnonzero(number < 0)):
-            found[new] = self._of_new(features, new)
-        return found
+        embedding = self.embedding_[positions]
+        new_rows = np.flatnonzero(positions < 0)
+        if len(new_rows):
+            embedding[new_rows] = self._embed_new(features, new_rows)
+        return embedding
 
-    def _few(self, features: Any) -> np.ndarray:
-        """Float[n, d], at most :data:`BEFORE` columns of what is sparse."""
+    def _preprocess(self, features: Any) -> np.ndarray:
+        """Return features as a dense array, Float[n, d], with at most 50 columns if sparse."""
         return (
-            self.before_.transform(features)
-            if issparse(features) and self.before_ is not None
-            else dense(features)
+            self.svd_.transform(features)
+            if issparse(features) and self.svd_ is not None
+            else to_dense(features)
         )
 
-    def _embedded(self, features: np.ndarray) -> np.ndarray:
+    def _fit_embedding(self, features: np.ndarray) -> np.ndarray:
+        """Return the embedding of dense features, Float[n, m]."""
         from sklearn.manifold import TSNE
 
-        n, most = len(features), (len(features) - 1) / 3
+        n, max_perplexity = len(features), (len(features) - 1) / 3
         if n < 4:
             raise ValueError(f"t-SNE needs four rows, got {n}")
-        start = (
-            "pca"
-            if min(features.shape) >= self.dimensions and np.ptp(features, axis=0).any()
-            else "random"
-        )
-        method = "barnes_hut" if self.dimensions < 4 else "exact"
+        # The start by principal components fails for fewer rows or columns than dimensions, and for
+        # identical rows. The Barnes-Hut approximation exists for up to three dimensions.
+        has_components = min(features.shape) >= self.dimensions and np.ptp(features, axis=0).any()
         with threadpool_limits(1):
             model = TSNE(
                 self.dimensions,
-                perplexity=min(30.0, most),
-                init=start,
-                method=method,
+                perplexity=min(30.0, max_perplexity),
+                init="pca" if has_components else "random",
+                method="barnes_hut" if self.dimensions < 4 else "exact",
                 random_state=self.random_state,
                 n_jobs=1,
             )
             return model.fit_transform(features)
 
-    def _of_new(self, features: Any, new: np.ndarray) -> np.ndarray:
-        others = f"row {new[0]} and {len(new) - 1} more are" if len(new) > 1 else f"row {new[0]} is"
+    def _embed_new(self, features: Any, new_rows: np.ndarray) -> np.ndarray:
+        """Raise ValueError, since new rows cannot be embedded."""
+        first, n_more = new_rows[0], len(new_rows) - 1
+        new = f"row {first} and {n_more} more are" if n_more else f"row {first} is"
         raise ValueError(
-            f"t-SNE has no place for rows that it was not fitted on, and {others} new; use pca or"
-            " umap"
+            f"t-SNE cannot embed rows that it was not fitted on, and {new} new; use pca or umap"
         )
 
 
-class UmapEmbedding(JointEmbedding):
-    """UMAP (McInnes et al. 2018): rows of ``fit`` are where it put them, and each new one where it
-    puts that row alone.
+class UmapEmbedding(TsneEmbedding):
+    """Embedding by UMAP (McInnes et al. 2018), which also embeds new rows.
 
-    Rows that come together would move each other; one by one takes some tens of milliseconds a row.
+    Rows of ``fit`` keep their embedding. New rows are embedded one by one, which takes some tens of
+    milliseconds for each row: together they would change the embeddings of each other.
     """
 
-    def _embedded(self, features: np.ndarray) -> np.ndarray:
+    def _fit_embedding(self, features: np.ndarray) -> np.ndarray:
         from umap import UMAP  # pyright: ignore[reportMissingImports] - an extra
 
         self.umap_ = UMAP(n_components=self.dimensions, random_state=self.random_state, n_jobs=1)
         return self.umap_.fit_transform(features)
 
-    def _of_new(self, features: Any, new: np.ndarray) -> np.ndarray:
-        return np.concatenate([self.umap_.transform(self._few(features[i : i + 1])) for i in new])
+    def _embed_new(self, features: Any, new_rows: np.ndarray) -> np.ndarray:
+        """Return the embedding of new rows, Float[k, m]."""
+        return np.concatenate(
+            [self.umap_.transform(self._preprocess(features[i : i + 1])) for i in new_rows]
+        )
 
 
-def reduction_of(kind: Reduction, dimensions: int | None, features: Any, random_state: Any) -> Any:
-    """An unfitted reduction of ``features`` (Float[n, d], or sparse) that has ``fit`` and
-    ``transform``; None for "none".
+def make_reduction(
+    name: ReductionName, dimensions: int | None, features: Any, random_state: Any
+) -> Any:
+    """Return an unfitted reduction with ``fit`` and ``transform``; None for "none".
 
-    Where there are fewer rows or columns than ``dimensions``, as many as there are; of None
-    :data:`DIMENSIONS`.
+    Parameters
+    ----------
+    name : ReductionName
+        Name of the reduction.
+    dimensions : int or None
+        Number of dimensions; None for :data:`DEFAULT_DIMENSIONS`. Principal components are at most
+        as many as there are rows and columns.
+    features : Float[n, d] or sparse
+        Features that the reduction will be fitted on.
+    random_state : int, RandomState or None
+        Seed.
     """
-    dimensions = dimensions or DIMENSIONS.get(kind, 1)
-    most = min(dimensions, *features.shape)
-    if (
-        issparse(features) and features.shape[1] == 1
-    ):  # all that there are, and singular vectors want two columns
-        kind = "none" if kind == "pca" else kind
-    makers: dict[str, Callable[[], Any]] = {
+    dimensions = dimensions or DEFAULT_DIMENSIONS.get(name, 1)
+    n_components = min(dimensions, *features.shape)
+    # Singular vectors need two columns. A single column is not reduced.
+    if issparse(features) and features.shape[1] == 1:
+        name = "none" if name == "pca" else name
+    factories: dict[str, Callable[[], Any]] = {
         "none": lambda: None,
         "pca": lambda: (
-            TruncatedSVD(most, random_state=random_state)
+            TruncatedSVD(n_components, random_state=random_state)
             if issparse(features)
-            else PCA(most, random_state=random_state)
+            else PCA(n_components, random_state=random_state)
         ),
-        "tsne": lambda: JointEmbedding(dimensions, random_state),
-        "umap": lambda: _umap(dimensions, random_state),
+        "tsne": lambda: TsneEmbedding(dimensions, random_state),
+        "umap": lambda: _make_umap(dimensions, random_state),
     }
-    return makers[kind]()
+    return factories[name]()
 
 
-def dense(features: Any) -> np.ndarray:
-    """Float[n, d]: leaves as an array, where a distance needs one. Ours.
-
-    Raises
-    ------
-    ParameterError : if they would be more than :data:`LARGEST` numbers.
-    """
-    if not issparse(features):
-        return features
-    rows, columns = features.shape
-    if rows * columns > LARGEST:
-        size = (
-            f"{rows:,} rows × {columns:,} leaves are an array of"
-            f" {rows * columns * 8 / 2**30:.1f} GiB"
-        )
-        raise ParameterError(
-            f"reduce=none is for few leaves, and {size}, above {LARGEST * 8 / 2**30:g}; use"
-            " reduce=pca"
-        )
-    return features.toarray()
-
-
-def _umap(dimensions: int, random_state: Any) -> UmapEmbedding:
+def _make_umap(dimensions: int, random_state: Any) -> UmapEmbedding:
+    """Return an unfitted UMAP embedding, if umap-learn is installed."""
     if find_spec("umap") is None:
         raise ParameterError("reduce=umap needs umap-learn: pip install 'kdgraph[umap]'")
     return UmapEmbedding(dimensions, random_state)
 
 
-def _digests(features: Any) -> list[str]:
-    """One for each row; of what is sparse, of where its numbers are and of these."""
+def to_dense(features: Any) -> np.ndarray:
+    """Return features, which may be sparse, as a dense array, Float[n, d].
+
+    Raises
+    ------
+    ParameterError
+        If the array would have more than :data:`MAX_DENSE_SIZE` numbers.
+    """
+    if not issparse(features):
+        return features
+    rows, columns = features.shape
+    if rows * columns > MAX_DENSE_SIZE:
+        size = (
+            f"{rows:,} rows × {columns:,} leaves are an array of"
+            f" {rows * columns * 8 / 2**30:.1f} GiB"
+        )
+        raise ParameterError(
+            f"reduce=none is for few leaves, and {size}, above {MAX_DENSE_SIZE * 8 / 2**30:g}; use"
+            " reduce=pca"
+        )
+    return features.toarray()
+
+
+def _row_digests(features: Any) -> list[str]:
+    """Return a digest of each row; for sparse rows, of column numbers and values."""
     if issparse(features):
-        where, numbers, ends = features.indices.astype(np.int64), features.data, features.indptr
-        rows = [where[i:j].tobytes() + numbers[i:j].tobytes() for i, j in pairwise(ends)]
+        columns, values = features.indices.astype(np.int64), features.data
+        rows = [
+            columns[start:end].tobytes() + values[start:end].tobytes()
+            for start, end in pairwise(features.indptr)
+        ]
     else:
         rows = [row.tobytes() for row in np.ascontiguousarray(features)]
     return [hashlib.blake2b(row, digest_size=16).hexdigest() for row in rows]

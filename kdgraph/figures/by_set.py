@@ -1,6 +1,6 @@
-"""How sure models are on each set of rows: histograms of confidence, one panel for each set.
+"""Histograms of confidence on sets of rows.
 
-Confidence on single sets, of one run.
+One panel for each set shows how confident the parent and the methods are on its rows.
 """
 
 from __future__ import annotations
@@ -13,73 +13,75 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, run_figure, title_of
+from kdgraph.figures.run_figures import RunFigureData, ood_set_title, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     GREY,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    confidence_floor,
-    fitted,
+    confidence_axis_start,
     legend_label,
     new_figure,
     note_above,
-    roles,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
 )
 
-_LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE = (
-    0.48,
-    0.12,
-    0.36,
-    0.7,
-    0.2,
-)  # inches; the title stands above its panel
-_KEY_LINE, _KEY_SIZE, _MEAN = 0.15, 7.0, 24.0  # inches, points, points that a mean takes
+# Inches; the title is above its panel.
+_LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE = 0.48, 0.12, 0.36, 0.7, 0.2
+# Inches, points, and the width in points of a mean above a panel.
+_KEY_LINE, _KEY_SIZE, _MEAN = 0.15, 7.0, 24.0
 _WIDTH = COLUMN_WIDTH - _LEFT - _RIGHT
 _BINS = 25
-Confidence = Mapping[str, np.ndarray]
-"""Name → Float[n], the largest probability of each row."""
+_ConfidenceByName = Mapping[str, np.ndarray]
+"""Largest probability of each row, Float[n], by model name."""
 
 
-def confidence_by_set(sets: Mapping[str, Confidence], prior: float) -> Figure:
-    """The share of rows at each confidence, and where the mean is, for test rows and for every set
-    out of distribution.
+def plot_confidence_by_set(sets: Mapping[str, _ConfidenceByName], prior: float) -> Figure:
+    """Plot histograms of confidence on test rows and on OOD sets.
+
+    A vertical line in each panel marks the mean confidence of each model.
 
     Parameters
     ----------
-    sets : title → name → Float[n] in [0, 1]; the names are the same in every set, the first is the
-    parent, the others are methods.
-    prior : the largest class prior, to which confidence should fall away from the data.
+    sets : mapping of title to name to Float[n]
+        Confidences in [0, 1]. All sets have the same names; the first is the parent, the others are
+        methods.
+    prior : float
+        Largest class prior, the ideal confidence in the OOD region.
 
     Returns
     -------
     Figure
-        One column wide, a panel for each set from top to bottom; each has its own scale of shares.
+        Figure of one column with a panel for each set from top to bottom. Each panel has its own
+        vertical scale.
 
     Raises
     ------
     ValueError
-        No set, sets of different names, a set without rows, a confidence outside [0, 1].
+        If there is no set, sets have different names, a set has no rows, or a confidence is outside
+        [0, 1].
     """
-    _check(sets)
+    _check_sets(sets)
     names = list(next(iter(sets.values())))
-    floor = confidence_floor(
-        [prior, *(values for drawn in sets.values() for values in drawn.values())]
+    floor = confidence_axis_start(
+        [prior, *(values for by_name in sets.values() for values in by_name.values())]
     )
+    # All panels share their bins, so that histograms of different sets can be compared.
     edges = np.linspace(floor, 1, _BINS + 1)
-    with styled():
-        figure, panels = _empty(list(sets), key=_KEY_LINE * (len(names) + 1) + 0.04)
+    with style_context():
+        figure, panels = _make_panels(list(sets), key=_KEY_LINE * (len(names) + 1) + 0.04)
         for title, axes in panels.items():
-            for name, role in roles(names).items():
-                _draw(
+            for name, style in styles_by_name(names).items():
+                _draw_histogram(
                     axes,
-                    legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 0.6)),
+                    legend_label(shorten_text(figure, name, _KEY_SIZE, _WIDTH - 0.6)),
                     sets[title][name],
                     edges,
-                    role,
+                    style,
                 )
             axes.axvline(
                 prior,
@@ -89,21 +91,24 @@ def confidence_by_set(sets: Mapping[str, Confidence], prior: float) -> Figure:
                 gid="prior",
                 label=f"prior {prior:.3f}",
             )
-            _dress(
+            _format_axes(
                 axes,
                 title,
                 floor,
-                [(float(sets[title][name].mean()), role) for name, role in roles(names).items()],
+                [
+                    (float(sets[title][name].mean()), style)
+                    for name, style in styles_by_name(names).items()
+                ],
             )
-        _key(panels[next(iter(sets))], names)
+        _draw_legend(panels[next(iter(sets))], names)
         *_, last = panels.values()
         last.tick_params(labelbottom=True)
         last.set_xlabel("confidence (largest probability)")
     return figure
 
 
-def _empty(titles: list[str], key: float) -> tuple[Figure, dict[str, Axes]]:
-    """A figure with a panel for each title, top to bottom, and room for a key above."""
+def _make_panels(titles: list[str], key: float) -> tuple[Figure, dict[str, Axes]]:
+    """Return a figure with a panel for each title, and space for a legend above them."""
     figure = new_figure(COLUMN_WIDTH, _BOTTOM + len(titles) * (_HEIGHT + _TITLE) + key)
     bottoms = [_BOTTOM + (len(titles) - 1 - i) * (_HEIGHT + _TITLE) for i in range(len(titles))]
     return figure, {
@@ -112,33 +117,40 @@ def _empty(titles: list[str], key: float) -> tuple[Figure, dict[str, Axes]]:
     }
 
 
-def _draw(axes: Axes, label: str, confidence: np.ndarray, edges: np.ndarray, role: Role) -> None:
-    """The parent is a filled shape behind, the methods are outlines; a line from top to bottom is
-    at the mean.
+def _draw_histogram(
+    axes: Axes, label: str, confidence: np.ndarray, edges: np.ndarray, style: PlotStyle
+) -> None:
+    """Draw the histogram of one model and a vertical line at its mean.
+
+    The parent's histogram is a filled shape in the background, methods are outlines.
     """
-    shares = np.histogram(confidence, edges)[0] / len(confidence)
-    if not role.filled:
-        axes.stairs(shares, edges, fill=True, color="#d9d9d9", gid="parent rows")
+    fractions = np.histogram(confidence, edges)[0] / len(confidence)
+    if not style.filled:
+        axes.stairs(fractions, edges, fill=True, color="#d9d9d9", gid="parent rows")
     axes.stairs(
-        shares, edges, color=role.color, linestyle=role.linestyle, linewidth=1.1, label=label
+        fractions, edges, color=style.color, linestyle=style.linestyle, linewidth=1.1, label=label
     )
     axes.axvline(
         float(confidence.mean()),
-        color=role.color,
-        linestyle=role.linestyle,
+        color=style.color,
+        linestyle=style.linestyle,
         linewidth=0.8,
         alpha=0.7,
         gid=f"mean {label}",
     )
 
 
-def _dress(axes: Axes, title: str, floor: float, means: Sequence[tuple[float, Role]]) -> None:
+def _format_axes(
+    axes: Axes, title: str, floor: float, means: Sequence[tuple[float, PlotStyle]]
+) -> None:
+    """Set limits and write title and mean confidences above a panel."""
     axes.set(xlim=(floor, 1 + 0.01 * (1 - floor)), ylabel="share")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(3))
     axes.tick_params(labelbottom=False)
-    words = [("mean", GREY), *((f"{mean:.3f}", role.color) for mean, role in means)]
-    for place, (text, color) in enumerate(reversed(words)):
+    texts = [("mean", GREY), *((f"{mean:.3f}", role.color) for mean, role in means)]
+    # The texts are right-aligned, so the last one is placed first.
+    for place, (text, color) in enumerate(reversed(texts)):
         axes.annotate(
             text,
             (1, 1),
@@ -151,36 +163,39 @@ def _dress(axes: Axes, title: str, floor: float, means: Sequence[tuple[float, Ro
         )
     note_above(
         axes,
-        fitted(cast("Figure", axes.figure), title, NOTE_SIZE, _WIDTH - _MEAN * len(words) / 72),
+        shorten_text(
+            cast("Figure", axes.figure), title, NOTE_SIZE, _WIDTH - _MEAN * len(texts) / 72
+        ),
         floor,
         "left",
         3,
     )
 
 
-def _key(axes: Axes, names: list[str]) -> None:
-    """One line for each name and the prior, above the first panel's title."""
+def _draw_legend(axes: Axes, names: list[str]) -> None:
+    """Draw the legend above the title of the first panel."""
     handles, labels = axes.get_legend_handles_labels()
     order = [*range(len(names)), len(names)]
-    where = {
+    placement = {
         "loc": "lower left",
         "bbox_to_anchor": (0, 1 + (_TITLE - 0.04) / _HEIGHT),
         "labelspacing": 0.25,
         "fontsize": _KEY_SIZE,
     }
-    axes.legend([handles[i] for i in order], [labels[i] for i in order], **where)
+    axes.legend([handles[i] for i in order], [labels[i] for i in order], **placement)
 
 
-def _check(sets: Mapping[str, Confidence]) -> None:
+def _check_sets(sets: Mapping[str, _ConfidenceByName]) -> None:
+    """Check that all sets have the same names and valid confidences."""
     if not sets:
         raise ValueError("confidence_by_set needs at least one set")
     names = list(next(iter(sets.values())))
-    for title, drawn in sets.items():
-        if not names or list(drawn) != names:
+    for title, by_name in sets.items():
+        if not names or list(by_name) != names:
             raise ValueError(
-                f"every set must have the same names, {names}, got {list(drawn)} in {title!r}"
+                f"every set must have the same names, {names}, got {list(by_name)} in {title!r}"
             )
-        for name, values in drawn.items():
+        for name, values in by_name.items():
             if (
                 np.ndim(values) != 1
                 or not len(values)
@@ -192,18 +207,21 @@ def _check(sets: Mapping[str, Confidence]) -> None:
                 )
 
 
-@run_figure("confidence_by_set")
-def confidence_by_set_of_run(run: Drawing) -> Any:
-    """Histograms of confidence on the sets that are one of a kind; a family of many has a curve."""
-    alone = [family[0] for family in run.families() if len(family) == 1]
-    if not alone or run.prior is None:
+@register_figure("confidence_by_set")
+def plot_confidence_by_set_from_run(run: RunFigureData) -> Any:
+    """Plot histograms of confidence on the test rows and on single OOD sets.
+
+    Families of several sets are omitted, since other figures show them as curves.
+    """
+    single_sets = [family[0] for family in run.families() if len(family) == 1]
+    if not single_sets or run.prior is None:
         return None
-    titles = {"test, in distribution": run.test} | {
-        title_of(found).replace("\n", ", "): found for found in alone
+    predictions_by_title = {"test, in distribution": run.test} | {
+        ood_set_title(predictions).replace("\n", ", "): predictions for predictions in single_sets
     }
     sets = {
-        f"{title}: {found.n:,} rows": said
-        for title, found in titles.items()
-        if (said := run.confidence(found)) is not None
+        f"{title}: {predictions.n:,} rows": confidence
+        for title, predictions in predictions_by_title.items()
+        if (confidence := run.confidence(predictions)) is not None
     }
-    return confidence_by_set(sets, run.prior) if sets else None
+    return plot_confidence_by_set(sets, run.prior) if sets else None

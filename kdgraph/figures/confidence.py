@@ -1,6 +1,7 @@
-"""Confidence on the way out of the data: mean max confidence against the distance from the origin.
+"""Confidence against the distance from the origin.
 
-Confidence against the distance from the data, of one run.
+The figure shows how the mean max confidence of each model changes on spheres that leave the
+training data.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import Drawing, mean_confidence, run_figure
+from kdgraph.figures.run_figures import RunFigureData, mean_confidence_by_set, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     ID_SHADE,
     LABEL_SIZE,
-    Bands,
+    CurveBands,
     add_axes,
-    confidence_floor,
-    fitted,
-    label_ends,
+    confidence_axis_start,
+    label_line_ends,
     new_figure,
     note_above,
-    roles,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
     text_size,
 )
 
@@ -34,71 +35,86 @@ _LEFT, _TOP, _BOTTOM, _HEIGHT = 0.46, 0.2, 0.36, 1.75  # inches
 _LONGEST_LABEL, _BAND_LINE = 1.2, 0.13  # inches
 
 
-def confidence_against_radius(
+def plot_confidence_against_radius(
     curves: Mapping[str, np.ndarray],
     radii: np.ndarray,
     prior: float,
     *,
     id_radius: float = 1.0,
-    bands: Bands | None = None,
+    bands: CurveBands | None = None,
     band_of: str | None = None,
 ) -> Figure:
-    """Mean max confidence of each model on circles (or hyperspheres) of growing radius, against
-    what honesty would say: the prior.
+    """Plot mean max confidence on circles or hyperspheres of growing radius.
+
+    A dotted line marks the largest class prior, the ideal confidence in the OOD region.
 
     Parameters
     ----------
-    curves : name → Float[r]; the first is the parent, the others are methods.
-    radii : Float[r], increasing.
-    prior : the largest class prior, to which confidence should fall far away.
-    id_radius : the training data lie within; shaded.
-    bands : name → (lower, upper), Float[r] each, drawn around that name's curve.
-    band_of : what the bands are, e.g. "25 to 75 % of 10 seeds"; required with ``bands``.
+    curves : mapping of str to Float[r]
+        Mean max confidence by name; the first is the parent, the others are methods.
+    radii : Float[r]
+        Increasing radii.
+    prior : float
+        Largest class prior.
+    id_radius : float, default=1.0
+        Radius of the region of the training data, which is shaded.
+    bands : mapping of str to (Float[r], Float[r]), default=None
+        Lower and upper limit of a band around the curve of that name.
+    band_of : str, default=None
+        Description of the bands, e.g. "25 to 75 % of 10 seeds"; required with ``bands``.
 
     Returns
     -------
     Figure
-        One column wide; the right margin grows with the longest name.
+        Figure of one column; the right margin depends on the longest name.
+
+    Raises
+    ------
+    ValueError
+        If there is no curve, radii do not increase, a curve or band does not fit, or ``band_of`` is
+        missing.
     """
     radii = np.asarray(radii, dtype=np.float64)
-    _check(curves, radii, bands, band_of)
-    with styled():
+    _check_curves(curves, radii, bands, band_of)
+    with style_context():
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _HEIGHT + _TOP + (_BAND_LINE if band_of else 0))
         labels = [
-            fitted(figure, label, LABEL_SIZE, _LONGEST_LABEL)
+            shorten_text(figure, label, LABEL_SIZE, _LONGEST_LABEL)
             for label in (f"prior {prior:.3f}", *curves)
         ]
+        # The names are outside of the axes, so the margin is measured before the axes are made.
         margin = 0.12 + max(text_size(figure, label, LABEL_SIZE)[0] for label in labels)
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - margin, _HEIGHT)
         axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")
-        for name, role in roles(list(curves)).items():
-            axes.plot(radii, curves[name], label=name, clip_on=False, zorder=3, **role.line())
+        for name, style in styles_by_name(list(curves)).items():
+            axes.plot(radii, curves[name], label=name, clip_on=False, zorder=3, **style.line())
             if bands and name in bands:
                 axes.fill_between(
                     radii,
                     *bands[name],
-                    color=role.color,
+                    color=style.color,
                     alpha=0.2,
                     linewidth=0,
                     gid=f"band {name}",
                 )
-        _dress(
+        _format_axes(
             axes,
             radii,
             id_radius,
-            confidence_floor(
+            confidence_axis_start(
                 [prior, *curves.values(), *(low for low, _ in (bands or {}).values())]
             ),
         )
         if band_of:
             note_above(axes, f"bands: {band_of}", 0, "left", 3 + 72 * _BAND_LINE)
         ends = [prior, *(float(values[-1]) for values in curves.values())]
-        colors = [BLACK, *(role.color for role in roles(list(curves)).values())]
-        label_ends(axes, labels, ends, colors)
+        colors = [BLACK, *(style.color for style in styles_by_name(list(curves)).values())]
+        label_line_ends(axes, labels, ends, colors)
     return figure
 
 
-def _dress(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
+def _format_axes(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
+    """Set limits and labels, and shade the region of the training data."""
     axes.set(xlim=(min(0.0, radii[0]), radii[-1]), ylim=(low, 1 + 0.02 * (1 - low)))
     axes.set(xlabel="distance from the origin", ylabel="mean max confidence")
     axes.locator_params(axis="y", nbins=6)
@@ -109,9 +125,13 @@ def _dress(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
     note_above(axes, " OOD →", id_radius, "left", 3)
 
 
-def _check(
-    curves: Mapping[str, np.ndarray], radii: np.ndarray, bands: Bands | None, band_of: str | None
+def _check_curves(
+    curves: Mapping[str, np.ndarray],
+    radii: np.ndarray,
+    bands: CurveBands | None,
+    band_of: str | None,
 ) -> None:
+    """Check that curves fit the radii and bands have a curve and a description."""
     if not curves or radii.ndim != 1 or len(radii) < 2 or (np.diff(radii) <= 0).any():
         raise ValueError("confidence_against_radius needs a curve and two or more increasing radii")
     for name, values in curves.items():
@@ -121,18 +141,24 @@ def _check(
                 f" got shape {np.shape(values)}"
             )
     if bands and not band_of:
-        raise ValueError("band_of must say what the bands are, e.g. '25 to 75 % of 10 seeds'")
+        raise ValueError("band_of must describe the bands, e.g. '25 to 75 % of 10 seeds'")
     if bands and set(bands) - set(curves):
         raise ValueError(f"bands without a curve: {sorted(set(bands) - set(curves))}")
 
 
-@run_figure("confidence_against_radius")
-def confidence_against_radius_of_run(run: Drawing) -> Any:
-    """Mean confidence on spheres around the data."""
-    shells = [found for found in run.evaluation.predictions if "radius" in found.params]
+@register_figure("confidence_against_radius")
+def plot_confidence_against_radius_from_run(run: RunFigureData) -> Any:
+    """Plot the mean confidence of both models on spheres around the data."""
+    shells = [
+        predictions for predictions in run.evaluation.predictions if "radius" in predictions.params
+    ]
     shells.sort(key=lambda shell: shell.params["radius"])
-    if len(shells) < 2 or (curves := mean_confidence(run, shells)) is None or run.prior is None:
+    if (
+        len(shells) < 2
+        or (curves := mean_confidence_by_set(run, shells)) is None
+        or run.prior is None
+    ):
         return None
-    return confidence_against_radius(
+    return plot_confidence_against_radius(
         curves, np.array([shell.params["radius"] for shell in shells]), run.prior
     )

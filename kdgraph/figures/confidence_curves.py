@@ -1,7 +1,7 @@
-"""Confidence against the score, a panel for each predicted class: curves of methods over the shares
-of rows that were right.
+"""Confidence against the score of the predicted class, one panel for each class.
 
-Confidence class by class, of one run.
+Curves of methods are drawn over the accuracy in bins of the score, as in Figures 4 and 7 to 14 of
+Salamon et al.
 """
 
 from __future__ import annotations
@@ -17,65 +17,63 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.figures.reliability import wilson_interval
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     FULL_WIDTH,
     GREY,
-    METHODS,
+    METHOD_STYLES,
     NOTE_SIZE,
-    PARENT,
+    PARENT_STYLE,
     VERMILLION,
     add_axes,
-    fitted,
-    key_above,
-    key_height,
+    draw_legend_above,
+    legend_height,
     legend_label,
     new_figure,
-    styled,
+    shorten_text,
+    style_context,
 )
 from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
-from kdgraph.metrics.compat import Strategy
+from kdgraph.metrics.reliability_bins import Strategy
 from kdgraph.parameters import Count, Fraction
 
 if TYPE_CHECKING:
     from kdgraph.base import Predictions
 
-AT_MOST = 20
-"""Panels that can still be read on a page."""
+MAX_PANELS = 20
+"""Largest number of panels that are legible on a page."""
 _LEFT, _RIGHT, _BOTTOM, _TITLE, _GAP = 0.44, 0.1, 0.36, 0.2, 0.14  # inches
-_LOWEST, _HIGHEST = 0.95, 1.5  # inches: how high a panel may be
+_LOWEST, _HIGHEST = 0.95, 1.5  # inches: range of the height of a panel
 _TICK_SIZE, _DOT = 6.5, 1.7  # points
-_COLORS = [
-    role.color for role in METHODS if role.color != VERMILLION
-]  # which the second set of rows has
+# Vermillion is the colour of the second set of rows.
+_COLORS = [style.color for style in METHOD_STYLES if style.color != VERMILLION]
 _DASHES = ("-", (0, (4, 1, 1, 1)), (0, (1, 0.8)))
 _SETS = ((BLACK, "-", (0, (2.5, 1.2))), (VERMILLION, (0, (3.2, 1.4)), (0, (1, 1))))
-"""Colour and dashes of a set's steps, and the dashes of those that reach below where curves
-begin.
-"""
+"""Colour and dashes of a set's steps, and the dashes of steps that reach below the first score."""
 _NO_BINS: Mapping[str, ReliabilityBins] = {}
 
 
 @dataclass(frozen=True)
 class ClassPanel:
-    """What is drawn of the rows that are predicted as one class.
+    """Content of the panel of one predicted class.
 
     Attributes
     ----------
-    curves : name → score and confidence, Float[n] both. Scores that only rise are points of a
-        curve, and a line joins them; in any other order they are rows, and each has its dot: a
-        confidence that depends on more than class and score is a cloud.
-    histograms : name of a set of rows → its bins of the score against whether the prediction is
-        right; one or two sets.
+    curves : mapping of str to (Float[n], Float[n])
+        Scores and confidences by name. Scores in increasing order are the points of a curve and are
+        joined by a line. In any other order they are single rows, and each is drawn as a dot.
+    histograms : mapping of str to ReliabilityBins, default={}
+        Bins of the score against correctness of the prediction, by name of a set of rows; one or
+        two sets.
     """
 
     curves: Mapping[str, tuple[np.ndarray, np.ndarray]]
     histograms: Mapping[str, ReliabilityBins] = field(default_factory=lambda: _NO_BINS)
 
 
-def confidence_curves(
+def plot_confidence_curves(
     panels: Mapping[str, ClassPanel],
     *,
     identity: str | None = "score",
@@ -84,62 +82,73 @@ def confidence_curves(
     low: float | None = None,
     note: str | None = None,
 ) -> Figure:
-    """What methods make of a score, class by class, and what was right: steps are shares of right
-    rows in bins of the score.
+    """Plot the confidence of methods against the score, one panel per class.
+
+    Steps show the accuracy in bins of the score.
 
     Parameters
     ----------
-    panels : title → what is known of this class; up to :data:`AT_MOST`. A class may lack a curve or
-    a set that others have.
-    identity : what the dashed diagonal is called, the score taken for the confidence; None draws
-    none.
-    columns : panels in a row (default: as many as fill rows evenly, up to five).
-    score_label : what the horizontal axis shows; scores lie in [0, 1].
-    low : curves begin here, and so does the axis; a step that reaches below it is drawn in finer
-    dashes. Default: all that there is.
-    note : small text below the panels, about what is not in them.
+    panels : mapping of str to ClassPanel
+        Panels by title, at most :data:`MAX_PANELS`. A panel may lack a curve or a set that others
+        have.
+    identity : str or None, default="score"
+        Name of the dashed diagonal, on which the confidence equals the score. None draws no
+        diagonal.
+    columns : int, default=None
+        Panels in a row; by default at most five, so that rows are filled evenly.
+    score_label : str, default="score of the predicted class"
+        Label of the horizontal axis; scores lie in [0, 1].
+    low : float, default=None
+        Lower limit of curves and axis, by default the lowest score. Steps that reach below it have
+        finer dashes.
+    note : str, default=None
+        Small text below the panels.
 
     Returns
     -------
     Figure
-        One column wide for up to two classes, else two columns; all panels have one scale. Steps
-        are black for the first set of rows and dashed red for the second; bars are 95 % intervals.
+        Figure of one column for up to two classes, else of two columns. All panels have the same
+        scale. Steps are black for the first set of rows and dashed red for the second. Bars are 95
+        % intervals.
 
     Raises
     ------
     ValueError
-        No panel or too many, nothing in one, lengths that differ, or more than two sets of rows.
+        If there is no panel or there are too many, a panel is empty, lengths differ, or there are
+        more than two sets of rows.
 
     Notes
     -----
-    Salamon et al., Figures 4 and 7 to 14, whose scores begin at .15 and whose lowest bin is dashed,
-    since few right rows have low scores and kernels' tails "go wild" there (Section XIII D). The
-    intervals are ours, and Wilson's.
+    The figures follow Salamon et al., Figures 4 and 7 to 14. There, scores begin at .15 and the
+    lowest bin is dashed, since few correct predictions have low scores and the tails of kernels "go
+    wild" (Section XIII D). The intervals (Wilson's) are original to kdgraph.
     """
-    _check(panels)
+    _check_panels(panels)
     grid = _Grid.of(len(panels), columns)
-    begin = _lowest(panels.values()) if low is None else low
-    with styled():
-        handles = list(_handles(panels.values(), identity))
-        head, foot = key_height(handles, grid.width), _BOTTOM + (0.12 if note else 0)
+    lowest = _lowest_score(panels.values()) if low is None else low
+    with style_context():
+        handles = list(_legend_entries(panels.values(), identity))
+        head, foot = legend_height(handles, grid.width), _BOTTOM + (0.12 if note else 0)
         figure = new_figure(grid.width, foot + grid.rows * (grid.height + _TITLE) + head)
-        for place, (title, found) in enumerate(panels.items()):
+        for place, (title, panel) in enumerate(panels.items()):
             axes = grid.axes(figure, place, foot)
-            _draw(axes, found, _styles(panels.values()), identity is not None, begin)
-            axes.set_title(fitted(figure, title, NOTE_SIZE, grid.panel), fontsize=NOTE_SIZE, pad=3)
+            _draw_panel(axes, panel, _assign_styles(panels.values()), identity is not None, lowest)
+            axes.set_title(
+                shorten_text(figure, title, NOTE_SIZE, grid.panel), fontsize=NOTE_SIZE, pad=3
+            )
             axes.tick_params(
                 labelsize=_TICK_SIZE,
                 labelbottom=place + grid.columns >= len(panels),
                 labelleft=place % grid.columns == 0,
             )
-        _label(figure, grid, foot, score_label, note)
-        key_above(figure, handles)
+        _label_axes(figure, grid, foot, score_label, note)
+        draw_legend_above(figure, handles)
     return figure
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """Where panels are, in inches."""
+    """Layout of the panels, in inches."""
 
     rows: int
     columns: int
@@ -149,14 +158,17 @@ class _Grid:
 
     @classmethod
     def of(cls, n: int, columns: int | None) -> _Grid:
+        """Return the layout of ``n`` panels."""
         width = COLUMN_WIDTH if n <= 2 and columns is None else FULL_WIDTH
-        columns = columns or -(-n // -(-n // 5))  # 6 are 3 and 3, 11 are 4, 4 and 3
+        # Rows are filled evenly: 6 panels are 3 and 3, 11 panels are 4, 4 and 3.
+        columns = columns or -(-n // -(-n // 5))
         panel = (width - _LEFT - _RIGHT - (columns - 1) * _GAP) / columns
         return cls(
             -(-n // columns), columns, width, panel, float(np.clip(0.75 * panel, _LOWEST, _HIGHEST))
         )
 
     def axes(self, figure: Figure, place: int, foot: float) -> Axes:
+        """Add the axes of the panel with this index."""
         row, column = divmod(place, self.columns)
         bottom = foot + (self.rows - 1 - row) * (self.height + _TITLE)
         return add_axes(
@@ -164,46 +176,56 @@ class _Grid:
         )
 
 
-def _styles(panels: Collection[ClassPanel]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Name → colour and dashes, of curves and of sets, in the order in which they are met; in grey,
-    dashes tell neighbours apart.
+def _assign_styles(panels: Collection[ClassPanel]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return colour and dashes of curves and of sets, by name.
+
+    Neighbouring curves have different dashes, so they are distinct without colours.
     """
+    # A name has the same style in all panels, including those that lack other names.
     curves = list(dict.fromkeys(name for panel in panels for name in panel.curves))
     sets = list(dict.fromkeys(name for panel in panels for name in panel.histograms))
-    drawn = {
+    curve_styles = {
         name: (_COLORS[i % len(_COLORS)], _DASHES[i % len(_DASHES)])
         for i, name in enumerate(curves)
     }
-    return drawn, dict(zip(sets, _SETS, strict=False))
+    return curve_styles, dict(zip(sets, _SETS, strict=False))
 
 
-def _draw(
+def _draw_panel(
     axes: Axes,
-    found: ClassPanel,
+    panel: ClassPanel,
     styles: tuple[dict[str, Any], dict[str, Any]],
     with_identity: bool,
     low: float,
 ) -> None:
-    of_curve, of_set = styles
+    """Draw diagonal, steps and curves of one class."""
+    curve_styles, set_styles = styles
     if with_identity:
         axes.plot(
             [low, 1],
             [low, 1],
             color=GREY,
             linewidth=0.9,
-            linestyle=PARENT.linestyle,
+            linestyle=PARENT_STYLE.linestyle,
             zorder=1,
             gid="identity",
         )
-    for i, (name, bins) in enumerate(found.histograms.items()):
-        _steps(axes, name, bins, of_set[name], low, (0.5 if len(of_set) == 1 else (0.4, 0.6)[i]))
-    for name, (score, confidence) in found.curves.items():
-        color, dashes = of_curve[name]
-        here = np.asarray(score) >= low
+    for i, (name, bins) in enumerate(panel.histograms.items()):
+        _draw_steps(
+            axes,
+            name,
+            bins,
+            set_styles[name],
+            low,
+            (0.5 if len(set_styles) == 1 else (0.4, 0.6)[i]),
+        )
+    for name, (score, confidence) in panel.curves.items():
+        color, dashes = curve_styles[name]
+        is_shown = np.asarray(score) >= low
         if _is_line(score):
             axes.plot(
-                score[here],
-                confidence[here],
+                score[is_shown],
+                confidence[is_shown],
                 color=color,
                 linestyle=dashes,
                 linewidth=1.2,
@@ -212,8 +234,8 @@ def _draw(
             )
             continue
         axes.plot(
-            score[here],
-            confidence[here],
+            score[is_shown],
+            confidence[is_shown],
             linestyle="",
             marker="o",
             markersize=_DOT,
@@ -222,30 +244,36 @@ def _draw(
             alpha=0.6,
             zorder=3,
             gid=f"cloud {name}",
-            rasterized=int(here.sum()) > 500,
+            rasterized=int(is_shown.sum()) > 500,
         )
     axes.set(xlim=(low - 0.03 * (1 - low), 1 + 0.03 * (1 - low)), ylim=(-0.03, 1.03))
     axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
 
 
-def _steps(
+def _draw_steps(
     axes: Axes, name: str, bins: ReliabilityBins, style: tuple[str, Any, Any], low: float, at: float
 ) -> None:
-    """Shares of right rows as steps over neighbouring bins that have rows, and intervals ``at``
-    this part of a bin's width.
+    """Draw accuracies as steps over the non-empty bins, with intervals.
+
+    ``at`` is the position of the interval in units of the width of its bin.
     """
-    color, dashes, fine = style
-    here = (bins.count > 0) & (bins.upper > low)
-    left, right, share = np.maximum(bins.lower, low)[here], bins.upper[here], bins.accuracy[here]
+    color, dashes, fine_dashes = style
+    is_shown = (bins.count > 0) & (bins.upper > low)
+    left, right, accuracy = (
+        np.maximum(bins.lower, low)[is_shown],
+        bins.upper[is_shown],
+        bins.accuracy[is_shown],
+    )
+    # Steps that are cut off at the lower limit have finer dashes, so they need a second line.
     for cut in (False, True):
-        if (mine := (bins.lower[here] < low - 1e-9) == cut).any():
-            x, y = _corners(left[mine], right[mine], share[mine])
+        if (has_style := (bins.lower[is_shown] < low - 1e-9) == cut).any():
+            x, y = _step_corners(left[has_style], right[has_style], accuracy[has_style])
             axes.plot(
                 x,
                 y,
                 color=color,
-                linestyle=fine if cut else dashes,
+                linestyle=fine_dashes if cut else dashes,
                 linewidth=0.9,
                 zorder=2,
                 gid=f"steps {name}",
@@ -253,7 +281,7 @@ def _steps(
     centre = left + at * (right - left)
     axes.vlines(
         centre,
-        *wilson_interval(share, bins.count[here]),
+        *wilson_interval(accuracy, bins.count[is_shown]),
         color=color,
         linewidth=0.6,
         alpha=0.7,
@@ -262,23 +290,27 @@ def _steps(
     )
 
 
-def _corners(
-    left: np.ndarray, right: np.ndarray, share: np.ndarray
+def _step_corners(
+    left: np.ndarray, right: np.ndarray, accuracy: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Points of a line that is level in each bin, upright between bins that touch, and broken where
-    one lies between them.
+    """Return the corners of a step function over bins.
+
+    The line is interrupted between bins that do not touch.
     """
-    x, y = np.stack([left, right], axis=1).ravel(), np.repeat(share, 2)
+    x, y = np.stack([left, right], axis=1).ravel(), np.repeat(accuracy, 2)
+    # A NaN interrupts the line. Each bin has two corners, so the gap after bin i is at index 2i +
+    # 2.
     gaps = 2 * np.flatnonzero(~np.isclose(left[1:], right[:-1], atol=1e-9)) + 2
     return np.insert(x, gaps, np.nan), np.insert(y, gaps, np.nan)
 
 
-def _handles(panels: Collection[ClassPanel], identity: str | None) -> Iterator[Line2D]:
-    of_curve, of_set = _styles(panels)
+def _legend_entries(panels: Collection[ClassPanel], identity: str | None) -> Iterator[Line2D]:
+    """Yield the legend handles of diagonal, curves and sets."""
+    curve_styles, set_styles = _assign_styles(panels)
     if identity is not None:
-        dashed: dict[str, Any] = {"linestyle": PARENT.linestyle}
+        dashed: dict[str, Any] = {"linestyle": PARENT_STYLE.linestyle}
         yield Line2D([], [], color=GREY, linewidth=0.9, label=legend_label(identity), **dashed)
-    for name, (color, dashes) in of_curve.items():
+    for name, (color, dashes) in curve_styles.items():
         lines = {_is_line(panel.curves[name][0]) for panel in panels if name in panel.curves}
         dots: dict[str, Any] = {
             "linestyle": "",
@@ -293,7 +325,7 @@ def _handles(panels: Collection[ClassPanel], identity: str | None) -> Iterator[L
             label=legend_label(name),
             **({"linestyle": dashes, "linewidth": 1.2} if True in lines else dots),
         )
-    for name, (color, dashes, _) in of_set.items():
+    for name, (color, dashes, _) in set_styles.items():
         yield Line2D(
             [],
             [],
@@ -304,7 +336,10 @@ def _handles(panels: Collection[ClassPanel], identity: str | None) -> Iterator[L
         )
 
 
-def _label(figure: Figure, grid: _Grid, foot: float, score_label: str, note: str | None) -> None:
+def _label_axes(
+    figure: Figure, grid: _Grid, foot: float, score_label: str, note: str | None
+) -> None:
+    """Write the labels of both axes and the note."""
     width, height = figure.get_size_inches()
     line: dict[str, Any] = {"ha": "center", "va": "bottom"}
     figure.text(
@@ -319,35 +354,37 @@ def _label(figure: Figure, grid: _Grid, foot: float, score_label: str, note: str
         va="center",
     )
     if note:
-        text = fitted(figure, note, NOTE_SIZE, width - 0.1)
+        text = shorten_text(figure, note, NOTE_SIZE, width - 0.1)
         figure.text(0.5, 0.03 / height, text, fontsize=NOTE_SIZE, color=GREY, **line)
 
 
 def _is_line(score: np.ndarray) -> bool:
+    """Return whether the scores are points of a curve."""
     return len(score) > 1 and bool((np.diff(score) >= 0).all())
 
 
-def _lowest(panels: Collection[ClassPanel]) -> float:
-    """Where scores begin, in tenths."""
-    of_curves = [float(np.min(score)) for panel in panels for score, _ in panel.curves.values()]
-    of_bins = [
+def _lowest_score(panels: Collection[ClassPanel]) -> float:
+    """Return the lowest score of all panels, rounded down to tenths."""
+    curve_starts = [float(np.min(score)) for panel in panels for score, _ in panel.curves.values()]
+    bin_starts = [
         float(bins.lower[bins.count > 0].min())
         for panel in panels
         for bins in panel.histograms.values()
         if bins.count.any()
     ]
-    return float(np.floor(10 * min(of_curves + of_bins) + 1e-9) / 10)
+    return float(np.floor(10 * min(curve_starts + bin_starts) + 1e-9) / 10)
 
 
-def _check(panels: Mapping[str, ClassPanel]) -> None:
-    if not 1 <= len(panels) <= AT_MOST:
+def _check_panels(panels: Mapping[str, ClassPanel]) -> None:
+    """Check number and content of the panels."""
+    if not 1 <= len(panels) <= MAX_PANELS:
         raise ValueError(
-            f"confidence_curves draws 1 to {AT_MOST} classes, got {len(panels)}; choose those that"
-            " matter"
+            f"confidence_curves draws 1 to {MAX_PANELS} classes, got {len(panels)};"
+            " choose the most important ones"
         )
     sets = list(dict.fromkeys(name for panel in panels.values() for name in panel.histograms))
     if len(sets) > len(_SETS):
-        raise ValueError(f"confidence_curves tells two sets of rows apart, got {', '.join(sets)}")
+        raise ValueError(f"confidence_curves draws at most two sets of rows, got {', '.join(sets)}")
     for title, panel in panels.items():
         shapes = [
             (np.shape(score), np.shape(confidence)) for score, confidence in panel.curves.values()
@@ -362,34 +399,35 @@ def _check(panels: Mapping[str, ClassPanel]) -> None:
             )
 
 
-Curve = tuple[np.ndarray, np.ndarray]
+_ScoreCurve = tuple[np.ndarray, np.ndarray]
 
 
-_POINTS = 501
+_CURVE_POINTS = 501
 
 
-@run_figure("confidence_by_class")
-def confidence_by_class_of_run(
-    run: Drawing,
+@register_figure("confidence_by_class")
+def plot_confidence_by_class_from_run(
+    run: RunFigureData,
     *,
     bins: Count = 10,
     strategy: Strategy = "uniform",
     at_most: Count = 10,
     low: Fraction | None = None,
 ) -> Any:
-    """Confidence against the parent's score, a panel for each of the classes that are predicted
-    most often, over shares of right rows.
+    """Plot confidence against the parent's score for the most frequent predicted classes.
 
-    Where the method's confidence is a curve over the score its line runs over the scores of all
-    rows; of other methods, each test row has a dot. Steps are shares of right rows among
-    calibration rows and among test rows.
+    If the confidence of the method is a function of the score, its curve covers the scores of all
+    rows. Otherwise, each test row is a dot. Steps show the accuracy among calibration rows and
+    among test rows.
 
     Parameters
     ----------
-    bins, strategy : of the shares of right predictions, as of
-    :func:`kdgraph.metrics.reliability_bins`.
-    at_most : panels.
-    low : the least score that is drawn (default: that of any row).
+    bins, strategy
+        Bins of the accuracy, as in :func:`kdgraph.metrics.reliability_bins`.
+    at_most : int, default=10
+        Largest number of panels.
+    low : float, default=None
+        Lowest score that is drawn, by default the lowest of all rows.
     """
     tops = run.top(run.test)
     if tops is None or len(run.splits.train.classes) < 2:
@@ -399,18 +437,25 @@ def confidence_by_class_of_run(
         if run.calibration is None
         else {"calibration rows": run.calibration, "test rows": run.test}
     )
-    parents = {name: _parent(run, found) for name, found in sets.items()}
-    often = np.bincount(tops[run.names[0]].predicted, minlength=len(run.splits.train.classes))
-    shown = sorted(np.argsort(-often, kind="stable")[:at_most].tolist())
+    parent_tops = {name: _parent_top_label(run, predictions) for name, predictions in sets.items()}
+    class_counts = np.bincount(
+        tops[run.names[0]].predicted, minlength=len(run.splits.train.classes)
+    )
+    shown = sorted(np.argsort(-class_counts, kind="stable")[:at_most].tolist())
     panels = {}
-    for k in (k for k in shown if often[k]):
-        curve = _curve(run, k, parents) or _cloud(k, tops[run.names[0]], tops[run.names[1]])
+    for k in (k for k in shown if class_counts[k]):
+        # A curve is possible only if the confidence is a function of the parent's score.
+        curve = _method_curve(run, k, parent_tops) or _confidence_cloud(
+            k, tops[run.names[0]], tops[run.names[1]]
+        )
         histograms = {
-            name: _shares(k, top, np.asarray(sets[name].y), bins, strategy)
-            for name, top in parents.items()
+            name: _class_reliability_bins(k, top, np.asarray(sets[name].y), bins, strategy)
+            for name, top in parent_tops.items()
         }
-        histograms = {name: found for name, found in histograms.items() if found is not None}
-        panels[f"{run.splits.train.classes[k]}: {often[k]:,} test rows"] = ClassPanel(
+        histograms = {
+            name: class_bins for name, class_bins in histograms.items() if class_bins is not None
+        }
+        panels[f"{run.splits.train.classes[k]}: {class_counts[k]:,} test rows"] = ClassPanel(
             {run.names[1]: curve}, histograms
         )
     n_classes = len(run.splits.train.classes)
@@ -419,41 +464,49 @@ def confidence_by_class_of_run(
         if len(panels) < n_classes
         else None
     )
-    return confidence_curves(panels, identity=f"{run.names[0]} (the score)", low=low, note=left_out)
+    return plot_confidence_curves(
+        panels, identity=f"{run.names[0]} (the score)", low=low, note=left_out
+    )
 
 
-def _parent(run: Drawing, found: Predictions) -> TopLabel:
-    tops = run.top(found)
-    assert tops is not None  # as of the test rows
+def _parent_top_label(run: RunFigureData, predictions: Predictions) -> TopLabel:
+    """Return the parent's top labels on a set of rows."""
+    tops = run.top(predictions)
+    assert tops is not None  # the models are classifiers, which the caller has checked
     return tops[run.names[0]]
 
 
-def _curve(run: Drawing, k: int, parents: Mapping[str, TopLabel]) -> Curve | None:
-    """The method's own curve over the scores of all rows that are predicted as the class, if it has
-    one and nothing stands after it.
+def _method_curve(
+    run: RunFigureData, k: int, parent_tops: Mapping[str, TopLabel]
+) -> _ScoreCurve | None:
+    """Return the confidence of the method as a function of the score, or None.
+
+    It is None if the method has no such function, or if several components were fitted after the
+    parent. The curve covers the scores of all rows that are predicted as class ``k``.
     """
-    after = list(run.models[1].after.values())
-    if len(after) != 1 or not hasattr(after[0], "confidence_at"):
+    post_hoc = list(run.models[1].post_hoc.values())
+    if len(post_hoc) != 1 or not hasattr(post_hoc[0], "confidence_at"):
         return None
-    scores = np.concatenate([top.confidence[top.predicted == k] for top in parents.values()])
-    grid = np.linspace(scores.min(), scores.max(), _POINTS)
-    return grid, after[0].confidence_at(k, grid)
+    scores = np.concatenate([top.confidence[top.predicted == k] for top in parent_tops.values()])
+    grid = np.linspace(scores.min(), scores.max(), _CURVE_POINTS)
+    return grid, post_hoc[0].confidence_at(k, grid)
 
 
-def _cloud(k: int, parent: TopLabel, method: TopLabel) -> Curve:
-    mine = parent.predicted == k
-    return parent.confidence[mine], method.confidence[mine]
+def _confidence_cloud(k: int, parent: TopLabel, method: TopLabel) -> _ScoreCurve:
+    """Return scores and confidences of the rows that are predicted as class ``k``."""
+    is_predicted = parent.predicted == k
+    return parent.confidence[is_predicted], method.confidence[is_predicted]
 
 
-def _shares(
+def _class_reliability_bins(
     k: int, top: TopLabel, y: np.ndarray, bins: int, strategy: Strategy
 ) -> ReliabilityBins | None:
-    """Shares of right rows among those that are predicted as the class; None where there are
-    none.
-    """
-    mine = top.predicted == k
+    """Return the bins of the rows predicted as class ``k``; None if there are none."""
+    is_predicted = top.predicted == k
     return (
-        reliability_bins(top.confidence[mine], (y == k)[mine], bins=bins, strategy=strategy)
-        if mine.any()
+        reliability_bins(
+            top.confidence[is_predicted], (y == k)[is_predicted], bins=bins, strategy=strategy
+        )
+        if is_predicted.any()
         else None
     )

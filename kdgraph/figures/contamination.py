@@ -1,7 +1,6 @@
-"""How often sets of rows are called out of distribution, against the share of their rows that are.
+"""Power of tests for out-of-distribution sets against the fraction of OOD rows.
 
-How well sets of rows are judged that have some out of distribution: from the table that
-metrics=detection makes.
+The data are those of the table of ``metrics=detection``.
 """
 
 from __future__ import annotations
@@ -14,67 +13,70 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     GREY,
     NOTE_SIZE,
     add_axes,
-    fitted,
-    key_above,
-    key_height,
+    draw_legend_above,
+    legend_handles,
+    legend_height,
     new_figure,
-    role_handles,
-    roles,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
 )
 from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE, _GAP = 0.4, 0.08, 0.36, 0.95, 0.2, 0.12  # inches
 _COLUMNS = 2
 _TICKS = (0.0, 0.05, 0.2, 0.5, 1.0)
-Curve = tuple[np.ndarray, np.ndarray]
-"""Shares, increasing in [0, 1], and power at each, Float[r]."""
+PowerCurve = tuple[np.ndarray, np.ndarray]
+"""Increasing fractions in [0, 1], Float[r], and the power at each, Float[r]."""
 
 
-def power_against_contamination(
-    panels: Mapping[str, Mapping[str, Curve]],
+def plot_power_against_contamination(
+    panels: Mapping[str, Mapping[str, PowerCurve]],
     *,
     false_alarm: float | None = None,
     set_size: int | None = None,
 ) -> Figure:
-    """The power of a test of sets against the share of their rows that are out of distribution, a
-    panel for each kind of such rows.
+    """Plot the power of a set test against the fraction of OOD rows in a set.
 
     Parameters
     ----------
-    panels : title → name → its curve; the first name is the parent, the others are methods, the
-    same in every panel.
-    false_alarm : the rate that was asked for, a dotted line; the power at share 0 should be on it.
-    set_size : rows of a set, which the axis names.
+    panels : mapping of title to name to PowerCurve
+        Curves for each kind of OOD rows. All panels have the same names; the first is the parent,
+        the others are methods.
+    false_alarm : float, default=None
+        Nominal rate of false alarms, drawn as a dotted line. The power at fraction 0 should be on
+        it.
+    set_size : int, default=None
+        Rows of a set, for the label of the axis.
 
     Returns
     -------
     Figure
-        One column wide, two panels in a row. Shares are on a square root scale, since rare outliers
-        are what is hard.
+        Figure of one column with two panels in a row. Fractions are on a square root scale, since
+        small fractions are hardest to detect.
 
     Raises
     ------
     ValueError
-        No panel, panels with other names, or curves that are none.
+        If there is no panel, panels have different names, or a curve is invalid.
     """
-    _check(panels)
+    _check_panels(panels)
     names = list(next(iter(panels.values())))
     columns = min(_COLUMNS, len(panels))
     lines = -(-len(panels) // columns)
     panel = (COLUMN_WIDTH - _LEFT - _RIGHT - (columns - 1) * _GAP) / columns
-    with styled():
-        handles = role_handles(names)
-        height = _BOTTOM + lines * (_HEIGHT + _TITLE) + key_height(handles, COLUMN_WIDTH)
+    with style_context():
+        handles = legend_handles(names)
+        height = _BOTTOM + lines * (_HEIGHT + _TITLE) + legend_height(handles, COLUMN_WIDTH)
         figure = new_figure(COLUMN_WIDTH, height)
-        key_above(figure, handles)
+        draw_legend_above(figure, handles)
         for place, (title, curves) in enumerate(panels.items()):
             row, column = divmod(place, columns)
             axes = add_axes(
@@ -84,8 +86,8 @@ def power_against_contamination(
                 panel,
                 _HEIGHT,
             )
-            _draw(axes, curves, false_alarm)
-            axes.set_title(fitted(figure, title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
+            _draw_curves(axes, curves, false_alarm)
+            axes.set_title(shorten_text(figure, title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
             axes.tick_params(labelbottom=place + columns >= len(panels), labelleft=column == 0)
         middle = (_BOTTOM + lines * (_HEIGHT + _TITLE) / 2) / height
         figure.text(
@@ -97,11 +99,11 @@ def power_against_contamination(
             va="center",
             color=BLACK,
         )
-        of_what = "" if set_size is None else f", in sets of {set_size}"
+        set_note = "" if set_size is None else f", in sets of {set_size}"
         figure.text(
             0.5,
             0.04 / height,
-            f"share of rows out of distribution{of_what}",
+            f"share of rows out of distribution{set_note}",
             ha="center",
             va="bottom",
             color=BLACK,
@@ -109,22 +111,25 @@ def power_against_contamination(
     return figure
 
 
-def _draw(axes: Axes, curves: Mapping[str, Curve], false_alarm: float | None) -> None:
+def _draw_curves(axes: Axes, curves: Mapping[str, PowerCurve], false_alarm: float | None) -> None:
+    """Draw the power curves of one panel."""
     if false_alarm is not None:
         axes.axhline(
             false_alarm, color=GREY, linewidth=0.7, linestyle=":", zorder=1, gid="false alarm"
         )
-    for name, role in roles(list(curves)).items():
-        share, power = curves[name]
-        style: dict[str, Any] = role.line() | {"markersize": 3.0, "linewidth": 1.2}
+    for name, plot_style in styles_by_name(list(curves)).items():
+        fraction, power = curves[name]
+        style: dict[str, Any] = plot_style.line() | {"markersize": 3.0, "linewidth": 1.2}
         axes.plot(
-            share,
+            fraction,
             power,
             label=name,
             clip_on=False,
             zorder=2 if name == next(iter(curves)) else 3,
             **style,
         )
+    # Matplotlib evaluates the scale beyond the limits too; clipping avoids roots of negative
+    # numbers.
     axes.set_xscale("function", functions=(lambda x: np.sqrt(np.clip(x, 0, None)), np.square))
     axes.set(xlim=(0, 1), ylim=(0, 1.03))
     axes.xaxis.set_major_locator(FixedLocator(_TICKS))
@@ -133,94 +138,102 @@ def _draw(axes: Axes, curves: Mapping[str, Curve], false_alarm: float | None) ->
     axes.yaxis.set_major_locator(MaxNLocator(2, steps=[1, 5, 10]))
 
 
-def _check(panels: Mapping[str, Mapping[str, Curve]]) -> None:
-    known = {tuple(curves) for curves in panels.values()}
-    if len(known) != 1 or () in known:
+def _check_panels(panels: Mapping[str, Mapping[str, PowerCurve]]) -> None:
+    """Check that all panels have the same, valid curves."""
+    name_sets = {tuple(curves) for curves in panels.values()}
+    if len(name_sets) != 1 or () in name_sets:
         raise ValueError(
-            f"power_against_contamination needs panels with the same curves, got {sorted(known)}"
+            f"power_against_contamination needs panels with the same curves, got {sorted(name_sets)}"  # noqa: E501
         )
     for title, curves in panels.items():
-        for name, (share, power) in curves.items():
+        for name, (fraction, power) in curves.items():
             if (
-                np.shape(share) != np.shape(power)
-                or np.ndim(share) != 1
-                or len(share) < 2
-                or not (np.diff(share) > 0).all()
+                np.shape(fraction) != np.shape(power)
+                or np.ndim(fraction) != 1
+                or len(fraction) < 2
+                or not (np.diff(fraction) > 0).all()
             ):
                 raise ValueError(
-                    f"the curve of {name!r} in {title!r} must have two increasing shares or more,"
+                    f"the curve of {name!r} in {title!r} must have two or more increasing fractions,"  # noqa: E501
                     " and a power at each"
                 )
 
 
-_NO_PARAMETERS = ("of", "on", "ood", "share", "set_size", "power")
-"""Columns of the table that are no parameters of a set."""
+_TABLE_COLUMNS = ("of", "on", "ood", "share", "set_size", "power")
+"""Columns of the table that are not parameters of a set."""
 
 
-@run_figure("power_against_contamination")
-def power_against_contamination_of_run(
-    run: Drawing,
+@register_figure("power_against_contamination")
+def plot_power_against_contamination_from_run(
+    run: RunFigureData,
     *,
     table: str = "contamination",
     false_alarm: float | None = 0.05,
     at_most: Count = 6,
 ) -> Any:
-    """Power of a test of sets against the share of their rows that are out of distribution, at the
-    largest size of a set.
+    """Plot power against the fraction of OOD rows, at the largest set size.
 
     Parameters
     ----------
-    table : a key in ``metrics``; one that both models have.
-    false_alarm : the rate that is marked: that of the table.
-    at_most : so many sets out of distribution, the first ones.
+    table : str, default="contamination"
+        Key of the table in ``metrics``.
+    false_alarm : float, default=0.05
+        Nominal rate of false alarms of the table.
+    at_most : int, default=6
+        Largest number of OOD sets; the first ones are drawn.
     """
-    of = dict(zip(("parent", "calibrated"), run.names, strict=True))
+    names = dict(zip(("parent", "calibrated"), run.names, strict=True))
     rows = [row for row in run.evaluation.tables.get(table, []) if row["on"] == "ood"]
     size = max((row["set_size"] for row in rows), default=0)
-    rows = [
-        row for row in rows if row["set_size"] == size
-    ]  # of a set with fewer rows there is no such size
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for title, row in zip(_titles(rows), rows, strict=True):
-        found.setdefault(title, {}).setdefault(of[row["of"]], []).append(
+    # OOD sets that have too few rows for this size are omitted.
+    rows = [row for row in rows if row["set_size"] == size]
+    curves_by_title: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for title, row in zip(_ood_set_titles(rows), rows, strict=True):
+        curves_by_title.setdefault(title, {}).setdefault(names[row["of"]], []).append(
             (row["share"], row["power"])
         )
-    whole = [title for title, curves in found.items() if len(curves) == len(of)][:at_most]
+    # A panel needs the curves of both models.
+    complete_titles = [
+        title for title, curves in curves_by_title.items() if len(curves) == len(names)
+    ][:at_most]
     panels = {
-        title: {name: tuple(np.array(curve).T) for name, curve in found[title].items()}
-        for title in whole
+        title: {name: tuple(np.array(curve).T) for name, curve in curves_by_title[title].items()}
+        for title in complete_titles
     }
     return (
-        power_against_contamination(panels, false_alarm=false_alarm, set_size=size)
+        plot_power_against_contamination(panels, false_alarm=false_alarm, set_size=size)
         if panels
         else None
     )
 
 
-def _titles(rows: list[dict[str, Any]]) -> list[str]:
-    """Of each row the set's name, and of a family which of them: its only parameter, or of several
-    those that are not the same in all.
+def _ood_set_titles(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the title of the OOD set of each row of the table.
+
+    The title is the name of the set and its parameters: the only one, or of several those that
+    differ within the family.
     """
     params = [
-        {name: value for name, value in row.items() if name not in _NO_PARAMETERS} for row in rows
+        {name: value for name, value in row.items() if name not in _TABLE_COLUMNS} for row in rows
     ]
-    family: dict[Any, list[dict[str, Any]]] = {}
-    for row, of_row in zip(rows, params, strict=True):
-        family.setdefault(row["ood"], []).append(of_row)
+    families: dict[Any, list[dict[str, Any]]] = {}
+    for row, row_params in zip(rows, params, strict=True):
+        families.setdefault(row["ood"], []).append(row_params)
     return [
         ", ".join(
             [
                 str(row["ood"]),
                 *(
                     f"{name} {value:g}"
-                    for name, value in of_row.items()
-                    if _tells(name, of_row, family[row["ood"]])
+                    for name, value in row_params.items()
+                    if _distinguishes_sets(name, row_params, families[row["ood"]])
                 ),
             ]
         )
-        for row, of_row in zip(rows, params, strict=True)
+        for row, row_params in zip(rows, params, strict=True)
     ]
 
 
-def _tells(name: str, params: dict[str, Any], family: list[dict[str, Any]]) -> bool:
+def _distinguishes_sets(name: str, params: dict[str, Any], family: list[dict[str, Any]]) -> bool:
+    """Return whether a parameter belongs in the title of a set."""
     return len(params) == 1 or any(other.get(name) != params[name] for other in family)

@@ -1,6 +1,4 @@
-"""How fast an estimate comes near to the truth as samples grow: errors over draws on logarithmic
-axes, with the rate of a theorem.
-"""
+"""Errors of an estimate against the sample size, with the rate of a theorem."""
 
 from __future__ import annotations
 
@@ -16,67 +14,76 @@ from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     LABEL_SIZE,
-    METHODS,
+    METHOD_STYLES,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
     new_figure,
     note_above,
     set_log_scale,
-    spread,
-    styled,
+    shorten_text,
+    spread_positions,
+    style_context,
     text_size,
 )
 
 _LEFT, _BOTTOM, _TOP, _HEIGHT, _LONGEST = 0.5, 0.36, 0.2, 2.3, 1.1  # inches
 _BAND = (0.05, 0.95)
-# times a curve at least is the line of the rate, everywhere: on a curve it could not be seen
-_ABOVE = 1.4
+# The line of the rate is at least this factor above every curve; on a curve it would be hidden.
+_RATE_OFFSET = 1.4
 
 
-def convergence(
+def plot_convergence(
     n: np.ndarray, errors: Mapping[str, np.ndarray], *, slope: float, ylabel: str, draws_of: str
 ) -> Figure:
-    """Median error of each curve against the size of the sample, with the middle 90 % of draws,
-    beside a line of the theorem's slope.
+    """Plot median errors against the sample size, with bands of the middle 90 %.
+
+    Both axes are logarithmic. A dotted line has the slope of the theorem.
 
     Parameters
     ----------
-    n : Int[k], increasing: rows of each sample.
-    errors : name → Float[s, k], above 0: a row for each draw. At most six.
-    slope : of the dotted line, which lies above all curves: -0.5 for errors that fall as 1/√n.
-    ylabel : what the errors are.
-    draws_of : how many samples were drawn, of what ("20 samples of each size").
+    n : Int[k]
+        Increasing sample sizes in rows.
+    errors : mapping of str to Float[s, k]
+        Positive errors of at most six curves, a row for each draw.
+    slope : float
+        Slope of the dotted line, which is above all curves; -0.5 for errors that fall as 1/√n.
+    ylabel : str
+        Name of the errors.
+    draws_of : str
+        Description of the draws, e.g. "20 samples of each size".
 
     Returns
     -------
     Figure
-        One column wide; curves are named at their ends.
+        Figure of one column; names are at the right ends of the curves.
 
     Raises
     ------
     ValueError
-        No curve or too many, fewer than two sizes, or errors that do not fit or are not above 0.
+        If there is no curve or there are too many, there are fewer than two sizes, or errors do not
+        fit or are not positive.
 
-    References
-    ----------
-    Ours; what it was made for is Theorem 1 of Luo et al., "Local calibration: metrics and
-    recalibration", UAI 2022.
+    Notes
+    -----
+    Original to kdgraph. The theorem shown in the experiments is Theorem 1 of Luo et al., "Local
+    calibration: metrics and recalibration", UAI 2022.
     """
     n = np.asarray(n, dtype=np.float64)
-    _check(n, errors)
-    with styled():
+    _check_errors(n, errors)
+    with style_context():
         blank = new_figure(1, 1)
-        labels = [fitted(blank, name, LABEL_SIZE, _LONGEST) for name in errors]
+        labels = [shorten_text(blank, name, LABEL_SIZE, _LONGEST) for name in errors]
         right = 0.14 + max(text_size(blank, label, LABEL_SIZE)[0] for label in labels)
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _HEIGHT + _TOP)
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - right, _HEIGHT)
-        medians = [np.median(drawn, axis=0) for drawn in errors.values()]
-        for name, middle, role in zip(errors, medians, METHODS, strict=False):
-            _draw(axes, name, role, n, middle, np.quantile(errors[name], _BAND, axis=0))
-        falling = (n / n[0]) ** slope
-        rate = falling * _ABOVE * max(float((middle / falling).max()) for middle in medians)
+        medians = [np.median(draws, axis=0) for draws in errors.values()]
+        for name, median, style in zip(errors, medians, METHOD_STYLES, strict=False):
+            _draw_curve(axes, name, style, n, median, np.quantile(errors[name], _BAND, axis=0))
+        # The line is scaled by the largest ratio of a curve to the power law, so it is above all
+        # curves at every sample size.
+        power = (n / n[0]) ** slope
+        rate = power * _RATE_OFFSET * max(float((median / power).max()) for median in medians)
         axes.plot(
             n,
             rate,
@@ -87,10 +94,10 @@ def convergence(
             gid="rate",
             label=f"slope {slope:g}",
         )
-        _dress(axes, n, ylabel)
-        _name_ends(axes, labels, [float(middle[-1]) for middle in medians])
-        _name_rate(axes, n, rate, slope)
-        note = fitted(
+        _format_axes(axes, n, ylabel)
+        _label_curves(axes, labels, [float(median[-1]) for median in medians])
+        _label_rate(axes, n, rate, slope)
+        note = shorten_text(
             figure,
             f"lines: medians, bands: 5 to 95 % of {draws_of}",
             NOTE_SIZE,
@@ -100,15 +107,22 @@ def convergence(
     return figure
 
 
-def _draw(
-    axes: Axes, name: str, role: Role, n: np.ndarray, middle: np.ndarray, band: np.ndarray
+def _draw_curve(
+    axes: Axes,
+    name: str,
+    plot_style: PlotStyle,
+    n: np.ndarray,
+    median: np.ndarray,
+    band: np.ndarray,
 ) -> None:
-    style: dict[str, Any] = {**role.line(), "markersize": 3.0}
-    axes.plot(n, middle, label=name, zorder=3, clip_on=False, **style)
-    axes.fill_between(n, *band, color=role.color, alpha=0.18, linewidth=0, gid=f"band {name}")
+    """Draw a curve and its band."""
+    style: dict[str, Any] = {**plot_style.line(), "markersize": 3.0}
+    axes.plot(n, median, label=name, zorder=3, clip_on=False, **style)
+    axes.fill_between(n, *band, color=plot_style.color, alpha=0.18, linewidth=0, gid=f"band {name}")
 
 
-def _dress(axes: Axes, n: np.ndarray, ylabel: str) -> None:
+def _format_axes(axes: Axes, n: np.ndarray, ylabel: str) -> None:
+    """Set limits, labels and ticks of both logarithmic axes."""
     set_log_scale(axes, "x")
     set_log_scale(axes, "y")
     axes.set(xlim=(n[0], n[-1]), xlabel="rows n", ylabel=ylabel)
@@ -121,29 +135,29 @@ def _dress(axes: Axes, n: np.ndarray, ylabel: str) -> None:
         axis.set_tick_params(which="minor", size=0)
 
 
-def _name_ends(axes: Axes, labels: list[str], ends: list[float]) -> None:
-    """As :func:`~kdgraph.figures.style.label_ends`, for a logarithmic axis."""
+def _label_curves(axes: Axes, labels: list[str], ends: list[float]) -> None:
+    """Write the names of the curves at their ends, like ``label_line_ends`` on a log axis."""
     low, high = axes.get_ylim()
-    places = [np.log(end / low) / np.log(high / low) for end in ends]
+    positions = [np.log(end / low) / np.log(high / low) for end in ends]
     gap = 1.25 * LABEL_SIZE / 72 / _HEIGHT
-    for label, place, role in zip(
-        labels, spread(places, gap, gap / 2, 1 - gap / 2), METHODS, strict=False
+    for label, position, style in zip(
+        labels, spread_positions(positions, gap, gap / 2, 1 - gap / 2), METHOD_STYLES, strict=False
     ):
         axes.annotate(
             label,
-            (1, place),
+            (1, position),
             (6, 0),
             xycoords="axes fraction",
             textcoords="offset points",
-            color=role.color,
+            color=style.color,
             va="center",
             fontsize=LABEL_SIZE,
             annotation_clip=False,
         )
 
 
-def _name_rate(axes: Axes, n: np.ndarray, rate: np.ndarray, slope: float) -> None:
-    """Above the dotted line, which lies above all curves."""
+def _label_rate(axes: Axes, n: np.ndarray, rate: np.ndarray, slope: float) -> None:
+    """Write the rate above its dotted line."""
     middle = len(n) // 2
     text = "1/√n" if slope == -0.5 else f"slope {slope:g}"
     axes.annotate(
@@ -156,20 +170,21 @@ def _name_rate(axes: Axes, n: np.ndarray, rate: np.ndarray, slope: float) -> Non
     )
 
 
-def _check(n: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:
-    if not 0 < len(errors) <= len(METHODS):
-        raise ValueError(f"convergence draws one to {len(METHODS)} curves, got {len(errors)}")
+def _check_errors(n: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:
+    """Check sizes and errors."""
+    if not 0 < len(errors) <= len(METHOD_STYLES):
+        raise ValueError(f"convergence draws one to {len(METHOD_STYLES)} curves, got {len(errors)}")
     if n.ndim != 1 or len(n) < 2 or not (np.diff(n) > 0).all() or n[0] <= 0:
         raise ValueError("convergence needs two or more increasing sizes above 0")
-    for name, drawn in errors.items():
+    for name, draws in errors.items():
         if (
-            np.ndim(drawn) != 2
-            or np.shape(drawn)[1] != len(n)
-            or not len(drawn)
-            or not (np.asarray(drawn) > 0).all()
-            or np.isinf(drawn).any()
+            np.ndim(draws) != 2
+            or np.shape(draws)[1] != len(n)
+            or not len(draws)
+            or not (np.asarray(draws) > 0).all()
+            or np.isinf(draws).any()
         ):
             raise ValueError(
                 f"errors of {name!r} must be finite and above 0, one for each draw and size, got"
-                f" shape {np.shape(drawn)}"
+                f" shape {np.shape(draws)}"
             )

@@ -1,6 +1,4 @@
-"""Does one metric foretell another? A dot for each run of each method, with Pearson's r over all
-runs and within methods.
-"""
+"""Correlation of metrics over runs of several methods."""
 
 from __future__ import annotations
 
@@ -18,58 +16,54 @@ from kdgraph.figures.style import (
     LABEL_SIZE,
     NOTE_SIZE,
     add_axes,
-    fitted,
-    key_above,
-    key_height,
+    draw_legend_above,
+    legend_handles,
+    legend_height,
     new_figure,
-    role_handles,
-    roles,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
 )
 
-_LEFT, _RIGHT, _TOP, _BOTTOM, _BETWEEN, _HEIGHT = (
-    0.46,
-    0.06,
-    0.17,
-    0.38,
-    0.16,
-    1.5,
-)  # inches around and between panels
-_NOTE, _PER_ROW, _DOT, _MEAN = (
-    0.12,
-    3,
-    2.0,
-    5.5,
-)  # inches: the note; panels; points: a run, a method's mean
+# Inches around and between panels.
+_LEFT, _RIGHT, _TOP, _BOTTOM, _BETWEEN, _HEIGHT = 0.46, 0.06, 0.17, 0.38, 0.16, 1.5
+# Inches of the note, panels in a row, points of a run and of the mean of a method.
+_NOTE, _PER_ROW, _DOT, _MEAN = 0.12, 3, 2.0, 5.5
 
-Runs = Mapping[str, np.ndarray]
-"""Method → Float[s], a number for each run; the first is the parent."""
+RunValues = Mapping[str, np.ndarray]
+"""Number of each run, Float[s], by method; the first is the parent."""
 
 
-def pearson(x: Runs, y: Runs) -> tuple[float, float]:
-    """Pearson's r over the runs of all methods, and within methods: of what is left when each
-    method's mean is taken off, together.
+def pearson_overall_and_within(x: RunValues, y: RunValues) -> tuple[float, float]:
+    """Return Pearson's r over all runs and within methods.
 
-    The first is large where methods differ; the second says whether of two runs of one method the
-    one with the larger ``x`` has the larger ``y``. NaN where there is no variation: where what is
-    left is under a millionth of the numbers themselves.
+    The correlation within methods is that of the differences from the mean of each method. The
+    first correlation is large if methods differ. The second is large if, of two runs of one method,
+    the run with the larger ``x`` has the larger ``y``.
 
     Parameters
     ----------
-    x, y : of the same methods and runs.
+    x, y : mapping of str to Float[s]
+        Numbers of the same runs of the same methods.
+
+    Returns
+    -------
+    overall, within : float
+        Correlations; NaN if the variation is below a millionth of the largest number.
 
     Examples
     --------
-    Methods that differ in both, each with runs that do not:
+    Two methods differ in both metrics, and the runs of each are uncorrelated:
 
     >>> x = {"a": np.array([0.0, 0.1, 0.0, 0.1]), "b": np.array([1.0, 1.1, 1.0, 1.1])}
     >>> y = {"a": np.array([0.0, 0.0, 0.1, 0.1]), "b": np.array([1.0, 1.0, 1.1, 1.1])}
-    >>> [round(r, 3) for r in pearson(x, y)]
+    >>> [round(r, 3) for r in pearson_overall_and_within(x, y)]
     [0.99, 0.0]
     """
+    # Division by the largest number makes the threshold of the variation independent of units.
     unit_x, unit_y = (
-        max((float(np.abs(runs).max(initial=0.0)) for runs in each.values()), default=0.0) or 1.0
-        for each in (x, y)
+        max((float(np.abs(runs).max(initial=0.0)) for runs in values.values()), default=0.0) or 1.0
+        for values in (x, y)
     )
     pairs = [
         (
@@ -78,65 +72,72 @@ def pearson(x: Runs, y: Runs) -> tuple[float, float]:
         )
         for name in x
     ]
-    over_all = _r(np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs]))
-    within = _r(
+    overall = _pearson_r(
+        np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+    )
+    within = _pearson_r(
         np.concatenate([a - a.mean() for a, _ in pairs]),
         np.concatenate([b - b.mean() for _, b in pairs]),
     )
-    return over_all, within
+    return overall, within
 
 
-def _r(x: np.ndarray, y: np.ndarray) -> float:
-    """Of Float[n] in units of their largest size; below some 1e-6 of it a spread may be what
-    rounding has made of equal numbers.
-    """
+def _pearson_r(x: np.ndarray, y: np.ndarray) -> float:
+    """Return Pearson's r of numbers in units of their largest size, Float[n]."""
     x, y = x - x.mean(), y - y.mean()
+    # A spread below about 1e-6 of the largest size may be rounding error of equal numbers.
     size = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / size if size > 1e-12 * len(x) else float("nan")
 
 
-def metric_against_metrics(
-    panels: Mapping[str, Runs], y: Runs, *, ylabel: str, runs_of: str
+def plot_metric_against_metrics(
+    panels: Mapping[str, RunValues], y: RunValues, *, ylabel: str, runs_of: str
 ) -> Figure:
-    """One panel for each metric: a small dot for each run, a large one at each method's mean, and
-    both of :func:`pearson`.
+    """Plot one metric against several others, a panel for each.
+
+    A small dot is a run, a large dot is the mean of a method. Above each panel are the correlations
+    of :func:`pearson_overall_and_within`.
 
     Parameters
     ----------
-    panels : metric → method → Float[s], the x axis of its panel.
-    y : method → Float[s], what is foretold, the same runs in the same order.
-    ylabel : what ``y`` is ("max group MCE").
-    runs_of : what varies between runs ("60 seeds").
+    panels : mapping of metric to method to Float[s]
+        Values on the horizontal axis of each panel.
+    y : mapping of method to Float[s]
+        Values on the vertical axis, of the same runs in the same order.
+    ylabel : str
+        Name of ``y``, e.g. "max group MCE".
+    runs_of : str
+        Difference between runs, e.g. "60 seeds".
 
     Returns
     -------
     Figure
-        As wide as the page with two panels or more, three in a row; one column wide with one.
+        Figure of one column for one panel, else as wide as the page with three panels in a row.
 
     Raises
     ------
     ValueError
-        No panel or method, methods or runs that differ, or numbers that are not finite.
+        If there is no panel or method, methods or runs differ, or numbers are not finite.
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Table 2, which does not
-    say whether runs of one method or of all are correlated; both are given.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Table 2. The paper does
+    not state whether runs of one method or of all methods are correlated; both are shown.
     """
-    _check(panels, y)
+    _check_runs(panels, y)
     names = list(y)
     width = COLUMN_WIDTH if len(panels) == 1 else FULL_WIDTH
     columns = min(_PER_ROW, len(panels))
     rows = -(-len(panels) // columns)
     panel = (width - _LEFT - _RIGHT - (columns - 1) * _BETWEEN) / columns
     row = _TOP + _HEIGHT + _BOTTOM
-    with styled():
-        handles = role_handles(names)
+    with style_context():
+        handles = legend_handles(names)
         for handle in handles:
             handle.set(linestyle="")
-        top = key_height(handles, width) + _NOTE
+        top = legend_height(handles, width) + _NOTE
         figure = new_figure(width, rows * row + top)
-        key_above(figure, handles)
+        draw_legend_above(figure, handles)
         note = f"small: one of {runs_of}; large: their mean"
         figure.text(
             _LEFT / width, 1 - top / figure.get_figheight(), note, fontsize=NOTE_SIZE, color=GREY
@@ -147,14 +148,14 @@ def metric_against_metrics(
                 (rows - 1 - i // columns) * row + _BOTTOM,
             )
             axes = add_axes(figure, left, bottom, panel, _HEIGHT)
-            _draw(axes, x, y)
+            _draw_dots(axes, x, y)
             axes.set_xlabel(metric)
             axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
             axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-            over_all, within = pearson(x, y)
-            note = fitted(
+            overall, within = pearson_overall_and_within(x, y)
+            note = shorten_text(
                 figure,
-                f"r {_two(over_all)} over all, {_two(within)} within methods",
+                f"r {_two_digits(overall)} over all, {_two_digits(within)} within methods",
                 LABEL_SIZE,
                 panel,
             )
@@ -173,41 +174,45 @@ def metric_against_metrics(
     return figure
 
 
-def _draw(axes: Axes, x: Runs, y: Runs) -> None:
-    """Means last: they lie over all runs."""
-    drawn = roles(list(y))
-    for name, role in drawn.items():
+def _draw_dots(axes: Axes, x: RunValues, y: RunValues) -> None:
+    """Draw the dots of all runs and then the means, which are on top."""
+    styles = styles_by_name(list(y))
+    for name, style in styles.items():
         face = (
             {"markeredgewidth": 0.0}
-            if role.filled
+            if style.filled
             else {"markeredgewidth": 0.5, "markerfacecolor": "none"}
         )
-        look = {
+        runs_style = {
             "linestyle": "",
-            "marker": role.marker,
-            "color": role.color,
+            "marker": style.marker,
+            "color": style.color,
             "markersize": _DOT,
             **face,
         }
-        axes.plot(x[name], y[name], alpha=0.4, gid=f"runs {name}", **look)
-    for name, role in drawn.items():
-        edge = {"linestyle": "", "markersize": _MEAN, "markeredgewidth": 0.6}
-        edge |= {"markeredgecolor": "white"} if role.filled else {"markeredgecolor": role.color}
+        axes.plot(x[name], y[name], alpha=0.4, gid=f"runs {name}", **runs_style)
+    for name, style in styles.items():
+        mean_style = {"linestyle": "", "markersize": _MEAN, "markeredgewidth": 0.6}
+        mean_style |= (
+            {"markeredgecolor": "white"} if style.filled else {"markeredgecolor": style.color}
+        )
         axes.plot(
             np.mean(x[name]),
             np.mean(y[name]),
             label=name,
             zorder=4,
             gid=f"mean {name}",
-            **role.line() | edge,
+            **style.line() | mean_style,
         )
 
 
-def _two(r: float) -> str:
+def _two_digits(r: float) -> str:
+    """Return r with two digits and a true minus sign."""
     return "–" if np.isnan(r) else f"{'−' if r < 0 else ''}{abs(r):.2f}".replace("0.", ".")
 
 
-def _check(panels: Mapping[str, Runs], y: Runs) -> None:
+def _check_runs(panels: Mapping[str, RunValues], y: RunValues) -> None:
+    """Check that all metrics have the same methods and runs."""
     if not panels or not y:
         raise ValueError("metric_against_metrics needs a metric and a method")
     for metric, x in [("y", y), *panels.items()]:

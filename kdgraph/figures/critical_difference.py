@@ -1,4 +1,4 @@
-"""Mean ranks of methods over data sets, and which of them a test does not tell apart."""
+"""Critical difference diagrams of the mean ranks of methods over data sets."""
 
 from __future__ import annotations
 
@@ -16,40 +16,39 @@ from kdgraph.figures.style import (
     GREY,
     NOTE_SIZE,
     add_axes,
-    fitted,
     new_figure,
-    styled,
+    shorten_text,
+    style_context,
 )
 
 _SIDE, _EDGE = 2.15, 0.06  # inches: names at either side of the axis, and the edge of the figure
 _WIDTH = FULL_WIDTH - 2 * _SIDE
-_HEAD, _BAR, _LINE, _FOOT = (
-    0.62,
-    0.085,
-    0.165,
-    0.12,
-)  # inches: title and scale, a bar, a name, below the last name
-_SIZE, _BOLD = 7.0, 1.18  # points, and how much wider bold text is
-_NUMBER, _KEY = (
-    0.27,
-    0.2,
-)  # inches: what a mean rank takes, what the last line says of bars and bold names
-Place = Callable[[float], float]
-"""Mean rank → inches from the left."""
+# Inches: title and scale, a bar, a name, the space below the last name.
+_HEAD, _BAR, _LINE, _FOOT = 0.62, 0.085, 0.165, 0.12
+_SIZE, _BOLD = 7.0, 1.18  # points, and the width of bold text relative to normal text
+_NUMBER, _KEY = 0.27, 0.2  # inches: width of a mean rank, height of the note about bars
+_RankPosition = Callable[[float], float]
+"""Function from a mean rank to inches from the left."""
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """Mean ranks of one quantity.
+class RankSummary:
+    """Mean ranks of one quantity and the result of their comparison.
 
     Attributes
     ----------
-    ranks : method → mean rank, 1 the best; three methods or more. Names that end in "(parent)" are
-    drawn grey.
-    critical_difference : how far apart two of them must be.
-    groups : methods that are not told apart, the best group first; they may overlap.
-    n : data sets.
-    p : of Friedman's test.
+    ranks : mapping of str to float
+        Mean rank of three or more methods, 1 is the best. Names that end in "(parent)" are drawn
+        grey.
+    critical_difference : float
+        Least significant difference of two mean ranks.
+    groups : sequence of sequence of str
+        Groups of methods that do not differ significantly, the best group first; groups may
+        overlap.
+    n : int
+        Number of data sets.
+    p : float
+        p-value of Friedman's test.
     """
 
     ranks: Mapping[str, float]
@@ -59,46 +58,48 @@ class Ranked:
     p: float
 
 
-def critical_difference_diagram(panels: Mapping[str, Ranked]) -> Figure:
-    """Draw critical differences as Demšar does: methods on a scale of mean ranks, the best at the
-    left, bars under those not told apart.
+def plot_critical_difference_diagram(panels: Mapping[str, RankSummary]) -> Figure:
+    """Plot critical difference diagrams as Demšar does.
+
+    Methods are on a scale of mean ranks with the best at the left. Bars join methods that do not
+    differ significantly.
 
     Parameters
     ----------
-    panels : quantity → its ranks, one panel each from top to bottom.
+    panels : mapping of str to RankSummary
+        Ranks by quantity, one panel each from top to bottom.
 
     Returns
     -------
     Figure
-        As wide as the page. The length of the critical difference stands above each scale; methods
-        that are not told apart from the best are bold.
+        Figure as wide as the page. The critical difference is drawn above each scale. Methods that
+        do not differ significantly from the best are bold.
 
     Raises
     ------
     ValueError
-        No panel, fewer than three methods, a rank outside 1 to k, or a group with a method that has
-        no rank.
+        If there is no panel, there are fewer than three methods, a rank is outside 1 to k, or a
+        method of a group has no rank.
 
     References
     ----------
     Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, Figure 1.
     """
-    _check(panels)
-    heights = [_height(one) for one in panels.values()]
-    with styled():
+    _check_panels(panels)
+    heights = [_panel_height(summary) for summary in panels.values()]
+    with style_context():
         figure = new_figure(FULL_WIDTH, sum(heights) + _KEY)
-        for i, (title, one) in enumerate(panels.items()):
+        for i, (title, summary) in enumerate(panels.items()):
             axes = add_axes(
                 figure, 0, _KEY + sum(heights[i + 1 :]), FULL_WIDTH, heights[i], label=title
             )
-            axes.set(
-                xlim=(0, FULL_WIDTH), ylim=(heights[i], 0)
-            )  # inches from the panel's upper left corner
+            # Data units are inches from the upper left corner of the panel.
+            axes.set(xlim=(0, FULL_WIDTH), ylim=(heights[i], 0))
             axes.set_axis_off()
-            _draw(axes, title, one)
+            _draw_ranks(axes, title, summary)
         key = (
-            "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from"
-            " the best"
+            "bars join methods that do not differ significantly (Nemenyi's test); bold: not"
+            " significantly worse than the best"
         )
         figure.text(
             0.5,
@@ -112,22 +113,23 @@ def critical_difference_diagram(panels: Mapping[str, Ranked]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, title: str, one: Ranked) -> None:
-    k = len(one.ranks)
+def _draw_ranks(axes: Axes, title: str, summary: RankSummary) -> None:
+    """Draw one panel: scale, critical difference, bars and names."""
+    k = len(summary.ranks)
 
     def place(rank: float) -> float:
         return _SIDE + _WIDTH * (rank - 1) / (k - 1)
 
-    p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
-    note = f"mean rank over {one.n} data sets; Friedman {p}"
+    p = "p < 0.001" if summary.p < 0.001 else f"p = {summary.p:.3f}"
+    note = f"mean rank over {summary.n} data sets; Friedman {p}"
     axes.text(_EDGE, 0.14, title, fontsize=8, va="center")
     axes.text(
         FULL_WIDTH - _EDGE, 0.14, note, fontsize=NOTE_SIZE, color=GREY, ha="right", va="center"
     )
-    _scale(axes, k, place)
-    _length(axes, one.critical_difference, k, place)
-    spans = _spans(one)
-    levels = _levels(spans)
+    _draw_scale(axes, k, place)
+    _draw_critical_difference(axes, summary.critical_difference, k, place)
+    spans = _group_spans(summary)
+    levels = _bar_levels(spans)
     for (low, high), level in zip(spans, levels, strict=True):
         y = _HEAD + _BAR * (level + 1)
         ends = place(low) - 0.03, place(high) + 0.03
@@ -137,18 +139,20 @@ def _draw(axes: Axes, title: str, one: Ranked) -> None:
             color=BLUE,
             linewidth=2.2,
             solid_capstyle="butt",
-            gid="not told apart",
+            gid="not significant",
             zorder=3,
         )
     below = _HEAD + _BAR * (max(levels, default=-1) + 2)
-    _names(axes, one, place, below)
+    _draw_names(axes, summary, place, below)
 
 
-def _scale(axes: Axes, k: int, place: Place) -> None:
+def _draw_scale(axes: Axes, k: int, place: _RankPosition) -> None:
+    """Draw the scale of ranks from 1 to k."""
     axes.plot((place(1), place(k)), (_HEAD, _HEAD), color=BLACK, linewidth=0.7, gid="scale")
     axes.text(
         place(1) - 0.08, _HEAD, "better ←", fontsize=NOTE_SIZE, color=GREY, ha="right", va="center"
     )
+    # At most 15 ranks have a number, since more numbers would overlap.
     step = max(1, -(-k // 15))
     for rank in range(1, k + 1):
         axes.plot((place(rank),) * 2, (_HEAD - 0.05, _HEAD), color=BLACK, linewidth=0.7)
@@ -158,35 +162,40 @@ def _scale(axes: Axes, k: int, place: Place) -> None:
             )
 
 
-def _length(axes: Axes, difference: float, k: int, place: Place) -> None:
-    """The critical difference as a length above the scale, from its best end; in words alone if the
-    scale is shorter.
+def _draw_critical_difference(axes: Axes, difference: float, k: int, place: _RankPosition) -> None:
+    """Draw the critical difference as a length above the best end of the scale.
+
+    If the scale is shorter than the critical difference, only its value is written.
     """
-    y, words = _HEAD - 0.27, f"critical difference {difference:.2f}"
+    y, text = _HEAD - 0.27, f"critical difference {difference:.2f}"
     if difference > k - 1:
         axes.text(
-            place(1), y, f"{words}, more than any two can be apart", fontsize=NOTE_SIZE, va="center"
+            place(1), y, f"{text}, more than any two can be apart", fontsize=NOTE_SIZE, va="center"
         )
         return
     start, end = place(1), place(1 + difference)
     axes.plot((start, end), (y, y), color=BLACK, linewidth=0.9, gid="critical difference")
     for x in (start, end):
         axes.plot((x, x), (y - 0.03, y + 0.03), color=BLACK, linewidth=0.9)
-    axes.text(end + 0.06, y, words, fontsize=NOTE_SIZE, va="center")
+    axes.text(end + 0.06, y, text, fontsize=NOTE_SIZE, va="center")
 
 
-def _names(axes: Axes, one: Ranked, place: Place, below: float) -> None:
-    """The better half at the left from top to bottom, the others at the right from bottom to top,
-    so that no two lines cross.
+def _draw_names(axes: Axes, summary: RankSummary, place: _RankPosition, below: float) -> None:
+    """Write the names of the methods and join them to their ranks.
+
+    The better half is at the left from top to bottom, the other half at the right from bottom to
+    top, so that no two lines cross.
     """
-    names = sorted(one.ranks, key=lambda name: one.ranks[name])
+    names = sorted(summary.ranks, key=lambda name: summary.ranks[name])
     half = (len(names) + 1) // 2
-    best = next((set(group) for group in one.groups if names[0] in group), {names[0]})
+    # Names are sorted by rank, so the first name is the best method. Nothing is bold if no method
+    # differs significantly from it.
+    best = next((set(group) for group in summary.groups if names[0] in group), {names[0]})
     bold = best if len(best) < len(names) else set()
     for side, column in (("left", names[:half]), ("right", names[half:][::-1])):
         sign, edge = (1, _EDGE) if side == "left" else (-1, FULL_WIDTH - _EDGE)
         for i, name in enumerate(column):
-            y, x = below + _LINE * (i + 0.5), place(one.ranks[name])
+            y, x = below + _LINE * (i + 0.5), place(summary.ranks[name])
             is_parent = name.endswith("(parent)")
             line = {
                 "color": GREY if is_parent else BLACK,
@@ -199,13 +208,13 @@ def _names(axes: Axes, one: Ranked, place: Place, below: float) -> None:
             axes.text(
                 end - sign * 0.05,
                 y,
-                f"{one.ranks[name]:.2f}",
+                f"{summary.ranks[name]:.2f}",
                 fontsize=NOTE_SIZE,
-                ha=_away(side),
+                ha=_text_alignment(side),
                 va="center",
                 color=GREY,
             )
-            text = fitted(
+            text = shorten_text(
                 cast("Figure", axes.figure),
                 name,
                 _SIZE,
@@ -216,51 +225,58 @@ def _names(axes: Axes, one: Ranked, place: Place, below: float) -> None:
                 y,
                 text,
                 fontsize=_SIZE,
-                ha=_away(side),
+                ha=_text_alignment(side),
                 va="center",
                 color=color,
                 weight=weight,
             )
 
 
-def _away(side: str) -> str:
-    """Text at the left ends at its line, text at the right begins there."""
+def _text_alignment(side: str) -> str:
+    """Return the alignment of text on one side: it touches its line."""
     return "right" if side == "left" else "left"
 
 
-def _spans(one: Ranked) -> list[tuple[float, float]]:
-    """Best and worst mean rank of each group."""
-    means = [[one.ranks[name] for name in group] for group in one.groups]
-    return [(min(of), max(of)) for of in means]
+def _group_spans(summary: RankSummary) -> list[tuple[float, float]]:
+    """Return the best and the worst mean rank of each group."""
+    means = [[summary.ranks[name] for name in group] for group in summary.groups]
+    return [(min(ranks), max(ranks)) for ranks in means]
 
 
-def _levels(spans: Sequence[tuple[float, float]]) -> list[int]:
-    """The highest line on which each bar has room behind those before it."""
+def _bar_levels(spans: Sequence[tuple[float, float]]) -> list[int]:
+    """Return for each bar the highest line on which it overlaps no earlier bar."""
     ends: list[float] = []
-    found = []
+    levels = []
     for low, high in spans:
         level = next((i for i, end in enumerate(ends) if low > end), len(ends))
         ends[level:] = [high, *ends[level + 1 :]]
-        found.append(level)
-    return found
+        levels.append(level)
+    return levels
 
 
-def _height(one: Ranked) -> float:
-    levels = _levels(_spans(one))
+def _panel_height(summary: RankSummary) -> float:
+    """Return the height of a panel in inches."""
+    levels = _bar_levels(_group_spans(summary))
     return (
-        _HEAD + _BAR * (max(levels, default=-1) + 2) + _LINE * ((len(one.ranks) + 1) // 2) + _FOOT
+        _HEAD
+        + _BAR * (max(levels, default=-1) + 2)
+        + _LINE * ((len(summary.ranks) + 1) // 2)
+        + _FOOT
     )
 
 
-def _check(panels: Mapping[str, Ranked]) -> None:
+def _check_panels(panels: Mapping[str, RankSummary]) -> None:
+    """Check number and ranks of the methods, and that groups have ranks."""
     if not panels:
         raise ValueError("critical_difference_diagram needs a panel")
-    for title, one in panels.items():
-        k = len(one.ranks)
-        if k < 3 or not all(1 <= rank <= k for rank in one.ranks.values()):
+    for title, summary in panels.items():
+        k = len(summary.ranks)
+        if k < 3 or not all(1 <= rank <= k for rank in summary.ranks.values()):
             raise ValueError(
                 f"{title!r} must have three methods or more with mean ranks from 1 to their number,"
-                f" got {dict(one.ranks)}"
+                f" got {dict(summary.ranks)}"
             )
-        if unknown := [name for group in one.groups for name in group if name not in one.ranks]:
+        if unknown := [
+            name for group in summary.groups for name in group if name not in summary.ranks
+        ]:
             raise ValueError(f"a group of {title!r} has {unknown[0]!r}, which has no rank")

@@ -1,7 +1,7 @@
-"""Which group a model is most wrong about: a coloured table of methods by groups, one for each
-quantity.
+"""Coloured tables of methods by groups of rows, one table for each quantity.
 
-For which group of rows the stated confidence is worst: from the table that metrics=groups makes.
+A frame marks the group with the largest error of each method. The data are those of the table of
+``metrics=groups``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from kdgraph.figures.run_figures import Drawing, by_name, run_figure
+from kdgraph.figures.run_figures import RunFigureData, columns_by_model, register_figure
 from kdgraph.figures.style import (
     BLACK,
     BLUE,
@@ -25,42 +25,29 @@ from kdgraph.figures.style import (
     LABEL_SIZE,
     NOTE_SIZE,
     add_axes,
-    fitted,
-    mean_and_sd,
+    mean_and_sd_over_runs,
     new_figure,
     posterior_colormap,
-    styled,
+    shorten_text,
+    split_in_two_lines,
+    style_context,
     text_size,
-    two_lines,
 )
 
-_EDGE, _PAD, _LONGEST, _BETWEEN = (
-    0.06,
-    0.08,
-    1.3,
-    0.16,
-)  # inches: at the sides, beside names, the longest name, between two tables
-_ROW, _TITLE, _FOOT, _WIDEST = (
-    0.27,
-    0.24,
-    0.2,
-    0.62,
-)  # inches: a row, the table's title, the note, a cell
-_FIRST = 7.5  # points from a number to what is below it
-_MORE = 0.08  # inches: of a row with both spreads and rows
-_VALUE, _SPREAD, _SMALL, _LINE, _SMALL_LINE = (
-    7.0,
-    5.5,
-    6.0,
-    8.0,
-    6.2,
-)  # points: numbers, what is below them, words of groups, lines of both
+# Inches: at the sides, next to names, the longest name, between two tables.
+_EDGE, _PAD, _LONGEST, _BETWEEN = 0.06, 0.08, 1.3, 0.16
+# Inches: a row, the title of a table, the note, the widest cell.
+_ROW, _TITLE, _FOOT, _WIDEST = 0.27, 0.24, 0.2, 0.62
+_SMALL_TEXT_OFFSET = 7.5  # points from a number to the text below it
+_EXTRA_ROW_HEIGHT = 0.08  # inches: of a row with both spreads and rows
+# Points: numbers, text below them, notes about groups, line heights of both.
+_VALUE, _SPREAD, _SMALL, _LINE, _SMALL_LINE = 7.0, 5.5, 6.0, 8.0, 6.2
 _SHADES = LinearSegmentedColormap.from_list("errors", ["#ffffff", BLUE])
-_NOBODY = "#dddddd"
-_WORST: dict[str, Any] = {"fill": False, "edgecolor": BLACK, "linewidth": 1.3, "zorder": 3}
+_EMPTY_COLOR = "#dddddd"
+_WORST_FRAME: dict[str, Any] = {"fill": False, "edgecolor": BLACK, "linewidth": 1.3, "zorder": 3}
 
-Values = Mapping[str, np.ndarray]
-Notes = Mapping[str, Sequence[str]]
+GroupValues = Mapping[str, np.ndarray]
+_GroupNotes = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -69,62 +56,71 @@ class GroupTable:
 
     Attributes
     ----------
-    title : what it is ("MCE", "mean confidence − accuracy").
-    values : method → Float[g], or Float[s, g], a row for each run; NaN where a group has no number.
-    Methods are the same in all tables.
-    behind : method → how many rows are behind each of the values ("in the worst bin"), of the same
-    shape; their median is written small.
-    scale : "error": from 0, white, to the largest number, blue; "signed": blue below 0, grey at 0,
+    title : str
+        Name of the quantity, e.g. "MCE" or "mean confidence − accuracy".
+    values : mapping of str to Float[g] or Float[s, g]
+        Values of each method in g groups, with a row for each of s runs; NaN where a group has no
+        number. All tables have the same methods.
+    scale : {"error", "signed"}, default="error"
+        "error": from white at 0 to blue at the largest number. "signed": blue below 0, grey at 0,
         yellow above.
+    behind : mapping of str to Float[g] or Float[s, g], default=None
+        Number of rows that each value is based on, e.g. those of the worst bin, of the same shape
+        as ``values``. Their median is written in small type.
     """
 
     title: str
-    values: Values
+    values: GroupValues
     scale: Literal["error", "signed"] = "error"
-    behind: Values | None = None
+    behind: GroupValues | None = None
 
 
-def group_tables(
+def plot_group_tables(
     tables: Sequence[GroupTable],
     groups: Sequence[str],
     rows: Sequence[float],
     *,
-    notes: Notes | None = None,
+    notes: _GroupNotes | None = None,
     of: str | None = None,
 ) -> Figure:
-    """Means over runs with their standard deviations, and in each row a frame around the worst
-    group: that of the largest mean size.
+    """Plot tables of means over runs with standard deviations.
+
+    A frame in each row marks the worst group, the one with the largest absolute mean.
 
     Parameters
     ----------
-    tables : side by side, from left to right.
-    groups : their g names.
-    rows : Float[g], how many rows each group has (the mean over runs, where it varies).
-    notes : what else is said of the groups below their rows: what it is ("error") → a text for each
-    group (".17").
-    of : what varies between runs ("60 seeds"); required where there are several.
+    tables : sequence of GroupTable
+        Tables from left to right.
+    groups : sequence of str of length g
+        Names of the groups.
+    rows : sequence of float of length g
+        Number of rows of each group, or its mean over runs.
+    notes : mapping of str to sequence of str, default=None
+        Further lines below the numbers of rows: a label, e.g. "error", and a text for each group,
+        e.g. ".17".
+    of : str, default=None
+        Difference between runs, e.g. "60 seeds"; required if there are several.
 
     Returns
     -------
     Figure
-        As wide as the page; less where few groups need less.
+        Figure as wide as the page, or narrower for few groups.
 
     Raises
     ------
     ValueError
-        No table, method or group, methods that differ between tables, values that do not fit, runs
-        without what they are.
+        If there is no table, method or group, methods differ between tables, values do not fit, or
+        there are several runs without ``of``.
 
     Notes
     -----
-    The worst group of the mean over runs. The mean of the worst group's error of each run, which is
-    what a maximum over groups averages to (Luo et al., UAI 2022, Table 1), is larger: another group
-    may be the worst in another run.
+    The worst group is that of the mean over runs. The mean over runs of the error of the worst
+    group (Luo et al., UAI 2022, Table 1) is larger, since the worst group may differ between runs.
     """
-    _check(tables, groups, rows, notes, of)
-    with styled():
-        note = _note(tables, rows, of)
-        sheet = _Sheet.of(tables, groups, 1 + len(notes or {}), note)
+    _check_tables(tables, groups, rows, notes, of)
+    with style_context():
+        note = _footnote(tables, rows, of)
+        sheet = _TableLayout.of(tables, groups, 1 + len(notes or {}), note)
         for place, table in enumerate(tables):
             axes = add_axes(
                 sheet.figure,
@@ -133,8 +129,8 @@ def group_tables(
                 sheet.cell * len(groups),
                 sheet.row * len(table.values),
             )
-            _draw(axes, table, sheet)
-            _head(axes, table.title, groups, rows, notes or {}, sheet, first=place == 0)
+            _draw_cells(axes, table, sheet)
+            _draw_head(axes, table.title, groups, rows, notes or {}, sheet, first=place == 0)
             if place == 0:
                 axes.set_yticks(range(len(sheet.methods)), sheet.methods, fontsize=LABEL_SIZE)
         sheet.figure.text(
@@ -147,23 +143,40 @@ def group_tables(
     return sheet.figure
 
 
-def _note(tables: Sequence[GroupTable], rows: Sequence[float], of: str | None) -> str:
+def _footnote(tables: Sequence[GroupTable], rows: Sequence[float], of: str | None) -> str:
+    """Return the text below the tables."""
     spread = f"mean and sd of {of}; " if of else ""
-    without = np.any(
-        [np.isnan(each).all(axis=0) for table in tables for each in _runs(table.values)], axis=0
+    is_missing = np.any(
+        [
+            np.isnan(values).all(axis=0)
+            for table in tables
+            for values in _values_by_run(table.values)
+        ],
+        axis=0,
     )
-    why = (
-        "no number" if (np.asarray(rows)[without] > 0).any() else "no rows"
-    )  # a group may have rows, but too few of them in any bin
-    missing = f"; light grey: {why}" if without.any() else ""
-    behind = "; n: rows behind a number" if any(table.behind for table in tables) else ""
-    return f"{spread}framed: the method's worst group{behind}{missing}"
+    # A group may have rows, but too few of them in any bin.
+    reason = "no number" if (np.asarray(rows)[is_missing] > 0).any() else "no rows"
+    missing_note = f"; light grey: {reason}" if is_missing.any() else ""
+    count_note = "; n: rows behind a number" if any(table.behind for table in tables) else ""
+    return f"{spread}framed: the method's worst group{count_note}{missing_note}"
 
 
 @dataclass(frozen=True)
-class _Sheet:
-    """The figure, methods as their names fit, left edges of the tables and the size of a cell in
-    inches, lines of the longest group.
+class _TableLayout:
+    """Layout of the tables.
+
+    Attributes
+    ----------
+    figure : Figure
+        The empty figure.
+    methods : list of str
+        Shortened names of the methods.
+    lefts : list of float
+        Left edges of the tables in inches.
+    cell, row : float
+        Width and height of a cell in inches.
+    name_lines : int
+        Lines of the longest name of a group.
     """
 
     figure: Figure
@@ -176,10 +189,12 @@ class _Sheet:
     @classmethod
     def of(
         cls, tables: Sequence[GroupTable], groups: Sequence[str], notes: int, note: str
-    ) -> _Sheet:
+    ) -> _TableLayout:
+        """Return the layout for these tables, groups, number of notes and footnote."""
         blank, names = new_figure(1, 1), list(tables[0].values)
-        methods = [fitted(blank, name, LABEL_SIZE, _LONGEST) for name in names]
+        methods = [shorten_text(blank, name, LABEL_SIZE, _LONGEST) for name in names]
         left = _EDGE + max(text_size(blank, name, LABEL_SIZE)[0] for name in methods) + _PAD
+        # A cell is as wide as the longest word of a group's name, as far as the page allows.
         wanted = (
             max(
                 text_size(blank, part, LABEL_SIZE)[0] for name in groups for part in name.split(" ")
@@ -190,21 +205,25 @@ class _Sheet:
             max(_WIDEST, wanted),
             (FULL_WIDTH - left - _EDGE - _BETWEEN * (len(tables) - 1)) / len(tables) / len(groups),
         )
-        one = cell * len(groups)
+        table_width = cell * len(groups)
         width = (
             max(
-                left + len(tables) * one + (len(tables) - 1) * _BETWEEN,
+                left + len(tables) * table_width + (len(tables) - 1) * _BETWEEN,
                 _EDGE + text_size(blank, note, NOTE_SIZE)[0],
             )
             + _EDGE
         )
-        lefts = [left + i * (one + _BETWEEN) for i in range(len(tables))]
-        lines = max(len(two_lines(blank, name, LABEL_SIZE, cell - 0.03)) for name in groups)
+        lefts = [left + i * (table_width + _BETWEEN) for i in range(len(tables))]
+        lines = max(
+            len(split_in_two_lines(blank, name, LABEL_SIZE, cell - 0.03)) for name in groups
+        )
         above = (3 + _LINE * (notes + lines)) / 72 + _TITLE
         row = _ROW + (
-            _MORE
+            _EXTRA_ROW_HEIGHT
             if any(
-                table.behind and len(each) > 1 for table in tables for each in _runs(table.values)
+                table.behind and len(values) > 1
+                for table in tables
+                for values in _values_by_run(table.values)
             )
             else 0.0
         )
@@ -213,36 +232,50 @@ class _Sheet:
         )
 
 
-def _runs(values: Values) -> list[np.ndarray]:
-    """Float[s, g] of every method."""
-    return [np.atleast_2d(each) for each in values.values()]
+def _values_by_run(values: GroupValues) -> list[np.ndarray]:
+    """Return the values of every method as Float[s, g]."""
+    return [np.atleast_2d(of_method) for of_method in values.values()]
 
 
-def _draw(axes: Axes, table: GroupTable, sheet: _Sheet) -> None:
-    """Cells with their numbers; the worst of each row framed."""
-    each = _runs(table.values)
-    mean, sd = (np.array(found) for found in zip(*map(mean_and_sd, each), strict=True))
-    behind = [_medians(rows) for rows in _runs(table.behind)] if table.behind else None
-    colors, norm = _colors(table.scale, mean)
+def _draw_cells(axes: Axes, table: GroupTable, sheet: _TableLayout) -> None:
+    """Draw the cells with their numbers and a frame around the worst of each row."""
+    values_by_run = _values_by_run(table.values)
+    mean, sd = (
+        np.array(moments)
+        for moments in zip(*map(mean_and_sd_over_runs, values_by_run), strict=True)
+    )
+    counts = (
+        [_group_medians(rows) for rows in _values_by_run(table.behind)] if table.behind else None
+    )
+    colors, norm = _cell_colors(table.scale, mean)
     axes.imshow(
         np.ma.masked_invalid(mean),
-        cmap=colors.with_extremes(bad=_NOBODY),
+        cmap=colors.with_extremes(bad=_EMPTY_COLOR),
         norm=norm,
         aspect="auto",
         origin="upper",
         gid="cells",
     )
     for i, j in zip(*np.nonzero(~np.isnan(mean)), strict=True):
-        value = _number(float(mean[i, j]), signed=table.scale == "signed")
-        small = [] if np.isnan(sd[i, j]) else [f"± {_number(float(sd[i, j]), signed=False)}"]
-        small += [f"n {behind[i][j]:.0f}"] if behind else []
-        r, g, b, _ = (float(part) for part in colors(float(norm(mean[i, j]))))
-        _write(axes, int(i), int(j), value, small, _readable_on(r, g, b), 1 / (72 * sheet.row))
+        value = _format_number(float(mean[i, j]), signed=table.scale == "signed")
+        small_lines = (
+            [] if np.isnan(sd[i, j]) else [f"± {_format_number(float(sd[i, j]), signed=False)}"]
+        )
+        small_lines += [f"n {counts[i][j]:.0f}"] if counts else []
+        # The colour of the text depends on the colour of the cell, for contrast.
+        r, g, b, _ = (float(channel) for channel in colors(float(norm(mean[i, j]))))
+        _write_cell(
+            axes, int(i), int(j), value, small_lines, _text_color_on(r, g, b), 1 / (72 * sheet.row)
+        )
     for i, row in enumerate(np.abs(mean)):
         if not np.isnan(row).all():
             axes.add_patch(
                 Rectangle(
-                    (float(np.nanargmax(row)) - 0.47, i - 0.46), 0.94, 0.92, **_WORST, gid="worst"
+                    (float(np.nanargmax(row)) - 0.47, i - 0.46),
+                    0.94,
+                    0.92,
+                    **_WORST_FRAME,
+                    gid="worst",
                 )
             )
     axes.tick_params(length=0, pad=3)
@@ -250,24 +283,23 @@ def _draw(axes: Axes, table: GroupTable, sheet: _Sheet) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _write(
+def _write_cell(
     axes: Axes, i: int, j: int, value: str, small: list[str], color: str, point: float
 ) -> None:
-    """A number above small lines, all in the middle of the cell; a point is so much of a cell's
-    height.
+    """Write a number above small lines in the middle of a cell.
+
+    ``point`` is the height of a point in units of the height of a cell.
     """
     place: dict[str, Any] = {"color": color, "ha": "center", "va": "center_baseline"}
-    below = (_FIRST + _SMALL_LINE * np.arange(len(small))) * point
+    below = (_SMALL_TEXT_OFFSET + _SMALL_LINE * np.arange(len(small))) * point
     top = i - (below[-1] / 2 if small else 0.0)
     axes.text(j, top, value, fontsize=_VALUE, **place)
     for text, shift in zip(small, below, strict=True):
         axes.text(j, top + shift, text, fontsize=_SPREAD, **place)
 
 
-def _medians(values: np.ndarray) -> np.ndarray:
-    """Float[g] of Float[s, g]: over the runs in which a group has a number; NaN where it has none
-    in any.
-    """
+def _group_medians(values: np.ndarray) -> np.ndarray:
+    """Return the median of each group, Float[g], over the runs that have a number."""
     return np.array(
         [
             np.median(column[~np.isnan(column)]) if not np.isnan(column).all() else np.nan
@@ -276,7 +308,8 @@ def _medians(values: np.ndarray) -> np.ndarray:
     )
 
 
-def _colors(scale: str, mean: np.ndarray) -> tuple[Colormap, Normalize]:
+def _cell_colors(scale: str, mean: np.ndarray) -> tuple[Colormap, Normalize]:
+    """Return colour map and normalisation of a table."""
     largest = max(float(np.nanmax(np.abs(mean))), 1e-9)
     return (
         (posterior_colormap(), Normalize(-largest, largest))
@@ -285,72 +318,73 @@ def _colors(scale: str, mean: np.ndarray) -> tuple[Colormap, Normalize]:
     )
 
 
-def _readable_on(*color: float) -> str:
-    """White or black, whichever has the larger contrast to red, green, blue by WCAG 2: it is 4.5 or
-    more on any colour.
+def _text_color_on(*color: float) -> str:
+    """Return white or black, the colour with the larger contrast to the background.
+
+    The contrast is that of WCAG 2; it is at least 4.5 on any colour.
     """
     r, g, b = (u / 12.92 if u <= 0.04045 else ((u + 0.055) / 1.055) ** 2.4 for u in color)
     return "white" if 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179 else "black"
 
 
-def _number(value: float, *, signed: bool) -> str:
+def _format_number(value: float, *, signed: bool) -> str:
+    """Return a number with three digits, without the leading zero."""
     text = f"{abs(value):.3f}".removeprefix("0")
     return text if not signed else ("−" if value < 0 else "+") + text
 
 
-def _head(
+def _draw_head(
     axes: Axes,
     title: str,
     groups: Sequence[str],
     rows: Sequence[float],
     notes: Mapping[str, Sequence[str]],
-    sheet: _Sheet,
+    sheet: _TableLayout,
     *,
     first: bool,
 ) -> None:
-    """Name of the table, and above each column the group, how many rows it has and what else is
-    said of it.
-    """
-    said = {"rows": [f"{n:,.0f}" for n in rows], **notes}
-    for place, (what, texts) in enumerate(reversed(said.items())):
+    """Write title, names of groups, numbers of rows and notes above a table."""
+    notes_by_label = {"rows": [f"{n:,.0f}" for n in rows], **notes}
+    for line, (label, texts) in enumerate(reversed(notes_by_label.items())):
         if first:
-            _above(axes, -0.5, 2 + _LINE * place, what, _SMALL, GREY, "right")
+            _text_above(axes, -0.5, 2 + _LINE * line, label, _SMALL, GREY, "right")
         for j, text in enumerate(texts):
-            _above(
+            _text_above(
                 axes,
                 j,
-                2 + _LINE * place,
-                fitted(sheet.figure, text, _SMALL, sheet.cell - 0.02),
+                2 + _LINE * line,
+                shorten_text(sheet.figure, text, _SMALL, sheet.cell - 0.02),
                 _SMALL,
                 GREY,
             )
-    height = 3 + _LINE * len(said)
+    height = 3 + _LINE * len(notes_by_label)
     for j, name in enumerate(groups):
-        _above(axes, j, height, _wrapped(sheet, name), LABEL_SIZE, BLACK)
+        _text_above(axes, j, height, _wrap_group_name(sheet, name), LABEL_SIZE, BLACK)
     height += _LINE * sheet.name_lines + 4
-    _above(
+    _text_above(
         axes,
         (len(groups) - 1) / 2,
         height,
-        fitted(sheet.figure, title, 8, sheet.cell * len(groups)),
+        shorten_text(sheet.figure, title, 8, sheet.cell * len(groups)),
         8,
         BLACK,
     )
 
 
-def _wrapped(sheet: _Sheet, name: str) -> str:
+def _wrap_group_name(sheet: _TableLayout, name: str) -> str:
+    """Return the name of a group, on two lines if it is too wide."""
     width = sheet.cell - 0.03
     return "\n".join(
-        fitted(sheet.figure, part, LABEL_SIZE, width)
-        for part in two_lines(sheet.figure, name, LABEL_SIZE, width)
+        shorten_text(sheet.figure, part, LABEL_SIZE, width)
+        for part in split_in_two_lines(sheet.figure, name, LABEL_SIZE, width)
     )
 
 
-def _above(
+def _text_above(
     axes: Axes, x: float, points: float, text: str, size: float, color: str, ha: str = "center"
 ) -> None:
-    """Text so many points above the table; right-aligned text ends beside it."""
-    where: dict[str, Any] = {
+    """Write text above the table; right-aligned text ends to the left of ``x``."""
+    placement: dict[str, Any] = {
         "xycoords": axes.get_xaxis_transform(),
         "textcoords": "offset points",
         "annotation_clip": False,
@@ -364,23 +398,24 @@ def _above(
         fontsize=size,
         color=color,
         linespacing=1.0,
-        **where,
+        **placement,
     )
 
 
-def _check(
+def _check_tables(
     tables: Sequence[GroupTable],
     groups: Sequence[str],
     rows: Sequence[float],
-    notes: Notes | None,
+    notes: _GroupNotes | None,
     of: str | None,
 ) -> None:
+    """Check that tables, groups, notes and runs fit."""
     if not tables or not groups or not tables[0].values:
         raise ValueError("group_tables needs a table, a method and a group")
-    for what, said in {"rows": rows, **(notes or {})}.items():
-        if len(said) != len(groups):
+    for label, texts in {"rows": rows, **(notes or {})}.items():
+        if len(texts) != len(groups):
             raise ValueError(
-                f"group_tables needs {what} for each of {list(groups)}, got {list(said)}"
+                f"group_tables needs {label} for each of {list(groups)}, got {list(texts)}"
             )
     for table in tables:
         if list(table.values) != list(tables[0].values):
@@ -399,7 +434,7 @@ def _check(
                     f"{table.title!r} of {method!r} must have {rule}, got shape {np.shape(values)}"
                 )
             if np.ndim(values) == 2 and of is None:
-                raise ValueError("of must say what varies between runs, e.g. '60 seeds'")
+                raise ValueError("of must describe how runs differ, e.g. '60 seeds'")
         if table.behind is not None and {m: np.shape(v) for m, v in table.behind.items()} != {
             m: np.shape(v) for m, v in table.values.items()
         }:
@@ -410,28 +445,34 @@ def _check(
             raise ValueError(f"{table.title!r} has no number")
 
 
-@run_figure("group_tables")
-def group_tables_of_run(run: Drawing, table: str = "by_group") -> Any:
-    """MCE of each group with the rows of its worst bin, and how much surer than right both models
-    are of it.
+@register_figure("group_tables")
+def plot_group_tables_from_run(run: RunFigureData, table: str = "by_group") -> Any:
+    """Plot MCE and overconfidence of both models in each group.
 
-    None where ``table``, a key in ``metrics``, was not measured, or no bin of any group has its
-    ``min_count`` of rows.
+    The figure is omitted if the table was not computed, or if no bin of any group has ``min_count``
+    rows.
+
+    Parameters
+    ----------
+    table : str, default="by_group"
+        Key of the table in ``metrics``.
     """
-    found = by_name(run, table)
-    if found is None:
+    columns_by_name = columns_by_model(run, table)
+    if columns_by_name is None:
         return None
-    mce = {name: columns["mce"].astype(float) for name, columns in found.items()}
+    mce = {name: columns["mce"].astype(float) for name, columns in columns_by_name.items()}
     if all(np.isnan(values).all() for values in mce.values()):
         return None
     gap = {
         name: (columns["confidence"] + columns["error"] - 1).astype(float)
-        for name, columns in found.items()
+        for name, columns in columns_by_name.items()
     }
-    behind = {name: columns["worst_rows"].astype(float) for name, columns in found.items()}
-    first = found[run.names[0]]
+    behind = {
+        name: columns["worst_rows"].astype(float) for name, columns in columns_by_name.items()
+    }
+    first = columns_by_name[run.names[0]]
     tables = [
         GroupTable("MCE", mce, behind=behind),
         GroupTable("mean confidence − accuracy", gap, "signed"),
     ]
-    return group_tables(tables, first["group"].tolist(), first["rows"].tolist())
+    return plot_group_tables(tables, first["group"].tolist(), first["rows"].tolist())

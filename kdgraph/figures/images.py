@@ -1,7 +1,4 @@
-"""A row of example images.
-
-What the rows look like.
-"""
+"""A row of example images."""
 
 from __future__ import annotations
 
@@ -11,48 +8,58 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import Drawing, parameter_of, run_figure, title_of
-from kdgraph.figures.style import FULL_WIDTH, add_axes, fitted, new_figure, styled
+from kdgraph.figures.run_figures import (
+    RunFigureData,
+    ood_set_title,
+    register_figure,
+    single_parameter,
+)
+from kdgraph.figures.style import FULL_WIDTH, add_axes, new_figure, shorten_text, style_context
 
 if TYPE_CHECKING:
     from kdgraph.base import Predictions
 
 _EDGE, _GAP, _LINE = 0.06, 0.08, 0.135  # inches
-_LARGEST = 1.25  # inches
+_MAX_IMAGE_SIZE = 1.25  # inches
 _TITLE_SIZE = 7.5  # points
 
 
-def image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
-    """Images side by side under their titles, pixel by pixel, on one scale from black to white.
+def plot_image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
+    """Plot images in a row under their titles.
+
+    Pixels are not interpolated, and all images have one scale from black to white.
 
     Parameters
     ----------
-    images : Float[c, h, w] in [0, 1] or UInt8[c, h, w], channel first, 1 (grey) or 3 (red, green,
-    blue) channels.
-    titles : one for each; a line break makes a second line.
+    images : sequence of Float[c, h, w] in [0, 1] or UInt8[c, h, w]
+        Images with 1 channel (grey) or 3 channels (red, green, blue).
+    titles : sequence of str
+        Title of each image; a line break makes a second line.
 
     Returns
     -------
     Figure
-        As wide as the page with 5 or more images, less with fewer; the more images, the smaller.
+        Figure as wide as the page with 5 or more images, else narrower. With more images, each is
+        smaller.
 
     Raises
     ------
     ValueError
-        No image, another number of titles, a shape that is no image, intensities outside [0, 1].
+        If there is no image, the number of titles differs, a shape is not that of an image, or
+        intensities are outside [0, 1].
     """
-    _check(images, titles)
+    _check_images(images, titles)
     n = len(images)
-    side = min(_LARGEST, (FULL_WIDTH - 2 * _EDGE - (n - 1) * _GAP) / n)
+    side = min(_MAX_IMAGE_SIZE, (FULL_WIDTH - 2 * _EDGE - (n - 1) * _GAP) / n)
     height = max(side * image.shape[1] / image.shape[2] for image in images)
     above = 0.06 + _LINE * max(title.count("\n") + 1 for title in titles)
-    with styled():
+    with style_context():
         figure = new_figure(2 * _EDGE + n * side + (n - 1) * _GAP, _EDGE + height + above)
         for i, (image, title) in enumerate(zip(images, titles, strict=True)):
             axes = add_axes(figure, _EDGE + i * (side + _GAP), _EDGE, side, height)
-            shown = image.transpose(1, 2, 0) if len(image) == 3 else image[0]
+            pixels = image.transpose(1, 2, 0) if len(image) == 3 else image[0]
             axes.imshow(
-                shown,
+                pixels,
                 cmap="gray",
                 vmin=0,
                 vmax=255 if image.dtype == np.uint8 else 1,
@@ -62,14 +69,17 @@ def image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
             axes.set_title(
-                "\n".join(fitted(figure, line, _TITLE_SIZE, side) for line in title.split("\n")),
+                "\n".join(
+                    shorten_text(figure, line, _TITLE_SIZE, side) for line in title.split("\n")
+                ),
                 fontsize=_TITLE_SIZE,
                 linespacing=1.1,
             )
     return figure
 
 
-def _check(images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
+def _check_images(images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
+    """Check number, shapes and intensities of the images."""
     if len(images) == 0 or len(images) != len(titles):
         raise ValueError(
             f"image_row needs at least one image and a title for each, got {len(images)} images and"
@@ -86,34 +96,36 @@ def _check(images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
             raise ValueError(f"the image {title!r} must lie in [0, 1], got {low:g} to {high:g}")
 
 
-MOST_CLASSES = 4
-"""Of which a training image is shown among the examples."""
+_MAX_CLASS_EXAMPLES = 4
+"""Largest number of classes with a training image among the examples."""
 
 
-@run_figure("example_images")
-def example_images_of_run(run: Drawing) -> Any:
-    """A training image of each of a few classes, and one of each family out of distribution, from
-    the set that is farthest out.
+@register_figure("example_images")
+def plot_example_images_from_run(run: RunFigureData) -> Any:
+    """Plot a training image of each of a few classes, and one of each OOD family.
+
+    The image of a family is from the set that is farthest from the training data.
     """
     train = run.splits.train
     if not train.are_images or train.X.shape[1] not in (1, 3):
         return None
-    shown = {
+    images = {
         str(label): train.X[train.y == k][0]
-        for k, label in enumerate(train.classes[:MOST_CLASSES].tolist())
+        for k, label in enumerate(train.classes[:_MAX_CLASS_EXAMPLES].tolist())
     }
     for family in run.families():
         farthest = max(family, key=distance_from_training)
         if farthest.example is not None:
-            shown[title_of(farthest)] = farthest.example
-    return image_row(list(shown.values()), list(shown))
+            images[ood_set_title(farthest)] = farthest.example
+    return plot_image_row(list(images.values()), list(images))
 
 
-def distance_from_training(found: Predictions) -> float:
-    """How far a set's parameter is from where its family meets the training data; the value itself
-    where it does not say.
+def distance_from_training(predictions: Predictions) -> float:
+    """Return the distance of a set's parameter from the values of the training data.
+
+    If the set does not define such values, the parameter itself is returned.
     """
-    if len(found.params) != 1:
+    if len(predictions.params) != 1:
         return 0.0
-    value = parameter_of(found)[1]
-    return min((abs(value - known) for known in found.id_values), default=value)
+    value = single_parameter(predictions)[1]
+    return min((abs(value - id_value) for id_value in predictions.id_values), default=value)

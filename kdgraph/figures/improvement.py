@@ -1,8 +1,8 @@
-"""A scale for improvements, which end at 1 and fall without bound: half of the parent's error and
-twice as much lie equally far from 0.
+"""Improvement of methods over their parent on many data sets.
 
-How much better than their parent methods are over many data sets: against a parameter, or as one
-dot a data set.
+Improvements are at most 1 and have no lower bound. They are drawn on a ratio scale, on which half
+of the parent's error and twice its error are equally far from 0. The layout follows Figure 2 of Dey
+et al.
 """
 
 from __future__ import annotations
@@ -17,28 +17,33 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
-from kdgraph.figures.panels import Panels, Quantities, Repeated, check_repeated
+from kdgraph.figures.panels import (
+    CurvesByGroup,
+    CurvesByQuantity,
+    RepeatedCurves,
+    check_repeated_curves,
+)
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
     GREY,
     LABEL_SIZE,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
-    label_ends,
+    label_line_ends,
     new_figure,
     note_above,
-    roles,
     set_log_scale,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
     text_size,
 )
 
-_FAR = -0.999
-"""Where the lowest of all numbers is drawn: 1,000 times the parent's error."""
-_TICKS = (
+_LOWEST_RATIO = -0.999
+"""Lowest position on the scale, at 1,000 times the parent's error."""
+_TICK_CANDIDATES = (
     0.0,
     1.0,
     -1.0,
@@ -56,12 +61,14 @@ _TICKS = (
     0.01,
     -0.01,
 )
-"""The first of these have a tick before others that would be too near."""
-_BETWEEN = {"x": 0.3, "y": 0.16}  # least distance of two ticks: inches
+"""Ticks in order of priority; a tick is omitted if it is too close to an earlier one."""
+_MIN_TICK_DISTANCE = {"x": 0.3, "y": 0.16}  # least distance of two ticks: inches
 
 
 def to_ratio(values: ArrayLike) -> np.ndarray:
-    """Elementwise: improvements as they are, but v < 0 as v/(1 - v), which is minus the improvement
+    """Return positions of improvements on the ratio scale, elementwise.
+
+    A value v ≥ 0 stays the same. A value v < 0 becomes v/(1 - v), which is minus the improvement
     with parent and method exchanged.
     """
     v = np.asarray(values, dtype=np.float64)
@@ -69,18 +76,29 @@ def to_ratio(values: ArrayLike) -> np.ndarray:
 
 
 def from_ratio(places: ArrayLike) -> np.ndarray:
-    """Elementwise the inverse of :func:`to_ratio`; places below -0.999 count as that."""
+    """Return the inverse of :func:`to_ratio`, elementwise.
+
+    Positions below -0.999 are treated as -0.999.
+    """
     u = np.asarray(places, dtype=np.float64)
-    return np.where(u < 0, u / (1 + np.clip(u, _FAR, 0)), u)
+    return np.where(u < 0, u / (1 + np.clip(u, _LOWEST_RATIO, 0)), u)
 
 
 def set_ratio_scale(axes: Axes, which: Literal["x", "y"], low: float, high: float) -> None:
-    """Give one axis this scale, from the improvement ``low`` to ``high`` with some room at both
-    ends, and ticks that are apart.
+    """Give one axis the ratio scale, with space at both ends and separate ticks.
+
+    Parameters
+    ----------
+    axes : Axes
+        Axes with the axis.
+    which : {"x", "y"}
+        The axis.
+    low, high : float
+        Range of improvements.
     """
     bottom, top = to_ratio(np.array([low, high]))
-    room = 0.04 * max(top - bottom, 0.02)
-    ends = from_ratio(np.array([bottom - room, top + room]))
+    margin = 0.04 * max(top - bottom, 0.02)
+    ends = from_ratio(np.array([bottom - margin, top + margin]))
     if which == "x":
         axes.set_xscale("function", functions=(to_ratio, from_ratio))
         axes.set_xlim(*ends)
@@ -89,13 +107,21 @@ def set_ratio_scale(axes: Axes, which: Literal["x", "y"], low: float, high: floa
         axes.set_ylim(*ends)
     box, dpi = axes.get_window_extent(), axes.figure.dpi
     axis, inches = (axes.xaxis, box.width / dpi) if which == "x" else (axes.yaxis, box.height / dpi)
-    axis.set_major_locator(FixedLocator(_ticks(*ends, apart=_BETWEEN[which] / inches)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: signed(value)))
+    axis.set_major_locator(
+        FixedLocator(_choose_ticks(*ends, apart=_MIN_TICK_DISTANCE[which] / inches))
+    )
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_signed(value)))
 
 
-def signed(value: float, digits: int | None = None) -> str:
-    """+.5, 0, −1: an improvement with a true minus, to so many digits after the point if they are
-    given.
+def format_signed(value: float, digits: int | None = None) -> str:
+    """Return an improvement with a true sign, such as +.5, 0 or −1.
+
+    Parameters
+    ----------
+    value : float
+        Improvement.
+    digits : int, default=None
+        Digits after the point; by default three significant digits.
     """
     size = f"{abs(value):.3g}" if digits is None else f"{abs(value):.{digits}f}"
     if float(size) == 0:
@@ -103,133 +129,123 @@ def signed(value: float, digits: int | None = None) -> str:
     return ("+" if value > 0 else "−") + size.removeprefix("0")
 
 
-def _ticks(low: float, high: float, apart: float) -> list[float]:
-    """Those of the ticks within the ends that are at least this share of the axis apart."""
+def _choose_ticks(low: float, high: float, apart: float) -> list[float]:
+    """Return the ticks between ``low`` and ``high`` that do not overlap.
+
+    ``apart`` is their least distance as a fraction of the axis.
+    """
     start, length = to_ratio(low), to_ratio(high) - to_ratio(low)
     chosen: dict[float, float] = {}
-    for tick in _TICKS:
-        where = float((to_ratio(tick) - start) / length)
-        if 0 <= where <= 1 and all(abs(where - other) >= apart for other in chosen.values()):
-            chosen[tick] = where
+    # Greedy selection: a tick is kept if it is far enough from all ticks of higher priority.
+    for tick in _TICK_CANDIDATES:
+        position = float((to_ratio(tick) - start) / length)
+        if 0 <= position <= 1 and all(abs(position - other) >= apart for other in chosen.values()):
+            chosen[tick] = position
     return sorted(chosen)
 
 
-_EDGE, _GAP, _TICKS_IMPROVEMENT, _NUMBER = (
-    0.08,
-    0.1,
-    0.36,
-    0.3,
-)  # inches: the figure's edge, between panels, an axis' tick labels, a strip's medians
-_GROUP, _TITLE, _NOTE, _BOTTOM, _BETWEEN_IMPROVEMENT = (
-    0.16,
-    0.18,
-    0.14,
-    0.36,
-    0.06,
-)  # inches: a row's name, titles, notes; below it, between rows
-_HEIGHT, _LANE, _LONGEST = (
-    1.35,
-    0.23,
-    0.85,
-)  # inches: panels of lines, one method of a strip, the longest name
-_DOT, _DODGE, _BARS = (
-    2.0,
-    2.4,
-    26.0,
-)  # points: a data set of a strip; between the bars of two methods, and between two bars of one
+# Inches: edge of the figure, between panels, tick labels of an axis, medians of a strip.
+_EDGE, _GAP, _TICK_SPACE, _NUMBER = 0.08, 0.1, 0.36, 0.3
+# Inches: name of a row, titles, notes, below a row, between rows.
+_GROUP, _TITLE, _NOTE, _BOTTOM, _ROW_GAP = 0.16, 0.18, 0.14, 0.36, 0.06
+# Inches: height of panels with lines, of one method of a strip, the longest name.
+_HEIGHT, _LANE, _LONGEST = 1.35, 0.23, 0.85
+# Points: a data set of a strip, between the bars of two methods, between two bars of one method.
+_DOT, _DODGE, _BARS = 2.0, 2.4, 26.0
 
 
-def improvement_summary(panels: Panels, *, band_of: str) -> Figure:
-    """One row for each group of models, as Figure 2 of Dey et al.: each quantity's improvement over
-    the parent of the group.
+def plot_improvement_summary(panels: CurvesByGroup, *, band_of: str) -> Figure:
+    """Plot improvements over the parent, one row for each group of models.
 
-    A quantity against a parameter is a line for each method, the median over data sets, with bars
-    from 25 to 75 % here and there: bands of four methods would lie over each other. A quantity at
-    one value is a strip for each method: a dot for each data set, a bar from 25 to 75 % and a tick
-    at the median, which stands beside it. Improvements are drawn on a scale on which half and twice
-    the parent's error are equally far from 0. Quantities of one name have one scale in all groups.
+    The figure follows Figure 2 of Dey et al. A quantity that depends on a parameter is a line for
+    each method, the median over data sets. Bars at some values go from 25 to 75 %; bands of four
+    methods would hide each other. A quantity at one value is a strip for each method, with a dot
+    for each data set, a bar from 25 to 75 %, and a tick at the median. Quantities of the same name
+    have the same scale in all groups.
 
     Parameters
     ----------
-    panels : group → quantity → :class:`~kdgraph.figures.Repeated`, whose repetitions are data sets,
-        of improvements, NaN where a data set has none. The first curve is the parent's, all zero;
-        all quantities of a group have the same names.
-    band_of : what the repetitions are, e.g. "45 data sets".
+    panels : mapping of group to quantity to RepeatedCurves
+        Improvements, whose repetitions are data sets; NaN where a data set has none. The first
+        curve is the parent's and is zero. All quantities of a group have the same names.
+    band_of : str
+        Description of the repetitions, e.g. "45 data sets".
 
     Returns
     -------
     Figure
-        As wide as the page.
+        Figure as wide as the page.
 
     Raises
     ------
     ValueError
-        No group, curves that do not fit their parameter, names that differ within a group.
+        If there is no group, curves do not fit their parameter, or names differ within a group.
     """
-    _check(panels)
-    with styled():
+    _check_panels(panels)
+    with style_context():
         names = list(
             dict.fromkeys(
                 name
                 for quantities in panels.values()
-                for one in quantities.values()
-                for name in one.curves
+                for curves in quantities.values()
+                for name in curves.curves
             )
         )
         side = min(
             max(text_size(new_figure(1, 1), name, LABEL_SIZE)[0] for name in names), _LONGEST
         )
-        heights = [_height(quantities) for quantities in panels.values()]
+        heights = [_row_height(quantities) for quantities in panels.values()]
         figure = new_figure(
             FULL_WIDTH,
             _NOTE
-            + sum(_GROUP + _TITLE + _NOTE + h + _BOTTOM for h in heights)
-            + _BETWEEN_IMPROVEMENT * (len(heights) - 1),
+            + sum(_GROUP + _TITLE + _NOTE + row_height + _BOTTOM for row_height in heights)
+            + _ROW_GAP * (len(heights) - 1),
         )
         top = figure.get_figheight() - _NOTE
         limits = {
-            quantity: _limits(panels, quantity)
+            quantity: _value_limits(panels, quantity)
             for quantities in panels.values()
             for quantity in quantities
         }
         for (group, quantities), height in zip(panels.items(), heights, strict=True):
             top -= _GROUP + _TITLE + _NOTE + height
-            _row(figure, group, quantities, top, height, side, limits)
-            top -= _BOTTOM + _BETWEEN_IMPROVEMENT
+            _draw_row(figure, group, quantities, top, height, side, limits)
+            top -= _BOTTOM + _ROW_GAP
         note = (
             f"improvement over the parent: median, bars: 25 to 75 % of {band_of}; half and twice"
             " the parent's are equally far from 0"
         )
-        where = 1 - _EDGE / FULL_WIDTH, 1 - 0.08 / figure.get_figheight()
-        figure.text(*where, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
+        position = 1 - _EDGE / FULL_WIDTH, 1 - 0.08 / figure.get_figheight()
+        figure.text(*position, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
     return figure
 
 
-def _row(
+def _draw_row(
     figure: Figure,
     group: str,
-    quantities: Quantities,
+    quantities: CurvesByQuantity,
     bottom: float,
     height: float,
     side: float,
     limits: Mapping[str, tuple[float, float]],
 ) -> None:
-    strips = [len(one.x) == 1 for one in quantities.values()]
-    lefts, width = _places(strips, side)
+    """Draw the panels of one group."""
+    is_strip = [len(curves.x) == 1 for curves in quantities.values()]
+    lefts, width = _panel_positions(is_strip, side)
     for i, (quantity, measured) in enumerate(quantities.items()):
         axes = add_axes(figure, lefts[i], bottom, width, height)
-        (_strips if strips[i] else _lines)(axes, measured, *limits[quantity])
+        (_draw_strips if is_strip[i] else _draw_lines)(axes, measured, *limits[quantity])
         axes.set_title(quantity, pad=3 + 72 * _NOTE)
-        note_above(axes, _counts(measured), axes.get_xlim()[0], "left", 3)
+        note_above(axes, _dataset_counts(measured), axes.get_xlim()[0], "left", 3)
         names = list(measured.curves)
-        labels = [fitted(figure, name, LABEL_SIZE, side) for name in names]
-        colors = [role.color for role in roles(names).values()]
-        if strips[i] and not any(strips[:i]):
-            _name_lanes(axes, labels[1:], colors[1:])
-        if not strips[i] and i == 0:
+        labels = [shorten_text(figure, name, LABEL_SIZE, side) for name in names]
+        colors = [style.color for style in styles_by_name(names).values()]
+        if is_strip[i] and not any(is_strip[:i]):
+            _label_lanes(axes, labels[1:], colors[1:])
+        if not is_strip[i] and i == 0:
             axes.set_ylabel("improvement")
-        if not strips[i] and i == len(strips) - 1:
-            _name_lines(
+        if not is_strip[i] and i == len(is_strip) - 1:
+            _label_lines(
                 axes,
                 labels,
                 [float(np.nanmedian(values[:, -1])) for values in measured.curves.values()],
@@ -248,32 +264,35 @@ def _row(
     )
 
 
-def _lines(axes: Axes, measured: Repeated, low: float, high: float) -> None:
+def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -> None:
+    """Draw medians as lines, and quartiles as bars at some values."""
     if measured.log:
         set_log_scale(axes, "x")
     names = list(measured.curves)
-    axes.set(xlim=_with_room(axes, measured, _DODGE * len(names) / 2), xlabel=measured.x_label)
+    axes.set(xlim=_padded_limits(axes, measured, _DODGE * len(names) / 2), xlabel=measured.x_label)
     set_ratio_scale(axes, "y", low, high)
-    at = _apart(axes, measured.x)
-    for i, (name, role) in enumerate(roles(names).items()):
+    bar_positions = _spaced_positions(axes, measured.x)
+    for i, (name, plot_style) in enumerate(styles_by_name(names).items()):
         lower, middle, upper = np.nanquantile(measured.curves[name], [0.25, 0.5, 0.75], axis=0)
-        line = role.line() | {"marker": "", "linewidth": 1.2 + 0.15 * i}
+        line = plot_style.line() | {"marker": "", "linewidth": 1.2 + 0.15 * i}
         axes.plot(measured.x, middle, label=name, zorder=3 - 0.01 * i, **line)
         if i == 0:
             continue
-        aside = ScaledTranslation(
+        # The bars of methods are shifted by points instead of data units, so that they have the
+        # same distance on every scale.
+        offset = ScaledTranslation(
             _DODGE * (i - len(names) / 2) / 72, 0, axes.figure.dpi_scale_trans
         )
         points = {
-            "transform": axes.transData + aside,
-            "color": role.color,
+            "transform": axes.transData + offset,
+            "color": plot_style.color,
             "zorder": 4 - 0.01 * i,
             "clip_on": False,
         }
         axes.vlines(
-            measured.x[at],
-            lower[at],
-            upper[at],
+            measured.x[bar_positions],
+            lower[bar_positions],
+            upper[bar_positions],
             linewidth=0.8,
             alpha=0.7,
             gid=f"band {name}",
@@ -281,35 +300,32 @@ def _lines(axes: Axes, measured: Repeated, low: float, high: float) -> None:
         )
         style = {
             "linestyle": "",
-            "marker": role.marker,
+            "marker": plot_style.marker,
             "markersize": 2.6,
             "markeredgewidth": 0,
             "gid": f"medians {name}",
         }
-        axes.plot(measured.x[at], middle[at], **points | style)
+        axes.plot(measured.x[bar_positions], middle[bar_positions], **points | style)
 
 
-def _with_room(axes: Axes, measured: Repeated, points: float) -> tuple[float, float]:
-    """Both ends of the parameter's axis, with this much room for the bars at its first and last
-    value.
-    """
+def _padded_limits(axes: Axes, measured: RepeatedCurves, points: float) -> tuple[float, float]:
+    """Return the limits of the parameter's axis with space for bars at both ends."""
     width = 72 * axes.get_window_extent().width / axes.figure.dpi
     first, last = np.log(measured.x[[0, -1]]) if measured.log else measured.x[[0, -1]]
-    room = (last - first) * points / (width - 2 * points)
-    ends = np.array([first - room, last + room])
+    margin = (last - first) * points / (width - 2 * points)
+    ends = np.array([first - margin, last + margin])
     low, high = np.exp(ends) if measured.log else ends
     return float(low), float(high)
 
 
-def _apart(axes: Axes, x: np.ndarray) -> np.ndarray:
-    """Int[b]: positions of values of the parameter that are far enough from each other for bars
-    side by side, the first among them.
-    """
+def _spaced_positions(axes: Axes, x: np.ndarray) -> np.ndarray:
+    """Return indices of values, Int[b], that are far enough apart for bars."""
     points = (
         72
         * axes.transData.transform(np.stack([x, np.zeros(len(x))], axis=1))[:, 0]
         / axes.figure.dpi
     )
+    # Greedy selection from the left.
     chosen = [0]
     for i, place in enumerate(points):
         if place - points[chosen[-1]] >= _BARS:
@@ -317,34 +333,36 @@ def _apart(axes: Axes, x: np.ndarray) -> np.ndarray:
     return np.array(chosen)
 
 
-def _strips(axes: Axes, measured: Repeated, low: float, high: float) -> None:
+def _draw_strips(axes: Axes, measured: RepeatedCurves, low: float, high: float) -> None:
+    """Draw a strip of dots for each method."""
     set_ratio_scale(axes, "x", low, high)
-    methods = list(roles(list(measured.curves)).items())[1:]
+    methods = list(styles_by_name(list(measured.curves)).items())[1:]
     axes.set(ylim=(len(methods) - 0.5, -0.5), yticks=[], xlabel="improvement")
     axes.spines.left.set_visible(False)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=(0, (3.2, 1.6)), zorder=1, gid="parent")
-    for lane, (name, role) in enumerate(methods):
+    for lane, (name, style) in enumerate(methods):
         values = measured.curves[name][:, 0]
-        _strip(axes, lane, name, role, values[~np.isnan(values)])
+        _draw_strip(axes, lane, name, style, values[~np.isnan(values)])
 
 
-def _strip(axes: Axes, lane: int, name: str, role: Role, values: np.ndarray) -> None:
+def _draw_strip(axes: Axes, lane: int, name: str, style: PlotStyle, values: np.ndarray) -> None:
+    """Draw dots, quartiles and the median of one method."""
     lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75])
     dots = {
         "linestyle": "",
-        "marker": role.marker,
+        "marker": style.marker,
         "markersize": _DOT,
-        "color": role.color,
+        "color": style.color,
         "alpha": 0.45,
         "markeredgewidth": 0,
     }
     axes.plot(
-        values, lane + 0.34 * _scatter(to_ratio(values)), label=name, gid=f"dots {name}", **dots
+        values, lane + 0.34 * _spread_dots(to_ratio(values)), label=name, gid=f"dots {name}", **dots
     )
     axes.plot(
         [lower, upper],
         [lane, lane],
-        color=role.color,
+        color=style.color,
         linewidth=1.3,
         solid_capstyle="butt",
         zorder=4,
@@ -359,30 +377,34 @@ def _strip(axes: Axes, lane: int, name: str, role: Role, values: np.ndarray) -> 
         zorder=5,
         gid=f"median {name}",
     )
-    _beside(axes, signed(float(middle), digits=3), 1, lane, role.color)
+    _annotate_lane(axes, format_signed(float(middle), digits=3), 1, lane, style.color)
 
 
-def _scatter(places: np.ndarray, bins: int = 40) -> np.ndarray:
-    """Float[n] in [-1, 1]: how far to either side of its lane each dot goes, so that those of about
-    one place are spread evenly.
+def _spread_dots(places: np.ndarray, bins: int = 40) -> np.ndarray:
+    """Return the offsets of dots from their lane, Float[n] in [-1, 1].
+
+    Dots in the same bin of positions are spread evenly.
     """
+    # Dots are assigned to bins of their position. The fullest bin fills the whole lane, unless it
+    # has fewer than 6 dots.
     low, high = places.min(), places.max()
     bin_of = np.floor((places - low) / max(high - low, 1e-12) * (bins - 1)).astype(int)
-    most = max(np.bincount(bin_of).max(), 6)
+    largest_count = max(np.bincount(bin_of).max(), 6)
     result = np.zeros(len(places))
-    for one in np.unique(bin_of):
-        inside = np.flatnonzero(bin_of == one)
-        result[inside] = (2 * np.arange(len(inside)) - (len(inside) - 1)) / most
+    for bin_index in np.unique(bin_of):
+        members = np.flatnonzero(bin_of == bin_index)
+        result[members] = (2 * np.arange(len(members)) - (len(members) - 1)) / largest_count
     return result
 
 
-def _name_lanes(axes: Axes, names: Sequence[str], colors: Sequence[str]) -> None:
+def _label_lanes(axes: Axes, names: Sequence[str], colors: Sequence[str]) -> None:
+    """Write the names of the methods to the left of their lanes."""
     for lane, (name, color) in enumerate(zip(names, colors, strict=True)):
-        _beside(axes, name, 0, lane, color)
+        _annotate_lane(axes, name, 0, lane, color)
 
 
-def _beside(axes: Axes, text: str, end: int, lane: int, color: str) -> None:
-    """Small text left (0) or right (1) of a lane."""
+def _annotate_lane(axes: Axes, text: str, end: int, lane: int, color: str) -> None:
+    """Write small text to the left (0) or the right (1) of a lane."""
     axes.annotate(
         text,
         (end, lane),
@@ -397,73 +419,86 @@ def _beside(axes: Axes, text: str, end: int, lane: int, color: str) -> None:
     )
 
 
-def _name_lines(
+def _label_lines(
     axes: Axes, names: Sequence[str], ends: Sequence[float], colors: Sequence[str]
 ) -> None:
-    """As :func:`label_ends`, which needs a linear axis: by a twin that has the places of these
-    lines.
+    """Write the names of lines at their ends on the ratio scale.
+
+    The names are drawn on linear twin axes, since :func:`label_line_ends` needs a linear scale.
     """
     low, high = to_ratio(np.array(axes.get_ylim()))
     twin = axes.twinx()
     twin.set(ylim=(low, high), yticks=[])
     twin.spines[:].set_visible(False)
-    label_ends(twin, names, np.clip(to_ratio(np.array(ends)), low, high).tolist(), colors)
+    label_line_ends(twin, names, np.clip(to_ratio(np.array(ends)), low, high).tolist(), colors)
 
 
-def _counts(measured: Repeated) -> str:
-    """How many data sets there are, at both ends of the parameter if that differs; a range where
-    methods differ.
+def _dataset_counts(measured: RepeatedCurves) -> str:
+    """Return the number of data sets as text.
+
+    The text has the numbers at both ends of the parameter if they differ, and a range if methods
+    differ.
     """
-    each = [(~np.isnan(values)).sum(axis=0) for values in list(measured.curves.values())[1:]]
-    first, last = (sorted({int(counts[end]) for counts in each}) for end in (0, -1))
+    counts_by_method = [
+        (~np.isnan(values)).sum(axis=0) for values in list(measured.curves.values())[1:]
+    ]
+    first, last = (sorted({int(counts[end]) for counts in counts_by_method}) for end in (0, -1))
     at_first, at_last = (
-        "–".join(map(str, dict.fromkeys((found[0], found[-1])))) for found in (first, last)
+        "–".join(map(str, dict.fromkeys((end_counts[0], end_counts[-1]))))
+        for end_counts in (first, last)
     )
     sets = "set" if at_first == "1" else "sets"
     return f"{at_first} {sets}" if at_first == at_last else f"{at_first} {sets} → {at_last}"
 
 
-def _limits(panels: Panels, quantity: str) -> tuple[float, float]:
-    """Lowest and highest number that is drawn of a quantity in any group: of all dots, or of the
-    ends of bars.
+def _value_limits(panels: CurvesByGroup, quantity: str) -> tuple[float, float]:
+    """Return the lowest and the highest number drawn of a quantity in any group.
+
+    These are the extremes of the dots of strips, and of the ends of bars.
     """
-    found = [0.0]
+    extremes = [0.0]
     for measured in (
         quantities[quantity] for quantities in panels.values() if quantity in quantities
     ):
         for values in list(measured.curves.values())[1:]:
-            found += (
+            extremes += (
                 np.nanquantile(values, [0, 1] if len(measured.x) == 1 else [0.25, 0.75], axis=0)
                 .ravel()
                 .tolist()
             )
-    return min(found), max(found)
+    return min(extremes), max(extremes)
 
 
-def _height(quantities: Quantities) -> float:
-    lanes = _LANE * max(len(one.curves) - 1 for one in quantities.values())
-    return max(_HEIGHT, lanes) if any(len(one.x) > 1 for one in quantities.values()) else lanes
+def _row_height(quantities: CurvesByQuantity) -> float:
+    """Return the height of a row of panels in inches."""
+    lanes = _LANE * max(len(curves.curves) - 1 for curves in quantities.values())
+    return (
+        max(_HEIGHT, lanes) if any(len(curves.x) > 1 for curves in quantities.values()) else lanes
+    )
 
 
-def _places(strips: Sequence[bool], side: float) -> tuple[list[float], float]:
-    """Left edges of the panels of a row in inches, and their width; ``side`` is what the longest
-    name takes.
+def _panel_positions(is_strip: Sequence[bool], side: float) -> tuple[list[float], float]:
+    """Return left edges and width of the panels of a row, in inches.
+
+    ``side`` is the width of the longest name.
     """
-    first = strips.index(True) if True in strips else None
-    before = [
-        side + 0.1 if i == first else _GAP if strip else _TICKS_IMPROVEMENT + 0.12 * (i == 0)
-        for i, strip in enumerate(strips)
+    first_strip = is_strip.index(True) if True in is_strip else None
+    left_margins = [
+        side + 0.1 if i == first_strip else _GAP if strip else _TICK_SPACE + 0.12 * (i == 0)
+        for i, strip in enumerate(is_strip)
     ]
-    after = [_NUMBER if strip else 0.0 for strip in strips[:-1]] + [
-        _NUMBER if strips[-1] else side + 0.12
+    right_margins = [_NUMBER if strip else 0.0 for strip in is_strip[:-1]] + [
+        _NUMBER if is_strip[-1] else side + 0.12
     ]
-    width = (FULL_WIDTH - 2 * _EDGE - sum(before) - sum(after)) / len(strips)
+    width = (FULL_WIDTH - 2 * _EDGE - sum(left_margins) - sum(right_margins)) / len(is_strip)
     return [
-        _EDGE + sum(before[: i + 1]) + sum(after[:i]) + i * width for i in range(len(strips))
+        _EDGE + sum(left_margins[: i + 1]) + sum(right_margins[:i]) + i * width
+        for i in range(len(is_strip))
     ], width
 
 
-def _check(panels: Panels) -> None:
+def _check_panels(panels: CurvesByGroup) -> None:
+    """Check that all quantities of a group have the same curves."""
     if not panels or not all(panels.values()):
         raise ValueError("improvement_summary needs a group with a quantity")
     for group, quantities in panels.items():
@@ -474,4 +509,4 @@ def _check(panels: Panels) -> None:
                     f"every quantity of {group!r} needs the parent and the same methods, {names},"
                     f" got {list(measured.curves)}"
                 )
-            check_repeated(f"{quantity!r} of {group!r}", measured, at_least=1)
+            check_repeated_curves(f"{quantity!r} of {group!r}", measured, at_least=1)

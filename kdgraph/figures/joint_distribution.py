@@ -1,7 +1,7 @@
-"""True against predicted class: how many rows, the shares of each true class, the shares of each
-predicted one.
+"""Joint distribution of true and predicted classes.
 
-True against predicted classes, of one run.
+Three matrices show the counts, the fractions of each true class, and the fractions of each
+predicted class.
 """
 
 from __future__ import annotations
@@ -15,82 +15,84 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLUE,
     FULL_WIDTH,
     GREY,
     NOTE_SIZE,
     add_axes,
-    fitted,
     new_figure,
-    styled,
+    shorten_text,
+    style_context,
     text_size,
 )
 
-AT_MOST = 12
-"""Classes whose numbers can still be read in half of a page's width."""
-_EDGE, _FOOT, _TITLE, _AXIS, _PAD = (
-    0.05,
-    0.2,
-    0.19,
-    0.15,
-    0.1,
-)  # inches: at the sides, the note, a title, what an axis is, around names
-_NAME, _SIZE = 0.8, 6.0  # inches that a class's name may take, points
-_CELL, _ROW = 0.42, 0.17  # inches: the widest cell, and how high it is
-_NOBODY = "#dddddd"
+MAX_CLASSES = 12
+"""Largest number of classes that is legible in half of the width of a page."""
+# Inches: at the sides, the note, a title, the label of an axis, around names.
+_EDGE, _FOOT, _TITLE, _AXIS, _PAD = 0.05, 0.2, 0.19, 0.15, 0.1
+_NAME, _SIZE = 0.8, 6.0  # inches of the longest name of a class, points
+_CELL, _ROW = 0.42, 0.17  # inches: width of the widest cell, height of a cell
+_EMPTY_COLOR = "#dddddd"
 _SHADES = LinearSegmentedColormap.from_list("shares", ["#ffffff", BLUE])
 _TITLES = ("rows", "shares of the true class", "shares of the predicted class")
 
 
-def joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
-    """Draw the joint distribution of true and predicted class, and its two normalisations.
+def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
+    """Plot the joint distribution of true and predicted class, and its two normalisations.
 
     Parameters
     ----------
-    counts : Int[K, K], rows of each true class (first axis) that are predicted as each class
-    (second axis).
-    classes : their K names.
+    counts : Int[K, K]
+        Rows of each true class (first axis) that are predicted as each class (second axis).
+    classes : sequence of str of length K
+        Names of the classes.
 
     Returns
     -------
     Figure
-        Two columns wide: the counts; each row by its sum, the probability of a prediction given the
-        truth; each column by its sum, the probability of a truth given the prediction, whose
-        diagonal is the precision of each class (Conf1). Of more than :data:`AT_MOST` classes those
-        with most rows, true and predicted together, are drawn; their shares are still of all rows,
-        and a note says so.
+        Figure of two columns with three matrices: the counts; each row divided by its sum, the
+        probability of a prediction given the true class; and each column divided by its sum, the
+        probability of a true class given the prediction. The diagonal of the last one is the
+        precision of each class (Conf1). At most :data:`MAX_CLASSES` classes are drawn, those with
+        most true and predicted rows. Fractions refer to all rows, which a note states.
 
     Raises
     ------
     ValueError
-        Counts that are not square, negative, all 0, or of another number of classes.
+        If counts are not a square matrix for the classes, are negative, or are all 0.
 
     Notes
     -----
-    Salamon et al., Figure 1 and Eq. 1. Shares are in hundredths; one that rounds to 0, and a count
-    of 0, is left empty. A class that no row has, or that none is predicted as, is grey. Colours are
-    of shares, and those of counts logarithmic.
+    The figure follows Salamon et al., Figure 1 and Eq. 1. Fractions are rounded to hundredths; a
+    fraction that is rounded to 0 and a count of 0 are left empty. A class without rows or
+    predictions is grey. Colours of counts are on a logarithmic scale.
     """
-    counts = _checked(counts, classes)
-    often = np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")[:AT_MOST]
-    kept = np.sort(often)
-    shares = [_shares(counts, axis)[np.ix_(kept, kept)] for axis in (1, 0)]
-    shown = counts[np.ix_(kept, kept)]
-    words = [np.where(shown > 0, shown.astype(str), ""), *(_hundredths(share) for share in shares)]
-    shades = [np.log1p(shown) / np.log1p(shown.max()), *shares]
-    with styled():
-        sheet = _Sheet.of([str(classes[k]) for k in kept])
+    counts = _check_counts(counts, classes)
+    most_frequent = np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")[
+        :MAX_CLASSES
+    ]
+    class_ids = np.sort(most_frequent)
+    fractions = [_normalize_counts(counts, axis)[np.ix_(class_ids, class_ids)] for axis in (1, 0)]
+    drawn_counts = counts[np.ix_(class_ids, class_ids)]
+    texts = [
+        np.where(drawn_counts > 0, drawn_counts.astype(str), ""),
+        *(_format_hundredths(fraction) for fraction in fractions),
+    ]
+    # Counts differ by orders of magnitude between classes, so their colours are logarithmic.
+    shades = [np.log1p(drawn_counts) / np.log1p(drawn_counts.max()), *fractions]
+    with style_context():
+        sheet = _MatrixLayout.of([str(classes[k]) for k in class_ids])
         for place in range(3):
-            _draw(sheet, place, shades[place], words[place])
-        most = (
-            f"the {len(kept)} of {len(counts)} classes with most rows, shares of all rows; "
-            if len(kept) < len(counts)
+            _draw_matrix(sheet, place, shades[place], texts[place])
+        class_note = (
+            f"the {len(class_ids)} of {len(counts)} classes with most rows, shares of all rows; "
+            if len(class_ids) < len(counts)
             else ""
         )
         note = (
-            f"{most}empty: 0 rows, or a share below .005; grey: no rows; last diagonal: precision"
+            f"{class_note}empty: 0 rows, or a share below .005; grey: no rows; last diagonal: precision"  # noqa: E501
             " (Conf1)"
         )
         sheet.figure.text(
@@ -106,56 +108,77 @@ def joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
 
 
 @dataclass(frozen=True)
-class _Sheet:
-    """The figure, the classes' names as they fit, where the three panels are (left, bottom, width
-    and height in inches), the room of the names beside and above them, and whether names above
-    stand upright.
+class _MatrixLayout:
+    """Layout of the three matrices.
+
+    Attributes
+    ----------
+    figure : Figure
+        The empty figure.
+    names : list of str
+        Shortened names of the classes.
+    boxes : list of tuple
+        Left, bottom, width and height of the matrices in inches.
+    name_space : tuple of two float
+        Space for names to the left of and above a matrix, in inches.
+    upright : bool
+        Whether the names above a matrix are vertical.
     """
 
     figure: Figure
     names: list[str]
     boxes: list[tuple[float, float, float, float]]
-    room: tuple[float, float]
+    name_space: tuple[float, float]
     upright: bool
 
     @classmethod
-    def of(cls, classes: Sequence[str]) -> _Sheet:
+    def of(cls, classes: Sequence[str]) -> _MatrixLayout:
+        """Return the layout for these names of classes."""
         blank, n = new_figure(1, 1), len(classes)
-        names = [fitted(blank, name, _SIZE, _NAME) for name in classes]
+        names = [shorten_text(blank, name, _SIZE, _NAME) for name in classes]
         sizes = np.array([text_size(blank, name, _SIZE) for name in names])
-        beside = float(sizes[:, 0].max()) + _PAD
-        left, height = _AXIS + beside, n * _ROW
+        left_space = float(sizes[:, 0].max()) + _PAD
+        left, height = _AXIS + left_space, n * _ROW
+        # Three matrices in a row if the page is wide enough, else the counts above the two others.
         columns = 3 if 3 * (left + n * _CELL) < FULL_WIDTH - 2 * _EDGE else 2
-        room = (FULL_WIDTH - 2 * _EDGE) / columns
-        width = min(n * _CELL, room - left - _EDGE)
-        whole = min(n * _CELL, FULL_WIDTH - 2 * _EDGE - left)  # counts have more digits
-        upright = beside > width / n
-        over = beside if upright else float(sizes[:, 1].max()) + _PAD
-        above = over + _AXIS + _TITLE
+        column_width = (FULL_WIDTH - 2 * _EDGE) / columns
+        width = min(n * _CELL, column_width - left - _EDGE)
+        count_width = min(n * _CELL, FULL_WIDTH - 2 * _EDGE - left)  # counts have more digits
+        upright = left_space > width / n
+        top_space = left_space if upright else float(sizes[:, 1].max()) + _PAD
+        above = top_space + _AXIS + _TITLE
         if columns == 3:
-            boxes = [(_EDGE + i * room + left, _FOOT, width, height) for i in range(3)]
+            boxes = [(_EDGE + i * column_width + left, _FOOT, width, height) for i in range(3)]
             return cls(
                 new_figure(FULL_WIDTH, _FOOT + height + above),
                 names,
                 boxes,
-                (beside, over),
+                (left_space, top_space),
                 upright,
             )
-        boxes = [((FULL_WIDTH - left - whole) / 2 + left, _FOOT + height + above, whole, height)]
-        boxes += [(_EDGE + i * room + left, _FOOT, width, height) for i in range(2)]
+        boxes = [
+            (
+                (FULL_WIDTH - left - count_width) / 2 + left,
+                _FOOT + height + above,
+                count_width,
+                height,
+            )
+        ]
+        boxes += [(_EDGE + i * column_width + left, _FOOT, width, height) for i in range(2)]
         return cls(
             new_figure(FULL_WIDTH, _FOOT + 2 * (height + above)),
             names,
             boxes,
-            (beside, over),
+            (left_space, top_space),
             upright,
         )
 
 
-def _draw(sheet: _Sheet, place: int, shade: np.ndarray, words: np.ndarray) -> None:
+def _draw_matrix(sheet: _MatrixLayout, place: int, shade: np.ndarray, texts: np.ndarray) -> None:
+    """Draw the cells of one matrix with their numbers."""
     n, (left, bottom, width, height) = len(sheet.names), sheet.boxes[place]
     axes = add_axes(sheet.figure, left, bottom, width, height, label=_TITLES[place])
-    shades = _SHADES.with_extremes(bad=_NOBODY)
+    shades = _SHADES.with_extremes(bad=_EMPTY_COLOR)
     axes.imshow(
         np.ma.masked_invalid(shade),
         cmap=shades,
@@ -166,11 +189,11 @@ def _draw(sheet: _Sheet, place: int, shade: np.ndarray, words: np.ndarray) -> No
         gid="shades",
     )
     for i, j in np.ndindex(n, n):
-        if words[i, j]:
+        if texts[i, j]:
             axes.text(
                 j,
                 i,
-                str(words[i, j]),
+                str(texts[i, j]),
                 ha="center",
                 va="center",
                 fontsize=_SIZE,
@@ -180,20 +203,20 @@ def _draw(sheet: _Sheet, place: int, shade: np.ndarray, words: np.ndarray) -> No
     axes.set_xticks(range(n), sheet.names, rotation=90 if sheet.upright else 0)
     axes.set_yticks(range(n), sheet.names)
     axes.spines[["top", "right"]].set_visible(True)
-    _name(sheet, place, axes)
+    _label_matrix(sheet, place, axes)
 
 
-def _name(sheet: _Sheet, place: int, axes: Axes) -> None:
-    """What the panel and its axes are; further out than the classes' names."""
+def _label_matrix(sheet: _MatrixLayout, place: int, axes: Axes) -> None:
+    """Write the title of a matrix and the labels of its axes outside of the names."""
     left, bottom, width, height = sheet.boxes[place]
     figure_width, figure_height = sheet.figure.get_size_inches()
-    beside, over = sheet.room
-    middle, top = (left + width / 2) / figure_width, bottom + height + over
+    left_space, top_space = sheet.name_space
+    middle, top = (left + width / 2) / figure_width, bottom + height + top_space
     axes.figure.text(
         middle, top / figure_height, "predicted", fontsize=NOTE_SIZE, ha="center", va="bottom"
     )
-    where = ((left - beside) / figure_width, (bottom + height / 2) / figure_height)
-    axes.figure.text(*where, "true", fontsize=NOTE_SIZE, rotation=90, ha="right", va="center")
+    position = ((left - left_space) / figure_width, (bottom + height / 2) / figure_height)
+    axes.figure.text(*position, "true", fontsize=NOTE_SIZE, rotation=90, ha="right", va="center")
     axes.figure.text(
         middle,
         (top + _AXIS) / figure_height,
@@ -204,15 +227,15 @@ def _name(sheet: _Sheet, place: int, axes: Axes) -> None:
     )
 
 
-def _shares(counts: np.ndarray, axis: int) -> np.ndarray:
-    """Float[K, K]: counts by their sums along ``axis``; NaN where there are none."""
+def _normalize_counts(counts: np.ndarray, axis: int) -> np.ndarray:
+    """Return counts divided by their sums along ``axis``, Float[K, K]; NaN for empty sums."""
     total = counts.sum(axis=axis, keepdims=True)
     return np.where(total > 0, counts / np.where(total > 0, total, 1), np.nan)
 
 
-def _hundredths(share: np.ndarray) -> np.ndarray:
-    """Write .07 and 1; empty for what rounds to 0, and where there is no share."""
-    rounded = np.floor(100 * np.nan_to_num(share) + 0.5).astype(int)
+def _format_hundredths(fractions: np.ndarray) -> np.ndarray:
+    """Return texts such as .07 and 1; empty for 0 and NaN."""
+    rounded = np.floor(100 * np.nan_to_num(fractions) + 0.5).astype(int)
     return np.array(
         [
             [
@@ -224,7 +247,8 @@ def _hundredths(share: np.ndarray) -> np.ndarray:
     )
 
 
-def _checked(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
+def _check_counts(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
+    """Return counts as integers, or raise an error if they do not fit the classes."""
     counts = np.asarray(counts)
     if (
         counts.shape != (len(classes), len(classes))
@@ -239,17 +263,15 @@ def _checked(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
     return counts.astype(np.int64)
 
 
-@run_figure("joint_distribution")
-def joint_distribution_of_run(run: Drawing) -> Any:
-    """True against predicted class on test rows: how many rows, and the shares of each true and of
-    each predicted class.
-    """
+@register_figure("joint_distribution")
+def plot_joint_distribution_from_run(run: RunFigureData) -> Any:
+    """Plot the joint distribution of true and predicted class on the test rows."""
     tops = run.top(run.test)
     if tops is None:
         return None
     n = len(run.splits.train.classes)
     cell = np.asarray(run.test.y) * n + tops[run.names[1]].predicted
-    return joint_distribution(
+    return plot_joint_distribution(
         np.bincount(cell, minlength=n * n).reshape(n, n),
         [str(label) for label in run.splits.train.classes],
     )

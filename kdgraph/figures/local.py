@@ -1,10 +1,8 @@
-"""Local calibration over the plane of two features: where a model is too sure, where not sure
-enough.
+"""Local calibration error over the plane of two features, and inside bins of confidence.
 
-Local calibration inside one bin of confidence: errors that cancel in the bin's average, where they
-lie and how large they are.
-
-Local calibration error over the plane and inside single bins, of one run.
+The signed local calibration error (SLCE) of Luo et al. (UAI 2022) is positive where a model is
+overconfident. Errors of opposite signs can cancel in the average of a bin; these figures show their
+positions and sizes.
 """
 
 from __future__ import annotations
@@ -24,8 +22,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.errors import ConfigError
-from kdgraph.figures.posterior import Box
-from kdgraph.figures.run_figures import Drawing, by_name, column_of, run_figure
+from kdgraph.figures.posterior import PlotExtent
+from kdgraph.figures.run_figures import (
+    RunFigureData,
+    columns_by_model,
+    register_figure,
+    select_column,
+)
 from kdgraph.figures.style import (
     BLACK,
     BLUE,
@@ -34,119 +37,117 @@ from kdgraph.figures.style import (
     ID_SHADE,
     NOTE_SIZE,
     add_axes,
-    fitted,
     new_figure,
     note_above,
     posterior_colormap,
-    styled,
+    shorten_text,
+    style_context,
 )
 from kdgraph.metrics import reliability_bins
-from kdgraph.metrics.compat import bin_of
+from kdgraph.metrics.reliability_bins import bin_of
 from kdgraph.parameters import Count
 
 if TYPE_CHECKING:
-    from kdgraph.figures.posterior import Box
+    from kdgraph.figures.posterior import PlotExtent
 
 
-FEW = 5.0
-"""Effective rows below which a local error is mostly that of single rows; such a point is drawn
-small.
-"""
+MIN_EFFECTIVE_ROWS = 5.0
+"""Points with fewer effective rows are small; their error is mostly that of single rows."""
 
-_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = (
-    0.46,
-    0.16,
-    0.86,
-    0.36,
-    0.36,
-)  # inches around and between the maps
+# Inches around and between the maps.
+_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = 0.46, 0.16, 0.86, 0.36, 0.36
 _PANEL, _TITLE_SIZE = 2.5, 8.0  # inches, points
-_ROOM = 0.04  # of the width, around the outermost rows
-_DOT, _FEW_DOT, _MANY = (
-    6.0,
-    2.0,
-    2000,
-)  # points², and how many rows have dots of that size; more have smaller ones
-_EDGE = "#404040"  # without an outline yellow is as light as the shade, and gone in greyscale
-Extend = Literal["neither", "both"]
-_SHOWN, _TIP = (
-    0.98,
-    0.03,
-)  # quantile of the errors that the scale reaches; length of the arrow beyond, of the bar
+_MARGIN = 0.04  # of the width, around the outermost rows
+# Points² of a dot, and the number of rows up to which dots have that size.
+_DOT, _FEW_DOT, _MANY = 6.0, 2.0, 2000
+# Without an outline, yellow is as light as the shaded region and invisible in greyscale.
+_EDGE = "#404040"
+_ColorbarExtend = Literal["neither", "both"]
+# Quantile of the errors at the end of the scale, length of an arrow as a fraction of the bar.
+_SHOWN, _TIP = 0.98, 0.03
 
 
-def lce_landscape(
+def plot_lce_landscape(
     points: np.ndarray,
     slce: Mapping[str, np.ndarray],
     n_eff: Mapping[str, np.ndarray],
-    id_box: Box | None,
+    id_box: PlotExtent | None,
     *,
     bandwidth: float,
     axis_names: tuple[str, str] = ("x₁", "x₂"),
 ) -> Figure:
-    """Signed local calibration error of each row where it lies, one panel for each model, on one
-    colour scale.
+    """Plot the signed local calibration error at the position of each row.
 
-    Blue is not sure enough, yellow too sure, grey right. The scale is symmetric and reaches the
-    98th percentile of all errors, so that few rows do not take the colour from the rest; the colour
-    bar then ends in arrows. The largest errors lie on top.
+    One panel for each model, all on one colour scale: blue is underconfident, yellow overconfident,
+    grey calibrated. The scale is symmetric and ends at the 98th percentile of all errors, so that a
+    few large errors do not determine the colours of all others. In this case the colour bar ends in
+    arrows. The largest errors are on top.
 
     Parameters
     ----------
-    points : Float[n, 2].
-    slce : name → Float[n] in [-1, 1]; the first is the parent, the others are methods. A row that
-    has none (NaN) is not drawn.
-    n_eff : name → Float[n], effective number of rows behind each error; below :data:`FEW` the point
-    is small.
-    id_box : where the training data are; shaded. None shades nothing.
-    bandwidth : of the neighbourhoods, noted above the panels.
-    axis_names : names of the two features.
+    points : Float[n, 2]
+        Positions of the rows.
+    slce : mapping of str to Float[n]
+        Errors in [-1, 1]; the first name is the parent, the others are methods. A row with NaN is
+        not drawn.
+    n_eff : mapping of str to Float[n]
+        Effective number of rows of each error. Points below :data:`MIN_EFFECTIVE_ROWS` are small.
+    id_box : tuple of four float or None
+        Region of the training data (x0, x1, y0, y1), which is shaded. None shades nothing.
+    bandwidth : float
+        Bandwidth of the neighbourhoods, for the note above the panels.
+    axis_names : tuple of two str, default=("x₁", "x₂")
+        Names of the two features.
 
     Returns
     -------
     Figure
-        6.5 inches wide with two panels; with more they are smaller, to fit the page.
+        Figure 6.5 inches wide with two panels; with more panels, each is smaller.
 
     Raises
     ------
     ValueError
-        Nothing to draw, or arrays that do not fit.
+        If there is nothing to draw, or arrays do not fit.
 
     References
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 2, which shows one
-    bin of confidence and no signs.
+    bin of confidence without signs.
     """
-    _check(points, slce, n_eff)
+    _check_landscape(points, slce, n_eff)
     panel = min(_PANEL, (FULL_WIDTH - _LEFT - _RIGHT - (len(slce) - 1) * _GAP) / len(slce))
     width, height = (
         _LEFT + len(slce) * panel + (len(slce) - 1) * _GAP + _RIGHT,
         _BOTTOM + panel + _TOP,
     )
-    with styled():
+    with style_context():
         figure = new_figure(width, height)
-        scale, extend = error_scale(np.concatenate(list(slce.values())))
+        scale, extend = _error_scale(np.concatenate(list(slce.values())))
         for i, (name, errors) in enumerate(slce.items()):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel)
-            draw_rows(axes, points, errors, n_eff[name], scale)
-            dress_map(axes, points, id_box, axis_names, first=i == 0)
-            axes.set_title(fitted(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE)
+            _draw_rows(axes, points, errors, n_eff[name], scale)
+            _format_map(axes, points, id_box, axis_names, first=i == 0)
+            axes.set_title(shorten_text(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE)
             if i == 0:
-                note = f"bandwidth {bandwidth:g}; small: fewer than {FEW:g} effective rows"
+                note = f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"  # noqa: E501
                 note_above(
                     axes,
-                    fitted(figure, note, NOTE_SIZE, width - _LEFT),
+                    shorten_text(figure, note, NOTE_SIZE, width - _LEFT),
                     axes.get_xlim()[0],
                     "left",
                     17,
                 )
-        error_bar(add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend)
+        _draw_error_colorbar(
+            add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend
+        )
     return figure
 
 
-def error_scale(errors: np.ndarray) -> tuple[Normalize, Extend]:
-    """Symmetric around 0, to a multiple of 0.05 that 98 % of Float[n] are within, and whether
-    errors lie beyond.
+def _error_scale(errors: np.ndarray) -> tuple[Normalize, _ColorbarExtend]:
+    """Return a symmetric colour scale and whether errors exceed it.
+
+    Its limit is the 98th percentile of the absolute errors, Float[n], rounded up to a multiple of
+    0.05.
     """
     sizes = np.abs(errors[np.isfinite(errors)])
     limit = (
@@ -155,39 +156,45 @@ def error_scale(errors: np.ndarray) -> tuple[Normalize, Extend]:
     return Normalize(-limit, limit), "both" if (sizes > limit).any() else "neither"
 
 
-def draw_rows(
+def _draw_rows(
     axes: Axes, points: np.ndarray, errors: np.ndarray, n_eff: np.ndarray, scale: Normalize
 ) -> None:
-    """Dots at Float[n, 2] with errors and effective rows, Float[n] each: one image in SVG too,
-    where ten thousand paths are megabytes.
-    """
-    order = np.argsort(np.abs(errors), kind="stable")  # NaN last
+    """Draw a dot for each row, coloured by its error."""
+    # The largest errors are drawn last, on top. NaN are sorted to the end and cut off.
+    # The dots are one image in SVG too, since ten thousand paths take megabytes.
+    order = np.argsort(np.abs(errors), kind="stable")
     order = order[: np.isfinite(errors).sum()]
-    share = min(1.0, _MANY / len(points))
-    size = share * np.where(n_eff[order] < FEW, _FEW_DOT, _DOT)
-    look = {
+    shrink = min(1.0, _MANY / len(points))
+    size = shrink * np.where(n_eff[order] < MIN_EFFECTIVE_ROWS, _FEW_DOT, _DOT)
+    style = {
         "cmap": posterior_colormap(),
         "norm": scale,
         "edgecolors": _EDGE,
-        "linewidths": 0.25 * share,
+        "linewidths": 0.25 * shrink,
         "rasterized": True,
         "gid": "rows",
     }
-    axes.scatter(*points[order].T, s=size, c=errors[order], zorder=2, **look)
+    axes.scatter(*points[order].T, s=size, c=errors[order], zorder=2, **style)
 
 
-def dress_map(
-    axes: Axes, points: np.ndarray, id_box: Box | None, axis_names: tuple[str, str], *, first: bool
+def _format_map(
+    axes: Axes,
+    points: np.ndarray,
+    id_box: PlotExtent | None,
+    axis_names: tuple[str, str],
+    *,
+    first: bool,
 ) -> None:
-    """Limits around Float[n, 2] and the box, which is shaded; names of the features, that of the
-    second only where ``first``.
+    """Set limits, shade the box and label the axes of a map.
+
+    Only the first map of a row has the name of the second feature.
     """
     x0, x1, y0, y1 = id_box or (np.inf, -np.inf, np.inf, -np.inf)
     low, high = np.minimum(points.min(axis=0), (x0, y0)), np.maximum(points.max(axis=0), (x1, y1))
-    room = _ROOM * (high - low) + 1e-9
+    margin = _MARGIN * (high - low) + 1e-9
     axes.set(
-        xlim=(low[0] - room[0], high[0] + room[0]),
-        ylim=(low[1] - room[1], high[1] + room[1]),
+        xlim=(low[0] - margin[0], high[0] + margin[0]),
+        ylim=(low[1] - margin[1], high[1] + margin[1]),
         xlabel=axis_names[0],
     )
     axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
@@ -212,8 +219,8 @@ def dress_map(
         axes.tick_params(labelleft=False)
 
 
-def error_bar(axes: Axes, scale: Normalize, extend: Extend) -> None:
-    """What the colours are, with the two directions in words above and below."""
+def _draw_error_colorbar(axes: Axes, scale: Normalize, extend: _ColorbarExtend) -> None:
+    """Draw the colour bar with both directions named at its ends."""
     Colorbar(axes, ScalarMappable(scale, posterior_colormap()), extend=extend, extendfrac=_TIP)
     axes.spines[:].set_visible(False)
     axes.locator_params(axis="y", nbins=5)
@@ -231,9 +238,10 @@ def error_bar(axes: Axes, scale: Normalize, extend: Extend) -> None:
         axes.annotate(text, (0, y), (0, points), **place, fontsize=NOTE_SIZE)
 
 
-def _check(
+def _check_landscape(
     points: np.ndarray, slce: Mapping[str, np.ndarray], n_eff: Mapping[str, np.ndarray]
 ) -> None:
+    """Check that points, errors and effective rows fit."""
     if np.ndim(points) != 2 or np.shape(points)[1] != 2 or not len(points):
         raise ValueError(f"lce_landscape needs points Float[n, 2], got shape {np.shape(points)}")
     if not slce or set(slce) != set(n_eff):
@@ -247,39 +255,28 @@ def _check(
                 f"the errors of {name!r} must be one number for each of {len(points)} points, got"
                 f" shape {np.shape(errors)}"
             )
-        if (np.abs(errors) > 1 + 1e-6).any():  # NaN passes: a row without neighbours
+        if (np.abs(errors) > 1 + 1e-6).any():  # rows without neighbours are NaN
             raise ValueError(
                 f"the errors of {name!r} must lie in [-1, 1], got {np.nanmin(errors):g} to"
                 f" {np.nanmax(errors):g}"
             )
 
 
-_LEFT_LOCAL_BINS, _MAP, _BAR, _BAR_ROOM, _RIGHT_LOCAL_BINS = (
-    0.46,
-    2.5,
-    0.1,
-    1.3,
-    0.16,
-)  # inches: the map, its colour bar, from the map to the other panel
-_CAPTION, _BOTTOM_LOCAL_BINS, _NOTE, _HEIGHT = (
-    0.34,
-    0.38,
-    0.18,
-    2.0,
-)  # inches: above each row, below its panels, above the first, a panel
+# Inches: left margin, the map, its colour bar, from the map to the other panel, right margin.
+_BINS_LEFT, _MAP, _BAR, _BAR_SPACE, _BINS_RIGHT = 0.46, 2.5, 0.1, 1.3, 0.16
+# Inches: above each row, below its panels, above the first row, height of a panel.
+_CAPTION, _BINS_BOTTOM, _NOTE, _HEIGHT = 0.34, 0.38, 0.18, 2.0
 _CAPTION_SIZE = 7.5  # points
-_SHOWN_LOCAL_BINS, _SHORTEST = (
-    0.99,
-    0.01,
-)  # of a bin's rows have an error that the axis reaches, which goes this far at least
-_ROWS: dict[str, Any] = {"color": BLUE, "linewidth": 1.4, "label": "LCE of rows"}
-_MEAN: dict[str, Any] = {
+# Quantile of the errors of a bin that the axis covers, and least length of the axis.
+_CDF_QUANTILE, _SHORTEST = 0.99, 0.01
+_CDF_LINE: dict[str, Any] = {"color": BLUE, "linewidth": 1.4, "label": "LCE of rows"}
+_MEAN_LINE: dict[str, Any] = {
     "color": BLACK,
     "linewidth": 1.0,
     "linestyle": (0, (1, 1.2)),
     "label": "mean LCE",
 }
-_WHOLE: dict[str, Any] = {
+_BIN_ERROR_LINE: dict[str, Any] = {
     "color": GREY,
     "linewidth": 1.2,
     "linestyle": (0, (3.2, 1.6)),
@@ -288,18 +285,23 @@ _WHOLE: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class BinOfRows:
-    """The rows in one bin of confidence.
+class ConfidenceBin:
+    """Rows of one bin of confidence.
 
     Attributes
     ----------
-    title : what the bin is ("best bin").
-    lower, upper : its edges; it holds confidences above the one, up to the other.
-    points : Float[n, 2], where the rows lie.
-    slce : Float[n] in [-1, 1], their signed local calibration errors; NaN where a row has none.
-    n_eff : Float[n], effective number of rows behind each; below :data:`~kdgraph.figures.local.FEW`
-    the dot is small.
-    error : mean confidence minus the share that was right, of the whole bin.
+    title : str
+        Title of the bin, e.g. "best bin".
+    lower, upper : float
+        Edges; the bin contains confidences in (lower, upper].
+    points : Float[n, 2]
+        Positions of the rows.
+    slce : Float[n]
+        Signed local calibration errors in [-1, 1]; NaN where a row has none.
+    n_eff : Float[n]
+        Effective number of rows of each error. Dots below :data:`MIN_EFFECTIVE_ROWS` are small.
+    error : float
+        Mean confidence minus accuracy in the whole bin.
     """
 
     title: str
@@ -311,80 +313,96 @@ class BinOfRows:
     error: float
 
 
-def lce_of_bins(
-    bins: Sequence[BinOfRows], *, bandwidth: float, axis_names: tuple[str, str] = ("x₁", "x₂")
+def plot_lce_of_bins(
+    bins: Sequence[ConfidenceBin], *, bandwidth: float, axis_names: tuple[str, str] = ("x₁", "x₂")
 ) -> Figure:
-    """Signed local calibration error of a bin's rows where they lie, and beside it how many rows
-    have an error of at most so much.
+    """Plot signed local calibration errors inside bins of confidence.
 
-    A calibrated bin whose curve lies to the right of its own error is right on average alone: where
-    it is too sure and where it is not sure enough cancel. Blue is not sure enough, yellow too sure;
-    all bins have the same scales.
+    Each row has a map of the errors and the distribution function of their sizes. If the curve is
+    to the right of the bin's own error, the bin is calibrated on average only: over- and
+    underconfident regions cancel. Blue is underconfident, yellow overconfident. All bins have the
+    same scales.
 
     Parameters
     ----------
-    bins : one row of panels for each, from top to bottom.
-    bandwidth : of the neighbourhoods.
-    axis_names : names of the two features.
+    bins : sequence of ConfidenceBin
+        Bins from top to bottom.
+    bandwidth : float
+        Bandwidth of the neighbourhoods.
+    axis_names : tuple of two str, default=("x₁", "x₂")
+        Names of the two features.
 
     Returns
     -------
     Figure
-        As wide as the page. Each row says its bin, how many rows are in it, its own error and the
-        mean LCE.
+        Figure as wide as the page. The caption of each row has the edges of the bin, its number of
+        rows, its own error and the mean LCE.
 
     Raises
     ------
     ValueError
-        No bin, or arrays that do not fit.
+        If there is no bin, or arrays do not fit.
 
     References
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 2, which has no
     signs.
     """
-    _check_local_bins(bins)
-    with styled():
-        row = _CAPTION + _HEIGHT + _BOTTOM_LOCAL_BINS
+    _check_bins(bins)
+    with style_context():
+        row = _CAPTION + _HEIGHT + _BINS_BOTTOM
         figure = new_figure(FULL_WIDTH, _NOTE + len(bins) * row)
-        scale, extend = error_scale(np.concatenate([one.slce for one in bins]))
-        highest = max(
-            max(np.nanquantile(np.abs(one.slce), _SHOWN_LOCAL_BINS), 1.2 * abs(one.error))
-            for one in bins
+        scale, extend = _error_scale(
+            np.concatenate([confidence_bin.slce for confidence_bin in bins])
         )
-        cdf = FULL_WIDTH - _LEFT_LOCAL_BINS - _MAP - _BAR_ROOM - _RIGHT_LOCAL_BINS
-        for place, one in enumerate(bins):
-            bottom = (len(bins) - 1 - place) * row + _BOTTOM_LOCAL_BINS
-            axes = add_axes(figure, _LEFT_LOCAL_BINS, bottom, _MAP, _HEIGHT)
-            draw_rows(axes, one.points, one.slce, one.n_eff, scale)
-            dress_map(
+        # One axis for all bins: it covers nearly all errors and every average error.
+        highest = max(
+            max(
+                np.nanquantile(np.abs(confidence_bin.slce), _CDF_QUANTILE),
+                1.2 * abs(confidence_bin.error),
+            )
+            for confidence_bin in bins
+        )
+        cdf = FULL_WIDTH - _BINS_LEFT - _MAP - _BAR_SPACE - _BINS_RIGHT
+        for place, confidence_bin in enumerate(bins):
+            bottom = (len(bins) - 1 - place) * row + _BINS_BOTTOM
+            axes = add_axes(figure, _BINS_LEFT, bottom, _MAP, _HEIGHT)
+            _draw_rows(
+                axes, confidence_bin.points, confidence_bin.slce, confidence_bin.n_eff, scale
+            )
+            _format_map(
                 axes, np.concatenate([other.points for other in bins]), None, axis_names, first=True
             )
-            error_bar(
-                add_axes(figure, _LEFT_LOCAL_BINS + _MAP + 0.1, bottom, _BAR, _HEIGHT),
+            _draw_error_colorbar(
+                add_axes(figure, _BINS_LEFT + _MAP + 0.1, bottom, _BAR, _HEIGHT),
                 scale,
                 extend,
             )
-            _curve(
-                add_axes(figure, FULL_WIDTH - _RIGHT_LOCAL_BINS - cdf, bottom, cdf, _HEIGHT),
-                one,
+            _draw_error_cdf(
+                add_axes(figure, FULL_WIDTH - _BINS_RIGHT - cdf, bottom, cdf, _HEIGHT),
+                confidence_bin,
                 max(1.04 * highest, _SHORTEST),
             )
-            caption = fitted(figure, _caption(one), _CAPTION_SIZE, FULL_WIDTH - _LEFT_LOCAL_BINS)
+            caption = shorten_text(
+                figure, _bin_caption(confidence_bin), _CAPTION_SIZE, FULL_WIDTH - _BINS_LEFT
+            )
             y = (bottom + _HEIGHT + _CAPTION - 0.02) / figure.get_figheight()
-            figure.text(_LEFT_LOCAL_BINS / FULL_WIDTH, y, caption, va="top", fontsize=_CAPTION_SIZE)
+            figure.text(_BINS_LEFT / FULL_WIDTH, y, caption, va="top", fontsize=_CAPTION_SIZE)
             if place == 0:
-                note = f"bandwidth {bandwidth:g}; small: fewer than {FEW:g} effective rows"
+                note = f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"  # noqa: E501
                 note_above(axes, note, axes.get_xlim()[0], "left", 72 * _CAPTION + 3)
-        _key(figure)
+        _draw_bins_legend(figure)
     return figure
 
 
-def _key(figure: Figure) -> None:
-    """Once for all, above the curves: in their panels there is no place that no curve or line ever
-    takes.
+def _draw_bins_legend(figure: Figure) -> None:
+    """Draw one legend above all curves.
+
+    Every position in a panel may be covered by a curve.
     """
-    handles = [Line2D([], [], **look) for look in (_ROWS, _MEAN, _WHOLE)]
+    handles = [
+        Line2D([], [], **line_style) for line_style in (_CDF_LINE, _MEAN_LINE, _BIN_ERROR_LINE)
+    ]
     spaces: dict[str, Any] = {
         "columnspacing": 1.2,
         "handlelength": 1.9,
@@ -394,68 +412,77 @@ def _key(figure: Figure) -> None:
     figure.legend(handles=handles, ncols=3, loc="upper right", **spaces)
 
 
-def _caption(one: BinOfRows) -> str:
-    mean = np.nanmean(np.abs(one.slce))
-    where = f"confidence in ({one.lower:.3g}, {one.upper:.3g}]"
-    sign = "+" if one.error >= 0 else "−"
+def _bin_caption(confidence_bin: ConfidenceBin) -> str:
+    """Return the caption of a bin."""
+    mean = np.nanmean(np.abs(confidence_bin.slce))
+    interval = f"confidence in ({confidence_bin.lower:.3g}, {confidence_bin.upper:.3g}]"
+    sign = "+" if confidence_bin.error >= 0 else "−"
     return (
-        f"{one.title}: {where}, {len(one.slce):,} rows; their average error"
-        f" {sign}{abs(one.error):.4f}, mean LCE {mean:.4f}"
+        f"{confidence_bin.title}: {interval}, {len(confidence_bin.slce):,} rows; their average error"  # noqa: E501
+        f" {sign}{abs(confidence_bin.error):.4f}, mean LCE {mean:.4f}"
     )
 
 
-def _curve(axes: Axes, one: BinOfRows, highest: float) -> None:
-    """The share of rows up to each LCE."""
-    sizes = np.sort(np.abs(one.slce[~np.isnan(one.slce)]))
-    share = np.arange(1, len(sizes) + 1) / len(sizes)
-    axes.step(np.r_[0, sizes, max(highest, sizes[-1])], np.r_[0, share, 1], where="post", **_ROWS)
-    axes.axvline(sizes.mean(), **_MEAN)
-    axes.axvline(abs(one.error), **_WHOLE)
+def _draw_error_cdf(axes: Axes, confidence_bin: ConfidenceBin, highest: float) -> None:
+    """Draw the fraction of rows up to each LCE."""
+    sizes = np.sort(np.abs(confidence_bin.slce[~np.isnan(confidence_bin.slce)]))
+    fraction = np.arange(1, len(sizes) + 1) / len(sizes)
+    axes.step(
+        np.r_[0, sizes, max(highest, sizes[-1])], np.r_[0, fraction, 1], where="post", **_CDF_LINE
+    )
+    axes.axvline(sizes.mean(), **_MEAN_LINE)
+    axes.axvline(abs(confidence_bin.error), **_BIN_ERROR_LINE)
     axes.set(xlim=(0, highest), ylim=(0, 1.02), xlabel="LCE", ylabel="share of rows")
     axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 
 
-def _check_local_bins(bins: Sequence[BinOfRows]) -> None:
+def _check_bins(bins: Sequence[ConfidenceBin]) -> None:
+    """Check that the arrays of each bin fit."""
     if not bins:
         raise ValueError("lce_of_bins needs a bin")
-    for one in bins:
-        n = len(one.slce)
+    for confidence_bin in bins:
+        n = len(confidence_bin.slce)
         if (
-            np.shape(one.points) != (n, 2)
-            or np.shape(one.n_eff) != (n,)
+            np.shape(confidence_bin.points) != (n, 2)
+            or np.shape(confidence_bin.n_eff) != (n,)
             or not n
-            or np.isnan(one.slce).all()
+            or np.isnan(confidence_bin.slce).all()
         ):
             raise ValueError(
-                f"{one.title!r} needs points Float[n, 2], an error and effective rows for each, got"
-                f" {np.shape(one.points)}, {n}"
+                f"{confidence_bin.title!r} needs points Float[n, 2], an error and effective rows for each, got"  # noqa: E501
+                f" {np.shape(confidence_bin.points)}, {n}"
             )
 
 
-@run_figure("lce_landscape")
-def lce_landscape_of_run(run: Drawing, table: str = "lce_map") -> Any:
-    """Local calibration error of every test row over the plane, where the table was measured: in a
-    space of two dimensions.
+@register_figure("lce_landscape")
+def plot_lce_landscape_from_run(run: RunFigureData, table: str = "lce_map") -> Any:
+    """Plot the local calibration error of every test row over the plane.
 
-    ``table`` is its key in ``metrics``: another one may have measured in another space.
+    The figure is omitted unless the table was computed in a space of two dimensions.
+
+    Parameters
+    ----------
+    table : str, default="lce_map"
+        Key of the table in ``metrics``; tables may refer to different spaces.
     """
-    maps = by_name(run, table)
+    maps = columns_by_model(run, table)
     if maps is None:
         return None
     first = maps[run.names[0]]
     points = np.column_stack([first["x1"], first["x2"]])
-    return lce_landscape(
+    return plot_lce_landscape(
         points,
-        column_of(maps, "slce"),
-        column_of(maps, "n_eff"),
-        _id_box(run, points),
+        select_column(maps, "slce"),
+        select_column(maps, "n_eff"),
+        _training_extent(run, points),
         bandwidth=float(first["bandwidth"][0]),
     )
 
 
-def _id_box(run: Drawing, points: np.ndarray) -> Box | None:
-    """Where the training rows are, if the points are the test rows' features and not their places
-    in another space.
+def _training_extent(run: RunFigureData, points: np.ndarray) -> PlotExtent | None:
+    """Return the extent of the training rows, or None.
+
+    It is None if the points are not the features of the test rows but positions in another space.
     """
     if not np.array_equal(points, run.splits.test.X):
         return None
@@ -463,41 +490,60 @@ def _id_box(run: Drawing, points: np.ndarray) -> Box | None:
     return (*np.sort(X[:, 0])[[0, -1]], *np.sort(X[:, 1])[[0, -1]])
 
 
-@run_figure("lce_of_bins")
-def lce_of_bins_of_run(
-    run: Drawing,
+@register_figure("lce_of_bins")
+def plot_lce_of_bins_from_run(
+    run: RunFigureData,
     table: str = "lce_map",
     bins: Count = 15,
     min_count: Count = 25,
     of: Literal["parent", "calibrated"] = "parent",
 ) -> Any:
-    """The bins of confidence with the smallest and the largest error on average, among those of
-    ``min_count`` rows.
+    """Plot the bins of confidence with the smallest and the largest average error.
 
-    ``table`` is as of :func:`lce_landscape`, and ``bins`` what it was measured with. None where no
-    bin has the rows.
+    Parameters
+    ----------
+    table : str, default="lce_map"
+        Key of the table in ``metrics``.
+    bins : int, default=15
+        Number of bins that the table was computed with.
+    min_count : int, default=25
+        Bins with fewer rows are ignored. The figure is omitted if no bin has so many.
+    of : {"parent", "calibrated"}, default="parent"
+        Model whose confidence is binned.
+
+    Raises
+    ------
+    ConfigError
+        If ``bins`` is not the number of the table.
     """
-    maps = by_name(run, table)
+    maps = columns_by_model(run, table)
     if maps is None:
         return None
     rows = maps[dict(zip(("parent", "calibrated"), run.names, strict=True))[of]]
-    found = reliability_bins(rows["confidence"], rows["correct"], bins=bins)
-    index = bin_of(rows["confidence"], np.append(found.lower, found.upper[-1]))
-    if (found.count[index] != rows["bin_count"]).any():
+    reliability = reliability_bins(rows["confidence"], rows["correct"], bins=bins)
+    index = bin_of(rows["confidence"], np.append(reliability.lower, reliability.upper[-1]))
+    # The table contains the size of the bin of each row. Different sizes mean other bins.
+    if (reliability.count[index] != rows["bin_count"]).any():
         raise ConfigError(
             f"figures.draw.lce_of_bins.bins must be that of the table {table}, got {bins}: its rows"
             " are in other bins"
         )
-    error = found.confidence - found.accuracy
-    large = np.flatnonzero(found.count >= min_count)
-    if not len(large):
+    error = reliability.confidence - reliability.accuracy
+    large_bins = np.flatnonzero(reliability.count >= min_count)
+    if not len(large_bins):
         return None
-    best, worst = (large[pick(np.abs(error[large]))] for pick in (np.argmin, np.argmax))
-    both = {"the only large bin": best} if best == worst else {"best bin": best, "worst bin": worst}
-    drawn = []
-    for title, b in both.items():
-        here = {column: values[index == b] for column, values in rows.items()}
-        points = np.column_stack([here["x1"], here["x2"]])
-        edges = float(found.lower[b]), float(found.upper[b])
-        drawn.append(BinOfRows(title, *edges, points, here["slce"], here["n_eff"], float(error[b])))
-    return lce_of_bins(drawn, bandwidth=float(rows["bandwidth"][0]))
+    best, worst = (large_bins[pick(np.abs(error[large_bins]))] for pick in (np.argmin, np.argmax))
+    bins_by_title = (
+        {"the only large bin": best} if best == worst else {"best bin": best, "worst bin": worst}
+    )
+    confidence_bins = []
+    for title, b in bins_by_title.items():
+        bin_columns = {column: values[index == b] for column, values in rows.items()}
+        points = np.column_stack([bin_columns["x1"], bin_columns["x2"]])
+        edges = float(reliability.lower[b]), float(reliability.upper[b])
+        confidence_bins.append(
+            ConfidenceBin(
+                title, *edges, points, bin_columns["slce"], bin_columns["n_eff"], float(error[b])
+            )
+        )
+    return plot_lce_of_bins(confidence_bins, bandwidth=float(rows["bandwidth"][0]))

@@ -1,7 +1,7 @@
-"""Local calibration error against the bandwidth: from the error of single rows to that of a whole
-bin of confidence.
+"""Local calibration error against the bandwidth.
 
-Local calibration error against the bandwidth, of one run.
+At small bandwidths the error is that of single rows, at large ones that of a whole bin of
+confidence (Luo et al., UAI 2022).
 """
 
 from __future__ import annotations
@@ -15,142 +15,150 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from kdgraph.figures.local import FEW
-from kdgraph.figures.run_figures import Drawing, by_name, column_of, run_figure
+from kdgraph.figures.local import MIN_EFFECTIVE_ROWS
+from kdgraph.figures.run_figures import (
+    RunFigureData,
+    columns_by_model,
+    register_figure,
+    select_column,
+)
 from kdgraph.figures.style import (
     COLUMN_WIDTH,
     FULL_WIDTH,
     LABEL_SIZE,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
-    key_above,
-    key_height,
-    label_ends,
-    mean_and_sd,
+    draw_legend_above,
+    label_line_ends,
+    legend_handles,
+    legend_height,
+    mean_and_sd_over_runs,
     new_figure,
     note_above,
-    role_handles,
-    roles,
     set_log_scale,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
     text_size,
 )
 
-_LEFT, _TOP, _BOTTOM, _GAP, _BETWEEN = (
-    0.46,
-    0.2,
-    0.36,
-    0.12,
-    0.14,
-)  # inches around the panels, between rows and between columns
-_HEIGHT, _HIGHER, _TITLE, _NOTE = (
-    0.95,
-    1.5,
-    0.18,
-    0.13,
-)  # inches: a panel of one run and of several, a column's title, a line of the note
-_LONGEST_LABEL, _LABEL = 1.0, 0.34  # inches; how far left of the axes what they show is named
+# Inches around the panels, between rows, and between columns.
+_LEFT, _TOP, _BOTTOM, _GAP, _BETWEEN = 0.46, 0.2, 0.36, 0.12, 0.14
+# Inches: a panel of one run, a panel of several runs, title of a column, line of the note.
+_HEIGHT, _HIGHER, _TITLE, _NOTE = 0.95, 1.5, 0.18, 0.13
+_LONGEST_LABEL, _LABEL = 1.0, 0.34  # inches: the longest name, distance of an axis label
 _MARKER, _FEW_MARKER = 3.5, 1.6  # points
-_LABELLED = (
-    4  # more curves than this are named in a key: their ends lie together, where MLCE is MCE
-)
-Curves = Mapping[str, np.ndarray]
-"""Name → Float[b], or Float[s, b], a row for each run, NaN where one has none; the first is the
-parent, the others are methods.
+# More curves have a legend: their ends, at which MLCE equals MCE, are too close for labels.
+_MAX_LABELLED_CURVES = 4
+LceValues = Mapping[str, np.ndarray]
+"""Values by name, Float[b], or Float[s, b] with a row for each run; NaN where a run has none. The
+first name is the parent, the others are methods.
 """
 
 
 @dataclass(frozen=True)
 class LceCurves:
-    """Local calibration error at b bandwidths in one feature space, of one run or of s.
+    """Local calibration errors at b bandwidths in one feature space.
 
     Attributes
     ----------
-    bandwidths : Float[b], increasing, above 0.
-    mlce, lce : the largest error of any row, and the mean over rows, in [0, 1].
-    mlce_n_eff, n_eff : effective number of rows behind each: of the one row, and the median over
-        rows.
+    bandwidths : Float[b]
+        Increasing positive bandwidths.
+    mlce, lce : mapping of str to Float[b] or Float[s, b]
+        Largest error of any row, and mean error over rows, in [0, 1].
+    mlce_n_eff, n_eff : mapping of str to Float[b] or Float[s, b]
+        Effective number of rows: that of the row with the largest error, and the median over rows.
     """
 
     bandwidths: np.ndarray
-    mlce: Curves
-    lce: Curves
-    mlce_n_eff: Curves
-    n_eff: Curves
+    mlce: LceValues
+    lce: LceValues
+    mlce_n_eff: LceValues
+    n_eff: LceValues
 
 
-def lce_against_bandwidth(
+def plot_lce_against_bandwidth(
     spaces: Mapping[str, LceCurves], *, band_of: str | None = None, log: bool = False
 ) -> Figure:
-    """Largest and mean local calibration error of each model, and the effective number of rows
-    behind the mean: a column for each space.
+    """Plot largest and mean local calibration error against the bandwidth.
 
-    Towards the left an error is that of single rows, towards the right MLCE becomes MCE and mean
-    LCE becomes ECE.
+    A third panel shows the effective number of rows of the mean. Each feature space has a column.
+    As the bandwidth grows, MLCE becomes MCE and mean LCE becomes ECE.
 
     Parameters
     ----------
-    spaces : title → its curves, all of the same names; the title of a single space is not drawn. Of
-        several runs the line is the mean, and the band one standard deviation to either side, cut
-        at 0 and 1; rows are the median over runs. Where they are fewer than
-        :data:`~kdgraph.figures.local.FEW` the marker is small.
-    band_of : what varies between runs, e.g. "60 seeds"; required where there are several.
-    log : errors are on logarithmic axes too, from 0.8 times the smallest mean: at large bandwidths
-        many curves lie together near 0.
+    spaces : mapping of str to LceCurves
+        Curves of each space by title; all have the same names. The title of a single space is not
+        drawn. With several runs, the line is the mean, and the band is one standard deviation to
+        both sides, limited to [0, 1]; numbers of rows are medians over runs. Markers are small
+        where there are fewer than :data:`~kdgraph.figures.local.MIN_EFFECTIVE_ROWS` rows.
+    band_of : str, default=None
+        Difference between runs, e.g. "60 seeds"; required if there are several.
+    log : bool, default=False
+        Whether errors are on logarithmic axes, from 0.8 times the smallest mean. At large
+        bandwidths many curves are close to 0.
 
     Returns
     -------
     Figure
-        One column wide with one space, the page's width with more. Up to four curves are named at
-        their ends, more, or all with ``log``, in a key.
+        Figure of one column for one space, else as wide as the page. Up to four curves are named at
+        their ends. More curves, or all with ``log``, have a legend.
 
     Raises
     ------
     ValueError
-        Fewer than two bandwidths, curves that do not fit them, names that differ, bands without
-        what they are.
+        If there are fewer than two bandwidths, curves do not fit them, names differ, or ``band_of``
+        is missing.
 
     References
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figures 1, 3 and 5 to 15
     (MLCE) and 16 to 19 (average LCE).
     """
-    _check(spaces, band_of)
+    _check_spaces(spaces, band_of)
     names = list(next(iter(spaces.values())).mlce)
-    with styled():
-        figure, panels, labels = _empty(list(spaces), names, banded=band_of is not None, log=log)
+    with style_context():
+        figure, panels, labels = _make_panels(
+            list(spaces), names, banded=band_of is not None, log=log
+        )
         for column, (title, curves) in enumerate(spaces.items()):
             x = np.asarray(curves.bandwidths, dtype=np.float64)
-            for axes, (what, drawn, behind) in zip(panels[title], _shown(curves), strict=True):
+            for axes, (label, values, n_eff) in zip(
+                panels[title], _panel_contents(curves), strict=True
+            ):
                 alpha = (
-                    0.13 if len(names) <= _LABELLED else 0.07
+                    0.13 if len(names) <= _MAX_LABELLED_CURVES else 0.07
                 )  # bands of many lie over each other
-                for name, role in roles(names).items():
-                    _line(
+                for name, style in styles_by_name(names).items():
+                    _draw_curve(
                         axes,
                         name,
-                        role,
+                        style,
                         x,
-                        np.atleast_2d(drawn[name]),
-                        np.atleast_2d(behind[name]),
-                        counts=drawn is behind,
+                        np.atleast_2d(values[name]),
+                        np.atleast_2d(n_eff[name]),
+                        counts=values is n_eff,
                         alpha=alpha,
                     )
-                _dress(axes, x, what, column=column, last=drawn is behind, log=log)
+                _format_axes(axes, x, label, column=column, last=values is n_eff, log=log)
                 if (
-                    labels and column == len(spaces) - 1 and drawn is not behind
+                    labels and column == len(spaces) - 1 and values is not n_eff
                 ):  # the last is logarithmic, and its lines are the same
-                    ends = [float(mean_and_sd(drawn[name])[0][-1]) for name in names]
-                    label_ends(axes, labels, ends, [role.color for role in roles(names).values()])
-        _one_scale(list(panels.values()), log=log)
-        _note(figure, panels, band_of)
+                    ends = [float(mean_and_sd_over_runs(values[name])[0][-1]) for name in names]
+                    label_line_ends(
+                        axes,
+                        labels,
+                        ends,
+                        [style.color for style in styles_by_name(names).values()],
+                    )
+        _share_limits(list(panels.values()), log=log)
+        _draw_note(figure, panels, band_of)
     return figure
 
 
-def _shown(curves: LceCurves) -> list[tuple[str, Curves, Curves]]:
-    """What each panel is called, its lines, and the rows behind them."""
+def _panel_contents(curves: LceCurves) -> list[tuple[str, LceValues, LceValues]]:
+    """Return label, lines and effective rows of each panel."""
     return [
         ("MLCE", curves.mlce, curves.mlce_n_eff),
         ("mean LCE", curves.lce, curves.n_eff),
@@ -158,45 +166,53 @@ def _shown(curves: LceCurves) -> list[tuple[str, Curves, Curves]]:
     ]
 
 
-def _empty(
+def _make_panels(
     titles: list[str], names: list[str], *, banded: bool, log: bool
 ) -> tuple[Figure, dict[str, list[Axes]], list[str]]:
-    """A figure with three panels for each title from top to bottom, and the names as they fit at
-    the ends; none where a key has them.
+    """Return a figure with three panels for each title, and labels of the line ends.
+
+    There are no labels if the figure has a legend.
     """
-    measure, whole = new_figure(1, 1), COLUMN_WIDTH if len(titles) == 1 else FULL_WIDTH
+    blank, total_width = new_figure(1, 1), COLUMN_WIDTH if len(titles) == 1 else FULL_WIDTH
     labels = (
-        [fitted(measure, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
-        if len(names) <= _LABELLED and not log
+        [shorten_text(blank, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
+        if len(names) <= _MAX_LABELLED_CURVES and not log
         else []
     )
-    handles = [] if labels else role_handles(names)
-    right = 0.12 + max((text_size(measure, label, LABEL_SIZE)[0] for label in labels), default=0.0)
-    width = (whole - _LEFT - right - _BETWEEN * (len(titles) - 1)) / len(titles)
+    handles = [] if labels else legend_handles(names)
+    right = 0.12 + max((text_size(blank, label, LABEL_SIZE)[0] for label in labels), default=0.0)
+    width = (total_width - _LEFT - right - _BETWEEN * (len(titles) - 1)) / len(titles)
     heights = [_HEIGHT if labels and not banded else _HIGHER] * 2 + [_HEIGHT]  # from top to bottom
     title = _TITLE if len(titles) > 1 else 0.0
     note = _NOTE if banded and not title else 0.0  # two lines
     figure = new_figure(
-        whole, _BOTTOM + sum(heights) + 2 * _GAP + title + note + _TOP + key_height(handles, whole)
+        total_width,
+        _BOTTOM
+        + sum(heights)
+        + 2 * _GAP
+        + title
+        + note
+        + _TOP
+        + legend_height(handles, total_width),
     )
-    key_above(figure, handles)
+    draw_legend_above(figure, handles)
     bottoms = [_BOTTOM + sum(heights[row + 1 :]) + _GAP * (2 - row) for row in range(3)]
     panels = {}
-    for column, one in enumerate(titles):
+    for column, panel_title in enumerate(titles):
         left = _LEFT + column * (width + _BETWEEN)
-        panels[one] = [
+        panels[panel_title] = [
             add_axes(figure, left, bottom, width, height)
             for bottom, height in zip(bottoms, heights, strict=True)
         ]
         if title:
-            panels[one][0].set_title(fitted(figure, one, 8.0, width))
+            panels[panel_title][0].set_title(shorten_text(figure, panel_title, 8.0, width))
     return figure, panels, labels
 
 
-def _line(
+def _draw_curve(
     axes: Axes,
     name: str,
-    role: Role,
+    plot_style: PlotStyle,
     x: np.ndarray,
     y: np.ndarray,
     n_eff: np.ndarray,
@@ -204,41 +220,47 @@ def _line(
     counts: bool,
     alpha: float,
 ) -> None:
-    """Means over runs with a band, or medians where ``y`` counts rows; markers are small where few
-    rows are behind. Float[s, b] both.
+    """Draw one curve with its band; ``y`` and ``n_eff`` are Float[s, b].
+
+    The line is the mean over runs, or the median if ``y`` is a number of rows. Markers are small
+    where there are few effective rows.
     """
-    line: dict[str, Any] = {**role.line(), "zorder": 3, "clip_on": False, "marker": ""}
-    behind = np.nanmedian(n_eff, axis=0)
-    middle, sd = mean_and_sd(y)
+    line: dict[str, Any] = {**plot_style.line(), "zorder": 3, "clip_on": False, "marker": ""}
+    median_n_eff = np.nanmedian(n_eff, axis=0)
+    center, sd = mean_and_sd_over_runs(y)
     if counts:
-        middle = behind
+        center = median_n_eff
     elif len(y) > 1:
-        low, high = np.clip([middle - sd, middle + sd], 0, 1)
+        low, high = np.clip([center - sd, center + sd], 0, 1)
         axes.fill_between(
-            x, low, high, color=role.color, alpha=alpha, linewidth=0, gid=f"band {name}"
+            x, low, high, color=plot_style.color, alpha=alpha, linewidth=0, gid=f"band {name}"
         )
-    axes.plot(x, middle, label=name, **line)
-    for size, here in ((_MARKER, behind >= FEW), (_FEW_MARKER, behind < FEW)):
+    axes.plot(x, center, label=name, **line)
+    for size, has_size in (
+        (_MARKER, median_n_eff >= MIN_EFFECTIVE_ROWS),
+        (_FEW_MARKER, median_n_eff < MIN_EFFECTIVE_ROWS),
+    ):
         marks: dict[str, Any] = {
             **line,
             "linestyle": "",
-            "marker": role.marker,
+            "marker": plot_style.marker,
             "markersize": size,
             "markeredgewidth": 0.8,
         }
-        axes.plot(x[here], middle[here], **marks)
+        axes.plot(x[has_size], center[has_size], **marks)
 
 
-def _dress(
-    axes: Axes, bandwidths: np.ndarray, what: str, *, column: int, last: bool, log: bool
+def _format_axes(
+    axes: Axes, bandwidths: np.ndarray, label: str, *, column: int, last: bool, log: bool
 ) -> None:
+    """Set scales, limits, labels and ticks of a panel."""
     set_log_scale(axes, "x")
     axes.set(xlim=(bandwidths[0], bandwidths[-1]))
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     if column == 0:
-        axes.set_ylabel(what)
+        axes.set_ylabel(label)
         axes.yaxis.set_label_coords(-_LABEL / axes.get_window_extent().width * axes.figure.dpi, 0.5)
     else:
         axes.tick_params(labelleft=False)
@@ -263,16 +285,17 @@ def _dress(
             axes.set_ylim(bottom=0)
 
 
-def _one_scale(columns: list[list[Axes]], *, log: bool) -> None:
-    """The same limits along a row: one scale is labelled for all. On a logarithmic one bands that
-    go down to 0 are cut.
+def _share_limits(columns: list[list[Axes]], *, log: bool) -> None:
+    """Give all panels of a row the same limits.
+
+    Only the first panel of a row has tick labels. On logarithmic axes, bands that reach 0 are cut.
     """
-    for place, row in enumerate(zip(*columns, strict=True)):
+    for index, row in enumerate(zip(*columns, strict=True)):
         highest = max(axes.get_ylim()[1] for axes in row)
         for axes in row:
             axes.set_ylim(top=highest)
-        if log and place < 2:
-            drawn = np.concatenate(
+        if log and index < 2:
+            line_values = np.concatenate(
                 [
                     np.asarray(line.get_ydata(), dtype=np.float64)
                     for axes in row
@@ -280,23 +303,26 @@ def _one_scale(columns: list[list[Axes]], *, log: bool) -> None:
                 ]
             )
             for axes in row:
-                axes.set_ylim(bottom=0.8 * drawn[drawn > 0].min(initial=1.0))
+                # Zeros have no position on a logarithmic axis, so the limit depends on positive
+                # values only.
+                axes.set_ylim(bottom=0.8 * line_values[line_values > 0].min(initial=1.0))
 
 
-def _note(figure: Figure, panels: Mapping[str, list[Axes]], band_of: str | None) -> None:
-    """Above titles, if there are any; on two lines in one column."""
+def _draw_note(figure: Figure, panels: Mapping[str, list[Axes]], band_of: str | None) -> None:
+    """Write the note above titles, on two lines if there is one column."""
     above, points = next(iter(panels.values()))[0], 5.0
-    lines = [f"small: fewer than {FEW:g} effective rows"]
+    lines = [f"small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"]
     if band_of is not None:
         lines.insert(0, f"lines, bands: mean ± 1 sd of {band_of}")
     if len(panels) > 1:
         lines, points = ["; ".join(lines)], points + 72 * _TITLE
     for place, text in enumerate(reversed(lines)):
-        short = fitted(figure, text, NOTE_SIZE, figure.get_figwidth() - _LEFT - 0.1)
+        short = shorten_text(figure, text, NOTE_SIZE, figure.get_figwidth() - _LEFT - 0.1)
         note_above(above, short, above.get_xlim()[0], "left", points + 72 * _NOTE * place)
 
 
-def _check(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
+def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
+    """Check that bandwidths increase and all curves fit them."""
     if not spaces:
         raise ValueError("lce_against_bandwidth needs a space")
     names = list(next(iter(spaces.values())).mlce)
@@ -313,19 +339,20 @@ def _check(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
             "effective rows of MLCE": curves.mlce_n_eff,
             "effective rows": curves.n_eff,
         }
-        for what, drawn in panels.items():
-            if not names or list(drawn) != names:
+        for label, curves_by_name in panels.items():
+            if not names or list(curves_by_name) != names:
                 raise ValueError(
-                    f"every panel must have the same curves, {names}, got {list(drawn)} in {what!r}"
+                    f"every panel must have the same curves, {names}, got {list(curves_by_name)} in {label!r}"  # noqa: E501
                     f" of {title!r}"
                 )
-            for name, values in drawn.items():
-                _check_curve(f"{what} of {name!r} in {title!r}", np.asarray(values), len(b))
+            for name, values in curves_by_name.items():
+                _check_curve(f"{label} of {name!r} in {title!r}", np.asarray(values), len(b))
                 if np.ndim(values) == 2 and band_of is None:
-                    raise ValueError("band_of must say what varies between runs, e.g. '60 seeds'")
+                    raise ValueError("band_of must describe how runs differ, e.g. '60 seeds'")
 
 
 def _check_curve(which: str, values: np.ndarray, n: int) -> None:
+    """Check that a curve has a number at each bandwidth in some run."""
     if (
         values.ndim not in (1, 2)
         or values.shape[-1] != n
@@ -338,30 +365,39 @@ def _check_curve(which: str, values: np.ndarray, n: int) -> None:
         )
 
 
-@run_figure("lce_against_bandwidth")
-def lce_against_bandwidth_of_run(
-    run: Drawing, tables: Sequence[str] = ("lce_by_bandwidth",)
+@register_figure("lce_against_bandwidth")
+def plot_lce_against_bandwidth_from_run(
+    run: RunFigureData, tables: Sequence[str] = ("lce_by_bandwidth",)
 ) -> Any:
-    """MLCE and mean LCE against the bandwidth, a column for each of the tables that was measured at
-    two or more.
+    """Plot MLCE and mean LCE against the bandwidth, a column for each table.
 
-    ``tables`` are keys in ``metrics``, which may have measured in different spaces.
+    Tables that were not computed at two or more bandwidths are omitted.
+
+    Parameters
+    ----------
+    tables : sequence of str, default=("lce_by_bandwidth",)
+        Keys of tables in ``metrics``; tables may refer to different spaces.
     """
-    spaces = {_title(key): curves for key in tables if (curves := _curves(run, key)) is not None}
-    return lce_against_bandwidth(spaces) if spaces else None
+    spaces = {
+        _space_title(key): curves for key in tables if (curves := _lce_curves(run, key)) is not None
+    }
+    return plot_lce_against_bandwidth(spaces) if spaces else None
 
 
-def _title(key: str) -> str:
+def _space_title(key: str) -> str:
+    """Return the title of the space of a table."""
     return key.removeprefix("lce_by_bandwidth").strip("_") or "features"
 
 
-def _curves(run: Drawing, key: str) -> LceCurves | None:
-    """What a table has of both models, in the order of the bandwidth; None where it was not
-    measured, or nothing could be.
+def _lce_curves(run: RunFigureData, key: str) -> LceCurves | None:
+    """Return the curves of a table in the order of the bandwidth.
+
+    The result is None if the table was not computed, or contains no errors.
     """
-    curves = by_name(run, key)
+    curves = columns_by_model(run, key)
     if curves is None:
         return None
+    # The rows of the table are not necessarily sorted by bandwidth.
     bandwidths, order = np.unique(curves[run.names[0]]["bandwidth"], return_index=True)
     curves = {
         name: {column: values[order] for column, values in columns.items()}
@@ -371,5 +407,5 @@ def _curves(run: Drawing, key: str) -> LceCurves | None:
         return None
     return LceCurves(
         bandwidths,
-        *(column_of(curves, column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")),
+        *(select_column(curves, column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")),
     )

@@ -1,4 +1,4 @@
-"""One number of many methods on many classes, as bars that stand in groups by class."""
+"""Bars of one metric for many methods and classes."""
 
 from __future__ import annotations
 
@@ -25,114 +25,122 @@ from kdgraph.figures.style import (
     VERMILLION,
     YELLOW,
     add_axes,
-    fitted,
     legend_label,
     new_figure,
-    styled,
+    shorten_text,
+    split_in_two_lines,
+    style_context,
     text_size,
-    two_lines,
 )
 
 _LEFT, _RIGHT, _NAME, _HEIGHT = 0.46, 0.06, 0.13, 1.9  # inches; a line of a class name
-_KEY_LINE, _PATCH, _BETWEEN = (
-    0.17,
-    0.22,
-    0.14,
-)  # inches: a line of the key, its patch, and before the next one
-_ROOM, _PAIR = (
-    2.0,
-    0.15,
-)  # of one bar: between the groups of two classes, between the bars of two methods
-_LIGHT, _EDGE = 0.35, 0.35  # share of colour in the lightest set; points
-COLORS = (BLUE, ORANGE, GREEN, VERMILLION, SKY, PURPLE, YELLOW)
-"""Of methods by position; what is uncalibrated is grey, as a parent is."""
+# Inches: line of the legend, its patch, space before the next patch.
+_KEY_LINE, _PATCH, _BETWEEN = 0.17, 0.22, 0.14
+# In widths of a bar: between the groups of two classes, between the bars of two methods.
+_GROUP_GAP, _METHOD_GAP = 2.0, 0.15
+_LIGHT, _EDGE = 0.35, 0.35  # fraction of colour in the lightest set; points
+_METHOD_COLORS = (BLUE, ORANGE, GREEN, VERMILLION, SKY, PURPLE, YELLOW)
+"""Colours of methods by position; uncalibrated confidence is grey, like a parent."""
 UNCALIBRATED = "uncalibrated"
 
-Values = Mapping[str, Mapping[str, Sequence[float]]]
-"""Method → class → a number for each set of rows, NaN where there is none."""
+ClassValues = Mapping[str, Mapping[str, Sequence[float]]]
+"""A number for each set of rows by method and class, NaN where there is none."""
 
 
-def method_bars(values: Values, *, ylabel: str, sets: Sequence[str]) -> Figure:
-    """Bars of each class side by side: methods in one order, and the sets of rows of a method from
+def plot_method_bars(values: ClassValues, *, ylabel: str, sets: Sequence[str]) -> Figure:
+    """Plot bars of methods in groups by class.
+
+    All classes have the methods in the same order. The bars of a method are the sets of rows, from
     left (light) to right (full colour).
 
     Parameters
     ----------
-    values : method → class → a number for each set of rows; a bar is left out where it is NaN. A
-    method "uncalibrated" is grey.
-    ylabel : what the numbers are ("NLL of right or wrong").
-    sets : what the rows are, in the order of the numbers ("test set 1", "test set 2").
+    values : mapping of method to class to sequence of float
+        A number for each set of rows; the bar of a NaN is omitted. A method "uncalibrated" is grey.
+    ylabel : str
+        Name of the numbers, e.g. "NLL of right or wrong".
+    sets : sequence of str
+        Names of the sets of rows, in the order of the numbers, e.g. "test set 1", "test set 2".
 
     Returns
     -------
     Figure
-        As wide as the page, with one key above.
+        Figure as wide as the page, with one legend above.
 
     Raises
     ------
     ValueError
-        No method, class or set, methods of different classes, a class without a number for each
-        set, or an infinite one.
+        If there is no method, class or set, methods have different classes, or a class does not
+        have a number for each set or has an infinite one.
 
     Notes
     -----
-    Salamon et al., Figures 17 to 19. Methods are told apart by colour and by their place, which is
-    the same in every class and in the key; beyond seven, colours come again with hatches.
+    The figure follows Salamon et al., Figures 17 to 19. Methods are distinguished by colour and by
+    position, which is the same in every class and in the legend. From the eighth method on, colours
+    are repeated with hatches.
     """
-    _check(values, sets)
+    _check_values(values, sets)
     methods, classes = list(values), list(next(iter(values.values())))
-    with styled():
-        lines, names = _lines(_key_of(methods, sets)), _names(classes)
+    with style_context():
+        legend_lines, names = (
+            _legend_lines(_legend_entries(methods, sets)),
+            _wrap_class_names(classes),
+        )
         bottom = 0.07 + _NAME * (1 + max(name.count("\n") for name in names))
-        figure = new_figure(FULL_WIDTH, bottom + _HEIGHT + _KEY_LINE * len(lines) + 0.08)
+        figure = new_figure(FULL_WIDTH, bottom + _HEIGHT + _KEY_LINE * len(legend_lines) + 0.08)
         axes = add_axes(figure, _LEFT, bottom, FULL_WIDTH - _LEFT - _RIGHT, _HEIGHT)
-        group = len(methods) * (len(sets) + _PAIR) - _PAIR + _ROOM
-        for i, (method, look) in enumerate(_looks(methods).items()):
+        group = len(methods) * (len(sets) + _METHOD_GAP) - _METHOD_GAP + _GROUP_GAP
+        for i, (method, style) in enumerate(_method_styles(methods).items()):
             for j in range(len(sets)):
-                left = _ROOM / 2 + i * (len(sets) + _PAIR) + j
+                left = _GROUP_GAP / 2 + i * (len(sets) + _METHOD_GAP) + j
                 heights = [values[method][name][j] for name in classes]
-                places = left + 0.5 + group * np.arange(len(classes))
+                positions = left + 0.5 + group * np.arange(len(classes))
                 bars = axes.bar(
-                    places,
+                    positions,
                     heights,
                     width=1,
                     label=f"{method}, {sets[j]}",
-                    **_shaded(look, j, len(sets)),
+                    **_patch_style(style, j, len(sets)),
                 )
                 for bar in bars:
                     bar.set_gid(f"{method}, {sets[j]}")
-        _dress(axes, names, group, ylabel)
-        _draw_key(figure, lines)
+        _format_axes(axes, names, group, ylabel)
+        _draw_legend(figure, legend_lines)
     return figure
 
 
-def _looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Method → colour, and hatches where colours come again."""
+def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the colour of each method, with hatches where colours are repeated."""
     colored = [method for method in methods if method != UNCALIBRATED]
-    looks = {
+    styles = {
         name: {
-            "color": COLORS[i % len(COLORS)],
-            "hatch": ("", "//////", "......")[i // len(COLORS) % 3],
+            "color": _METHOD_COLORS[i % len(_METHOD_COLORS)],
+            "hatch": ("", "//////", "......")[i // len(_METHOD_COLORS) % 3],
         }
         for i, name in enumerate(colored)
     }
-    looks[UNCALIBRATED] = {"color": GREY, "hatch": ""}
-    return {method: looks[method] for method in methods}
+    styles[UNCALIBRATED] = {"color": GREY, "hatch": ""}
+    return {method: styles[method] for method in methods}
 
 
-def _shaded(look: Mapping[str, Any], place: int, of: int) -> dict[str, Any]:
-    """Keywords of a patch: paler the further left its set is, with an edge in full colour."""
-    strength = 1 if of == 1 else _LIGHT + (1 - _LIGHT) * place / (of - 1)
-    face = tuple(1 - strength * (1 - np.array(to_rgb(look["color"]))))
+def _patch_style(style: Mapping[str, Any], place: int, n_sets: int) -> dict[str, Any]:
+    """Return keyword arguments of the patch of set ``place`` out of ``of`` sets.
+
+    Sets further to the left are lighter; edges have the full colour.
+    """
+    # The colour is mixed with white: the strength is the fraction of colour.
+    strength = 1 if n_sets == 1 else _LIGHT + (1 - _LIGHT) * place / (n_sets - 1)
+    face = tuple(1 - strength * (1 - np.array(to_rgb(style["color"]))))
     return {
         "facecolor": face,
-        "edgecolor": "white" if look["hatch"] and strength == 1 else look["color"],
-        "hatch": look["hatch"],
+        "edgecolor": "white" if style["hatch"] and strength == 1 else style["color"],
+        "hatch": style["hatch"],
         "linewidth": _EDGE,
     }
 
 
-def _dress(axes: Axes, names: Sequence[str], group: float, ylabel: str) -> None:
+def _format_axes(axes: Axes, names: Sequence[str], group: float, ylabel: str) -> None:
+    """Set limits, labels and ticks."""
     axes.set(xlim=(0, group * len(names)), ylabel=ylabel)
     axes.set_xticks(group * (np.arange(len(names)) + 0.5), names, fontsize=NOTE_SIZE)
     axes.tick_params(axis="x", length=0)
@@ -140,36 +148,37 @@ def _dress(axes: Axes, names: Sequence[str], group: float, ylabel: str) -> None:
     axes.grid(axis="y", linewidth=0.4, color="#dddddd")
 
 
-def _names(classes: Sequence[str]) -> list[str]:
-    """What stands below each group: the class, on two lines where one is too narrow."""
+def _wrap_class_names(classes: Sequence[str]) -> list[str]:
+    """Return the names of the classes, on two lines where one is too narrow."""
     ruler = new_figure(FULL_WIDTH, 1)
     width = (FULL_WIDTH - _LEFT - _RIGHT) / len(classes) - 0.03
     return [
         "\n".join(
-            fitted(ruler, part, NOTE_SIZE, width)
-            for part in two_lines(ruler, name, NOTE_SIZE, width)
+            shorten_text(ruler, part, NOTE_SIZE, width)
+            for part in split_in_two_lines(ruler, name, NOTE_SIZE, width)
         )
         for name in classes
     ]
 
 
-def _key_of(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
+def _legend_entries(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
+    """Return the legend handles of methods and sets."""
     handles = [
-        Patch(label=legend_label(name), **_shaded(look, 0, 1))
-        for name, look in _looks(methods).items()
+        Patch(label=legend_label(name), **_patch_style(style, 0, 1))
+        for name, style in _method_styles(methods).items()
     ]
     if len(sets) > 1:
         black = {"color": BLACK, "hatch": ""}
         sides = ["left", *["then"] * (len(sets) - 2), "right"]
         handles += [
-            Patch(label=f"{side}: {name}", **_shaded(black, j, len(sets)))
+            Patch(label=f"{side}: {name}", **_patch_style(black, j, len(sets)))
             for j, (side, name) in enumerate(zip(sides, sets, strict=True))
         ]
     return handles
 
 
-def _lines(handles: Iterable[Patch]) -> list[list[Patch]]:
-    """Handles in lines that are no wider than the figure, each as full as can be."""
+def _legend_lines(handles: Iterable[Patch]) -> list[list[Patch]]:
+    """Split the handles into lines that are as long as the figure allows."""
     ruler = new_figure(FULL_WIDTH, 1)
     lines: list[list[Patch]] = [[]]
     used = _LEFT
@@ -183,33 +192,37 @@ def _lines(handles: Iterable[Patch]) -> list[list[Patch]]:
     return lines
 
 
-def _draw_key(figure: Figure, lines: Sequence[Sequence[Patch]]) -> None:
-    """A line is a legend of its own: one with several rows would be read column by column."""
+def _draw_legend(figure: Figure, lines: Sequence[Sequence[Patch]]) -> None:
+    """Draw each line of the legend as a separate legend.
+
+    A single legend with several lines would be filled column by column.
+    """
     size = NOTE_SIZE / 72
     spaces = {
         "handlelength": 0.12 / size,
         "handletextpad": (_PATCH - 0.12) / size / 2,
         "columnspacing": _BETWEEN / size / 2,
     }
-    look: dict[str, Any] = spaces | {"fontsize": NOTE_SIZE, "borderaxespad": 0, "borderpad": 0.1}
+    style: dict[str, Any] = spaces | {"fontsize": NOTE_SIZE, "borderaxespad": 0, "borderpad": 0.1}
     for i, line in enumerate(lines):
         corner = _LEFT / FULL_WIDTH, 1 - (0.02 + i * _KEY_LINE) / figure.get_figheight()
         figure.legend(
-            handles=line, ncols=len(line), loc="upper left", bbox_to_anchor=corner, **look
+            handles=line, ncols=len(line), loc="upper left", bbox_to_anchor=corner, **style
         )
 
 
-def _check(values: Values, sets: Sequence[str]) -> None:
+def _check_values(values: ClassValues, sets: Sequence[str]) -> None:
+    """Check that all methods have the same classes and sets."""
     if not values or not sets or not all(values.values()):
         raise ValueError("method_bars needs a method, a class and a set of rows")
     classes = list(next(iter(values.values())))
-    for method, of_method in values.items():
-        if list(of_method) != classes:
+    for method, by_class in values.items():
+        if list(by_class) != classes:
             raise ValueError(
-                f"every method must have the same classes, {classes}, got {list(of_method)} for"
+                f"every method must have the same classes, {classes}, got {list(by_class)} for"
                 f" {method!r}"
             )
-        for name, numbers in of_method.items():
+        for name, numbers in by_class.items():
             if np.shape(numbers) != (len(sets),) or np.isinf(numbers).any():
                 raise ValueError(
                     f"{method!r} needs a finite number, or NaN, for each of {list(sets)} in"

@@ -1,7 +1,4 @@
-"""Which rows a prediction interval misses, over the plane of two features.
-
-Rows outside of their intervals, of one run.
-"""
+"""Rows outside of their prediction intervals, over the plane of two features."""
 
 from __future__ import annotations
 
@@ -13,62 +10,58 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     FULL_WIDTH,
     GREY,
     NOTE_SIZE,
     VERMILLION,
     add_axes,
-    fitted,
     new_figure,
-    styled,
+    shorten_text,
+    style_context,
 )
 from kdgraph.parameters import OpenFraction
 
-_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = (
-    0.46,
-    0.16,
-    0.1,
-    0.52,
-    0.36,
-)  # inches around and between the maps
+# Inches around and between the maps.
+_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = 0.46, 0.16, 0.1, 0.52, 0.36
 _PANEL, _TITLE_SIZE = 2.5, 8.0  # inches, points
-_DOT, _MISS, _MANY = (
-    3.0,
-    9.0,
-    1000,
-)  # points² of covered and missed rows, and up to how many; more have smaller ones
+# Points² of covered and missed rows, and the number of rows up to which dots have that size.
+_DOT, _MISS, _MANY = 3.0, 9.0, 1000
 _COVERED = "#bdbdbd"
 
 
-def interval_misses(
+def plot_interval_misses(
     points: np.ndarray,
     missed: Mapping[str, np.ndarray],
     level: float,
     axis_names: tuple[str, str] = ("x₁", "x₂"),
 ) -> Figure:
-    """Rows whose outcome is outside of the central interval, where they lie: spread evenly if it
-    holds everywhere alike.
+    """Plot the positions of rows whose outcome is outside of the central interval.
+
+    If the interval is valid in all regions, the misses are spread evenly.
 
     Parameters
     ----------
-    points : Float[n, 2].
-    missed : name → Int[n], -1 where the outcome is below the interval, 1 where it is above, 0
-    inside; the first is the parent.
-    level : of the interval, in (0, 1).
-    axis_names : of the two features.
+    points : Float[n, 2]
+        Positions of the rows.
+    missed : mapping of str to Int[n]
+        -1 where the outcome is below the interval, 1 above, 0 inside; the first name is the parent.
+    level : float in (0, 1)
+        Level of the interval.
+    axis_names : tuple of two str, default=("x₁", "x₂")
+        Names of the two features.
 
     Returns
     -------
     Figure
-        A panel for each name. Misses lie on top: triangles that point to where the outcome was.
-        Dots are one image in SVG too.
+        Figure with a panel for each name. Misses are on top, as triangles that point towards the
+        outcome. Dots are one image in SVG too.
 
     Raises
     ------
     ValueError
-        Nothing to draw, or arrays that do not fit.
+        If there is nothing to draw, or arrays do not fit.
 
     References
     ----------
@@ -79,7 +72,7 @@ def interval_misses(
         not missed
         or np.ndim(points) != 2
         or np.shape(points)[1] != 2
-        or {len(found) for found in missed.values()} != {len(points)}
+        or {len(signs) for signs in missed.values()} != {len(points)}
     ):
         raise ValueError(
             "interval_misses needs points Float[n, 2], and for at least one name a number for each"
@@ -87,17 +80,21 @@ def interval_misses(
         )
     panel = min(_PANEL, (FULL_WIDTH - _LEFT - _RIGHT - (len(missed) - 1) * _GAP) / len(missed))
     width = _LEFT + len(missed) * panel + (len(missed) - 1) * _GAP + _RIGHT
-    with styled():
+    with style_context():
         figure = new_figure(width, _BOTTOM + panel + _TOP)
-        for i, (name, found) in enumerate(missed.items()):
+        for i, (name, signs) in enumerate(missed.items()):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel)
-            _draw(axes, points, found)
+            _draw_misses(axes, points, signs)
             axes.set(xlabel=axis_names[0], ylabel=axis_names[1] if i == 0 else "")
             axes.tick_params(labelleft=i == 0)
-            axes.set_title(fitted(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE, pad=12)
-            share = f"{100 * np.mean(found != 0):.1f} % missed, {100 * (1 - level):.3g} % expected"
+            axes.set_title(
+                shorten_text(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE, pad=12
+            )
+            rate_note = (
+                f"{100 * np.mean(signs != 0):.1f} % missed, {100 * (1 - level):.3g} % expected"
+            )
             axes.annotate(
-                share,
+                rate_note,
                 (0.5, 1),
                 (0, 3),
                 xycoords="axes fraction",
@@ -113,7 +110,9 @@ def interval_misses(
     return figure
 
 
-def _draw(axes: Axes, points: np.ndarray, found: np.ndarray) -> None:
+def _draw_misses(axes: Axes, points: np.ndarray, signs: np.ndarray) -> None:
+    """Draw covered rows as dots and missed rows as triangles."""
+    # The area of all dots together stays constant if there are many rows.
     shrink = min(1.0, (_MANY / len(points)) ** 0.5)
     common = {"linewidths": 0, "rasterized": True}
     for sign, marker, color, size, gid in (
@@ -122,7 +121,7 @@ def _draw(axes: Axes, points: np.ndarray, found: np.ndarray) -> None:
         (-1, "v", VERMILLION, _MISS, "below"),
     ):
         axes.scatter(
-            *points[found == sign].T,
+            *points[signs == sign].T,
             s=size * shrink,
             c=color,
             marker=marker,
@@ -133,23 +132,29 @@ def _draw(axes: Axes, points: np.ndarray, found: np.ndarray) -> None:
     for low, high, limit in zip(
         points.min(axis=0), points.max(axis=0), (axes.set_xlim, axes.set_ylim), strict=True
     ):
-        room = 0.03 * (high - low or 1.0)
-        limit(low - room, high + room)
+        margin = 0.03 * (high - low or 1.0)
+        limit(low - margin, high + margin)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4))
 
 
-@run_figure("interval_misses")
-def interval_misses_of_run(run: Drawing, level: OpenFraction = 0.95) -> Any:
-    """Test rows outside of the central interval of this level, over the plane; None unless there
-    are two features.
+@register_figure("interval_misses")
+def plot_interval_misses_from_run(run: RunFigureData, level: OpenFraction = 0.95) -> Any:
+    """Plot the test rows outside of the central interval.
+
+    The figure is omitted unless there are two features.
+
+    Parameters
+    ----------
+    level : float in (0, 1), default=0.95
+        Level of the interval.
     """
-    said, X = run.said("distribution", run.test), run.splits.test.X
-    if said is None or X.ndim != 2 or X.shape[1] != 2:
+    distributions, X = run.outputs_by_model("distribution", run.test), run.splits.test.X
+    if distributions is None or X.ndim != 2 or X.shape[1] != 2:
         return None
     y, missed = np.asarray(run.test.y), {}
-    for name, given in said.items():
-        low, high = given.interval(level)
+    for name, distribution in distributions.items():
+        low, high = distribution.interval(level)
         missed[name] = (y > high).astype(int) - (y < low)
     first, second = run.splits.test.feature_names
-    return interval_misses(X, missed, level, (first, second))
+    return plot_interval_misses(X, missed, level, (first, second))

@@ -1,7 +1,4 @@
-"""Estimated means and standard deviations against the true ones.
-
-Estimated against true means, of one run.
-"""
+"""Estimated means and standard deviations against the true ones of a simulation."""
 
 from __future__ import annotations
 
@@ -15,60 +12,75 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, run_figure
-from kdgraph.figures.style import BLACK, add_axes, fitted, legend_label, new_figure, roles, styled
+from kdgraph.figures.run_figures import RunFigureData, register_figure
+from kdgraph.figures.style import (
+    BLACK,
+    add_axes,
+    legend_label,
+    new_figure,
+    shorten_text,
+    style_context,
+    styles_by_name,
+)
 from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.62, 0.12, 0.4, 0.26, 0.66  # inches
 _PANEL = 2.45
 _KEY_SIZE = 7.0
-_DOT, _MANY = 4.0, 1500  # points², and how many rows have dots of that size; more have smaller ones
+# Points² of a dot, and the number of rows up to which dots have that size.
+_DOT, _MANY = 4.0, 1500
 
-_UNDER = 5.0
-"""How much larger the parent's dots are, so that they show below those of a method that changes
-nothing.
+_PARENT_DOT_FACTOR = 5.0
+"""Area of the parent's dots relative to those of methods.
+
+The parent's dots remain visible below the dots of a method that changes nothing.
 """
 
 
 @dataclass(frozen=True)
-class Moments:
-    """Mean and standard deviation of a distribution for each row.
+class RowMoments:
+    """Mean and standard deviation of the distribution of each row.
 
     Attributes
     ----------
-    mean, sd : Float[n].
+    mean, sd : Float[n]
+        Moments of n rows.
     """
 
     mean: np.ndarray
     sd: np.ndarray
 
 
-def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
-    """Each row's estimated mean against its true mean, and the same of standard deviations; on the
-    diagonal they are right.
+def plot_mean_and_sd(truth: RowMoments, estimates: Mapping[str, RowMoments]) -> Figure:
+    """Plot estimated against true means and standard deviations of all rows.
+
+    Exact estimates are on the diagonal.
 
     Parameters
     ----------
-    truth : of n rows, which a simulation knows.
-    said : name → of the same rows; the first is the parent, the others are methods.
+    truth : RowMoments
+        True moments of n rows of a simulation.
+    estimates : mapping of str to RowMoments
+        Estimated moments of the same rows; the first name is the parent, the others are methods.
 
     Returns
     -------
     Figure
-        Two square panels, each with one scale on both axes. Dots are one image in SVG too.
+        Figure with two square panels, each with the same scale on both axes. Dots are one image in
+        SVG too.
 
     Raises
     ------
     ValueError
-        Nothing to draw, or not the same number of rows.
+        If there is nothing to draw, or numbers of rows differ.
 
     References
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 2.
     """
     if (
-        not said
-        or {len(given.mean) for given in said.values()} != {len(truth.mean)}
+        not estimates
+        or {len(moments.mean) for moments in estimates.values()} != {len(truth.mean)}
         or not len(truth.mean)
     ):
         raise ValueError(
@@ -76,20 +88,20 @@ def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
             " the same rows"
         )
     width = _LEFT + 2 * _PANEL + _GAP + _RIGHT
-    with styled():
+    with style_context():
         figure = new_figure(width, _BOTTOM + _PANEL + _HEAD)
-        for i, (what, words) in enumerate((("mean", "mean"), ("sd", "standard deviation"))):
+        for i, (what, label) in enumerate((("mean", "mean"), ("sd", "standard deviation"))):
             axes = add_axes(figure, _LEFT + i * (_PANEL + _GAP), _BOTTOM, _PANEL, _PANEL)
-            _draw(
+            _draw_panel(
                 axes,
                 getattr(truth, what),
-                {name: getattr(given, what) for name, given in said.items()},
+                {name: getattr(moments, what) for name, moments in estimates.items()},
             )
-            axes.set(xlabel=f"true {words}", ylabel=f"estimated {words}")
-        room = (width - _LEFT - _RIGHT) / len(said) - 0.4
-        marks = [
-            Line2D([], [], color=r.color, linestyle="", marker=r.marker, markersize=3.5)
-            for r in roles(list(said)).values()
+            axes.set(xlabel=f"true {label}", ylabel=f"estimated {label}")
+        width_of_name = (width - _LEFT - _RIGHT) / len(estimates) - 0.4
+        handles = [
+            Line2D([], [], color=style.color, linestyle="", marker=style.marker, markersize=3.5)
+            for style in styles_by_name(list(estimates)).values()
         ]
         place = {
             "loc": "upper left",
@@ -98,52 +110,58 @@ def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
             "fontsize": _KEY_SIZE,
         }
         figure.legend(
-            marks,
-            [legend_label(fitted(figure, name, _KEY_SIZE, room)) for name in said],
-            ncols=len(said),
+            handles,
+            [
+                legend_label(shorten_text(figure, name, _KEY_SIZE, width_of_name))
+                for name in estimates
+            ],
+            ncols=len(estimates),
             **place,
         )
     return figure
 
 
-def _draw(axes: Axes, true: np.ndarray, said: Mapping[str, np.ndarray]) -> None:
+def _draw_panel(axes: Axes, true: np.ndarray, estimates: Mapping[str, np.ndarray]) -> None:
+    """Draw the dots of all models and the diagonal."""
     size = _DOT * min(1.0, (_MANY / len(true)) ** 0.5)
-    for i, (name, role) in enumerate(roles(list(said)).items()):
-        area = size if i else _UNDER * size
+    for i, (name, style) in enumerate(styles_by_name(list(estimates)).items()):
+        area = size if i else _PARENT_DOT_FACTOR * size
         axes.scatter(
             true,
-            said[name],
+            estimates[name],
             s=area,
-            color=role.color,
-            marker=role.marker,
+            color=style.color,
+            marker=style.marker,
             linewidths=0,
             rasterized=True,
             gid=f"rows {name}",
         )
-    ends = np.concatenate([true, *said.values()])
+    ends = np.concatenate([true, *estimates.values()])
     low, high = float(ends.min()), float(ends.max())
-    room = 0.04 * (high - low or 1.0)
-    limits = (low - room, high + room)
+    margin = 0.04 * (high - low or 1.0)
+    limits = (low - margin, high + margin)
     axes.plot(limits, limits, color=BLACK, linewidth=0.8, zorder=3, gid="right")
     axes.set(xlim=limits, ylim=limits)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4))
 
 
-@run_figure("mean_and_sd")
-def mean_and_sd_of_run(run: Drawing, at_most: Count = 2000) -> Any:
-    """Estimated against true means and standard deviations of the test rows; None where nobody
-    knows the true ones.
+@register_figure("mean_and_sd")
+def plot_mean_and_sd_from_run(run: RunFigureData, at_most: Count = 2000) -> Any:
+    """Plot estimated against true moments of the test rows.
+
+    The figure is omitted if the true distributions are unknown.
 
     Parameters
     ----------
-    at_most : rows that are drawn, the first ones.
+    at_most : int, default=2000
+        Largest number of rows; the first ones are drawn.
     """
-    said, truth = run.said("distribution", run.test), run.test.truth
-    if said is None or truth is None:
+    distributions, truth = run.outputs_by_model("distribution", run.test), run.test.truth
+    if distributions is None or truth is None:
         return None
-    true, *others = (
-        Moments(each[:at_most].mean(), np.sqrt(each[:at_most].var()))
-        for each in (truth, *said.values())
+    true_moments, *estimates = (
+        RowMoments(distribution[:at_most].mean(), np.sqrt(distribution[:at_most].var()))
+        for distribution in (truth, *distributions.values())
     )
-    return mean_and_sd(true, dict(zip(said, others, strict=True)))
+    return plot_mean_and_sd(true_moments, dict(zip(distributions, estimates, strict=True)))

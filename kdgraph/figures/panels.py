@@ -1,10 +1,8 @@
-"""What figures of many small panels share: one quantity measured several times, how it is drawn,
-and the head above all panels.
+"""Figures of many small panels: methods on many data sets or simulations.
 
-Pages of small panels: how parent and methods do on each of many data sets.
-
-Many small panels: what simulations look like, and how parent and methods do on each as a parameter
-grows.
+Each panel shows one quantity that was measured several times, as medians and quartiles over
+repetitions. The layout follows Figures 1 and 5 to 8 of Dey et al. A row is a data set or a
+simulation, a column is a quantity of a group of models.
 """
 
 from __future__ import annotations
@@ -27,42 +25,43 @@ from kdgraph.figures.style import (
     ID_SHADE,
     NOTE_SIZE,
     add_axes,
-    check_points,
-    class_points,
-    fitted,
+    check_class_points,
+    draw_class_points,
     legend_label,
     new_figure,
-    roles,
     set_log_scale,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
     text_size,
 )
 
 NAME, RIGHT = 0.2, 0.12  # inches: the row's name, the figure's edge
 TICKS, BETWEEN_GROUPS = 0.26, 0.06  # inches left of each panel, and more before a group
-HEIGHT, GAP, LABELLED_GAP, BOTTOM = (
-    0.72,
-    0.13,
-    0.37,
-    0.34,
-)  # inches: a panel, below it without and with an axis label, below the last
+# Inches: a panel, the space below it without and with an axis label, and below the last panel.
+HEIGHT, GAP, LABELLED_GAP, BOTTOM = 0.72, 0.13, 0.37, 0.34
 HEAD, LINE = 0.6, 0.17  # inches above the panels: legend, groups, quantities
 SMALL, MARKER = 6.0, 1.9  # points
 
 
 @dataclass(frozen=True)
-class Repeated:
-    """One quantity against one parameter, measured several times.
+class RepeatedCurves:
+    """Curves of one quantity over one parameter, measured several times.
 
     Attributes
     ----------
-    x : Float[v], increasing.
-    curves : name → Float[s, v], a row for each repetition, NaN where one is missing; the first name
-    is the parent's.
-    x_label : what ``x`` is.
-    log : whether ``x`` is on a logarithmic axis.
-    prior : where a dotted line says what honesty far from the data would be, or None.
-    id_until : the training data lie at ``x`` up to here, which is shaded, or None.
+    x : Float[v]
+        Increasing values of the parameter.
+    curves : mapping of str to Float[s, v]
+        A row for each repetition, NaN where one is missing. The first name is the parent's.
+    x_label : str
+        Name of the parameter.
+    log : bool, default=False
+        Whether the axis of ``x`` is logarithmic.
+    prior : float, default=None
+        Ideal value in the OOD region, drawn as a dotted line.
+    id_until : float, default=None
+        End of the range of ``x`` that contains the training data, which is shaded.
     """
 
     x: np.ndarray
@@ -73,57 +72,68 @@ class Repeated:
     id_until: float | None = None
 
 
-Quantities = Mapping[str, Repeated]
-"""Quantity ("error") → its curves."""
-Panels = Mapping[str, Quantities]
-"""Group ("random forest") → quantity → its curves."""
-Column = tuple[str, str]
+CurvesByQuantity = Mapping[str, RepeatedCurves]
+"""Curves by quantity, such as "error"."""
+CurvesByGroup = Mapping[str, CurvesByQuantity]
+"""Curves by group of models, such as "random forest", and quantity."""
+PanelColumn = tuple[str, str]
 """Group and quantity."""
 
 
-def columns_of(rows: Iterable[Panels]) -> list[Column]:
-    """Group and quantity of every column that some row needs."""
+def panel_columns(rows: Iterable[CurvesByGroup]) -> list[PanelColumn]:
+    """Return group and quantity of every column that some row needs."""
     return list(
         dict.fromkeys(
-            (group, quantity) for drawn in rows for group in drawn for quantity in drawn[group]
+            (group, quantity) for groups in rows for group in groups for quantity in groups[group]
         )
     )
 
 
-def names_of(rows: Iterable[Panels]) -> list[str]:
-    """Names of all curves, the parent's first, in the order in which they are met."""
+def curve_names(rows: Iterable[CurvesByGroup]) -> list[str]:
+    """Return the names of all curves in order of first occurrence, the parent's first."""
     return list(
         dict.fromkeys(
             name
             for row in rows
             for group in row.values()
-            for one in group.values()
-            for name in one.curves
+            for curves in group.values()
+            for name in curves.curves
         )
     )
 
 
-def places(
-    columns: Sequence[Column], left: float, ticks: float = TICKS
-) -> tuple[dict[Column, float], float]:
-    """Left edge of each column in inches, and the width of a panel: columns begin at ``left``, tick
-    labels take ``ticks`` before each.
+def panel_positions(
+    columns: Sequence[PanelColumn], left: float, ticks: float = TICKS
+) -> tuple[dict[PanelColumn, float], float]:
+    """Return left edges of the columns and the width of a panel, in inches.
+
+    Parameters
+    ----------
+    columns : sequence of (group, quantity)
+        Columns from left to right.
+    left : float
+        Left edge of the first column.
+    ticks : float
+        Space for tick labels before each column.
     """
     groups = list(dict.fromkeys(group for group, _ in columns))
-    room = FULL_WIDTH - left - RIGHT - len(columns) * ticks - len(groups) * BETWEEN_GROUPS
-    width = min(room / len(columns), 1.4)
-    before = {
+    available = FULL_WIDTH - left - RIGHT - len(columns) * ticks - len(groups) * BETWEEN_GROUPS
+    # Few panels are not wider than 1.4 inches, so that they keep their proportions.
+    width = min(available / len(columns), 1.4)
+    offsets = {
         c: (i + 1) * ticks + i * width + (groups.index(c[0]) + 1) * BETWEEN_GROUPS
         for i, c in enumerate(columns)
     }
-    return {column: left + shift for column, shift in before.items()}, width
+    return {column: left + offset for column, offset in offsets.items()}, width
 
 
-def draw_repeated(axes: Axes, measured: Repeated, *, labelled: bool, layered: bool = False) -> None:
-    """Medians as lines and quartiles as bands; a single value of the parameter gives a point and a
-    bar for each curve, side by side.
+def _draw_repeated(
+    axes: Axes, measured: RepeatedCurves, *, labelled: bool, layered: bool = False
+) -> None:
+    """Draw medians as lines and quartiles as bands.
 
-    ``layered`` puts each line over the next one, which is wider: where two coincide, both are seen.
+    If the parameter has a single value, each curve is a point with a bar. ``layered`` makes each
+    line wider than the one above it, so that lines that coincide are both visible.
     """
     if measured.id_until is not None:
         axes.axvspan(
@@ -158,14 +168,16 @@ def draw_repeated(axes: Axes, measured: Repeated, *, labelled: bool, layered: bo
         axes.tick_params(labelbottom=False)
 
 
-def _draw_lines(axes: Axes, measured: Repeated, layered: bool) -> None:
-    few = len(measured.x) <= 12  # more markers than that are one thick line here
-    for i, (name, role) in enumerate(roles(list(measured.curves)).items()):
+def _draw_lines(axes: Axes, measured: RepeatedCurves, layered: bool) -> None:
+    """Draw a line at the medians and a band between the quartiles."""
+    # More than 12 markers would merge into one thick line.
+    has_markers = len(measured.x) <= 12
+    for i, (name, plot_style) in enumerate(styles_by_name(list(measured.curves)).items()):
         low, middle, high = np.nanquantile(measured.curves[name], [0.25, 0.5, 0.75], axis=0)
-        below = i if layered else 0
+        n_above = i if layered else 0
         style: dict[str, Any] = {
-            "linewidth": 0.9 + 0.25 * below,
-            "markersize": (MARKER + 0.25 * below) * few,
+            "linewidth": 0.9 + 0.25 * n_above,
+            "markersize": (MARKER + 0.25 * n_above) * has_markers,
             "markeredgewidth": 0.5,
         }
         axes.plot(
@@ -173,21 +185,28 @@ def _draw_lines(axes: Axes, measured: Repeated, layered: bool) -> None:
             middle,
             label=name,
             clip_on=False,
-            zorder=3 - 0.01 * below,
-            **role.line() | style,
+            zorder=3 - 0.01 * n_above,
+            **plot_style.line() | style,
         )
         axes.fill_between(
-            measured.x, low, high, color=role.color, alpha=0.22, linewidth=0, gid=f"band {name}"
+            measured.x,
+            low,
+            high,
+            color=plot_style.color,
+            alpha=0.22,
+            linewidth=0,
+            gid=f"band {name}",
         )
 
 
-def _draw_points(axes: Axes, measured: Repeated) -> None:
-    for i, (name, role) in enumerate(roles(list(measured.curves)).items()):
+def _draw_points(axes: Axes, measured: RepeatedCurves) -> None:
+    """Draw a point at the median and a bar between the quartiles of each curve."""
+    for i, (name, plot_style) in enumerate(styles_by_name(list(measured.curves)).items()):
         low, middle, high = np.nanquantile(measured.curves[name][:, 0], [0.25, 0.5, 0.75])
         axes.plot(
             [i, i],
             [low, high],
-            color=role.color,
+            color=plot_style.color,
             alpha=0.4,
             linewidth=2.2,
             solid_capstyle="butt",
@@ -198,39 +217,36 @@ def _draw_points(axes: Axes, measured: Repeated) -> None:
             middle,
             label=name,
             zorder=3,
-            **role.line() | {"linestyle": "", "markersize": 3.2, "markeredgewidth": 0.7},
+            **plot_style.line() | {"linestyle": "", "markersize": 3.2, "markeredgewidth": 0.7},
         )
     axes.set(xticks=[], xlim=(-0.6, len(measured.curves) - 0.4))
 
 
-def one_scale_a_quantity(drawn: Mapping[Column, Axes]) -> None:
-    """Give the panels of a quantity in one row the scale that holds all of them, with some room at
-    both ends.
-    """
-    for quantity in {quantity for _, quantity in drawn}:
-        same = [axes for (_, other), axes in drawn.items() if other == quantity]
-        low = min(axes.dataLim.y0 for axes in same)
-        high = max(axes.dataLim.y1 for axes in same)
-        room = 0.06 * max(high - low, 0.01)
-        for axes in same:
-            axes.set_ylim(low - room, high + room)
+def _share_quantity_limits(panels: Mapping[PanelColumn, Axes]) -> None:
+    """Give all panels of a quantity in one row the same limits."""
+    for quantity in {quantity for _, quantity in panels}:
+        panels_of_quantity = [axes for (_, other), axes in panels.items() if other == quantity]
+        low = min(axes.dataLim.y0 for axes in panels_of_quantity)
+        high = max(axes.dataLim.y1 for axes in panels_of_quantity)
+        margin = 0.06 * max(high - low, 0.01)
+        for axes in panels_of_quantity:
+            axes.set_ylim(low - margin, high + margin)
 
 
-def head(
+def _draw_head(
     figure: Figure,
-    lefts: Mapping[Column, float],
+    lefts: Mapping[PanelColumn, float],
     width: float,
     names: Sequence[str],
     band_of: str | None,
 ) -> None:
-    """What the lines are, and their bands if there are any, and above the first row what its
-    columns are.
-    """
+    """Draw the legend, a note about the bands, and the titles of groups and columns."""
     total, height = figure.get_size_inches()
     lines = [Line2D([], [], label=legend_label(name), linewidth=1.1) for name in names]
-    for line, role in zip(lines, roles(names).values(), strict=True):
-        line.set(**role.line() | {"markersize": 3.0, "markeredgewidth": 0.7})
-    spacing = 1.4 if len(names) <= 4 else 0.8  # beside five names the note just has room
+    for line, plot_style in zip(lines, styles_by_name(names).values(), strict=True):
+        line.set(**plot_style.line() | {"markersize": 3.0, "markeredgewidth": 0.7})
+    # With five names, the note fits next to the legend only if the spacing is small.
+    spacing = 1.4 if len(names) <= 4 else 0.8
     place = {"loc": "upper left", "bbox_to_anchor": (NAME / total, 1), "borderaxespad": 0.25}
     figure.legend(handles=lines, ncols=len(lines), columnspacing=spacing, **place)
     if band_of is not None:
@@ -245,9 +261,9 @@ def head(
             color=GREY,
         )
     for group in dict.fromkeys(group for group, _ in lefts):
-        inside = [left for (other, _), left in lefts.items() if other == group]
+        group_lefts = [left for (other, _), left in lefts.items() if other == group]
         ends, y = (
-            (min(inside) / total, (max(inside) + width) / total),
+            (min(group_lefts) / total, (max(group_lefts) + width) / total),
             (height - HEAD + 1.2 * LINE) / height,
         )
         figure.add_artist(Line2D(ends, (y, y), color=GREY, linewidth=0.5, gid="group"))
@@ -263,21 +279,33 @@ def head(
         )
 
 
-def check_repeated(which: str, measured: Repeated, *, at_least: int = 2) -> None:
-    """Refuse curves that do not fit their parameter, or that no repetition has a number for.
+def check_repeated_curves(which: str, measured: RepeatedCurves, *, at_least: int = 2) -> None:
+    """Check that curves fit their parameter and have a number at each value.
+
+    Parameters
+    ----------
+    which : str
+        Name of the curves in the error message.
+    measured : RepeatedCurves
+        Curves to be checked.
+    at_least : int, default=2
+        Least number of values of the parameter.
 
     Raises
     ------
     ValueError
-        One line that names ``which``.
+        If the parameter has too few values or does not increase, or if a curve has another shape or
+        no number at some value.
     """
     if (
         np.ndim(measured.x) != 1
         or len(measured.x) < at_least
         or not (np.diff(measured.x) > 0).all()
     ):
-        many = "two or more increasing values" if at_least > 1 else "one or more increasing values"
-        raise ValueError(f"{which} needs {many} of {measured.x_label}")
+        required = (
+            "two or more increasing values" if at_least > 1 else "one or more increasing values"
+        )
+        raise ValueError(f"{which} needs {required} of {measured.x_label}")
     for name, values in measured.curves.items():
         if (
             np.ndim(values) != 2
@@ -293,59 +321,65 @@ def check_repeated(which: str, measured: Repeated, *, at_least: int = 2) -> None
             )
 
 
-_NAME, _TICKS = 0.24, 0.31  # inches: the row's name, left of each panel
-_SIZE = 6.5  # points
-ROWS = 10
-"""Data sets on a page of 9.3 inches; Dey et al. have 12."""
+_PAGE_NAME, _PAGE_TICKS = 0.24, 0.31  # inches: the row's name, left of each panel
+_PAGE_FONT_SIZE = 6.5  # points
+MAX_ROWS_PER_PAGE = 10
+"""Data sets on a page of 9.3 inches; Dey et al. show 12."""
 
 
-def dataset_pages(
-    panels: Mapping[str, Panels], *, band_of: str | None, rows: int = ROWS
+def plot_dataset_pages(
+    panels: Mapping[str, CurvesByGroup], *, band_of: str | None, rows: int = MAX_ROWS_PER_PAGE
 ) -> list[Figure]:
-    """One row for each data set, as Figures 5 to 8 of Dey et al.: each quantity for each group of
-    models, on as many pages as it takes.
+    """Plot each quantity on many data sets, one row per data set.
 
-    Lines are medians over repetitions, bands go from their 25 % to their 75 % quantile; a quantity
-    that was measured at one value of its parameter is a point and a bar for each model. Panels of
-    one row and quantity have one scale, in whichever group they are, and panels below each other
-    one range of the parameter.
+    The figures follow Figures 5 to 8 of Dey et al. and fill as many pages as needed. Lines are
+    medians over repetitions, bands go from the 25 % to the 75 % quantile. A quantity that was
+    measured at one value of its parameter is a point and a bar for each model. The panels of one
+    quantity have the same scale within a row, and the same range of the parameter within a column.
 
     Parameters
     ----------
-    panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and
-        quantities stays empty. The curves of all groups have the same names, the parent's first.
-    band_of : what the repetitions are, e.g. "10 seeds"; None where there is one, so that nothing
-    has a band.
-    rows : the most on a page.
+    panels : mapping of row to group to quantity to RepeatedCurves
+        Curves of each data set. A panel that a row does not have stays empty. The curves of all
+        groups have the same names, the parent's first.
+    band_of : str or None
+        Description of the repetitions, e.g. "10 seeds". None if there is only one, so that there
+        are no bands.
+    rows : int, default=MAX_ROWS_PER_PAGE
+        Largest number of rows on a page.
 
     Returns
     -------
     list of Figure
-        As wide as the page, with the same columns on each.
+        Pages with the same columns, as wide as a printed page.
 
     Raises
     ------
     ValueError
-        No row, curves that do not fit their parameter.
+        If there is no row, or curves do not fit their parameter.
     """
-    _check(panels, rows)
-    columns, names = columns_of(panels.values()), names_of(panels.values())
+    _check_pages(panels, rows)
+    columns, names = panel_columns(panels.values()), curve_names(panels.values())
     shown = list(panels)
-    with styled():
+    with style_context():
         return [
-            _page({row: panels[row] for row in shown[i : i + rows]}, columns, names, band_of)
+            _plot_page({row: panels[row] for row in shown[i : i + rows]}, columns, names, band_of)
             for i in range(0, len(shown), rows)
         ]
 
 
-def _page(
-    panels: Mapping[str, Panels], columns: list[Column], names: list[str], band_of: str | None
+def _plot_page(
+    panels: Mapping[str, CurvesByGroup],
+    columns: list[PanelColumn],
+    names: list[str],
+    band_of: str | None,
 ) -> Figure:
+    """Plot the rows of one page."""
     figure = new_figure(FULL_WIDTH, HEAD + len(panels) * HEIGHT + (len(panels) - 1) * GAP + BOTTOM)
-    lefts, width = places(columns, _NAME, _TICKS)
-    head(figure, lefts, width, names, band_of)
+    lefts, width = panel_positions(columns, _PAGE_NAME, _PAGE_TICKS)
+    _draw_head(figure, lefts, width, names, band_of)
     ranges = {
-        (g, q): _range([row[g][q] for row in panels.values() if q in row.get(g, {})])
+        (g, q): _parameter_range([row[g][q] for row in panels.values() if q in row.get(g, {})])
         for g, q in columns
     }
     lowest = {
@@ -356,158 +390,167 @@ def _page(
     }
     for i, (row, groups) in enumerate(panels.items()):
         bottom = figure.get_figheight() - HEAD - HEIGHT - i * (HEIGHT + GAP)
-        drawn = {
+        row_axes = {
             c: add_axes(figure, lefts[c], bottom, width, HEIGHT)
             for c in columns
             if c[1] in groups.get(c[0], {})
         }
-        for (group, quantity), axes in drawn.items():
-            draw_repeated(
+        for (group, quantity), axes in row_axes.items():
+            _draw_repeated(
                 axes, groups[group][quantity], labelled=lowest[group, quantity] == row, layered=True
             )
             if len(groups[group][quantity].x) > 1:
                 axes.set_xlim(*ranges[group, quantity])
-        one_scale_a_quantity(drawn)
-        _name(figure, row, bottom)
+        _share_quantity_limits(row_axes)
+        _draw_row_name(figure, row, bottom)
     return figure
 
 
-def _range(measured: list[Repeated]) -> tuple[float, float]:
-    """First and last value of the parameter that any of them has."""
-    return min((float(one.x[0]) for one in measured), default=0.0), max(
-        (float(one.x[-1]) for one in measured), default=1.0
+def _parameter_range(measured: list[RepeatedCurves]) -> tuple[float, float]:
+    """Return first and last value of the parameter over all curves."""
+    return min((float(curves.x[0]) for curves in measured), default=0.0), max(
+        (float(curves.x[-1]) for curves in measured), default=1.0
     )
 
 
-def _name(figure: Figure, row: str, bottom: float) -> None:
-    """The row's name from bottom to top, on two lines if it is too long for one."""
+def _draw_row_name(figure: Figure, row: str, bottom: float) -> None:
+    """Write the name of the row from bottom to top, on two lines if it is too long."""
     total, height = figure.get_size_inches()
-    room = HEIGHT + GAP - 0.04
-    lines = [row] if text_size(figure, row, _SIZE)[0] <= room else _halves(row)
-    text = "\n".join(fitted(figure, line, _SIZE, room) for line in lines)
-    where = 0.5 * _NAME / total, (bottom + HEIGHT / 2) / height
+    available = HEIGHT + GAP - 0.04
+    lines = [row] if text_size(figure, row, _PAGE_FONT_SIZE)[0] <= available else _split_name(row)
+    text = "\n".join(shorten_text(figure, line, _PAGE_FONT_SIZE, available) for line in lines)
+    position = 0.5 * _PAGE_NAME / total, (bottom + HEIGHT / 2) / height
     figure.text(
-        *where,
+        *position,
         text,
         rotation=90,
         ha="center",
         va="center",
         ma="center",
-        fontsize=_SIZE,
+        fontsize=_PAGE_FONT_SIZE,
         linespacing=1.05,
         color=BLACK,
     )
 
 
-def _halves(name: str) -> list[str]:
-    """The name cut after the separator nearest to its middle."""
+def _split_name(name: str) -> list[str]:
+    """Split a name after the separator nearest to its middle."""
     cuts = [i + 1 for i, letter in enumerate(name[:-1]) if letter in "_- ."]
     cut = min(cuts, key=lambda i: abs(i - len(name) / 2), default=len(name))
     return [part for part in (name[:cut].rstrip(), name[cut:]) if part]
 
 
-def _check(panels: Mapping[str, Panels], rows: int) -> None:
-    if not any(drawn for groups in panels.values() for drawn in groups.values()):
+def _check_pages(panels: Mapping[str, CurvesByGroup], rows: int) -> None:
+    """Check that there are panels and that all of them have the same curves."""
+    if not any(quantities for groups in panels.values() for quantities in groups.values()):
         raise ValueError("dataset_pages needs a panel in at least one row")
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}")
-    names = names_of(panels.values())
+    names = curve_names(panels.values())
     for row, groups in panels.items():
-        for group, drawn in groups.items():
-            for quantity, measured in drawn.items():
+        for group, quantities in groups.items():
+            for quantity, measured in quantities.items():
                 which = f"{quantity!r} of {group!r} in {row!r}"
-                if list(measured.curves) != names:  # what a line is goes by its position
+                # The style of a line depends on its position.
+                if list(measured.curves) != names:
                     raise ValueError(
                         f"{which} must have the curves that all have, {names}, got"
                         f" {list(measured.curves)}"
                     )
-                check_repeated(which, measured, at_least=1)
+                check_repeated_curves(which, measured, at_least=1)
 
 
-_DATA = 0.72  # inches
+_DATA_WIDTH = 0.72  # inches
 
 
-def simulation_summary(
-    data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, Panels], *, band_of: str
+def plot_simulation_summary(
+    data: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    panels: Mapping[str, CurvesByGroup],
+    *,
+    band_of: str,
 ) -> Figure:
-    """One row for each simulation, as Figure 1 of Dey et al.: its data, then each quantity for each
-    group of models.
+    """Plot simulated data and each quantity, one row per simulation.
 
-    Lines are medians over repetitions, bands go from their 25 % to their 75 % quantile. Panels of
-    one row and quantity have one scale, in whichever group they are.
+    The figure follows Figure 1 of Dey et al. Lines are medians over repetitions, bands go from the
+    25 % to the 75 % quantile. The panels of one quantity have the same scale within a row.
 
     Parameters
     ----------
-    data : row → Float[n, 2] and Int[n], the first two features of some training rows, and their
-    classes.
-    panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and
-    quantities stays empty.
-    band_of : what the repetitions are, e.g. "10 seeds".
+    data : mapping of row to (Float[n, 2], Int[n])
+        First two features of some training rows, and their classes.
+    panels : mapping of row to group to quantity to RepeatedCurves
+        Curves of each simulation. A panel that a row does not have stays empty.
+    band_of : str
+        Description of the repetitions, e.g. "10 seeds".
 
     Returns
     -------
     Figure
-        As wide as the page.
+        Figure as wide as the page.
 
     Raises
     ------
     ValueError
-        No row, data that are not two features with labels, curves that do not fit their parameter.
+        If there is no row, data are not two features with labels, or curves do not fit their
+        parameter.
     """
     _check_summary(data, panels)
-    columns = columns_of(panels.values())
+    columns = panel_columns(panels.values())
     labels = {
         row: {
             c: panels[row][c[0]][c[1]].x_label for c in columns if c[1] in panels[row].get(c[0], {})
         }
         for row in data
     }
-    ends = [
+    # A row has axis labels if the next row has another parameter.
+    labelled_rows = [
         *({row for row, below in pairwise(data) if labels[row] != labels[below]}),
         list(data)[-1],
     ]
-    with styled():
-        inner = sum(LABELLED_GAP if row in ends else GAP for row in list(data)[:-1])
-        figure = new_figure(FULL_WIDTH, HEAD + len(data) * HEIGHT + inner + BOTTOM)
-        lefts, width = places(columns, NAME + _DATA)
+    with style_context():
+        gaps = sum(LABELLED_GAP if row in labelled_rows else GAP for row in list(data)[:-1])
+        figure = new_figure(FULL_WIDTH, HEAD + len(data) * HEIGHT + gaps + BOTTOM)
+        lefts, width = panel_positions(columns, NAME + _DATA_WIDTH)
         top = figure.get_figheight() - HEAD
         for i, row in enumerate(data):
             bottom = top - HEIGHT
-            _show_data(add_axes(figure, NAME, bottom, _DATA, HEIGHT), row, data[row])
-            drawn = {
+            _draw_data(add_axes(figure, NAME, bottom, _DATA_WIDTH, HEIGHT), row, data[row])
+            row_axes = {
                 c: add_axes(figure, lefts[c], bottom, width, HEIGHT)
                 for c in columns
                 if c in labels[row]
             }
-            for (group, quantity), axes in drawn.items():
-                draw_repeated(axes, panels[row][group][quantity], labelled=row in ends)
-            one_scale_a_quantity(drawn)
+            for (group, quantity), axes in row_axes.items():
+                _draw_repeated(axes, panels[row][group][quantity], labelled=row in labelled_rows)
+            _share_quantity_limits(row_axes)
             if i == 0:
-                head(figure, lefts, width, names_of(panels.values()), band_of)
-            top = bottom - (LABELLED_GAP if row in ends else GAP)
+                _draw_head(figure, lefts, width, curve_names(panels.values()), band_of)
+            top = bottom - (LABELLED_GAP if row in labelled_rows else GAP)
     return figure
 
 
-def _show_data(axes: Axes, row: str, points: tuple[np.ndarray, np.ndarray]) -> None:
-    class_points(axes, *points)
+def _draw_data(axes: Axes, row: str, points: tuple[np.ndarray, np.ndarray]) -> None:
+    """Draw the data of a simulation."""
+    draw_class_points(axes, *points)
     axes.set(xticks=[], yticks=[], ylabel=row)
     axes.yaxis.label.set(fontsize=7, color=BLACK)
     axes.spines[:].set_visible(False)
 
 
 def _check_summary(
-    data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, Panels]
+    data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, CurvesByGroup]
 ) -> None:
+    """Check that data and panels belong to the same rows and fit."""
     if not data or set(data) != set(panels):
         raise ValueError(
             f"simulation_summary needs data and panels of the same rows, got {list(data)} and"
             f" {list(panels)}"
         )
-    if not any(drawn for groups in panels.values() for drawn in groups.values()):
+    if not any(quantities for groups in panels.values() for quantities in groups.values()):
         raise ValueError("simulation_summary needs a panel in at least one row")
     for row, points in data.items():
-        check_points(row, *points)
+        check_class_points(row, *points)
     for row, groups in panels.items():
-        for group, drawn in groups.items():
-            for quantity, measured in drawn.items():
-                check_repeated(f"{quantity!r} of {group!r} in {row!r}", measured)
+        for group, quantities in groups.items():
+            for quantity, measured in quantities.items():
+                check_repeated_curves(f"{quantity!r} of {group!r} in {row!r}", measured)

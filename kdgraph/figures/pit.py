@@ -1,9 +1,6 @@
-"""Histograms of PIT values, and coverage against the level of the interval, with what chance alone
-does to calibrated distributions.
+"""Histograms of PIT values, overall and by cell, and coverage against the level.
 
-Histograms of PIT values, a panel for each cell of rows that are near each other.
-
-PIT histograms and coverage, of one run.
+Bands show the range of calibrated distributions by chance alone.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, by_name, run_figure
+from kdgraph.figures.run_figures import RunFigureData, columns_by_model, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
@@ -26,13 +23,13 @@ from kdgraph.figures.style import (
     GREY,
     ID_SHADE,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
     legend_label,
     new_figure,
-    roles,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
     text_size,
 )
 from kdgraph.metrics import coverage_curve
@@ -42,59 +39,68 @@ from kdgraph.parameters import Count
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.54, 0.12, 0.08, 0.36  # inches
 _WIDTH, _HEIGHT, _DIFFERENCE, _GAP = COLUMN_WIDTH - _LEFT - _RIGHT, 1.7, 0.95, 0.12
 _KEY_LINE, _KEY_SIZE = 0.15, 7.0
-_BAND = "#d9d9d9"
-_ANYWHERE = 0.95
-"""Probability that a calibrated distribution stays in the band, in one bin or at one level."""
+_BAND_COLOR = "#d9d9d9"
+_BAND_PROBABILITY = 0.95
+"""Probability that a calibrated distribution is inside the band, in one bin or at one level."""
 
 
 @dataclass(frozen=True)
 class CoverageCurve:
-    """Share of rows inside central intervals.
+    """Fraction of rows inside central intervals.
 
     Attributes
     ----------
-    level, coverage : Float[k] in [0, 1]; levels increase.
+    level, coverage : Float[k]
+        Increasing levels and the coverage at each, in [0, 1].
     """
 
     level: np.ndarray
     coverage: np.ndarray
 
 
-def pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
-    """Density of PIT values by bin; calibrated distributions give 1 everywhere, up to the band that
-    chance alone explains.
+def plot_pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
+    """Plot the density of PIT values by bin.
+
+    The density of calibrated distributions is 1 everywhere, up to the band of chance.
 
     Parameters
     ----------
-    counts : name → Int[b], rows in each of b equal bins of [0, 1]; the first is the parent, the
-        others are methods. Names have the same bins and the same number of rows.
+    counts : mapping of str to Int[b]
+        Rows in each of b equal bins of [0, 1]; the first name is the parent, the others are
+        methods. All names have the same bins and the same number of rows.
 
     Returns
     -------
     Figure
-        One column wide. The band is the central 95 % of the binomial distribution of one bin's
-        count: the chance of these rows, not that of the rows which a method has learnt from.
+        Figure of one column. The band is the central 95 % of the binomial distribution of one bin's
+        count. It accounts for the randomness of these rows, not of the rows on which a method was
+        fitted.
+
+    Raises
+    ------
+    ValueError
+        If there are no counts, or numbers of rows or bins differ.
     """
-    n, bins = _rows_and_bins(counts)
+    n, bins = _check_counts(counts)
     edges = np.arange(bins + 1) / bins
-    with styled():
+    with style_context():
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _HEIGHT + _KEY_LINE * (len(counts) + 1) + _TOP)
         axes = add_axes(figure, _LEFT, _BOTTOM, _WIDTH, _HEIGHT)
-        low, high = binomial_band(n, np.array([1 / bins]))
-        band = _band(
+        low, high = binomial_interval(n, np.array([1 / bins]))
+        band = _draw_band(
             axes,
             np.array([0.0, 1.0]),
             np.repeat(low * bins, 2),
             np.repeat(high * bins, 2),
             f"calibrated, {n:,} rows",
         )
-        for name, role in roles(list(counts)).items():
-            label = legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 1.0))
+        for name, style in styles_by_name(list(counts)).items():
+            label = legend_label(shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.0))
             axes.stairs(
                 counts[name] * bins / n,
                 edges,
-                color=role.color,
-                linestyle=role.linestyle,
+                color=style.color,
+                linestyle=style.linestyle,
                 linewidth=1.2,
                 label=label,
                 baseline=None,
@@ -104,49 +110,55 @@ def pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
         axes.set_ylim(
             bottom=0,
             top=1.06
-            * max(float(high[0]), *(float(found.max()) / n for found in counts.values()))
+            * max(float(high[0]), *(float(bin_counts.max()) / n for bin_counts in counts.values()))
             * bins,
         )
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        _key(axes, band)
+        _draw_legend(axes, band)
     return figure
 
 
-def coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> Figure:
-    """Share of outcomes inside central intervals against their level, and by how many points it
-    misses the level.
+def plot_coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> Figure:
+    """Plot the coverage of central intervals, and its difference from the level.
 
     Parameters
     ----------
-    curves : name → curve; the first is the parent, the others are methods.
-    n : rows that every curve was measured on.
+    curves : mapping of str to CoverageCurve
+        Curves by name; the first is the parent, the others are methods.
+    n : int
+        Number of rows behind every curve.
 
     Returns
     -------
     Figure
-        One column wide. The band is the central 95 % of the binomial distribution at each level, as
-        in :func:`pit_histogram`.
+        Figure of one column. The band is the central 95 % of the binomial distribution at each
+        level, as in :func:`plot_pit_histogram`.
+
+    Raises
+    ------
+    ValueError
+        If there is no curve.
     """
     if not curves:
         raise ValueError("coverage_against_level needs at least one curve")
     grid = np.linspace(0, 1, 201)[1:-1]
-    low, high = binomial_band(n, grid)
-    with styled():
+    low, high = binomial_interval(n, grid)
+    with style_context():
         figure = new_figure(
             COLUMN_WIDTH,
             _BOTTOM + _DIFFERENCE + _GAP + _HEIGHT + _KEY_LINE * (len(curves) + 1) + _TOP,
         )
         below = add_axes(figure, _LEFT, _BOTTOM, _WIDTH, _DIFFERENCE)
         above = add_axes(figure, _LEFT, _BOTTOM + _DIFFERENCE + _GAP, _WIDTH, _HEIGHT, sharex=below)
-        band = _band(above, grid, low, high, f"calibrated, {n:,} rows")
-        _band(below, grid, low - grid, high - grid, "")
-        for name, role in roles(list(curves)).items():
-            _curve(
+        band = _draw_band(above, grid, low, high, f"calibrated, {n:,} rows")
+        _draw_band(below, grid, low - grid, high - grid, "")
+        for name, style in styles_by_name(list(curves)).items():
+            _draw_coverage(
                 above,
                 below,
-                legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 1.0)),
+                legend_label(shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.0)),
                 curves[name],
-                role,
+                style,
             )
         above.plot([0, 1], [0, 1], color=BLACK, linewidth=0.7, zorder=1.5, gid="ideal")
         below.axhline(0, color=BLACK, linewidth=0.7, zorder=1.5, gid="ideal")
@@ -154,21 +166,36 @@ def coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> Figur
         above.tick_params(labelbottom=False)
         below.set(xlim=(0, 1), xlabel="level of the central interval", ylabel="coverage - level")
         below.yaxis.set_major_locator(MaxNLocator(4))
-        _key(above, band)
+        _draw_legend(above, band)
     return figure
 
 
-def binomial_band(n: int, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the central 95 % of Binomial(n, share) / n, Float[k] each, of ``share``: Float[k]."""
+def binomial_interval(n: int, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the central 95 % of Binomial(n, p) / n.
+
+    Parameters
+    ----------
+    n : int
+        Number of trials.
+    probability : Float[k]
+        Probabilities p.
+
+    Returns
+    -------
+    low, high : Float[k]
+        Ends of the intervals.
+    """
     from scipy.stats import binom
 
     return tuple(
-        binom.ppf(level, n, share) / n for level in ((1 - _ANYWHERE) / 2, (1 + _ANYWHERE) / 2)
+        binom.ppf(level, n, probability) / n
+        for level in ((1 - _BAND_PROBABILITY) / 2, (1 + _BAND_PROBABILITY) / 2)
     )
 
 
-def _rows_and_bins(counts: Mapping[str, np.ndarray]) -> tuple[int, int]:
-    sizes = {(int(np.sum(found)), len(found)) for found in counts.values()}
+def _check_counts(counts: Mapping[str, np.ndarray]) -> tuple[int, int]:
+    """Return the numbers of rows and bins, which must be the same for all names."""
+    sizes = {(int(np.sum(bin_counts)), len(bin_counts)) for bin_counts in counts.values()}
     if len(sizes) != 1 or 0 in next(iter(sizes)):
         raise ValueError(
             "pit_histogram needs counts of the same rows in the same bins, got (rows, bins)"
@@ -177,31 +204,36 @@ def _rows_and_bins(counts: Mapping[str, np.ndarray]) -> tuple[int, int]:
     return next(iter(sizes))
 
 
-def _band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str):
+def _draw_band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str):
+    """Draw the band of calibrated distributions and return it."""
     return axes.fill_between(
-        x, low, high, color=_BAND, linewidth=0, zorder=0.5, label=label, gid="band"
+        x, low, high, color=_BAND_COLOR, linewidth=0, zorder=0.5, label=label, gid="band"
     )
 
 
-def _curve(above: Axes, below: Axes, label: str, found: CoverageCurve, role: Role) -> None:
-    above.plot(found.level, found.coverage, label=label, **role.line())
-    below.plot(found.level, found.coverage - found.level, **role.line())
+def _draw_coverage(
+    above: Axes, below: Axes, label: str, curve: CoverageCurve, style: PlotStyle
+) -> None:
+    """Draw the coverage of one model and its difference from the level."""
+    above.plot(curve.level, curve.coverage, label=label, **style.line())
+    below.plot(curve.level, curve.coverage - curve.level, **style.line())
 
 
-def _key(axes: Axes, band) -> None:
-    """Names in their order, and the band last, above the axes."""
+def _draw_legend(axes: Axes, band) -> None:
+    """Draw a legend above the axes, with the band as the last entry."""
     handles, labels = axes.get_legend_handles_labels()
+    # The sort is stable, so curves keep their order and the band is last.
     order = sorted(range(len(handles)), key=lambda i: handles[i] is band)
-    where = {
+    placement = {
         "loc": "lower left",
         "bbox_to_anchor": (0, 1.01),
         "labelspacing": 0.25,
         "fontsize": _KEY_SIZE,
     }
-    axes.legend([handles[i] for i in order], [labels[i] for i in order], **where)
+    axes.legend([handles[i] for i in order], [labels[i] for i in order], **placement)
     note = {"ha": "right", "fontsize": _KEY_SIZE - 0.5, "color": GREY}
     axes.annotate(
-        f"band: {100 * _ANYWHERE:g} %",
+        f"band: {100 * _BAND_PROBABILITY:g} %",
         (1, 1.01),
         (0, 5),
         xycoords="axes fraction",
@@ -210,107 +242,110 @@ def _key(axes: Axes, band) -> None:
     )
 
 
-_LEFT_PIT_LOCAL, _RIGHT_PIT_LOCAL, _BOTTOM_PIT_LOCAL, _HEAD = 0.48, 0.1, 0.38, 0.26  # inches
-_GAP_PIT_LOCAL, _ROW_GAP, _HEIGHT_PIT_LOCAL, _COLUMNS = 0.16, 0.26, 1.05, 4
-_KEY_SIZE_PIT_LOCAL = 7.0
+_CELL_LEFT, _CELL_RIGHT, _CELL_BOTTOM, _HEAD = 0.48, 0.1, 0.38, 0.26  # inches
+_CELL_GAP, _ROW_GAP, _CELL_HEIGHT, _COLUMNS = 0.16, 0.26, 1.05, 4
 
 
-def local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
-    """Density of PIT values by bin in each cell: errors of opposite signs here and there, which one
-    histogram of all rows hides.
+def plot_local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+    """Plot the density of PIT values by bin in each cell of similar rows.
+
+    Errors of opposite signs in different cells cancel in one histogram of all rows.
 
     Parameters
     ----------
-    cells : name of a cell → name → Int[b], its rows in each of b equal bins of [0, 1]; the first
-        name is the parent, the others are methods. All names of a cell have the same rows; cells
-        have different numbers of them.
+    cells : mapping of cell to name to Int[b]
+        Rows of the cell in each of b equal bins of [0, 1]; the first name is the parent, the others
+        are methods. All names of a cell have the same number of rows, which may differ between
+        cells.
 
     Returns
     -------
     Figure
-        A page wide, up to four cells beside each other, all on one scale. The band is the central
-        95 % of the binomial distribution of one bin's count among the rows of the cell.
+        Figure as wide as the page, with up to four cells in a row, all on one scale. The band is
+        the central 95 % of the binomial distribution of one bin's count among the rows of the cell.
 
     Raises
     ------
     ValueError
-        Nothing to draw, or counts that do not fit.
+        If there is nothing to draw, or counts do not fit.
 
     References
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figures 1 (f) and 5
     (c, d).
     """
-    names, bins = _names_and_bins(cells)
+    names, bins = _check_cells(cells)
     rows = -(-len(cells) // _COLUMNS)
     columns = -(-len(cells) // rows)
-    width = (
-        FULL_WIDTH - _LEFT_PIT_LOCAL - _RIGHT_PIT_LOCAL - (columns - 1) * _GAP_PIT_LOCAL
-    ) / columns
-    height = _BOTTOM_PIT_LOCAL + rows * _HEIGHT_PIT_LOCAL + (rows - 1) * _ROW_GAP + 0.2 + _HEAD
-    top = 1.06 * max(_highest(found, bins) for found in cells.values())
-    with styled():
+    width = (FULL_WIDTH - _CELL_LEFT - _CELL_RIGHT - (columns - 1) * _CELL_GAP) / columns
+    height = _CELL_BOTTOM + rows * _CELL_HEIGHT + (rows - 1) * _ROW_GAP + 0.2 + _HEAD
+    top = 1.06 * max(_highest_density(counts_by_name, bins) for counts_by_name in cells.values())
+    with style_context():
         figure = new_figure(FULL_WIDTH, height)
-        for i, (cell, found) in enumerate(cells.items()):
+        for i, (cell, counts_by_name) in enumerate(cells.items()):
             row, column = divmod(i, columns)
-            bottom = _BOTTOM_PIT_LOCAL + (rows - 1 - row) * (_HEIGHT_PIT_LOCAL + _ROW_GAP)
+            bottom = _CELL_BOTTOM + (rows - 1 - row) * (_CELL_HEIGHT + _ROW_GAP)
             axes = add_axes(
                 figure,
-                _LEFT_PIT_LOCAL + column * (width + _GAP_PIT_LOCAL),
+                _CELL_LEFT + column * (width + _CELL_GAP),
                 bottom,
                 width,
-                _HEIGHT_PIT_LOCAL,
+                _CELL_HEIGHT,
             )
-            _draw(axes, found, bins)
+            _draw_cell(axes, counts_by_name, bins)
             axes.set(xlim=(0, 1), ylim=(0, top), xticks=[0, 0.5, 1], xticklabels=["0", "½", "1"])
             axes.yaxis.set_major_locator(MaxNLocator(3))
-            last = i + columns >= len(cells)
-            axes.tick_params(labelleft=column == 0, labelbottom=last)
-            axes.set_xlabel("F(y | x)" if last else "")
+            is_last = i + columns >= len(cells)
+            axes.tick_params(labelleft=column == 0, labelbottom=is_last)
+            axes.set_xlabel("F(y | x)" if is_last else "")
             axes.set_ylabel("density" if column == 0 else "")
-            n = f" · {int(next(iter(found.values())).sum()):,} rows"
-            room = width - text_size(figure, n, NOTE_SIZE)[0] - 0.05
+            n = f" · {int(next(iter(counts_by_name.values())).sum()):,} rows"
+            available = width - text_size(figure, n, NOTE_SIZE)[0] - 0.05
             axes.set_title(
-                fitted(figure, cell, NOTE_SIZE, room) + n, fontsize=NOTE_SIZE, loc="left", pad=2.5
+                shorten_text(figure, cell, NOTE_SIZE, available) + n,
+                fontsize=NOTE_SIZE,
+                loc="left",
+                pad=2.5,
             )
-        _head(figure, names)
+        _draw_cells_head(figure, names)
     return figure
 
 
-def _draw(axes: Axes, found: Mapping[str, np.ndarray], bins: int) -> None:
-    n = int(next(iter(found.values())).sum())
-    low, high = binomial_band(n, np.array([1 / bins]))
+def _draw_cell(axes: Axes, counts_by_name: Mapping[str, np.ndarray], bins: int) -> None:
+    """Draw band and histograms of one cell."""
+    n = int(next(iter(counts_by_name.values())).sum())
+    low, high = binomial_interval(n, np.array([1 / bins]))
     axes.fill_between(
         [0, 1], low[0] * bins, high[0] * bins, color=ID_SHADE, linewidth=0, zorder=0.5, gid="band"
     )
     axes.axhline(1, color=BLACK, linewidth=0.6, zorder=1.5, gid="uniform")
-    for name, role in roles(list(found)).items():
+    for name, style in styles_by_name(list(counts_by_name)).items():
         edges = np.arange(bins + 1) / bins
         axes.stairs(
-            found[name] * bins / n,
+            counts_by_name[name] * bins / n,
             edges,
-            color=role.color,
-            linestyle=role.linestyle,
+            color=style.color,
+            linestyle=style.linestyle,
             linewidth=1.0,
             baseline=None,
             label=name,
         )
 
 
-def _head(figure: Figure, names: list[str]) -> None:
-    """What the lines are, and what the band is of."""
+def _draw_cells_head(figure: Figure, names: list[str]) -> None:
+    """Draw the legend and the note about the band."""
     width, height = figure.get_size_inches()
     note = "band: 95 % of calibrated cells, bin by bin"
-    room = (width - text_size(figure, note, NOTE_SIZE)[0] - _LEFT_PIT_LOCAL - 0.3) / len(
+    available = (width - text_size(figure, note, NOTE_SIZE)[0] - _CELL_LEFT - 0.3) / len(
         names
     ) - 0.45
     lines = [Line2D([], [], linewidth=1.2) for _ in names]
-    for line, role in zip(lines, (roles(names)[name] for name in names), strict=True):
-        line.set(color=role.color, linestyle=role.linestyle)
-    labels = [fitted(figure, name, _KEY_SIZE_PIT_LOCAL, room) for name in names]
+    for line, style in zip(lines, (styles_by_name(names)[name] for name in names), strict=True):
+        line.set(color=style.color, linestyle=style.linestyle)
+    labels = [shorten_text(figure, name, _KEY_SIZE, available) for name in names]
     place = {
         "loc": "upper left",
-        "bbox_to_anchor": (_LEFT_PIT_LOCAL / width, 1),
+        "bbox_to_anchor": (_CELL_LEFT / width, 1),
         "borderaxespad": 0.3,
         "columnspacing": 1.2,
     }
@@ -318,11 +353,11 @@ def _head(figure: Figure, names: list[str]) -> None:
         lines,
         [legend_label(label) for label in labels],
         ncols=len(names),
-        fontsize=_KEY_SIZE_PIT_LOCAL,
+        fontsize=_KEY_SIZE,
         **place,
     )
     figure.text(
-        1 - _RIGHT_PIT_LOCAL / width,
+        1 - _CELL_RIGHT / width,
         1 - 0.11 / height,
         note,
         ha="right",
@@ -332,22 +367,25 @@ def _head(figure: Figure, names: list[str]) -> None:
     )
 
 
-def _highest(found: Mapping[str, np.ndarray], bins: int) -> float:
-    n = int(next(iter(found.values())).sum())
+def _highest_density(counts_by_name: Mapping[str, np.ndarray], bins: int) -> float:
+    """Return the highest density of histograms and band in a cell."""
+    n = int(next(iter(counts_by_name.values())).sum())
     return (
         max(
-            float(binomial_band(n, np.array([1 / bins]))[1][0]),
-            *(float(counts.max()) / n for counts in found.values()),
+            float(binomial_interval(n, np.array([1 / bins]))[1][0]),
+            *(float(counts.max()) / n for counts in counts_by_name.values()),
         )
         * bins
     )
 
 
-def _names_and_bins(cells: Mapping[str, Mapping[str, np.ndarray]]) -> tuple[list[str], int]:
-    names = {tuple(found) for found in cells.values()}
-    bins = {len(counts) for found in cells.values() for counts in found.values()}
+def _check_cells(cells: Mapping[str, Mapping[str, np.ndarray]]) -> tuple[list[str], int]:
+    """Return names and number of bins, which must be the same in all cells."""
+    names = {tuple(counts_by_name) for counts_by_name in cells.values()}
+    bins = {len(counts) for counts_by_name in cells.values() for counts in counts_by_name.values()}
     same_rows = all(
-        len({int(counts.sum()) for counts in found.values()} - {0}) == 1 for found in cells.values()
+        len({int(counts.sum()) for counts in counts_by_name.values()} - {0}) == 1
+        for counts_by_name in cells.values()
     )
     if len(names) != 1 or len(bins) != 1 or not same_rows:
         raise ValueError(
@@ -357,49 +395,60 @@ def _names_and_bins(cells: Mapping[str, Mapping[str, np.ndarray]]) -> tuple[list
     return list(next(iter(names))), next(iter(bins))
 
 
-@run_figure("pit_histogram")
-def pit_histogram_of_run(run: Drawing, *, bins: Count = 20) -> Any:
-    """PIT values of the test rows, the parent's against the recalibrated ones.
+@register_figure("pit_histogram")
+def plot_pit_histogram_from_run(run: RunFigureData, *, bins: Count = 20) -> Any:
+    """Plot the PIT values of the test rows before and after recalibration.
 
     Parameters
     ----------
-    bins : as of :func:`kdgraph.metrics.pit_histogram`.
+    bins : int, default=20
+        Number of bins, as in :func:`kdgraph.metrics.pit_histogram`.
     """
-    said = run.said("distribution", run.test)
-    if said is None:
+    distributions = run.outputs_by_model("distribution", run.test)
+    if distributions is None:
         return None
     y = np.asarray(run.test.y)
-    return pit_histogram(
-        {name: histogram_of(y, given, bins=bins)["count"] for name, given in said.items()}
+    return plot_pit_histogram(
+        {
+            name: histogram_of(y, distribution, bins=bins)["count"]
+            for name, distribution in distributions.items()
+        }
     )
 
 
-@run_figure("coverage_against_level")
-def coverage_against_level_of_run(run: Drawing) -> Any:
-    """Share of test rows inside central intervals of 5 % to 99 %."""
-    said = run.said("distribution", run.test)
-    if said is None:
+@register_figure("coverage_against_level")
+def plot_coverage_against_level_from_run(run: RunFigureData) -> Any:
+    """Plot the coverage of central intervals from 5 % to 99 % on the test rows."""
+    distributions = run.outputs_by_model("distribution", run.test)
+    if distributions is None:
         return None
     y = np.asarray(run.test.y)
-    found = {name: coverage_curve(y, given) for name, given in said.items()}
-    return coverage_against_level(
-        {name: CoverageCurve(table["level"], table["coverage"]) for name, table in found.items()},
+    tables = {name: coverage_curve(y, distribution) for name, distribution in distributions.items()}
+    return plot_coverage_against_level(
+        {name: CoverageCurve(table["level"], table["coverage"]) for name, table in tables.items()},
         run.test.n,
     )
 
 
-@run_figure("local_pit_histograms")
-def local_pit_histograms_of_run(run: Drawing, table: str = "local_pit") -> Any:
-    """PIT values of the test rows by cell, of the table that metrics=regression_local makes;
-    ``table`` is its key in ``metrics``.
+@register_figure("local_pit_histograms")
+def plot_local_pit_histograms_from_run(run: RunFigureData, table: str = "local_pit") -> Any:
+    """Plot the PIT values of the test rows by cell.
+
+    Parameters
+    ----------
+    table : str, default="local_pit"
+        Key in ``metrics`` of the table of ``metrics=regression_local``.
     """
-    found = by_name(run, table)
-    if found is None:
+    columns_by_name = columns_by_model(run, table)
+    if columns_by_name is None:
         return None
-    cells = dict.fromkeys(found[run.names[0]]["cell"].tolist())
-    return local_pit_histograms(
+    cells = dict.fromkeys(columns_by_name[run.names[0]]["cell"].tolist())
+    return plot_local_pit_histograms(
         {
-            str(cell): {name: of["count"][of["cell"] == cell] for name, of in found.items()}
+            str(cell): {
+                name: columns["count"][columns["cell"] == cell]
+                for name, columns in columns_by_name.items()
+            }
             for cell in cells
         }
     )

@@ -1,7 +1,4 @@
-"""Maps of a posterior over the plane, in and far outside the data.
-
-What is predicted over the plane of two features.
-"""
+"""Maps of predicted probabilities over the plane, inside and far outside the data."""
 
 from __future__ import annotations
 
@@ -16,77 +13,81 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     FULL_WIDTH,
     add_axes,
-    fitted,
     new_figure,
     posterior_colormap,
-    styled,
+    shorten_text,
+    style_context,
 )
 from kdgraph.parameters import Count, Positive
 
-Box = tuple[float, float, float, float]
-"""x0, x1, y0, y1."""
+PlotExtent = tuple[float, float, float, float]
+"""Limits x0, x1, y0, y1 of a rectangle."""
 
-_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = (
-    0.42,
-    0.2,
-    0.72,
-    0.36,
-    0.22,
-)  # inches around and between the maps
+# Inches around and between the maps.
+_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = 0.42, 0.2, 0.72, 0.36, 0.22
 _PANEL = (FULL_WIDTH - _LEFT - _RIGHT - 2 * _GAP) / 3  # three maps fill the width
 _TITLE_SIZE = 8.0  # points
 
 
-def posterior_maps(
+def plot_posterior_maps(
     maps: Mapping[str, np.ndarray],
-    extent: Box,
-    id_box: Box | None,
+    extent: PlotExtent,
+    id_box: PlotExtent | None,
     *,
     class_label: str,
     points: np.ndarray | None = None,
     limits: tuple[float, float] = (0.0, 1.0),
     axis_names: tuple[str, str] = ("x₁", "x₂"),
 ) -> Figure:
-    """Probabilities on a grid, one panel for each model, on one colour scale.
+    """Plot probabilities on a grid, one panel for each model, on one colour scale.
 
     Parameters
     ----------
-    maps : title → Float[g, h] in ``limits``; row 0 is the lowest y, column 0 the lowest x. Drawn
-    left to right.
-    extent : the outer edges of the grid.
-    id_box : where the training data are; outlined in every panel. None draws no outline.
-    class_label : what the colour is, beside the colour bar: "P(class 0 | x)", "largest
-    probability".
-    points : Float[m, 2], rows to show as dots in the first panel, e.g. training data.
-    limits : values at the two ends of the colour bar; the neutral colour is halfway.
-    axis_names : names of the two features.
+    maps : mapping of str to Float[g, h]
+        Probabilities within ``limits`` by title, from left to right. Row 0 is the lowest y, column
+        0 the lowest x.
+    extent : tuple of four float
+        Outer edges x0, x1, y0, y1 of the grid.
+    id_box : tuple of four float or None
+        Region of the training data, which is outlined in every panel. None draws no outline.
+    class_label : str
+        Label of the colour bar, e.g. "P(class 0 | x)" or "largest probability".
+    points : Float[m, 2], default=None
+        Rows that are shown as dots in the first panel, e.g. training data.
+    limits : tuple of two float, default=(0.0, 1.0)
+        Values at the ends of the colour bar; the neutral colour is in the middle.
+    axis_names : tuple of two str, default=("x₁", "x₂")
+        Names of the two features.
 
     Returns
     -------
     Figure
-        As wide as the page with three maps, less with fewer; more maps become smaller.
+        Figure as wide as the page with three maps, narrower with fewer. With more maps, each is
+        smaller.
 
     Raises
     ------
     ValueError
-        No map, or one that is not two-dimensional or leaves ``limits``.
+        If there is no map, or a map is not two-dimensional or has values outside of ``limits``.
     """
-    _check(maps, limits)
+    _check_maps(maps, limits)
     aspect = abs((extent[3] - extent[2]) / (extent[1] - extent[0]))
     panel = min(_PANEL, (FULL_WIDTH - _LEFT - _RIGHT - (len(maps) - 1) * _GAP) / len(maps))
     width = _LEFT + len(maps) * panel + (len(maps) - 1) * _GAP + _RIGHT
-    with styled():
+    with style_context():
         scale = Normalize(*limits)
         figure = new_figure(width, _BOTTOM + panel * aspect + _TOP)
         for i, (title, values) in enumerate(maps.items()):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel * aspect)
             axes.imshow(values, cmap=posterior_colormap(), norm=scale, extent=extent, aspect="auto")
-            _dress(axes, fitted(figure, title, _TITLE_SIZE, panel), axis_names, first=i == 0)
-            outline(axes, id_box, extent, labelled=i == 0)
+            _format_axes(
+                axes, shorten_text(figure, title, _TITLE_SIZE, panel), axis_names, first=i == 0
+            )
+            outline_training_box(axes, id_box, extent, labelled=i == 0)
             if i == 0 and points is not None:
                 axes.plot(
                     *np.asarray(points).T,
@@ -96,13 +97,14 @@ def posterior_maps(
                     markeredgewidth=0,
                     gid="points",
                 )
-        color_bar(
+        draw_colorbar(
             scale, add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel * aspect), class_label
         )
     return figure
 
 
-def _dress(axes: Axes, title: str, axis_names: tuple[str, str], *, first: bool) -> None:
+def _format_axes(axes: Axes, title: str, axis_names: tuple[str, str], *, first: bool) -> None:
+    """Set title, labels and ticks of a map."""
     axes.set_title(title, fontsize=_TITLE_SIZE)
     axes.set_xlabel(axis_names[0])
     axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
@@ -114,23 +116,38 @@ def _dress(axes: Axes, title: str, axis_names: tuple[str, str], *, first: bool) 
         axes.tick_params(labelleft=False)
 
 
-def color_bar(scale: Normalize, axes: Axes, label: str) -> None:
-    """Fill ``axes`` with the bar of the posterior's colours."""
+def draw_colorbar(scale: Normalize, axes: Axes, label: str) -> None:
+    """Draw the colour bar of probabilities in ``axes``."""
     quarters = (0, 0.25, 0.5, 0.75, 1) if (scale.vmin, scale.vmax) == (0, 1) else None
     Colorbar(axes, ScalarMappable(scale, posterior_colormap()), ticks=quarters)
     axes.spines[:].set_visible(False)
     axes.set_ylabel(label)
 
 
-def outline(
-    axes: Axes, id_box: Box | None, extent: Box, *, labelled: bool, size: float = 6.5
+def outline_training_box(
+    axes: Axes, id_box: PlotExtent | None, extent: PlotExtent, *, labelled: bool, size: float = 6.5
 ) -> None:
-    """Outline where the data are in black dashes on white, seen on every colour; ``labelled`` names
-    both sides in this many points.
+    """Outline the region of the training data.
+
+    The outline is black dashes on white, which are visible on every colour.
+
+    Parameters
+    ----------
+    axes : Axes
+        Axes with the map.
+    id_box : tuple of four float or None
+        Region of the training data; None draws nothing.
+    extent : tuple of four float
+        Outer edges of the map.
+    labelled : bool
+        Whether the regions are labelled "ID" and "OOD".
+    size : float, default=6.5
+        Font size of the labels in points.
     """
     if id_box is None:
         return
     x0, x1, y0, y1 = id_box
+    # A white line below the dashes makes them visible on dark colours.
     for color, width, dashes in (("white", 1.6, "-"), ("black", 0.9, (0, (4, 2.5)))):
         axes.add_patch(
             Rectangle(
@@ -145,34 +162,35 @@ def outline(
             )
         )
     if labelled:
-        plate = {
+        background = {
             "boxstyle": "square,pad=0.18",
             "facecolor": "white",
             "edgecolor": "none",
             "alpha": 0.85,
         }
-        above, corner = (x0, y1), (extent[0], extent[3])
+        box_corner, map_corner = (x0, y1), (extent[0], extent[3])
         axes.annotate(
             "ID",
-            above,
+            box_corner,
             (2.5, -2.5),
             textcoords="offset points",
             va="top",
-            bbox=plate,
+            bbox=background,
             fontsize=size,
         )
         axes.annotate(
             "OOD",
-            corner,
+            map_corner,
             (2.5, -2.5),
             textcoords="offset points",
             va="top",
-            bbox=plate,
+            bbox=background,
             fontsize=size,
         )
 
 
-def _check(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
+def _check_maps(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
+    """Check shapes and values of the maps."""
     if not maps:
         raise ValueError("posterior_maps needs at least one map")
     for title, values in maps.items():
@@ -187,30 +205,35 @@ def _check(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
             )
 
 
-@run_figure("posterior_maps")
-def posterior_maps_of_run(run: Drawing, *, grid: Count = 150, reach: Positive = 2.0) -> Any:
-    """Maps of the first class's probability, beside the truth where it is known.
+@register_figure("posterior_maps")
+def plot_posterior_maps_from_run(
+    run: RunFigureData, *, grid: Count = 150, reach: Positive = 2.0
+) -> Any:
+    """Plot the probability of the first class, with the truth if it is known.
 
     Parameters
     ----------
-    grid : points along each side.
-    reach : a map goes this many times as far from its centre as the training data.
+    grid : int, default=150
+        Points along each side.
+    reach : float, default=2.0
+        Size of the map relative to the range of the training data.
     """
     X = run.splits.learning.X
-    if X.shape[1:] != (2,) or not all(model.gives("proba") for model in run.models):
+    if X.shape[1:] != (2,) or not all(model.supports("proba") for model in run.models):
         return None
     low, high = X.min(axis=0), X.max(axis=0)
-    half = reach * (high - low) / 2
-    x, y = np.linspace((low + high) / 2 - half, (low + high) / 2 + half, grid).T
+    half_size = reach * (high - low) / 2
+    x, y = np.linspace((low + high) / 2 - half_size, (low + high) / 2 + half_size, grid).T
     points = np.column_stack([axis.ravel() for axis in np.meshgrid(x, y)])
     truth = run.splits.test.posterior
     probabilities = {} if truth is None else {"truth": truth(points)}
     for name, model in zip(run.names, run.models, strict=True):
         probabilities[name] = model.predict_proba(points)
     maps = {name: proba[:, 0].reshape(len(y), len(x)) for name, proba in probabilities.items()}
+    # Grid points are the centres of pixels, so the extent is half a step larger on each side.
     step_x, step_y = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
     extent = (x[0] - step_x, x[-1] + step_x, y[0] - step_y, y[-1] + step_y)
     id_box = (low[0], high[0], low[1], high[1])
-    return posterior_maps(
+    return plot_posterior_maps(
         maps, extent, id_box, class_label=f"P(class {run.splits.train.classes[0]} | x)"
     )

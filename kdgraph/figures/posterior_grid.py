@@ -1,4 +1,4 @@
-"""Maps of the posterior for many simulations and models at once."""
+"""Maps of posteriors for many simulations and models."""
 
 from __future__ import annotations
 
@@ -9,64 +9,64 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from kdgraph.figures.posterior import Box, color_bar, outline
+from kdgraph.figures.posterior import PlotExtent, draw_colorbar, outline_training_box
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
     add_axes,
-    check_points,
-    class_points,
-    fitted,
+    check_class_points,
+    draw_class_points,
     new_figure,
     posterior_colormap,
-    styled,
+    shorten_text,
+    style_context,
 )
 
-_LEFT, _GAP, _BEFORE_BAR, _BAR, _RIGHT = (
-    0.34,
-    0.05,
-    0.09,
-    0.08,
-    0.46,
-)  # inches: the row's name and ticks, between maps, the colour bar
+# Inches: name and ticks of a row, between maps, the colour bar and the space around it.
+_LEFT, _GAP, _BEFORE_BAR, _BAR, _RIGHT = 0.34, 0.05, 0.09, 0.08, 0.46
 _BOTTOM, _LINE = 0.17, 0.13  # inches below the maps, and of each line of a title
 _SMALL, _TITLE = 6.0, 7.0  # points
 
 
-def posterior_grid(
+def plot_posterior_grid(
     data: Mapping[str, tuple[np.ndarray, np.ndarray]],
     maps: Mapping[str, Mapping[str, np.ndarray]],
-    extent: Box,
-    id_box: Box,
+    extent: PlotExtent,
+    id_box: PlotExtent,
     *,
     class_label: str,
 ) -> Figure:
-    """One row for each simulation, as Figure 4 of Dey et al.: its data, then the map of each model,
-    on one colour scale.
+    """Plot the data and the map of each model, one row per simulation.
+
+    The figure follows Figure 4 of Dey et al. All maps have one colour scale.
 
     Parameters
     ----------
-    data : row → Float[n, 2] and Int[n], training rows and their classes.
-    maps : row → title → Float[g, h] in [0, 1]; row 0 of a map is the lowest y, column 0 the lowest
-        x. A line break in a title makes a second line. What a row lacks of another's titles stays
-        empty.
-    extent : the outer edges of every map.
-    id_box : where the training data are; outlined in every map.
-    class_label : what the colour is, beside the colour bar.
+    data : mapping of row to (Float[n, 2], Int[n])
+        Training rows and their classes.
+    maps : mapping of row to title to Float[g, h]
+        Probabilities in [0, 1]; row 0 of a map is the lowest y, column 0 the lowest x. A line break
+        in a title makes a second line. A map that a row does not have stays empty.
+    extent : tuple of four float
+        Outer edges x0, x1, y0, y1 of every map.
+    id_box : tuple of four float
+        Region of the training data, which is outlined in every map.
+    class_label : str
+        Label of the colour bar.
 
     Returns
     -------
     Figure
-        As wide as the page; the more maps in a row, the smaller.
+        Figure as wide as the page. With more maps in a row, each is smaller.
 
     Raises
     ------
     ValueError
-        No row, data that are not two features with labels, a map that is not two-dimensional or
-        leaves [0, 1].
+        If there is no row, data are not two features with labels, or a map is not two-dimensional
+        or has values outside of [0, 1].
     """
-    _check(data, maps)
-    titles = list(dict.fromkeys(title for drawn in maps.values() for title in drawn))
+    _check_rows(data, maps)
+    titles = list(dict.fromkeys(title for row_maps in maps.values() for title in row_maps))
     columns = ["data", *titles]
     panel = (FULL_WIDTH - _LEFT - _BEFORE_BAR - _BAR - _RIGHT - (len(columns) - 1) * _GAP) / len(
         columns
@@ -74,7 +74,7 @@ def posterior_grid(
     panel = min(panel, 1.6)
     top = 0.05 + _LINE * max(title.count("\n") + 1 for title in columns)
     height = _BOTTOM + len(data) * panel + (len(data) - 1) * _GAP + top
-    with styled():
+    with style_context():
         figure = new_figure(
             _LEFT + len(columns) * (panel + _GAP) - _GAP + _BEFORE_BAR + _BAR + _RIGHT, height
         )
@@ -84,14 +84,14 @@ def posterior_grid(
                 if j and title not in maps[row]:
                     continue
                 axes = add_axes(figure, _LEFT + j * (panel + _GAP), bottom, panel, panel)
-                _fill(axes, data[row] if j == 0 else maps[row][title], extent)
-                outline(axes, id_box, extent, labelled=i == 0 and j == 1, size=_SMALL)
-                _dress(axes, extent, first=j == 0, last=i == len(data) - 1)
+                _draw_content(axes, data[row] if j == 0 else maps[row][title], extent)
+                outline_training_box(axes, id_box, extent, labelled=i == 0 and j == 1, size=_SMALL)
+                _format_axes(axes, extent, first=j == 0, last=i == len(data) - 1)
                 if j == 0:
                     axes.set_ylabel(row, fontsize=_TITLE, color=BLACK, labelpad=1)
             if i == 0:
                 for j, title in enumerate(columns):
-                    _name(
+                    _draw_title(
                         figure,
                         title,
                         _LEFT + j * (panel + _GAP) + panel / 2,
@@ -105,25 +105,30 @@ def posterior_grid(
             _BAR,
             len(data) * (panel + _GAP) - _GAP,
         )
-        color_bar(Normalize(0, 1), bar, class_label)
+        draw_colorbar(Normalize(0, 1), bar, class_label)
     return figure
 
 
-def _fill(axes: Axes, content: np.ndarray | tuple[np.ndarray, np.ndarray], extent: Box) -> None:
+def _draw_content(
+    axes: Axes, content: np.ndarray | tuple[np.ndarray, np.ndarray], extent: PlotExtent
+) -> None:
+    """Draw data or a map."""
     if isinstance(content, tuple):
-        class_points(axes, *content)
+        draw_class_points(axes, *content)
     else:
         axes.imshow(
             content, cmap=posterior_colormap(), norm=Normalize(0, 1), extent=extent, aspect="auto"
         )
 
 
-def _dress(axes: Axes, extent: Box, *, first: bool, last: bool) -> None:
-    """Three ticks on the outer panels alone, away from the ends, where the labels of neighbours
-    would meet.
+def _format_axes(axes: Axes, extent: PlotExtent, *, first: bool, last: bool) -> None:
+    """Set limits and ticks of a panel.
+
+    Only the outer panels have three ticks each. The ticks are away from the ends, since labels of
+    neighbouring panels would overlap there.
     """
     x, y = (
-        [low + share * (high - low) for share in (0.25, 0.5, 0.75)]
+        [low + fraction * (high - low) for fraction in (0.25, 0.5, 0.75)]
         for low, high in (extent[:2], extent[2:])
     )
     axes.set(xlim=extent[:2], ylim=extent[2:], xticks=x, yticks=y)
@@ -139,26 +144,28 @@ def _dress(axes: Axes, extent: Box, *, first: bool, last: bool) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _name(figure: Figure, title: str, x: float, y: float, width: float) -> None:
+def _draw_title(figure: Figure, title: str, x: float, y: float, width: float) -> None:
+    """Write the title of a column."""
     total, height = figure.get_size_inches()
-    text = "\n".join(fitted(figure, line, _TITLE, width) for line in title.split("\n"))
+    text = "\n".join(shorten_text(figure, line, _TITLE, width) for line in title.split("\n"))
     figure.text(
         x / total, y / height, text, ha="center", va="bottom", fontsize=_TITLE, linespacing=1.1
     )
 
 
-def _check(
+def _check_rows(
     data: Mapping[str, tuple[np.ndarray, np.ndarray]], maps: Mapping[str, Mapping[str, np.ndarray]]
 ) -> None:
+    """Check that data and maps belong to the same rows and fit."""
     if not data or set(data) != set(maps):
         raise ValueError(
             f"posterior_grid needs data and maps of the same rows, got {list(data)} and"
             f" {list(maps)}"
         )
     for row, points in data.items():
-        check_points(row, *points)
-    for row, drawn in maps.items():
-        for title, values in drawn.items():
+        check_class_points(row, *points)
+    for row, row_maps in maps.items():
+        for title, values in row_maps.items():
             if np.ndim(values) != 2:
                 raise ValueError(
                     f"the map {title!r} of {row!r} must be two-dimensional, got shape"

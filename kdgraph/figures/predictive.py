@@ -1,7 +1,4 @@
-"""Predictive densities of a few chosen rows, of the parent and of what repairs it.
-
-Predictive densities of single rows, of one run.
-"""
+"""Predictive densities of single rows before and after recalibration."""
 
 from __future__ import annotations
 
@@ -16,18 +13,18 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.errors import ConfigError
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
     GREY,
     NOTE_SIZE,
     add_axes,
-    fitted,
     legend_label,
     new_figure,
-    roles,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
 )
 from kdgraph.parameters import Count
 
@@ -38,14 +35,18 @@ _KEY_SIZE = 7.0
 
 @dataclass(frozen=True)
 class PredictedRow:
-    """What is predicted for one row.
+    """Predictive densities of one row.
 
     Attributes
     ----------
-    title : what is written above its panel.
-    at : Float[m], increasing values of the outcome.
-    density : name → Float[m], in 1/units; the first is the parent; "truth" where it is known.
-    y : the outcome, or None.
+    title : str
+        Title of the panel.
+    at : Float[m]
+        Increasing values of the outcome.
+    density : mapping of str to Float[m]
+        Densities in 1/units of the outcome; the first name is the parent, "truth" is the true one.
+    y : float, default=None
+        Outcome of the row.
     """
 
     title: str
@@ -54,24 +55,28 @@ class PredictedRow:
     y: float | None = None
 
 
-def predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Figure:
-    """Densities before and after recalibration, a panel for each row, and where its outcome was.
+def plot_predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Figure:
+    """Plot densities before and after recalibration, a panel for each row.
+
+    A dotted line marks the outcome of the row.
 
     Parameters
     ----------
-    rows : one to five; all have the same names.
-    outcome : what y is called.
+    rows : sequence of PredictedRow
+        One to five rows with the same names.
+    outcome : str, default="y"
+        Name of the outcome.
 
     Returns
     -------
     Figure
-        A page wide at most. Each panel has a scale of its own, and no ticks of densities, whose
-        areas are 1.
+        Figure at most as wide as the page. Each panel has its own scale, without ticks of the
+        densities, whose areas are 1.
 
     Raises
     ------
     ValueError
-        No row, more than five, different names, or arrays that do not fit.
+        If there is no row or more than five, names differ, or arrays do not fit.
 
     References
     ----------
@@ -93,18 +98,20 @@ def predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Fi
     panel = min(_WIDEST, (FULL_WIDTH - _LEFT - _RIGHT - (len(rows) - 1) * _GAP) / len(rows))
     width = _LEFT + len(rows) * panel + (len(rows) - 1) * _GAP + _RIGHT
     names = list(rows[0].density)
-    with styled():
+    with style_context():
         figure = new_figure(width, _BOTTOM + _HEIGHT + _HEAD)
         for i, row in enumerate(rows):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, _HEIGHT)
-            _draw(axes, row)
+            _draw_row(axes, row)
             axes.set_xlabel(outcome)
-            axes.set_title(fitted(figure, row.title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
+            axes.set_title(
+                shorten_text(figure, row.title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3
+            )
         lines = [Line2D([], [], linewidth=1.2) for _ in names]
-        for line, role in zip(lines, (roles(names)[name] for name in names), strict=True):
-            line.set(color=role.color, linestyle=role.linestyle)
+        for line, style in zip(lines, (styles_by_name(names)[name] for name in names), strict=True):
+            line.set(color=style.color, linestyle=style.linestyle)
         labels = [
-            fitted(figure, name, _KEY_SIZE, (width - _LEFT - _RIGHT) / len(names) - 0.5)
+            shorten_text(figure, name, _KEY_SIZE, (width - _LEFT - _RIGHT) / len(names) - 0.5)
             for name in names
         ]
         place = {
@@ -123,13 +130,14 @@ def predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Fi
     return figure
 
 
-def _draw(axes: Axes, row: PredictedRow) -> None:
-    for name, role in roles(list(row.density)).items():
+def _draw_row(axes: Axes, row: PredictedRow) -> None:
+    """Draw the densities and the outcome of one row."""
+    for name, style in styles_by_name(list(row.density)).items():
         axes.plot(
             row.at,
             row.density[name],
-            color=role.color,
-            linestyle=role.linestyle,
+            color=style.color,
+            linestyle=style.linestyle,
             linewidth=1.2,
             label=name,
         )
@@ -156,39 +164,50 @@ def _draw(axes: Axes, row: PredictedRow) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(3, prune="both"))
 
 
-_QUANTILES = 400
-"""Of a distribution without a density, whose density is estimated from them."""
+_N_QUANTILES = 400
+"""Number of quantiles from which the density of a distribution without one is estimated."""
 
 
-_SHOWN = 1e-3
-"""Mass of a recalibrated or true distribution at either end that is not drawn; of the parent, which
-may be far wider, the outer quarters need not be.
+_TAIL_MASS = 1e-3
+"""Mass of a recalibrated or true distribution at either end that is not drawn.
+
+For the parent, which may be much wider, it is a quarter.
 """
 
 
-@run_figure("predictive_densities")
-def predictive_densities_of_run(run: Drawing, rows: Sequence[int] = (), n_rows: Count = 4) -> Any:
-    """Densities of single test rows before and after recalibration, with the true one where it is
-    known, and the outcome.
+@register_figure("predictive_densities")
+def plot_predictive_densities_from_run(
+    run: RunFigureData, rows: Sequence[int] = (), n_rows: Count = 4
+) -> Any:
+    """Plot predictive densities of single test rows, with their outcomes.
+
+    The true density is drawn too if it is known.
 
     Parameters
     ----------
-    rows : positions of test rows, up to five; none: ``n_rows`` of them, evenly spaced in the order
-    of the parent's means.
-    n_rows : how many then, up to five.
+    rows : sequence of int, default=()
+        Positions of up to five test rows. By default ``n_rows`` rows, evenly spaced in the order of
+        the parent's means.
+    n_rows : int, default=4
+        Number of rows if ``rows`` is empty, at most five.
+
+    Raises
+    ------
+    ConfigError
+        If a row does not exist, or there are more than five.
 
     Notes
     -----
-    Of a distribution without a density, as an empirical one behind a recalibrator is, 400 quantiles
-    are smoothed by scipy's ``gaussian_kde``, whose bandwidth rule (Scott's) widens what has several
-    peaks.
+    If a distribution has no density, such as an empirical one after a recalibrator, 400 quantiles
+    are smoothed by scipy's ``gaussian_kde``. Its bandwidth rule (Scott's) widens distributions with
+    several peaks.
     """
-    said, truth = run.said("distribution", run.test), run.test.truth
-    if said is None:
+    distributions, truth = run.outputs_by_model("distribution", run.test), run.test.truth
+    if distributions is None:
         return None
-    if bad := [row for row in rows if not 0 <= row < run.test.n]:
+    if invalid := [row for row in rows if not 0 <= row < run.test.n]:
         raise ConfigError(
-            f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n - 1}, got {bad[0]}"
+            f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n - 1}, got {invalid[0]}"  # noqa: E501
         )
     if max(len(rows), n_rows) > 5:
         raise ConfigError(
@@ -196,15 +215,15 @@ def predictive_densities_of_run(run: Drawing, rows: Sequence[int] = (), n_rows: 
             f" {max(len(rows), n_rows)}"
         )
     if not rows:
-        order = np.argsort(said[run.names[0]].mean(), kind="stable")
+        order = np.argsort(distributions[run.names[0]].mean(), kind="stable")
         rows = order[((np.arange(n_rows) + 0.5) / n_rows * len(order)).astype(int)].tolist()
-    every = said if truth is None else {**said, "truth": truth}
+    all_distributions = distributions if truth is None else {**distributions, "truth": truth}
     y = np.asarray(run.test.y)
-    return predictive_densities(
+    return plot_predictive_densities(
         [
-            predicted_row(
-                f"test row {i}{_where(run, i)}",
-                {n: each[i : i + 1] for n, each in every.items()},
+            make_predicted_row(
+                f"test row {i}{_feature_text(run, i)}",
+                {name: distribution[i : i + 1] for name, distribution in all_distributions.items()},
                 y[i],
             )
             for i in rows
@@ -212,34 +231,48 @@ def predictive_densities_of_run(run: Drawing, rows: Sequence[int] = (), n_rows: 
     )
 
 
-def predicted_row(title: str, said: Mapping[str, Any], y: float) -> Any:
-    """A panel of :func:`kdgraph.figures.predictive_densities`: where the distributions of one row
-    have their mass, and its outcome.
+def make_predicted_row(title: str, distributions: Mapping[str, Any], y: float) -> Any:
+    """Return the panel of one row, at outcomes where its distributions have mass.
 
     Parameters
     ----------
-    title : of the panel.
-    said : name → distribution of one row; the first is the parent's.
-    y : the outcome.
+    title : str
+        Title of the panel.
+    distributions : mapping of str to distribution
+        Distributions of one row; the first is the parent's.
+    y : float
+        Outcome.
+
+    Returns
+    -------
+    PredictedRow
+        Panel of :func:`kdgraph.figures.plot_predictive_densities`, with densities Float[m].
     """
-    outside = [0.25 if i == 0 else _SHOWN for i in range(len(said))]
+    # The parent may be much wider than the other distributions, so its tails may be cut off.
+    outer_masses = [0.25 if i == 0 else _TAIL_MASS for i in range(len(distributions))]
     ends = [
         y,
         *(
             end
-            for given, mass in zip(said.values(), outside, strict=True)
-            for end in given.ppf(np.array([mass, 1 - mass]))[0]
+            for distribution, mass in zip(distributions.values(), outer_masses, strict=True)
+            for end in distribution.ppf(np.array([mass, 1 - mass]))[0]
         ),
     ]
-    room = 0.15 * float(np.ptp(ends))  # into which the kernel reaches
-    at = np.linspace(min(ends) - room, max(ends) + room, 600)
+    margin = 0.15 * float(np.ptp(ends))  # the kernel extends beyond the quantiles
+    values = np.linspace(min(ends) - margin, max(ends) + margin, 600)
     return PredictedRow(
-        title, at, {name: _density(given, at) for name, given in said.items()}, float(y)
+        title,
+        values,
+        {
+            name: _estimate_density(distribution, values)
+            for name, distribution in distributions.items()
+        },
+        float(y),
     )
 
 
-def _where(run: Drawing, row: int) -> str:
-    """The row's features, where there are no more than two."""
+def _feature_text(run: RunFigureData, row: int) -> str:
+    """Return the features of a row as text if there are at most two."""
     X, names = run.splits.test.X, run.splits.test.feature_names
     return (
         "".join(f" · {name} = {X[row, i]:.3g}" for i, name in enumerate(names))
@@ -248,10 +281,10 @@ def _where(run: Drawing, row: int) -> str:
     )
 
 
-def _density(given: Any, at: np.ndarray) -> np.ndarray:
-    """Float[m] of the distribution of one row."""
-    if hasattr(given, "pdf"):
-        return given.pdf(at[None])[0]
+def _estimate_density(distribution: Any, at: np.ndarray) -> np.ndarray:
+    """Return the density of the distribution of one row, Float[m]."""
+    if hasattr(distribution, "pdf"):
+        return distribution.pdf(at[None])[0]
     from scipy.stats import gaussian_kde
 
-    return gaussian_kde(given.ppf((np.arange(_QUANTILES) + 0.5) / _QUANTILES)[0])(at)
+    return gaussian_kde(distribution.ppf((np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES)[0])(at)

@@ -1,8 +1,4 @@
-"""The reliability diagram: stated confidence against the share that was right, and how many rows
-say so.
-
-Whether the stated confidence is right.
-"""
+"""Reliability diagrams and binomial confidence intervals."""
 
 from __future__ import annotations
 
@@ -14,20 +10,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     COLUMN_WIDTH,
     GREY,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
     legend_label,
     new_figure,
-    roles,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
 )
 from kdgraph.metrics import ReliabilityBins, ece, reliability_bins
-from kdgraph.metrics.compat import Strategy
+from kdgraph.metrics.reliability_bins import Strategy
 from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.48, 0.12, 0.08, 0.36  # inches
@@ -36,58 +32,73 @@ _COUNTS, _GAP, _KEY_LINE = 0.62, 0.1, 0.15
 _KEY_SIZE = 7.0  # points
 _NORMAL_95 = 1.959963984540054
 
-Interval = Literal["wilson", "clopper_pearson"]
+AccuracyIntervalName = Literal["wilson", "clopper_pearson"]
 
 
-def reliability_diagram(
-    bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str, float], interval: Interval = "wilson"
+def plot_reliability_diagram(
+    bins: Mapping[str, ReliabilityBins],
+    *,
+    ece: Mapping[str, float],
+    interval: AccuracyIntervalName = "wilson",
 ) -> Figure:
-    """Accuracy against confidence by bin with 95 % intervals, above the number of rows in each bin.
+    """Plot accuracy against confidence by bin, above the number of rows in each bin.
 
     Parameters
     ----------
-    bins : name → bins of top-label confidence; the first is the parent, the others are methods.
-    ece : name → expected calibration error, shown beside the name.
-    interval : "wilson" (:func:`wilson_interval`), or "clopper_pearson"
-        (:func:`clopper_pearson_interval`), which is wider and never covers less than 95 %.
+    bins : mapping of str to ReliabilityBins
+        Bins of top-label confidence; the first name is the parent, the others are methods.
+    ece : mapping of str to float
+        Expected calibration error, written next to the name.
+    interval : {"wilson", "clopper_pearson"}, default="wilson"
+        95 % interval of the accuracy: :func:`wilson_interval` or :func:`clopper_pearson_interval`,
+        which is wider and never covers less than 95 %.
 
     Returns
     -------
     Figure
-        One column wide.
+        Figure of one column.
+
+    Raises
+    ------
+    ValueError
+        If there are no bins, or ``bins`` and ``ece`` have different names.
 
     Notes
     -----
-    Points are at the mean confidence of their bin. Bars are binomial intervals of the accuracy: the
-    rows' sampling error, which unlike ±√(a(1-a)/n) does not vanish where all of few rows were
-    right.
+    Points are at the mean confidence of their bin. Bars are binomial intervals of the accuracy.
+    They show the sampling error of the rows, and unlike ±√(a(1-a)/n) they do not vanish if all of a
+    few predictions are correct.
     """
     if not bins or set(bins) != set(ece):
         raise ValueError(
             f"reliability_diagram needs bins and an ECE for the same names, got {sorted(bins)} and"
             f" {sorted(ece)}"
         )
-    with styled():
+    with style_context():
         key = _KEY_LINE * (len(bins) + 1)
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _COUNTS + _GAP + _HEIGHT + key + _TOP)
         below = add_axes(figure, _LEFT, _BOTTOM, _WIDTH, _COUNTS)
         above = add_axes(figure, _LEFT, _BOTTOM + _COUNTS + _GAP, _WIDTH, _HEIGHT, sharex=below)
-        for name, role in roles(list(bins)).items():
-            short = fitted(figure, name, _KEY_SIZE, _WIDTH - 1.2)
-            _curve(
-                above, f"{legend_label(short)}   ECE {ece[name]:.3f}", bins[name], role, interval
+        for name, style in styles_by_name(list(bins)).items():
+            short_name = shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.2)
+            _draw_accuracy(
+                above,
+                f"{legend_label(short_name)}   ECE {ece[name]:.3f}",
+                bins[name],
+                style,
+                interval,
             )
-            _counts(below, short, bins[name], role)
+            _draw_counts(below, short_name, bins[name], style)
         above.plot(
             [0, 1], [0, 1], color=GREY, linewidth=0.7, zorder=0.5, label="perfectly calibrated"
         )
-        _dress(above, below, list(bins.values()), interval)
+        _format_axes(above, below, list(bins.values()), interval)
         above.legend(
             loc="lower left", bbox_to_anchor=(0, 1.01), labelspacing=0.25, fontsize=_KEY_SIZE
         )
         note = {"ha": "right", "fontsize": _KEY_SIZE - 0.5, "color": GREY}
         above.annotate(
-            _BARS[interval],
+            _INTERVAL_NOTES[interval],
             (1, 1.01),
             (0, 5),
             xycoords="axes fraction",
@@ -97,32 +108,49 @@ def reliability_diagram(
     return figure
 
 
-def wilson_interval(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper end of the 95 % interval of a binomial share.
+def wilson_interval(fraction: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return Wilson's 95 % interval of a binomial fraction.
 
     Parameters
     ----------
-    share : Float[b] in [0, 1].
-    count : Int[b], from 1.
+    fraction : Float[b]
+        Observed fractions in [0, 1].
+    count : Int[b]
+        Number of rows, at least 1.
+
+    Returns
+    -------
+    low, high : Float[b]
+        Ends of the intervals.
 
     References
     ----------
     Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22, 1927.
     """
     z2 = _NORMAL_95**2 / count
-    centre = (share + z2 / 2) / (1 + z2)
-    half = np.sqrt(z2 * share * (1 - share) + z2**2 / 4) / (1 + z2)
+    centre = (fraction + z2 / 2) / (1 + z2)
+    half = np.sqrt(z2 * fraction * (1 - fraction) + z2**2 / 4) / (1 + z2)
     return centre - half, centre + half
 
 
-def clopper_pearson_interval(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper end of the 95 % interval of a binomial share that holds in the tails exactly:
-    it covers 95 % or more.
+def clopper_pearson_interval(
+    fraction: np.ndarray, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exact 95 % interval of a binomial fraction.
+
+    Its coverage is at least 95 % for every true fraction.
 
     Parameters
     ----------
-    share : Float[b] in [0, 1].
-    count : Int[b], from 1.
+    fraction : Float[b]
+        Observed fractions in [0, 1].
+    count : Int[b]
+        Number of rows, at least 1.
+
+    Returns
+    -------
+    low, high : Float[b]
+        Ends of the intervals.
 
     References
     ----------
@@ -131,43 +159,61 @@ def clopper_pearson_interval(share: np.ndarray, count: np.ndarray) -> tuple[np.n
     """
     from scipy.special import betaincinv
 
-    right = np.rint(share * count)
-    low = np.where(right > 0, betaincinv(np.maximum(right, 1), count - right + 1, 0.025), 0.0)
+    successes = np.rint(fraction * count)
+    low = np.where(
+        successes > 0, betaincinv(np.maximum(successes, 1), count - successes + 1, 0.025), 0.0
+    )
     return low, np.where(
-        right < count, betaincinv(right + 1, np.maximum(count - right, 1), 0.975), 1.0
+        successes < count, betaincinv(successes + 1, np.maximum(count - successes, 1), 0.975), 1.0
     )
 
 
-_INTERVALS = {"wilson": wilson_interval, "clopper_pearson": clopper_pearson_interval}
-_BARS = {"wilson": "bars: 95 % intervals", "clopper_pearson": "bars: exact 95 % intervals"}
+_INTERVAL_FUNCTIONS = {"wilson": wilson_interval, "clopper_pearson": clopper_pearson_interval}
+_INTERVAL_NOTES = {
+    "wilson": "bars: 95 % intervals",
+    "clopper_pearson": "bars: exact 95 % intervals",
+}
 
 
-def _curve(axes: Axes, label: str, found: ReliabilityBins, role: Role, interval: Interval) -> None:
-    here = found.count > 0
-    x, y = found.confidence[here], found.accuracy[here]
-    low, high = _INTERVALS[interval](y, found.count[here])
-    whole: dict[str, Any] = {"clip_on": False}  # a point at 0 lies on the frame
-    axes.vlines(x, low, high, color=role.color, linewidth=0.8, alpha=0.55, gid="intervals", **whole)
-    axes.plot(x, y, label=label, **role.line(), **whole)
+def _draw_accuracy(
+    axes: Axes, label: str, bins: ReliabilityBins, style: PlotStyle, interval: AccuracyIntervalName
+) -> None:
+    """Draw the accuracy of one model with intervals."""
+    is_filled = bins.count > 0
+    x, y = bins.confidence[is_filled], bins.accuracy[is_filled]
+    low, high = _INTERVAL_FUNCTIONS[interval](y, bins.count[is_filled])
+    unclipped: dict[str, Any] = {"clip_on": False}  # a point at 0 lies on the frame
+    axes.vlines(
+        x, low, high, color=style.color, linewidth=0.8, alpha=0.55, gid="intervals", **unclipped
+    )
+    axes.plot(x, y, label=label, **style.line(), **unclipped)
 
 
-def _counts(axes: Axes, name: str, found: ReliabilityBins, role: Role) -> None:
-    edges = np.append(found.lower, found.upper[-1])
-    if not role.filled:  # the parent lies behind as a filled shape, the methods are outlines
-        axes.stairs(found.count, edges, fill=True, color="#d9d9d9", gid="parent rows")
+def _draw_counts(axes: Axes, name: str, bins: ReliabilityBins, style: PlotStyle) -> None:
+    """Draw the number of rows in each bin for one model."""
+    edges = np.append(bins.lower, bins.upper[-1])
+    # The parent is a filled shape in the background, methods are outlines.
+    if not style.filled:
+        axes.stairs(bins.count, edges, fill=True, color="#d9d9d9", gid="parent rows")
     axes.stairs(
-        found.count, edges, color=role.color, linestyle=role.linestyle, linewidth=1.1, label=name
+        bins.count, edges, color=style.color, linestyle=style.linestyle, linewidth=1.1, label=name
     )
 
 
-def _dress(above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval: Interval) -> None:
-    """Limits that leave out where nothing is: confidences from the lowest populated bin, accuracies
-    from the lowest interval.
+def _format_axes(
+    above: Axes, below: Axes, all_bins: Sequence[ReliabilityBins], interval: AccuracyIntervalName
+) -> None:
+    """Set limits that leave out empty regions.
+
+    Confidence begins at the lowest populated bin, accuracy at the lowest interval.
     """
-    left = min(bins.lower[bins.count > 0].min() for bins in found)
+    # The limits include every interval and every non-empty bin of all models.
+    left = min(bins.lower[bins.count > 0].min() for bins in all_bins)
     bottom = min(
-        _INTERVALS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[0].min()
-        for bins in found
+        _INTERVAL_FUNCTIONS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[
+            0
+        ].min()
+        for bins in all_bins
     )
     bottom = np.floor(10 * min(bottom, left)) / 10
     above.set(
@@ -181,24 +227,30 @@ def _dress(above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval:
     below.set_ylim(bottom=0)
 
 
-@run_figure("reliability_diagram")
-def reliability_diagram_of_run(
-    run: Drawing, *, bins: Count = 15, strategy: Strategy = "uniform", interval: Interval = "wilson"
+@register_figure("reliability_diagram")
+def plot_reliability_diagram_from_run(
+    run: RunFigureData,
+    *,
+    bins: Count = 15,
+    strategy: Strategy = "uniform",
+    interval: AccuracyIntervalName = "wilson",
 ) -> Any:
-    """Accuracy against confidence on test rows, by bin.
+    """Plot accuracy against confidence on the test rows, by bin.
 
     Parameters
     ----------
-    bins, strategy : as of :func:`kdgraph.metrics.reliability_bins`.
-    interval : of the share right in each bin, as of :func:`kdgraph.figures.reliability_diagram`.
+    bins, strategy
+        Bins of the confidence, as in :func:`kdgraph.metrics.reliability_bins`.
+    interval : {"wilson", "clopper_pearson"}, default="wilson"
+        Interval of the accuracy, as in :func:`kdgraph.figures.plot_reliability_diagram`.
     """
     tops = run.top(run.test)
     if tops is None:
         return None
     y = np.asarray(run.test.y)
-    found = {
+    bins_by_name = {
         name: reliability_bins(top.confidence, top.correct(y), bins=bins, strategy=strategy)
         for name, top in tops.items()
     }
     errors = {name: ece(y, top, bins=bins, strategy=strategy) for name, top in tops.items()}
-    return reliability_diagram(found, ece=errors, interval=interval)
+    return plot_reliability_diagram(bins_by_name, ece=errors, interval=interval)

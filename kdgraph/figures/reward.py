@@ -1,7 +1,7 @@
-"""What confidence is worth where "unsure" may be said: reward gained over the parent against the
-price of a mistake.
+"""Reward of predictions with a reject option, against the cost of a mistake.
 
-What the confidence is worth to who may say "unsure": from the table that metrics=decisions makes.
+The data are those of the table of ``metrics=decisions``. A row with low confidence is answered
+"unsure" (Luo et al., UAI 2022, Section 5.4).
 """
 
 from __future__ import annotations
@@ -14,86 +14,89 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from kdgraph.figures.run_figures import Drawing, by_name, run_figure
+from kdgraph.figures.run_figures import RunFigureData, columns_by_model, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     GREY,
     NOTE_SIZE,
     add_axes,
-    fitted,
-    key_above,
-    key_height,
-    mean_and_sd,
+    draw_legend_above,
+    legend_handles,
+    legend_height,
+    mean_and_sd_over_runs,
     new_figure,
     note_above,
-    role_handles,
-    roles,
     set_log_scale,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
 )
 
 _LEFT, _RIGHT, _BOTTOM, _GAP, _TOP = 0.5, 0.12, 0.36, 0.12, 0.06  # inches
-_HEIGHT, _LOWER, _NOTE, _LABEL = (
-    1.6,
-    0.85,
-    0.14,
-    0.38,
-)  # inches: both panels, a line of the note, how far left an axis is named
-_EVERY = 0.3  # least distance of markers in inches
-Curves = Mapping[str, np.ndarray]
-"""Name → Float[r], or Float[s, r], a row for each run; the first is the parent, the others are
-methods.
+# Inches: height of both panels, line of the note, distance of an axis label.
+_HEIGHT, _LOWER, _NOTE, _LABEL = 1.6, 0.85, 0.14, 0.38
+_MIN_MARKER_DISTANCE = 0.3  # least distance of markers in inches
+RewardCurves = Mapping[str, np.ndarray]
+"""Values by name, Float[r], or Float[s, r] with a row for each run. The first name is the parent,
+the others are methods.
 """
 
 
-def reward_against_ratio(
-    ratios: np.ndarray, reward: Curves, unsure: Curves, *, band_of: str | None = None
+def plot_reward_against_ratio(
+    ratios: np.ndarray, reward: RewardCurves, unsure: RewardCurves, *, band_of: str | None = None
 ) -> Figure:
-    """How much more reward a row methods get than the parent, and the share of rows for which they
-    say "unsure".
+    """Plot the reward that methods gain over the parent, and the fraction of "unsure".
 
     Parameters
     ----------
-    ratios : Float[r], increasing, above 0: w/u, the cost of a wrong prediction in costs of being
-    unsure; on a logarithmic axis.
-    reward : mean reward a row in units of u, at most 0. Of several runs the line is the mean of the
-        difference to the parent in the same run, and the band one standard deviation of this
-        difference to either side.
-    unsure : share of rows below the threshold 1 - u/w; means over runs are drawn.
-    band_of : what varies between runs, e.g. "60 seeds"; required where there are several.
+    ratios : Float[r]
+        Increasing positive ratios w/u, the cost of an incorrect prediction in units of the cost of
+        "unsure"; on a logarithmic axis.
+    reward : mapping of str to Float[r] or Float[s, r]
+        Mean reward of a row in units of u, at most 0. With several runs, the line is the mean of
+        the difference from the parent in the same run, and the band is one standard deviation of
+        this difference to both sides.
+    unsure : mapping of str to Float[r] or Float[s, r]
+        Fraction of rows with a confidence below 1 - u/w; means over runs are drawn.
+    band_of : str, default=None
+        Difference between runs, e.g. "60 seeds"; required if there are several.
 
     Returns
     -------
     Figure
-        One column wide, with a key above.
+        Figure of one column, with a legend above.
 
     Raises
     ------
     ValueError
-        Fewer than two ratios, no method, curves that do not fit, bands without what they are.
+        If there are fewer than two ratios, there is no method, curves do not fit, or ``band_of`` is
+        missing.
+
+    Notes
+    -----
+    The panel of the fraction of "unsure" is original to kdgraph.
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 4 and Section 5.4;
-    the share of "unsure" is ours.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 4 and Section 5.4.
     """
     ratios = np.asarray(ratios, dtype=np.float64)
-    _check(ratios, reward, unsure, band_of)
+    _check_curves(ratios, reward, unsure, band_of)
     names = list(reward)
-    with styled():
-        handles = role_handles(names)
-        top = _TOP + _NOTE * (band_of is not None) + key_height(handles, COLUMN_WIDTH)
+    with style_context():
+        handles = legend_handles(names)
+        top = _TOP + _NOTE * (band_of is not None) + legend_height(handles, COLUMN_WIDTH)
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _LOWER + _GAP + _HEIGHT + top)
-        key_above(figure, handles)
+        draw_legend_above(figure, handles)
         width = COLUMN_WIDTH - _LEFT - _RIGHT
         above = add_axes(figure, _LEFT, _BOTTOM + _LOWER + _GAP, width, _HEIGHT)
         below = add_axes(figure, _LEFT, _BOTTOM, width, _LOWER)
-        for axes, what in ((above, "reward gained (u a row)"), (below, "share “unsure”")):
-            _dress(axes, ratios, what)
+        for axes, label in ((above, "reward gained (u a row)"), (below, "share “unsure”")):
+            _format_axes(axes, ratios, label)
         parent = np.atleast_2d(reward[names[0]])
         for name in names:
-            _line(
+            _draw_curve(
                 above,
                 name,
                 names,
@@ -101,12 +104,12 @@ def reward_against_ratio(
                 np.atleast_2d(reward[name]) - parent,
                 band=np.ndim(reward[name]) == 2,
             )
-            _line(below, name, names, ratios, np.atleast_2d(unsure[name]), band=False)
+            _draw_curve(below, name, names, ratios, np.atleast_2d(unsure[name]), band=False)
         above.axhline(0, color=GREY, linewidth=0.6, zorder=1)
         above.tick_params(labelbottom=False)
         below.set(xlabel="cost of a mistake, w/u", ylim=(0, None))
         if band_of is not None:
-            note = fitted(
+            note = shorten_text(
                 figure,
                 f"lines, bands: mean ± 1 sd of {band_of}, against the parent",
                 NOTE_SIZE,
@@ -116,32 +119,41 @@ def reward_against_ratio(
     return figure
 
 
-def _line(
+def _draw_curve(
     axes: Axes, name: str, names: list[str], x: np.ndarray, values: np.ndarray, *, band: bool
 ) -> None:
-    role = roles(names)[name]
-    middle, sd = mean_and_sd(values)
-    every = max(
-        1, int(np.ceil(len(x) * _EVERY / (axes.get_window_extent().width / axes.figure.dpi)))
+    """Draw the mean over runs, with a band if requested."""
+    plot_style = styles_by_name(names)[name]
+    mean, sd = mean_and_sd_over_runs(values)
+    # Markers of different curves are shifted along the curve, so that they do not cover each other.
+    step = max(
+        1,
+        int(
+            np.ceil(
+                len(x) * _MIN_MARKER_DISTANCE / (axes.get_window_extent().width / axes.figure.dpi)
+            )
+        ),
     )
-    style = {"markersize": 3.0, "linewidth": 1.2, "markevery": (names.index(name) % every, every)}
-    axes.plot(x, middle, label=name, zorder=2 if name == names[0] else 3, **role.line() | style)
-    if band and name != names[0]:  # the parent's difference to itself has none
+    style = {"markersize": 3.0, "linewidth": 1.2, "markevery": (names.index(name) % step, step)}
+    axes.plot(x, mean, label=name, zorder=2 if name == names[0] else 3, **plot_style.line() | style)
+    # The difference of the parent from itself has no band.
+    if band and name != names[0]:
         axes.fill_between(
             x,
-            middle - sd,
-            middle + sd,
-            color=role.color,
+            mean - sd,
+            mean + sd,
+            color=plot_style.color,
             alpha=0.13,
             linewidth=0,
             gid=f"band {name}",
         )
 
 
-def _dress(axes: Axes, ratios: np.ndarray, what: str) -> None:
+def _format_axes(axes: Axes, ratios: np.ndarray, label: str) -> None:
+    """Set scales, label and ticks of a panel."""
     set_log_scale(axes, "x")
     axes.set(xlim=(ratios[0], ratios[-1]))
-    axes.set_ylabel(what, color=BLACK)
+    axes.set_ylabel(label, color=BLACK)
     axes.yaxis.set_label_coords(-_LABEL / axes.get_window_extent().width * axes.figure.dpi, 0.5)
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -149,7 +161,10 @@ def _dress(axes: Axes, ratios: np.ndarray, what: str) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 
 
-def _check(ratios: np.ndarray, reward: Curves, unsure: Curves, band_of: str | None) -> None:
+def _check_curves(
+    ratios: np.ndarray, reward: RewardCurves, unsure: RewardCurves, band_of: str | None
+) -> None:
+    """Check that ratios increase and curves fit them."""
     if ratios.ndim != 1 or len(ratios) < 2 or not (np.diff(ratios) > 0).all() or ratios[0] <= 0:
         raise ValueError("reward_against_ratio needs two or more increasing ratios above 0")
     if len(reward) < 2 or list(reward) != list(unsure):
@@ -171,22 +186,28 @@ def _check(ratios: np.ndarray, reward: Curves, unsure: Curves, band_of: str | No
                     f"curves of {name!r} must have {rule}, got shape {np.shape(values)}"
                 )
     if band_of is None and runs != {()}:
-        raise ValueError("band_of must say what varies between runs, e.g. '60 seeds'")
+        raise ValueError("band_of must describe how runs differ, e.g. '60 seeds'")
 
 
-@run_figure("reward_against_ratio")
-def reward_against_ratio_of_run(run: Drawing, table: str = "reward_by_ratio") -> Any:
-    """Reward gained over the parent against the cost of a mistake, where ``table``, a key in
-    ``metrics``, has two ratios or more.
+@register_figure("reward_against_ratio")
+def plot_reward_against_ratio_from_run(run: RunFigureData, table: str = "reward_by_ratio") -> Any:
+    """Plot the reward gained over the parent against the cost of a mistake.
+
+    The figure is omitted if the table has fewer than two ratios.
+
+    Parameters
+    ----------
+    table : str, default="reward_by_ratio"
+        Key of the table in ``metrics``.
     """
-    found = by_name(run, table)
-    if found is None:
+    columns_by_name = columns_by_model(run, table)
+    if columns_by_name is None:
         return None
-    ratios, order = np.unique(found[run.names[0]]["ratio"], return_index=True)
+    ratios, order = np.unique(columns_by_name[run.names[0]]["ratio"], return_index=True)
     if len(ratios) < 2:
         return None
     reward, unsure = (
-        {name: columns[column][order] for name, columns in found.items()}
+        {name: columns[column][order] for name, columns in columns_by_name.items()}
         for column in ("reward", "unsure")
     )
-    return reward_against_ratio(ratios, reward, unsure)
+    return plot_reward_against_ratio(ratios, reward, unsure)

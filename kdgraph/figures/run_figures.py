@@ -1,9 +1,8 @@
-"""The figures that there are, by name: one for each decorated function in the modules of this
-folder.
+"""Data of a run for its figures, and the registry of these figures.
 
-What the figures of a run are drawn from, and how they become files.
-
-The tables of a run that figures are drawn from.
+A figure of a run is a function that takes a :class:`RunFigureData` and returns a matplotlib figure,
+or None if the run does not have the data. :func:`register_figure` makes it available by name in
+``figures.draw``.
 """
 
 from __future__ import annotations
@@ -24,15 +23,19 @@ from kdgraph.metrics import TopLabel
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from kdgraph.base import Evaluation, Model, Predictions
+    from kdgraph.base import Evaluation, FittedModel, Predictions
 
 
 _FIGURES: dict[str, Callable[..., Any]] = {}
 
 
-def run_figure(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that registers a figure of a run under ``name``, its key in
-    ``figures.draw`` and the stem of its file.
+def register_figure(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that registers a figure of a run.
+
+    Parameters
+    ----------
+    name : str
+        Key of the figure in ``figures.draw``, and stem of its file.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,8 +46,11 @@ def run_figure(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @cache
-def run_figures() -> dict[str, Callable[..., Any]]:
-    """Every figure by name; the modules of this folder are imported the first time."""
+def registered_figures() -> dict[str, Callable[..., Any]]:
+    """Return all registered figures by name.
+
+    The first call imports all modules of this package, which registers their figures.
+    """
     package = __name__.rpartition(".")[0]
     for module in pkgutil.iter_modules(import_module(package).__path__):
         import_module(f"{package}.{module.name}")
@@ -52,60 +58,91 @@ def run_figures() -> dict[str, Callable[..., Any]]:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A run as its figures see it.
+class RunFigureData:
+    """Data of one run as its figures need them.
 
     Attributes
     ----------
-    splits, evaluation : rows, and what was said and measured of them.
-    models : the parent, and the parent with what was fitted after it.
-    names : what the two are called.
+    splits : Splits
+        Training, calibration and test rows.
+    evaluation : Evaluation
+        Predictions and metrics on all sets of rows.
+    models : tuple of two FittedModel
+        The parent, and the parent with all components that were fitted after it.
+    names : tuple of two str
+        Names of the two models.
     """
 
     splits: Splits
     evaluation: Evaluation
-    models: tuple[Model, Model]
+    models: tuple[FittedModel, FittedModel]
     names: tuple[str, str]
 
     def save(
         self, folder: Path, draw: Mapping[str, Mapping[str, Any]], formats: Sequence[str], dpi: int
     ) -> list[str]:
-        """Draw and write every figure that is wanted, by name with its options, and possible;
-        returns file names.
+        """Draw and save the requested figures that the run has data for.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of the files; it is created if it does not exist.
+        draw : mapping of str to mapping
+            Options of each requested figure, by name.
+        formats : sequence of str
+            File formats.
+        dpi : int
+            Resolution, as in :func:`kdgraph.figures.save_figure`.
+
+        Returns
+        -------
+        list of str
+            Names of the files.
         """
-        from kdgraph.figures.style import save
+        from kdgraph.figures.style import save_figure
 
         folder.mkdir(parents=True, exist_ok=True)
         return [
             path.name
             for name, figure in self._figures(draw)
-            for path in save(figure, folder / name, formats, dpi)
+            for path in save_figure(figure, folder / name, formats, dpi)
         ]
 
     def _figures(self, draw: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Figure]]:
-        known = run_figures()
-        for name, more in draw.items():
-            if figure := known[name](self, **(more or {})):
+        """Yield name and figure for all requested figures that the run has data for."""
+        functions = registered_figures()
+        for name, options in draw.items():
+            if figure := functions[name](self, **(options or {})):
                 yield name, figure
 
     @property
     def test(self) -> Predictions:
-        """Of the test rows."""
-        return next(found for found in self.evaluation.predictions if found.on == "test")
+        """Predictions on the test rows."""
+        return next(
+            predictions for predictions in self.evaluation.predictions if predictions.on == "test"
+        )
 
     @cached_property
     def calibration(self) -> Predictions | None:
-        """Of the calibration rows; where nothing was measured on them, both models are asked now.
-        None where there are none.
+        """Predictions on the calibration rows, or None if there are none.
+
+        If no metric was computed on these rows, the models predict them now.
         """
-        found = next(
-            (found for found in self.evaluation.predictions if found.on == "calibration"), None
+        predictions = next(
+            (
+                predictions
+                for predictions in self.evaluation.predictions
+                if predictions.on == "calibration"
+            ),
+            None,
         )
         rows = self.splits.calibration
-        if found is not None or not len(rows.y):
-            return found
+        if predictions is not None or not len(rows.y):
+            return predictions
         parent, calibrated = (
-            model.ask([a for a in ("proba", "top") if model.gives(a)], rows.X)
+            model.predict_outputs(
+                [output for output in ("proba", "top") if model.supports(output)], rows.X
+            )
             for model in self.models
         )
         from kdgraph.base import Predictions  # imports scikit-learn
@@ -114,21 +151,41 @@ class Drawing:
 
     @property
     def prior(self) -> float | None:
-        """The largest class prior; None in regression."""
+        """Largest class prior; None in regression."""
         return None if self.splits.prior is None else float(self.splits.prior.max())
 
-    def said(self, answer: str, found: Predictions) -> dict[str, Any] | None:
-        """Name → what each of the two says of a set; None unless both do."""
-        both = {
-            name: said.get(answer)
-            for name, said in zip(self.names, found.models.values(), strict=True)
-        }
-        return None if any(given is None for given in both.values()) else both
+    def outputs_by_model(self, output: str, predictions: Predictions) -> dict[str, Any] | None:
+        """Return one output of both models on a set of rows.
 
-    def top(self, found: Predictions) -> dict[str, TopLabel] | None:
-        """Name → predicted classes and confidence of a set; None unless both models classify."""
+        Parameters
+        ----------
+        output : str
+            Name of the output, such as "distribution".
+        predictions : Predictions
+            Predictions on the set.
+
+        Returns
+        -------
+        dict or None
+            Output by model name; None if one of the models does not support it.
+        """
+        by_model = {
+            name: outputs.get(output)
+            for name, outputs in zip(self.names, predictions.models.values(), strict=True)
+        }
+        return None if any(value is None for value in by_model.values()) else by_model
+
+    def top(self, predictions: Predictions) -> dict[str, TopLabel] | None:
+        """Return predicted classes and confidence of both models on a set.
+
+        Returns
+        -------
+        dict of str to TopLabel, or None
+            Top labels by model name; None if one of the models is not a classifier.
+        """
         tops = {
-            name: _top(said) for name, said in zip(self.names, found.models.values(), strict=True)
+            name: _top_label(outputs)
+            for name, outputs in zip(self.names, predictions.models.values(), strict=True)
         }
         return (
             {name: top for name, top in tops.items() if top is not None}
@@ -136,83 +193,120 @@ class Drawing:
             else None
         )
 
-    def confidence(self, found: Predictions) -> dict[str, np.ndarray] | None:
-        """Name → Float[n], confidence in the predicted class; None unless both models classify."""
-        tops = self.top(found)
+    def confidence(self, predictions: Predictions) -> dict[str, np.ndarray] | None:
+        """Return the confidence of both models in their predicted classes.
+
+        Returns
+        -------
+        dict of str to Float[n], or None
+            Confidence by model name; None if one of the models is not a classifier.
+        """
+        tops = self.top(predictions)
         return None if tops is None else {name: top.confidence for name, top in tops.items()}
 
     def families(self) -> list[list[Predictions]]:
-        """Out-of-distribution sets of one name and parameter, in order of its value; a set with
-        more parameters, or none, is alone.
+        """Return the out-of-distribution sets, grouped by name and parameter.
+
+        Sets with the same name and the same single parameter form a family, which is sorted by the
+        value of the parameter. A set with several parameters, or none, is the only one of its
+        family.
         """
+        # With a single parameter the key has its name only, so its values are in one family. With
+        # several parameters the key has their values too.
         by_name: dict[tuple[Any, ...], list[Predictions]] = {}
-        for found in self.evaluation.predictions:
-            if found.on == "ood":
+        for predictions in self.evaluation.predictions:
+            if predictions.on == "ood":
                 by_name.setdefault(
                     (
-                        found.ood,
-                        *(found.params if len(found.params) == 1 else found.params.items()),
+                        predictions.ood,
+                        *(
+                            predictions.params
+                            if len(predictions.params) == 1
+                            else predictions.params.items()
+                        ),
                     ),
                     [],
-                ).append(found)
+                ).append(predictions)
         return [
-            sorted(family, key=lambda one: tuple(one.params.values()))
+            sorted(family, key=lambda ood_set: tuple(ood_set.params.values()))
             for family in by_name.values()
         ]
 
 
-def _top(said: Mapping[str, Any]) -> TopLabel | None:
-    if "top" in said:
-        return said["top"]
-    return TopLabel.of(said["proba"]) if "proba" in said else None
+def _top_label(outputs: Mapping[str, Any]) -> TopLabel | None:
+    """Return the top labels in the outputs of a model, or None if there are none."""
+    if "top" in outputs:
+        return outputs["top"]
+    return TopLabel.of(outputs["proba"]) if "proba" in outputs else None
 
 
-def parameter_of(found: Predictions) -> tuple[str, float]:
-    """The one parameter of a set, and its value."""
-    ((name, value),) = found.params.items()
+def single_parameter(predictions: Predictions) -> tuple[str, float]:
+    """Return name and value of the only parameter of a set."""
+    ((name, value),) = predictions.params.items()
     return name, value
 
 
-def title_of(found: Predictions) -> str:
-    """The set's name above its parameters: ``ellipse``, ``axis 30``."""
+def ood_set_title(predictions: Predictions) -> str:
+    """Return the name of a set above its parameters, such as ``ellipse``, ``axis 30``."""
     params = ", ".join(
-        f"{value:g}" if name == found.ood else f"{name} {value:g}"
-        for name, value in found.params.items()
+        f"{value:g}" if name == predictions.ood else f"{name} {value:g}"
+        for name, value in predictions.params.items()
     )
-    return f"{found.ood}\n{params}" if params else str(found.ood)
+    return f"{predictions.ood}\n{params}" if params else str(predictions.ood)
 
 
-def mean_confidence(run: Drawing, sets: list[Predictions]) -> dict[str, np.ndarray] | None:
-    """Name → Float[s], mean confidence on each of the sets; None where a model does not
-    classify.
+def mean_confidence_by_set(
+    run: RunFigureData, sets: list[Predictions]
+) -> dict[str, np.ndarray] | None:
+    """Return the mean confidence of both models on each of s sets.
+
+    Returns
+    -------
+    dict of str to Float[s], or None
+        Mean confidence by model name; None if one of the models is not a classifier.
     """
-    said = [run.confidence(found) for found in sets]
-    if any(each is None for each in said):
+    confidences = [run.confidence(predictions) for predictions in sets]
+    if any(by_name is None for by_name in confidences):
         return None
-    return {name: np.array([each[name].mean() for each in said if each]) for name in run.names}
+    return {
+        name: np.array([by_name[name].mean() for by_name in confidences if by_name])
+        for name in run.names
+    }
 
 
-Columns = dict[str, np.ndarray]
+TableColumns = dict[str, np.ndarray]
 
 
-def by_name(run: Drawing, table: str) -> dict[str, Columns] | None:
-    """Name of each of the two models → the columns of its rows on the test set; None where the
-    table was not measured.
+def columns_by_model(run: RunFigureData, table: str) -> dict[str, TableColumns] | None:
+    """Return the columns of a table on the test set, for each of the two models.
+
+    Parameters
+    ----------
+    run : RunFigureData
+        Data of the run.
+    table : str
+        Key of the table in ``metrics``.
+
+    Returns
+    -------
+    dict of str to dict of str to ndarray, or None
+        Columns by model name; every column is [n], a value for each row of the table. None if the
+        table was not computed.
     """
     rows = [row for row in run.evaluation.tables.get(table, []) if row["on"] == "test"]
     if not rows:
         return None
     columns = [column for column in rows[0] if column not in ("of", "on", "ood")]
-    of = dict(zip(run.names, ("parent", "calibrated"), strict=True))
+    roles = dict(zip(run.names, ("parent", "calibrated"), strict=True))
     return {
         name: {
-            column: np.array([row[column] for row in rows if row["of"] == one])
+            column: np.array([row[column] for row in rows if row["of"] == role])
             for column in columns
         }
-        for name, one in of.items()
+        for name, role in roles.items()
     }
 
 
-def column_of(found: Mapping[str, Columns], column: str) -> Columns:
-    """Name → one of its columns."""
-    return {name: columns[column] for name, columns in found.items()}
+def select_column(columns_by_name: Mapping[str, TableColumns], column: str) -> TableColumns:
+    """Return one column of each model, [n], by model name."""
+    return {name: columns[column] for name, columns in columns_by_name.items()}

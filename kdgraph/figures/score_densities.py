@@ -1,6 +1,4 @@
-"""Where the scores of right and of wrong rows lie, and the confidence that is made of it: two
-panels side by side.
-"""
+"""Densities of the scores of correct and incorrect predictions, and the confidence."""
 
 from __future__ import annotations
 
@@ -24,37 +22,30 @@ from kdgraph.figures.style import (
     PURPLE,
     VERMILLION,
     add_axes,
-    fitted,
     legend_label,
     new_figure,
     set_log_scale,
-    styled,
+    shorten_text,
+    style_context,
 )
 from kdgraph.metrics import ReliabilityBins
 
-_LEFT, _GAP, _RIGHT, _BOTTOM, _HEIGHT, _LINE, _NOTE = (
-    0.5,
-    0.62,
-    0.1,
-    0.38,
-    1.75,
-    0.15,
-    0.15,
-)  # inches
+# Inches.
+_LEFT, _GAP, _RIGHT, _BOTTOM, _HEIGHT, _LINE, _NOTE = 0.5, 0.62, 0.1, 0.38, 1.75, 0.15, 0.15
 _WIDTH = (FULL_WIDTH - _LEFT - _GAP - _RIGHT) / 2
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
-_OF_DENSITY = tuple(zip((GREEN, ORANGE, BLACK, PURPLE), _DASHES, strict=True))
-_OF_CONFIDENCE = tuple(zip((BLUE, VERMILLION, PURPLE, GREEN), _DASHES, strict=True))
-AT_MOST = len(_DASHES)
-"""Lines in a panel that can be told apart."""
+_DENSITY_STYLES = tuple(zip((GREEN, ORANGE, BLACK, PURPLE), _DASHES, strict=True))
+_CONFIDENCE_STYLES = tuple(zip((BLUE, VERMILLION, PURPLE, GREEN), _DASHES, strict=True))
+MAX_LINES = len(_DASHES)
+"""Largest number of lines in a panel that are distinct."""
 
-Line = tuple[np.ndarray, np.ndarray]
-"""Scores, rising, and what is there: Float[n] both."""
+ScoreCurve = tuple[np.ndarray, np.ndarray]
+"""Increasing scores and the value at each: Float[n] both."""
 
 
-def score_densities(
-    densities: Mapping[str, Line],
-    confidence: Mapping[str, Line],
+def plot_score_densities(
+    densities: Mapping[str, ScoreCurve],
+    confidence: Mapping[str, ScoreCurve],
     histogram: ReliabilityBins | None = None,
     *,
     density_label: str = "density",
@@ -62,51 +53,59 @@ def score_densities(
     log: bool = False,
     note: str | None = None,
 ) -> Figure:
-    """Densities of scores on the left, and the confidence that is their ratio on the right, over
-    the share of rows that was right.
+    """Plot densities of scores on the left, and the confidence on the right.
+
+    The confidence is a ratio of these densities. It is drawn over the accuracy in bins of the
+    score.
 
     Parameters
     ----------
-    densities : name ("right rows") → scores and density; up to :data:`AT_MOST`.
-    confidence : name → scores and confidence; as many.
-    histogram : bins of the score, on the scale of the lines, against whether the prediction is
-    right; steps with 95 % intervals (Wilson's).
-    density_label, score_label : of the axes.
-    log : whether densities are on a logarithmic axis, which then spans five decades at most.
-    note : small text below, about what is not in the panels.
+    densities : mapping of str to (Float[n], Float[n])
+        Scores and density by name, e.g. "correct predictions"; at most :data:`MAX_LINES`.
+    confidence : mapping of str to (Float[n], Float[n])
+        Scores and confidence by name; at most :data:`MAX_LINES`.
+    histogram : ReliabilityBins, default=None
+        Bins of the score, on the scale of the lines, against correctness of the prediction. They
+        are steps with 95 % intervals (Wilson's).
+    density_label, score_label : str
+        Labels of the axes.
+    log : bool, default=False
+        Whether densities are on a logarithmic axis, which then covers at most five decades.
+    note : str, default=None
+        Small text below the panels.
 
     Returns
     -------
     Figure
-        As wide as the page.
+        Figure as wide as the page.
 
     Raises
     ------
     ValueError
-        No line in a panel or too many, or lengths that differ.
+        If a panel has no line or too many, or lengths differ.
 
     Notes
     -----
-    Salamon et al., Figures 5, 6 and 15.
+    The figure follows Salamon et al., Figures 5, 6 and 15.
     """
-    _check(densities, confidence)
+    _check_lines(densities, confidence)
     head = _LINE * max(len(densities), len(confidence) + (histogram is not None)) + 0.08
     foot = _BOTTOM + (_NOTE if note else 0)
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, foot + _HEIGHT + head)
         left, right = (
             add_axes(figure, _LEFT + i * (_WIDTH + _GAP), foot, _WIDTH, _HEIGHT) for i in range(2)
         )
-        _lines(left, densities, _OF_DENSITY, "density")
-        _scale(left, densities, log)
+        _draw_lines(left, densities, _DENSITY_STYLES, "density")
+        _set_density_scale(left, densities, log)
         if histogram is not None:
-            _steps(right, histogram)
-        _lines(right, confidence, _OF_CONFIDENCE, "confidence")
+            _draw_steps(right, histogram)
+        _draw_lines(right, confidence, _CONFIDENCE_STYLES, "confidence")
         right.set_ylim(-0.02, 1.02)
         ends = [
-            float(at)
+            float(end)
             for score, _ in (*densities.values(), *confidence.values())
-            for at in (np.min(score), np.max(score))
+            for end in (np.min(score), np.max(score))
         ]
         for axes, label in ((left, density_label), (right, "confidence")):
             axes.set(xlim=(min(ends), max(ends)), xlabel=score_label, ylabel=label)
@@ -114,7 +113,7 @@ def score_densities(
                 loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=NOTE_SIZE, labelspacing=0.2
             )
         if note:
-            text = fitted(figure, note, NOTE_SIZE, FULL_WIDTH - 0.1)
+            text = shorten_text(figure, note, NOTE_SIZE, FULL_WIDTH - 0.1)
             figure.text(
                 0.5,
                 0.03 / figure.get_figheight(),
@@ -127,9 +126,10 @@ def score_densities(
     return figure
 
 
-def _lines(
-    axes: Axes, lines: Mapping[str, Line], styles: tuple[tuple[str, Any], ...], kind: str
+def _draw_lines(
+    axes: Axes, lines: Mapping[str, ScoreCurve], styles: tuple[tuple[str, Any], ...], kind: str
 ) -> None:
+    """Draw the lines of one panel."""
     for (name, (score, value)), (color, dashes) in zip(lines.items(), styles, strict=False):
         axes.plot(
             score,
@@ -143,20 +143,21 @@ def _lines(
         )
 
 
-def _scale(axes: Axes, densities: Mapping[str, Line], log: bool) -> None:
-    most = max(float(np.max(value)) for _, value in densities.values())
+def _set_density_scale(axes: Axes, densities: Mapping[str, ScoreCurve], log: bool) -> None:
+    """Set the scale of the panel of densities."""
+    highest = max(float(np.max(value)) for _, value in densities.values())
     if log:
-        least = min(float(np.max(value)) for _, value in densities.values())
+        lowest = min(float(np.max(value)) for _, value in densities.values())
         set_log_scale(axes, "y")
-        axes.set_ylim(max(least / 1e3, most / 1e5), 1.6 * most)
+        axes.set_ylim(max(lowest / 1e3, highest / 1e5), 1.6 * highest)
     else:
-        axes.set_ylim(0, 1.04 * most)
+        axes.set_ylim(0, 1.04 * highest)
         axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
 
 
-def _steps(axes: Axes, bins: ReliabilityBins) -> None:
-    """Shares of right rows, level in each bin that has any, with an interval in its middle."""
-    here = bins.count > 0
+def _draw_steps(axes: Axes, bins: ReliabilityBins) -> None:
+    """Draw the accuracy of each non-empty bin as a step with an interval in its middle."""
+    is_filled = bins.count > 0
     edges, label = [*bins.lower, bins.upper[-1]], "share right, with 95 % intervals"
     axes.stairs(
         bins.accuracy,
@@ -168,20 +169,21 @@ def _steps(axes: Axes, bins: ReliabilityBins) -> None:
         linewidth=0.9,
         zorder=2,
     )
-    middle = (bins.lower + bins.upper)[here] / 2
-    ends = wilson_interval(bins.accuracy[here], bins.count[here])
+    middle = (bins.lower + bins.upper)[is_filled] / 2
+    ends = wilson_interval(bins.accuracy[is_filled], bins.count[is_filled])
     axes.vlines(middle, *ends, gid="intervals", color=BLACK, linewidth=0.6, alpha=0.7, zorder=2)
 
 
-def _check(densities: Mapping[str, Line], confidence: Mapping[str, Line]) -> None:
-    for what, lines in (("densities", densities), ("confidence", confidence)):
-        if not 1 <= len(lines) <= AT_MOST:
+def _check_lines(densities: Mapping[str, ScoreCurve], confidence: Mapping[str, ScoreCurve]) -> None:
+    """Check number and lengths of the lines."""
+    for kind, lines in (("densities", densities), ("confidence", confidence)):
+        if not 1 <= len(lines) <= MAX_LINES:
             raise ValueError(
-                f"score_densities draws 1 to {AT_MOST} lines of {what}, got {len(lines)}"
+                f"score_densities draws 1 to {MAX_LINES} lines of {kind}, got {len(lines)}"
             )
         for name, (score, value) in lines.items():
             if np.ndim(score) != 1 or np.shape(score) != np.shape(value) or not len(score):
                 raise ValueError(
-                    f"{name!r} of {what} needs one value for each score, got shapes"
+                    f"{name!r} of {kind} needs one value for each score, got shapes"
                     f" {np.shape(score)} and {np.shape(value)}"
                 )

@@ -1,4 +1,4 @@
-"""Boxes of a number that was measured many times, by setting and method."""
+"""Box plots of repeated measurements by setting and method."""
 
 from __future__ import annotations
 
@@ -17,62 +17,68 @@ from kdgraph.figures.style import (
     FULL_WIDTH,
     GREY,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
     legend_label,
     new_figure,
-    roles,
     set_log_scale,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
     text_size,
 )
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.56, 0.1, 0.4, 0.42, 0.58  # inches
 _HEIGHT, _KEY_SIZE = 1.9, 7.0
 _FILL = 0.35  # alpha
-_PATCH = 0.5  # inches of a patch of the key, with the room around it
+_PATCH = 0.5  # inches of a patch of the legend, with the space around it
 
-Settings = Mapping[str, Mapping[str, np.ndarray]]
-"""Setting ("10³") → method → Float[r], one for each repetition."""
+ValuesBySetting = Mapping[str, Mapping[str, np.ndarray]]
+"""Value of each repetition, Float[r], by setting such as "10³" and by method."""
 
 
-def boxes_by_setting(
-    panels: Mapping[str, Settings],
+def plot_boxes_by_setting(
+    panels: Mapping[str, ValuesBySetting],
     setting: str,
     ideal: Mapping[str, float] | None = None,
     *,
     log: tuple[str, ...] = (),
 ) -> Figure:
-    """Boxes of the quartiles of repetitions, side by side for the methods of one setting; whiskers
-    reach the farthest within 1.5 boxes.
+    """Plot boxes of the quartiles of repetitions, by setting and method.
+
+    Whiskers end at the furthest value within 1.5 times the interquartile range. Values beyond them
+    are drawn as points.
 
     Parameters
     ----------
-    panels : what was measured ("MSE") → setting → method → values. The first method is the parent;
-    one may be missing in a setting.
-    setting : what the settings are of ("rows").
-    ideal : what was measured → a value that is drawn as a line, such as the level of an interval.
-    log : panels with a logarithmic axis.
+    panels : mapping of quantity to setting to method to Float[r]
+        Values of each quantity, e.g. "MSE". The first method is the parent; a setting may lack a
+        method.
+    setting : str
+        Label of the settings, e.g. "rows".
+    ideal : mapping of quantity to float, default=None
+        Value that is drawn as a line, such as the level of an interval.
+    log : tuple of str, default=()
+        Quantities with a logarithmic axis.
 
     Returns
     -------
     Figure
-        A page wide, panels beside each other. Points beyond the whiskers are drawn.
+        Figure as wide as the page, with the panels in one row.
 
     Raises
     ------
     ValueError
-        No panel, or one with a setting without any value.
+        If there is no panel, or a setting has no value.
 
     References
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 4 (a to f).
     """
     if not panels or not all(
-        found and all(map(len, found.values()))
+        by_method and all(map(len, by_method.values()))
         for settings in panels.values()
-        for found in settings.values()
+        for by_method in settings.values()
     ):
         raise ValueError(
             "boxes_by_setting needs at least one panel, and for every setting some values of each"
@@ -80,15 +86,18 @@ def boxes_by_setting(
         )
     names = list(
         dict.fromkeys(
-            name for settings in panels.values() for found in settings.values() for name in found
+            name
+            for settings in panels.values()
+            for by_method in settings.values()
+            for name in by_method
         )
     )
     width = (FULL_WIDTH - _LEFT - _RIGHT - (len(panels) - 1) * _GAP) / len(panels)
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, _BOTTOM + _HEIGHT + _HEAD)
         for i, (title, settings) in enumerate(panels.items()):
             axes = add_axes(figure, _LEFT + i * (width + _GAP), _BOTTOM, width, _HEIGHT)
-            _draw(axes, settings, names)
+            _draw_boxes(axes, settings, names)
             if ideal and title in ideal:
                 axes.axhline(
                     ideal[title],
@@ -102,75 +111,81 @@ def boxes_by_setting(
                 set_log_scale(axes, "y")
             axes.set(xlabel=setting)
             axes.set_title(title, fontsize=8, pad=3)
-        _key(figure, names, panels, has_ideal=bool(ideal))
+        _draw_legend(figure, names, panels, has_ideal=bool(ideal))
     return figure
 
 
-def _draw(axes: Axes, settings: Settings, names: list[str]) -> None:
+def _draw_boxes(axes: Axes, settings: ValuesBySetting, names: list[str]) -> None:
+    """Draw the boxes of one panel."""
     step = 0.8 / len(names)
-    for place, found in enumerate(settings.values()):
-        for name, role in roles(names).items():
-            if name not in found:
+    for index, by_method in enumerate(settings.values()):
+        for name, style in styles_by_name(names).items():
+            if name not in by_method:
                 continue
-            at = place + (names.index(name) - (len(names) - 1) / 2) * step
-            line = {"color": role.color, "linewidth": 0.9}
-            marks = {
-                "marker": role.marker or "o",
+            # The boxes of one setting are centred at its index; a missing method leaves a gap.
+            position = index + (names.index(name) - (len(names) - 1) / 2) * step
+            line_style = {"color": style.color, "linewidth": 0.9}
+            flier_style = {
+                "marker": style.marker or "o",
                 "markersize": 2.0,
                 "markeredgewidth": 0.5,
-                "markeredgecolor": role.color,
+                "markeredgecolor": style.color,
                 "markerfacecolor": "white",
             }
-            drawn = axes.boxplot(
-                [found[name]],
-                positions=[at],
+            artists = axes.boxplot(
+                [by_method[name]],
+                positions=[position],
                 widths=0.78 * step,
                 patch_artist=True,
                 manage_ticks=False,
-                boxprops=dict(line),
-                whiskerprops=line,
-                capprops=line,
-                flierprops=marks,
-                medianprops={"color": role.color, "linewidth": 1.6},
+                boxprops=dict(line_style),
+                whiskerprops=line_style,
+                capprops=line_style,
+                flierprops=flier_style,
+                medianprops={"color": style.color, "linewidth": 1.6},
             )
-            drawn["boxes"][0].set_facecolor((*_rgb(role.color), _FILL if role.filled else 0.0))
-            drawn["boxes"][0].set_gid(f"box {name}")
-            axes.plot([at], [np.median(found[name])], **_mark(role))
+            artists["boxes"][0].set_facecolor(
+                (*_to_rgb(style.color), _FILL if style.filled else 0.0)
+            )
+            artists["boxes"][0].set_gid(f"box {name}")
+            axes.plot([position], [np.median(by_method[name])], **_median_marker(style))
     axes.set(
         xlim=(-0.5, len(settings) - 0.5), xticks=range(len(settings)), xticklabels=list(settings)
     )
     axes.tick_params(axis="x", length=0)
 
 
-def _key(
-    figure: Figure, names: list[str], panels: Mapping[str, Settings], *, has_ideal: bool
+def _draw_legend(
+    figure: Figure, names: list[str], panels: Mapping[str, ValuesBySetting], *, has_ideal: bool
 ) -> None:
-    """What the boxes are, as far as there is room for their names, and of how many repetitions."""
+    """Draw the legend and the number of repetitions."""
     width, height = figure.get_size_inches()
-    looks = [roles(names)[name] for name in names]
+    styles = [styles_by_name(names)[name] for name in names]
     patches = [
-        Patch(edgecolor=look.color, facecolor=(*_rgb(look.color), _FILL if look.filled else 0.0))
-        for look in looks
+        Patch(
+            edgecolor=style.color, facecolor=(*_to_rgb(style.color), _FILL if style.filled else 0.0)
+        )
+        for style in styles
     ]
     handles: list[Any] = list(
-        zip(patches, (Line2D([], [], **_mark(look)) for look in looks), strict=True)
+        zip(patches, (Line2D([], [], **_median_marker(style)) for style in styles), strict=True)
     )
     counts = {
         len(values)
         for settings in panels.values()
-        for found in settings.values()
-        for values in found.values()
+        for by_method in settings.values()
+        for values in by_method.values()
     }
-    many = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
-    note = f"{many} repetitions a box" + (" · dotted: ideal" if has_ideal else "")
-    room = (
+    n_repetitions = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    note = f"{n_repetitions} repetitions a box" + (" · dotted: ideal" if has_ideal else "")
+    available = (
         width - _LEFT - _RIGHT - text_size(figure, note, NOTE_SIZE)[0] - 0.2 - _PATCH * len(names)
     )
-    taken = [text_size(figure, name, _KEY_SIZE)[0] for name in names]
+    widths = [text_size(figure, name, _KEY_SIZE)[0] for name in names]
     labels = (
         list(names)
-        if sum(taken) <= room
-        else [fitted(figure, name, _KEY_SIZE, room / len(names)) for name in names]
+        if sum(widths) <= available
+        else [shorten_text(figure, name, _KEY_SIZE, available / len(names)) for name in names]
     )
     place = {
         "loc": "upper left",
@@ -197,20 +212,21 @@ def _key(
     )
 
 
-def _mark(role: Role) -> dict[str, Any]:
-    """On the median: what tells boxes apart in greyscale."""
-    face = role.color if role.filled else "white"
+def _median_marker(style: PlotStyle) -> dict[str, Any]:
+    """Return the style of the marker at a median, which identifies boxes in greyscale."""
+    face = style.color if style.filled else "white"
     return {
         "linestyle": "",
-        "marker": role.marker,
+        "marker": style.marker,
         "markersize": 3.2,
-        "color": role.color,
+        "color": style.color,
         "markerfacecolor": face,
         "zorder": 3,
     }
 
 
-def _rgb(color: str) -> tuple[float, float, float]:
+def _to_rgb(color: str) -> tuple[float, float, float]:
+    """Return red, green and blue of a colour."""
     from matplotlib.colors import to_rgb
 
     return to_rgb(color)

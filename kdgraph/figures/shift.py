@@ -1,7 +1,4 @@
-"""Confidence on the way out of the data by degrees of meaning: one panel for each kind of shift.
-
-Confidence along families of sets that leave the data, of one run.
-"""
+"""Confidence on families of sets that leave the training data by degrees."""
 
 from __future__ import annotations
 
@@ -12,93 +9,106 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import Drawing, mean_confidence, parameter_of, run_figure
+from kdgraph.figures.run_figures import (
+    RunFigureData,
+    mean_confidence_by_set,
+    register_figure,
+    single_parameter,
+)
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
     ID_SHADE,
     LABEL_SIZE,
-    Bands,
+    CurveBands,
     add_axes,
-    confidence_floor,
-    fitted,
-    label_ends,
+    confidence_axis_start,
+    label_line_ends,
     new_figure,
     note_above,
-    roles,
-    styled,
+    shorten_text,
+    style_context,
+    styles_by_name,
     text_size,
 )
 
 if TYPE_CHECKING:
     from kdgraph.base import Predictions
 
-_LEFT, _GAP, _TOP, _BOTTOM, _HEIGHT = (
-    0.46,
-    0.2,
-    0.2,
-    0.38,
-    1.6,
-)  # inches around and between the panels
+# Inches around and between the panels.
+_LEFT, _GAP, _TOP, _BOTTOM, _HEIGHT = 0.46, 0.2, 0.2, 0.38, 1.6
 _LONGEST_LABEL, _BAND_LINE = 1.0, 0.13  # inches
 _PER_ROW = 3
 _MARKER_SIZE, _ID_WIDTH = 2.8, 5.0  # points; a panel is 120 points wide and has up to 17 values
-Curves = Mapping[str, np.ndarray]
+ShiftCurves = Mapping[str, np.ndarray]
 
 
-def confidence_against_shift(
-    curves: Mapping[str, Curves],
+def plot_confidence_against_shift(
+    curves: Mapping[str, ShiftCurves],
     values: Mapping[str, np.ndarray],
     prior: float,
     *,
     id_values: Mapping[str, Sequence[float]] | None = None,
-    bands: Mapping[str, Bands] | None = None,
+    bands: Mapping[str, CurveBands] | None = None,
     band_of: str | None = None,
 ) -> Figure:
-    """Mean max confidence of each model on sets that leave the training data by degrees, as Figure
-    3 D to F of Dey et al.
+    """Plot mean max confidence on sets that leave the training data by degrees.
+
+    The figure follows Figure 3 D to F of Dey et al.
 
     Parameters
     ----------
-    curves : panel → name → Float[v]; a panel's name is the label of its axis. The names are the
-        same in every panel; the first is the parent, the others are methods.
-    values : panel → Float[v], increasing: the parameter of the sets.
-    prior : the largest class prior, to which confidence should fall away from the data.
-    id_values : panel → the values at which the sets are in distribution; a thin line marks them.
-    bands : panel → name → (lower, upper), Float[v] each, drawn around that name's curve.
-    band_of : what the bands are, e.g. "25 to 75 % of 10 seeds"; required with ``bands``.
+    curves : mapping of panel to name to Float[v]
+        Mean max confidence; the name of a panel is the label of its axis. All panels have the same
+        names; the first is the parent, the others are methods.
+    values : mapping of panel to Float[v]
+        Increasing values of the parameter of the sets.
+    prior : float
+        Largest class prior, the ideal confidence in the OOD region.
+    id_values : mapping of panel to sequence of float, default=None
+        Values at which the sets are in distribution, marked by a thin line.
+    bands : mapping of panel to name to (Float[v], Float[v]), default=None
+        Lower and upper limit of a band around the curve of that name.
+    band_of : str, default=None
+        Description of the bands, e.g. "25 to 75 % of 10 seeds"; required with ``bands``.
 
     Returns
     -------
     Figure
-        As wide as the page with three panels, less with fewer; more panels go into further rows.
+        Figure as wide as the page with three panels, narrower with fewer. More panels need further
+        rows.
 
     Raises
     ------
     ValueError
-        No panel, panels of different names, a curve that does not fit its values, bands without
-        what they are.
+        If there is no panel, panels have different names, a curve does not fit its values, or
+        ``band_of`` is missing.
     """
-    values = {panel: np.asarray(given, dtype=np.float64) for panel, given in values.items()}
-    _check(curves, values, bands, band_of)
+    values = {
+        panel: np.asarray(panel_values, dtype=np.float64) for panel, panel_values in values.items()
+    }
+    _check_curves(curves, values, bands, band_of)
     names = list(next(iter(curves.values())))
-    lows = [low for drawn in (bands or {}).values() for low, _ in drawn.values()]
-    floor = confidence_floor(
-        [prior, *(line for drawn in curves.values() for line in drawn.values()), *lows]
+    lows = [low for by_name in (bands or {}).values() for low, _ in by_name.values()]
+    floor = confidence_axis_start(
+        [prior, *(line for by_name in curves.values() for line in by_name.values()), *lows]
     )
-    with styled():
-        figure, panels, labels = _empty(
+    with style_context():
+        figure, panels, labels = _make_panels(
             list(curves), [f"prior {prior:.3f}", *names], _BAND_LINE if band_of else 0.0
         )
         for i, (panel, axes) in enumerate(panels.items()):
-            _dress(axes, panel, values[panel], floor, first=i % _PER_ROW == 0)
+            _format_axes(axes, panel, values[panel], floor, first=i % _PER_ROW == 0)
             axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")
-            _mark(axes, (id_values or {}).get(panel, ()))
-            _draw(axes, curves[panel], values[panel], (bands or {}).get(panel, {}))
+            _mark_id_values(axes, (id_values or {}).get(panel, ()))
+            _draw_curves(axes, curves[panel], values[panel], (bands or {}).get(panel, {}))
             if i % _PER_ROW == _PER_ROW - 1 or i == len(panels) - 1:
                 ends = [prior, *(float(curves[panel][name][-1]) for name in names)]
-                label_ends(
-                    axes, labels, ends, [BLACK, *(role.color for role in roles(names).values())]
+                label_line_ends(
+                    axes,
+                    labels,
+                    ends,
+                    [BLACK, *(style.color for style in styles_by_name(names).values())],
                 )
         if band_of:
             axes = panels[next(iter(curves))]
@@ -106,15 +116,14 @@ def confidence_against_shift(
     return figure
 
 
-def _empty(
+def _make_panels(
     titles: Sequence[str], names: Sequence[str], above: float
 ) -> tuple[Figure, dict[str, Axes], list[str]]:
-    """A figure with a panel for each title, left to right and top to bottom, and the names as short
-    as the right margin needs them.
-    """
-    measure = new_figure(1, 1)
-    labels = [fitted(measure, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
-    margin = 0.12 + max(text_size(measure, label, LABEL_SIZE)[0] for label in labels)
+    """Return a figure with a panel for each title, and the shortened names."""
+    blank = new_figure(1, 1)
+    labels = [shorten_text(blank, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
+    margin = 0.12 + max(text_size(blank, label, LABEL_SIZE)[0] for label in labels)
+    # Panels have the same width in all rows, even if there are fewer than three.
     panel = (FULL_WIDTH - _LEFT - margin - (_PER_ROW - 1) * _GAP) / _PER_ROW
     columns, rows = min(len(titles), _PER_ROW), -(-len(titles) // _PER_ROW)
     row = _BOTTOM + _HEIGHT + _TOP
@@ -133,10 +142,11 @@ def _empty(
     )
 
 
-def _dress(axes: Axes, label: str, values: np.ndarray, floor: float, *, first: bool) -> None:
-    room = 0.04 * (values[-1] - values[0])  # so that a mark at an end is seen
+def _format_axes(axes: Axes, label: str, values: np.ndarray, floor: float, *, first: bool) -> None:
+    """Set limits and labels of a panel."""
+    margin = 0.04 * (values[-1] - values[0])  # a mark at an end stays visible
     axes.set(
-        xlim=(values[0] - room, values[-1] + room),
+        xlim=(values[0] - margin, values[-1] + margin),
         ylim=(floor, 1 + 0.02 * (1 - floor)),
         xlabel=label,
     )
@@ -148,8 +158,8 @@ def _dress(axes: Axes, label: str, values: np.ndarray, floor: float, *, first: b
         axes.tick_params(labelleft=False)
 
 
-def _mark(axes: Axes, id_values: Sequence[float]) -> None:
-    """A stripe and a word where the sets are in distribution."""
+def _mark_id_values(axes: Axes, id_values: Sequence[float]) -> None:
+    """Mark the values at which the sets are in distribution."""
     for value in id_values:
         axes.axvline(
             value,
@@ -162,8 +172,9 @@ def _mark(axes: Axes, id_values: Sequence[float]) -> None:
         note_above(axes, "ID", value, "center", 3)
 
 
-def _draw(axes: Axes, curves: Curves, values: np.ndarray, bands: Bands) -> None:
-    for name, role in roles(list(curves)).items():
+def _draw_curves(axes: Axes, curves: ShiftCurves, values: np.ndarray, bands: CurveBands) -> None:
+    """Draw the curves and bands of a panel."""
+    for name, style in styles_by_name(list(curves)).items():
         axes.plot(
             values,
             curves[name],
@@ -171,65 +182,67 @@ def _draw(axes: Axes, curves: Curves, values: np.ndarray, bands: Bands) -> None:
             clip_on=False,
             zorder=3,
             markersize=_MARKER_SIZE,
-            **role.line(),
+            **style.line(),
         )
         if name in bands:
             axes.fill_between(
-                values, *bands[name], color=role.color, alpha=0.2, linewidth=0, gid=f"band {name}"
+                values, *bands[name], color=style.color, alpha=0.2, linewidth=0, gid=f"band {name}"
             )
 
 
-def _check(
-    curves: Mapping[str, Curves],
+def _check_curves(
+    curves: Mapping[str, ShiftCurves],
     values: Mapping[str, np.ndarray],
-    bands: Mapping[str, Bands] | None,
+    bands: Mapping[str, CurveBands] | None,
     band_of: str | None,
 ) -> None:
+    """Check that all panels have the same names and curves that fit."""
     if not curves or set(curves) != set(values):
         raise ValueError(
             f"confidence_against_shift needs a panel and values for each, got {list(curves)} and"
             f" {list(values)}"
         )
     names = list(next(iter(curves.values())))
-    for panel, drawn in curves.items():
-        given = values[panel]
-        if not names or list(drawn) != names:
+    for panel, by_name in curves.items():
+        panel_values = values[panel]
+        if not names or list(by_name) != names:
             raise ValueError(
-                f"every panel must have the same curves, {names}, got {list(drawn)} in {panel!r}"
+                f"every panel must have the same curves, {names}, got {list(by_name)} in {panel!r}"
             )
-        if given.ndim != 1 or len(given) < 2 or (np.diff(given) <= 0).any():
+        if panel_values.ndim != 1 or len(panel_values) < 2 or (np.diff(panel_values) <= 0).any():
             raise ValueError(f"the panel {panel!r} needs two or more increasing values")
-        for name, line in drawn.items():
-            if np.shape(line) != given.shape or not np.isfinite(line).all():
-                rule = f"one finite number for each of {len(given)} values"
+        for name, line in by_name.items():
+            if np.shape(line) != panel_values.shape or not np.isfinite(line).all():
+                rule = f"one finite number for each of {len(panel_values)} values"
                 raise ValueError(
                     f"the curve {name!r} of {panel!r} must hold {rule}, got shape {np.shape(line)}"
                 )
         if unknown := set((bands or {}).get(panel, {})) - set(names):
             raise ValueError(f"bands without a curve: {sorted(unknown)}")
     if bands and not band_of:
-        raise ValueError("band_of must say what the bands are, e.g. '25 to 75 % of 10 seeds'")
+        raise ValueError("band_of must describe the bands, e.g. '25 to 75 % of 10 seeds'")
 
 
-@run_figure("confidence_against_shift")
-def confidence_against_shift_of_run(run: Drawing) -> Any:
-    """Mean confidence along each family of sets that leads away from the data."""
+@register_figure("confidence_against_shift")
+def plot_confidence_against_shift_from_run(run: RunFigureData) -> Any:
+    """Plot the mean confidence along each family of sets that leaves the data."""
     families = {
-        axis_label(family[0]): family
+        shift_axis_label(family[0]): family
         for family in run.families()
         if len(family) > 1 and "radius" not in family[0].params
     }
     curves = {
         label: means
         for label, family in families.items()
-        if (means := mean_confidence(run, family)) is not None
+        if (means := mean_confidence_by_set(run, family)) is not None
     }
     if not curves or run.prior is None:
         return None
     values = {
-        label: np.array([parameter_of(one)[1] for one in families[label]]) for label in curves
+        label: np.array([single_parameter(predictions)[1] for predictions in families[label]])
+        for label in curves
     }
-    return confidence_against_shift(
+    return plot_confidence_against_shift(
         curves,
         values,
         run.prior,
@@ -237,7 +250,10 @@ def confidence_against_shift_of_run(run: Drawing) -> Any:
     )
 
 
-def axis_label(found: Predictions) -> str:
-    """``axis of the ellipse``; ``intensity`` alone where family and parameter have one name."""
-    name = parameter_of(found)[0]
-    return name if name == found.ood else f"{name} of the {found.ood}"
+def shift_axis_label(predictions: Predictions) -> str:
+    """Return the label of the axis of a family, such as ``axis of the ellipse``.
+
+    If family and parameter have the same name, it is that name, such as ``intensity``.
+    """
+    name = single_parameter(predictions)[0]
+    return name if name == predictions.ood else f"{name} of the {predictions.ood}"

@@ -1,18 +1,9 @@
-"""How all figures look: print sizes, colours by role, one style sheet, and saving without a trace
-of when.
+"""Common appearance of all figures.
 
-The colours of a posterior: blue, a neutral grey at "cannot say", yellow; lightness only rises, so
-it prints in grey too.
-
-Labels beside lines: each at its line's end, moved apart where they would overlap, and notes above
-the axes.
-
-A key above panels, in as many lines as its words need.
-
-Means and standard deviations over runs, some of which may have no number.
-
-Labelled rows of two features as dots, in the colours that a map of the first class's posterior has
-where it is sure.
+The module contains the style sheet, print sizes in inches, the colours and markers of parents and
+methods, the colour map of probabilities, placement of labels, legends, and saving. Figures are
+saved without dates and versions, so the same figure always gives the same bytes. Functions draw on
+:class:`matplotlib.figure.Figure` directly and never use pyplot.
 """
 
 from __future__ import annotations
@@ -37,9 +28,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatterSciNotation
 
 COLUMN_WIDTH = 3.5
-"""Inches: one column of a two-column page."""
+"""Width of one column of a two-column page, in inches."""
 FULL_WIDTH = 7.0
-"""Inches: both columns."""
+"""Width of both columns, in inches."""
 
 BLACK, GREY = "#000000", "#6e6e6e"
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW = (
@@ -51,15 +42,27 @@ BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW = (
     "#56B4E9",
     "#F0E442",
 )
-"""Okabe and Ito's colours, distinct with any colour vision (https://jfly.uni-koeln.de/color/)."""
+"""Colours of Okabe and Ito, distinct with any colour vision (https://jfly.uni-koeln.de/color/)."""
 ID_SHADE = "#ececec"
-"""Fill of the region where the training data are."""
+"""Fill of the region of the training data."""
 
 
 @dataclass(frozen=True)
-class Role:
-    """How one thing is drawn in every figure; the marker and the dashes carry it where there is no
-    colour.
+class PlotStyle:
+    """Line and marker of one curve, the same in every figure.
+
+    Marker and dashes identify the curve where colours cannot be seen.
+
+    Attributes
+    ----------
+    color : str
+        Colour of line and marker.
+    linestyle : str or tuple, default="-"
+        Dashes, as matplotlib defines them.
+    marker : str, default="o"
+        Marker of the points.
+    filled : bool, default=True
+        Whether markers are filled; otherwise they are white inside.
     """
 
     color: str
@@ -68,7 +71,7 @@ class Role:
     filled: bool = True
 
     def line(self) -> dict[str, Any]:
-        """Keywords of ``Axes.plot``."""
+        """Return keyword arguments for ``Axes.plot``."""
         face = self.color if self.filled else "white"
         return {
             "color": self.color,
@@ -79,67 +82,94 @@ class Role:
         }
 
 
-TRUTH = Role(BLACK, marker="")
-PARENT = Role(GREY, linestyle=(0, (3.2, 1.6)), marker="s", filled=False)
-METHODS = (
-    Role(BLUE),
-    Role(VERMILLION, marker="^"),
-    Role(GREEN, marker="D"),
-    Role(PURPLE, marker="v"),
-    Role(ORANGE, marker="P"),
-    Role(SKY, marker="X"),
+TRUTH_STYLE = PlotStyle(BLACK, marker="")
+PARENT_STYLE = PlotStyle(GREY, linestyle=(0, (3.2, 1.6)), marker="s", filled=False)
+METHOD_STYLES = (
+    PlotStyle(BLUE),
+    PlotStyle(VERMILLION, marker="^"),
+    PlotStyle(GREEN, marker="D"),
+    PlotStyle(PURPLE, marker="v"),
+    PlotStyle(ORANGE, marker="P"),
+    PlotStyle(SKY, marker="X"),
 )
 
 
 _DOTTED = (0, (1.0, 1.2))
 
 
-def roles(names: Sequence[str]) -> dict[str, Role]:
-    """Roles by position: the first name is the parent, the others are methods; "truth" is the truth
-    wherever it stands.
+def styles_by_name(names: Sequence[str]) -> dict[str, PlotStyle]:
+    """Return the style of each curve, which depends on its position.
 
-    Beyond six methods colours come again, dotted and with hollow markers; beyond twelve methods
-    looks repeat, and nothing tells the thirteenth from the first.
+    The first name is the parent, the others are methods. The name "truth" has its own style at any
+    position. Methods 7 to 12 have the colours of methods 1 to 6 again, with dotted lines and hollow
+    markers. From the 13th method on, styles repeat and cannot be distinguished.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the curves, the parent's first.
+
+    Returns
+    -------
+    dict of str to PlotStyle
+        Style of each name.
     """
-    drawn = [name for name in names if name != "truth"]
-    again = tuple(replace(role, linestyle=_DOTTED, filled=False) for role in METHODS)
-    by_position = (PARENT, *((METHODS + again)[i % (2 * len(METHODS))] for i in range(len(drawn))))
-    return dict(zip(drawn, by_position, strict=False)) | (
-        {"truth": TRUTH} if "truth" in names else {}
+    model_names = [name for name in names if name != "truth"]
+    dotted_styles = tuple(
+        replace(style, linestyle=_DOTTED, filled=False) for style in METHOD_STYLES
+    )
+    by_position = (
+        PARENT_STYLE,
+        *(
+            (METHOD_STYLES + dotted_styles)[i % (2 * len(METHOD_STYLES))]
+            for i in range(len(model_names))
+        ),
+    )
+    return dict(zip(model_names, by_position, strict=False)) | (
+        {"truth": TRUTH_STYLE} if "truth" in names else {}
     )
 
 
-_NO_TRACE = {
+_REPRODUCIBLE_METADATA = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
 }
-_lock = threading.RLock()
+_RC_LOCK = threading.RLock()
 
 
 @cache
-def _settings() -> dict[Any, Any]:
+def _rc_params() -> dict[Any, Any]:
+    """Return the settings of kdgraph on top of matplotlib's defaults."""
     with as_file(files("kdgraph.figures") / "kdgraph.mplstyle") as path:
-        ours = matplotlib.rc_params_from_file(path, use_default_template=False)
-    theirs = {
+        kdgraph_params = matplotlib.rc_params_from_file(path, use_default_template=False)
+    default_params = {
         key: value
         for key, value in matplotlib.rcParamsDefault.items()
         if not key.startswith(("backend", "interactive"))
     }
-    return theirs | dict(ours)
+    return default_params | dict(kdgraph_params)
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Draw as kdgraph draws, whatever the user's matplotlibrc says; matplotlib's settings are
-    global, so one thread at a time.
+def style_context() -> Iterator[None]:
+    """Draw with the style sheet of kdgraph inside a ``with`` block.
+
+    The user's matplotlibrc has no effect inside. The settings of matplotlib are global, so only one
+    thread draws at a time.
     """
-    with _lock, matplotlib.rc_context(_settings()):
+    with _RC_LOCK, matplotlib.rc_context(_rc_params()):
         yield
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure of this size in inches, with a canvas that can measure text."""
+    """Return an empty figure with a canvas that can measure text.
+
+    Parameters
+    ----------
+    width, height : float
+        Size in inches.
+    """
     figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
     return figure
@@ -148,7 +178,19 @@ def new_figure(width: float, height: float) -> Figure:
 def add_axes(
     figure: Figure, left: float, bottom: float, width: float, height: float, **more: Any
 ) -> Axes:
-    """Axes at a place in inches from the figure's lower left corner."""
+    """Add axes at a position in inches.
+
+    Parameters
+    ----------
+    figure : Figure
+        Figure that gets the axes.
+    left, bottom : float
+        Distance of the axes from the lower left corner of the figure, in inches.
+    width, height : float
+        Size of the axes in inches.
+    **more
+        Passed to ``Figure.add_axes``.
+    """
     total_width, total_height = figure.get_size_inches()
     return figure.add_axes(
         (left / total_width, bottom / total_height, width / total_width, height / total_height),
@@ -157,28 +199,30 @@ def add_axes(
 
 
 def text_size(figure: Figure, text: str, size: float) -> tuple[float, float]:
-    """Width and height in inches that ``text`` takes at ``size`` points."""
-    drawn = figure.text(0, 0, text, fontsize=size, parse_math=False)
-    box = drawn.get_window_extent()
-    drawn.remove()
+    """Return width and height in inches of ``text`` at ``size`` points."""
+    artist = figure.text(0, 0, text, fontsize=size, parse_math=False)
+    box = artist.get_window_extent()
+    artist.remove()
     return box.width / figure.dpi, box.height / figure.dpi
 
 
-def fitted(figure: Figure, text: str, size: float, width: float) -> str:
-    """``text``, with its middle left out if it would be wider than ``width`` inches: names of
-    methods differ at both ends.
+def shorten_text(figure: Figure, text: str, size: float, width: float) -> str:
+    """Return ``text`` without its middle if it is wider than ``width`` inches.
+
+    The middle is removed because names of methods differ at both ends.
     """
-    keep = len(text)
+    n_letters = len(text)
     short = text
-    while keep > 2 and text_size(figure, short, size)[0] > width:
-        keep -= 1
-        short = f"{text[: (keep + 1) // 2]}…{text[len(text) - keep // 2 :]}"
+    while n_letters > 2 and text_size(figure, short, size)[0] > width:
+        n_letters -= 1
+        short = f"{text[: (n_letters + 1) // 2]}…{text[len(text) - n_letters // 2 :]}"
     return short
 
 
-def two_lines(figure: Figure, text: str, size: float, width: float) -> list[str]:
-    """``text`` cut at the space nearest to its middle, if it is wider than ``width`` inches and has
-    one.
+def split_in_two_lines(figure: Figure, text: str, size: float, width: float) -> list[str]:
+    """Split ``text`` at the space nearest to its middle if it is too wide.
+
+    Text that is at most ``width`` inches wide, or has no space, stays on one line.
     """
     spaces = [i for i, letter in enumerate(text) if letter == " "]
     if not spaces or text_size(figure, text, size)[0] <= width:
@@ -190,17 +234,17 @@ def two_lines(figure: Figure, text: str, size: float, width: float) -> list[str]
 def legend_label(name: str) -> str:
     """Return ``name`` as a label that a legend shows.
 
-    A legend that collects its entries leaves out those whose label begins with an underscore. A
-    hair space in front keeps the name in it.
+    A legend omits entries whose label begins with an underscore. A hair space is therefore put
+    before such a name.
     """
     return f"\N{HAIR SPACE}{name}" if name.startswith("_") else name
 
 
-class PowersOfTen(LogFormatterSciNotation):
-    """Tick labels such as 10⁻³, chosen as matplotlib chooses them, without its mathtext."""
+class PowerOfTenFormatter(LogFormatterSciNotation):
+    """Formatter of tick labels such as 10⁻³, without mathtext."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """Return the label of the tick at ``x``, "" where it has none."""
+        """Return the label of the tick at ``x``, or "" if the tick has none."""
         mathtext = super().__call__(x, pos)
         text = mathtext.removeprefix(r"$\mathdefault{").removesuffix("}$").replace(r"\times", "×")
         return re.sub(r"\^\{(-?\d+)\}", lambda power: power[1].translate(_SUPERSCRIPT), text)
@@ -213,19 +257,19 @@ def set_log_scale(axes: Axes, which: Literal["x", "y"]) -> None:
     """Make an axis logarithmic, with powers of ten at its ticks."""
     axes.set(**{f"{which}scale": "log"})
     axis = {"x": axes.xaxis, "y": axes.yaxis}[which]
-    axis.set_major_formatter(PowersOfTen())
-    axis.set_minor_formatter(PowersOfTen())
+    axis.set_major_formatter(PowerOfTenFormatter())
+    axis.set_minor_formatter(PowerOfTenFormatter())
 
 
-_TOLD = {
+_METADATA_KEYS = {
     "svg": ("Title", "Description"),
     "png": ("Title", "Description"),
     "pdf": ("Title", "Subject"),
 }
-"""What formats call a title and what is shown."""
+"""Metadata keys of each file format for the title and the description."""
 
 
-def save(
+def save_figure(
     figure: Figure,
     stem: Path | str,
     formats: Sequence[str] = ("svg", "png"),
@@ -234,56 +278,77 @@ def save(
     title: str = "",
     shows: str = "",
 ) -> list[Path]:
-    """Write ``stem.svg``, ``stem.png`` (or other formats that matplotlib knows) and return the
-    paths.
+    """Write a figure to ``stem.svg``, ``stem.png`` or other formats.
 
-    Sizes are exact (nothing is cropped), text stays text in SVG, and no date or version is written:
-    the same figure gives the same bytes. ``dpi`` is dots an inch of PNG, and of what is rasterised
-    in the others. ``title`` and what the figure ``shows`` go into the metadata of SVG, PDF and PNG.
-    The folder must exist.
+    Sizes are exact, since nothing is cropped. Text stays text in SVG. No date and no version is
+    written, so the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+        Figure to be saved.
+    stem : Path or str
+        Path without the suffix; the folder must exist.
+    formats : sequence of str, default=("svg", "png")
+        Formats that matplotlib supports.
+    dpi : int, default=200
+        Dots per inch of PNG files, and of rasterised parts in other formats.
+    title, shows : str, default=""
+        Title and description in the metadata of SVG, PDF and PNG files.
+
+    Returns
+    -------
+    list of Path
+        The written files, in the order of ``formats``.
     """
     stem = Path(stem)
-    paths = [
-        stem.parent / f"{stem.name}.{kind}" for kind in formats
-    ]  # with_suffix would cut a name such as "radius_1.5"
-    with styled():
+    # Path.with_suffix would cut a name such as "radius_1.5".
+    paths = [stem.parent / f"{stem.name}.{kind}" for kind in formats]
+    with style_context():
         for path, kind in zip(paths, formats, strict=True):
-            told = dict(zip(_TOLD.get(kind, ()), (title, shows), strict=False))
+            descriptions = dict(zip(_METADATA_KEYS.get(kind, ()), (title, shows), strict=False))
             figure.savefig(
                 path,
                 format=kind,
                 dpi=dpi,
-                metadata=_NO_TRACE.get(kind, {})
-                | {key: text for key, text in told.items() if text},
+                metadata=_REPRODUCIBLE_METADATA.get(kind, {})
+                | {key: text for key, text in descriptions.items() if text},
             )
     return paths
 
 
 LOW, MIDDLE, HIGH = (0.36, -0.028, -0.118), (0.66, 0.0, 0.0), (0.92, -0.012, 0.168)
-"""Ends and centre in OKLab (lightness, green-red, blue-yellow); both arms are equally long to 4
-%.
+"""Ends and centre in OKLab (lightness, green-red, blue-yellow); the arms differ by 4 % in
+length.
 """
 
 
 @cache
 def posterior_colormap(n: int = 256) -> ListedColormap:
-    """Make the diverging colour map of probabilities, neutral at the middle.
+    """Return the diverging colour map of probabilities, neutral at the middle.
 
-    Two straight lines in OKLab, a space in which equal distances look equally different (Ottosson,
-    "A perceptual color space for image processing", 2020): equal steps of probability are equal
-    steps of colour. Blue and yellow stay apart with any colour vision, and as lightness rises from
-    end to end the two classes and the middle are three greys in black and white, which a map with a
-    white middle cannot give.
+    Low probabilities are blue, high ones yellow. The map consists of two straight lines in OKLab, a
+    space in which equal distances look equally different (Ottosson, "A perceptual color space for
+    image processing", 2020). Equal steps of probability are therefore equal steps of colour. Blue
+    and yellow are distinct with any colour vision. Lightness rises from end to end, so the two
+    classes and the middle are three greys in black and white; a map with a white middle does not
+    have this property.
+
+    Parameters
+    ----------
+    n : int, default=256
+        Number of colours.
     """
-    at = np.linspace(0, 1, n)
+    positions = np.linspace(0, 1, n)
     lab = np.stack(
-        [np.interp(at, (0, 0.5, 1), ends) for ends in zip(LOW, MIDDLE, HIGH, strict=True)], axis=1
+        [np.interp(positions, (0, 0.5, 1), ends) for ends in zip(LOW, MIDDLE, HIGH, strict=True)],
+        axis=1,
     )
-    return ListedColormap(_srgb(lab), name="kdgraph_posterior")
+    return ListedColormap(_oklab_to_srgb(lab), name="kdgraph_posterior")
 
 
-def _srgb(lab: np.ndarray) -> np.ndarray:
-    """Float[n, 3] in OKLab → Float[n, 3] in sRGB, clipped to [0, 1]."""
+def _oklab_to_srgb(lab: np.ndarray) -> np.ndarray:
+    """Convert Float[n, 3] in OKLab to Float[n, 3] in sRGB, clipped to [0, 1]."""
     to_lms = np.array(
         [
             [1, 0.3963377774, 0.2158037573],
@@ -303,52 +368,85 @@ def _srgb(lab: np.ndarray) -> np.ndarray:
 
 
 LABEL_SIZE, NOTE_SIZE = 7.0, 6.5
-"""Points."""
-Bands = Mapping[str, tuple[np.ndarray, np.ndarray]]
-"""Name → (lower, upper)."""
+"""Font sizes in points."""
+CurveBands = Mapping[str, tuple[np.ndarray, np.ndarray]]
+"""Lower and upper limit of each curve, by name."""
 
 
-def spread(
+def spread_positions(
     wanted: Sequence[float], gap: float, low: float = -np.inf, high: float = np.inf
 ) -> np.ndarray:
-    """Float[m]: positions nearest to the wanted ones (least squares) that keep their order and are
-    at least ``gap`` apart.
+    """Return positions near the wanted ones that are at least ``gap`` apart.
 
-    Neighbours that are too close are merged into a block around their mean, until no two blocks
-    touch; what then leaves ``low`` to ``high`` is pushed back in, as far as there is room.
+    The positions keep their order and minimise the sum of squared distances to the wanted ones.
+
+    Parameters
+    ----------
+    wanted : sequence of float of length m
+        Wanted positions, in any order.
+    gap : float
+        Least distance of two positions.
+    low, high : float, default=-inf, inf
+        Range of the positions; it is left only if there is not enough space.
+
+    Returns
+    -------
+    Float[m]
+        Positions in the order of ``wanted``.
     """
+    # Pool adjacent violators: neighbours that are too close are merged into a block around their
+    # mean, until no two blocks touch. Blocks that leave the range are then pushed back into it.
     order = np.argsort(wanted, kind="stable")
     blocks: list[list[float]] = []
     for value in np.asarray(wanted, dtype=np.float64)[order]:
         blocks.append([float(value)])
-        while len(blocks) > 1 and _bottom(blocks[-1], gap) - _top(blocks[-2], gap) < gap:
+        while (
+            len(blocks) > 1
+            and _lowest_position(blocks[-1], gap) - _highest_position(blocks[-2], gap) < gap
+        ):
             blocks[-2:] = [blocks[-2] + blocks[-1]]
-    placed = np.concatenate([_bottom(block, gap) + gap * np.arange(len(block)) for block in blocks])
-    rank = np.arange(len(placed))
-    placed = np.maximum(np.minimum(placed, high - gap * rank[::-1]), low + gap * rank)
+    positions = np.concatenate(
+        [_lowest_position(block, gap) + gap * np.arange(len(block)) for block in blocks]
+    )
+    rank = np.arange(len(positions))
+    positions = np.maximum(np.minimum(positions, high - gap * rank[::-1]), low + gap * rank)
     result = np.empty(len(order))
-    result[order] = placed
+    result[order] = positions
     return result
 
 
-def _bottom(block: list[float], gap: float) -> float:
+def _lowest_position(block: list[float], gap: float) -> float:
+    """Return the first position of a block centred at its mean."""
     return float(np.mean(block)) - gap * (len(block) - 1) / 2
 
 
-def _top(block: list[float], gap: float) -> float:
+def _highest_position(block: list[float], gap: float) -> float:
+    """Return the last position of a block centred at its mean."""
     return float(np.mean(block)) + gap * (len(block) - 1) / 2
 
 
-def label_ends(
+def label_line_ends(
     axes: Axes, labels: Sequence[str], ends: Sequence[float], colors: Sequence[str]
 ) -> None:
-    """Name every line at its right end, moved apart where they would overlap."""
+    """Write the name of every line at its right end without overlaps.
+
+    Parameters
+    ----------
+    axes : Axes
+        Axes with a linear vertical scale.
+    labels : sequence of str
+        Names of the lines.
+    ends : sequence of float
+        Value of each line at its right end.
+    colors : sequence of str
+        Colour of each name.
+    """
     low, high = axes.get_ylim()
     height = axes.get_window_extent().height / axes.figure.dpi  # inches
     line_height = 1.25 * LABEL_SIZE / 72 / height * (high - low)
     for label, y, color in zip(
         labels,
-        spread(ends, line_height, low + line_height / 2, high - line_height / 2),
+        spread_positions(ends, line_height, low + line_height / 2, high - line_height / 2),
         colors,
         strict=True,
     ):
@@ -368,13 +466,12 @@ def label_ends(
 def note_above(
     axes: Axes, text: str, x: float, ha: Literal["left", "center"], points: float
 ) -> None:
-    """Small grey text this many points above the axes, at ``x`` of the data."""
-    where = axes.get_xaxis_transform()
+    """Write small grey text above the axes, at ``x`` in data units, ``points`` points higher."""
     axes.annotate(
         text,
         (x, 1),
         (0, points),
-        xycoords=where,
+        xycoords=axes.get_xaxis_transform(),
         textcoords="offset points",
         ha=ha,
         fontsize=NOTE_SIZE,
@@ -382,63 +479,73 @@ def note_above(
     )
 
 
-def confidence_floor(lines: Iterable[np.ndarray | float]) -> float:
-    """Where an axis of confidence begins: a multiple of .05 with some room below the lowest of
-    these lines, Float[…] or numbers.
+def confidence_axis_start(lines: Iterable[np.ndarray | float]) -> float:
+    """Return the lower limit of an axis of confidence.
+
+    It is a multiple of .05 with some space below the lowest value.
+
+    Parameters
+    ----------
+    lines : iterable of Float[…] or float
+        Values that the axis shows.
     """
     return max(0.0, float(np.floor(20 * min(float(np.min(line)) for line in lines) - 0.5) / 20))
 
 
-_SPACING, _HANDLE, _PAD = (
-    1.2,
-    1.9,
-    0.8,
-)  # of the font size: between columns, a line, between a line and its words
-_LINE, _ROOM, _LONGEST = 0.135, 0.06, 2.0  # inches: a line, below the last, the longest name
+# In units of the font size: distance of columns, length of a line, distance of line and label.
+_SPACING, _HANDLE, _PAD = 1.2, 1.9, 0.8
+# Inches: height of a line of the legend, space below the last line, longest name.
+_LINE, _LEGEND_MARGIN, _LONGEST = 0.135, 0.06, 2.0
 
 
-def role_handles(names: Sequence[str]) -> list[Line2D]:
-    """What says how curves of these names are drawn, the parent's first: of
-    :func:`~kdgraph.figures.style.roles`.
+def legend_handles(names: Sequence[str]) -> list[Line2D]:
+    """Return legend handles for the curves, the parent's first.
+
+    The styles are those of :func:`styles_by_name`.
     """
     blank = new_figure(1, 1)
     handles = [
-        Line2D([], [], label=legend_label(fitted(blank, name, NOTE_SIZE, _LONGEST)))
+        Line2D([], [], label=legend_label(shorten_text(blank, name, NOTE_SIZE, _LONGEST)))
         for name in names
     ]
-    for handle, role in zip(handles, roles(names).values(), strict=True):
-        handle.set(**role.line())
+    for handle, style in zip(handles, styles_by_name(names).values(), strict=True):
+        handle.set(**style.line())
     return handles
 
 
-def key_columns(handles: Sequence[Line2D], width: float) -> int:
-    """How many entries fit beside each other into ``width`` inches; entries of one column have the
-    width of its widest.
+def _legend_columns(handles: Sequence[Line2D], width: float) -> int:
+    """Return how many columns of entries fit into ``width`` inches.
+
+    All entries of a column have the width of the widest one.
     """
     blank, em = new_figure(width, 1), NOTE_SIZE / 72
-    each = [
+    widths = [
         text_size(blank, str(handle.get_label()), NOTE_SIZE)[0] + (_HANDLE + _PAD + _SPACING) * em
         for handle in handles
     ]
-    for columns in range(len(each), 1, -1):
-        if (
-            sum(part.max() for part in np.array_split(each, columns)) < width - 0.1
-        ):  # a key is filled column by column, the first most
+    for columns in range(len(widths), 1, -1):
+        # A legend is filled column by column; the first columns get the most entries.
+        split = np.array_split(widths, columns)
+        if sum(column_widths.max() for column_widths in split) < width - 0.1:
             return columns
     return 1
 
 
-def key_height(handles: Sequence[Line2D], width: float) -> float:
-    """Inches that :func:`key_above` takes."""
-    return _LINE * -(-len(handles) // key_columns(handles, width)) + _ROOM if handles else 0.0
+def legend_height(handles: Sequence[Line2D], width: float) -> float:
+    """Return the height in inches of :func:`draw_legend_above`."""
+    return (
+        _LINE * -(-len(handles) // _legend_columns(handles, width)) + _LEGEND_MARGIN
+        if handles
+        else 0.0
+    )
 
 
-def key_above(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """Say at the upper edge what lines are."""
+def draw_legend_above(figure: Figure, handles: Sequence[Line2D]) -> None:
+    """Draw a legend at the upper edge of the figure."""
     if handles:
         figure.legend(
             handles=list(handles),
-            ncols=key_columns(handles, figure.get_figwidth()),
+            ncols=_legend_columns(handles, figure.get_figwidth()),
             loc="upper center",
             borderaxespad=0.2,
             columnspacing=_SPACING,
@@ -448,35 +555,57 @@ def key_above(figure: Figure, handles: Sequence[Line2D]) -> None:
         )
 
 
-def mean_and_sd(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Float[b] each, of Float[s, b] or of one run's Float[b]: over the runs that have a number.
+def mean_and_sd_over_runs(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation over the runs that have a number.
 
-    The standard deviation is that of a sample, by s - 1. NaN where no run has a number, or, of the
-    deviation, only one has.
+    The standard deviation is that of a sample, with divisor s - 1.
 
-    >>> mean, sd = mean_and_sd(np.array([[1.0, 5.0, np.nan], [3.0, np.nan, np.nan]]))
+    Parameters
+    ----------
+    values : Float[s, b] or Float[b]
+        A row for each of s runs, or the values of one run; NaN where a run has no number.
+
+    Returns
+    -------
+    mean, sd : Float[b]
+        The mean is NaN if no run has a number. The standard deviation is NaN if fewer than two runs
+        have one.
+
+    Examples
+    --------
+    >>> mean, sd = mean_and_sd_over_runs(np.array([[1.0, 5.0, np.nan], [3.0, np.nan, np.nan]]))
     >>> mean.tolist(), sd.round(3).tolist()
     ([2.0, 5.0, nan], [1.414, nan, nan])
     """
     values = np.atleast_2d(values)
-    known = ~np.isnan(values)
-    n = known.sum(axis=0)
-    mean = np.where(known, values, 0.0).sum(axis=0) / np.where(n > 0, n, np.nan)
-    square = np.square(np.where(known, values - mean, 0.0)).sum(axis=0)
-    return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan))
+    has_number = ~np.isnan(values)
+    n = has_number.sum(axis=0)
+    mean = np.where(has_number, values, 0.0).sum(axis=0) / np.where(n > 0, n, np.nan)
+    sum_of_squares = np.square(np.where(has_number, values - mean, 0.0)).sum(axis=0)
+    return mean, np.sqrt(sum_of_squares / np.where(n > 1, n - 1, np.nan))
 
 
-# points; two thousand dots leave the shapes of panels three quarters of an inch wide visible
+# Points². With two thousand dots of this size, the shape of the data can still be seen in panels
+# that are three quarters of an inch wide.
 _SIZE = 1.1
 
 
-def class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
-    """Draw Float[n, 2] with labels Int[n], class 0 in the colour of probability 1 and the last
-    class in that of 0, in order of rows.
+def draw_class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
+    """Draw labelled points in the plane, in the order of the rows.
 
-    The dots are one image in SVG too: two thousand of them in each of five panels are 1.5 MB as
-    paths.
+    Class 0 has the colour of probability 1, the last class that of probability 0.
+
+    Parameters
+    ----------
+    axes : Axes
+        Axes that get the points.
+    X : Float[n, 2]
+        Positions.
+    y : Int[n]
+        Classes.
     """
+    # The dots are one image in SVG too: as paths, two thousand of them in each of five panels take
+    # 1.5 MB.
     last = max(int(y.max()), 1)
     axes.scatter(
         *X.T,
@@ -488,13 +617,22 @@ def class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
     )
 
 
-def check_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
-    """Refuse what is not two features, Float[n, 2], with a label each, Int[n].
+def check_class_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
+    """Check that the data are two features with a label for each row.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data in the error message.
+    X : Float[n, 2]
+        Features.
+    y : Int[n]
+        Labels.
 
     Raises
     ------
     ValueError
-        One line that names the data.
+        If the shapes differ from these, or there is no row.
     """
     if np.ndim(X) != 2 or np.shape(X)[1] != 2 or np.shape(y) != np.shape(X)[:1] or len(y) == 0:
         raise ValueError(

@@ -1,33 +1,33 @@
-"""How a parent sees space: partitions, codes, geodesic similarity, polytopes."""
+"""Geometry of parents: partitions, codes, polytopes and geodesic similarity."""
 
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 from kdgraph.geometry.forest import ForestPartition, LeafIndex
 from kdgraph.geometry.kinds import (
     NoPartitionError,
     PipelinePartition,
-    check_kind,
-    forest_behind,
-    kind_of,
+    check_has_partition,
+    forest_partition_of,
+    partition_kind,
     partition_of,
 )
-from kdgraph.geometry.leaf_boxes import LeafBoxes, Outside
-from kdgraph.geometry.partition import Partition, Place, Polytopes, polytopes_of, take_rows
+from kdgraph.geometry.leaf_boxes import LeafBoxes, OutsideMeasure
+from kdgraph.geometry.partition import Locations, Partition, Polytopes, polytopes_of, take_rows
 
 __all__ = [
     "CodeIndex",
     "ForestPartition",
     "LeafBoxes",
     "LeafIndex",
+    "Locations",
     "NoPartitionError",
-    "Outside",
+    "OutsideMeasure",
     "Partition",
     "PipelinePartition",
-    "Place",
     "Polytopes",
-    "check_kind",
+    "check_has_partition",
     "code_similarity",
-    "forest_behind",
-    "kind_of",
+    "forest_partition_of",
+    "partition_kind",
     "partition_of",
     "polytopes_of",
     "take_rows",

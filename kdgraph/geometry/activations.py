@@ -1,14 +1,11 @@
-"""What a torch module calls while it runs: its ReLU-like functions with their on/off bits, its
-linear layers with their inputs.
+"""Partitions of networks with ReLU-like units, and an index of their polytopes on a GPU.
 
-Functions are intercepted as they run, so that a ReLU is heard whether it is a module, a function or
-a tensor's method, under whatever name, and in models whose control flow no symbolic tracer can
-follow. What runs inside a compiled or scripted module is not heard.
-
-Class masses and nearest polytopes of activation codes on a GPU: counts by matrix products,
-everything after them in float64.
-
-Networks as partitions: a code is which of the network's ReLU-like units are on for a sample.
+The code of a row has one bit for each ReLU-like unit of the network: 1 where the unit is on (Dey
+et al. 2024, Section 4.4). :class:`ActivationPartition` computes codes in one pass through any torch
+module. It records the ReLU-like functions and linear layers that the module calls while it runs, so
+that the module can define its forward pass in any way. :class:`DeviceCodeIndex` is the counterpart
+of :class:`~kdgraph.geometry.code_index.CodeIndex` on a device of torch. The recorder and the index
+are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -24,105 +21,135 @@ from scipy.special import expit, softmax
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from kdgraph.geometry.code_index import CodeIndex, checked, code_similarity, word_starts
-from kdgraph.geometry.partition import Place, PolytopeIndex, take_rows
-from kdgraph.parents.networks.torch_state import in_batches, plain_torch
+from kdgraph.geometry.code_index import CodeIndex, check_exponents, code_similarity, word_starts
+from kdgraph.geometry.partition import Locations, PolytopeIndex, take_rows
+from kdgraph.parents.networks.torch_state import default_torch_state, map_batches
 
+_LayerSelection = Literal["head", "all"]
+_EmbeddingSpace = Literal["auto", "head", "last", "input"]
+
+# Maximum width of an embedding. What is wider is a map of features by position in an image, whose
+# Gaussians are no more informative than those of pixels.
+_MAX_EMBEDDING_WIDTH = 1024
+
+# Functions whose kink is at 0, without underscores at the ends of their names.
 _KINK_AT_0 = {"relu", "relu6", "leaky_relu", "prelu", "rrelu", "elu", "selu", "celu"}
-_KINK_GIVEN = {
+# Functions whose second argument is the position of the kink, and the name of this argument.
+_KINK_ARGUMENT = {
     "threshold": "threshold",
     "clamp": "min",
     "clip": "min",
     "clamp_min": "min",
     "hardtanh": "min_val",
 }
-"""Functions whose second argument is the kink, and its name."""
+
+# Queries, and polytopes, of a block on a device: a block of K takes 128 MB, and unpacking the codes
+# is cheap compared with the product of their signs.
+_DEVICE_BLOCK = 4096
 
 
 @dataclass
-class Call:
-    """A linear call with its input, or a ReLU-like one with its bits; ``in_head``: no tensor since
-    has more than two axes.
+class _RecordedCall:
+    """Call of a linear function with its input, or of a ReLU-like function with its bits.
+
+    ``in_head`` is True if no tensor after the call has more than two axes.
     """
 
     value: Tensor | None
     in_head: bool = True
 
 
-class Listener(TorchFunctionMode):
-    """Hears the functions that a network calls: the bits of ReLU-like ones and the inputs of linear
-    ones, in the order in which they come.
+class _CallRecorder(TorchFunctionMode):
+    """Recorder of the ReLU-like and linear functions that a network calls, in their order.
 
-    ``gates``, ``linears``: the calls whose values are kept, by number; None for all.
+    ``relu_calls`` and ``linear_calls`` are the numbers of the calls whose values are stored; None
+    for all. The bits of ReLU-like calls and the inputs of linear calls are stored.
     """
 
+    # A ``TorchFunctionMode`` intercepts every function of torch as it runs. So a ReLU is recorded
+    # whether it is a module, a function or a method of a tensor, under whatever name, and in models
+    # whose control flow no symbolic tracer can follow. Forward hooks would miss all but modules.
+    # Functions inside of compiled or scripted modules are not intercepted.
+
     def __init__(
-        self, gates: Collection[int] | None = None, linears: Collection[int] | None = None
+        self, relu_calls: Collection[int] | None = None, linear_calls: Collection[int] | None = None
     ) -> None:
         super().__init__()
-        self.wanted = gates, linears
-        self.gates: list[Call] = []
-        self.linears: list[Call] = []
+        self.recorded_ids = {"relu": relu_calls, "linear": linear_calls}
+        self.relu_calls: list[_RecordedCall] = []
+        self.linear_calls: list[_RecordedCall] = []
         self.output: Tensor | None = None
-        self.dense_throughout = True
-        self.last = ""
+        self.is_dense = True
+        self.last_function = ""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
-        kink = _kink(name, args, kwargs)
-        if kink is not None:  # before the call, which may overwrite its input
-            self._hear(0, self.gates, lambda: args[0] > kink)
+        kink = _kink_position(name, args, kwargs)
+        # Bits are read before the call, because an in-place function overwrites its input.
+        if kink is not None:
+            self._record("relu", self.relu_calls, lambda: args[0] > kink)
         if name == "linear":
-            self._hear(1, self.linears, lambda: args[0].clone())
+            self._record("linear", self.linear_calls, lambda: args[0].clone())
         out = func(*args, **kwargs)
         if isinstance(out, Tensor) and name != "__get__":
-            self.last = name
+            self.last_function = name
             if out.ndim > 2:
-                self._not_dense()
+                self._mark_not_dense()
         return out
 
-    def _hear(self, which: int, calls: list[Call], value: Callable[[], Tensor]) -> None:
-        wanted = self.wanted[which]
-        calls.append(Call(value() if wanted is None or len(calls) in wanted else None))
+    def _record(
+        self,
+        kind: Literal["relu", "linear"],
+        calls: list[_RecordedCall],
+        compute_value: Callable[[], Tensor],
+    ) -> None:
+        """Append a call, with its value if the call's number is to be stored."""
+        recorded_ids = self.recorded_ids[kind]
+        is_stored = recorded_ids is None or len(calls) in recorded_ids
+        calls.append(_RecordedCall(compute_value() if is_stored else None))
 
-    def _not_dense(self) -> None:
-        self.dense_throughout = False
-        for call in (*self.gates, *self.linears):
+    def _mark_not_dense(self) -> None:
+        """Mark the calls so far as calls before the dense head."""
+        self.is_dense = False
+        for call in (*self.relu_calls, *self.linear_calls):
             call.in_head = False
 
 
-def _kink(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float | None:
-    """Where the function has the kink that makes it ReLU-like; None for all other functions."""
+def _kink_position(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float | None:
+    """Return the position of a ReLU-like function's kink, or None for other functions."""
     name = name.strip("_")
     if name in _KINK_AT_0:
         return 0.0
-    if name not in _KINK_GIVEN:
+    if name not in _KINK_ARGUMENT:
         return None
-    given = (
-        args[1]
-        if len(args) > 1
-        else kwargs.get(_KINK_GIVEN[name], -1.0 if name == "hardtanh" else None)
-    )
-    return given if isinstance(given, int | float) else None
-
-
-_BLOCK = 4096
-"""Queries at once, and polytopes at once: a block of K is 128 MB, and unpacking codes is small
-against the product of their signs.
-"""
+    default = -1.0 if name == "hardtanh" else None
+    kink = args[1] if len(args) > 1 else kwargs.get(_KINK_ARGUMENT[name], default)
+    return kink if isinstance(kink, int | float) else None
 
 
 class DeviceCodeIndex:
-    """:class:`~kdgraph.geometry.code_index.CodeIndex` on a ``device`` of torch ("cuda" or "cpu"),
-    with the same parameters.
+    """Index of a network's polytopes by their activation codes, on a device of torch.
 
-    Codes of a layer become signs, float32, whose product with other signs is matches - mismatches:
-    every term is ±1 and every partial sum an integer below 2^24, so that the counts are exact also
-    where TF32 is allowed (``torch.set_float32_matmul_precision("high")``, several times as fast).
-    They would not be with bfloat16, which rounds sums above 256. K is equal to CodeIndex's to the
-    last bit, masses to 1e-12 of their size. Codes stay packed on the device; nothing of size
-    queries × polytopes is made beyond a block. ``n_jobs`` is not used.
+    Parameters
+    ----------
+    codes, class_weights, widths, rows, n_anchors
+        As for :class:`~kdgraph.geometry.code_index.CodeIndex`.
+    n_jobs : int, default=None
+        Not used.
+    device : str, default="cuda"
+        Device of torch, "cuda" or "cpu".
+
+    Notes
+    -----
+    Original to kdgraph. K is equal to that of ``CodeIndex`` to the last bit, masses to 1e-12 of
+    their size. Codes stay packed on the device; no array of size queries × polytopes is allocated
+    beyond a block.
     """
+
+    # Codes of a layer become signs, float32, whose product with other signs is matches -
+    # mismatches: every term is ±1 and every partial sum an integer below 2^24. So the counts are
+    # exact also if TF32 is allowed (``torch.set_float32_matmul_precision("high")``, several times
+    # as fast). They would not be exact with bfloat16, which rounds sums above 256.
 
     def __init__(
         self,
@@ -139,131 +166,164 @@ class DeviceCodeIndex:
         self.n_anchors = self.n_polytopes if n_anchors is None else n_anchors
         self.n_jobs = n_jobs
         self.device = torch.device(device)
-        self._starts, self._widths = word_starts(widths).tolist(), np.asarray(widths).tolist()
-        self._codes = self._packed(codes if rows is None else take_rows(codes, rows))
+        self._word_starts, self._widths = word_starts(widths).tolist(), np.asarray(widths).tolist()
+        self._codes = self._bytes_on_device(codes if rows is None else take_rows(codes, rows))
         self._weights = torch.tensor(class_weights, dtype=torch.float64, device=self.device)
 
-    def _packed(self, codes: np.ndarray) -> Tensor:
-        """UInt8[n, 8 W] on the device; bit b of byte i is bit 8 i + b of the code."""
+    def _bytes_on_device(self, codes: np.ndarray) -> Tensor:
+        """Return UInt8[n, 8 W] on the device; bit b of byte i is bit 8 i + b of the code."""
         return torch.from_numpy(np.ascontiguousarray(codes, dtype="<u8").view(np.uint8)).to(
             self.device
         )
 
     def _signs(self, packed: Tensor) -> list[Tensor]:
-        """Of each layer Float32[n, width]: 1 where the bit is set, -1 where it is not."""
+        """Return Float32[n, width] for each layer: 1 where the bit is set, -1 where it is not."""
         signs = []
         for layer, width in enumerate(self._widths):
-            some = packed[:, 8 * self._starts[layer] : 8 * self._starts[layer + 1], None]
-            bits = (some >> torch.arange(8, dtype=torch.uint8, device=self.device)) & 1
+            layer_bytes = packed[
+                :, 8 * self._word_starts[layer] : 8 * self._word_starts[layer + 1], None
+            ]
+            bits = (layer_bytes >> torch.arange(8, dtype=torch.uint8, device=self.device)) & 1
             signs.append(2.0 * bits.flatten(1)[:, :width].float() - 1.0)
         return signs
 
     def mismatches(self, queries: list[Tensor], polytopes: list[Tensor]) -> list[Tensor]:
-        """Of each layer Float64[m, p]: in how many units signs differ."""
+        """Return the number of different signs, Float64[m, p], for each layer.
+
+        Parameters
+        ----------
+        queries : list of L tensors Float32[m, width]
+            Signs of the queries.
+        polytopes : list of L tensors Float32[p, width]
+            Signs of the polytopes.
+        """
         return [
             (width - a @ b.T).double() / 2
             for width, a, b in zip(self._widths, queries, polytopes, strict=True)
         ]
 
-    def _block(self, queries: list[Tensor], polytopes: list[Tensor]) -> Tensor:
-        """Float64[m, p]: K (Eq. 16 of Dey et al.)."""
+    def _similarity_block(self, queries: list[Tensor], polytopes: list[Tensor]) -> Tensor:
+        """Return K (Eq. 16), Float64[m, p]."""
         similarity = torch.ones(
             (len(queries[0]), len(polytopes[0])), dtype=torch.float64, device=self.device
         )
         for width, mismatches in zip(
             self._widths, self.mismatches(queries, polytopes), strict=True
         ):
-            # A plain number would make CUDA multiply by its reciprocal, which is not the same to
-            # the last bit.
+            # By a plain number CUDA would multiply with its reciprocal, which differs in the last
+            # bit.
             similarity *= 1.0 - mismatches / torch.tensor(
                 width, dtype=torch.float64, device=self.device
             )
         return similarity
 
-    @plain_torch()
+    @default_torch_state()
     def similarity(self, codes: np.ndarray) -> np.ndarray:
-        """Float[m, p]: K of queries UInt64[m, W] and all polytopes; for small m × p only."""
-        return self._block(self._signs(self._packed(codes)), self._signs(self._codes)).cpu().numpy()
+        """Return K of queries (UInt64[m, W]) and all polytopes, Float[m, p]; for small m × p."""
+        return (
+            self._similarity_block(
+                self._signs(self._bytes_on_device(codes)), self._signs(self._codes)
+            )
+            .cpu()
+            .numpy()
+        )
 
-    @plain_torch()
-    def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Class masses (Float[m, K, k]) of queries at every exponent, and their nearest anchors
-        (Int[m]), see ``CodeIndex.masses``.
+    @default_torch_state()
+    def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the class masses of each query at every exponent, and its nearest polytope.
+
+        Parameters, results and errors are those of
+        :meth:`CodeIndex.query <kdgraph.geometry.code_index.CodeIndex.query>`: Float[m, K, k] and
+        Int[m].
         """
-        exponents = checked(exponents)
+        exponents = check_exponents(exponents)
         masses = np.empty((len(codes), self.n_classes, len(exponents)))
         nearest = np.empty(len(codes), dtype=np.int64)
         with torch.inference_mode():
-            for start in range(0, len(codes), _BLOCK):
-                block = slice(start, start + _BLOCK)
-                masses[block], nearest[block] = self._masses(
-                    self._signs(self._packed(codes[block])), exponents
+            for start in range(0, len(codes), _DEVICE_BLOCK):
+                block = slice(start, start + _DEVICE_BLOCK)
+                masses[block], nearest[block] = self._query_block(
+                    self._signs(self._bytes_on_device(codes[block])), exponents
                 )
         return masses, nearest
 
-    def _masses(
+    def _query_block(
         self, queries: list[Tensor], exponents: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Of one block of queries, over blocks of polytopes."""
-        m, on_device = len(queries[0]), {"dtype": torch.float64, "device": self.device}
-        masses, most = (
-            torch.zeros((m, self.n_classes, len(exponents)), **on_device),
-            torch.zeros(m, **on_device),
+        """Return masses and nearest polytopes of one block of queries."""
+        m, options = len(queries[0]), {"dtype": torch.float64, "device": self.device}
+        masses, max_similarity = (
+            torch.zeros((m, self.n_classes, len(exponents)), **options),
+            torch.zeros(m, **options),
         )
         nearest = torch.full((m,), -1, dtype=torch.int64, device=self.device)
-        for start in range(0, self.n_polytopes, _BLOCK):
-            similarity = self._block(queries, self._signs(self._codes[start : start + _BLOCK]))
+        for start in range(0, self.n_polytopes, _DEVICE_BLOCK):
+            similarity = self._similarity_block(
+                queries, self._signs(self._codes[start : start + _DEVICE_BLOCK])
+            )
             anchors = similarity[:, : max(0, self.n_anchors - start)]
             if anchors.shape[1]:
-                first = anchors.argmax(dim=1)  # of several the lowest, as torch promises
-                top = anchors.gather(1, first[:, None])[:, 0]
-                nearest, most = (
-                    torch.where(top > most, start + first, nearest),
-                    torch.maximum(top, most),
+                # Of equal similarities, torch documents that argmax returns the first; a later
+                # block replaces the nearest polytope only if it is strictly nearer. So the lowest
+                # number wins.
+                first = anchors.argmax(dim=1)
+                block_max = anchors.gather(1, first[:, None])[:, 0]
+                nearest, max_similarity = (
+                    torch.where(block_max > max_similarity, start + first, nearest),
+                    torch.maximum(block_max, max_similarity),
                 )
             for k, exponent in enumerate(exponents.tolist()):
-                masses[:, :, k] += similarity.pow(exponent) @ self._weights[start : start + _BLOCK]
+                masses[:, :, k] += (
+                    similarity.pow(exponent) @ self._weights[start : start + _DEVICE_BLOCK]
+                )
         return masses.cpu().numpy(), nearest.cpu().numpy()
 
 
-Layers = Literal["head", "all"]
-Embedding = Literal["auto", "head", "last", "input"]
-
-_WIDEST = 1024
-"""Numbers that an embedding may have; what is wider is a map of features by place, whose Gaussians
-see no more than pixels do.
-"""
-
-
 class ActivationPartition:
-    """The partition that a network with ReLU-like units cuts its input space into (Dey et al.,
-    Section 4.4).
+    """Partition of input space by a network with ReLU-like units (Dey et al. 2024, Section 4.4).
 
     Parameters
     ----------
-    network : a torch module that maps a batch to logits (or to probabilities, by a softmax or
-        sigmoid at its end), or an estimator that keeps one as ``module_``, such as those of
+    network : torch module or estimator
+        A torch module that maps a batch to logits, or to probabilities by a softmax or sigmoid at
+        its end; or an estimator with such a module as ``module_``, for instance those of
         :mod:`kdgraph.parents.networks`.
-    n_jobs : threads over batches and over queries; never changes a number.
-    output_bits : whether the output's bits, p > 1/K, count as one more layer. Without them, samples
-        on two sides of a decision boundary may share a polytope: the posterior of the nearest
-        polytope then loses .008 to .089 of error on five of six simulations.
-    layers : whose units are read: "all"; or "head", those of the dense head, or of the one layer
-    before it if the head has none.
-    embedding : the space of the Gaussians (Dey et al., Section 5.2): "head", what enters the dense
-        head, which is the input where all of a network is dense; "last", what enters the last
-        linear layer; "input"; or "auto": "head", but "last" if that is wider than 1,024.
+    n_jobs : int, default=None
+        Threads over batches and over queries. Results do not depend on it.
+    output_bits : bool, default=True
+        Count the bits of the output, p > 1/K, as one more layer. Without them, samples on two sides
+        of a decision boundary may share a polytope: the error of the posterior of the nearest
+        polytope is then .008 to .089 higher on five of six simulations.
+    layers : {"all", "head"}, default="all"
+        Layers whose units make up the code. "head": those of the dense head, or of the last layer
+        before it if the head has none.
+    embedding : {"auto", "head", "last", "input"}, default="auto"
+        Space of the Gaussians (Dey et al. 2024, Section 5.2). "head": the input of the dense head,
+        which is the network's input if the whole network is dense; "last": the input of the last
+        linear layer; "input": the network's input; "auto": "head", but "last" if that is wider than
+        1,024.
 
     Raises
     ------
-    TypeError : when rows are first placed, if the network has no ReLU-like unit.
+    TypeError
+        If the network has no ReLU-like unit; raised when rows are first located.
 
     Notes
     -----
     *ReLU-like* are functions with a kink, below which a unit counts as off: ReLU, ReLU6, leaky,
     parametric and randomised ReLU, ELU, SELU, CELU, hard tanh, threshold, and clamping from below.
-    The *dense head* is the end of the network from the first linear layer on behind which every
-    tensor is Float[batch, units]: nothing convolves, pools or attends any more.
+    The *dense head* is the end of the network that begins with the first linear layer after which
+    every tensor is Float[batch, units]: no later function convolves, pools or attends.
+
+    Examples
+    --------
+    >>> import torch
+    >>> _ = torch.manual_seed(0)
+    >>> layers = [torch.nn.Linear(2, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3)]
+    >>> partition = ActivationPartition(torch.nn.Sequential(*layers))
+    >>> locations = partition.locate([[0.0, 1.0], [1.0, 0.0]])
+    >>> locations.codes.shape, partition.widths.tolist()
+    ((2, 2), [5, 3])
     """
 
     def __init__(
@@ -272,15 +332,15 @@ class ActivationPartition:
         n_jobs: int | None = None,
         *,
         output_bits: bool = True,
-        layers: Layers = "all",
-        embedding: Embedding = "auto",
+        layers: _LayerSelection = "all",
+        embedding: _EmbeddingSpace = "auto",
     ):
         self.network = network
         self.n_jobs = n_jobs
         self.output_bits = output_bits
-        self.layers: Layers = layers
-        self.embedding: Embedding = embedding
-        self._plan: _Plan | None = None
+        self.layers: _LayerSelection = layers
+        self.embedding: _EmbeddingSpace = embedding
+        self._plan: _TracePlan | None = None
 
     @property
     def module(self) -> nn.Module:
@@ -289,60 +349,71 @@ class ActivationPartition:
 
     @property
     def device(self) -> str:
-        """Where it runs: as the estimator says, or where the module is."""
+        """Device on which the network runs: the estimator's choice, or that of the module."""
         if isinstance(self.network, nn.Module):
             return next((parameter.device.type for parameter in self.network.parameters()), "cpu")
-        wanted = getattr(self.network, "device", "cpu")
-        return "cuda" if wanted in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
+        device = getattr(self.network, "device", "cpu")
+        return "cuda" if device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
 
     @property
     def widths(self) -> np.ndarray:
-        """Int[L]: units by layer, the output last; known once rows were placed."""
+        """Number of units by layer, Int[L], the output last; set when rows are first located."""
         if self._plan is None:
-            raise ValueError("the widths of the layers are known once rows were placed")
+            raise ValueError("the widths of the layers are set when rows are first located")
         return self._plan.widths
 
     def embed(self, X: Any) -> np.ndarray:
-        """Float[n, m]: where the Gaussians of the polytopes live."""
+        """Return the points in the space of the Gaussians, Float[n, m]."""
         X = np.asarray(X)
-        plan = self._planned(X)
-        return _flat(X) if plan.point is None else self.place(X).points
+        plan = self._get_plan(X)
+        return _flatten_rows(X) if plan.embedding_call is None else self.locate(X).points
 
     def encode(self, X: Any) -> np.ndarray:
-        """UInt64[n, W], column by column in memory: a bit for each unit, each layer from a new word
-        on, low bits first.
-        """
-        return self.place(X).codes
+        """Return the codes, UInt64[n, W], contiguous by column.
 
-    def place(self, X: Any) -> Place:
-        """Points, codes and the network's own probabilities, in one pass through it; X is an array
-        or a data frame of numbers.
+        A code has a bit for each unit, low bits first, and each layer starts at a new word.
+        """
+        return self.locate(X).codes
+
+    def locate(self, X: Any) -> Locations:
+        """Return points, codes and the network's probabilities, in one pass through the network.
+
+        Parameters
+        ----------
+        X : array or data frame of numbers, [n, …]
+            The rows.
+
+        Returns
+        -------
+        Locations
+            The positions of the rows.
         """
         X = np.asarray(X)
-        read = _Reading(self._on_device(), self._planned(X), self.output_bits)
-        codes, proba, *points = in_batches(
+        read = _ActivationReader(self._module_on_device(), self._get_plan(X), self.output_bits)
+        codes, proba, *points = map_batches(
             X, read, input_shape=X.shape[1:], device=self.device, n_jobs=self.n_jobs
         )
-        return Place(points[0] if points else _flat(X), np.asfortranarray(codes), proba)
+        return Locations(points[0] if points else _flatten_rows(X), np.asfortranarray(codes), proba)
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Float[m, n]: K(r, s), the product over layers of the share of units that agree (Eq. 16),
-        of UInt64[m, W] and UInt64[n, W].
+        """Return K(r, s), Float[m, n], of all pairs of codes in UInt64[m, W] and UInt64[n, W].
+
+        K is the product over layers of the fraction of units that agree (Eq. 16).
         """
         return code_similarity(a, b, self.widths)
 
     def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Float[n]: K of each code in ``a`` (UInt64[n, W]) with the one beside it in ``b``."""
+        """Return K, Float[n], of each code in ``a`` and the code at the same position in ``b``."""
         similarity, starts = np.ones(len(a)), word_starts(self.widths)
         for layer, width in enumerate(self.widths):
             words = slice(starts[layer], starts[layer + 1])
             similarity *= 1.0 - np.bitwise_count(a[:, words] ^ b[:, words]).sum(axis=1) / width
         return similarity
 
-    def vote(self, place: Place) -> np.ndarray:
-        """Float[n, K]: the network's own probabilities, which :meth:`place` found."""
-        assert place.proba is not None
-        return place.proba
+    def vote(self, locations: Locations) -> np.ndarray:
+        """Return the network's probabilities, Float[n, K], as computed by :meth:`locate`."""
+        assert locations.proba is not None
+        return locations.proba
 
     def index(
         self,
@@ -352,8 +423,9 @@ class ActivationPartition:
         rows: np.ndarray | None = None,
         n_anchors: int | None = None,
     ) -> PolytopeIndex:
-        """An index of polytopes, the ``rows`` of ``codes`` that stand for them, with their class
-        masses (Float[p, K]).
+        """Return an index of polytopes on the network's device.
+
+        Parameters are as for :class:`~kdgraph.geometry.code_index.CodeIndex`.
         """
         if self.device == "cpu":
             return CodeIndex(
@@ -369,135 +441,150 @@ class ActivationPartition:
             codes, class_weights, self.widths, rows=rows, n_anchors=n_anchors, device=self.device
         )
 
-    def _on_device(self) -> nn.Module:
-        """In eval mode; a copy where it has to move."""
+    def _module_on_device(self) -> nn.Module:
+        """Return the module in eval mode; a copy if it has to move to another device."""
         module = self.module.eval()
         return module if self.device == "cpu" else copy.deepcopy(module).to(self.device)
 
-    def _planned(self, X: np.ndarray) -> _Plan:
-        """What to read of the network; found on its first batch."""
+    def _get_plan(self, X: np.ndarray) -> _TracePlan:
+        """Return the calls to read, which are chosen on the first batch."""
         if self._plan is None:
-            self._plan = _plan_of(_listen(self._on_device(), X, self.device), self)
+            self._plan = _make_plan(_record_calls(self._module_on_device(), X, self.device), self)
         return self._plan
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What to read of a network.
+class _TracePlan:
+    """Choice of the calls of a network from which codes and points are read.
 
     Attributes
     ----------
-    gates : which of the ReLU-like calls, by the order in which they come.
-    point : which of the linear calls takes the embedding in; None where that is the network's
-    input.
-    widths : Int[L], units by layer, the output last.
-    normalised : whether the network's output are probabilities already.
+    relu_calls : tuple of int
+        Numbers of the ReLU-like calls, in their order.
+    embedding_call : int or None
+        Number of the linear call whose input is the embedding. None if it is the network's input.
+    widths : Int[L]
+        Number of units by layer, the output last.
+    outputs_probabilities : bool
+        True if the network outputs probabilities, False if it outputs logits.
     """
 
-    gates: tuple[int, ...]
-    point: int | None
+    relu_calls: tuple[int, ...]
+    embedding_call: int | None
     widths: np.ndarray
-    normalised: bool
+    outputs_probabilities: bool
 
     @np.errstate(under="ignore")
     def probabilities(self, output: Tensor) -> np.ndarray:
-        """Float64[batch, K] of what the network puts out; a single column belongs to the second of
-        two classes.
+        """Return class probabilities, Float64[batch, K], from the network's output.
+
+        A single column is that of the second of two classes.
         """
         values = np.nan_to_num(output.flatten(1).cpu().numpy()).astype(np.float64)
         if values.shape[1] == 1:
-            second = values if self.normalised else expit(values)
+            second = values if self.outputs_probabilities else expit(values)
             return np.concatenate([1 - second, second], axis=1)
         return (
             values / values.sum(axis=1, keepdims=True)
-            if self.normalised
+            if self.outputs_probabilities
             else softmax(values, axis=1)
         )
 
 
-def _listen(module: nn.Module, X: np.ndarray, device: str) -> Listener:
-    """What ``module`` calls for one batch."""
-    listener = Listener()
+def _record_calls(module: nn.Module, X: np.ndarray, device: str) -> _CallRecorder:
+    """Return the calls of ``module`` for one row."""
+    recorder = _CallRecorder()
 
-    def look(batch: Tensor) -> tuple[np.ndarray]:
-        listener.dense_throughout = batch.ndim == 2
-        with listener:
+    def run_module(batch: Tensor) -> tuple[np.ndarray]:
+        recorder.is_dense = batch.ndim == 2
+        with recorder:
             output = module(batch)
-        listener.output = output
+        recorder.output = output
         return (np.empty(len(batch)),)
 
-    in_batches(X[:1], look, input_shape=X.shape[1:], device=device, n_jobs=1)
-    return listener
+    map_batches(X[:1], run_module, input_shape=X.shape[1:], device=device, n_jobs=1)
+    return recorder
 
 
-def _plan_of(heard: Listener, wanted: ActivationPartition) -> _Plan:
-    """Which of the calls that were heard to read from now on."""
-    if not heard.gates:
+def _make_plan(recorder: _CallRecorder, partition: ActivationPartition) -> _TracePlan:
+    """Return the choice of the recorded calls to read from now on."""
+    if not recorder.relu_calls:
         raise TypeError(
-            f"{type(wanted.module).__name__} has no ReLU-like unit to read (relu, leaky_relu, elu,"
-            f" clamp, …); its calls end in {heard.last}"
+            f"{type(partition.module).__name__} has no ReLU-like unit to read (relu, leaky_relu,"
+            f" elu, clamp, …); its calls end in {recorder.last_function}"
         )
-    gates = [i for i, call in enumerate(heard.gates) if call.in_head or wanted.layers == "all"] or [
-        len(heard.gates) - 1
-    ]
-    assert heard.output is not None
-    normalised = heard.last in ("softmax", "sigmoid")
-    outputs = max(2, heard.output.flatten(1).shape[1])
-    widths = [_array(heard.gates[i]).shape[1] for i in gates]
-    return _Plan(
-        tuple(gates),
-        _point(heard, wanted.embedding),
-        np.array([*widths, *([outputs] if wanted.output_bits else [])]),
-        normalised,
+    relu_calls = [
+        i for i, call in enumerate(recorder.relu_calls) if call.in_head or partition.layers == "all"
+    ] or [len(recorder.relu_calls) - 1]
+    assert recorder.output is not None
+    outputs_probabilities = recorder.last_function in ("softmax", "sigmoid")
+    # A network with one output has the bits of two classes.
+    n_outputs = max(2, recorder.output.flatten(1).shape[1])
+    widths = [_call_values(recorder.relu_calls[i]).shape[1] for i in relu_calls]
+    return _TracePlan(
+        tuple(relu_calls),
+        _embedding_call(recorder, partition.embedding),
+        np.array([*widths, *([n_outputs] if partition.output_bits else [])]),
+        outputs_probabilities,
     )
 
 
-def _point(heard: Listener, embedding: Embedding) -> int | None:
-    """The number of the linear call that takes the embedding in."""
-    head = [i for i, call in enumerate(heard.linears) if call.in_head]
-    if (
-        embedding == "input"
-        or not head
-        or (embedding in ("auto", "head") and heard.dense_throughout)
-    ):
+def _embedding_call(recorder: _CallRecorder, embedding: _EmbeddingSpace) -> int | None:
+    """Return the number of the linear call whose input is the embedding, None for the input."""
+    head = [i for i, call in enumerate(recorder.linear_calls) if call.in_head]
+    if embedding == "input" or not head or (embedding in ("auto", "head") and recorder.is_dense):
         return None
-    wide = embedding == "auto" and _array(heard.linears[head[0]]).shape[1] > _WIDEST
-    return head[-1] if wide or embedding == "last" else head[0]
+    is_too_wide = (
+        embedding == "auto"
+        and _call_values(recorder.linear_calls[head[0]]).shape[1] > _MAX_EMBEDDING_WIDTH
+    )
+    return head[-1] if is_too_wide or embedding == "last" else head[0]
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """One batch through the network: packed bits, probabilities, points unless they are the
-    input.
-    """
+class _ActivationReader:
+    """Function of a batch that returns packed bits, probabilities, and points unless the input."""
 
     module: nn.Module
-    plan: _Plan
+    plan: _TracePlan
     output_bits: bool
 
     def __call__(self, batch: Tensor) -> tuple[np.ndarray, ...]:
-        point = self.plan.point
-        with Listener(self.plan.gates, () if point is None else (point,)) as heard:
+        embedding_call = self.plan.embedding_call
+        linear_calls = () if embedding_call is None else (embedding_call,)
+        with _CallRecorder(self.plan.relu_calls, linear_calls) as recorder:
             output = self.module(batch)
         proba = self.plan.probabilities(output)
-        bits = [_array(heard.gates[i]) for i in self.plan.gates]
+        bits = [_call_values(recorder.relu_calls[i]) for i in self.plan.relu_calls]
         if self.output_bits:
             bits.append(proba > 1 / proba.shape[1])
-        points = [] if point is None else [_array(heard.linears[point]).astype(np.float64)]
-        return packed(bits), proba, *points
+        points = [_call_values(recorder.linear_calls[i]).astype(np.float64) for i in linear_calls]
+        return pack_bits(bits), proba, *points
 
 
-def _array(call: Call) -> np.ndarray:
-    """[batch, units]: what was kept of a call."""
+def _call_values(call: _RecordedCall) -> np.ndarray:
+    """Return the stored value of a call, [batch, units]."""
     assert call.value is not None
     return call.value.flatten(1).cpu().numpy()
 
 
-def packed(layers: Sequence[np.ndarray]) -> np.ndarray:
-    """UInt64[n, W]: bits by layer (Bool[n, units] each), low bits first, every layer from a new
-    word on.
+def pack_bits(layers: Sequence[np.ndarray]) -> np.ndarray:
+    """Pack the bits of layers into codes (Dey et al. 2024, Section 4.4).
 
-    They are the activations of Dey et al., Section 4.4: 1 where a unit is on.
+    Parameters
+    ----------
+    layers : sequence of Bool[n, units]
+        Bits of each layer, True where a unit is on.
+
+    Returns
+    -------
+    UInt64[n, W]
+        Codes, low bits first; each layer starts at a new word.
+
+    Examples
+    --------
+    >>> pack_bits([np.array([[True, True, False]]), np.array([[False, True]])])
+    array([[3, 2]], dtype=uint64)
     """
     words = []
     for bits in layers:
@@ -507,5 +594,6 @@ def packed(layers: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(words, axis=1)
 
 
-def _flat(X: np.ndarray) -> np.ndarray:
+def _flatten_rows(X: np.ndarray) -> np.ndarray:
+    """Return the rows as vectors, Float[n, m]."""
     return np.asarray(X, dtype=np.float64).reshape(len(X), -1)

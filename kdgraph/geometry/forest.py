@@ -1,13 +1,11 @@
-"""The loops over leaf codes, compiled by numba: how many trees put a query and a polytope into the
-same leaf (Dey et al., Eq. 14). Ours.
+"""Partitions of fitted forests, and an index of the polytopes in their leaves.
 
-Both counters give the same integers. Their costs differ: the first one follows co-occurrence in
-leaves (the sum of the leaf sizes that a query meets), the second one is fixed at polytopes × trees
-but runs at SIMD speed; :mod:`kdgraph.geometry.forest` takes the cheaper.
-
-Class masses and nearest polytopes by an inverted index from leaves to the polytopes inside them.
-
-Forests as partitions: a code is the leaf that each tree puts a sample into.
+The code of a row is the leaf in which each tree puts it, and the geodesic similarity of two codes
+is the fraction of trees with equal leaves (Dey et al. 2024, Section 4.3 and Eq. 14).
+:class:`ForestPartition` computes codes and similarities. :class:`LeafIndex` computes the class
+masses around queries and their nearest polytopes without a matrix of all pairs; it has two
+counters that return the same integers, compiled by numba, and takes the cheaper one for each block
+of queries. The compiled loops are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -22,23 +20,36 @@ from sklearn.ensemble._forest import BaseForest
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.geometry import forest as kernels
-from kdgraph.geometry.partition import Place, over_blocks, take_rows
+from kdgraph.geometry.partition import Locations, map_blocks, take_rows
 
-_TOGETHER = 32
-"""Queries that pass over a tile one after the other."""
+# Queries of a block: enough to hide the cost of a task, few enough that two cores stay busy on
+# 1,000 rows.
+_QUERY_BLOCK = 128
+# Queries that are compared with a tile of polytopes one after the other, while it is in cache.
+_QUERIES_PER_TILE = 32
+# Polytopes that are compared with one query at once; the fastest of 256 to 2,048.
+_POLYTOPES_PER_TILE = 1024
+# Above this fraction of polytopes × trees, the comparison with all polytopes is faster than the
+# walk over leaf members: a comparison takes 0.020 ns, a visited member 0.85 ns.
+_MAX_VISIT_FRACTION = 0.024
+# Rows that ``ForestPartition.similarity`` compares with one query after the other, while they are
+# in the cache of a core.
+_SIMILARITY_TILE = 512
+
 _compiled = njit(nogil=True, cache=True, boundscheck=False)
 
 
 @_compiled
-def index_tree(nodes, size, leaf_number, starts, members, n_leaves):
-    """Number the populated leaves of one tree from ``n_leaves`` on, and list the polytopes in each;
-    return the number of leaves so far.
+def _index_tree(nodes, size, leaf_number, starts, members, n_leaves):
+    """Assign numbers to the populated leaves of one tree and list the polytopes in each.
 
-    ``nodes``: Int[p], the node of each polytope; ``size``: zeros, Int[nodes]; filled are
-    ``leaf_number``: Int[nodes], -1 where no polytope lies, ``starts``: where the members of each
-    leaf end, from ``n_leaves + 1`` on, and ``members``, ascending in each leaf.
+    Leaves are numbered from ``n_leaves`` on; returned is the number of leaves so far. ``nodes``:
+    Int[p], the node of each polytope. ``size``: Int[nodes], zeros. Filled are ``leaf_number``:
+    Int[nodes], -1 where no polytope lies; ``starts``, the end of each leaf's members, from
+    ``n_leaves + 1`` on; and ``members``, ascending in each leaf.
     """
+    # A counting sort by leaf. After the second loop ``size`` holds the next free position of each
+    # leaf instead of the number of its members.
     for i in range(nodes.shape[0]):
         size[nodes[i]] += 1
     position = starts[n_leaves]
@@ -57,13 +68,12 @@ def index_tree(nodes, size, leaf_number, starts, members, n_leaves):
 
 
 @_compiled
-def count_by_members(leaves, starts, members, counts):
-    """Add to ``counts`` the matches of one query with every polytope, by walking over the members
-    of its leaves.
+def _count_by_members(leaves, starts, members, counts):
+    """Add the matches of one query with all polytopes to ``counts``: UInt16[p].
 
-    ``leaves``: Int[T], global leaf numbers of the query, negative where no polytope lies in that
-    leaf; ``starts``: Int[leaves + 1] and ``members``: polytopes of each leaf; ``counts``:
-    UInt16[p].
+    It walks over the members of the query's leaves. ``leaves``: Int[T], leaf numbers of the query
+    counted over all trees, negative where no polytope lies in that leaf; ``starts``: Int[leaves +
+    1] and ``members``: polytopes of each leaf.
     """
     for t in range(leaves.shape[0]):
         leaf = leaves[t]
@@ -73,19 +83,19 @@ def count_by_members(leaves, starts, members, counts):
 
 
 @_compiled
-def count_by_comparison(leaves, tiles, counts):
-    """Add to ``counts``: UInt16[m, p] the matches of an even number of queries with every polytope,
-    by comparing all their leaves.
+def _count_by_comparison(leaves, tiles, counts):
+    """Add the matches of an even number of queries with all polytopes to ``counts``: UInt16[m, p].
 
-    ``leaves``: [m, T], leaf numbers within each tree, T a multiple of 4; ``tiles``: [tiles, T, w],
-    those of the polytopes, w at a time, so that a tile stays in cache while all queries pass over
-    it. Two queries and four trees to a step: what is read is used twice, and what is written is
-    written once for four trees (1.35 times as fast as one by one).
+    It compares all leaves. ``leaves``: [m, T], leaf numbers in each tree, T a multiple of 4;
+    ``tiles``: [tiles, T, w], those of the polytopes, w at a time.
     """
+    # A tile stays in cache while all queries pass over it. Each step takes two queries and four
+    # trees: values that are read are used twice, and counts are written once for four trees (1.35
+    # times as fast as one by one). The inner loop over polytopes runs at SIMD speed.
     width = tiles.shape[2]
     for s in range(tiles.shape[0]):
         for q in range(0, leaves.shape[0], 2):
-            one, two = (
+            counts_a, counts_b = (
                 counts[q, s * width : (s + 1) * width],
                 counts[q + 1, s * width : (s + 1) * width],
             )
@@ -96,13 +106,13 @@ def count_by_comparison(leaves, tiles, counts):
                 b0, b1, b2, b3 = b[t], b[t + 1], b[t + 2], b[t + 3]
                 for i in range(width):
                     x0, x1, x2, x3 = c0[i], c1[i], c2[i], c3[i]
-                    one[i] += (
+                    counts_a[i] += (
                         np.uint16(x0 == a0)
                         + np.uint16(x1 == a1)
                         + np.uint16(x2 == a2)
                         + np.uint16(x3 == a3)
                     )
-                    two[i] += (
+                    counts_b[i] += (
                         np.uint16(x0 == b0)
                         + np.uint16(x1 == b1)
                         + np.uint16(x2 == b2)
@@ -111,14 +121,14 @@ def count_by_comparison(leaves, tiles, counts):
 
 
 @_compiled
-def gather(counts, number, anchors, class_starts, class_of, weight_of, histogram):
-    """Sort the mass of all polytopes into ``histogram``: Float[K, T + 1] by class and count; return
-    the nearest anchor, or -1.
+def _collect_histogram(counts, number, anchors, class_starts, class_of, weight_of, histogram):
+    """Add the mass of all polytopes to ``histogram``, and return the nearest anchor or -1.
 
-    Clears ``counts`` behind itself and skips four zero counts at a time, for most are zero. Only
-    polytopes whose ``number`` is below ``anchors`` can be nearest; ties go to the lowest number.
+    ``histogram``: Float[K, T + 1], masses by class and count. Only polytopes whose ``number`` is
+    below ``anchors`` can be nearest; ties go to the lowest number. ``counts`` is set to 0.
     """
-    nearest, most = -1, 0
+    nearest, max_count = -1, 0
+    # Most counts are 0, so that four 16-bit counts are tested at a time, as one 64-bit word.
     words = counts.view(np.uint64)
     for w in range(words.shape[0]):
         if words[w] == 0:
@@ -127,8 +137,10 @@ def gather(counts, number, anchors, class_starts, class_of, weight_of, histogram
             count = counts[i]
             if count == 0:
                 continue
-            if number[i] < anchors and (count > most or (count == most and number[i] < nearest)):
-                nearest, most = number[i], count
+            if number[i] < anchors and (
+                count > max_count or (count == max_count and number[i] < nearest)
+            ):
+                nearest, max_count = number[i], count
             for j in range(class_starts[i], class_starts[i + 1]):
                 histogram[class_of[j], count] += weight_of[j]
         words[w] = 0
@@ -136,13 +148,13 @@ def gather(counts, number, anchors, class_starts, class_of, weight_of, histogram
 
 
 @_compiled
-def contract(histogram, powers, masses):
-    """``masses``: Float[K, k] = sum over counts, in ascending order, of ``histogram``: Float[K, T +
-    1] × ``powers``: Float[T + 1, k].
+def _contract_histogram(histogram, powers, masses):
+    """Add Σ_count ``histogram``[·, count] · ``powers``[count, ·] to ``masses``: Float[K, k].
 
-    A fixed order of addition keeps the result the same to the last bit for any block size and any
-    number of threads. Clears ``histogram``.
+    ``histogram``: Float[K, T + 1], which is set to 0; ``powers``: Float[T + 1, k].
     """
+    # Counts are added in ascending order: the result is then the same to the last bit for any block
+    # size and any number of threads.
     for y in range(histogram.shape[0]):
         for count in range(1, histogram.shape[1]):
             mass = histogram[y, count]
@@ -153,7 +165,7 @@ def contract(histogram, powers, masses):
 
 
 @_compiled
-def masses_by_members(
+def query_by_members(
     leaves,
     starts,
     members,
@@ -166,31 +178,37 @@ def masses_by_members(
     masses,
     nearest,
 ):
-    """Class masses and nearest polytope for a block of queries ``leaves``: Int[m, T], by the
-    members of leaves.
+    """Fill the masses and nearest polytopes of queries by a walk over the members of their leaves.
+
+    ``leaves``: Int[m, T], leaf numbers of the queries. The cost is the sum of the sizes of these
+    leaves.
     """
     counts = np.zeros(4 * ((number.shape[0] + 3) // 4), np.uint16)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
     for q in range(leaves.shape[0]):
-        count_by_members(leaves[q], starts, members, counts)
-        nearest[q] = gather(counts, number, anchors, class_starts, class_of, weight_of, histogram)
-        contract(histogram, powers, masses[q])
+        _count_by_members(leaves[q], starts, members, counts)
+        nearest[q] = _collect_histogram(
+            counts, number, anchors, class_starts, class_of, weight_of, histogram
+        )
+        _contract_histogram(histogram, powers, masses[q])
 
 
 @_compiled
-def masses_by_comparison(
+def query_by_comparison(
     leaves, tiles, number, anchors, class_starts, class_of, weight_of, powers, masses, nearest
 ):
-    """As :func:`masses_by_members`, by comparison with every polytope, ``_TOGETHER`` queries at a
-    time.
+    """Fill the masses and nearest polytopes of queries by comparison with all polytopes.
+
+    ``leaves``: [m, T], leaf numbers of the queries. The cost is fixed at polytopes × trees, at SIMD
+    speed.
     """
-    counts = np.zeros((_TOGETHER, tiles.shape[0] * tiles.shape[2]), np.uint16)
+    counts = np.zeros((_QUERIES_PER_TILE, tiles.shape[0] * tiles.shape[2]), np.uint16)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
-    for first in range(0, nearest.shape[0], _TOGETHER):
-        some = leaves[first : first + _TOGETHER]
-        count_by_comparison(some, tiles, counts)
-        for q in range(min(some.shape[0], nearest.shape[0] - first)):
-            nearest[first + q] = gather(
+    for first in range(0, nearest.shape[0], _QUERIES_PER_TILE):
+        tile_queries = leaves[first : first + _QUERIES_PER_TILE]
+        _count_by_comparison(tile_queries, tiles, counts)
+        for q in range(min(tile_queries.shape[0], nearest.shape[0] - first)):
+            nearest[first + q] = _collect_histogram(
                 counts[q, : 4 * ((number.shape[0] + 3) // 4)],
                 number,
                 anchors,
@@ -199,37 +217,47 @@ def masses_by_comparison(
                 weight_of,
                 histogram,
             )
-            contract(histogram, powers, masses[first + q])
-
-
-_BLOCK = 128
-"""Queries to a block: enough to hide the cost of a task, few enough that two cores stay busy on
-1,000 rows.
-"""
-_SIMD_SHARE = 0.024
-"""Above this share of polytopes × trees, comparing with all polytopes is faster: 0.020 ns a
-comparison against 0.85 ns a member visited.
-"""
-_TILE = 1024
-"""Polytopes that are compared with one query at once; 256 to 2,048 were tried, this one was the
-fastest.
-"""
+            _contract_histogram(histogram, powers, masses[first + q])
 
 
 class LeafIndex:
-    """Polytopes of a forest, found by the leaves they lie in; no array of size polytopes ×
-    polytopes is ever made. Ours.
+    """Index of a forest's polytopes by the leaves that contain them.
+
+    No array of size polytopes × polytopes is ever allocated.
 
     Parameters
     ----------
-    codes : Int[n, T], the node of each tree that a row lies in.
-    class_weights : Float[p, K], the (weighted) number of rows of each class in each polytope.
-    leaf_starts : Int[T + 1], node numbers of tree t begin at ``leaf_starts[t]``.
-    rows : Int[p], the rows of ``codes`` that stand for the polytopes (default: all); they are read
-    where they are, not copied.
-    n_anchors : only the first of the polytopes can be the nearest one (default: all); the others
-    lend their mass.
-    n_jobs : threads over blocks of queries; results are equal to the last bit for any number.
+    codes : Int[n, T]
+        Node of each tree that contains each row.
+    class_weights : Float[p, K]
+        (Weighted) number of rows of each class in each polytope.
+    leaf_starts : Int[T + 1]
+        Node numbers of tree t begin at ``leaf_starts[t]``.
+    rows : Int[p], default=None
+        Rows of ``codes`` that represent the polytopes; they are read in place, not copied. None for
+        all rows.
+    n_anchors : int, default=None
+        Only the first ``n_anchors`` polytopes can be the nearest one; the others only contribute
+        their mass. None for all.
+    n_jobs : int, default=None
+        Threads over blocks of queries. Results are equal to the last bit for any number.
+
+    Raises
+    ------
+    ValueError
+        If a code is not a node of its tree.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
+    >>> codes = np.array([[1, 1], [1, 2], [2, 2]])  # three rows in two trees
+    >>> index = LeafIndex(codes, np.eye(3), np.array([0, 3, 6]))
+    >>> masses, nearest = index.query(np.array([[1, 1]]), np.array([2.0]))
+    >>> masses[0, :, 0], nearest
+    (array([1.  , 0.25, 0.  ]), array([0]))
     """
 
     def __init__(
@@ -248,33 +276,30 @@ class LeafIndex:
         self.n_jobs = n_jobs
         self._leaf_starts = leaf_starts
         rows = np.arange(self.n_polytopes) if rows is None else rows
-        # Node numbers grow depth first, so the first trees' leaves order space: neighbours lie
-        # together in memory (1.2 times as fast).
-        self._number = np.lexsort((codes[rows, min(1, self.n_trees - 1)], codes[rows, 0])).astype(
-            np.int64
-        )
-        self._codes, self._row = codes, rows[self._number]
+        # Node numbers grow depth first, so that the leaves of the first trees order space:
+        # neighbours in space become neighbours in memory (1.2 times as fast).
+        self._polytope_ids = np.lexsort(
+            (codes[rows, min(1, self.n_trees - 1)], codes[rows, 0])
+        ).astype(np.int64)
+        self._codes, self._representatives = codes, rows[self._polytope_ids]
         self._tiles: np.ndarray | None = None
+        # The compiled loops do not check bounds: with other codes they would write beyond their
+        # arrays.
         if codes.size and (codes.min() < 0 or (codes.max(axis=0) >= np.diff(leaf_starts)).any()):
-            raise ValueError(
-                "codes name nodes that their trees do not have"
-            )  # the kernels below would write beyond their arrays
-        self._list_members()
-        class_weights = class_weights[self._number]
+            raise ValueError("codes name nodes that their trees do not have")
+        self._build_leaf_members()
+        class_weights = class_weights[self._polytope_ids]
         row, self._class_of = np.nonzero(class_weights)
         self._weight_of = np.ascontiguousarray(class_weights[row, self._class_of], dtype=np.float64)
         self._class_starts = np.searchsorted(row, np.arange(self.n_polytopes + 1))
 
-    def _list_members(self) -> None:
-        """Number the populated leaves 0, 1, … over all trees and list the polytopes inside each.
-
-        ``_leaf_number`` maps a node (counted over all trees) to its leaf's number, -1 where no
-        polytope lies.
-        """
-        narrow = (
-            np.uint16 if self.n_polytopes <= 2**16 else np.int32
-        )  # half the memory traffic is 1.4 times the speed
-        self._members = np.empty(self.n_trees * self.n_polytopes, dtype=narrow)
+    def _build_leaf_members(self) -> None:
+        """Assign numbers to the populated leaves of all trees, and list the polytopes in each."""
+        # An inverted index: ``_leaf_number`` maps a node (counted over all trees) to the number of
+        # its leaf, -1 where no polytope lies; the members of leaf l are ``_members[_starts[l] :
+        # _starts[l + 1]]``. Members of 16 bits halve the memory traffic: 1.4 times as fast.
+        member_dtype = np.uint16 if self.n_polytopes <= 2**16 else np.int32
+        self._members = np.empty(self.n_trees * self.n_polytopes, dtype=member_dtype)
         self._leaf_number = np.empty(self._leaf_starts[-1], dtype=np.int32)
         self._first_leaf = np.zeros(self.n_trees, dtype=np.int32)
         starts, n_leaves = np.zeros(self._leaf_starts[-1] + 1, dtype=np.int64), 0
@@ -283,100 +308,112 @@ class LeafIndex:
             nodes = slice(self._leaf_starts[t], self._leaf_starts[t + 1])
             members = self._members[t * self.n_polytopes : (t + 1) * self.n_polytopes]
             size = np.zeros(nodes.stop - nodes.start, dtype=np.int64)
-            n_leaves = kernels.index_tree(
-                self._codes[self._row, t], size, self._leaf_number[nodes], starts, members, n_leaves
+            n_leaves = _index_tree(
+                self._codes[self._representatives, t],
+                size,
+                self._leaf_number[nodes],
+                starts,
+                members,
+                n_leaves,
             )
         self._starts = starts[: n_leaves + 1].copy()
 
-    def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Class masses of each query at every exponent, and its nearest polytope, in one pass: K
-        takes only T + 1 values.
+    def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the class masses of each query at every exponent, and its nearest polytope.
 
         Parameters
         ----------
-        codes : Int[m, T], the queries.
-        exponents : Float[k]; a polytope weighs K(query, polytope)^exponent (Eq. 15).
+        codes : Int[m, T]
+            Codes of the queries.
+        exponents : Float[k]
+            A polytope has the weight K(query, polytope)^exponent (Eq. 15).
 
         Returns
         -------
-        masses : Float[m, K, k], sum over polytopes of class weights × K^exponent.
-        nearest : Int[m], the anchor that shares most leaves (of several the lowest), -1 if none
-            shares any.
+        masses : Float[m, K, k]
+            Sum over polytopes of class weights × K^exponent.
+        nearest : Int[m]
+            The anchor that shares most leaves, of several the lowest; -1 if none shares any.
         """
+        # K takes only the T + 1 values count / T. So one pass sorts masses by class and count, and
+        # every exponent then costs a sum over counts instead of a power for each polytope.
         powers = (np.arange(self.n_trees + 1) / self.n_trees)[:, None] ** np.asarray(
             exponents, dtype=np.float64
         )
         masses = np.zeros((len(codes), self.n_classes, powers.shape[1]))
         nearest = np.full(len(codes), -1, dtype=np.int64)
-        order = np.argsort(
-            codes[:, 0], kind="stable"
-        )  # neighbours in space meet the same leaves: 2.8 times as fast on 20,000 shuffled rows
-        blocks = [order[start : start + _BLOCK] for start in range(0, len(codes), _BLOCK)]
-
-        for rows, (mass, closest) in over_blocks(
-            partial(self._block, powers=powers), codes, blocks, self.n_jobs
+        # Queries are sorted by the leaf of the first tree, so that those of a block visit the same
+        # leaves: 2.8 times as fast on 20,000 shuffled rows.
+        order = np.argsort(codes[:, 0], kind="stable")
+        blocks = [
+            order[start : start + _QUERY_BLOCK] for start in range(0, len(codes), _QUERY_BLOCK)
+        ]
+        query_block = partial(self._query_block, powers=powers)
+        for rows, (block_masses, block_nearest) in map_blocks(
+            query_block, codes, blocks, self.n_jobs
         ):
-            masses[rows], nearest[rows] = mass, closest
+            masses[rows], nearest[rows] = block_masses, block_nearest
         return masses, nearest
 
-    def _block(self, codes: np.ndarray, powers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Masses and nearest polytopes of a few queries, by the counter that is cheaper for
-        them.
-        """
+    def _query_block(self, codes: np.ndarray, powers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return masses and nearest polytopes of a few queries, by the cheaper counter."""
         masses = np.zeros((len(codes), self.n_classes, powers.shape[1]))
         nearest = np.full(len(codes), -1, dtype=np.int64)
         leaves = np.ascontiguousarray(self._leaf_number[codes + self._leaf_starts[:-1]])
-        classes = (
-            self._number,
+        class_arrays = (
+            self._polytope_ids,
             self.n_anchors,
             self._class_starts,
             self._class_of,
             self._weight_of,
         )
+        # Large leaves, as of shallow trees, make the walk over members expensive: its exact cost is
+        # the number of visited members, which is known here.
         sizes = self._starts[leaves + 1] - self._starts[leaves]
         visits = sizes[leaves >= 0].sum()
-        if visits <= _SIMD_SHARE * len(codes) * self.n_polytopes * self.n_trees:
-            kernels.masses_by_members(
-                leaves, self._starts, self._members, *classes, powers, masses, nearest
+        if visits <= _MAX_VISIT_FRACTION * len(codes) * self.n_polytopes * self.n_trees:
+            query_by_members(
+                leaves, self._starts, self._members, *class_arrays, powers, masses, nearest
             )
         else:
             tiles = self._comparison_tiles()
-            kernels.masses_by_comparison(
-                self._queries(leaves, tiles), tiles, *classes, powers, masses, nearest
+            query_by_comparison(
+                self._pad_queries(leaves, tiles), tiles, *class_arrays, powers, masses, nearest
             )
         return masses, nearest
 
-    def _within_trees(self, leaves: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """[n, T]: leaf numbers counted within each tree, the largest number of ``dtype`` where no
-        polytope lies.
-        """
+    def _tree_local_leaves(self, leaves: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """Return leaf numbers in each tree, [n, T], the maximum of ``dtype`` for empty leaves."""
         return np.where(leaves >= 0, leaves - self._first_leaf, np.iinfo(dtype).max).astype(dtype)
 
-    def _queries(self, leaves: np.ndarray, tiles: np.ndarray) -> np.ndarray:
-        """[n, T], both rounded up as the comparison needs them, with numbers that equal no
-        polytope's.
-        """
+    def _pad_queries(self, leaves: np.ndarray, tiles: np.ndarray) -> np.ndarray:
+        """Return tree-local leaves of the queries, [n, T], padded as the comparison needs them."""
+        # Padding and empty leaves have the maximum of the dtype, the padding of tiles the number
+        # below it: neither equals a leaf of a polytope, so that neither adds a match.
         padded = np.full(
             (_round_up(len(leaves), 2), tiles.shape[1]),
             np.iinfo(tiles.dtype).max,
             dtype=tiles.dtype,
         )
-        padded[: len(leaves), : self.n_trees] = self._within_trees(leaves, tiles.dtype)
+        padded[: len(leaves), : self.n_trees] = self._tree_local_leaves(leaves, tiles.dtype)
         return padded
 
     def _comparison_tiles(self) -> np.ndarray:
-        """[tiles, T, w]: leaf numbers of the polytopes within each tree, w polytopes to a tile;
-        made when first needed.
-        """
+        """Return the tree-local leaves of the polytopes, [tiles, T, w]; built at the first call."""
         if self._tiles is None:
             dtype = np.dtype(np.uint16 if self.n_polytopes < 2**16 - 1 else np.int32)
-            n_tiles = -(-self.n_polytopes // _TILE)
+            n_tiles = -(-self.n_polytopes // _POLYTOPES_PER_TILE)
             tiles = np.full(
-                (n_tiles, _round_up(self.n_trees, 4), _TILE), np.iinfo(dtype).max - 1, dtype=dtype
+                (n_tiles, _round_up(self.n_trees, 4), _POLYTOPES_PER_TILE),
+                np.iinfo(dtype).max - 1,
+                dtype=dtype,
             )
             for s in range(n_tiles):
-                codes = take_rows(self._codes, self._row[s * _TILE : (s + 1) * _TILE])
-                tiles[s, : self.n_trees, : len(codes)] = self._within_trees(
+                codes = take_rows(
+                    self._codes,
+                    self._representatives[s * _POLYTOPES_PER_TILE : (s + 1) * _POLYTOPES_PER_TILE],
+                )
+                tiles[s, : self.n_trees, : len(codes)] = self._tree_local_leaves(
                     self._leaf_number[codes + self._leaf_starts[:-1]], dtype
                 ).T
             self._tiles = tiles
@@ -384,26 +421,41 @@ class LeafIndex:
 
 
 def _round_up(n: int, step: int) -> int:
+    """Return the smallest multiple of ``step`` that is at least ``n``."""
     return step * -(-n // step)
 
 
-_TILE_FOREST = 512
-"""Rows that are compared with one query after the other while they are in a core's cache."""
-
-
 class ForestPartition:
-    """The partition that a fitted forest (or one tree) of scikit-learn cuts feature space into (Dey
-    et al., Section 4.3).
+    """Partition of feature space by a fitted forest or tree (Dey et al. 2024, Section 4.3).
 
     Parameters
     ----------
-    forest : the fitted forest, or one decision tree.
-    n_jobs : threads that walk down the trees; never changes a code.
+    forest : forest or decision tree of scikit-learn
+        The fitted forest, or one fitted tree.
+    n_jobs : int, default=None
+        Threads that apply the trees. Codes do not depend on it.
 
     Attributes
     ----------
-    n_trees : T.
-    leaf_starts : Int[T + 1]; leaves of tree t are numbered from ``leaf_starts[t]`` in codes.
+    n_trees : int
+        Number of trees, T.
+    leaf_starts : Int[T + 1]
+        Nodes of tree t are numbered from ``leaf_starts[t]`` on when counted over all trees.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If the forest is not fitted.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> forest = RandomForestClassifier(8, random_state=0).fit(X, [0, 0, 1, 1])
+    >>> partition = ForestPartition(forest)
+    >>> codes = partition.encode(X)
+    >>> codes.shape, partition.similarity(codes, codes)[0, 0]
+    ((4, 8), np.float64(1.0))
     """
 
     def __init__(self, forest: BaseForest | BaseDecisionTree, n_jobs: int | None = None):
@@ -417,35 +469,47 @@ class ForestPartition:
 
     @property
     def trees(self) -> list:
-        """The trees' arrays, of scikit-learn; asked of the forest each time, so that a pickled
-        partition holds no second copy of them.
-        """
+        """Low-level trees of scikit-learn, ``tree_`` of each estimator."""
+        # They are read from the forest at each access, so that a pickled partition contains no
+        # second copy of them.
         return [tree.tree_ for tree in getattr(self.forest, "estimators_", [self.forest])]
 
     def embed(self, X: Any) -> np.ndarray:
-        """Float[n, d]: the space in which the Gaussians of the polytopes live; for a forest the
-        features themselves.
-        """
+        """Return the points in the space of the Gaussians, Float[n, d]: the features themselves."""
         return np.asarray(X, dtype=np.float64)
 
     def encode(self, X: Any) -> np.ndarray:
-        """Int32[n, T], column by column in memory: the node that each tree puts each row of ``X``
-        (Float[n, d]) into.
+        """Return the node in which each tree puts each row.
 
-        Walks ``tree_.apply`` in a few chunks of trees: for 1,000 rows that takes 0.4 of the time of
-        ``forest.apply``, which pays a task for each tree and returns eight bytes a code. Rows go
-        down in the order of the first tree's leaves, so that neighbours take the same paths one
-        after the other.
+        Parameters
+        ----------
+        X : Float[n, d]
+            The rows.
+
+        Returns
+        -------
+        Int32[n, T]
+            Codes, contiguous by column.
+
+        Raises
+        ------
+        ValueError
+            If the rows do not have the number of features that the forest was fitted on.
         """
-        with np.errstate(
-            over="ignore"
-        ):  # beyond 3e38 a value becomes infinite, and goes the way of all large ones
+        # As in scikit-learn, values beyond 3e38 overflow to infinity in float32; they pass the
+        # splits as all large values do.
+        with np.errstate(over="ignore"):
             X = np.ascontiguousarray(X, dtype=np.float32)
-        if X.shape[1] != self.forest.n_features_in_:  # a tree's own apply does not look
+        # The low-level ``apply`` does not check the number of features.
+        if X.shape[1] != self.forest.n_features_in_:
             raise ValueError(
                 f"the forest splits on {self.forest.n_features_in_} features, got rows of"
                 f" {X.shape[1]}"
             )
+        # The low-level ``apply`` runs over a few chunks of trees: for 1,000 rows that takes 0.4 of
+        # the time of ``forest.apply``, which creates a task for each tree and returns eight bytes
+        # a code. Rows are sorted by the leaves of the first tree, so that neighbours follow the
+        # same paths one after the other.
         codes = np.empty((len(X), self.n_trees), dtype=np.int32, order="F")
         n_jobs = effective_n_jobs(self.n_jobs)
         trees = self.trees
@@ -460,36 +524,46 @@ class ForestPartition:
         Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(chunk) for chunk in chunks)
         return codes
 
-    def place(self, X: Any) -> Place:
-        """Both at once."""
-        return Place(self.embed(X), self.encode(X))
+    def locate(self, X: Any) -> Locations:
+        """Return points and codes of the rows ``X`` (Float[n, d]) together."""
+        return Locations(self.embed(X), self.encode(X))
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Float[m, n]: geodesic similarity K(r, s) = t_rs / T (Eq. 14) of codes Int[m, T] and
-        Int[n, T]; for small m × n only.
+        """Return the geodesic similarity K(r, s) = t_rs / T of all pairs of codes (Eq. 14).
+
+        Parameters
+        ----------
+        a : Int[m, T]
+            Codes.
+        b : Int[n, T]
+            Codes. The result is a dense matrix, so that m × n must be small.
+
+        Returns
+        -------
+        Float[m, n]
+            Fraction of trees in which two codes have the same leaf.
         """
-        width = max(1, min(_TILE_FOREST, len(b)))
-        n_tiles, trees = -(-len(b) // width), -(-self.n_trees // 4) * 4
-        rows = np.full(
-            (len(a) + len(a) % 2, trees), -1, dtype=np.int32
-        )  # the kernel takes queries by twos and trees by fours
+        # The compiled loop takes an even number of queries and a multiple of four trees. Padding
+        # is -1 in ``a`` and -2 in ``b``, so that it never matches.
+        width = max(1, min(_SIMILARITY_TILE, len(b)))
+        n_tiles, n_trees = -(-len(b) // width), _round_up(self.n_trees, 4)
+        rows = np.full((_round_up(len(a), 2), n_trees), -1, dtype=np.int32)
         rows[: len(a), : self.n_trees] = a
-        columns = np.full((n_tiles * width, trees), -2, dtype=np.int32)
+        columns = np.full((n_tiles * width, n_trees), -2, dtype=np.int32)
         columns[: len(b), : self.n_trees] = b
         counts = np.zeros((len(rows), len(columns)), dtype=np.uint16)
-        tiles = np.ascontiguousarray(columns.reshape(n_tiles, width, trees).transpose(0, 2, 1))
-        kernels.count_by_comparison(rows, tiles, counts)
+        tiles = np.ascontiguousarray(columns.reshape(n_tiles, width, n_trees).transpose(0, 2, 1))
+        _count_by_comparison(rows, tiles, counts)
         return counts[: len(a), : len(b)] / self.n_trees
 
     def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Float[n]: K of each code in ``a`` (Int[n, T]) with the one beside it in ``b``."""
+        """Return K, Float[n], of each code in ``a`` and the code at the same position in ``b``."""
         return (a == b).sum(axis=1) / self.n_trees
 
-    def vote(self, place: Place) -> np.ndarray:
-        """Float[n, K]: the forest's own ``predict_proba``, read from codes; trees are added in
-        order, so that no thread changes a bit.
-        """
-        codes = place.codes
+    def vote(self, locations: Locations) -> np.ndarray:
+        """Return the forest's own ``predict_proba``, Float[n, K], computed from codes."""
+        # Trees are added in order, so that the result does not depend on the number of threads.
+        codes = locations.codes
         total = np.zeros((len(codes), self.trees[0].value.shape[2]))
         for t, tree in enumerate(self.trees):
             total += tree.value[codes[:, t], 0, :]
@@ -503,9 +577,7 @@ class ForestPartition:
         rows: np.ndarray | None = None,
         n_anchors: int | None = None,
     ) -> LeafIndex:
-        """An index of polytopes, the ``rows`` of ``codes`` that stand for them, with their class
-        masses (Float[p, K]).
-        """
+        """Return an index of polytopes, with parameters as for :class:`LeafIndex`."""
         return LeafIndex(
             codes,
             class_weights,

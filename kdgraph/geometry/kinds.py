@@ -1,5 +1,9 @@
-"""How a parent cuts feature space into polytopes: one class for each kind of parent, found by
-:func:`partition_of`.
+"""Partition of each kind of parent.
+
+:func:`partition_of` returns the partition of a fitted parent: of a forest, of a network, or of
+whatever one of them is inside of (a pipeline, a frozen, calibrated or tuned estimator). The other
+functions check before fitting whether a parent has a partition. All but the partitions themselves
+is original to kdgraph.
 """
 
 from __future__ import annotations
@@ -17,181 +21,266 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
-from kdgraph.base.frozen import unwrap
-from kdgraph.base.rows import IMPUTE, has_missing, is_composed
+from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.base.rows import IMPUTATION_ADVICE, has_missing, is_meta_estimator
 from kdgraph.geometry.forest import ForestPartition
-from kdgraph.geometry.partition import Partition, Place, PolytopeIndex
+from kdgraph.geometry.partition import Locations, Partition, PolytopeIndex
 
 
 class NoPartitionError(TypeError):
-    """A parent that does not cut feature space into polytopes that kdgraph can read; ours."""
+    """Error for a parent whose partition into polytopes kdgraph cannot read.
+
+    Parameters
+    ----------
+    parent : object
+        The parent; ``name`` is the name of its class.
+
+    Notes
+    -----
+    Original to kdgraph.
+    """
 
     def __init__(self, parent: Any) -> None:
-        what = "a fitted forest or tree of scikit-learn, or a network of torch"
-        super().__init__(f"{type(parent).__name__} has no partition to read; pass {what}")
+        accepted = "a fitted forest or tree of scikit-learn, or a network of torch"
+        super().__init__(f"{type(parent).__name__} has no partition to read; pass {accepted}")
         self.name = type(parent).__name__
 
 
 @singledispatch
-def partition_of(parent: Any, *, n_jobs: int | None = None, **reading: Any) -> Partition:
-    """The partition of a fitted ``parent``.
+def partition_of(parent: Any, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
+    """Return the partition of a fitted parent.
 
     Parameters
     ----------
-    parent : a forest or tree of scikit-learn, a torch module or an estimator that keeps one as
-        ``module_``; also at the end of a pipeline, frozen or calibrated.
-    n_jobs : threads; never changes a number.
-    reading : how a network is read, see :class:`~kdgraph.geometry.activations.ActivationPartition`.
+    parent : estimator or torch module
+        A forest or tree of scikit-learn, a torch module, or an estimator with a torch module as
+        ``module_``; also at the end of a pipeline, frozen, calibrated or tuned.
+    n_jobs : int, default=None
+        Number of threads. Results do not depend on it.
+    **network_options
+        Options of :class:`~kdgraph.geometry.activations.ActivationPartition`, for networks only.
+
+    Returns
+    -------
+    Partition
+        The partition.
 
     Raises
     ------
-    TypeError : if ``parent`` does not cut feature space into polytopes that kdgraph can read, or
-        not in the way that ``reading`` says.
+    NoPartitionError
+        If ``parent`` has no partition into polytopes that kdgraph can read.
+    TypeError
+        If ``network_options`` are passed for a forest.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    >>> partition_of(tree).encode([[0.2], [0.9]])
+    array([[1],
+           [2]], dtype=int32)
     """
     if _is_network(parent):
-        from kdgraph.geometry.activations import (
-            ActivationPartition,
-        )  # imports torch, which forests do without
+        # The module imports torch, which forests do not need.
+        from kdgraph.geometry.activations import ActivationPartition
 
-        return ActivationPartition(parent, n_jobs, **reading)
-    inner = getattr(
-        parent, "estimator_", None
-    )  # a meta-estimator that keeps what it fitted, on all features
-    several, selected = hasattr(parent, "estimators_"), hasattr(parent, "get_support")
-    if inner is None or several or selected:
+        return ActivationPartition(parent, n_jobs, **network_options)
+    # A meta-estimator has the partition of its ``estimator_`` if that is the only one, fitted on
+    # all features.
+    inner = getattr(parent, "estimator_", None)
+    has_several, selects_features = hasattr(parent, "estimators_"), hasattr(parent, "get_support")
+    if inner is None or has_several or selects_features:
         raise NoPartitionError(parent)
-    return partition_of(inner, n_jobs=n_jobs, **reading)
+    return partition_of(inner, n_jobs=n_jobs, **network_options)
 
 
 @partition_of.register(BaseForest)
 @partition_of.register(BaseDecisionTree)
 def _(
-    parent: BaseForest | BaseDecisionTree, *, n_jobs: int | None = None, **reading: Any
+    parent: BaseForest | BaseDecisionTree, *, n_jobs: int | None = None, **network_options: Any
 ) -> Partition:
-    if reading:
+    if network_options:
         raise TypeError(
-            f"{', '.join(reading)} say how a network is read, got {type(parent).__name__}"
+            f"{', '.join(network_options)} can be set for networks only, got"
+            f" {type(parent).__name__}"
         )
     return ForestPartition(parent, n_jobs)
 
 
 @partition_of.register
-def _(parent: FrozenEstimator, *, n_jobs: int | None = None, **reading: Any) -> Partition:
-    return partition_of(parent.estimator, n_jobs=n_jobs, **reading)
-
-
-@partition_of.register
-def _(parent: CalibratedClassifierCV, *, n_jobs: int | None = None, **reading: Any) -> Partition:
-    return partition_of(parent.calibrated_classifiers_[0].estimator, n_jobs=n_jobs, **reading)
+def _(parent: FrozenEstimator, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
+    return partition_of(parent.estimator, n_jobs=n_jobs, **network_options)
 
 
 @partition_of.register
 def _(
-    parent: GridSearchCV | RandomizedSearchCV, *, n_jobs: int | None = None, **reading: Any
+    parent: CalibratedClassifierCV, *, n_jobs: int | None = None, **network_options: Any
 ) -> Partition:
-    return partition_of(parent.best_estimator_, n_jobs=n_jobs, **reading)
+    fitted = parent.calibrated_classifiers_[0].estimator
+    return partition_of(fitted, n_jobs=n_jobs, **network_options)
 
 
 @partition_of.register
-def _(parent: Pipeline, *, n_jobs: int | None = None, **reading: Any) -> Partition:
-    return PipelinePartition(parent, n_jobs, **reading)
+def _(
+    parent: GridSearchCV | RandomizedSearchCV, *, n_jobs: int | None = None, **network_options: Any
+) -> Partition:
+    return partition_of(parent.best_estimator_, n_jobs=n_jobs, **network_options)
 
 
-def kind_of(parent: Any) -> Literal["forest", "network"] | None:
-    """What cuts the space of ``parent``, fitted or not, as far as its class tells; also at the end
-    of a pipeline, frozen or calibrated.
+@partition_of.register
+def _(parent: Pipeline, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
+    return PipelinePartition(parent, n_jobs, **network_options)
 
-    Ours. It is asked before anything is fitted, so a network may not be there yet: who makes a
-    module is one.
 
+def partition_kind(parent: Any) -> Literal["forest", "network"] | None:
+    """Return the kind of a parent's partition, or None if its class has none.
+
+    Parameters
+    ----------
+    parent : object
+        The parent, fitted or not; also at the end of a pipeline, frozen, calibrated or tuned.
+
+    Returns
+    -------
+    {"forest", "network"} or None
+        The kind. Parents that are not fitted may have no torch module yet: every class that creates
+        one counts as a network.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
     >>> from sklearn.ensemble import ExtraTreesClassifier
-    >>> kind_of(ExtraTreesClassifier()), kind_of(None)
+    >>> partition_kind(ExtraTreesClassifier()), partition_kind(None)
     ('forest', None)
     """
     if isinstance(parent, Pipeline):
-        return kind_of(parent.steps[-1][1])
+        return partition_kind(parent.steps[-1][1])
     if isinstance(
         parent, FrozenEstimator | CalibratedClassifierCV | GridSearchCV | RandomizedSearchCV
     ):
-        return kind_of(parent.estimator)
+        return partition_kind(parent.estimator)
     if isinstance(parent, BaseForest | BaseDecisionTree):
         return "forest"
     return "network" if _is_network(parent) or hasattr(parent, "_make_module") else None
 
 
-def check_kind(parent: Any) -> None:
-    """Refuse an estimator of scikit-learn that has no partition, before it is fitted; ours.
+def check_has_partition(parent: Any) -> None:
+    """Raise an error for an estimator of scikit-learn without a partition, before it is fitted.
 
-    Other classes may keep a network once they are fitted, and meta-estimators an estimator with a
-    partition.
+    Other classes pass: they may have a network once they are fitted, and meta-estimators may have
+    an estimator with a partition.
+
+    Parameters
+    ----------
+    parent : object
+        The parent, fitted or not.
 
     Raises
     ------
     NoPartitionError
-        ``parent`` is of scikit-learn, stands alone or at the end of a pipeline, and is no forest.
+        If ``parent``, alone or at the end of a pipeline, is an estimator of scikit-learn and
+        neither a forest or tree nor a meta-estimator.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
-    last = unwrap(parent)
+    last = unwrap_frozen(parent)
     while isinstance(last, Pipeline):
-        last = unwrap(last.steps[-1][1])
+        last = unwrap_frozen(last.steps[-1][1])
     if (
-        kind_of(last) is None
+        partition_kind(last) is None
         and type(last).__module__.startswith("sklearn.")
-        and not is_composed(last)
+        and not is_meta_estimator(last)
     ):
         raise NoPartitionError(last)
 
 
 def _is_network(parent: Any) -> bool:
-    """Whether ``parent`` is or keeps a torch module; who has one has imported torch."""
+    """Return True if ``parent`` is a torch module or has one as ``module_``."""
+    # An instance of a torch module exists only if torch has been imported, so that this check needs
+    # no import.
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(getattr(parent, "module_", parent), torch.nn.Module)
 
 
 class PipelinePartition:
-    """The partition of the last step of scikit-learn's pipelines, behind the transformations before
-    it; Gaussians live in that space.
+    """Partition of the last step of a scikit-learn pipeline, behind its transformers.
+
+    Gaussians live in the transformed space.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        The fitted pipeline.
+    n_jobs : int, default=None
+        Number of threads. Results do not depend on it.
+    **network_options
+        Options of :class:`~kdgraph.geometry.activations.ActivationPartition`, for networks only.
+
+    Attributes
+    ----------
+    inner : Partition
+        Partition of the last step.
     """
 
-    def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **reading: Any):
-        self._before = pipeline[:-1]
-        self.inner = partition_of(pipeline[-1], n_jobs=n_jobs, **reading)
+    def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **network_options: Any):
+        self._transformers = pipeline[:-1]
+        self.inner = partition_of(pipeline[-1], n_jobs=n_jobs, **network_options)
 
     def _transform(self, X: Any) -> np.ndarray:
-        """Float[n, d], dense and without NaN, of the rows that the pipeline takes: an array or a
-        data frame.
-        """
-        transformed = self._before.transform(X) if len(self._before) else X
+        """Return the transformed rows, Float[n, d], dense and without missing values."""
+        transformed = self._transformers.transform(X) if len(self._transformers) else X
         points = transformed.toarray() if issparse(transformed) else np.asarray(transformed)
         if has_missing(points):
             raise ValueError(
                 "Input X contains NaN behind the pipeline's transformations, where distances are"
-                f" measured; {IMPUTE}"
+                f" measured; {IMPUTATION_ADVICE}"
             )
         return points
 
     def embed(self, X: Any) -> np.ndarray:
-        """Float[n, d]: the transformed rows."""
+        """Return the points of the transformed rows, Float[n, d].
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows that the pipeline accepts.
+
+        Returns
+        -------
+        Float[n, d]
+            Points in the embedding space of the last step.
+
+        Raises
+        ------
+        ValueError
+            If the transformed rows contain missing values.
+        """
         return self.inner.embed(self._transform(X))
 
     def encode(self, X: Any) -> np.ndarray:
-        """[n, …]: codes of the last step at the transformed rows."""
+        """Return the codes, [n, …], of the last step at the transformed rows."""
         return self.inner.encode(self._transform(X))
 
-    def place(self, X: Any) -> Place:
-        """Both, with one pass through the transformations."""
-        return self.inner.place(self._transform(X))
+    def locate(self, X: Any) -> Locations:
+        """Return points and codes of the rows, which are transformed once."""
+        return self.inner.locate(self._transform(X))
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Float[m, n]: geodesic similarity of codes of the last step."""
+        """Return the geodesic similarity, Float[m, n], of codes of the last step."""
         return self.inner.similarity(a, b)
 
     def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Float[n]: the same of codes side by side."""
+        """Return the similarity, Float[n], of codes at the same position in ``a`` and ``b``."""
         return self.inner.paired_similarity(a, b)
 
-    def vote(self, place: Place) -> np.ndarray:
-        """Float[n, K]: the last step's own probabilities."""
-        return self.inner.vote(place)
+    def vote(self, locations: Locations) -> np.ndarray:
+        """Return the class probabilities of the last step, Float[n, K]."""
+        return self.inner.vote(locations)
 
     def index(
         self,
@@ -201,13 +290,22 @@ class PipelinePartition:
         rows: np.ndarray | None = None,
         n_anchors: int | None = None,
     ) -> PolytopeIndex:
-        """Index of the last step; arguments as of :class:`Partition`."""
+        """Return an index of the last step, with parameters as for :class:`Partition`."""
         return self.inner.index(codes, class_weights, rows=rows, n_anchors=n_anchors)
 
 
-def forest_behind(partition: Partition) -> ForestPartition | None:
-    """The partition of the forest itself, of scikit-learn, behind any transformations; None where
-    it is a network's.
+def forest_partition_of(partition: Partition) -> ForestPartition | None:
+    """Return the partition of the forest itself, behind any transformers of a pipeline.
+
+    Parameters
+    ----------
+    partition : Partition
+        A partition.
+
+    Returns
+    -------
+    ForestPartition or None
+        None if the partition is that of a network.
     """
     while isinstance(partition, PipelinePartition):
         partition = partition.inner

@@ -1,5 +1,9 @@
-"""The boxes of the training rows in the leaves of a forest, and how far other rows lie outside of
-them.
+"""Bounding boxes of the training rows in the leaves of a forest.
+
+A leaf of a forest is unbounded along the features that its path does not split on, so that rows far
+from the data may fall into a leaf of training rows. The tight box of these training rows is
+bounded. :class:`LeafBoxes` measures how often, or how far, a row lies outside of the box of its
+leaf.
 """
 
 from __future__ import annotations
@@ -10,166 +14,220 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from kdgraph.geometry.kinds import forest_behind
-from kdgraph.geometry.partition import Partition, Place, over_blocks
+from kdgraph.geometry.kinds import forest_partition_of
+from kdgraph.geometry.partition import Locations, Partition, map_blocks
 
-Outside = Literal["share", "distance"]
-"""share: whether a row is beyond the bounds of a feature, 1 or 0; distance: how far, in units of
-the feature's range.
+OutsideMeasure = Literal["share", "distance"]
+"""Measure of the part of a row outside of a box, for each feature. "share": 1 if the value is
+beyond the bounds, else 0. "distance": its distance to the bounds in units of the feature's range.
 """
 
-_BLOCK = 1024
-"""Queries to a block: they pass over one tree's boxes after the other, and share them while they
-are in cache.
-"""
-_LARGEST = float(np.finfo(np.float32).max)
+# Queries of a block: they pass over the boxes of one tree after the other, and use these boxes
+# together while they are in cache.
+_QUERY_BLOCK = 1024
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
 _compiled = njit(nogil=True, cache=True, boundscheck=False)
 
 
 class LeafBoxes:
-    """For each leaf of a forest the tight box [min, max] of the training rows in it, feature by
-    feature. Ours.
+    """Tight boxes [min, max] of the training rows in each leaf of a forest, by feature.
 
     Parameters
     ----------
-    partition : of a forest or one tree, also behind the transformations of a pipeline.
-    place : the training rows on it.
-    min_samples : training rows that a box holds at least: a leaf with fewer has the box of the
-        nearest node above it with as many, or of the root.
+    partition : Partition
+        Partition of a forest or of one tree, also behind the transformers of a pipeline.
+    locations : Locations
+        The training rows on this partition.
+    min_samples : int, default=1
+        Minimum number of training rows in a box. A leaf with fewer rows has the box of its nearest
+        ancestor with as many, or of the root.
 
     Attributes
     ----------
-    boxes : Float32[b, 2, d], lower and upper bounds; infinite where all rows of a box miss that
-    feature, which then bounds nothing.
-    box_of : Int32[nodes], the box of each leaf, -1 for other nodes; they are counted over all
-    trees.
-    unit : Float[d], the range of each feature over the training rows, 1 where it is constant.
-    n_trees : T.
+    boxes : Float32[b, 2, d]
+        Lower and upper bounds. They are infinite if all rows of a box miss that feature: the
+        feature then bounds nothing.
+    node_box : Int32[nodes]
+        Index of the box of each leaf, -1 for other nodes; nodes are counted over all trees.
+    feature_range : Float[d]
+        Range of each feature over the training rows, 1 if the feature is constant.
+    n_trees : int
+        Number of trees, T.
 
     Raises
     ------
-    TypeError : for a partition that has no leaves.
+    TypeError
+        If the partition has no leaves.
 
     Notes
     -----
-    Bounds and queries are rounded to float32, in which a forest compares; that keeps the order of
-    numbers, so no training row is outside of its own box. A missing value is outside of none.
+    Original to kdgraph. Bounds and queries are rounded to float32, the precision in which a forest
+    compares. Rounding keeps the order of numbers, so that no training row is outside of its own
+    box. A missing value is outside of no box.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from kdgraph.geometry import partition_of
+    >>> X = np.array([[0.0], [1.0], [3.0], [4.0]])
+    >>> partition = partition_of(DecisionTreeClassifier().fit(X, [0, 0, 1, 1]))
+    >>> boxes = LeafBoxes(partition, partition.locate(X))
+    >>> boxes.outside_by_feature(partition.locate([[0.5], [6.0]]), "distance")
+    array([[0. ],
+           [0.5]])
     """
 
-    def __init__(self, partition: Partition, place: Place, min_samples: int = 1):
-        inner = forest_behind(partition)
-        if inner is None:
+    def __init__(self, partition: Partition, locations: Locations, min_samples: int = 1):
+        forest_partition = forest_partition_of(partition)
+        if forest_partition is None:
             raise TypeError(
-                "boxes are those of the leaves of a forest or tree, got a partition without leaves"
+                "boxes need the leaves of a forest or tree, got a partition without leaves"
             )
-        points, self.n_jobs, self.n_trees = _rounded(place.points), inner.n_jobs, inner.n_trees
-        self.unit, self._starts = _ranges(points), inner.leaf_starts[:-1]
-        self.box_of = np.full(inner.leaf_starts[-1], -1, dtype=np.int32)
-        kept, n_boxes = [], 0
-        for start, tree, nodes in zip(self._starts, inner.trees, place.codes.T, strict=True):
-            boxes, holder = _boxes_of_nodes(tree, nodes, points, min_samples)
-            leaves = np.flatnonzero(tree.children_left < 0)
-            used, number = np.unique(holder[leaves], return_inverse=True)
-            self.box_of[start + leaves] = n_boxes + number
-            kept.append(boxes[used])
-            n_boxes += len(used)
-        self.boxes = np.concatenate(kept)
-        empty = self.boxes[:, 0] > self.boxes[:, 1]
-        self.boxes[:, 0][empty], self.boxes[:, 1][empty] = -np.inf, np.inf
-
-    def by_feature(self, place: Place, outside: Outside = "share") -> np.ndarray:
-        """Float[n, d]: for each row and feature the mean over trees of what lies ``outside`` of the
-        box of the row's leaf.
-
-        Shares are counted in integers, distances are added in the order of the trees: neither other
-        rows nor threads change a bit.
-        """
-        found = np.empty(place.points.shape)
-        order = np.argsort(
-            place.codes[:, 0], kind="stable"
-        )  # neighbours in space meet the same boxes
-        blocks = [order[start : start + _BLOCK] for start in range(0, len(place), _BLOCK)]
-        for rows, values in over_blocks(
-            partial(self._block, outside=outside), place, blocks, self.n_jobs
+        points, self.n_jobs, self.n_trees = (
+            _to_float32(locations.points),
+            forest_partition.n_jobs,
+            forest_partition.n_trees,
+        )
+        self.feature_range = _feature_ranges(points)
+        self._starts = forest_partition.leaf_starts[:-1]
+        self.node_box = np.full(forest_partition.leaf_starts[-1], -1, dtype=np.int32)
+        leaf_boxes, n_boxes = [], 0
+        for start, tree, nodes in zip(
+            self._starts, forest_partition.trees, locations.codes.T, strict=True
         ):
-            found[rows] = values
-        return found
+            boxes, box_node = _boxes_of_nodes(tree, nodes, points, min_samples)
+            leaves = np.flatnonzero(tree.children_left < 0)
+            used_nodes, number = np.unique(box_node[leaves], return_inverse=True)
+            self.node_box[start + leaves] = n_boxes + number
+            leaf_boxes.append(boxes[used_nodes])
+            n_boxes += len(used_nodes)
+        self.boxes = np.concatenate(leaf_boxes)
+        # A box that no value has entered has the bounds +inf and -inf; swapped, they bound nothing.
+        is_empty = self.boxes[:, 0] > self.boxes[:, 1]
+        self.boxes[:, 0][is_empty], self.boxes[:, 1][is_empty] = -np.inf, np.inf
 
-    def _block(self, place: Place, outside: Outside) -> np.ndarray:
-        points, boxes = _rounded(place.points), self.box_of[place.codes.T + self._starts[:, None]]
+    def outside_by_feature(
+        self, locations: Locations, measure: OutsideMeasure = "share"
+    ) -> np.ndarray:
+        """Return the mean over trees of the part of each row outside of its leaf's box.
+
+        Parameters
+        ----------
+        locations : Locations
+            The rows, n of them.
+        measure : {"share", "distance"}, default="share"
+            Measure of the outside part, see :data:`OutsideMeasure`.
+
+        Returns
+        -------
+        Float[n, d]
+            Mean by row and feature.
+
+        Raises
+        ------
+        ValueError
+            If the rows were located on another partition.
+        """
+        # Shares are counted in integers and distances are added in the order of the trees, so that
+        # neither other rows nor threads change a bit. Rows are sorted by the leaf of the first
+        # tree: neighbours in space visit the same boxes.
+        outside = np.empty(locations.points.shape)
+        order = np.argsort(locations.codes[:, 0], kind="stable")
+        blocks = [
+            order[start : start + _QUERY_BLOCK] for start in range(0, len(locations), _QUERY_BLOCK)
+        ]
+        for rows, values in map_blocks(
+            partial(self._block_by_feature, measure=measure), locations, blocks, self.n_jobs
+        ):
+            outside[rows] = values
+        return outside
+
+    def _block_by_feature(self, locations: Locations, measure: OutsideMeasure) -> np.ndarray:
+        """Return the mean measure of a few rows, Float[n, d]."""
+        points, box_of_row = (
+            _to_float32(locations.points),
+            self.node_box[locations.codes.T + self._starts[:, None]],
+        )
+        # The compiled loops do not check bounds: with other boxes they would read beyond arrays.
         if (
-            boxes.min() < 0
-            or boxes.max() >= len(self.boxes)
+            box_of_row.min() < 0
+            or box_of_row.max() >= len(self.boxes)
             or self.boxes.shape[1:] != (2, points.shape[1])
         ):
-            raise ValueError(
-                "codes and points are not of the forest whose boxes these are"
-            )  # the kernels below would read beyond them
-        if outside == "share":
+            raise ValueError("codes and points do not come from the forest of these boxes")
+        if measure == "share":
             count = np.zeros(points.shape, dtype=np.int32)
-            _count_outside(points, boxes, self.boxes, count)
+            _count_outside(points, box_of_row, self.boxes, count)
             return count / self.n_trees
         total = np.zeros(points.shape)
-        _add_overshoot(points, boxes, self.boxes, total)
-        return total / (self.n_trees * self.unit)
+        _add_overshoot(points, box_of_row, self.boxes, total)
+        return total / (self.n_trees * self.feature_range)
 
 
-def _rounded(points: np.ndarray) -> np.ndarray:
-    """Float32[n, d]: beyond what float32 can hold lies its largest number."""
-    return np.ascontiguousarray(np.clip(points, -_LARGEST, _LARGEST), dtype=np.float32)
+def _to_float32(points: np.ndarray) -> np.ndarray:
+    """Return Float32[n, d]; values beyond the range of float32 become its largest number."""
+    return np.ascontiguousarray(np.clip(points, -_FLOAT32_MAX, _FLOAT32_MAX), dtype=np.float32)
 
 
-def _ranges(points: np.ndarray) -> np.ndarray:
-    """Float[d]: as scikit-learn's ``MinMaxScaler`` has them."""
-    found = np.fmax.reduce(points, axis=0).astype(np.float64) - np.fmin.reduce(points, axis=0)
-    return np.where(found > 0, found, 1.0)
+def _feature_ranges(points: np.ndarray) -> np.ndarray:
+    """Return the range of each feature, Float[d], 1 if constant, as in ``MinMaxScaler``."""
+    ranges = np.fmax.reduce(points, axis=0).astype(np.float64) - np.fmin.reduce(points, axis=0)
+    return np.where(ranges > 0, ranges, 1.0)
 
 
 def _boxes_of_nodes(
     tree: Any, nodes: np.ndarray, points: np.ndarray, min_samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Float32[nodes, 2, d]: a box for each node of one tree; Int[nodes]: itself, or the nearest
-    above it with ``min_samples`` rows.
+    """Return a box for each node of one tree, and the node whose box each node uses.
+
+    Boxes are Float32[nodes, 2, d]. The node is the node itself, or its nearest ancestor with
+    ``min_samples`` rows, Int[nodes].
     """
-    above = np.zeros(tree.node_count, dtype=np.int64)
+    parent_node = np.zeros(tree.node_count, dtype=np.int64)
     for children in (tree.children_left, tree.children_right):
-        inner = np.flatnonzero(children >= 0)
-        above[children[inner]] = inner
+        inner_nodes = np.flatnonzero(children >= 0)
+        parent_node[children[inner_nodes]] = inner_nodes
     boxes = np.empty((tree.node_count, 2, points.shape[1]), dtype=np.float32)
     boxes[:, 0], boxes[:, 1] = np.inf, -np.inf
-    size, holder = np.zeros_like(above), np.arange(tree.node_count)
-    _fill_boxes(np.ascontiguousarray(nodes), above, points, min_samples, size, boxes, holder)
-    return boxes, holder
+    size, box_node = np.zeros_like(parent_node), np.arange(tree.node_count)
+    _fill_boxes(
+        np.ascontiguousarray(nodes), parent_node, points, min_samples, size, boxes, box_node
+    )
+    return boxes, box_node
 
 
 @_compiled
-def _fill_boxes(nodes, above, points, min_samples, size, boxes, holder):
-    """Fill ``size``: Int[nodes], ``boxes`` and ``holder`` of one tree; ``above``: Int[nodes], which
-    comes before what it is above.
-    """
+def _fill_boxes(nodes, parent_node, points, min_samples, size, boxes, box_node):
+    """Fill ``size``: Int[nodes], ``boxes`` and ``box_node`` of one tree."""
+    # Three passes: rows into the boxes of their leaves, boxes of children into those of their
+    # parents, and then from the root down the nearest ancestor with enough rows. scikit-learn
+    # numbers a parent before its children, so that passes over node numbers visit them in order.
+    # A missing value (NaN) is neither smaller nor larger, so that it changes no bound.
     for i in range(nodes.shape[0]):
         box = boxes[nodes[i]]
         size[nodes[i]] += 1
         for j in range(points.shape[1]):
-            value = points[i, j]  # a missing one is neither smaller nor larger
+            value = points[i, j]
             if value < box[0, j]:
                 box[0, j] = value
             if value > box[1, j]:
                 box[1, j] = value
-    for node in range(above.shape[0] - 1, 0, -1):
-        box, wider = boxes[node], boxes[above[node]]
-        size[above[node]] += size[node]
+    for node in range(parent_node.shape[0] - 1, 0, -1):
+        box, parent_box = boxes[node], boxes[parent_node[node]]
+        size[parent_node[node]] += size[node]
         for j in range(points.shape[1]):
-            wider[0, j] = min(wider[0, j], box[0, j])
-            wider[1, j] = max(wider[1, j], box[1, j])
-    for node in range(1, above.shape[0]):
+            parent_box[0, j] = min(parent_box[0, j], box[0, j])
+            parent_box[1, j] = max(parent_box[1, j], box[1, j])
+    for node in range(1, parent_node.shape[0]):
         if size[node] < min_samples:
-            holder[node] = holder[above[node]]
+            box_node[node] = box_node[parent_node[node]]
 
 
 @_compiled
 def _count_outside(points, box_of_row, boxes, count):
-    """Add 1 to ``count``: Int32[m, d] for each tree whose box a row leaves in that feature;
+    """Add 1 to ``count``: Int32[m, d] for each tree whose box does not contain the row's feature.
+
     ``box_of_row``: Int32[T, m].
     """
     for t in range(box_of_row.shape[0]):
@@ -183,9 +241,7 @@ def _count_outside(points, box_of_row, boxes, count):
 
 @_compiled
 def _add_overshoot(points, box_of_row, boxes, total):
-    """Add to ``total``: Float[m, d] how far each row lies beyond the bounds of its box, tree by
-    tree.
-    """
+    """Add the distance of each row to the bounds of its boxes to ``total``: Float[m, d]."""
     for t in range(box_of_row.shape[0]):
         for i in range(points.shape[0]):
             box = boxes[box_of_row[t, i]]

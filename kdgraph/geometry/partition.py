@@ -1,13 +1,12 @@
-"""Rows on a partition (Dey et al., Section 3.2).
+"""Partitions of a feature space into polytopes (Dey et al. 2024, Section 3.2).
 
-Polytopes: the distinct codes among some rows (Dey et al., Sections 4.3 and 4.4: K(r, s) = 1 where r
-= s, Eq. 14 and 16).
-
-What a partition (Dey et al., Section 3.2) is to everyone else, whatever kind of parent it was read
-off.
-
-Blocks of queries side by side: on the threads of this process, or wherever a backend of joblib
-takes them that the user has chosen.
+A partition assigns a code to each row. Rows with equal codes lie in the same polytope: the geodesic
+similarity K(r, s) of two codes is 1 where r = s (Eq. 14 and 16). This module defines what every
+partition offers, whatever the kind of parent that it comes from: the protocols
+:class:`Partition` and :class:`PolytopeIndex`, the rows located on a partition
+(:class:`Locations`), the distinct polytopes among them (:class:`Polytopes`), and
+:func:`map_blocks`, which distributes blocks of queries over workers. The containers and helpers
+are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -20,17 +19,24 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
+# Tasks for each worker if workers share no memory. Each task carries the whole index, so that there
+# are few of them, but enough to balance the load.
+_TASKS_PER_WORKER = 4
+
 
 @dataclass(frozen=True)
-class Place:
-    """Where rows lie on a partition.
+class Locations:
+    """Positions of rows on a partition.
 
     Attributes
     ----------
-    points : Float[n, d], in the partition's embedding space.
-    codes : Int[n, …], their polytopes.
-    proba : Float[n, K], the parent's own probabilities where they come with the codes at no cost;
-        None where codes alone give them.
+    points : Float[n, d]
+        Coordinates in the embedding space of the partition.
+    codes : Int[n, …]
+        Codes of the polytopes that contain the rows.
+    proba : Float[n, K] or None, default=None
+        Class probabilities of the parent, if they come with the codes at no cost. None if they are
+        computed from the codes alone.
     """
 
     points: np.ndarray
@@ -40,19 +46,19 @@ class Place:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, index) -> Place:
-        return Place(
+    def __getitem__(self, index) -> Locations:
+        return Locations(
             self.points[index], self.codes[index], None if self.proba is None else self.proba[index]
         )
 
-    def __add__(self, other: Place) -> Place:
-        """The rows of both, these first."""
+    def __add__(self, other: Locations) -> Locations:
+        """Return the rows of both, those of ``self`` first."""
         proba = (
             None
             if self.proba is None or other.proba is None
             else np.concatenate([self.proba, other.proba])
         )
-        return Place(
+        return Locations(
             np.concatenate([self.points, other.points]),
             np.concatenate([self.codes, other.codes]),
             proba,
@@ -61,118 +67,161 @@ class Place:
 
 @dataclass(frozen=True)
 class Polytopes:
-    """Which rows share a polytope (K(r, s) = 1, i.e. equal codes), numbered by first appearance; or
-    which share one after merging.
+    """Assignment of rows to polytopes.
+
+    Rows with equal codes, K(r, s) = 1, share a polytope. Polytopes are numbered by first
+    appearance. After merging, rows with different codes may share one too.
 
     Attributes
     ----------
-    of_row : Int[n], the polytope of each row.
-    row : Int[p], the row that stands for each polytope: its first one, unless polytopes were
-    merged.
-    size : Int[p], rows in each polytope.
+    polytope_of_row : Int[n]
+        Number of the polytope of each row.
+    representatives : Int[p]
+        Index of the row that represents each polytope: its first row, unless polytopes were merged.
+    sizes : Int[p]
+        Number of rows in each polytope.
     """
 
-    of_row: np.ndarray
-    row: np.ndarray
-    size: np.ndarray
+    polytope_of_row: np.ndarray
+    representatives: np.ndarray
+    sizes: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.size)
+        return len(self.sizes)
 
-    def of_first(self, n: int) -> Polytopes:
-        """The polytopes of the first ``n`` rows alone; they keep their numbers."""
-        of_row = self.of_row[:n]
-        size = np.bincount(of_row)
-        return Polytopes(of_row, self.row[: len(size)], size)
+    def head(self, n: int) -> Polytopes:
+        """Return the polytopes of the first ``n`` rows; they keep their numbers."""
+        polytope_of_row = self.polytope_of_row[:n]
+        sizes = np.bincount(polytope_of_row)
+        return Polytopes(polytope_of_row, self.representatives[: len(sizes)], sizes)
 
     @property
     def singleton_share(self) -> float:
-        """The share of polytopes that hold one row."""
-        return float(np.mean(self.size == 1))
+        """Fraction of polytopes that contain exactly one row."""
+        return float(np.mean(self.sizes == 1))
 
-    def sum(self, values: np.ndarray) -> np.ndarray:
-        """Float[p, …]: sum of ``values`` (Float[n, …]) over the rows of each polytope, in row
-        order.
+    def sum_by_polytope(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum of ``values`` over the rows of each polytope, added in row order.
+
+        Parameters
+        ----------
+        values : Float[n, …]
+            One value, or one array of values, for each row.
+
+        Returns
+        -------
+        Float[p, …]
+            Sums by polytope.
         """
         total = np.zeros((len(self), *values.shape[1:]))
-        np.add.at(total, self.of_row, values)
+        np.add.at(total, self.polytope_of_row, values)
         return total
 
 
 def polytopes_of(codes: np.ndarray) -> Polytopes:
-    """Group equal rows of ``codes`` (Int[n, T]).
+    """Group equal rows of ``codes``.
 
-    Rows are compared by a 64-bit hash, and equal hashes are then verified code by code: sorting
-    whole rows takes 16 times as long.
+    Parameters
+    ----------
+    codes : Int[n, T]
+        Codes of a partition.
+
+    Returns
+    -------
+    Polytopes
+        The distinct codes, numbered by first appearance.
     """
+    # Rows are compared by a 64-bit hash, and rows with equal hashes are then verified code by code:
+    # sorting whole rows takes 16 times as long. Odd multipliers make each term of the hash
+    # invertible modulo 2^64. The seed is fixed and the numbering follows first appearance, so that
+    # the result is a function of the codes alone.
     multipliers = np.random.default_rng(0).integers(
         1, 2**63, size=codes.shape[1], dtype=np.uint64
     ) | np.uint64(1)
     hashes = np.zeros(len(codes), dtype=np.uint64)
     for t in range(codes.shape[1]):
         hashes += codes[:, t].astype(np.uint64) * multipliers[t]
-    groups = _by_first_appearance(*np.unique(hashes, return_index=True, return_inverse=True)[1:])
-    leader = groups.row[groups.of_row]
-    followers = np.flatnonzero(leader != np.arange(len(codes)))
-    if not np.array_equal(
-        take_rows(codes, followers), take_rows(codes, leader[followers])
-    ):  # a hash collision
-        groups = _by_first_appearance(
+    polytopes = _number_by_first_appearance(
+        *np.unique(hashes, return_index=True, return_inverse=True)[1:]
+    )
+    representative = polytopes.representatives[polytopes.polytope_of_row]
+    other_rows = np.flatnonzero(representative != np.arange(len(codes)))
+    has_collision = not np.array_equal(
+        take_rows(codes, other_rows), take_rows(codes, representative[other_rows])
+    )
+    if has_collision:
+        polytopes = _number_by_first_appearance(
             *np.unique(codes, axis=0, return_index=True, return_inverse=True)[1:]
         )
-    return groups
+    return polytopes
 
 
 def take_rows(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """``codes[rows]``, column by column in memory as :meth:`ForestPartition.encode` gives them."""
+    """Return ``codes[rows]``, of shape [m, …], contiguous by column as ``encode`` returns codes."""
     return codes.T[:, rows].T
 
 
-def _by_first_appearance(first_row: np.ndarray, group: np.ndarray) -> Polytopes:
+def _number_by_first_appearance(first_row: np.ndarray, group: np.ndarray) -> Polytopes:
+    """Renumber the groups that ``np.unique`` returns in the order of their first rows."""
     order = np.argsort(first_row)
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
-    of_row = number[group.ravel()]
-    return Polytopes(of_row, first_row[order], np.bincount(of_row))
+    polytope_of_row = number[group.ravel()]
+    return Polytopes(polytope_of_row, first_row[order], np.bincount(polytope_of_row))
 
 
 class PolytopeIndex(Protocol):
-    """Class masses around queries, and their nearest polytopes."""
+    """Index of polytopes that computes class masses around queries and their nearest polytopes."""
 
-    def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Float[m, K, k]: Σ_s K(r, s)^exponent · (class weights of s) for each query and exponent;
-        Int[m]: nearest polytope or -1.
+    def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the class masses around queries and their nearest polytopes.
+
+        Parameters
+        ----------
+        codes : Int[m, …]
+            Codes of the queries.
+        exponents : Float[k]
+            Powers of the similarity.
+
+        Returns
+        -------
+        masses : Float[m, K, k]
+            Σ_s K(r, s)^exponent · (class weights of s) for each query r and exponent.
+        nearest : Int[m]
+            Number of the nearest polytope, -1 if the query shares nothing with any.
         """
         ...
 
 
 class Partition(Protocol):
-    """What every partition offers; codes are opaque to everyone else. X is what its parent takes:
-    an array or a data frame.
+    """Partition of a feature space into polytopes.
+
+    Codes have no meaning outside of the partition that made them. ``X`` is whatever the parent
+    accepts: an array or a data frame.
     """
 
     def embed(self, X: Any) -> np.ndarray:
-        """Float[n, d]: the space in which distances within a polytope are measured."""
+        """Return the points, Float[n, d], between which distances in a polytope are measured."""
         ...
 
     def encode(self, X: Any) -> np.ndarray:
-        """Int[n, …]: the polytope of each row, as a code."""
+        """Return the code of each row's polytope, Int[n, …]."""
         ...
 
-    def place(self, X: Any) -> Place:
-        """Both at once."""
+    def locate(self, X: Any) -> Locations:
+        """Return points and codes together."""
         ...
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Float[m, n]: geodesic similarity K of codes."""
+        """Return the geodesic similarity K, Float[m, n], of all pairs of codes."""
         ...
 
     def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Float[n]: K of each code in ``a`` with the one beside it in ``b``."""
+        """Return K, Float[n], of each code in ``a`` and the code at the same position in ``b``."""
         ...
 
-    def vote(self, place: Place) -> np.ndarray:
-        """Float[n, K]: the parent's own probabilities."""
+    def vote(self, locations: Locations) -> np.ndarray:
+        """Return the class probabilities of the parent, Float[n, K]."""
         ...
 
     def index(
@@ -183,33 +232,51 @@ class Partition(Protocol):
         rows: np.ndarray | None = None,
         n_anchors: int | None = None,
     ) -> PolytopeIndex:
-        """Index of polytopes, the ``rows`` (Int[p]) of ``codes`` [n, …] that stand for them, for
-        class masses and nearest polytopes.
+        """Build an index of polytopes.
+
+        Parameters
+        ----------
+        codes : Int[n, …]
+            Codes of rows.
+        class_weights : Float[p, K]
+            Class masses of the polytopes.
+        rows : Int[p], default=None
+            Rows of ``codes`` that represent the polytopes. None for all rows.
+        n_anchors : int, default=None
+            Only the first ``n_anchors`` polytopes can be the nearest one. None for all.
+
+        Returns
+        -------
+        PolytopeIndex
+            The index.
         """
         ...
 
 
-TASKS_PER_WORKER = 4
-"""With workers that share no memory: each task carries the whole index, so there are few, and still
-enough to even out.
-"""
-
-
-def over_blocks(
+def map_blocks(
     compute: Callable[[Any], Any],
-    rows: np.ndarray | Place,
+    rows: np.ndarray | Locations,
     blocks: Sequence[Any],
     n_jobs: int | None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Each block with ``compute(rows[block])``, in order.
+    """Yield each block with ``compute(rows[block])``, in order.
 
     Parameters
     ----------
-    compute : function of some rows alone; where no memory is shared it is pickled.
-    rows : [n, …], the queries, or where they lie on a partition.
-    blocks : slices or integer arrays.
-    n_jobs : workers. Inside ``joblib.parallel_config(backend=…)``, of a cluster of Dask or Ray for
-        instance, they are that backend's.
+    compute : callable
+        Function of some rows alone. It is pickled if workers share no memory.
+    rows : array of shape [n, …] or Locations
+        The queries, or their positions on a partition.
+    blocks : sequence of slices or of integer arrays
+        Rows of each block.
+    n_jobs : int or None
+        Number of workers. Inside ``joblib.parallel_config(backend=…)``, for instance on a cluster
+        of Dask or Ray, the workers are those of that backend.
+
+    Yields
+    ------
+    tuple
+        A block and its result.
     """
     backend, _ = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):
@@ -218,14 +285,18 @@ def over_blocks(
         )
         yield from zip(blocks, results, strict=True)
         return
-    n_tasks = min(len(blocks), TASKS_PER_WORKER * effective_n_jobs(n_jobs))
+    # Every task sends ``compute`` with its index to a worker, so that blocks are grouped into a
+    # few tasks. Each group takes every n_tasks-th block: neighbouring blocks cost alike, and their
+    # cost may grow along the rows.
+    n_tasks = min(len(blocks), _TASKS_PER_WORKER * effective_n_jobs(n_jobs))
     groups = [blocks[start::n_tasks] for start in range(n_tasks)]
-    found = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_each)(compute, [rows[block] for block in group]) for group in groups
+    group_results = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_compute_parts)(compute, [rows[block] for block in group]) for group in groups
     )
-    for group, results in zip(groups, found, strict=True):
+    for group, results in zip(groups, group_results, strict=True):
         yield from zip(group, results, strict=True)
 
 
-def _each(compute: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+def _compute_parts(compute: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+    """Return ``compute`` of each part."""
     return [compute(part) for part in parts]

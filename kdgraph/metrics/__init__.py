@@ -1,9 +1,9 @@
-"""Metrics: pure functions on arrays, each stating its convention; and :func:`score`, which finds
-one by name and adds its error.
+"""Metrics: pure functions on arrays, each of which states its convention.
 
-A new metric is a function decorated with :func:`metric` or :func:`mean_over_rows`; what it needs is
-read from the names of its parameters, such as ``y`` (Int[n], positions in the classes) and
-``proba`` (Float[n, K]); :data:`INPUTS` has all of them. Every other parameter is an option.
+:func:`score` evaluates a metric by name and adds its standard error. A new metric is a function
+decorated with :func:`metric`, :func:`mean_over_rows` or :func:`table`. Its inputs are recognised by
+the names of its parameters, such as ``y`` (Int[n], positions in the classes) and ``proba``
+(Float[n, K]); :data:`INPUTS` contains all of them. Every other parameter is an option.
 """
 
 from __future__ import annotations
@@ -11,13 +11,18 @@ from __future__ import annotations
 from kdgraph.metrics.calibration import (
     classwise_ece,
     ece,
-    ece_by_edges,
     ece_if_calibrated,
     mce,
     mmce,
     smooth_ece,
     top_label_ece,
     top_label_ece_if_calibrated,
+)
+from kdgraph.metrics.compat import (
+    classwise_ece_compat,
+    ece_by_edges,
+    ece_compat,
+    top_label_ece_compat,
 )
 from kdgraph.metrics.decisions import aurc, e_aurc, prr, reward, reward_by_ratio, risk_coverage
 from kdgraph.metrics.groups import by_group, group_ece, group_mce
@@ -65,15 +70,15 @@ from kdgraph.metrics.registry import (
     Metric,
     Score,
     about,
-    asked,
+    cache_scope,
     check_metric,
     mean_over_rows,
     metric,
     needs,
     options_of,
     score,
-    sharing,
-    space_of,
+    select_metric,
+    space_option,
     table,
     tabulate,
 )
@@ -126,7 +131,6 @@ __all__ = [
     "TopLabel",
     "about",
     "absolute_improvement",
-    "asked",
     "aupr_in",
     "aupr_out",
     "aurc",
@@ -135,8 +139,10 @@ __all__ = [
     "brier",
     "brier_top",
     "by_group",
+    "cache_scope",
     "check_metric",
     "classwise_ece",
+    "classwise_ece_compat",
     "contamination",
     "coverage",
     "coverage_curve",
@@ -146,6 +152,7 @@ __all__ = [
     "e_aurc",
     "ece",
     "ece_by_edges",
+    "ece_compat",
     "ece_if_calibrated",
     "error",
     "fpr90",
@@ -207,15 +214,16 @@ __all__ = [
     "rms_of",
     "rmse",
     "score",
+    "select_metric",
     "set_p_values",
-    "sharing",
     "slce",
     "smis",
     "smooth_ece",
-    "space_of",
+    "space_option",
     "table",
     "tabulate",
     "top_label_ece",
+    "top_label_ece_compat",
     "top_label_ece_if_calibrated",
     "unbounded_share",
     "worst_cell_gap",

@@ -1,5 +1,8 @@
-"""What confidence is worth where a model may decline to answer: rows are rejected from the least
-confident on.
+"""Selective prediction: metrics of confidence for a model that may abstain.
+
+Rows are rejected in the order of their confidence, the least confident first. :func:`prr`,
+:func:`aurc` and :func:`e_aurc` summarise all rejection rates, :func:`reward` fixes the costs of an
+error and of an abstention.
 """
 
 from __future__ import annotations
@@ -15,38 +18,48 @@ from kdgraph.metrics.registry import mean_over_rows, metric, table
 from kdgraph.parameters import Count, Positive
 
 RATIOS = (1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0)
-"""Costs of a wrong answer in costs of none."""
+"""Costs of an incorrect prediction, in units of the cost of an abstention."""
 
 
 @metric("PRR", better="higher")
 def prr(y: np.ndarray, top: Top) -> float:
-    """Measure the prediction rejection ratio (PRR): 1 if every wrong row is less confident than
-    every right one, 0 at random, -1 at worst.
+    """Measure the prediction rejection ratio (PRR), in [-1, 1].
 
-    Rows are rejected from the least confident on, and a rejected row is right, as if an oracle
-    labelled it. The share of all rows that is wrong then falls from the error to 0. The area
-    between this curve and the straight line, which rejection at random follows, is divided by that
-    of an oracle that rejects the wrong rows first. Rows of equal confidence count with the mean
-    over their orders, so the number depends on ranks alone: no recalibration that keeps them
-    changes it. It equals ``2 AUROC - 1`` with wrong rows to be told from right ones. NaN where all
-    rows are right or all are wrong.
+    It is 1 if every incorrect prediction is less confident than every correct one, and 0 on average
+    for random confidences.
+
+    Rows are rejected in the order of their confidence, the least confident first. A rejected row
+    counts as correct, as if an oracle labelled it, so the fraction of incorrect predictions falls
+    from the error to 0. Random rejection follows a straight line. PRR is the area between the curve
+    and this line, divided by that of an oracle that rejects the incorrect predictions first. For
+    rows of equal confidence the mean over their orders is used. PRR therefore depends only on
+    ranks, and a recalibration that preserves ranks does not change it. It equals ``2 AUROC - 1`` of
+    the confidence as a detector of incorrect predictions. It is NaN if all predictions are correct
+    or all are incorrect.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
 
     References
     ----------
     Malinin, Mlodozeniec, Gales, "Ensemble distribution distillation", ICLR 2020, Section 4; Luo et
-    al., "Local calibration: metrics and recalibration", UAI 2022, Table 4. That it is an AUROC is
-    ours: a wrong row of rank r (from 1, the first rejected) keeps the curve up over r - 1/2 of n
-    steps, and the sum of their ranks is the Mann-Whitney statistic.
+    al., "Local calibration: metrics and recalibration", UAI 2022, Table 4.
+
+    Notes
+    -----
+    The identity with AUROC is original to kdgraph. An incorrect prediction of rank r (from 1, the
+    first to be rejected) contributes r - 1/2 of n steps to the area under the curve, and the sum of
+    these ranks is the Mann-Whitney statistic.
 
     Examples
     --------
     >>> y, proba = [0, 0, 1, 0], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]
-    >>> prr(y, proba)  # one wrong row; one of three right ones is rejected before it
+    >>> prr(y, proba)  # one error; one of three correct predictions is rejected before it
     0.33333333333333326
     """
     wrong = ~top.correct(y)
@@ -57,17 +70,20 @@ def prr(y: np.ndarray, top: Top) -> float:
 
 @metric("AURC", better="lower")
 def aurc(y: np.ndarray, top: Top) -> float:
-    """Measure the area under the risk-coverage curve (AURC): the error of the k most confident
-    rows, averaged over k = 1 to n, in [0, 1].
+    """Measure the area under the risk-coverage curve (AURC), in [0, 1].
 
-    It falls with the error of the model as well as with better ranks: :func:`e_aurc` takes off what
-    the best ranks would leave.
+    It is the error of the k most confident rows, averaged over k = 1 to n. It is lower for models
+    with a lower error as well as for better ranks; :func:`e_aurc` subtracts the area of the best
+    possible ranks.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Rows of equal confidence count with
-        the mean over their orders.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`). For rows of equal confidence the mean over their
+        orders is used.
 
     References
     ----------
@@ -76,7 +92,7 @@ def aurc(y: np.ndarray, top: Top) -> float:
 
     Examples
     --------
-    >>> aurc([0, 1], [[0.9, 0.1], [0.8, 0.2]])  # 0 of the first row, 1/2 of both
+    >>> aurc([0, 1], [[0.9, 0.1], [0.8, 0.2]])  # errors 0 of one row, 1/2 of two
     0.25
     """
     return float(_risk(top.confidence, ~top.correct(y)).mean())
@@ -84,19 +100,23 @@ def aurc(y: np.ndarray, top: Top) -> float:
 
 @metric("excess AURC", better="lower")
 def e_aurc(y: np.ndarray, top: Top) -> float:
-    """Measure the excess AURC: :func:`aurc` less that of the same errors in the best order, in [0,
-    1]; 0 is the best.
+    """Measure the excess AURC (E-AURC), in [0, 1]; 0 is the best.
+
+    It is :func:`aurc` minus the AURC of the same errors in the best order.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
 
     References
     ----------
     Geifman, Uziel, El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers",
-    ICLR 2019, Section 2. They approximate the best order's area by e + (1 - e) log(1 - e), with e
-    the error; this is the exact one.
+    ICLR 2019, Section 2. They approximate the area of the best order by
+    e + (1 - e) log(1 - e), with e the error; here it is exact.
 
     Examples
     --------
@@ -111,19 +131,30 @@ def e_aurc(y: np.ndarray, top: Top) -> float:
 def reward(
     y: np.ndarray, top: Top, *, unsure_cost: Positive = 1.0, wrong_cost: Positive = 10.0
 ) -> np.ndarray:
-    """Mean reward of a row where the model says "unsure" below the confidence that would make this
-    the better choice, were it true.
+    """Measure the mean reward of a model that abstains where this maximises the expected reward.
 
-    That is ``1 - unsure_cost / wrong_cost``: a row below it costs ``unsure_cost``; of the others a
-    wrong one costs ``wrong_cost`` and a right one nothing. So the reward is at most 0; saying
-    nothing but "unsure" gives ``-unsure_cost``. Where "unsure" costs more than a wrong answer, it
-    is never said.
+    The model abstains below the confidence ``1 - unsure_cost / wrong_cost``, the optimal threshold
+    if confidences are calibrated. An abstention costs ``unsure_cost``, an incorrect prediction
+    ``wrong_cost``, and a correct prediction nothing. The reward is therefore at most 0. Always
+    abstaining gives ``-unsure_cost``. If an abstention costs more than an incorrect prediction, the
+    model never abstains.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    unsure_cost, wrong_cost : above 0; only their ratio decides when "unsure" is said.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
+    unsure_cost : float, default=1.0
+        Cost of an abstention, above 0.
+    wrong_cost : float, default=10.0
+        Cost of an incorrect prediction, above 0. The threshold depends only on the ratio.
+
+    Raises
+    ------
+    ParameterError
+        If a cost is not above 0.
 
     References
     ----------
@@ -133,7 +164,9 @@ def reward(
 
     Examples
     --------
-    >>> reward([0, 0, 1, 0], [[0.95, 0.05], [0.6, 0.4], [0.6, 0.4], [0.95, 0.05]])  # two "unsure", two right
+    Two abstentions and two correct predictions:
+
+    >>> reward([0, 0, 1, 0], [[0.95, 0.05], [0.6, 0.4], [0.6, 0.4], [0.95, 0.05]])
     -0.5
     """
     return _rewards(top, ~top.correct(y), unsure_cost, wrong_cost)
@@ -143,21 +176,31 @@ def reward(
 def reward_by_ratio(
     y: np.ndarray, top: Top, *, ratios: Sequence[Positive] = RATIOS
 ) -> dict[str, np.ndarray]:
-    """Tabulate :func:`reward` by the ratio of the cost of a wrong answer to that of "unsure", in
-    units of the latter.
+    """Tabulate :func:`reward` by the ratio of the cost of an error to that of an abstention.
+
+    Rewards are in units of the cost of an abstention.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    ratios : r of them.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
+    ratios : sequence of float
+        Ratios of the costs, each above 0.
 
     Returns
     -------
     dict
-        ``ratio``, ``threshold`` (the confidence below which a row is unsure), ``reward`` (mean over
-        rows), ``unsure`` (share of the rows), ``error`` (share of the other rows that is wrong, NaN
-        if there are none), each Float[r].
+        ``ratio``, ``threshold`` (confidence below which the model abstains), ``reward`` (mean over
+        rows), ``unsure`` (fraction of abstentions), ``error`` (error on the other rows, NaN if
+        there are none), each Float[r].
+
+    Raises
+    ------
+    ParameterError
+        If ``ratios`` is empty or holds a number that is not above 0.
 
     References
     ----------
@@ -166,8 +209,8 @@ def reward_by_ratio(
 
     Examples
     --------
-    >>> found = reward_by_ratio([0, 1], [[0.75, 0.25], [0.75, 0.25]], ratios=[2, 10])
-    >>> {name: values.tolist() for name, values in found.items() if name != "error"}
+    >>> table = reward_by_ratio([0, 1], [[0.75, 0.25], [0.75, 0.25]], ratios=[2, 10])
+    >>> {name: values.tolist() for name, values in table.items() if name != "error"}
     {'ratio': [2.0, 10.0], 'threshold': [0.5, 0.9], 'reward': [-1.0, -1.0], 'unsure': [0.0, 1.0]}
     """
     ratio = np.asarray(ratios, dtype=np.float64)
@@ -176,28 +219,32 @@ def reward_by_ratio(
     wrong = ~top.correct(y)
     threshold = 1 - 1 / ratio
     unsure = np.array([(top.confidence < at).mean() for at in threshold])
-    told_wrong = np.array([(wrong & (top.confidence >= at)).mean() for at in threshold])
-    answered = np.where(unsure < 1, 1 - unsure, np.nan)
-    mean = np.array([_rewards(top, wrong, 1.0, each).mean() for each in ratio])
+    predicted_wrong = np.array([(wrong & (top.confidence >= at)).mean() for at in threshold])
+    predicted = np.where(unsure < 1, 1 - unsure, np.nan)
+    mean = np.array([_rewards(top, wrong, 1.0, cost).mean() for cost in ratio])
     return {
         "ratio": ratio,
         "threshold": threshold,
         "reward": mean,
         "unsure": unsure,
-        "error": told_wrong / answered,
+        "error": predicted_wrong / predicted,
     }
 
 
 @table("risk by coverage")
 def risk_coverage(y: np.ndarray, top: Top, *, points: Count = 100) -> dict[str, np.ndarray]:
-    """Tabulate the error of the most confident rows by their share of all rows.
+    """Tabulate the error of the most confident rows by their fraction of all rows (coverage).
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Rows of equal confidence count with
-    the mean over their orders.
-    points : p, at most; fewer rows give as many.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`). For rows of equal confidence the mean over their
+        orders is used.
+    points : int, default=100
+        Largest number p of points; there are never more points than rows.
 
     Returns
     -------
@@ -212,7 +259,8 @@ def risk_coverage(y: np.ndarray, top: Top, *, points: Count = 100) -> dict[str, 
 
     Examples
     --------
-    >>> {name: values.tolist() for name, values in risk_coverage([0, 1], [[0.9, 0.1], [0.8, 0.2]]).items()}
+    >>> table = risk_coverage([0, 1], [[0.9, 0.1], [0.8, 0.2]])
+    >>> {name: values.tolist() for name, values in table.items()}
     {'coverage': [0.5, 1.0], 'risk': [0.0, 0.5], 'confidence': [0.9, 0.8]}
     """
     risk = _risk(top.confidence, ~top.correct(y))
@@ -226,20 +274,20 @@ def risk_coverage(y: np.ndarray, top: Top, *, points: Count = 100) -> dict[str, 
 
 
 def _risk(confidence: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Float[n]: the expected share of wrong rows among the k most confident, k = 1 to n, over the
-    orders of equally confident ones.
-    """
+    """Return the expected error of the k most confident rows for k = 1 to n, Float[n]."""
+    # The expectation is over the orders of rows with equal confidence. Within such a group of ties
+    # the expected number of errors grows linearly, so it is interpolated between the group's ends.
     order = np.argsort(-confidence, kind="stable")
-    last = (
-        np.flatnonzero(np.append(np.diff(confidence[order]) != 0, True)) + 1
-    )  # how many rows each level of confidence reaches
+    group_end = np.flatnonzero(np.append(np.diff(confidence[order]) != 0, True)) + 1
     k = np.arange(1, len(confidence) + 1)
-    errors = np.interp(k, np.append(0, last), np.append(0, np.cumsum(wrong[order])[last - 1]))
+    errors = np.interp(
+        k, np.append(0, group_end), np.append(0, np.cumsum(wrong[order])[group_end - 1])
+    )
     return errors / k
 
 
 def _rewards(top: TopLabel, wrong: np.ndarray, unsure_cost: float, wrong_cost: float) -> np.ndarray:
-    """Float[n]: the reward of each row."""
+    """Return the reward of each row, Float[n]."""
     for name, cost in (("unsure_cost", unsure_cost), ("wrong_cost", wrong_cost)):
         if not cost > 0:
             raise ParameterError(f"{name} must be above 0, got {cost!r}")

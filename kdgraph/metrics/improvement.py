@@ -1,5 +1,6 @@
-"""How much better than its parent a method is: arithmetic on values of one metric of which lower is
-better, one for each data set.
+"""Improvement of a method over its parent, for metrics where lower is better.
+
+The inputs are values of one metric, usually one for each data set.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from kdgraph.errors import ParameterError
 
 @dataclass(frozen=True)
 class Improvement:
-    """Improvements over the parent by Dey et al., Eq. 19, and what has none.
+    """Improvements over the parent by Dey et al., Eq. 19, and the number of undefined ones.
 
     Attributes
     ----------
-    values : Float[...], NaN where the parent's value is too small to divide by or one of the two is
-    missing.
-    left_out : for how many pairs the parent's value is too small.
+    values : Float[...]
+        Improvements; NaN if the parent's value is too small to divide by, or a value is missing.
+    left_out : int
+        Number of pairs whose parent's value is too small.
     """
 
     values: np.ndarray
@@ -29,25 +31,27 @@ class Improvement:
 def relative_improvement(
     parent: np.ndarray, method: np.ndarray, *, threshold: float = 1e-3
 ) -> Improvement:
-    """Compute ``(parent - method) / parent``: 1 where nothing of the parent's error is left, 0
-    where all of it, -1 where it has doubled.
+    """Compute the relative improvement ``(parent - method) / parent``.
 
-    It is not symmetric: it ends at 1 and falls without bound, so medians over data sets say more
-    than means. Exchanging the two turns v into ``-v / (1 - v)``.
+    It is 1 if the method removes the parent's error, 0 if it leaves it unchanged, and -1 if it
+    doubles it. It is bounded above by 1 and unbounded below, so medians over data sets are more
+    informative than means. Exchanging parent and method turns v into ``-v / (1 - v)``.
 
     Parameters
     ----------
-    parent, method : Float[...] of one shape or that broadcast, not negative, NaN where missing; a
-    metric of which lower is better.
-    threshold : at least 0. A pair whose parent's value is below it, or 0, gets NaN: one test row of
-        a thousand more would be a ratio without meaning.
+    parent, method : Float[...]
+        Values of a metric where lower is better, of shapes that broadcast. They are not negative;
+        NaN marks missing values.
+    threshold : float, default=1e-3
+        A pair gets NaN if its parent's value is 0 or below the threshold, at least 0. A ratio to
+        less than one error in a thousand rows has no meaning.
 
     Raises
     ------
     ParameterError
-        ``threshold`` is negative.
+        If ``threshold`` is negative.
     ValueError
-        A negative value.
+        If a value is negative.
 
     References
     ----------
@@ -68,12 +72,14 @@ def relative_improvement(
 
 
 def absolute_improvement(parent: np.ndarray, method: np.ndarray) -> np.ndarray:
-    """Compute ``parent - method``, which the published implementation of Dey et al. plots for OCE
-    instead of their Eq. 19.
+    """Compute the absolute improvement ``parent - method``, Float[...].
+
+    The published implementation of Dey et al. plots it for OCE instead of their Eq. 19.
 
     Parameters
     ----------
-    parent, method : as for :func:`relative_improvement`.
+    parent, method
+        As for :func:`relative_improvement`.
 
     Examples
     --------
@@ -85,6 +91,7 @@ def absolute_improvement(parent: np.ndarray, method: np.ndarray) -> np.ndarray:
 
 
 def _pairs(parent: np.ndarray, method: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both arrays broadcast against each other, after a check that none is negative."""
     p, m = np.broadcast_arrays(
         np.asarray(parent, dtype=np.float64), np.asarray(method, dtype=np.float64)
     )

@@ -1,9 +1,8 @@
-"""Whom each row belongs to: what a metric of groups needs beside predictions.
+"""Inputs of metrics: their parameter names, their types, and the checks on them.
 
-The class that is predicted and how sure the model is of it: all that calibration of top-label
-confidence knows of a prediction.
-
-The arrays that metrics take, known by parameter name, and the rules that they must keep.
+Metrics declare their inputs by parameter name. :data:`INPUTS` contains for each name a converter
+and the text of error messages; :func:`check_inputs` applies them. :class:`TopLabel` and
+:class:`Groups` are inputs that are not plain arrays.
 """
 
 from __future__ import annotations
@@ -17,19 +16,22 @@ import numpy as np
 from kdgraph.errors import DataError
 
 Grouped = Any
-"""Int[n], Bool[n], texts [n], or a :class:`Groups` from who calls a metric; its body always has a
-:class:`Groups`.
+"""Groups as callers pass them: Int[n], Bool[n], texts [n] or :class:`Groups`.
+
+In the body of a metric they are always :class:`Groups`.
 """
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The group of each row; what the groups of Luo et al. (UAI 2022), Section 5.3, are here.
+    """Group of each row, as used by Luo et al. (UAI 2022), Section 5.3.
 
     Attributes
     ----------
-    position : Int[n], positions in the names: from 0, and below their number.
-    names : of the groups, of which some may have no row.
+    position : Int[n]
+        Positions in the names, from 0.
+    names : tuple of str
+        Names of the groups. Some groups may have no rows.
     """
 
     position: np.ndarray
@@ -37,34 +39,33 @@ class Groups:
 
     @classmethod
     def of(cls, values: Any) -> Groups:
-        """Groups of [n] whole numbers, texts or truth values: the values that there are, sorted;
-        ours.
+        """Return the groups of n integers, texts or booleans, named by their sorted values.
 
         Raises
         ------
         ValueError
-            In one line, for anything else.
+            If the values have another type or shape.
         """
         array = np.asarray(values)
         is_text = array.dtype.kind == "U" or (
             array.dtype == object and all(isinstance(value, str) for value in array.flat)
         )
         if array.ndim != 1 or array.size == 0 or not (is_text or array.dtype.kind in "iub"):
-            found = f"{array.dtype} of shape {array.shape}"
+            actual = f"{array.dtype} of shape {array.shape}"
             raise ValueError(
                 "groups must be one whole number or one text for each row, and at least one, got"
-                f" {found}"
+                f" {actual}"
             )
         names, position = np.unique(array.astype(str) if is_text else array, return_inverse=True)
         return cls(position, tuple(map(str, names.tolist())))
 
     def rows(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Name and row numbers, Int[m] in their order, of each group; m may be 0. Ours.
+        """Yield the name and the ascending row numbers of each group, Int[m]; m may be 0.
 
         Raises
         ------
         DataError
-            A position that is none of a name.
+            If a position is out of range.
         """
         bad = np.flatnonzero((self.position < 0) | (self.position >= len(self.names)))
         if len(bad):
@@ -85,25 +86,29 @@ class Groups:
 
 
 Top = Any
-"""Float[n, K] or a :class:`TopLabel` from who calls a metric; its body always has a
-:class:`TopLabel`.
+"""Predictions as callers pass them: Float[n, K] or :class:`TopLabel`.
+
+In the body of a metric they are always :class:`TopLabel`.
 """
 
 
 @dataclass(frozen=True)
 class TopLabel:
-    """Predicted classes with their confidence; a slice is one of fewer rows.
+    """Predicted classes with their confidence; slicing selects rows.
 
-    Calibration of this confidence alone is what Gupta and Ramdas, "Top-label calibration and
-    multiclass-to-binary reductions", ICLR 2022, ask for where a classifier names one class.
+    Gupta and Ramdas, "Top-label calibration and multiclass-to-binary reductions", ICLR 2022,
+    require calibration of this confidence only if a classifier outputs a single class.
 
     Attributes
     ----------
-    predicted : Int[n], positions in the classes.
-    confidence : Float[n] in [0, 1], the probability that the prediction is right. It may be less
-        than 1/K, and another class may be more probable: a calibrator of the confidence alone
-        leaves the prediction as it is.
-    n_classes : K, or None where nobody said.
+    predicted : Int[n]
+        Positions in the classes.
+    confidence : Float[n]
+        Probabilities in [0, 1] that the predictions are correct. They may be less than 1/K, and
+        another class may be more probable, because a calibrator of the confidence does not change
+        the prediction.
+    n_classes : int or None, default=None
+        Number of classes K, if available.
     """
 
     predicted: np.ndarray
@@ -112,16 +117,16 @@ class TopLabel:
 
     @classmethod
     def of(cls, proba: np.ndarray) -> TopLabel:
-        """The most probable class of each row of Float[n, K], the first of equals, and its
-        probability.
+        """Return the (first) most probable class of each row of Float[n, K].
+
+        Its probability comes with it.
         """
         predicted = proba.argmax(axis=1)
-        return cls(
-            predicted, proba[np.arange(len(proba)), predicted], proba.shape[1]
-        )  # as proba.max(axis=1), in a fifth of its time
+        # Indexing gives the values of proba.max(axis=1) in a fifth of its time.
+        return cls(predicted, proba[np.arange(len(proba)), predicted], proba.shape[1])
 
     def correct(self, y: np.ndarray) -> np.ndarray:
-        """Bool[n]: whether the predicted class is the label, Int[n]."""
+        """Return True where the predicted class is the label y, Int[n], as Bool[n]."""
         return self.predicted == y
 
     def __len__(self) -> int:
@@ -132,57 +137,60 @@ class TopLabel:
 
 
 SUM_TOLERANCE = 1e-6
-"""How far a row of probabilities may be from summing to 1: float32 softmax over many classes stays
-within it.
-"""
+"""Tolerance on the sum of a row of probabilities. A float32 softmax over many classes meets it."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """One thing that a metric may need.
+    """Input that a metric may require.
 
     Attributes
     ----------
-    words : what it is.
-    remedy : what to do where it is missing.
-    read : converts a value and checks what can be checked of it alone.
-    by_row : whether there is one for each row.
+    description : str
+        Description in error messages.
+    remedy : str
+        Advice to users if it is missing.
+    convert : callable
+        Function that converts a value and checks it.
+    by_row : bool, default=True
+        True if there is one entry for each row.
     """
 
-    words: str
+    description: str
     remedy: str
-    read: Callable[[Any], Any]
+    convert: Callable[[Any], Any]
     by_row: bool = True
 
 
-def checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert and check every input among the arguments; options pass as they are.
+def check_inputs(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert and check every input among the arguments; options are returned unchanged.
 
     Raises
     ------
     ValueError
-        One line that names the array, what it has and the rule.
+        If an input is invalid. The message names the array, its value and the rule.
     """
     result = {
-        name: INPUTS[name].read(value) if name in INPUTS else value
+        name: INPUTS[name].convert(value) if name in INPUTS else value
         for name, value in arguments.items()
     }
-    said = next((name for name in SAID if name in result), None)
-    if said is not None:
-        _fit_together(result, said)
+    output = next((name for name in MODEL_OUTPUTS if name in result), None)
+    if output is not None:
+        _check_consistency(result, output)
     return result
 
 
 def n_rows(arguments: Mapping[str, Any]) -> int:
-    """How many rows a metric's arguments have."""
+    """Return the number of rows of the arguments of a metric."""
     return next(
         len(value) for name, value in arguments.items() if name in INPUTS and INPUTS[name].by_row
     )
 
 
 def probabilities(name: str, value: Any) -> np.ndarray:
-    """``value`` as Float[n, K] whose rows are distributions: finite, not negative, sums within 1e-6
-    of 1.
+    """Return ``value`` as Float[n, K], after a check that its rows are distributions.
+
+    They must be finite, not negative, and have sums within 1e-6 of 1.
     """
     array = np.asarray(value, dtype=np.float64)
     if array.ndim != 2 or array.size == 0:
@@ -203,7 +211,7 @@ def probabilities(name: str, value: Any) -> np.ndarray:
 
 
 def _labels(array: np.ndarray, n_classes: int | None) -> np.ndarray:
-    """Int[n], positions in the classes."""
+    """Return labels as Int[n], after a check that they are positions in the classes."""
     if array.dtype.kind not in "iu":
         raise ValueError(
             f"y must be positions in the classes (integers), got {array.dtype}; encode the labels"
@@ -215,6 +223,7 @@ def _labels(array: np.ndarray, n_classes: int | None) -> np.ndarray:
 
 
 def _top_label(value: Any) -> TopLabel:
+    """Return probabilities or a top label as a checked :class:`TopLabel`."""
     if not isinstance(value, TopLabel):
         return TopLabel.of(probabilities("proba", value))
     confidence = _numbers("confidence")(value.confidence)
@@ -229,9 +238,9 @@ def _top_label(value: Any) -> TopLabel:
 
 
 def _numbers(name: str, *, finite: bool = True) -> Callable[[Any], np.ndarray]:
-    """A function that gives Float[n]; without ``finite`` an infinity may be among them."""
+    """Return a converter to Float[n], which allows infinities unless ``finite``."""
 
-    def read(value: Any) -> np.ndarray:
+    def convert(value: Any) -> np.ndarray:
         array = np.asarray(value, dtype=np.float64)
         if array.ndim != 1 or array.size == 0:
             raise ValueError(
@@ -245,10 +254,11 @@ def _numbers(name: str, *, finite: bool = True) -> Callable[[Any], np.ndarray]:
         )
         return array
 
-    return read
+    return convert
 
 
-def _rows(value: Any) -> np.ndarray:
+def _features(value: Any) -> np.ndarray:
+    """Return features with at least two dimensions."""
     array = np.asarray(value)
     if array.ndim < 2:
         raise ValueError(
@@ -261,7 +271,8 @@ def _groups(value: Any) -> Groups:
     return value if isinstance(value, Groups) else Groups.of(value)
 
 
-def _above_0(value: Any) -> float:
+def _positive(value: Any) -> float:
+    """Return a finite number above 0."""
     number = float(value)
     if not np.isfinite(number) or number <= 0:
         raise ValueError(f"mean_abs_y must be a finite number above 0, got {value!r}")
@@ -296,7 +307,7 @@ INPUTS: dict[str, Input] = {
     "true_distribution": Input(
         "the true distributions", "use metrics=regression, or a simulation", lambda value: value
     ),
-    "X": Input("the rows' features", "pass them as X", _rows),
+    "X": Input("the rows' features", "pass them as X", _features),
     "groups": Input("groups of rows", "name the column that has them (dataset.group)", _groups),
     "ood_score": Input(
         "out-of-distribution scores", "use one that does", _numbers("ood_score", finite=False)
@@ -310,35 +321,35 @@ INPUTS: dict[str, Input] = {
     "mean_abs_y": Input(
         "the mean of |y| of the calibration rows",
         "pass it as mean_abs_y, above 0",
-        _above_0,
+        _positive,
         by_row=False,
     ),
     "distribution": Input(
         "predictive distributions", "use one for regression", lambda value: value
     ),
 }
-"""By parameter name; every other parameter of a metric is an option."""
+"""Inputs by parameter name. Every other parameter of a metric is an option."""
 
-SAID = ("proba", "top", "distribution", "ood_score")
-"""Inputs that a model says of the rows, which all others must fit."""
+MODEL_OUTPUTS = ("proba", "top", "distribution", "ood_score")
+"""Inputs that are outputs of a model. All other inputs must have matching shapes."""
 
 
-def _fit_together(found: dict[str, Any], said: str) -> None:
-    """One row of everything for each row that the model says something of, and as many classes."""
-    base = "proba" if said == "top" else said
-    n = len(found[said])
-    k = found[said].shape[1] if said == "proba" else getattr(found[said], "n_classes", None)
-    if "y" in found:
-        _same_shape("y", found["y"].shape, (n,), base)
-        if said in ("proba", "top"):
-            found["y"] = _labels(found["y"], k)
-        if said == "distribution":
-            found["y"] = _numbers("y")(found["y"])
-    if "prior" in found and k is not None:
-        _same_shape("prior", found["prior"].shape, (k,), base)
+def _check_consistency(inputs: dict[str, Any], output: str) -> None:
+    """Check that all inputs have the rows and classes of the model output, and convert y."""
+    base = "proba" if output == "top" else output
+    n = len(inputs[output])
+    k = inputs[output].shape[1] if output == "proba" else getattr(inputs[output], "n_classes", None)
+    if "y" in inputs:
+        _same_shape("y", inputs["y"].shape, (n,), base)
+        if output in ("proba", "top"):
+            inputs["y"] = _labels(inputs["y"], k)
+        if output == "distribution":
+            inputs["y"] = _numbers("y")(inputs["y"])
+    if "prior" in inputs and k is not None:
+        _same_shape("prior", inputs["prior"].shape, (k,), base)
     for name in ("truth", "true_distribution", "X", "groups"):
-        if name in found:
-            shape = getattr(found[name], "shape", (len(found[name]),))
+        if name in inputs:
+            shape = getattr(inputs[name], "shape", (len(inputs[name]),))
             _same_shape(
                 name, shape, (n, k) if name == "truth" and k is not None else (n, *shape[1:]), base
             )

@@ -1,9 +1,9 @@
-"""Is the stated confidence right here? Local calibration error (LCE): among rows of like confidence
-that are near in feature space.
+"""Local calibration error (LCE): confidence against accuracy near a point (Luo et al., UAI 2022).
 
-Local calibration error in one number: its average, its maximum, and how many rows they rest on.
-
-Local calibration error as tables: over the plane of two features, and against the bandwidth.
+The error at a point is a kernel average of confidence minus correctness over the rows whose
+confidence lies in the same bin. :func:`local_errors` computes it at every row. :func:`lce` and
+:func:`mlce` summarise it in one number, :func:`lce_n_eff` and :func:`mlce_n_eff` give the effective
+sample size behind these numbers, and the tables show it by row and by bandwidth.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kdgraph.metrics.compat import bin_of
 from kdgraph.metrics.inputs import Top, TopLabel
-from kdgraph.metrics.registry import Itself, kept, metric, table
-from kdgraph.metrics.reliability_bins import reliability_bins
+from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
+from kdgraph.metrics.reliability_bins import bin_of, reliability_bins
 from kdgraph.parameters import Count, Positive, check_value
 from kdgraph.smoothing import Kernel, check_bandwidths, local_means, rms_of
 from kdgraph.smoothing.kernel_means import vectors
 
-Scale = Literal["rms", "none"]
+DistanceScale = Literal["rms", "none"]
 
 
 @dataclass(frozen=True)
 class LocalErrors:
-    """The local calibration error of n rows, or around n places, at b bandwidths (Luo et al., 2022,
-    Eq. 4 and 7), and what it rests on.
+    """Local calibration errors at n rows or points for b bandwidths (Luo et al., 2022, Eq. 4, 7).
 
     Attributes
     ----------
-    slce : Float[b, n] in [-1, 1], signed: above 0 the model is too sure around a row, below 0 not
-        sure enough. NaN where there is no row to look at: around a row that ``leave_one_out``
-        leaves alone in its bin, around a place whose bin is empty.
-    n_eff : Float[b, n], effective number of rows behind it; NaN where ``slce`` is.
-    count : Int[n], rows in the row's bin of confidence.
+    slce : Float[b, n]
+        Signed errors in [-1, 1]: positive where the model is overconfident, negative where it is
+        underconfident. NaN if no row contributes: at a row that is alone in its bin and left out by
+        ``leave_one_out``, and at a point whose bin is empty.
+    n_eff : Float[b, n]
+        Effective numbers of rows behind the errors; NaN where ``slce`` is NaN.
+    count : Int[n]
+        Number of rows in the same bin of confidence.
     """
 
     slce: np.ndarray
@@ -44,7 +45,7 @@ class LocalErrors:
     count: np.ndarray
 
     def counted(self, min_count: int) -> np.ndarray:
-        """Bool[n]: rows with an error, and with at least ``min_count`` rows in their bin."""
+        """Return which rows have an error and at least ``min_count`` rows in their bin, Bool[n]."""
         return (self.count >= min_count) & ~np.isnan(self.slce[0])
 
 
@@ -55,64 +56,79 @@ def local_errors(
     *,
     bandwidths: Sequence[Positive] = (0.2,),
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
     n_jobs: int | None = None,
 ) -> LocalErrors:
-    """Average confidence minus correctness around each row, over the rows in its own bin of
-    confidence.
+    """Return the mean of confidence minus correctness near each row, within its confidence bin.
 
     Parameters
     ----------
-    confidence : Float[n] in [0, 1], of the predicted class.
-    correct : Bool[n], whether the predicted class is the label.
-    X : Float[n, d] or Float[n, ...], features; images are taken as vectors of their pixels.
-        Distances between positions of categories mean nothing: encode them first.
-    bandwidths : γ, how far "near" goes.
-    bins : equal-width bins of confidence over [0, 1], ``(lower, upper]``, as of
-    :func:`~kdgraph.metrics.ece`.
-    scale : what a bandwidth is a multiple of. "rms": the features' root mean square distance from
-        their mean, per dimension, over these rows: one number, so the shape of the space stays and
-        its units do not matter. "none": the features' own units, as in the paper.
-    kernel : "laplacian", exp(-‖x - x'‖₁ / (d γ)), the paper's; or "gaussian", exp(-‖x - x'‖² / (2 d
-    γ²)).
-    leave_one_out : leave each row out of its own neighbourhood; without that an error at small γ is
-    mostly the row's own.
-    n_jobs : threads; never changes a number.
+    confidence : Float[n]
+        Confidences in the predicted classes, in [0, 1].
+    correct : Bool[n]
+        True where the predicted class is the label.
+    X : Float[n, d] or Float[n, ...]
+        Features. Images are flattened to vectors of pixels. Distances between codes of categories
+        have no meaning, so encode categories first.
+    bandwidths : sequence of float, default=(0.2,)
+        Kernel bandwidths γ.
+    bins : int, default=15
+        Number of equal-width bins of confidence over [0, 1], ``(lower, upper]``, as for
+        :func:`~kdgraph.metrics.ece`.
+    scale : {"rms", "none"}, default="rms"
+        Unit of the bandwidths. "rms": the root mean square distance of these rows from their mean,
+        per dimension. It is a single number, so it preserves the shape of the space and removes
+        its units. "none": the units of the features, as in the paper.
+    kernel : {"laplacian", "gaussian"}, default="laplacian"
+        "laplacian": exp(-‖x - x'‖₁ / (d γ)), as in the paper. "gaussian":
+        exp(-‖x - x'‖² / (2 d γ²)).
+    leave_one_out : bool, default=False
+        Exclude each row from its own neighbourhood. Otherwise the error at small γ is mostly that
+        of the row itself.
+    n_jobs : int, optional
+        Number of threads. It does not change the numbers.
 
     Raises
     ------
     ParameterError
-        A bandwidth or a number of bins out of range, or no such scale or kernel.
+        If a bandwidth or the number of bins is out of range, or the scale or kernel is unknown.
     ValueError
-        Shapes that differ, a confidence outside [0, 1]; as DataError, X that is not finite.
+        If shapes differ or a confidence is outside [0, 1].
+    DataError
+        If X is not finite; it is a ValueError.
 
     Notes
     -----
-    SLCE(x) = Σ (p̂(xᵢ) - 1[f(xᵢ) = yᵢ]) k(x, xᵢ) / Σ k(x, xᵢ) over the rows i in the bin of x. LCE
-    is its absolute value. It takes time n² d and memory n d; :func:`~kdgraph.smoothing.local_means`
-    says how exact it is.
+    SLCE(x) = Σ (p̂(xᵢ) - 1[f(xᵢ) = yᵢ]) k(x, xᵢ) / Σ k(x, xᵢ), summed over the rows i in the bin of
+    x. LCE is its absolute value. The computation takes time n² d and memory n d; see
+    :func:`~kdgraph.smoothing.local_means` for its accuracy.
 
     References
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Eq. 4; the signed error is
-    Eq. 7. The paper scales nothing.
+    Eq. 7. The paper does not scale the features.
 
     Examples
     --------
-    Says 0.5 everywhere, is right on the left and wrong on the right: as wrong as can be near every
-    row, and calibrated on average.
+    The confidence is 0.5 everywhere. Predictions on the left are correct and those on the right are
+    incorrect, so the error near every row is 0.5 while the average error is 0.
 
-    >>> found = local_errors([0.5] * 4, [True, True, False, False], [[0.0], [0.1], [1.0], [1.1]], bandwidths=[0.2, 1e9])
-    >>> abs(found.slce.round(2)).tolist()
+    >>> errors = local_errors(
+    ...     [0.5] * 4,
+    ...     [True, True, False, False],
+    ...     [[0.0], [0.1], [1.0], [1.1]],
+    ...     bandwidths=[0.2, 1e9],
+    ... )
+    >>> abs(errors.slce.round(2)).tolist()
     [[0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 0.0, 0.0]]
-    >>> found.n_eff.round(1).tolist()
+    >>> errors.n_eff.round(1).tolist()
     [[1.7, 1.7, 1.7, 1.7], [4.0, 4.0, 4.0, 4.0]]
     """
     rows = _vectors("X", X)
     sample = _Sample.of(confidence, correct, rows, bandwidths, bins, scale)
-    return sample.errors(
+    return sample.errors_at(
         rows, sample.bin, kernel=kernel, leave_one_out=leave_one_out, n_jobs=n_jobs
     )
 
@@ -126,64 +142,72 @@ def local_errors_at(
     *,
     bandwidths: Sequence[Positive] = (0.2,),
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     n_jobs: int | None = None,
 ) -> LocalErrors:
-    """Average confidence minus correctness around any point, over the rows in the bin of the
-    confidence there.
+    """Return the mean of confidence minus correctness near any points.
+
+    Only rows in the confidence bin of the point contribute.
 
     Parameters
     ----------
-    points : Float[m, d] or Float[m, ...], where to look.
-    confidence_at : Float[m] in [0, 1], what the model says there.
-    confidence, correct, X, bandwidths, bins, scale, kernel, n_jobs : as of :func:`local_errors`.
-        The scale is that of ``X``.
+    points : Float[m, d] or Float[m, ...]
+        Points at which the error is evaluated.
+    confidence_at : Float[m]
+        Confidences of the model at the points, in [0, 1].
+    confidence, correct, X, bandwidths, bins, scale, kernel, n_jobs
+        As for :func:`local_errors`. The scale is that of ``X``.
 
     Raises
     ------
     ParameterError, ValueError
-        As :func:`local_errors`.
+        As for :func:`local_errors`.
 
     References
     ----------
-    Luo et al., UAI 2022, Eq. 4, of which x need not be a row, as in Theorem 1.
+    Luo et al., UAI 2022, Eq. 4, in which x need not be a row, as in Theorem 1.
 
     Examples
     --------
-    >>> rows = {"confidence": [0.5] * 4, "correct": [True, True, False, False], "X": [[0.0], [0.1], [1.0], [1.1]]}
-    >>> found = local_errors_at([[0.0], [1.0], [1.0]], [0.5, 0.5, 0.9], **rows)
-    >>> found.slce.round(2).tolist(), found.count.tolist()  # nobody said anything like 0.9
+    No row has a confidence near 0.9, so the last error is NaN.
+
+    >>> rows = {
+    ...     "confidence": [0.5] * 4,
+    ...     "correct": [True, True, False, False],
+    ...     "X": [[0.0], [0.1], [1.0], [1.1]],
+    ... }
+    >>> errors = local_errors_at([[0.0], [1.0], [1.0]], [0.5, 0.5, 0.9], **rows)
+    >>> errors.slce.round(2).tolist(), errors.count.tolist()
     ([[-0.5, 0.5, nan]], [4, 4, 0])
     """
-    places, rows = _vectors("points", points), _vectors("X", X)
+    vectors_at, rows = _vectors("points", points), _vectors("X", X)
     sample = _Sample.of(confidence, correct, rows, bandwidths, bins, scale)
-    said = np.asarray(confidence_at, dtype=np.float64)
-    if said.shape != (len(places),):
+    predicted = np.asarray(confidence_at, dtype=np.float64)
+    if predicted.shape != (len(vectors_at),):
         raise ValueError(
-            f"confidence_at must have a number for each of {len(places)} points, got shape"
-            f" {said.shape}"
+            f"confidence_at must have a number for each of {len(vectors_at)} points, got shape"
+            f" {predicted.shape}"
         )
-    if places.shape[1] != rows.shape[1]:
+    if vectors_at.shape[1] != rows.shape[1]:
         raise ValueError(
-            f"points must have the {rows.shape[1]} features of X, got {places.shape[1]}"
+            f"points must have the {rows.shape[1]} features of X, got {vectors_at.shape[1]}"
         )
-    bad = ~((said >= 0) & (said <= 1))
-    if bad.any():
+    outside = ~((predicted >= 0) & (predicted <= 1))
+    if outside.any():
         raise ValueError(
-            f"confidence_at must lie in [0, 1], got {said[bad][0]:g} at point"
-            f" {np.flatnonzero(bad)[0]} ({bad.sum()} such)"
+            f"confidence_at must lie in [0, 1], got {predicted[outside][0]:g} at point"
+            f" {np.flatnonzero(outside)[0]} ({outside.sum()} such)"
         )
-    return sample.errors(
-        places, bin_of(said, sample.edges), kernel=kernel, leave_one_out=False, n_jobs=n_jobs
+    point_bin = bin_of(predicted, sample.edges)
+    return sample.errors_at(
+        vectors_at, point_bin, kernel=kernel, leave_one_out=False, n_jobs=n_jobs
     )
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """Rows with their bins of confidence, and the gap between what was said of each and whether it
-    was right.
-    """
+    """Rows with their confidence bins and their gaps between confidence and correctness."""
 
     rows: np.ndarray
     gap: np.ndarray
@@ -200,17 +224,18 @@ class _Sample:
         rows: np.ndarray,
         bandwidths: Sequence[float],
         bins: int,
-        scale: Scale,
+        scale: DistanceScale,
     ) -> _Sample:
+        """Check the arguments of :func:`local_errors` and sort the rows into bins."""
         check_bandwidths(bandwidths)
-        check_value("scale", scale, Scale)
+        check_value("scale", scale, DistanceScale)
         confidence = np.asarray(confidence, dtype=np.float64)
-        found = reliability_bins(confidence, correct, bins=bins)
+        reliability = reliability_bins(confidence, correct, bins=bins)
         if len(rows) != len(confidence):
             raise ValueError(
                 f"X must have a row for each of {len(confidence)} confidences, got {len(rows)}"
             )
-        edges = np.append(found.lower, found.upper[-1])
+        edges = np.append(reliability.lower, reliability.upper[-1])
         unit = rms_of(rows) if scale == "rms" else 1.0
         gap = confidence - np.asarray(correct, dtype=np.float64)
         return cls(
@@ -218,89 +243,117 @@ class _Sample:
             gap,
             edges,
             bin_of(confidence, edges),
-            found.count,
+            reliability.count,
             [unit * bandwidth for bandwidth in bandwidths],
         )
 
-    def errors(self, places: np.ndarray, its_bin: np.ndarray, **options: Any) -> LocalErrors:
-        near = local_means(
-            places,
+    def errors_at(self, points: np.ndarray, point_bin: np.ndarray, **options: Any) -> LocalErrors:
+        """Return the kernel averages of the gaps at points, over the rows in their bins."""
+        means = local_means(
+            points,
             self.rows,
             self.gap,
             self.bandwidths,
-            within_at=its_bin,
+            within_at=point_bin,
             within=self.bin,
             **options,
         )
-        return LocalErrors(near.mean, near.n_eff, self.count[its_bin])
+        return LocalErrors(means.mean, means.n_eff, self.count[point_bin])
 
 
-def around(
+def cached_local_errors(
     y: np.ndarray,
     top: TopLabel,
     X: np.ndarray,
     bandwidths: Sequence[float],
     bins: int,
-    scale: Scale,
+    scale: DistanceScale,
     kernel: Kernel,
     leave_one_out: bool,
 ) -> LocalErrors:
-    """:func:`local_errors` (Luo et al., 2022, Eq. 4) of a metric's inputs; inside
-    :func:`~kdgraph.metrics.sharing`, of each bandwidth once.
+    """Return :func:`local_errors` (Luo et al., 2022, Eq. 4), each bandwidth computed once.
 
-    With :func:`local_errors` itself every bandwidth is computed for itself from the same distances,
-    so it does not matter which were asked for together.
+    The results are cached within :func:`~kdgraph.metrics.cache_scope`.
+
+    Parameters
+    ----------
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : TopLabel
+        Predicted classes with their confidence.
+    X, bandwidths, bins, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
     """
+    # local_errors treats every bandwidth separately, given the distances. An error therefore does
+    # not depend on the other bandwidths of the call, and can be cached by its bandwidth.
     check_bandwidths(bandwidths)
     correct = top.correct(y)
-    known = kept(
+    cache = scope_cache(
         "local errors",
         top.confidence.tobytes(),
         correct.tobytes(),
-        Itself(X),
+        IdentityKey(X),
         bins,
         scale,
         kernel,
         leave_one_out,
     )
-    if missing := [bandwidth for bandwidth in bandwidths if bandwidth not in known]:
+    if missing := [bandwidth for bandwidth in bandwidths if bandwidth not in cache]:
         options = {"bins": bins, "scale": scale, "kernel": kernel, "leave_one_out": leave_one_out}
-        found = local_errors(top.confidence, correct, X, bandwidths=missing, **options)
-        known |= {
-            bandwidth: (slce, n_eff, found.count)
-            for bandwidth, slce, n_eff in zip(missing, found.slce, found.n_eff, strict=True)
+        errors = local_errors(top.confidence, correct, X, bandwidths=missing, **options)
+        cache |= {
+            bandwidth: (slce, n_eff, errors.count)
+            for bandwidth, slce, n_eff in zip(missing, errors.slce, errors.n_eff, strict=True)
         }
-    slce, n_eff, count = zip(*(known[bandwidth] for bandwidth in bandwidths), strict=True)
+    slce, n_eff, count = zip(*(cache[bandwidth] for bandwidth in bandwidths), strict=True)
     return LocalErrors(np.stack(slce), np.stack(n_eff), count[0])
 
 
-def summary(found: LocalErrors, min_count: int) -> dict[str, np.ndarray]:
-    """Float[b] each: mean and largest error (Luo et al., 2022, Eq. 5) of the rows that count, and
-    the effective number of rows behind.
+def summarize_local_errors(errors: LocalErrors, min_count: int) -> dict[str, np.ndarray]:
+    """Return mean and maximum of local errors, and their effective numbers of rows, Float[b] each.
+
+    Rows in bins of fewer than ``min_count`` rows do not count (Luo et al., 2022, Eq. 5).
     """
-    counted = found.counted(min_count)
-    errors, n_eff = (
-        np.compress(counted, each, axis=1) for each in (np.abs(found.slce), found.n_eff)
+    counted = errors.counted(min_count)
+    absolute, n_eff = (
+        np.compress(counted, values, axis=1) for values in (np.abs(errors.slce), errors.n_eff)
     )
     if not counted.any():
         return {
-            column: np.full(len(errors), np.nan)
+            column: np.full(len(absolute), np.nan)
             for column in ("lce", "mlce", "n_eff", "mlce_n_eff")
         }
-    at_worst = n_eff[np.arange(len(errors)), errors.argmax(axis=1)]
+    n_eff_at_maximum = n_eff[np.arange(len(absolute)), absolute.argmax(axis=1)]
     return {
-        "lce": errors.mean(axis=1),
-        "mlce": errors.max(axis=1),
+        "lce": absolute.mean(axis=1),
+        "mlce": absolute.max(axis=1),
         "n_eff": np.median(n_eff, axis=1),
-        "mlce_n_eff": at_worst,
+        "mlce_n_eff": n_eff_at_maximum,
     }
 
 
 def _vectors(name: str, X: np.ndarray) -> np.ndarray:
-    """Float[n, d], finite, of rows of any shape."""
+    """Return rows of any shape as finite vectors, Float[n, d]."""
     rows = np.asarray(X)
     way_out = "; fill what is missing, or do not measure local calibration (metrics=default)"
     return vectors(name, rows.reshape(len(rows), -1), way_out=way_out)
+
+
+def _number(
+    column: str,
+    y: np.ndarray,
+    top: TopLabel,
+    X: np.ndarray,
+    min_count: int,
+    bandwidth: float,
+    bins: int,
+    scale: DistanceScale,
+    kernel: Kernel,
+    leave_one_out: bool,
+) -> float:
+    """Return one column of :func:`summarize_local_errors` at one bandwidth."""
+    errors = cached_local_errors(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
+    return float(summarize_local_errors(errors, min_count)[column][0])
 
 
 @metric("LCE", better="lower")
@@ -311,25 +364,31 @@ def lce(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> float:
     """Measure the average local calibration error (LCE) of top-label confidence, in [0, 1].
 
-    Of few rows the share that is right differs from what was said by chance, so even the true
-    posterior has an LCE above 0, the more so the fewer rows there are: compare models on the same
-    rows, and see :func:`lce_n_eff`. There is no standard error over rows, as near rows share their
-    neighbours.
+    The accuracy of a few rows differs from their confidence by chance. Even the true posterior
+    therefore has an LCE above 0, and a larger one with fewer rows. Compare models on the same rows,
+    and see :func:`lce_n_eff`. There is no standard error over rows, because rows that are close to
+    each other share their neighbours.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    X : Float[n, d], features, or images.
-    bandwidth, bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
-    min_count : rows in bins of fewer rows than this are not counted; NaN if none is left.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
+    X : Float[n, d] or Float[n, ...]
+        Features or images.
+    bandwidth, bins, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
+    min_count : int, default=1
+        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
 
     References
     ----------
@@ -338,11 +397,12 @@ def lce(
     Examples
     --------
     >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
-    >>> round(lce(y, proba, X), 2), round(lce(y, proba, X, bandwidth=1e9), 2)  # the second is the bin's |0.75 - 0.5|
+    >>> round(lce(y, proba, X), 2), round(lce(y, proba, X, bandwidth=1e9), 2)
     (0.5, 0.25)
+
+    At a large bandwidth it is the gap of the bin, |0.75 - 0.5|.
     """
-    found = around(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
-    return float(summary(found, min_count)["lce"][0])
+    return _number("lce", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
 
 
 @metric("MLCE", better="lower")
@@ -353,25 +413,30 @@ def mlce(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> float:
-    """Measure the maximum local calibration error (MLCE) of top-label confidence: the LCE of the
-    worst row, in [0, 1].
+    """Measure the maximum local calibration error (MLCE) of top-label confidence, in [0, 1].
 
-    As printed (``min_count=1``) one row alone in its bin may decide it, at any bandwidth: on 10,000
-    rows of 50 features it was 0.94, and 0.16 with ``min_count=30``. As γ → ∞ it becomes
-    :func:`~kdgraph.metrics.mce`.
+    As published (``min_count=1``), a row that is alone in its bin may determine the number at any
+    bandwidth: on 10,000 rows with 50 features it was 0.94, and 0.16 with ``min_count=30``. As
+    γ → ∞, MLCE approaches :func:`~kdgraph.metrics.mce`.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    X : Float[n, d], features, or images.
-    bandwidth, bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
-    min_count : rows in bins of fewer rows than this are not counted; NaN if none is left.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
+    X : Float[n, d] or Float[n, ...]
+        Features or images.
+    bandwidth, bins, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
+    min_count : int, default=1
+        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
 
     References
     ----------
@@ -380,11 +445,10 @@ def mlce(
     Examples
     --------
     >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
-    >>> round(mlce(y, proba, X), 2)  # sure of what is wrong, on the right
+    >>> round(mlce(y, proba, X), 2)
     0.75
     """
-    found = around(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
-    return float(summary(found, min_count)["mlce"][0])
+    return _number("mlce", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
 
 
 @metric("LCE rows", better=None, unit="rows")
@@ -395,21 +459,28 @@ def lce_n_eff(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> float:
-    """Measure how many rows an LCE rests on: the median over rows of the effective sample size
-    (Σw)² / Σw² of Kish (1965).
+    """Measure the effective number of rows behind an LCE, as a median over rows.
+
+    The effective sample size at a row is (Σw)² / Σw² (Kish, 1965), with the kernel weights w.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    X : Float[n, d], features, or images.
-    bandwidth, bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
-    min_count : rows in bins of fewer rows than this are not counted; NaN if none is left.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
+    X : Float[n, d] or Float[n, ...]
+        Features or images.
+    bandwidth, bins, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
+    min_count : int, default=1
+        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
 
     Examples
     --------
@@ -417,8 +488,7 @@ def lce_n_eff(
     >>> round(lce_n_eff(y, proba, X), 1), round(lce_n_eff(y, proba, X, bandwidth=1e9), 1)
     (1.7, 4.0)
     """
-    found = around(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
-    return float(summary(found, min_count)["n_eff"][0])
+    return _number("n_eff", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
 
 
 @metric("MLCE rows", better=None, unit="rows")
@@ -429,21 +499,28 @@ def mlce_n_eff(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> float:
-    """Measure how many rows :func:`mlce` rests on: the effective sample size (Σw)² / Σw² of Kish
-    (1965) around the worst row.
+    """Measure the effective number of rows behind :func:`mlce`.
+
+    It is the effective sample size (Σw)² / Σw² (Kish, 1965) at the row with the largest error.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    X : Float[n, d], features, or images.
-    bandwidth, bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
-    min_count : rows in bins of fewer rows than this are not counted; NaN if none is left.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
+    X : Float[n, d] or Float[n, ...]
+        Features or images.
+    bandwidth, bins, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
+    min_count : int, default=1
+        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
 
     Examples
     --------
@@ -451,12 +528,13 @@ def mlce_n_eff(
     >>> round(mlce_n_eff(y, proba, X), 1)
     1.7
     """
-    found = around(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
-    return float(summary(found, min_count)["mlce_n_eff"][0])
+    return _number(
+        "mlce_n_eff", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
+    )
 
 
 BANDWIDTHS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
-"""Around the paper's 0.2 and 0.4, from one row's own error to that of its whole bin."""
+"""Bandwidths around 0.2 and 0.4 of the paper, from the error of single rows to that of bins."""
 
 
 @table("SLCE by row")
@@ -467,22 +545,27 @@ def slce(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
 ) -> Mapping[str, np.ndarray]:
-    """The signed local calibration error of every row.
+    """Tabulate the signed local calibration error (SLCE) of every row.
 
-    Columns are ``confidence``, ``correct``, ``slce`` (above 0 where the model is too sure),
-    ``n_eff`` (effective number of rows behind it), ``bin_count`` (rows in its bin of confidence)
-    and ``bandwidth``, the same everywhere.
+    Columns are ``confidence``, ``correct``, ``slce`` (positive where the model is overconfident),
+    ``n_eff`` (effective number of rows behind it), ``bin_count`` (number of rows in its bin of
+    confidence) and ``bandwidth``, which is constant.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    X : Float[n, d], features, or images.
-    bandwidth, bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
+    X : Float[n, d] or Float[n, ...]
+        Features or images.
+    bandwidth, bins, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
 
     References
     ----------
@@ -494,12 +577,13 @@ def slce(
     >>> slce(y, proba, X)["slce"].round(2).tolist()
     [-0.25, -0.25, 0.75, 0.75]
     """
-    found = around(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
-    measured = {"slce": found.slce[0], "n_eff": found.n_eff[0], "bin_count": found.count}
+    errors = cached_local_errors(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
     return {
         "confidence": top.confidence,
         "correct": top.correct(y),
-        **measured,
+        "slce": errors.slce[0],
+        "n_eff": errors.n_eff[0],
+        "bin_count": errors.count,
         "bandwidth": np.full(len(X), float(bandwidth)),
     }
 
@@ -512,21 +596,26 @@ def lce_map(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
 ) -> Mapping[str, np.ndarray]:
-    """:func:`slce` with the place of every row; no rows unless there are exactly two features, or a
-    space of two dimensions.
+    """Tabulate :func:`slce` with the features of every row, if there are exactly two.
 
-    Columns are ``x1, x2`` (the features) and those of :func:`slce`.
+    Columns are ``x1, x2`` (the features, or the two dimensions of a feature space) and those of
+    :func:`slce`. The table is empty unless there are exactly two features.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    X : Float[n, 2]; of any other shape there is no map.
-    bandwidth, bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
+    X : Float[n, 2]
+        Features. For any other shape the table is empty.
+    bandwidth, bins, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
 
     References
     ----------
@@ -552,28 +641,38 @@ def lce_by_bandwidth(
     *,
     bandwidths: Sequence[Positive] = BANDWIDTHS,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> Mapping[str, np.ndarray]:
-    """:func:`lce` and :func:`mlce` at each bandwidth; distances are computed once for all of them.
+    """Tabulate :func:`lce` and :func:`mlce` by bandwidth, computing distances only once.
 
     Columns are ``bandwidth, lce, mlce, n_eff`` (the median over rows of the effective number of
     rows) and ``mlce_n_eff`` (that of the row with the largest error).
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    X : Float[n, d], features, or images.
-    bandwidths : γ, as many as wanted, in the order of the table.
-    bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
-    min_count : as of :func:`mlce`.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
+    X : Float[n, d] or Float[n, ...]
+        Features or images.
+    bandwidths : sequence of float
+        Bandwidths γ, in the order of the table.
+    bins, scale, kernel, leave_one_out
+        As for :func:`local_errors`.
+    min_count
+        As for :func:`mlce`.
 
     References
     ----------
     Luo et al., UAI 2022, Figures 1, 3 and 5 to 19.
     """
-    found = around(y, top, X, bandwidths, bins, scale, kernel, leave_one_out)
-    return {"bandwidth": np.asarray(bandwidths, dtype=np.float64), **summary(found, min_count)}
+    errors = cached_local_errors(y, top, X, bandwidths, bins, scale, kernel, leave_one_out)
+    return {
+        "bandwidth": np.asarray(bandwidths, dtype=np.float64),
+        **summarize_local_errors(errors, min_count),
+    }

@@ -1,24 +1,17 @@
-"""How well a score tells rows out of distribution from test rows: ranks alone, so no scale, shift
-or threshold of the score matters.
+"""Metrics of out-of-distribution (OOD) detection, and of confidence on OOD rows.
 
-All take ``ood_score`` (Float[m], of what is out of distribution) and ``id_score`` (Float[n], the
-same model's scores of the test rows), higher for what is farther out; infinity is the farthest.
-Equal scores are one threshold. Of a method that scores sets, a number is one of its units, not a
-row. Which class is positive is said by each; the base rate is its share of the m + n scores, so it
-is decided by how many rows were drawn, and the areas under precision and recall move with it. A
-record's ``n`` is m, and n is its ``dataset.n_test``.
+:func:`auroc`, :func:`aupr_out`, :func:`aupr_in`, :func:`fpr95` and :func:`fpr90` measure how well a
+score separates OOD rows from test rows. They use ranks only, so no scale, shift or threshold of the
+score matters. They take ``ood_score`` (Float[m], scores of the OOD rows) and ``id_score``
+(Float[n], scores of the test rows by the same model). Higher scores are farther from the data,
+infinity is the farthest, and equal scores form one threshold. For a method that scores sets, m and
+n count sets. Each metric states its positive class. The base rate is the fraction of the positive
+class among the m + n scores, so it depends on how many rows were drawn, and the areas under
+precision and recall depend on it. In a record ``n`` is m, and n is ``dataset.n_test``.
+:func:`ood_metrics` returns all of these numbers with the base rate and Efron's bootstrap intervals.
 
-:func:`kdgraph.metrics.ood_metrics` gives all of them at once, with the base rate and bootstrap
-intervals.
-
-All that says how well a score tells rows out of distribution from others, with bootstrap intervals.
-
-Ours; what is measured is :mod:`kdgraph.metrics.ood`'s, the intervals are Efron's.
-
-How sure a model is, with and without labels: mean max confidence and the calibration error far from
-the data.
-
-How far out of distribution rows are on average, by the score of a method itself.
+:func:`mmc` and :func:`oce` measure the confidence on OOD rows, and :func:`mean_ood_score` the score
+of a detector on average.
 """
 
 from __future__ import annotations
@@ -31,27 +24,29 @@ from typing import Literal
 import numpy as np
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics.inputs import Top, checked
+from kdgraph.metrics.inputs import Top, check_inputs
 from kdgraph.metrics.registry import mean_over_rows, metric
 from kdgraph.parameters import Count, OpenFraction, check_value
 
 PositiveClass = Literal["id", "ood"]
-"""Which class is to be found."""
+"""The class that counts as positive."""
 
 
 def delong_stderr(ood_score: np.ndarray, id_score: np.ndarray) -> float | None:
-    """The standard error of the AUROC over both samples of rows, √(s²(V_ood)/m + s²(V_id)/n); None
-    where a side has a single row.
+    """Return the standard error of the AUROC over both samples, √(s²(V_ood)/m + s²(V_id)/n).
 
-    V are the placements: of a row out of distribution the share of test rows below it, of a test
-    row the share of the others above it, equals counting half. It is 0 where no two scores are out
-    of order, however few they are. It takes both sides for rows of their own: where those out of
-    distribution are made of the test rows themselves, as shifted ones are, the error is smaller
-    than it says.
+    V are the placements: for an OOD row the fraction of test rows below it, for a test row the
+    fraction of OOD rows above it, where equal scores count half. The result is None if a side has
+    a single row. It is 0 if the score separates the sides perfectly, however few rows there are.
+    The two samples are assumed to be independent. If the OOD rows are made of the test rows, as
+    shifted ones are, the actual error is smaller.
 
     Parameters
     ----------
-    ood_score, id_score : Float[m], Float[n]; higher is farther out of distribution.
+    ood_score : Float[m]
+        Scores of the out-of-distribution rows; higher means farther from the data.
+    id_score : Float[n]
+        Scores of the test rows by the same model.
 
     References
     ----------
@@ -66,11 +61,11 @@ def delong_stderr(ood_score: np.ndarray, id_score: np.ndarray) -> float | None:
     if min(len(ood_score), len(id_score)) < 2:
         return None
     placements = _placements(ood_score, id_score), _placements(-id_score, -ood_score)
-    return math.sqrt(sum(float(np.var(each, ddof=1)) / len(each) for each in placements))
+    return math.sqrt(sum(float(np.var(side, ddof=1)) / len(side) for side in placements))
 
 
 def _placements(scores: np.ndarray, of_others: np.ndarray) -> np.ndarray:
-    """Float[m]: the share of the others below each score, equals counting half."""
+    """Return the fraction of the others below each score; equal ones count half. Float[m]."""
     ranked = np.sort(of_others)
     return (np.searchsorted(ranked, scores, "left") + np.searchsorted(ranked, scores, "right")) / (
         2 * len(ranked)
@@ -79,16 +74,18 @@ def _placements(scores: np.ndarray, of_others: np.ndarray) -> np.ndarray:
 
 @metric("AUROC", better="higher", stderr=delong_stderr)
 def auroc(ood_score: np.ndarray, id_score: np.ndarray) -> float:
-    """P(score of a row out of distribution > score of a test row) + P(equal) / 2, in [0, 1]; 0.5
-    tells nothing.
+    """Measure the area under the ROC curve (AUROC), in [0, 1]; an uninformative score has 0.5.
 
-    The area under the ROC curve with out of distribution as the positive class. It does not depend
-    on the base rate, and is the same with in distribution as the positive class and scores that are
-    higher for that.
+    It is P(score of an OOD row > score of a test row) + P(equal) / 2, with OOD as the positive
+    class. It does not depend on the base rate, and is the same if both the positive class and the
+    sign of the score are exchanged.
 
     Parameters
     ----------
-    ood_score, id_score : Float[m], Float[n]; higher is farther out of distribution.
+    ood_score : Float[m]
+        Scores of the out-of-distribution rows; higher means farther from the data.
+    id_score : Float[n]
+        Scores of the test rows by the same model.
 
     References
     ----------
@@ -106,16 +103,18 @@ def auroc(ood_score: np.ndarray, id_score: np.ndarray) -> float:
 
 @metric("AUPR-out", better="higher")
 def aupr_out(ood_score: np.ndarray, id_score: np.ndarray) -> float:
-    """Average precision with out of distribution as the positive class, in (0, 1]; a score that
-    tells nothing gets m/(m + n).
+    """Measure average precision with OOD as the positive class, in (0, 1].
 
-    Average precision is Σ_k (R_k - R_{k-1}) P_k over the thresholds of the score, as scikit-learn's
-    ``average_precision_score``; published tables often have the trapezoidal area, which is larger.
+    Average precision is Σ_k (R_k - R_{k-1}) P_k over the thresholds of the score, as in
+    scikit-learn's ``average_precision_score``. Published tables often contain the trapezoidal area,
+    which is larger. An uninformative score has m/(m + n).
 
     Parameters
     ----------
-    ood_score, id_score : Float[m], Float[n]; higher is farther out of distribution. The base rate
-        is m/(m + n).
+    ood_score : Float[m]
+        Scores of the out-of-distribution rows; higher means farther from the data.
+    id_score : Float[n]
+        Scores of the test rows by the same model.
 
     Examples
     --------
@@ -127,13 +126,14 @@ def aupr_out(ood_score: np.ndarray, id_score: np.ndarray) -> float:
 
 @metric("AUPR-in", better="higher")
 def aupr_in(ood_score: np.ndarray, id_score: np.ndarray) -> float:
-    """Average precision with in distribution as the positive class, in (0, 1]; a score that tells
-    nothing gets n/(m + n).
+    """Measure average precision with in-distribution as the positive class, in (0, 1].
+
+    An uninformative score has n/(m + n).
 
     Parameters
     ----------
-    ood_score, id_score : as for :func:`aupr_out`, whose definition (scikit-learn's) it shares. The
-        base rate is n/(m + n).
+    ood_score, id_score
+        As for :func:`aupr_out`, which has the same definition (that of scikit-learn).
 
     Examples
     --------
@@ -145,20 +145,24 @@ def aupr_in(ood_score: np.ndarray, id_score: np.ndarray) -> float:
 
 @metric("FPR95", better="lower")
 def fpr95(ood_score: np.ndarray, id_score: np.ndarray, *, positive: PositiveClass = "id") -> float:
-    """False positive rate at the first threshold with a true positive rate of at least .95, in [0,
-    1].
+    """Measure the false positive rate at a true positive rate of at least .95, in [0, 1].
 
     Parameters
     ----------
-    ood_score, id_score : Float[m], Float[n]; higher is farther out of distribution.
-    positive : "id": the share of rows out of distribution that pass where 95 % of the test rows do,
-        as in most papers since Hendrycks and Gimpel (2017). "ood": the share of test rows that are
-        refused where 95 % of the rows out of distribution are, as in OpenOOD and pytorch-ood.
+    ood_score : Float[m]
+        Scores of the out-of-distribution rows; higher means farther from the data.
+    id_score : Float[n]
+        Scores of the test rows by the same model.
+    positive : {"id", "ood"}, default="id"
+        "id": the fraction of OOD rows that are accepted at the threshold that accepts 95 % of the
+        test rows, as in most papers since Hendrycks and Gimpel (2017). "ood": the fraction of test
+        rows that are rejected at the threshold that rejects 95 % of the OOD rows, as in OpenOOD and
+        pytorch-ood.
 
     Notes
     -----
-    Thresholds are the scores themselves, from the strictest on; all rows that have the score of the
-    threshold are on its positive side.
+    Thresholds are the scores, from the strictest on. The first one with a sufficient true positive
+    rate is used. Rows whose score equals the threshold are on its positive side.
 
     Examples
     --------
@@ -170,12 +174,12 @@ def fpr95(ood_score: np.ndarray, id_score: np.ndarray, *, positive: PositiveClas
 
 @metric("FPR90", better="lower")
 def fpr90(ood_score: np.ndarray, id_score: np.ndarray, *, positive: PositiveClass = "id") -> float:
-    """False positive rate at the first threshold with a true positive rate of at least .90, in [0,
-    1].
+    """Measure the false positive rate at a true positive rate of at least .90, in [0, 1].
 
     Parameters
     ----------
-    ood_score, id_score, positive : as for :func:`fpr95`, of Hendrycks and Gimpel (2017).
+    ood_score, id_score, positive
+        As for :func:`fpr95` (Hendrycks and Gimpel, 2017).
 
     Examples
     --------
@@ -186,38 +190,44 @@ def fpr90(ood_score: np.ndarray, id_score: np.ndarray, *, positive: PositiveClas
 
 
 def _average_precision(positive: np.ndarray, negative: np.ndarray) -> float:
-    """The mean over positives of the precision among all that score at least as high."""
+    """Return the mean over positives of the precision among rows that score at least as high."""
     true, false = _at_least(positive, positive), _at_least(positive, negative)
     return float((true / (true + false)).mean())
 
 
-def _fpr_at(tpr: float, ood_score: np.ndarray, id_score: np.ndarray, of: PositiveClass) -> float:
-    positive, negative = (ood_score, id_score) if of == "ood" else (-id_score, -ood_score)
-    reached = (
-        np.arange(1, len(positive) + 1) / len(positive) >= tpr
-    )  # k/n and .95 are rounded alike, 0.95·n may lie above k
+def _fpr_at(
+    tpr: float, ood_score: np.ndarray, id_score: np.ndarray, positive_class: PositiveClass
+) -> float:
+    """Return the false positive rate at the first threshold with this true positive rate."""
+    if positive_class == "ood":
+        positive, negative = ood_score, id_score
+    else:
+        positive, negative = -id_score, -ood_score
+    # k/n is compared with the rate because both are rounded in the same way; 0.95·n may exceed k.
+    reached = np.arange(1, len(positive) + 1) / len(positive) >= tpr
     threshold = np.sort(positive)[::-1][reached.argmax()]
     return float((negative >= threshold).mean())
 
 
 def _at_least(thresholds: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Int[t]: how many scores are not below each threshold."""
+    """Return the number of scores that are not below each threshold, Int[t]."""
     return len(scores) - np.searchsorted(np.sort(scores), thresholds, "left")
 
 
 COUNTS_AT_A_TIME = 4_000_000
-"""Numbers in one block of resamples, 32 MB each of a few arrays."""
+"""Size of one block of resamples: 32 MB for each of a few arrays."""
 
 
 @dataclass(frozen=True)
-class Bounded:
-    """A number and its interval.
+class BootstrapEstimate:
+    """Value with its percentile bootstrap interval (Efron and Tibshirani, 1993).
 
     Attributes
     ----------
-    value : of the rows as they are.
-    low, high : ends of the percentile interval; of a number at the end of its range they may be
-        that end.
+    value : float
+        Value on the original rows.
+    low, high : float
+        Ends of the interval. If the value is at the end of its range, they may equal that end.
     """
 
     value: float
@@ -227,16 +237,20 @@ class Bounded:
 
 @dataclass(frozen=True)
 class OodMetrics:
-    """What :func:`ood_metrics` found.
+    """Result of :func:`ood_metrics` (Efron and Tibshirani, 1993).
 
     Attributes
     ----------
-    n_id, n_ood : rows of each side.
-    base_rate : n_ood / (n_id + n_ood), what ``aupr_out`` is where a score tells nothing; that of
-    ``aupr_in`` is 1 minus it.
-    level, n_bootstrap : of the intervals.
-    metrics : by name: auroc, aupr_out, aupr_in, and fpr95_id, fpr95_ood, fpr90_id and fpr90_ood,
-        where the end says which side is positive.
+    n_id, n_ood : int
+        Numbers of test rows and of OOD rows.
+    base_rate : float
+        n_ood / (n_id + n_ood), the ``aupr_out`` of an uninformative score. For ``aupr_in`` it is 1
+        minus this rate.
+    level, n_bootstrap : float, int
+        Nominal coverage of the intervals and number of resamples.
+    metrics : dict
+        Estimates by name: auroc, aupr_out, aupr_in, fpr95_id, fpr95_ood, fpr90_id and fpr90_ood.
+        The suffix is the positive class.
     """
 
     n_id: int
@@ -244,9 +258,9 @@ class OodMetrics:
     base_rate: float
     level: float
     n_bootstrap: int
-    metrics: Mapping[str, Bounded]
+    metrics: Mapping[str, BootstrapEstimate]
 
-    def __getitem__(self, name: str) -> Bounded:
+    def __getitem__(self, name: str) -> BootstrapEstimate:
         return self.metrics[name]
 
 
@@ -258,22 +272,38 @@ def ood_metrics(
     level: OpenFraction = 0.95,
     rng: np.random.Generator,
 ) -> OodMetrics:
-    """Measure AUROC, both AUPR, FPR at 95 and 90 % TPR both ways, each with a percentile bootstrap
-    interval.
+    """Measure AUROC, AUPR and FPR in both directions, with percentile bootstrap intervals.
 
     Parameters
     ----------
-    id_score, ood_score : Float[n], Float[m], finite or infinite; higher is farther out of
-    distribution.
-    n_bootstrap : resamples of both sides, each with replacement and of its own size, so that the
-    base rate stays.
-    level : share of the resamples inside the interval.
-    rng : draws the resamples.
+    id_score : Float[n]
+        Scores of the test rows, finite or infinite.
+    ood_score : Float[m]
+        Scores of the OOD rows; higher means farther from the data.
+    n_bootstrap : int, default=1000
+        Number of resamples. Both sides are resampled with replacement at their sizes, so the base
+        rate is constant.
+    level : float, default=0.95
+        Fraction of the resamples inside the interval.
+    rng : numpy.random.Generator
+        Source of the resamples.
+
+    Returns
+    -------
+    OodMetrics
+        All estimates.
+
+    Raises
+    ------
+    ParameterError
+        If an option is out of range.
+    ValueError
+        If scores are missing or NaN.
 
     Notes
     -----
-    The intervals are of the rows alone, for a model as it is. They hold less than they say of a
-    number near the end of its range: with every row in order, all resamples agree.
+    The intervals cover the sampling of rows for a fixed model. Their coverage is below ``level``
+    near the end of a range: if the score separates all rows, all resamples agree.
 
     References
     ----------
@@ -282,16 +312,16 @@ def ood_metrics(
 
     Examples
     --------
-    >>> found = ood_metrics([1.0, 2.0, 0.0], [3.0, 2.0], rng=np.random.default_rng(0))
-    >>> found.base_rate, round(found["auroc"].value, 3), found["fpr95_id"].value
+    >>> result = ood_metrics([1.0, 2.0, 0.0], [3.0, 2.0], rng=np.random.default_rng(0))
+    >>> result.base_rate, round(result["auroc"].value, 3), result["fpr95_id"].value
     (0.4, 0.917, 0.5)
     """
     check_value("n_bootstrap", n_bootstrap, Count)
     check_value("level", level, OpenFraction)
     if not isinstance(rng, np.random.Generator):
         raise ParameterError(f"rng must be a numpy Generator, got {rng!r}")
-    given = checked({"ood_score": ood_score, "id_score": id_score})
-    out, inside = given["ood_score"], given["id_score"]
+    scores = check_inputs({"ood_score": ood_score, "id_score": id_score})
+    out, inside = scores["ood_score"], scores["id_score"]
     values = {
         "auroc": auroc(out, inside),
         "aupr_out": aupr_out(out, inside),
@@ -301,97 +331,104 @@ def ood_metrics(
         "fpr90_id": fpr90(out, inside, positive="id"),
         "fpr90_ood": fpr90(out, inside, positive="ood"),
     }
-    drawn = [of_counts(*counts) for counts in _resampled(out, inside, n_bootstrap, rng)]
+    resampled = [metrics_of_counts(*counts) for counts in _resampled(out, inside, n_bootstrap, rng)]
     ends = [(1 - level) / 2, (1 + level) / 2]
     bounds = {
-        name: np.quantile(np.concatenate([each[name] for each in drawn]), ends).tolist()
+        name: np.quantile(np.concatenate([block[name] for block in resampled]), ends).tolist()
         for name in values
     }
-    metrics = {name: Bounded(value, *bounds[name]) for name, value in values.items()}
+    metrics = {name: BootstrapEstimate(value, *bounds[name]) for name, value in values.items()}
     return OodMetrics(
         len(inside), len(out), len(out) / (len(out) + len(inside)), level, n_bootstrap, metrics
     )
 
 
-def of_counts(out: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
-    """The same numbers of many samples at once, Float[b] each.
+def metrics_of_counts(out: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the metrics of :func:`ood_metrics` for b samples at once, Float[b] each.
+
+    The samples are bootstrap resamples (Efron and Tibshirani, 1993).
 
     Parameters
     ----------
-    out, inside : Int[b, t], how many rows of each side have each of t scores, which increase.
+    out, inside : Int[b, t]
+        Numbers of OOD rows and of test rows with each of t increasing scores.
     """
+    # A resample only changes how often each score occurs. With counts by score, every metric is a
+    # few cumulative sums, so the scores need not be sorted again for each resample.
     m, n = out.sum(axis=1, keepdims=True), inside.sum(axis=1, keepdims=True)
     below, refused, caught = (
         np.cumsum(inside, axis=1) - inside,
-        _at_least_ood_summary(inside),
-        _at_least_ood_summary(out),
+        _cumulative_from_top(inside),
+        _cumulative_from_top(out),
     )
     passed, missed = np.cumsum(inside, axis=1), np.cumsum(out, axis=1)
-    found = {
+    metrics = {
         "auroc": (out * (below + inside / 2)).sum(axis=1) / (m * n)[:, 0],
         "aupr_out": _precision(out, caught, refused) / m[:, 0],
         "aupr_in": _precision(inside, passed, missed) / n[:, 0],
     }
     for percent in (95, 90):
-        found[f"fpr{percent}_ood"] = _false_at(percent / 100, caught[:, ::-1], refused[:, ::-1])
-        found[f"fpr{percent}_id"] = _false_at(percent / 100, passed, missed)
-    return found
+        metrics[f"fpr{percent}_ood"] = _false_at(percent / 100, caught[:, ::-1], refused[:, ::-1])
+        metrics[f"fpr{percent}_id"] = _false_at(percent / 100, passed, missed)
+    return metrics
 
 
 def _resampled(
     out: np.ndarray, inside: np.ndarray, n_bootstrap: int, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Int[b, t] of both sides, some resamples at a time; each side has a generator of its own, so
-    blocks of any size draw the same.
-    """
-    scores, places = np.unique(np.concatenate([out, inside]), return_inverse=True)
-    sides = list(zip((places[: len(out)], places[len(out) :]), rng.spawn(2), strict=True))
-    at_a_time = max(1, COUNTS_AT_A_TIME // len(scores))
-    for start in range(0, n_bootstrap, at_a_time):
-        b = min(at_a_time, n_bootstrap - start)
+    """Yield blocks of resamples as counts of both sides by score, Int[b, t]."""
+    # Each side has a separate generator, so that blocks of any size draw the same rows.
+    scores, ranks = np.unique(np.concatenate([out, inside]), return_inverse=True)
+    sides = list(zip((ranks[: len(out)], ranks[len(out) :]), rng.spawn(2), strict=True))
+    block_size = max(1, COUNTS_AT_A_TIME // len(scores))
+    for start in range(0, n_bootstrap, block_size):
+        b = min(block_size, n_bootstrap - start)
         out_counts, inside_counts = (
-            _counts(place[generator.integers(len(place), size=(b, len(place)))], len(scores))
-            for place, generator in sides
+            _counts(rank[generator.integers(len(rank), size=(b, len(rank)))], len(scores))
+            for rank, generator in sides
         )
         yield out_counts, inside_counts
 
 
-def _counts(places: np.ndarray, n_scores: int) -> np.ndarray:
-    """Int[b, t]: how often each of the scores is among places: Int[b, m]."""
-    offset = np.arange(len(places))[:, None] * n_scores
-    return np.bincount((places + offset).ravel(), minlength=len(places) * n_scores).reshape(
-        len(places), n_scores
+def _counts(ranks: np.ndarray, n_scores: int) -> np.ndarray:
+    """Return how often each score occurs in each row of ranks, Int[b, m], as Int[b, t]."""
+    offset = np.arange(len(ranks))[:, None] * n_scores
+    return np.bincount((ranks + offset).ravel(), minlength=len(ranks) * n_scores).reshape(
+        len(ranks), n_scores
     )
 
 
-def _at_least_ood_summary(counts: np.ndarray) -> np.ndarray:
-    """Int[b, t]: rows with this score or a higher one."""
+def _cumulative_from_top(counts: np.ndarray) -> np.ndarray:
+    """Return the numbers of rows with each score or a higher one, Int[b, t]."""
     return np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
 
 
 def _precision(counts: np.ndarray, true: np.ndarray, false: np.ndarray) -> np.ndarray:
-    """Float[b]: precision summed over the positives, of which ``counts`` have each score; where
-    there is none it may be 0/0.
-    """
+    """Return the sum of the precision over the positives, ``counts`` by score, Float[b]."""
+    # A score without any row would be 0/0; its count is 0, so the denominator may be 1.
     return (counts * true / np.maximum(true + false, 1)).sum(axis=1)
 
 
 def _false_at(tpr: float, true: np.ndarray, false: np.ndarray) -> np.ndarray:
-    """Float[b]: the false positive rate where the true one first reaches ``tpr``, of counts that
-    grow from the strictest threshold on.
+    """Return the false positive rate where the true positive rate first reaches ``tpr``, Float[b].
+
+    Counts are cumulative from the strictest threshold on.
     """
-    at = (true / true[:, -1:] >= tpr).argmax(axis=1)
-    return false[np.arange(len(false)), at] / false[:, -1]
+    threshold = (true / true[:, -1:] >= tpr).argmax(axis=1)
+    return false[np.arange(len(false)), threshold] / false[:, -1]
 
 
 @mean_over_rows("mean max confidence", better=None)
 def mmc(top: Top) -> np.ndarray:
-    """Mean over rows of the confidence, the largest probability, in [1/K, 1]. Far from the data it
-    should be the largest class prior.
+    """Measure the mean maximum confidence (MMC), in [1/K, 1].
+
+    Far from the data it should equal the largest class prior.
 
     Parameters
     ----------
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`).
 
     References
     ----------
@@ -408,17 +445,23 @@ def mmc(top: Top) -> np.ndarray:
 
 @mean_over_rows("mean max confidence where wrong", better="lower")
 def mmc_wrong(y: np.ndarray, top: Top) -> np.ndarray:
-    """Mean largest probability of the rows whose predicted class is wrong, in [1/K, 1]; NaN where
-    no row is wrong.
+    """Measure the mean confidence of incorrect predictions, in [1/K, 1].
 
-    Dey et al., "Deep discriminative to kernel density graph", Table 1, call it MMC*. Its rows are
-    the wrong ones only, so two models are compared on different rows.
+    It is NaN if all predictions are correct. It averages over the incorrect predictions of a model,
+    so two models are compared on different rows.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Of equally probable classes the
-        first is the prediction.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`). If several classes are equally probable, the first one
+        is the prediction.
+
+    References
+    ----------
+    Dey et al., "Deep discriminative to kernel density graph", Table 1, where it is called MMC*.
 
     Examples
     --------
@@ -430,17 +473,19 @@ def mmc_wrong(y: np.ndarray, top: Top) -> np.ndarray:
 
 @mean_over_rows("OCE", better="lower")
 def oce(top: Top, prior: np.ndarray) -> np.ndarray:
-    """Out-of-distribution calibration error: mean over rows of ``|max_k proba[i, k] - max_k
-    prior[k]|``, in [0, 1 - 1/K].
+    """Measure the out-of-distribution calibration error (OCE), in [0, 1 - 1/K].
 
-    The absolute value is taken row by row, as printed. ``|mmc - max prior|``, which is
-    :func:`oce_of_mean`, is smaller wherever some rows are above the prior and some below.
+    It is the mean over rows of ``|max_k proba[i, k] - max_k prior[k]|``. The absolute value is
+    taken for each row, as published. ``|mmc - max prior|``, which is :func:`oce_of_mean`, is
+    smaller if some rows are above the prior and some below.
 
     Parameters
     ----------
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`, on out-of-distribution rows.
-    prior : Float[K], class shares of the training rows (the base rate; uniform only if the training
-        data are balanced).
+    top : Float[n, K] or TopLabel
+        Predictions on out-of-distribution rows.
+    prior : Float[K]
+        Class fractions of the training rows. They are uniform only if the training data are
+        balanced.
 
     References
     ----------
@@ -456,14 +501,15 @@ def oce(top: Top, prior: np.ndarray) -> np.ndarray:
 
 @metric("OCE of the mean", better="lower")
 def oce_of_mean(top: Top, prior: np.ndarray) -> float:
-    """``|mmc - max_k prior[k]|``: rows above the prior and rows below it cancel, so it is at most
-    :func:`oce`, in [0, 1 - 1/K].
+    """Measure the OCE of the mean confidence, ``|mmc - max_k prior[k]|``, in [0, 1 - 1/K].
 
-    This is what the published implementation of Dey et al. computes where their paper has Eq. 18.
+    Rows above the prior and rows below it cancel, so it is at most :func:`oce`. The published
+    implementation of Dey et al. computes it instead of Eq. 18 of their paper.
 
     Parameters
     ----------
-    top, prior : as for :func:`oce`.
+    top, prior
+        As for :func:`oce`.
 
     Examples
     --------
@@ -475,16 +521,17 @@ def oce_of_mean(top: Top, prior: np.ndarray) -> float:
 
 @metric("mean OOD score", better=None, unit="units of the score")
 def mean_ood_score(ood_score: np.ndarray) -> float:
-    """The mean of the out-of-distribution score; above 0 is out by the method's threshold. In the
-    units of the method, so no two compare.
+    """Measure the mean of the out-of-distribution score, in the units of the method.
 
-    Test rows have one as well. How both change with the number of training rows or of dimensions is
-    Figures 4 and 7 of TOOD, whose score is its threshold less the average pairwise Hamming
-    distance.
+    A score above 0 means OOD by the threshold of the method. Units differ between methods, so their
+    scores cannot be compared. Figures 4 and 7 of TOOD show how the mean on test rows and on OOD
+    rows depends on the number of training rows and of dimensions; its score is the threshold minus
+    the average pairwise Hamming distance.
 
     Parameters
     ----------
-    ood_score : Float[m]; higher is farther out of distribution.
+    ood_score : Float[m]
+        Scores; higher means farther from the data.
 
     References
     ----------

@@ -1,10 +1,8 @@
-"""How far predicted probabilities are from the labels: error, NLL, Brier. All are means over rows;
-lower is better.
+"""Error, negative log likelihood, Brier score and Hellinger distance of class probabilities.
 
-How far the confidence in the predicted class is from whether it is right: the K-class scores, of
-two classes, right and wrong.
-
-How far a predicted posterior is from the true one, where the truth is known (simulations).
+All are means over rows, and lower is better. The ``…_top`` versions are the same scores for the
+two-class problem of whether the predicted class is correct. :func:`hellinger` compares with a
+known posterior, which exists in simulations.
 """
 
 from __future__ import annotations
@@ -18,14 +16,18 @@ from kdgraph.metrics.registry import mean_over_rows, metric
 
 @mean_over_rows("error", better="lower")
 def error(y: np.ndarray, top: Top) -> np.ndarray:
-    """Share of rows whose most probable class is not the label (zero-one loss), in [0, 1];
-    scikit-learn's ``zero_one_loss``.
+    """Measure the fraction of rows whose most probable class is not the label, in [0, 1].
+
+    It is the ``zero_one_loss`` of scikit-learn.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Of equally probable classes the
-        first is the prediction.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`). If several classes are equally probable, the first one
+        is the prediction.
 
     Examples
     --------
@@ -37,69 +39,76 @@ def error(y: np.ndarray, top: Top) -> np.ndarray:
 
 @mean_over_rows("NLL", better="lower", unit="nats")
 def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
-    """Negative log likelihood of the labels in nats: mean of ``-log max(proba[i, y_i], clip)``, in
-    [0, -log clip].
+    """Measure the negative log likelihood (NLL) of the labels in nats, in [0, -log clip].
+
+    It is the mean of ``-log max(proba[i, y_i], clip)``.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    proba : Float[n, K].
-    clip : in (0, 1). The label's probability is raised to at least this and not renormalised;
-        nothing is clipped from above. A single row that gives its label probability 0 costs -log
-        clip (13.8 nats at 1e-6), so the number means nothing without ``clip`` beside it;
-        :func:`nll_clipped` counts such rows.
+    y : Int[n]
+        Labels, as positions in the classes.
+    proba : Float[n, K]
+        Class probabilities.
+    clip : float, default=1e-6
+        Lower bound of the label's probability, in (0, 1). Probabilities are not renormalised, and
+        not clipped from above. A single row with probability 0 costs -log clip (13.8 nats at 1e-6),
+        so always report ``clip`` with the number; :func:`nll_clipped` counts such rows.
 
     Notes
     -----
-    Where no probability is below ``clip`` it is scikit-learn's ``log_loss``, which clips at the
-    smallest step of its type.
+    If no probability is below ``clip``, it equals scikit-learn's ``log_loss``, which clips at the
+    machine epsilon of the data type.
 
     Examples
     --------
     >>> round(nll([0, 1], [[0.5, 0.5], [1.0, 0.0]], clip=0.25), 4)  # (log 2 + log 4) / 2
     1.0397
     """
-    return -np.log(np.clip(_of_label(y, proba, clip), clip, 1.0))
+    return -np.log(np.clip(_label_probability(y, proba, clip), clip, 1.0))
 
 
 @metric("rows clipped in NLL", better="lower", unit="rows")
 def nll_clipped(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> float:
-    """Count the rows whose label has a probability below ``clip``: the rows of :func:`nll` that say
-    ``clip`` and not what the model says.
+    """Count the rows whose label has a probability below ``clip``.
 
-    Each adds -log clip to the sum there, so with a single one the mean is a choice of ``clip`` (an
-    isotonic map gives many rows 0).
+    Each of them adds -log clip to the sum of :func:`nll`, so a single one makes the mean depend on
+    the choice of ``clip``. Isotonic calibration predicts 0 for many rows.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    proba : Float[n, K].
-    clip : in (0, 1); that of the :func:`nll` that it stands beside.
+    y : Int[n]
+        Labels, as positions in the classes.
+    proba : Float[n, K]
+        Class probabilities.
+    clip : float, default=1e-6
+        The ``clip`` of the :func:`nll` with which the count is reported.
 
-    References
-    ----------
-    Ours; Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, leave open what
-    a probability of 0 costs.
+    Notes
+    -----
+    Original to kdgraph. Salamon et al., kernel-density estimates of top-label confidence, Eq. 14,
+    do not define the cost of a probability of 0.
 
     Examples
     --------
     >>> nll_clipped([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     1.0
     """
-    return float((_of_label(y, proba, clip) < clip).sum())
+    return float((_label_probability(y, proba, clip) < clip).sum())
 
 
 @mean_over_rows("Brier", better="lower")
 def brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
-    """Brier score summed over all classes: mean of ``Σ_k (proba[i, k] - [y_i = k])²``, in [0, 2].
+    """Measure the Brier score summed over all classes, in [0, 2].
 
-    This is the score as Brier defined it; for two classes it is twice the ``Σ (p - y)²`` of the
-    positive class alone.
+    It is the mean of ``Σ_k (proba[i, k] - [y_i = k])²``, as Brier defined it. For two classes it is
+    twice the mean of ``(p - y)²`` of the positive class.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    proba : Float[n, K].
+    y : Int[n]
+        Labels, as positions in the classes.
+    proba : Float[n, K]
+        Class probabilities.
 
     References
     ----------
@@ -116,8 +125,8 @@ def brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
     return (residual**2).sum(axis=1)
 
 
-def _of_label(y: np.ndarray, proba: np.ndarray, clip: float) -> np.ndarray:
-    """Float[n]: the label's probability."""
+def _label_probability(y: np.ndarray, proba: np.ndarray, clip: float) -> np.ndarray:
+    """Return the probabilities of the labels, Float[n], after a check of ``clip``."""
     if not 0 < clip < 1:
         raise ParameterError(f"clip must be in (0, 1), got {clip!r}")
     return proba[np.arange(len(y)), y]
@@ -125,21 +134,27 @@ def _of_label(y: np.ndarray, proba: np.ndarray, clip: float) -> np.ndarray:
 
 @mean_over_rows("top-label NLL", better="lower", unit="nats")
 def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
-    """Negative log likelihood in nats of right and wrong: mean of ``-log c`` where the prediction
-    is right, ``-log(1 - c)`` where wrong.
+    """Measure the negative log likelihood in nats of predictions being correct.
+
+    It is the mean of ``-log c`` over correct and ``-log(1 - c)`` over incorrect predictions.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`; c is its confidence.
-    clip : in (0, 0.5). c is kept this far from 0 and 1: a single wrong row at c = 1 costs -log clip
-        (27.6 nats at 1e-12), so the number means nothing without ``clip`` beside it;
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`). c is the
+        confidence.
+    clip : float, default=1e-12
+        Smallest distance of c from 0 and 1, in (0, 0.5). A single incorrect prediction with c = 1
+        costs -log clip (27.6 nats at 1e-12), so always report ``clip`` with the number;
         :func:`nll_top_clipped` counts such rows.
 
     References
     ----------
-    Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, whose scores of
-    exactly 0 and 1 it leaves open.
+    Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, which does not define
+    the cost of a score of exactly 0 or 1.
 
     Examples
     --------
@@ -153,25 +168,31 @@ def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
 
 @metric("rows clipped in top-label NLL", better="lower", unit="rows")
 def nll_top_clipped(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> float:
-    """Count the rows where what happened has a probability below ``clip``: those whose part in
-    :func:`nll_top` is a choice of ``clip``.
+    """Count the rows whose outcome has a probability below ``clip``.
 
-    These are right rows with c < clip, and wrong rows with 1 - c < clip. A right row at c = 1 is
-    clipped too, but that costs ``clip`` nats.
+    Their contribution to :func:`nll_top` depends on the choice of ``clip``. They are correct
+    predictions with c < clip, and incorrect ones with 1 - c < clip. A correct prediction with c = 1
+    is clipped, too, but that costs only ``clip`` nats.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`; c is its confidence.
-    clip : in (0, 0.5); that of the :func:`nll_top` that it stands beside.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`). c is the
+        confidence.
+    clip : float, default=1e-12
+        The ``clip`` of the :func:`nll_top` with which the count is reported.
 
-    References
-    ----------
-    Ours; Salamon et al., Eq. 14, leave open what a score of exactly 0 or 1 costs.
+    Notes
+    -----
+    Original to kdgraph. Salamon et al., Eq. 14, do not define the cost of a score of exactly 0 or
+    1.
 
     Examples
     --------
-    >>> nll_top_clipped([0, 1, 0], [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5]])  # the second is sure, and wrong
+    >>> nll_top_clipped([0, 1, 0], [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5]])
     1.0
     """
     _check_clip(clip)
@@ -180,12 +201,18 @@ def nll_top_clipped(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> float:
 
 @mean_over_rows("top-label Brier", better="lower")
 def brier_top(y: np.ndarray, top: Top) -> np.ndarray:
-    """Brier score of right and wrong: mean of ``(c - [the prediction is right])²``, in [0, 1].
+    """Measure the Brier score of predictions being correct, in [0, 1].
+
+    It is the mean of ``(c - [the prediction is correct])²``.
 
     Parameters
     ----------
-    y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`; c is its confidence.
+    y : Int[n]
+        Labels, as positions in the classes.
+    top : Float[n, K] or TopLabel
+        Class probabilities, or predicted classes with their confidence
+        (:class:`~kdgraph.metrics.TopLabel`). c is the
+        confidence.
 
     References
     ----------
@@ -201,22 +228,24 @@ def brier_top(y: np.ndarray, top: Top) -> np.ndarray:
 
 
 def _check_clip(clip: float) -> None:
+    """Raise :class:`ParameterError` unless ``clip`` is in (0, 0.5)."""
     if not 0 < clip < 0.5:
         raise ParameterError(f"clip must be in (0, 0.5), got {clip!r}")
 
 
 @mean_over_rows("Hellinger", better="lower")
 def hellinger(proba: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Mean over rows of the Hellinger distance ``||√proba_i - √truth_i||₂ / √2``, in [0, 1]; 0 only
-    for equal rows.
+    """Measure the mean Hellinger distance ``||√proba_i - √truth_i||₂ / √2``, in [0, 1].
 
-    It is an average over where the rows are: on test rows over the data's own distribution, on a
-    grid over the area.
+    It is 0 only if all rows are equal. On test rows it averages over the distribution of the data,
+    and on a grid over the area.
 
     Parameters
     ----------
-    proba : Float[n, K].
-    truth : Float[n, K], the true posterior P(y|x) at the same rows.
+    proba : Float[n, K]
+        Class probabilities.
+    truth : Float[n, K]
+        True posterior P(y|x) of the same rows.
 
     References
     ----------

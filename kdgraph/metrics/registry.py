@@ -1,9 +1,8 @@
-"""What several metrics are computed from, computed once: for as long as one set of rows is scored.
+"""Registry of metrics: registration by decorators, evaluation by name, and a shared cache.
 
-What makes a function a metric: its name in the registry, what people must know of its numbers, its
-values by row, or its table.
-
-One metric by name, with its standard error: what the evaluation records.
+:func:`metric`, :func:`mean_over_rows` and :func:`table` register functions with what a reader of
+their numbers needs. :func:`score` and :func:`tabulate` evaluate them by name, after a check of
+inputs and options. Within :func:`cache_scope`, metrics share intermediate results.
 """
 
 from __future__ import annotations
@@ -22,41 +21,44 @@ from typing import Any, Literal, ParamSpec, Protocol, cast
 import numpy as np
 
 from kdgraph.errors import ConfigError
-from kdgraph.metrics.inputs import INPUTS, SAID, checked, n_rows
+from kdgraph.metrics.inputs import INPUTS, MODEL_OUTPUTS, check_inputs, n_rows
 
-_KEPT: ContextVar[dict[Hashable, dict[Any, Any]] | None] = ContextVar("_KEPT", default=None)
+_CACHE: ContextVar[dict[Hashable, dict[Any, Any]] | None] = ContextVar("_CACHE", default=None)
 
 
 @contextmanager
-def sharing() -> Iterator[None]:
-    """Until the block ends, metrics find again what others of them have computed; outside of such a
-    block everything is computed anew.
+def cache_scope() -> Iterator[None]:
+    """Share intermediate results between metrics until the block ends.
+
+    Outside of such a block everything is computed anew.
     """
-    token = _KEPT.set({})
+    token = _CACHE.set({})
     try:
         yield
     finally:
-        _KEPT.reset(token)
+        _CACHE.reset(token)
 
 
-def kept(*inputs: Hashable) -> dict[Any, Any]:
-    """Where to keep what follows from these inputs and nothing else: inside a block the same
-    dictionary for equal ones, else a new one.
+def scope_cache(*inputs: Hashable) -> dict[Any, Any]:
+    """Return a dictionary for results that depend on these inputs only.
+
+    Within :func:`cache_scope` equal inputs give the same dictionary; outside it is always new.
     """
-    known = _KEPT.get()
-    return {} if known is None else known.setdefault(inputs, {})
+    cache = _CACHE.get()
+    return {} if cache is None else cache.setdefault(inputs, {})
 
 
-class Itself:
-    """A large input by its identity, where comparing its values would take long; it is held, so
-    that no other object takes its place.
+class IdentityKey:
+    """Cache key that compares a large input by identity instead of by value.
+
+    It holds a reference, so that no other object can get the same identity.
     """
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Itself) and self.value is other.value
+        return isinstance(other, IdentityKey) and self.value is other.value
 
     def __hash__(self) -> int:
         return id(self.value)
@@ -64,26 +66,32 @@ class Itself:
 
 P = ParamSpec("P")
 Better = Literal["lower", "higher"] | None
-"""Which direction is better; None where the number only describes."""
+"""Direction that is better; None if the number is only descriptive."""
 
 
 class Metric(Protocol[P]):
-    """A function from arrays to one number, or to a table, with what who shows it has to know.
+    """Function from arrays to a number or a table, with what is needed to display it.
 
     Attributes
     ----------
-    label : what people read ("NLL"); the function's name is what they type (``nll``).
-    better : which direction is better; None where the number only describes.
-    unit : what the number is in ("nats", "units of y"); None of a share, a probability, or anything
-    else without one.
-    by_row : the same arguments → Float[m], whose mean is the metric; None where the metric is not a
-    mean over rows.
-    stderr : the same arguments → standard error of the metric, or None where there are too few
-        rows; None where nothing is known of it, and where ``by_row`` says it.
-    is_table : whether it gives columns of equal lengths by name (a curve, a histogram, a map), and
-    no number.
-    package : what it imports beside what kdgraph always has, and the extra of kdgraph that brings
-        it ("relplot", "smooth"); or None.
+    label : str
+        Display name ("NLL"). The function name (``nll``) is the name in configs.
+    better : {"lower", "higher"} or None
+        Direction that is better; None if the number is only descriptive.
+    unit : str or None
+        Unit ("nats", "units of y"); None for fractions, probabilities and other pure numbers.
+    by_row : callable or None
+        Function of the same arguments that returns Float[m], whose mean is the metric; None if the
+        metric is not a mean over rows.
+    stderr : callable or None
+        Function of the same arguments that returns the standard error of the metric, or None if
+        there are too few rows. None if there is no such estimate, or if ``by_row`` gives it.
+    is_table : bool
+        True if the metric returns columns of equal lengths by name (a curve, a histogram, a map)
+        instead of a number.
+    package : tuple of (str, str) or None
+        An optional package that the metric imports, and the extra of kdgraph that installs it
+        ("relplot", "smooth").
     """
 
     __name__: str
@@ -101,9 +109,7 @@ class Metric(Protocol[P]):
 
 
 METRICS: dict[str, Metric[...]] = {}
-"""Every metric by name: filled by the decorators below, so a new metric is one decorated
-function.
-"""
+"""All metrics by name. The decorators below add to it, so a new metric is a decorated function."""
 
 
 def metric(
@@ -114,8 +120,9 @@ def metric(
     package: tuple[str, str] | None = None,
     stderr: Callable[..., float | None] | None = None,
 ) -> Callable[[Callable[P, float]], Metric[P]]:
-    """Register a function that returns one number; its arrays, and those of its standard error, are
-    checked before it sees them.
+    """Return a decorator that registers a function which returns a number.
+
+    Its arrays, and those of its standard error, are checked before the call.
     """
 
     def decorate(function: Callable[P, float]) -> Metric[P]:
@@ -128,8 +135,9 @@ def metric(
 
 
 def table(label: str) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metric[P]]:
-    """Register a function that returns columns of equal lengths by name, each [m]; its arrays are
-    checked before it sees them.
+    """Return a decorator that registers a function which returns columns by name, each [m].
+
+    Its arrays are checked before the call.
     """
 
     def decorate(function: Callable[P, Mapping[str, np.ndarray]]) -> Metric[P]:
@@ -141,10 +149,9 @@ def table(label: str) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metri
 def mean_over_rows(
     label: str, *, better: Better, unit: str | None = None
 ) -> Callable[[Callable[P, np.ndarray]], Metric[P]]:
-    """Register the mean of a function that returns Float[n], one number a row; the function itself
-    stays reachable as ``by_row``.
+    """Return a decorator that registers the mean of a function which returns Float[n].
 
-    The mean over no row at all is NaN.
+    The function is available as the attribute ``by_row``. The mean over no rows is NaN.
     """
 
     def decorate(function: Callable[P, np.ndarray]) -> Metric[P]:
@@ -165,8 +172,12 @@ def mean_over_rows(
 
 
 def check_package(metric: Metric[...]) -> None:
-    """Raise :class:`ConfigError`, with what to install, unless the package that the metric needs is
-    there.
+    """Check that the optional package of a metric is installed.
+
+    Raises
+    ------
+    ConfigError
+        If it is not; the message contains the command that installs it.
     """
     if metric.package and find_spec(metric.package[0]) is None:
         package, extra = metric.package
@@ -174,11 +185,12 @@ def check_package(metric: Metric[...]) -> None:
 
 
 def _with_checked_inputs(function: Callable[P, Any]) -> Callable[P, Any]:
+    """Return the function with its inputs converted and checked before each call."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-        return function(**checked(signature.bind(*args, **kwargs).arguments))  # type: ignore[call-arg]
+        return function(**check_inputs(signature.bind(*args, **kwargs).arguments))  # type: ignore[call-arg]
 
     return call
 
@@ -209,17 +221,19 @@ def _register(
 
 @dataclass(frozen=True)
 class Score:
-    """A measured metric.
+    """Value of a metric with its standard error.
 
     Attributes
     ----------
-    value : the metric, or None where it is not defined (mean confidence of wrong rows when none is
-    wrong).
-    stderr : standard error of the mean over rows, s / √n with s² over n - 1, or what the metric
-        itself says of its error; None where it is no such mean and says nothing, or n < 2. It is
-        the sampling error of the rows alone: not of training, and not of a difference between two
-        models on one test set.
-    n : the rows that were averaged.
+    value : float or None
+        Value; None if it is undefined, such as the mean confidence of incorrect predictions if all
+        are correct.
+    stderr : float or None
+        Standard error of a mean over rows, s / √n with s² over n - 1, or the estimate of the
+        metric. None if there is no estimate, or n < 2. It covers only the sampling of rows: not
+        training, and not the difference of two models on the same test set.
+    n : int
+        Number of rows.
     """
 
     value: float | None
@@ -227,25 +241,23 @@ class Score:
     n: int
 
 
-def asked(key: str, options: Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """The metric that a key of a config asks for, and its options: the one of that name, or the one
-    that the option ``metric`` names.
+def select_metric(key: str, options: Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
+    """Return the name and the options of the metric that a config key selects.
 
-    So one metric is asked for more than once, with other options. The ``space`` in which it
-    measures is none of these (:func:`space_of`).
+    It is the metric of that name, or the one that the option ``metric`` names. One metric can thus
+    be computed several times with different options. The option ``space`` is not returned
+    (:func:`space_option`).
 
-    >>> asked("ece", {"bins": 15}), asked("ece_10", {"metric": "ece", "bins": 10})
+    >>> select_metric("ece", {"bins": 15}), select_metric("ece_10", {"metric": "ece", "bins": 10})
     (('ece', {'bins': 15}), ('ece', {'bins': 10}))
     """
-    given = dict(options or {})
-    given.pop("space", None)
-    return given.pop("metric", key), given
+    metric_options = dict(options or {})
+    metric_options.pop("space", None)
+    return metric_options.pop("metric", key), metric_options
 
 
-def space_of(options: Mapping[str, Any] | None) -> str | None:
-    """The name of the space in which a metric of the rows' features is to measure, by its options;
-    None: that of the rows as they are.
-    """
+def space_option(options: Mapping[str, Any] | None) -> str | None:
+    """Return the name of the feature space of a metric, None for the original features."""
     return (options or {}).get("space")
 
 
@@ -260,19 +272,28 @@ def score(
 
     Parameters
     ----------
-    name : a key of :data:`METRICS`.
-    inputs : what there is, by parameter name (:data:`~kdgraph.metrics.inputs.INPUTS`); more than
-        the metric needs is fine, None is absent. Where there is ``proba`` and no ``top``, this is
-        the largest probability.
-    options : the metric's own options, e.g. ``{"bins": 10}``.
-    source : what the error message calls the data.
+    name : str
+        Key of :data:`METRICS`.
+    inputs : dict
+        Available inputs by parameter name (:data:`~kdgraph.metrics.inputs.INPUTS`). Inputs that the
+        metric does not need are ignored, and None means missing. If ``proba`` is available and
+        ``top`` is not, the largest probabilities are used.
+    options : dict, optional
+        Options of the metric, such as ``{"bins": 10}``.
+    source : str, default="this data set"
+        Name of the data in error messages.
+
+    Returns
+    -------
+    Score
+        Value, standard error and number of rows.
 
     Raises
     ------
     ConfigError
-        As :func:`check_metric`.
+        As for :func:`check_metric`.
     ValueError
-        Arrays that break a rule (shape, rows that do not sum to 1, NaN).
+        If an array is invalid: wrong shape, rows that do not sum to 1, or NaN.
 
     Examples
     --------
@@ -300,8 +321,9 @@ def tabulate(
     *,
     source: str = "this data set",
 ) -> list[dict[str, Any]]:
-    """Evaluate the table called ``name``: its rows, each a value by column. Parameters and errors
-    are those of :func:`score`.
+    """Evaluate the table called ``name`` and return its rows, each a dictionary by column.
+
+    Parameters and errors are those of :func:`score`.
     """
     table, arguments = _prepared(name, inputs, options, source)
     columns = {column: np.asarray(values).tolist() for column, values in table(**arguments).items()}
@@ -311,7 +333,7 @@ def tabulate(
 def _prepared(
     name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | None, source: str
 ) -> tuple[Any, dict[str, Any]]:
-    """The metric and its arguments."""
+    """Return the metric and its arguments, after a check of both."""
     available = {key: value for key, value in inputs.items() if value is not None}
     if "proba" in available:
         available.setdefault("top", available["proba"])
@@ -320,33 +342,33 @@ def _prepared(
 
 
 def needs(name: str) -> frozenset[str]:
-    """Name the inputs that the metric must be given: names of
-    :data:`~kdgraph.metrics.inputs.INPUTS`.
+    """Return the names of the inputs that a metric requires.
+
+    They are keys of :data:`~kdgraph.metrics.inputs.INPUTS`.
     """
     return frozenset(p for p in inspect.signature(_find(name)).parameters if p in INPUTS)
 
 
 def about(key: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What a reader of a metric's numbers has to know of it, for who cannot import it: a record has
-    this of each key of its config.
+    """Return the description of a metric that a record contains for each key of its config.
 
-    ``label``, ``better`` ("lower", "higher" or None), ``unit`` if it has one, ``detects``: True if
-    it says how well rows out of distribution are told from test rows, ``metric``: its name where
-    the key is another.
+    The entries are ``label``, ``better`` ("lower", "higher" or None), ``unit`` if there is one,
+    ``detects``: True for metrics of OOD detection, and ``metric``: the name of the metric if it
+    differs from the key.
 
     >>> about("nll")
     {'label': 'NLL', 'better': 'lower', 'unit': 'nats'}
     """
-    name, _ = asked(key, options)
-    found = _find(name)
-    known: dict[str, Any] = {"label": found.label, "better": found.better}
-    known |= {} if found.unit is None else {"unit": found.unit}
-    known |= {"detects": True} if "id_score" in needs(name) else {}
-    return known | ({"metric": name} if name != key else {})
+    name, _ = select_metric(key, options)
+    selected = _find(name)
+    description: dict[str, Any] = {"label": selected.label, "better": selected.better}
+    description |= {} if selected.unit is None else {"unit": selected.unit}
+    description |= {"detects": True} if "id_score" in needs(name) else {}
+    return description | ({"metric": name} if name != key else {})
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """List the metric's options with their defaults."""
+    """Return the options of a metric with their defaults."""
     parameters = inspect.signature(_find(name)).parameters
     return {p: parameters[p].default for p in parameters if p not in INPUTS}
 
@@ -358,33 +380,41 @@ def check_metric(
     *,
     source: str = "this data set",
 ) -> None:
-    """Raise :class:`ConfigError` unless the metric exists, has these options, and ``available``
-    holds every input it needs.
+    """Check that a metric exists and can be computed with these options and inputs.
 
-    Its package must be there, too. Looks at names only, so it can be asked before anything is
-    computed.
+    Only names are checked, so this can be called before anything is computed.
+
+    Raises
+    ------
+    ConfigError
+        If the metric or an option does not exist, a required input is not in ``available``, or an
+        optional package is not installed.
     """
-    known = options_of(name)
+    defaults = options_of(name)
     check_package(METRICS[name])
     for option in options or {}:
-        if option not in known:
-            raise ConfigError(f"{name} has no option {_unknown(option, known)}")
-    given = set(available)
-    given |= {"top"} if "proba" in given else set()
-    for missing in sorted(needs(name) - given):
-        needed = INPUTS[missing]
-        who = "the method does not give" if missing in SAID else f"{source} does not have"
-        raise ConfigError(f"{name} needs {needed.words}, which {who}; {needed.remedy}")
+        if option not in defaults:
+            raise ConfigError(f"{name} has no option {_unknown(option, defaults)}")
+    names = set(available)
+    names |= {"top"} if "proba" in names else set()
+    for missing in sorted(needs(name) - names):
+        required = INPUTS[missing]
+        reason = (
+            "the method does not give" if missing in MODEL_OUTPUTS else f"{source} does not have"
+        )
+        raise ConfigError(f"{name} needs {required.description}, which {reason}; {required.remedy}")
 
 
 def _find(name: str) -> Any:
+    """Return the metric of this name."""
     if name not in METRICS:
         raise ConfigError(f"no metric named {_unknown(name, METRICS)}")
     return METRICS[name]
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
+def _unknown(name: str, available: Iterable[str]) -> str:
+    """Return an unknown name, quoted, with the closest and all available names."""
+    names = sorted(available)
     close = difflib.get_close_matches(str(name), names, n=1)
     return (
         f"'{name}'"
@@ -394,4 +424,5 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def _defined(value: float) -> float | None:
+    """Return the value, or None if it is not finite."""
     return value if math.isfinite(value) else None

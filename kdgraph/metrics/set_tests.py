@@ -1,5 +1,7 @@
-"""Whether a set of rows comes from where a reference sample comes from, by any score of rows:
-permutation tests, and their power.
+"""Permutation tests of whether a set of rows comes from the distribution of a reference sample.
+
+The tests use any OOD score of rows. :func:`set_p_values` returns their p-values,
+:func:`power_curve` and :func:`contamination` their power by the fraction of OOD rows in a set.
 """
 
 from __future__ import annotations
@@ -14,19 +16,20 @@ from kdgraph.metrics.registry import table
 from kdgraph.parameters import Count, OpenFraction, Range, Seed, Share, check_value
 
 Statistic = Literal["mean", "max", "ks"]
-"""What is compared. mean: of the scores of a set. max: the largest of them, for a few rows that are
-far out; its p-value is never below m/(m + n), so it needs a reference of 19 times the rows of a set
-to find anything at .05. ks: the largest distance of the two empirical distribution functions, which
-sees scores that are too low as well.
+"""Test statistic. "mean": the mean score of a set. "max": the largest score, for sets with few OOD
+rows; its p-value is at least m/(m + n), so at level .05 the reference needs 19 times the rows of a
+set. "ks": the largest distance of the two empirical distribution functions, which also detects
+scores that are too low.
 """
 
 SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Of rows out of distribution in a set."""
+"""Fractions of OOD rows in a set."""
 SetSize = Annotated[int, Range(2)]
-"""Rows that a test can tell from one row."""
+"""Number of rows in a set, at least 2."""
 EQUAL = 1e-12
-"""Relative difference below which two statistics are equal: sums of the same numbers in another
-order.
+"""Relative difference below which two statistics count as equal.
+
+Sums of the same numbers in another order differ by less.
 """
 
 
@@ -38,21 +41,31 @@ def set_p_values(
     n_permutations: Count = 999,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Float[s]: for each set, how often sets that are drawn from it and the reference together look
-    at least as far out, (k + 1)/(N + 1).
+    """Return the permutation p-value (k + 1)/(N + 1) of each set, Float[s].
 
-    Where set and reference come from one distribution, P(p ≤ a) ≤ a, and as near to a as steps of
-    1/(N + 1) and equal scores let it. That holds of scores of rows that no row of the two has
-    decided: the reference must be held out, as test rows are.
+    k is the number of N sets, drawn from the set and the reference together, whose statistic is at
+    least as large. If set and reference come from one distribution, P(p ≤ a) ≤ a, and it is as
+    close to a as steps of 1/(N + 1) and ties allow. This requires scores that were not fitted on
+    any of these rows, so the reference must be held out, as test rows are.
 
     Parameters
     ----------
-    sets : Float[s, m], scores of the rows of s sets, or Float[m] of one; higher is farther out. An
-        infinite score counts as the farthest finite one.
-    reference : Float[n], scores of rows from the distribution.
-    statistic : see :data:`Statistic`; large is far out.
-    n_permutations : N, the same for all sets, so their p-values are not independent.
-    rng : draws the permutations.
+    sets : Float[s, m] or Float[m]
+        Scores of the rows of s sets, or of one; higher means farther from the data. An infinite
+        score counts as the farthest finite one.
+    reference : Float[n]
+        Scores of rows from the distribution.
+    statistic : {"mean", "max", "ks"}, default="mean"
+        See :data:`Statistic`; large values are far from the data.
+    n_permutations : int, default=999
+        Number of permutations N. They are the same for all sets, so the p-values are dependent.
+    rng : numpy.random.Generator
+        Source of the permutations.
+
+    Raises
+    ------
+    ParameterError
+        If an option is out of range, or scores are missing or NaN.
 
     References
     ----------
@@ -67,13 +80,13 @@ def set_p_values(
     >>> set_p_values([rng.normal(size=20), rng.normal(size=20) + 2], reference, rng=rng).round(3)
     array([0.343, 0.001])
     """
-    given, reference = (
+    set_scores, reference = (
         np.atleast_2d(np.asarray(sets, dtype=np.float64)),
         np.asarray(reference, dtype=np.float64),
     )
-    _check(given, reference, statistic, n_permutations)
-    pooled = np.hstack([given, np.broadcast_to(reference, (len(given), len(reference)))])
-    return _p_values(pooled, given.shape[1], statistic, n_permutations, rng)
+    _check(set_scores, reference, statistic, n_permutations)
+    pooled = np.hstack([set_scores, np.broadcast_to(reference, (len(set_scores), len(reference)))])
+    return _p_values(pooled, set_scores.shape[1], statistic, n_permutations, rng)
 
 
 def power_curve(
@@ -88,43 +101,48 @@ def power_curve(
     n_permutations: int = 199,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """How often a set is called out of distribution, p ≤ ``false_alarm``, by the share of its rows
-    that are.
+    """Return the power of the set test by the fraction of OOD rows in a set.
 
-    For each set the rows in distribution are divided anew, by chance: one half is its reference,
-    the other half gives the rows of the set that are in distribution. The points of a curve are not
-    independent: all shares have the same divisions and the same permutations, and sets of one
-    number differ only in their share. So differences between shares are surer, and the curve is
-    smoother, than the standard errors of its points say; and what chance has moved at one share, it
-    has moved at all.
+    The power is the fraction of sets with p ≤ ``false_alarm``. For each set the in-distribution
+    rows are split at random: one half is the reference, the other half supplies the
+    in-distribution rows of the set. The points of a curve are dependent, because all fractions use
+    the same splits and permutations. Differences between fractions are therefore more accurate, and
+    the curve is smoother, than the standard errors of the points suggest. A random error at one
+    fraction affects all of them.
 
     Parameters
     ----------
-    ood_score, id_score : Float[m], Float[n]; higher is farther out.
-    shares : of rows out of distribution in a set; what is measured is the nearest number of rows,
-    at least one of a share above 0.
-    set_size : rows of a set, or as many as one half in distribution or all rows out of it have.
-    n_sets : sets of each share; the power of a share has a standard error of about 1/(2 √n_sets),
-    for these rows and permutations.
-    statistic, n_permutations : of :func:`set_p_values`.
-    false_alarm : the share of sets in distribution that may be called out of it; what it comes to
-    is the power at share 0.
-    rng : divides, draws and permutes.
+    ood_score, id_score : Float[m], Float[n]
+        Scores of the OOD rows and of the test rows; higher means farther from the data.
+    shares : sequence of float
+        Fractions of OOD rows in a set. Each is rounded to a number of rows, at least one for a
+        fraction above 0.
+    set_size : int, default=50
+        Number of rows in a set, at most one half of the test rows, or all OOD rows.
+    n_sets : int, default=200
+        Number of sets for each fraction. The power has a standard error of at most
+        1/(2 √n_sets), for these rows and permutations.
+    statistic, n_permutations
+        As for :func:`set_p_values`.
+    false_alarm : float, default=0.05
+        Level of the test. The actual rate of false alarms is the power at fraction 0.
+    rng : numpy.random.Generator
+        Source of splits, draws and permutations.
 
     Returns
     -------
     dict
-        ``share`` (k / set_size, each once), ``set_size``, ``power``, each Float[r]; none where a
-        set would have fewer than two rows.
+        ``share`` (distinct fractions k / set_size), ``set_size`` and ``power``, each Float[r]; they
+        are empty if a set would have fewer than two rows.
 
-    References
-    ----------
-    Ours, with the p-value of :func:`set_p_values`.
+    Notes
+    -----
+    Original to kdgraph.
 
     Examples
     --------
-    >>> inside, far = np.arange(100.0), np.arange(100.0) + 50
-    >>> power_curve(far, inside, shares=[0, 0.5, 1], set_size=10, rng=np.random.default_rng(0))["share"]
+    >>> id_score, rng = np.arange(100.0), np.random.default_rng(0)
+    >>> power_curve(id_score + 50, id_score, shares=[0, 0.5, 1], set_size=10, rng=rng)["share"]
     array([0. , 0.5, 1. ])
     """
     out, inside = np.asarray(ood_score, dtype=np.float64), np.asarray(id_score, dtype=np.float64)
@@ -164,38 +182,41 @@ def contamination(
     n_permutations: Count = 199,
     seed: Seed = 0,
 ) -> dict[str, np.ndarray]:
-    """Tabulate how often a set of rows is called out of distribution by the share of its rows that
-    are, and the size of the set.
+    """Tabulate the power of the set test by the fraction of OOD rows and the size of the set.
 
-    Nobody is told which rows of a set are which; a monitor of a stream asks this. Of scores of sets
-    there is no such table.
+    The test does not use which rows of a set are OOD, as in the monitoring of a stream. Methods
+    that score whole sets have no such table.
 
     Parameters
     ----------
-    ood_score, id_score : Float[m], Float[n]; higher is farther out of distribution.
-    shares, n_sets, statistic, false_alarm, n_permutations : of :func:`power_curve`.
-    set_sizes : rows of a set; one that is larger than what half of the test rows allow becomes
-    that, once.
-    seed : of division, draws and permutations, and of nothing else: the table is a function of the
-        scores.
+    ood_score, id_score : Float[m], Float[n]
+        Scores of the OOD rows and of the test rows; higher means farther from the data.
+    shares, n_sets, statistic, false_alarm, n_permutations
+        As for :func:`power_curve`.
+    set_sizes : sequence of int, default=(10, 50)
+        Numbers of rows in a set. Sizes that exceed one half of the test rows are reduced to it, and
+        duplicates are dropped.
+    seed : int, default=0
+        Seed of splits, draws and permutations. The table is a function of scores and seed.
 
     Returns
     -------
     dict
         ``share``, ``set_size``, ``power``, each Float[r].
 
-    References
-    ----------
-    Ours; the contamination of a set is what the average Hamming distance of TOOD turns around at
-    (:class:`kdgraph.detection.TreeHamming`), and no published table has it.
+    Notes
+    -----
+    Original to kdgraph. Contamination reverses the sign of the average Hamming distance of TOOD
+    (:class:`kdgraph.detection.TreeHamming`); there is no published table of it.
 
     Examples
     --------
-    >>> found = contamination(np.arange(100.0) + 50, np.arange(100.0), shares=[0, 0.5, 1], set_sizes=[10])
-    >>> found["share"].tolist(), found["power"].round(1).tolist()
+    >>> id_score = np.arange(100.0)
+    >>> table = contamination(id_score + 50, id_score, shares=[0, 0.5, 1], set_sizes=[10])
+    >>> table["share"].tolist(), table["power"].round(1).tolist()
     ([0.0, 0.5, 1.0], [0.0, 0.8, 1.0])
     """
-    how = {
+    options = {
         "n_sets": n_sets,
         "statistic": statistic,
         "false_alarm": false_alarm,
@@ -209,7 +230,7 @@ def contamination(
             id_score,
             shares=shares,
             set_size=size,
-            **how,
+            **options,
             rng=np.random.default_rng([seed, size]),
         )
         for size in sizes
@@ -223,43 +244,43 @@ def contamination(
 def _p_values(
     pooled: np.ndarray, m: int, statistic: Statistic, n_permutations: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Float[s] of s sets, the first m columns of Float[s, m + n], against a reference each, the
-    others; of the same permutations.
+    """Return the p-values of s sets, the first m columns of Float[s, m + n], Float[s].
+
+    The other columns are the reference of each set. All sets use the same permutations.
     """
+    # The set is the first of its permutations and is measured in the same way, so that rounding
+    # treats both alike. The comparison below is negated, so that a statistic that is NaN counts as
+    # at least as large, and gives no evidence.
     members = np.argsort(rng.random((n_permutations, pooled.shape[1])), axis=1)[:, :m]
-    drawn = np.vstack([np.arange(m), members])  # the set itself is measured as its permutations are
-    found = _STATISTICS[statistic](np.stack([_finite(each) for each in pooled]), drawn)
+    drawn = np.vstack([np.arange(m), members])
+    statistics = _STATISTICS[statistic](np.stack([_finite(scores) for scores in pooled]), drawn)
     at_least = ~(
-        found[:, 1:] < found[:, :1] - EQUAL * np.abs(found).max(axis=1, keepdims=True)
-    )  # of what is no number nothing is found
+        statistics[:, 1:]
+        < statistics[:, :1] - EQUAL * np.abs(statistics).max(axis=1, keepdims=True)
+    )
     return (at_least.sum(axis=1) + 1) / (n_permutations + 1)
 
 
 def _finite(scores: np.ndarray) -> np.ndarray:
-    """Float[n]: infinite scores as the farthest finite ones on their side; 0 where all are
-    infinite.
-    """
-    known = np.isfinite(scores)
-    if known.all():
+    """Return scores with infinities replaced by the farthest finite score, or 0 without any."""
+    finite = np.isfinite(scores)
+    if finite.all():
         return scores
-    low, high = (scores[known].min(), scores[known].max()) if known.any() else (0.0, 0.0)
+    low, high = (scores[finite].min(), scores[finite].max()) if finite.any() else (0.0, 0.0)
     return np.clip(scores, low, high)
 
 
 def _indicators(drawn: np.ndarray, n: int) -> np.ndarray:
-    """Bool[N, n]: which of n rows each of N draws has."""
+    """Return which of n rows each of N draws contains, Bool[N, n]."""
     inside = np.zeros((len(drawn), n), dtype=bool)
     np.put_along_axis(inside, drawn, True, axis=1)
     return inside
 
 
 def _mean(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Float[s, N], of the scores Float[s, n] and the rows of each draw, Int[N, m]; so are the
-    others.
-    """
-    unit = np.maximum(
-        np.abs(pooled).max(axis=1, keepdims=True), 1.0
-    )  # sums of the largest numbers would not be finite
+    """Return the mean of scores Float[s, n] over the rows of draws Int[N, m], Float[s, N]."""
+    # Scores are divided by the largest one first, so that sums of very large scores stay finite.
+    unit = np.maximum(np.abs(pooled).max(axis=1, keepdims=True), 1.0)
     return (
         pooled
         / unit
@@ -270,28 +291,29 @@ def _mean(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
 
 
 def _max(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    return np.stack([each[drawn].max(axis=1) for each in pooled])
+    """Return the largest score of each draw, Float[s, N]."""
+    return np.stack([scores[drawn].max(axis=1) for scores in pooled])
 
 
 def _ks(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """The two-sample statistic of Kolmogorov and Smirnov of each draw against what it leaves."""
+    """Return the two-sample Kolmogorov-Smirnov statistic of each draw against the other rows."""
     inside = _indicators(drawn, pooled.shape[1])
     m, n = drawn.shape[1], pooled.shape[1] - drawn.shape[1]
-    found = []
-    for each in pooled:
-        order = np.argsort(each, kind="stable")
-        last = np.flatnonzero(
-            np.append(np.diff(each[order]) > 0, True)
-        )  # of equal scores only the last one is past all of them
-        taken = np.cumsum(inside[:, order], axis=1, dtype=np.int32)[:, last]
-        found.append(np.abs(taken * (1 / m + 1 / n) - (last + 1) / n).max(axis=1))
-    return np.stack(found)
+    statistics = []
+    for scores in pooled:
+        order = np.argsort(scores, kind="stable")
+        # Distribution functions are compared after the last of equal scores only.
+        last = np.flatnonzero(np.append(np.diff(scores[order]) > 0, True))
+        drawn_counts = np.cumsum(inside[:, order], axis=1, dtype=np.int32)[:, last]
+        statistics.append(np.abs(drawn_counts * (1 / m + 1 / n) - (last + 1) / n).max(axis=1))
+    return np.stack(statistics)
 
 
 _STATISTICS = {"mean": _mean, "max": _max, "ks": _ks}
 
 
 def _check(sets: np.ndarray, reference: np.ndarray, statistic: str, n_permutations: int) -> None:
+    """Raise :class:`ParameterError` for options or scores that are invalid."""
     check_value("statistic", statistic, Statistic)
     check_value("n_permutations", n_permutations, Count)
     for name, scores, dimensions in (("sets", sets, 2), ("reference", reference, 1)):

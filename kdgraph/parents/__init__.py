@@ -1,21 +1,31 @@
-"""What is calibrated: parents, and the ground that all stands on that is fitted after them."""
+"""Parents, the models whose certainty is repaired, and the preprocessing in front of them.
 
-from kdgraph.parents.classifiers import GivenScores, LatentClassifier
-from kdgraph.parents.predictive import PredictiveRegressor, distribution_of
-from kdgraph.parents.preprocessing import Design, Preprocess, Topics, Untouched, column_encoder
-from kdgraph.parents.regressors import GammaGlm, GaussianLinear, NearestOutcomes
+Neural networks are in :mod:`kdgraph.parents.networks`. What is fitted after a parent derives from
+the base classes in :mod:`kdgraph.base`.
+"""
+
+from kdgraph.parents.classifiers import LatentClassifier, PrecomputedScores
+from kdgraph.parents.predictive import ProbabilisticRegressor, distribution_from_predictions
+from kdgraph.parents.preprocessing import (
+    Design,
+    LatentSemanticAnalysis,
+    NoPreprocessing,
+    Preprocess,
+    column_encoder,
+)
+from kdgraph.parents.regressors import GammaGlm, GaussianLinear, NearestNeighbourRegressor
 
 __all__ = [
     "Design",
     "GammaGlm",
     "GaussianLinear",
-    "GivenScores",
     "LatentClassifier",
-    "NearestOutcomes",
-    "PredictiveRegressor",
+    "LatentSemanticAnalysis",
+    "NearestNeighbourRegressor",
+    "NoPreprocessing",
+    "PrecomputedScores",
     "Preprocess",
-    "Topics",
-    "Untouched",
+    "ProbabilisticRegressor",
     "column_encoder",
-    "distribution_of",
+    "distribution_from_predictions",
 ]

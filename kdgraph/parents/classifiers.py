@@ -1,7 +1,9 @@
-"""The parent of rows that are class scores already.
+"""Classifiers that are parents: precomputed scores, and pipelines with a trained encoder.
 
-A classifier behind a transformer that is trained with it, such as a forest on what an autoencoder
-makes of images.
+:class:`PrecomputedScores` is the parent of rows that already contain class probabilities, and maybe
+features, of a model that was trained elsewhere. :class:`LatentClassifier` is a classifier in the
+latent space of a transformer, such as a forest behind an autoencoder of images.
+Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -19,40 +21,58 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kdgraph.base.posthoc import seeded_clone
 from kdgraph.errors import did_you_mean
 
-TOLERANCE = 1e-6
-"""How far a row may be from summing to 1."""
+PROBABILITY_SUM_TOLERANCE = 1e-6
+"""Largest difference to 1 of the sum of a row of probabilities."""
 
 
-class GivenScores(ClassifierMixin, BaseEstimator):
-    """A model that was trained elsewhere, of which only what it says is at hand: class
-    probabilities, and maybe features. Ours.
+class PrecomputedScores(ClassifierMixin, BaseEstimator):
+    """Model that was trained elsewhere, of which only the predictions are available.
+
+    The rows contain class probabilities, and optionally features behind them.
 
     Parameters
     ----------
-    given_layers : name and number of columns of each layer whose features stand in X behind the
-        probabilities, in this order.
+    given_layers : sequence of (str, int), default=()
+        Name and number of columns of each layer whose features follow the probabilities in X, in
+        this order.
 
     Attributes
     ----------
-    classes_ : [K], 0 to K - 1: the first columns of X.
+    classes_ : Int[K]
+        0 to K - 1: the first columns of X.
+
+    Notes
+    -----
+    Original to kdgraph.
 
     Examples
     --------
-    >>> GivenScores().fit([[0.9, 0.1]], [0]).predict([[0.25, 0.75]])
+    >>> PrecomputedScores().fit([[0.9, 0.1]], [0]).predict([[0.25, 0.75]])
     array([1])
-    >>> GivenScores([("hidden", 1)]).fit([[0.9, 0.1, 5.0]], [0]).transform([[0.25, 0.75, 7.0]])
+    >>> scores = PrecomputedScores([("hidden", 1)]).fit([[0.9, 0.1, 5.0]], [0])
+    >>> scores.transform([[0.25, 0.75, 7.0]])
     array([[7.]])
     """
 
     learns_from_rows = False
-    """Whether ``fit`` uses more of its rows than their shape."""
+    """False, since ``fit`` uses only the shape of its rows."""
 
     def __init__(self, given_layers: Sequence[tuple[str, int]] = ()) -> None:
         self.given_layers = given_layers
 
     def fit(self, X, y=None):
-        """Learn how many classes there are; X: Float[n, K + m], of any number of rows, 0 too; y is
-        not used.
+        """Set the classes from the number of columns.
+
+        Parameters
+        ----------
+        X : Float[n, K + m]
+            Probabilities and features; n may be 0.
+        y : ignored
+            Not used.
+
+        Returns
+        -------
+        self : PrecomputedScores
         """
         n_features = sum(width for _, width in self.given_layers)
         X = validate_data(
@@ -62,15 +82,26 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]: the first columns of X.
+        """Return the first columns of X.
+
+        Parameters
+        ----------
+        X : Float[n, K + m]
+            Probabilities and features.
+
+        Returns
+        -------
+        Float[n, K]
 
         Raises
         ------
         ValueError
-            A row that is no distribution.
+            If a row is not a distribution.
         """
-        proba = self._checked(X)[:, : len(self.classes_)]
-        bad = np.flatnonzero((proba.min(axis=1) < 0) | (np.abs(proba.sum(axis=1) - 1) > TOLERANCE))
+        proba = self._validate_X(X)[:, : len(self.classes_)]
+        bad = np.flatnonzero(
+            (proba.min(axis=1) < 0) | (np.abs(proba.sum(axis=1) - 1) > PROBABILITY_SUM_TOLERANCE)
+        )
         if len(bad):
             raise ValueError(
                 f"X must be class probabilities, row {bad[0]} sums to {proba[bad[0]].sum():g}"
@@ -79,61 +110,75 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         return proba
 
     def predict(self, X) -> np.ndarray:
-        """Int[n]: the class of the largest probability."""
+        """Return the class with the largest probability for each row, Int[n]."""
         return self.predict_proba(X).argmax(axis=1)
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
-        """Float[n, m]: the features of the layer of that name; None: of the first one. As networks
-        have it.
+        """Return the features of a layer, like the method of the same name of networks.
+
+        Parameters
+        ----------
+        X : Float[n, K + m]
+            Probabilities and features.
+        layer : str, default=None
+            Name of the layer; None for the first one.
+
+        Returns
+        -------
+        Float[n, m]
 
         Raises
         ------
         ValueError
-            There is no such layer.
+            If there is no such layer.
         """
-        X, names = self._checked(X), [name for name, _ in self.given_layers]
-        found = layer if layer is not None else next(iter(names), None)
+        X, names = self._validate_X(X), [name for name, _ in self.given_layers]
+        name = layer if layer is not None else next(iter(names), None)
         if not names:
             raise ValueError(
                 "the given scores have no features; name arrays of the file in dataset.features"
             )
-        if found not in names:
-            known = did_you_mean(str(found), names, f"; they have {', '.join(names)}")
-            raise ValueError(f"the given scores have no features '{found}'{known}")
-        at = names.index(found)
+        if name not in names:
+            advice = did_you_mean(str(name), names, f"; they have {', '.join(names)}")
+            raise ValueError(f"the given scores have no features '{name}'{advice}")
+        position = names.index(name)
         starts = len(self.classes_) + np.cumsum([0, *(width for _, width in self.given_layers)])
-        return X[:, starts[at] : starts[at + 1]]
+        return X[:, starts[position] : starts[position + 1]]
 
-    def _checked(self, X) -> np.ndarray:
+    def _validate_X(self, X) -> np.ndarray:
+        """Return validated rows of a fitted estimator."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, dtype=np.float64)
 
 
 class LatentClassifier(Pipeline):
-    """scikit-learn's pipeline of a transformer and a classifier, each a parameter, so that a config
-    can describe both.
+    """Pipeline of a transformer and a classifier, both of which are parameters.
 
-    Whatever takes a pipeline takes it: its polytopes, leaves and distances are those of the
-    classifier, in the space of the latents.
+    A config can thus describe both. The estimator can be used wherever a pipeline of scikit-learn
+    can: its polytopes, leaves and distances are those of the classifier, in the latent space.
 
     Parameters
     ----------
-    encoder : a transformer, such as :class:`~kdgraph.parents.networks.ConvolutionalAutoencoder`.
-    classifier : of vectors, the rows that the transformer gives.
+    encoder : transformer
+        Such as :class:`~kdgraph.parents.networks.ConvolutionalAutoencoder`.
+    classifier : classifier
+        Classifier of vectors, the outputs of the transformer.
 
     Notes
     -----
-    Ours. It takes rows of the shape that ``encoder`` takes, which scikit-learn's own pipelines do
-    not tell by their tags.
+    Original to kdgraph. Rows have the shape that ``encoder`` takes, which is not included in the
+    tags of scikit-learn's own pipelines.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn.ensemble import ExtraTreesClassifier
     >>> from kdgraph.parents.networks import ConvolutionalAutoencoder
-    >>> images, y = np.random.default_rng(0).random((20, 1, 8, 8), dtype=np.float32), np.arange(20) % 2
+    >>> images = np.random.default_rng(0).random((20, 1, 8, 8), dtype=np.float32)
+    >>> y = np.arange(20) % 2
     >>> encoder = ConvolutionalAutoencoder(max_epochs=1, device="cpu", random_state=0)
-    >>> LatentClassifier(encoder, ExtraTreesClassifier(10, random_state=0)).fit(images, y).score(images, y)
+    >>> model = LatentClassifier(encoder, ExtraTreesClassifier(10, random_state=0))
+    >>> model.fit(images, y).score(images, y)
     1.0
     """
 
@@ -151,42 +196,50 @@ class LatentClassifier(Pipeline):
         return self.steps[-1][1]
 
     def _validate_names(self, names: Any) -> None:
-        """Steps are named as the parameters, which scikit-learn refuses, for one could hide the
-        other; here they are the same objects.
+        """Allow steps with the names of parameters.
+
+        scikit-learn refuses them, because a step could hide a parameter. Here they are the same
+        objects.
         """
 
     def __getitem__(self, ind: Any) -> Any:
-        """A step by its number or name; of a slice a pipeline of these steps."""
+        """Return a step by its number or name, or a pipeline of a slice of the steps."""
         return Pipeline(self.steps[ind]) if isinstance(ind, slice) else super().__getitem__(ind)
 
     def __sklearn_tags__(self) -> Any:
-        """As of a pipeline, but that rows are those of the encoder."""
+        """Return the tags of a pipeline, with the input tags of the encoder."""
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.encoder).input_tags
         return tags
 
 
-def clone_for_other_labels(fitted: Any, random_state: Any) -> Any:
-    """A clone of a fitted parent, to be fitted on the same rows with other labels; what came of the
-    rows alone is kept. Ours.
+def clone_for_new_labels(fitted: Any, random_state: Any) -> Any:
+    """Return a clone of a fitted parent, to be fitted on the same rows with other labels.
 
-    These are the steps of a pipeline before the last, where all of them say that labels do not
-    matter to them (``learns_from_labels``, False): they come frozen, so that an autoencoder is
-    trained once. Of any other parent it is :func:`~kdgraph.base.seeded_clone`.
+    What was fitted on the rows alone is kept. These are the steps of a pipeline before the last, if
+    labels do not matter to any of them (``learns_from_labels`` is False): they are frozen, so that
+    an autoencoder is trained once. The result for any other parent is that of
+    :func:`~kdgraph.base.seeded_clone`.
 
     Parameters
     ----------
-    fitted : the parent.
-    random_state : seeds what has no seed of its own.
+    fitted : estimator
+        The fitted parent.
+    random_state : int, RandomState or None
+        Seed of the estimators without a seed.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
     if not isinstance(fitted, Pipeline) or any(
         getattr(step, "learns_from_labels", True) for _, step in fitted.steps[:-1]
     ):
         return seeded_clone(fitted, random_state)
-    *before, (name, last) = fitted.steps
+    *transformers, (last_name, last) = fitted.steps
     return Pipeline(
         [
-            *((each, FrozenEstimator(step)) for each, step in before),
-            (name, seeded_clone(last, random_state)),
+            *((name, FrozenEstimator(step)) for name, step in transformers),
+            (last_name, seeded_clone(last, random_state)),
         ]
     )

@@ -1,9 +1,15 @@
-"""Whatever another library predicts as distributions, and regressors that do so, as parents."""
+"""Regressors of other libraries as parents that predict distributions.
+
+:class:`ProbabilisticRegressor` wraps a regressor. :func:`distribution_from_predictions` converts
+predictions to a :class:`~kdgraph.distributions.Distribution`: frozen distributions of scipy.stats,
+means with standard deviations, samples, quantiles, or any object with ``cdf`` and ``ppf``.
+Original to kdgraph.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import getattr_static
 from typing import Any
 
@@ -23,184 +29,217 @@ from kdgraph.distributions.parametric import is_frozen_family
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import OpenFraction, check_parameters
 
-METHODS = ("predict_dist", "pred_dist")
-"""Of regressors that predict distributions, kdgraph's and ngboost's; the first that is there is
-asked.
-"""
-_PREDICTS = ("predict", "pred_", "sample")
-"""Beginnings of names of methods that predict or draw and do nothing else."""
-_NARROWEST = 1e-12
-"""Standard deviation over mean, at least."""
-_PARTS = 64
-"""Of 1 that the mean of a distribution without a ``mean`` is taken over: its quantiles at the
-middles.
-"""
+# Methods that predict distributions, of kdgraph and of ngboost. The first one that exists is used.
+_DISTRIBUTION_METHODS = ("predict_dist", "pred_dist")
+
+# Beginnings of the names of methods that only predict or draw samples.
+_PREDICTION_PREFIXES = ("predict", "pred_", "sample")
+
+# Lower bound of standard deviation over mean. A Gaussian process without noise predicts a standard
+# deviation of 0 at its training rows, which is not a distribution.
+_MIN_RELATIVE_SD = 1e-12
+
+# Number of quantiles, at the midpoints of equal intervals of [0, 1], over which the moments of a
+# distribution without such methods are taken.
+_N_MOMENT_QUANTILES = 64
 
 
-class Given(Distribution):
-    """An object with ``cdf`` and ``ppf`` of n rows, whatever made it; ours.
+class ExternalDistribution(Distribution):
+    """Distribution of n rows in an object with ``cdf`` and ``ppf`` from any library.
 
     Parameters
     ----------
-    given : ``cdf(y)`` takes Float[n] and ``ppf(q)`` a number, and both give Float[n], as frozen
-    distributions of scipy.stats do.
-    rows : Int[m], which of its rows; None: all.
+    wrapped : object
+        ``cdf(y)`` takes Float[n] and ``ppf(q)`` a number, and both return Float[n], as frozen
+        distributions of scipy.stats do.
+    row_ids : Int[m], default=None
+        Positions of the rows in ``wrapped``; None for all.
 
     Notes
     -----
-    Mean and variance are those of the object, if it has them, else of its quantiles at 64 levels,
-    whose ends leave out 1/64 of all.
+    Original to kdgraph. Mean and variance are those of the object, if it has them. Otherwise they
+    are taken over its quantiles at 64 levels, which leave out 1/64 of the probability at the ends.
     """
 
-    def __init__(self, given: Any, rows: np.ndarray | None = None) -> None:
-        self.given = given
-        self.n = len(np.atleast_1d(given.ppf(0.5)))
-        self.rows = np.arange(self.n) if rows is None else rows
+    def __init__(self, wrapped: Any, row_ids: np.ndarray | None = None) -> None:
+        self.wrapped = wrapped
+        self.n_rows = len(np.atleast_1d(wrapped.ppf(0.5)))
+        self.row_ids = np.arange(self.n_rows) if row_ids is None else row_ids
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.row_ids)
 
-    def __getitem__(self, index: Any) -> Given:
-        return Given(self.given, np.atleast_1d(self.rows[index]))
+    def __getitem__(self, index: Any) -> ExternalDistribution:
+        return ExternalDistribution(self.wrapped, np.atleast_1d(self.row_ids[index]))
 
     def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
         y = np.asarray(y, dtype=np.float64)
         if y.ndim == 2:
             return np.stack([self.cdf(column) for column in y.T], axis=1)
-        values = np.zeros(
-            self.n
-        )  # the object takes a value for each of its rows, also for those that are not asked
-        values[self.rows] = y
-        return np.asarray(self.given.cdf(values), dtype=np.float64)[self.rows]
+        # The wrapped object needs a value for each of its rows, also for those that are not used.
+        values = np.zeros(self.n_rows)
+        values[self.row_ids] = y
+        return np.asarray(self.wrapped.cdf(values), dtype=np.float64)[self.row_ids]
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
         q = np.asarray(q, dtype=np.float64)
         if q.ndim == 1:
-            return np.stack([self.ppf(float(each)) for each in q], axis=1)
+            return np.stack([self.ppf(float(level)) for level in q], axis=1)
         if q.ndim == 2:
-            return np.stack([self._own(column) for column in q.T], axis=1)
-        return np.asarray(self.given.ppf(float(q)), dtype=np.float64)[self.rows]
+            return np.stack([self._ppf_per_row(column) for column in q.T], axis=1)
+        return np.asarray(self.wrapped.ppf(float(q)), dtype=np.float64)[self.row_ids]
 
     def mean(self) -> np.ndarray:  # noqa: D102
-        return self._moment("mean", lambda values: values.mean(axis=1))
+        return self._moment("mean", lambda quantiles: quantiles.mean(axis=1))
 
     def var(self) -> np.ndarray:  # noqa: D102
-        return self._moment("var", lambda values: values.var(axis=1))
+        return self._moment("var", lambda quantiles: quantiles.var(axis=1))
 
-    def _own(self, levels: np.ndarray) -> np.ndarray:
-        """Float[m]: quantiles of each row at a level of its own."""
-        of_all = np.full(self.n, 0.5)
-        of_all[self.rows] = levels
-        return np.asarray(self.given.ppf(of_all), dtype=np.float64)[self.rows]
+    def _ppf_per_row(self, levels: np.ndarray) -> np.ndarray:
+        """Return Float[m], the quantile of each row at its own level."""
+        all_levels = np.full(self.n_rows, 0.5)
+        all_levels[self.row_ids] = levels
+        return np.asarray(self.wrapped.ppf(all_levels), dtype=np.float64)[self.row_ids]
 
-    def _moment(self, name: str, of_quantiles: Any) -> np.ndarray:
-        has = getattr(self.given, name, None)
-        if callable(has):
-            return np.broadcast_to(np.asarray(has(), dtype=np.float64), self.n)[self.rows]
-        return of_quantiles(self.ppf((np.arange(_PARTS) + 0.5) / _PARTS))
+    def _moment(self, name: str, from_quantiles: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return Float[m], a moment by the wrapped object's method or from its quantiles."""
+        method = getattr(self.wrapped, name, None)
+        if callable(method):
+            moments = np.asarray(method(), dtype=np.float64)
+            return np.broadcast_to(moments, self.n_rows)[self.row_ids]
+        midpoints = (np.arange(_N_MOMENT_QUANTILES) + 0.5) / _N_MOMENT_QUANTILES
+        return from_quantiles(self.ppf(midpoints))
 
 
-def distribution_of(predicted: Any, levels: Sequence[float] | None = None) -> Distribution:
-    """A :class:`~kdgraph.distributions.Distribution` of what a regressor has predicted; ours.
+def distribution_from_predictions(
+    predictions: Any, quantile_levels: Sequence[float] | None = None
+) -> Distribution:
+    """Return the predictions of a regressor as a :class:`~kdgraph.distributions.Distribution`.
 
     Parameters
     ----------
-    predicted : a Distribution; a frozen distribution of scipy.stats, such as statsmodels'
-        ``get_distribution()`` gives, or what keeps one as ``dist``, as ngboost's does; any object
-        with ``cdf`` and ``ppf``; a tuple of means and standard deviations, Float[n] each, of normal
-        distributions; or an array Float[n, m] of m samples for each row, such as members of an
-        ensemble.
-    levels : Float[m], where the array has quantiles at these levels in place of samples.
+    predictions : object
+        One of:
+
+        - a Distribution;
+        - a frozen distribution of scipy.stats, such as statsmodels' ``get_distribution()`` returns,
+          or an object with one as ``dist``, such as those of ngboost;
+        - any object with ``cdf`` and ``ppf``;
+        - a tuple of means and standard deviations of normal distributions, Float[n] each;
+        - an array Float[n, m] of m samples for each row, such as the members of an ensemble.
+    quantile_levels : Float[m], default=None
+        Levels of the columns, if the array contains quantiles and not samples.
+
+    Returns
+    -------
+    Distribution
+        Distributions of n rows.
 
     Raises
     ------
-    TypeError : for anything else.
+    TypeError
+        For any other object.
+
+    Notes
+    -----
+    Original to kdgraph.
 
     Examples
     --------
-    >>> distribution_of(np.array([[1.0, 2.0, 6.0]])).mean().tolist()
+    >>> predictions = np.array([[1.0, 2.0, 6.0]])
+    >>> distribution_from_predictions(predictions).mean().tolist()
     [3.0]
-    >>> distribution_of(np.array([[1.0, 2.0, 6.0]]), levels=(0.25, 0.5, 0.75)).ppf(0.6).round(6).tolist()
+    >>> levels = (0.25, 0.5, 0.75)
+    >>> distribution_from_predictions(predictions, levels).ppf(0.6).round(6).tolist()
     [3.6]
     """
-    if isinstance(predicted, Distribution):
-        return predicted
-    if isinstance(predicted, tuple):
-        return _normal(*predicted)
-    if isinstance(predicted, np.ndarray | list) or _has(predicted, "to_numpy"):
-        values = np.asarray(predicted, dtype=np.float64)
+    if isinstance(predictions, Distribution):
+        return predictions
+    if isinstance(predictions, tuple):
+        return _normal_distribution(*predictions)
+    if isinstance(predictions, np.ndarray | list) or _has_static_attribute(predictions, "to_numpy"):
+        values = np.asarray(predictions, dtype=np.float64)
         if values.ndim != 2:
             raise TypeError(
                 "predictions must have samples or quantiles for each row, of shape (n, m), got"
                 f" {values.shape}"
             )
         return (
-            WeightedSamples(values) if levels is None else QuantileGrid(np.asarray(levels), values)
+            WeightedSamples(values)
+            if quantile_levels is None
+            else QuantileGrid(np.asarray(quantile_levels), values)
         )
-    for each in (getattr_static(predicted, "dist", None), predicted):
-        if is_frozen_family(each):
-            return as_distribution(each)
-    if callable(getattr(predicted, "cdf", None)) and callable(getattr(predicted, "ppf", None)):
-        return Given(predicted)
+    for candidate in (getattr_static(predictions, "dist", None), predictions):
+        if is_frozen_family(candidate):
+            return as_distribution(candidate)
+    if callable(getattr(predictions, "cdf", None)) and callable(getattr(predictions, "ppf", None)):
+        return ExternalDistribution(predictions)
     raise TypeError(
         "predictions must have cdf and ppf, or be an array of samples, got"
-        f" {type(predicted).__name__}"
+        f" {type(predictions).__name__}"
     )
 
 
-def _has(given: Any, name: str) -> bool:
-    """Whether it has such an attribute itself: ``__getattr__`` may return something for any name,
-    as that of ngboost's distributions.
+def _has_static_attribute(obj: Any, name: str) -> bool:
+    """Return whether the object has the attribute without ``__getattr__``.
+
+    ``__getattr__`` may return a value for any name, as that of ngboost's distributions does.
     """
-    return getattr_static(given, name, None) is not None
+    return getattr_static(obj, name, None) is not None
 
 
-def _normal(*given: Any) -> Normal:
-    """Of means and standard deviations."""
-    arrays = [np.asarray(each, dtype=np.float64) for each in given]
+def _normal_distribution(*moments: Any) -> Normal:
+    """Return normal distributions with these means and standard deviations."""
+    arrays = [np.asarray(values, dtype=np.float64) for values in moments]
     if len(arrays) != 2 or arrays[0].ndim != 1 or arrays[0].shape != arrays[1].shape:
-        shapes = ", ".join(str(each.shape) for each in arrays)
+        shapes = ", ".join(str(array.shape) for array in arrays)
         raise TypeError(
             "predictions that are a tuple must have a mean and a standard deviation for each row,"
             f" got shapes {shapes}"
         )
-    return Normal(
-        arrays[0], np.maximum(arrays[1], _NARROWEST * np.maximum(np.abs(arrays[0]), 1e-290))
-    )  # a process has 0 at its own rows
+    mean, sd = arrays
+    return Normal(mean, np.maximum(sd, _MIN_RELATIVE_SD * np.maximum(np.abs(mean), 1e-290)))
 
 
-class PredictiveRegressor(RegressorMixin, BaseEstimator):
-    """A regressor of another library that predicts distributions, samples, quantiles, or means and
-    deviations, as a parent; ours.
+class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
+    """Parent that wraps a probabilistic regressor of another library.
+
+    The regressor predicts distributions, samples, quantiles, or means and standard deviations.
 
     Parameters
     ----------
-    regressor : cloned and fitted, and ``FrozenEstimator(fitted)`` is used as it is.
-    method : what is asked: the name of a method that takes X; None: the first of ``predict_dist``
-        and ``pred_dist`` (ngboost) that there is, or ``predict(X, return_std=True)``, as
-        scikit-learn's Gaussian processes and Bayesian linear models have it.
-    arguments : that the method gets beside X, such as ``{"quantiles": [0.1, 0.5, 0.9]}`` of a
-    quantile forest.
-    levels : at which what it gives are quantiles; None: it gives samples or distributions.
+    regressor : regressor
+        It is cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+    method : str, default=None
+        Name of the method that predicts; it takes X. None selects the first of ``predict_dist`` and
+        ``pred_dist`` (ngboost) that exists, or ``predict(X, return_std=True)``, as scikit-learn's
+        Gaussian processes and Bayesian linear models have it.
+    arguments : mapping, default=None
+        Further arguments of the method, such as ``{"quantiles": [0.1, 0.5, 0.9]}`` for a quantile
+        forest.
+    levels : sequence of float in (0, 1), default=None
+        Levels of the quantiles that the method returns. None if it returns samples or
+        distributions.
 
     Attributes
     ----------
-    regressor_ : the fitted regressor.
+    regressor_ : regressor
+        The fitted regressor.
 
     Notes
     -----
-    A Gaussian process says how far its mean is from the outcome only if it has noise (``alpha``, or
-    a ``WhiteKernel``).
+    Original to kdgraph. The distributions of a Gaussian process include the noise of the outcomes
+    only if the process has noise (``alpha``, or a ``WhiteKernel``).
 
     Examples
     --------
     >>> from sklearn.gaussian_process import GaussianProcessRegressor
     >>> X, y = np.linspace(0, 1, 20)[:, None], np.arange(20) % 5
-    >>> process = PredictiveRegressor(GaussianProcessRegressor(alpha=0.1)).fit(X, y)
+    >>> process = ProbabilisticRegressor(GaussianProcessRegressor(alpha=0.1)).fit(X, y)
     >>> type(process.predict_dist(X[:2])).__name__
     'Normal'
-    >>> drawn = process.set_params(method="sample_y", arguments={"n_samples": 50}).fit(X, y)
-    >>> drawn.predict_dist(X[:2]).x.shape
+    >>> sampler = process.set_params(method="sample_y", arguments={"n_samples": 50}).fit(X, y)
+    >>> sampler.predict_dist(X[:2]).x.shape
     (2, 50)
     """
 
@@ -217,62 +256,79 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
         self.arguments = arguments
         self.levels = levels
 
-    def called_names(self) -> list[str]:
-        """Return the method that :meth:`predict_dist` calls by its name, unless it is one that
-        predicts.
+    def imported_names(self) -> list[str]:
+        """Return the full name of ``method``, unless its name shows that it only predicts.
+
+        A model file that calls a method by its name must not call an arbitrary one, so the reader
+        of the file checks these names.
         """
-        if self.method is None or self.method.startswith(_PREDICTS):
+        if self.method is None or self.method.startswith(_PREDICTION_PREFIXES):
             return []
         cls = type(getattr(self, "regressor_", self.regressor))
         return [f"{cls.__module__}:{cls.__qualname__}.{self.method}"]
 
-    def fit(self, X, y, **more: Any):
-        """Fit the regressor to X: Float[n, d], or what it takes, and y: Float[n]; ``more`` goes to
-        it too.
+    def fit(self, X, y, **fit_kwargs: Any):
+        """Fit the regressor.
+
+        Parameters
+        ----------
+        X : Float[n, d], or what the regressor takes
+            Training rows.
+        y : Float[n]
+            Outcomes.
+        **fit_kwargs
+            Further arguments of the regressor's ``fit``.
+
+        Returns
+        -------
+        self : ProbabilisticRegressor
 
         Raises
         ------
-        ParameterError : if the regressor has no such method.
+        ParameterError
+            If the regressor does not have the method.
         """
         check_parameters(self)
-        self._asked(self.regressor)
-        self.regressor_ = clone(self.regressor).fit(X, y, **more)
+        self._resolve_method(self.regressor)
+        self.regressor_ = clone(self.regressor).fit(X, y, **fit_kwargs)
         if hasattr(self.regressor_, "n_features_in_"):
             self.n_features_in_ = self.regressor_.n_features_in_
         return self
 
     def predict(self, X) -> np.ndarray:
-        """Float[n]: the mean of :meth:`predict_dist`, at X as in ``fit``."""
+        """Return the mean of :meth:`predict_dist` for each row of X, Float[n]."""
         return self.predict_dist(X).mean()
 
     def predict_dist(self, X) -> Distribution:
-        """What the regressor predicts at X, as in ``fit``: distributions of n rows."""
+        """Return the predictions of the regressor for X as distributions of n rows."""
         check_is_fitted(self, "regressor_")
-        name, arguments = self._asked(self.regressor_)
-        return distribution_of(getattr(self.regressor_, name)(X, **arguments), self.levels)
-
-    def _asked(self, regressor: Any) -> tuple[str, dict[str, Any]]:
-        """The method, and what it gets beside X."""
-        names, given = (
-            METHODS if self.method is None else (self.method,),
-            dict(self.arguments or {}),
+        name, arguments = self._resolve_method(self.regressor_)
+        return distribution_from_predictions(
+            getattr(self.regressor_, name)(X, **arguments), self.levels
         )
-        for name in names:
+
+    def _resolve_method(self, regressor: Any) -> tuple[str, dict[str, Any]]:
+        """Return the name of the method that predicts, and its arguments except X."""
+        candidates = _DISTRIBUTION_METHODS if self.method is None else (self.method,)
+        arguments = dict(self.arguments or {})
+        for name in candidates:
             if callable(getattr(regressor, name, None)):
-                return name, given
-        if self.method is None and "return_std" in _parameters_of(
-            getattr(regressor, "predict", None)
-        ):
-            return "predict", {"return_std": True} | given
-        has = f"{type(regressor).__name__} has and that predicts distributions"
-        raise ParameterError(f"method must be one that {has}, got {self.method}")
+                return name, arguments
+        predict = getattr(regressor, "predict", None)
+        if self.method is None and "return_std" in _parameter_names(predict):
+            return "predict", {"return_std": True} | arguments
+        raise ParameterError(
+            f"method must be one that {type(regressor).__name__} has and that predicts"
+            f" distributions, got {self.method}"
+        )
 
     def __sklearn_tags__(self):
-        """Rows may have what the regressor takes, which checks them."""
+        """Return the tags; the regressor decides about missing values."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = allows_missing(self.regressor)
         return tags
 
 
-def _parameters_of(method: Any) -> set[str]:
+def _parameter_names(method: Any) -> set[str]:
+    """Return the names of a method's parameters."""
     return set(inspect.signature(method).parameters) if callable(method) else set()

@@ -1,10 +1,14 @@
-"""Categorical columns and missing values, encoded in the parent's own pipeline, so that the
-parent's training rows alone decide how.
+"""Preprocessing in front of a parent, as the first steps of its own pipeline.
 
-A design in front of a parent: which columns it sees, which of them on a logarithmic scale, which as
-indicators of their values.
+The encoding of columns is thus fitted on the training rows of the parent alone. Three kinds of
+preprocessing have a method ``wrap(estimator, dataset)`` that returns such a pipeline, and
+:class:`NoPreprocessing` returns the estimator unchanged:
 
-Counts of words as few numbers, learnt in the parent's own pipeline from its training rows alone.
+- :class:`Preprocess` encodes categories and imputes missing values.
+- :class:`Design` selects columns by name, takes logarithms and makes indicators.
+- :class:`LatentSemanticAnalysis` reduces word counts to a few numbers.
+
+The encoders are those of scikit-learn. Their combination is original to kdgraph.
 """
 
 from __future__ import annotations
@@ -36,11 +40,12 @@ from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, check_parameters
 
-UNKNOWN, MISSING = -1, -2
-"""Ordinal codes of a category that no training row has, and of a missing one: the best split of a
-tree, half way between two codes that training rows have, leaves the first with the second.
-"""
-_TREES = (
+# Ordinal codes of a category that no training row has, and of a missing one. A tree splits half way
+# between two codes of training rows. So if the training rows contain missing categories, unknown
+# categories go to the same side as they do.
+_UNKNOWN_CODE, _MISSING_CODE = -1, -2
+
+_TREE_MODELS = (
     BaseForest,
     BaseDecisionTree,
     GradientBoostingClassifier,
@@ -52,21 +57,34 @@ _TREES = (
 
 @dataclass(frozen=True)
 class Preprocess:
-    """What a parent gets of columns that it cannot take as they are.
+    """Encoding of categories, imputation and standardisation in front of a parent.
 
     Parameters
     ----------
-    categories : "one_hot", "ordinal", or "auto": ordinal for trees and forests of scikit-learn,
-        which cut along axes and can take any set of categories apart, one_hot for every other
-        parent.
-    missing : what stands for a missing number: the training rows' "median", "mean" or
-        "most_frequent" value of that column. A missing category is a category of its own.
-    indicator : add a column of 0 and 1 for each numeric column with missing values, 1 where it was
-    missing.
-    standardize : numeric columns to mean 0 and variance 1, after missing ones are filled in; the
-    others stay as they are.
-    max_categories : of "one_hot", columns of one feature at most; the rarest categories share the
-        last. None: a column for each.
+    categories : {"auto", "ordinal", "one_hot"}, default="auto"
+        Encoding of categories. "auto" is ordinal for trees and forests of scikit-learn, whose
+        splits along an axis can separate any set of categories, and one_hot for all other parents.
+    missing : {"median", "mean", "most_frequent"}, default="median"
+        Statistic of a column's training rows that replaces missing numbers. A missing category is a
+        category.
+    indicator : bool, default=False
+        Add a column for each numeric column with missing values: 1 if the value was missing,
+        otherwise 0.
+    standardize : bool, default=False
+        Scale numeric columns, after imputation, to mean 0 and variance 1. Other columns are not
+        changed.
+    max_categories : int or None, default=100
+        Maximum number of columns of one feature with "one_hot". The rarest categories share the
+        last column. None for a column for each category.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X, y = np.array([[1.0], [np.nan], [3.0]]), np.array([1.0, 2.0, 3.0])
+    >>> data = Dataset("gaps", X, y, np.empty(0), ("x",), "regression")
+    >>> parent = Preprocess(missing="mean").wrap(LinearRegression(), data).fit(X, y)
+    >>> parent.predict([[np.nan]]).round(6).tolist()
+    [2.0]
     """
 
     categories: Literal["auto", "ordinal", "one_hot"] = "auto"
@@ -78,21 +96,25 @@ class Preprocess:
     def __post_init__(self) -> None:
         check_parameters(self)
 
-    def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
-        """``estimator`` behind what encodes the columns of ``dataset``; itself where nothing is to
-        be done, and for images.
+    def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
+        """Return ``estimator`` behind an encoder of the columns of ``dataset``.
+
+        The estimator is returned unchanged for images and if nothing has to be encoded.
 
         Parameters
         ----------
-        estimator : not fitted yet.
-        dataset : the training rows.
-        has_missing : whether any row has a missing value, also one that is not for training; None:
-            whether a training row has.
+        estimator : estimator
+            Unfitted estimator.
+        dataset : Dataset
+            Training rows.
+        has_missing : bool, default=None
+            True if any row has a missing value, also a row that is not a training row. None: look
+            for missing values in the training rows.
         """
         missing = dataset.has_missing if has_missing is None else has_missing
         if dataset.are_images or not (missing or dataset.is_categorical.any() or self.standardize):
             return estimator
-        auto = "ordinal" if isinstance(estimator, _TREES) else "one_hot"
+        auto = "ordinal" if isinstance(estimator, _TREE_MODELS) else "one_hot"
         columns = column_encoder(
             dataset.is_categorical,
             categories=auto if self.categories == "auto" else self.categories,
@@ -101,27 +123,36 @@ class Preprocess:
             standardize=self.standardize,
             max_categories=self.max_categories,
         )
-        return Encoded([("columns", columns), ("model", estimator)])
+        return PreprocessedModel([("columns", columns), ("model", estimator)])
 
 
-class Encoded(Pipeline):
-    """A parent behind what encodes its columns; it predicts distributions where the parent does,
-    which scikit-learn's pipelines do not.
+class PreprocessedModel(Pipeline):
+    """Pipeline of an encoder and a parent, which predicts distributions if the parent does.
+
+    Pipelines of scikit-learn do not have such a method.
     """
 
     @available_if(lambda self: hasattr(self._final_estimator, "predict_dist"))
     def predict_dist(self, X: Any) -> Any:
-        """Distributions of the n rows of X: Float[n, d]."""
+        """Return the predictive distributions for the n rows of X, Float[n, d]."""
         return self[-1].predict_dist(self[:-1].transform(X))
 
 
-class Untouched:
-    """Columns as they are, for a parent that takes categories and missing values itself, as
-    scikit-learn's HistGradientBoosting does.
+class NoPreprocessing:
+    """Identity, for a parent that takes categories and missing values.
+
+    scikit-learn's HistGradientBoosting models are such parents.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> data = Dataset("line", np.zeros((2, 1)), np.zeros(2), np.empty(0), ("x",), "regression")
+    >>> NoPreprocessing().wrap(HistGradientBoostingRegressor(), data)
+    HistGradientBoostingRegressor()
     """
 
-    def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
-        """``estimator`` itself."""
+    def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
+        """Return ``estimator``; the other arguments, as in :class:`Preprocess`, are not used."""
         return estimator
 
 
@@ -134,24 +165,27 @@ def column_encoder(
     standardize: bool = False,
     max_categories: int | None = None,
 ) -> ColumnTransformer:
-    """A transformer of Float[n, d], with codes for categories and NaN for what is missing, into
-    finite Float64[n, m].
+    """Return a transformer of category codes and NaN into finite numbers.
 
-    Numeric columns come first, then their indicators, then the categorical ones.
+    It transforms Float[n, d] into Float64[n, m]. Numeric columns come first, then their indicators,
+    then the categorical ones.
 
     Parameters
     ----------
-    categorical : Bool[d], which columns hold codes of categories.
-    categories : "ordinal": the rank of a category among those of the training rows, -1 for one that
-        they do not have, -2 for a missing one. "one_hot": a column of 0 and 1 for each category,
-        missing being one of them; all 0 for one that the training rows do not have.
-    missing, indicator, standardize, max_categories : as in :class:`Preprocess`.
+    categorical : Bool[d]
+        True for columns that contain codes of categories.
+    categories : {"ordinal", "one_hot"}, default="one_hot"
+        "ordinal": the rank of a category among those of the training rows, -1 for an unknown and -2
+        for a missing category. "one_hot": a column of 0 and 1 for each category, where missing is a
+        category; all columns are 0 for a category that no training row has.
+    missing, indicator, standardize, max_categories : optional
+        As in :class:`Preprocess`.
 
     Notes
     -----
-    A column without any value becomes 0, a constant one stays constant. A missing category that no
-    training row has is like any other category that none has. Infinity is refused, as
-    scikit-learn's own transformers do.
+    A column without any value becomes 0, and a constant column stays constant. If no training row
+    has a missing category, a missing category is treated like any unknown one. Infinity is refused,
+    as by scikit-learn's own transformers.
 
     Examples
     --------
@@ -160,20 +194,18 @@ def column_encoder(
     array([[3., 0., 1.],
            [7., 0., 0.]])
     """
+    is_categorical = np.asarray(categorical, dtype=bool)
     positions = np.arange(len(categorical))
-    numbers, codes = (
-        positions[~np.asarray(categorical, dtype=bool)],
-        positions[np.asarray(categorical, dtype=bool)],
-    )
-    numeric = SimpleImputer(strategy=missing, keep_empty_features=True)
+    numeric, codes = positions[~is_categorical], positions[is_categorical]
+    imputer = SimpleImputer(strategy=missing, keep_empty_features=True)
     blocks = [
-        ("numeric", make_pipeline(numeric, StandardScaler()) if standardize else numeric, numbers),
+        ("numeric", make_pipeline(imputer, StandardScaler()) if standardize else imputer, numeric),
         (
             "indicator",
             MissingIndicator(features="missing-only", error_on_new=False),
-            numbers if indicator else numbers[:0],
+            numeric if indicator else numeric[:0],
         ),
-        ("categorical", _of_categories(categories, max_categories), codes),
+        ("categorical", _category_encoder(categories, max_categories), codes),
     ]
     return ColumnTransformer(
         [block for block in blocks if len(block[2])],
@@ -182,10 +214,15 @@ def column_encoder(
     )
 
 
-def _of_categories(categories: str, max_categories: int | None) -> OrdinalEncoder | OneHotEncoder:
+def _category_encoder(
+    categories: str, max_categories: int | None
+) -> OrdinalEncoder | OneHotEncoder:
+    """Return the encoder of categorical columns."""
     if categories == "ordinal":
         return OrdinalEncoder(
-            handle_unknown="use_encoded_value", unknown_value=UNKNOWN, encoded_missing_value=MISSING
+            handle_unknown="use_encoded_value",
+            unknown_value=_UNKNOWN_CODE,
+            encoded_missing_value=_MISSING_CODE,
         )
     return OneHotEncoder(
         handle_unknown="ignore", max_categories=max_categories, sparse_output=False
@@ -194,35 +231,41 @@ def _of_categories(categories: str, max_categories: int | None) -> OrdinalEncode
 
 @dataclass(frozen=True)
 class Design:
-    """The design of a parent, by the names of features; what stands after the parent may still look
-    at the rows as they are given.
+    """Design matrix of a parent, by the names of features.
 
-    A design is a decision about one parent: a generalised linear model of prices wants the
-    logarithm of a weight, and neighbours are looked for among the weights themselves
-    (``where="given"`` of :class:`~kdgraph.recalibration.LocalPit`).
+    A design belongs to one parent. A generalised linear model of prices needs the logarithm of a
+    weight, while components after the parent may still use the original columns: neighbours are
+    searched among the weights themselves (``where="given"`` of
+    :class:`~kdgraph.recalibration.LocalPit`).
 
     Parameters
     ----------
-    log : features that are replaced by their logarithm; they must be above 0.
-    one_hot : features that get a column of 0 and 1 for each value that training rows have, beside
-        those that are categorical anyway; all 0 for another value.
-    columns : features that are used, also of those above; none: all.
-    standardize : all other columns to mean 0 and variance 1, logarithms too.
+    log : sequence of str, default=()
+        Features that are replaced by their logarithm. They must be above 0.
+    one_hot : sequence of str, default=()
+        Features that get a column of 0 and 1 for each value in the training rows, in addition to
+        the categorical features. All columns are 0 for another value.
+    columns : sequence of str, default=()
+        Features that are used, including those above; empty for all.
+    standardize : bool, default=False
+        Scale all other columns to mean 0 and variance 1, logarithms too.
 
     Notes
     -----
-    Ours. Missing numbers become the training rows' median. Columns that depend on each other, such
-    as indicators of all values beside an intercept, are left to the parent;
-    :class:`~kdgraph.parents.GammaGlm` takes them.
+    Original to kdgraph. Missing numbers become the median of the training rows. Columns with a
+    linear dependence, such as indicators of all values together with an intercept, are not removed:
+    the parent has to be able to take them, as :class:`~kdgraph.parents.GammaGlm` is.
 
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression
     >>> X, y = np.array([[1.0, 0.0], [np.e, 1.0], [1.0, 1.0]]), np.array([0.0, 3.0, 1.0])
-    >>> weighed = Dataset("weighed", X, y, np.empty(0), ("weight", "grade"), "regression")
-    >>> parent = Design(log=("weight",), one_hot=("grade",)).around(LinearRegression(), weighed).fit(X, y)
-    >>> parent[:-1].transform(X).round(6).tolist(), parent.predict(X).round(6).tolist()
-    ([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0]], [0.0, 3.0, 1.0])
+    >>> data = Dataset("weights", X, y, np.empty(0), ("weight", "grade"), "regression")
+    >>> parent = Design(log=("weight",), one_hot=("grade",)).wrap(LinearRegression(), data)
+    >>> parent.fit(X, y)[:-1].transform(X).round(6).tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0]]
+    >>> parent.predict(X).round(6).tolist()
+    [0.0, 3.0, 1.0]
     """
 
     log: Sequence[str] = ()
@@ -233,18 +276,22 @@ class Design:
     def __post_init__(self) -> None:
         check_parameters(self)
 
-    def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
-        """``estimator`` behind its design of the columns of ``dataset``; itself for images; ours.
+    def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
+        """Return ``estimator`` behind its design; unchanged for images.
 
         Parameters
         ----------
-        estimator : not fitted yet.
-        dataset : the training rows.
-        has_missing : as of :meth:`Preprocess.around`; here nothing depends on it.
+        estimator : estimator
+            Unfitted estimator.
+        dataset : Dataset
+            Training rows.
+        has_missing : bool, default=None
+            As in :meth:`Preprocess.wrap`, but not used.
 
         Raises
         ------
-        DataError : of a feature that is not there.
+        DataError
+            If the data set lacks a feature.
         """
         if dataset.are_images:
             return estimator
@@ -252,26 +299,35 @@ class Design:
         for name in (*self.log, *self.one_hot, *self.columns):
             if name not in names:
                 raise DataError(f"{dataset.name} has no column {name!r}; it has {', '.join(names)}")
-        used = [names.index(name) for name in self.columns or names]
-        logged = [i for i, at in enumerate(used) if names[at] in self.log]
-        categorical = [names[at] in self.one_hot or bool(dataset.is_categorical[at]) for at in used]
+        positions = [names.index(name) for name in self.columns or names]
+        log_positions = [i for i, column in enumerate(positions) if names[column] in self.log]
+        categorical = [
+            names[column] in self.one_hot or bool(dataset.is_categorical[column])
+            for column in positions
+        ]
         encoder = column_encoder(categorical, standardize=self.standardize)
-        return Encoded(
-            [("selected", LogColumns(used, logged)), ("columns", encoder), ("model", estimator)]
+        return PreprocessedModel(
+            [
+                ("selected", SelectAndLog(positions, log_positions)),
+                ("columns", encoder),
+                ("model", estimator),
+            ]
         )
 
 
-class LogColumns(TransformerMixin, BaseEstimator):
-    """Some columns of X, and of these some on a logarithmic scale; ours.
+class SelectAndLog(TransformerMixin, BaseEstimator):
+    """Selection of columns, some of them on a logarithmic scale.
 
     Parameters
     ----------
-    columns : positions in X.
-    log : positions in ``columns`` of those that are replaced by their logarithm.
+    columns : sequence of int
+        Positions of the selected columns in X.
+    log : sequence of int, default=()
+        Positions in ``columns`` of those that are replaced by their logarithm.
 
     Examples
     --------
-    >>> LogColumns([2, 0], [0]).fit_transform([[5.0, 6.0, 1.0]]).tolist()
+    >>> SelectAndLog([2, 0], [0]).fit_transform([[5.0, 6.0, 1.0]]).tolist()
     [[0.0, 5.0]]
     """
 
@@ -280,56 +336,90 @@ class LogColumns(TransformerMixin, BaseEstimator):
         self.log = log
 
     def fit(self, X, y=None):
-        """Look at X: Float[n, d], and learn nothing but d.
+        """Validate the rows and store their number of columns.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            Training rows.
+        y : ignored
+            Not used.
+
+        Returns
+        -------
+        self : SelectAndLog
 
         Raises
         ------
-        DataError : of a number that has no logarithm.
+        DataError
+            If a number has no logarithm.
         """
-        self._selected(validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan"))
+        self._select_columns(
+            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        )
         return self
 
     def transform(self, X) -> np.ndarray:
-        """Float[n, m] of X: Float[n, d], NaN where that is missing; DataError as :meth:`fit`."""
+        """Return the selected columns of X (Float[n, d]), Float[n, m].
+
+        Missing values stay NaN. It raises DataError like :meth:`fit`.
+        """
         check_is_fitted(self)
-        return self._selected(
+        return self._select_columns(
             validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         )
 
-    def _selected(self, X: np.ndarray) -> np.ndarray:
-        found = X[:, list(self.columns)]
+    def _select_columns(self, X: np.ndarray) -> np.ndarray:
+        """Return the selected columns with their logarithms, Float[n, m]."""
+        selected = X[:, list(self.columns)]
         for i in self.log:
-            if (bad := found[:, i] <= 0).any():
-                row = int(np.argmax(bad))
+            has_no_log = selected[:, i] <= 0
+            if has_no_log.any():
+                row = int(np.argmax(has_no_log))
                 raise DataError(
                     f"column {self.columns[i]} must be above 0 for its logarithm, got"
-                    f" {found[row, i]:g} in row {row}"
+                    f" {selected[row, i]:g} in row {row}"
                 )
-            found[:, i] = np.log(found[:, i])
-        return found
+            selected[:, i] = np.log(selected[:, i])
+        return selected
 
     def __sklearn_tags__(self):
-        """Missing values stay missing."""
+        """Return the tags; missing values are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
 
 @dataclass(frozen=True)
-class Topics:
-    """Counts of words weighted by how rare a word is (TF-IDF), then reduced to their largest
-    singular vectors: latent semantic analysis.
+class LatentSemanticAnalysis:
+    """Latent semantic analysis of word counts in front of a parent.
 
-    Deerwester et al., "Indexing by latent semantic analysis", 1990. It stands where
-    :class:`~kdgraph.parents.Preprocess` does, in front of any parent, for data sets of texts whose
-    words are counted or hashed.
+    Counts are weighted by how rare a word is (TF-IDF), and then reduced to their largest singular
+    vectors (Deerwester et al. 1990). It is used in place of :class:`~kdgraph.parents.Preprocess`,
+    in front of any parent, for data sets of texts whose words are counted or hashed.
 
     Parameters
     ----------
-    dimensions : singular vectors; at most as many as there are columns less one.
-    normalize : divide each row of singular vectors by its length, so that a text counts by its
-        direction. Without, a text with few words that training texts have lies near 0: single rows
-        are then the nearer to all others the stranger they are, and sets of them crowd.
+    dimensions : int, default=100
+        Number of singular vectors; at most the number of columns minus 1.
+    normalize : bool, default=True
+        Divide each row of singular vectors by its length, so that only the direction of a text
+        matters. Without it, a text with few words of the training texts is close to 0. The more
+        unusual a single text is, the closer it is then to all others, and sets of such texts form
+        clusters.
+
+    References
+    ----------
+    Deerwester et al., "Indexing by latent semantic analysis", 1990.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[2.0, 0.0, 1.0], [0.0, 3.0, 1.0], [1.0, 0.0, 0.0]]), np.array([0, 1, 0])
+    >>> data = Dataset("texts", X, y, np.arange(2), ("cat", "dog", "the"), "classification")
+    >>> parent = LatentSemanticAnalysis(dimensions=2).wrap(LogisticRegression(), data)
+    >>> list(parent.named_steps)
+    ['weigh', 'reduce', 'direct', 'scale', 'model']
     """
 
     dimensions: Count = 100
@@ -338,36 +428,44 @@ class Topics:
     def __post_init__(self) -> None:
         check_parameters(self)
 
-    def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
-        """``estimator`` behind the weights and the singular vectors; rows of length 1 where asked
-        for, then each column of variance 1.
+    def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
+        """Return ``estimator`` behind weights, singular vectors and scaling.
+
+        Rows have length 1 if ``normalize``. After that, each column is scaled to variance 1.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Unfitted estimator.
+        dataset : Dataset
+            Training rows.
+        has_missing : bool, default=None
+            As in :meth:`Preprocess.wrap`.
 
         Raises
         ------
         DataError
-            For images, categories, missing and negative values, which are no counts of words, and
+            For images, categories, missing and negative values, which are not counts of words, and
             for a single column.
         """
-        hashed = dataset.feature_names[:1] == (
-            "hash_0",
-        )  # which may count down, where two words share a column
-        unsuited = (
+        # Hashed counts may be negative, if two words share a column.
+        is_hashed = dataset.feature_names[:1] == ("hash_0",)
+        is_unsuitable = (
             dataset.are_images or dataset.needs_encoding or has_missing or dataset.X.shape[1] < 2
         )
-        if unsuited or (not hashed and dataset.X.min(initial=0.0) < 0):
+        if is_unsuitable or (not is_hashed and dataset.X.min(initial=0.0) < 0):
             raise DataError(
                 f"{dataset.name} has no counts of words to learn topics from; choose"
                 " preprocess=default"
             )
-        reduce = TruncatedSVD(
-            min(self.dimensions, dataset.X.shape[1] - 1), random_state=0
-        )  # of a search whose end hardly depends on it
-        direct = [("direct", Normalizer())] if self.normalize else []
+        # The seed is fixed: the result of the randomised search hardly depends on it.
+        svd = TruncatedSVD(min(self.dimensions, dataset.X.shape[1] - 1), random_state=0)
+        normalizer = [("direct", Normalizer())] if self.normalize else []
         return Pipeline(
             [
                 ("weigh", TfidfTransformer()),
-                ("reduce", reduce),
-                *direct,
+                ("reduce", svd),
+                *normalizer,
                 ("scale", StandardScaler()),
                 ("model", estimator),
             ]

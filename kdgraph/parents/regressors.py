@@ -1,10 +1,11 @@
-"""Least squares with normal noise of one size: the linear model, as a parent that predicts
-distributions.
+"""Regression models as parents that predict distributions.
 
-Nearest-neighbour regression, as a parent that predicts distributions: the outcomes of the
-neighbours themselves.
+- :class:`GaussianLinear`: least squares with normal noise of constant variance.
+- :class:`NearestNeighbourRegressor`: the weighted outcomes of the nearest training rows.
+- :class:`GammaGlm`: the Gamma generalised linear model with logarithmic link.
 
-The Gamma generalised linear model with logarithmic link, as a parent that predicts distributions.
+They are parents of Torres et al. (2024), "Model-free local recalibration of neural networks", and
+baselines for recalibrated networks.
 """
 
 from __future__ import annotations
@@ -24,27 +25,42 @@ from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, check_parameters
 from kdgraph.smoothing.neighbours import NearKernel, Nearness, NeighbourSearch
 
+# A standard deviation below this fraction of the largest value is rounding error of a constant
+# feature.
+_MIN_RELATIVE_SD = 1e-14
+
+
+def _linear_predictor(X: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
+    """Return intercept + coef·x for each row, Float[n]."""
+    # Sums are taken row by row: the result of a matrix product may depend on the number of rows.
+    return (X * coef).sum(axis=1) + intercept
+
 
 class GaussianLinear(RegressorMixin, BaseEstimator):
-    """y = intercept + coef·x + N(0, sigma²), fitted by least squares: the linear parent of Torres
-    et al. (2024), Section 4.1.
+    """Linear regression with normal noise: y = intercept + coef·x + N(0, sigma²).
+
+    It is fitted by least squares, and is the linear parent of Torres et al. (2024), Section 4.1.
 
     Parameters
     ----------
-    fit_intercept : whether there is an intercept; else the line goes through the origin.
+    fit_intercept : bool, default=True
+        Fit an intercept. Otherwise the line goes through the origin.
 
     Attributes
     ----------
-    coef_ : Float[d].
-    intercept_ : a number.
-    sigma_ : the standard deviation of the noise, in the units of y.
+    coef_ : Float[d]
+        Coefficients.
+    intercept_ : float
+        Intercept.
+    sigma_ : float
+        Standard deviation of the noise, in the units of y.
 
     Notes
     -----
     ``sigma_`` is the unbiased estimate, the residual sum of squares over n minus the rank of the
-    design; over 1, where that is less. A line that goes through every point has the resolution of
-    float64 for its sigma, since no distribution has none. That coefficients are estimates does not
-    widen what is predicted: it is the plug-in distribution of Torres et al., section 4.1.
+    design; over 1, if that is less. If the line goes through every point, ``sigma_`` is the
+    resolution of float64, since a distribution needs a positive one. The prediction is the plug-in
+    distribution of Torres et al., Section 4.1: it is not wider because coefficients are estimates.
 
     Examples
     --------
@@ -60,53 +76,67 @@ class GaussianLinear(RegressorMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
 
     def fit(self, X, y):
-        """Fit to X: Float[n, d], finite, and y: Float[n]."""
+        """Fit coefficients and the standard deviation of the noise.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            Training rows, finite.
+        y : Float[n]
+            Outcomes.
+
+        Returns
+        -------
+        self : GaussianLinear
+        """
         check_parameters(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         y = np.asarray(y, dtype=np.float64)
         line = LinearRegression(fit_intercept=self.fit_intercept).fit(X, y)
         self.coef_, self.intercept_ = line.coef_, float(line.intercept_)
-        residual = y - self._line(X)
-        free = max(len(y) - line.rank_ - self.fit_intercept, 1)
-        smallest = np.finfo(np.float64).eps * max(np.abs(y).max(), 1.0)
-        self.sigma_ = float(max(np.sqrt((residual**2).sum() / free), smallest))
+        residual = y - _linear_predictor(X, self.coef_, self.intercept_)
+        degrees_of_freedom = max(len(y) - line.rank_ - self.fit_intercept, 1)
+        min_sigma = np.finfo(np.float64).eps * max(np.abs(y).max(), 1.0)
+        self.sigma_ = float(max(np.sqrt((residual**2).sum() / degrees_of_freedom), min_sigma))
         return self
 
     def predict(self, X) -> np.ndarray:
-        """Float[n]: the mean at X: Float[n, d]."""
+        """Return the mean for each row of X (Float[n, d]), Float[n]."""
         check_is_fitted(self)
-        return self._line(validate_data(self, X, reset=False, dtype=np.float64))
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return _linear_predictor(X, self.coef_, self.intercept_)
 
     def predict_dist(self, X) -> Normal:
-        """N(predict(X), sigma_²), of n rows."""
+        """Return N(predict(X), sigma_²) for each row of X, Float[n, d]."""
         mean = self.predict(X)
         return Normal(mean, np.full(len(mean), self.sigma_))
 
-    def _line(self, X: np.ndarray) -> np.ndarray:
-        return (X * self.coef_).sum(
-            axis=1
-        ) + self.intercept_  # row by row: a matrix product may depend on how many rows it has
 
+class NearestNeighbourRegressor(RegressorMixin, BaseEstimator):
+    """Weighted outcomes of the k nearest training rows, as a predictive distribution.
 
-class NearestOutcomes(RegressorMixin, BaseEstimator):
-    """The outcomes of the k nearest training rows with weights by their distance: a conditional
-    distribution function by kernel smoothing.
-
-    Its mean is k-nearest-neighbour regression; Torres et al. (2024), Section 3, compare local
-    recalibration with that.
+    The weights depend on the distance, so this is a conditional distribution function by kernel
+    smoothing. Its mean is k-nearest-neighbour regression, with which Torres et al. (2024),
+    Section 3, compare local recalibration.
 
     Parameters
     ----------
-    k : neighbours; of fewer rows all, with a warning.
-    kernel : of t, the distance over that of the k-th neighbour: "epanechnikov" 1 - t², "uniform" 1,
-    "gaussian" exp(-t²/2).
-    scale : "sd": features are divided by their standard deviation on the training rows; "none":
-        they are as they come.
+    k : int, default=100
+        Number of neighbours. If there are fewer training rows, all are used, with a warning.
+    kernel : {"epanechnikov", "uniform", "gaussian"}, default="epanechnikov"
+        Weight as a function of t, the distance divided by that of the k-th neighbour: 1 - t² for
+        "epanechnikov", 1 for "uniform", exp(-t²/2) for "gaussian".
+    scale : {"sd", "none"}, default="sd"
+        Divide features by their standard deviation on the training rows, or leave them unchanged.
 
     Attributes
     ----------
-    X_, y_ : the training rows, Float[n, d], in units of ``spread_``, and their outcomes, Float[n].
-    spread_ : Float[d], what features are divided by.
+    X_ : Float[n, d]
+        Training rows in units of ``scale_``.
+    y_ : Float[n]
+        Outcomes of the training rows.
+    scale_ : Float[d]
+        Divisors of the features.
 
     References
     ----------
@@ -116,8 +146,8 @@ class NearestOutcomes(RegressorMixin, BaseEstimator):
     Examples
     --------
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([5.0, 7.0, 0.0, 1.0])
-    >>> near = NearestOutcomes(k=2, kernel="uniform").fit(X, y)
-    >>> near.predict([[0.2]]).tolist(), near.predict_dist([[0.2]]).interval(0.9)[1].tolist()
+    >>> model = NearestNeighbourRegressor(k=2, kernel="uniform").fit(X, y)
+    >>> model.predict([[0.2]]).tolist(), model.predict_dist([[0.2]]).interval(0.9)[1].tolist()
     ([6.0], [7.0])
     """
 
@@ -133,74 +163,95 @@ class NearestOutcomes(RegressorMixin, BaseEstimator):
         self.scale = scale
 
     def fit(self, X, y):
-        """Keep X: Float[n, d], finite, and y: Float[n]."""
+        """Store the training rows and scale their features.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            Training rows, finite.
+        y : Float[n]
+            Outcomes.
+
+        Returns
+        -------
+        self : NearestNeighbourRegressor
+        """
         check_parameters(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         if self.k > len(X):
             warnings.warn(
-                f"k={self.k} neighbours were asked for, and there are {len(X)} rows: all are taken",
+                f"k={self.k} is more than the {len(X)} training rows; all of them are used as"
+                " neighbours",
                 stacklevel=2,
             )
-        spread = np.std(X, axis=0)
-        some = (self.scale == "sd") & (
-            spread > 1e-14 * np.abs(X).max(axis=0)
-        )  # else it is what rounding has made of equal numbers
-        self.spread_ = np.where(some, spread, 1.0)
-        self.X_, self.y_ = X / self.spread_, np.asarray(y, dtype=np.float64)
+        sd = np.std(X, axis=0)
+        is_scaled = (self.scale == "sd") & (sd > _MIN_RELATIVE_SD * np.abs(X).max(axis=0))
+        self.scale_ = np.where(is_scaled, sd, 1.0)
+        self.X_, self.y_ = X / self.scale_, np.asarray(y, dtype=np.float64)
         return self
 
     def predict(self, X) -> np.ndarray:
-        """Float[n]: the weighted mean of the neighbours' outcomes, at X: Float[n, d]."""
+        """Return the weighted mean of the neighbours' outcomes for X (Float[n, d]), Float[n]."""
         return self.predict_dist(X).mean()
 
     def predict_dist(self, X) -> WeightedSamples:
-        """The neighbours' outcomes with their weights, of n rows X: Float[n, d]; memory for n·k
-        numbers, five times.
+        """Return the neighbours' outcomes with their weights for each row of X, Float[n, d].
+
+        It needs memory for five times n·k numbers.
         """
         check_is_fitted(self)
-        at = validate_data(self, X, reset=False, dtype=np.float64) / self.spread_
-        near = Nearness(k=min(self.k, len(self.X_)), kernel=self.kernel).around(
-            NeighbourSearch(self.X_), at
-        )
-        return WeightedSamples(self.y_[near.rows], near.weight)
+        query = validate_data(self, X, reset=False, dtype=np.float64) / self.scale_
+        nearness = Nearness(k=min(self.k, len(self.X_)), kernel=self.kernel)
+        neighbours = nearness.around(NeighbourSearch(self.X_), query)
+        return WeightedSamples(self.y_[neighbours.rows], neighbours.weight)
 
 
-LARGEST_SHAPE = 1e12
-"""Of a fit without residuals, whose shape has no bound: a relative standard deviation of 1e-6, of
-which SciPy's quantiles have 6 digits.
+MAX_GAMMA_SHAPE = 1e12
+"""Shape of a Gamma fit without residuals, for which the likelihood has no maximum.
+
+The relative standard deviation is then 1e-6, of which SciPy's quantiles have 6 digits.
 """
-_LARGEST_LOG = 690.0
-"""Of a mean: e^690 = 1e299, so that far from all rows there still is a distribution."""
+
+# Bound of the logarithm of a mean: e^690 = 1e299, so that the prediction is a distribution even far
+# from all training rows.
+_MAX_LOG_PREDICTION = 690.0
 
 
 class GammaGlm(RegressorMixin, BaseEstimator):
-    """y ~ Gamma with mean exp(intercept + coef·x) and one shape α, by maximum likelihood: the GLM
-    of Torres et al. (2024), Section 4.4.
+    """Gamma generalised linear model with logarithmic link, by maximum likelihood.
+
+    The outcome is y ~ Gamma with mean exp(intercept + coef·x) and one shape α for all rows. It is
+    the GLM of Torres et al. (2024), Section 4.4.
 
     Parameters
     ----------
-    dispersion : how 1/α is estimated. "pearson": Σ ((y - μ)/μ)² over n minus the rank of the
-        design, as R's ``summary.glm`` has it; "ml": by maximum likelihood, log α - ψ(α) = D/(2n)
-        with the deviance D.
-    fit_intercept : whether there is an intercept.
+    dispersion : {"pearson", "ml"}, default="pearson"
+        Estimator of 1/α. "pearson": Σ ((y - μ)/μ)² over n minus the rank of the design, as in R's
+        ``summary.glm``. "ml": maximum likelihood, log α - ψ(α) = D/(2n) with the deviance D.
+    fit_intercept : bool, default=True
+        Fit an intercept.
 
     Attributes
     ----------
-    coef_ : Float[d], by unit of each feature, of log y.
-    intercept_ : a number.
-    shape_ : α; 1/α is the variance of y/μ. At most 1e12.
+    coef_ : Float[d]
+        Change of log y per unit of each feature.
+    intercept_ : float
+        Intercept.
+    shape_ : float
+        Shape α, at most 1e12; 1/α is the variance of y/μ.
 
     Raises
     ------
-    ParameterError : in ``fit``, for a y that is not above 0.
+    ParameterError
+        In ``fit``, if an outcome is not above 0.
 
     Notes
     -----
     The means do not depend on α. They are those of scikit-learn's ``GammaRegressor`` without a
-    penalty (``alpha=0``, Newton's method). It gets the left singular vectors of the design, so
-    features in any units and features that depend on each other linearly, such as indicators of all
-    categories beside an intercept, are one problem; of all coefficients that fit alike, those of
-    least norm are kept, as of ``LinearRegression``.
+    penalty (``alpha=0``, Newton's method), which is fitted on the left singular vectors of the
+    design. So features in any units, and features with a linear dependence, such as indicators of
+    all categories together with an intercept, are not a problem. Of all coefficients that fit
+    equally well, those of least norm are used, as in ``LinearRegression``.
 
     References
     ----------
@@ -223,28 +274,41 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
 
     def fit(self, X, y):
-        """Fit to X: Float[n, d], finite, and y: Float[n], above 0."""
+        """Fit coefficients and shape.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            Training rows, finite.
+        y : Float[n]
+            Outcomes, above 0.
+
+        Returns
+        -------
+        self : GammaGlm
+        """
         check_parameters(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        y = positive(y, type(self).__name__)
+        y = check_positive_targets(y, type(self).__name__)
+        # Features are standardised before the singular value decomposition, so that its rank does
+        # not depend on their units. An infinite divisor removes a constant feature.
         center = X.mean(axis=0) if self.fit_intercept else np.zeros(X.shape[1])
-        spread = np.sqrt(np.square(X - center).mean(axis=0))
-        spread[spread <= 1e-14 * np.abs(X).max(axis=0)] = np.inf  # a constant feature says nothing
-        left, singular, right = np.linalg.svd((X - center) / spread, full_matrices=False)
-        rank = (
-            int((singular > max(X.shape) * np.finfo(np.float64).eps * singular[0]).sum())
-            if singular[0]
-            else 0
-        )
+        sd = np.sqrt(np.square(X - center).mean(axis=0))
+        sd[sd <= _MIN_RELATIVE_SD * np.abs(X).max(axis=0)] = np.inf
+        left, singular, right = np.linalg.svd((X - center) / sd, full_matrices=False)
+        min_singular = max(X.shape) * np.finfo(np.float64).eps * singular[0]
+        rank = int((singular > min_singular).sum()) if singular[0] else 0
+        # Outcomes are in units of their geometric mean, and columns have mean square 1, so that the
+        # solver's tolerance does not depend on units. The next lines undo both scalings.
         unit = float(np.exp(np.log(y).mean())) if self.fit_intercept else 1.0
-        slope, self.intercept_ = self._slopes(left[:, :rank] * np.sqrt(len(y)), y / unit)
-        self.coef_ = right[:rank].T @ (slope * np.sqrt(len(y)) / singular[:rank]) / spread
+        slope, self.intercept_ = self._fit_coefficients(left[:, :rank] * np.sqrt(len(y)), y / unit)
+        self.coef_ = right[:rank].T @ (slope * np.sqrt(len(y)) / singular[:rank]) / sd
         self.intercept_ += float(np.log(unit) - center @ self.coef_) if self.fit_intercept else 0.0
-        self.shape_ = self._shape(y / self.predict(X), rank + self.fit_intercept)
+        self.shape_ = self._estimate_shape(y / self.predict(X), rank + self.fit_intercept)
         return self
 
-    def _slopes(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
-        """Coefficients Float[rank] on orthogonal columns, and the intercept."""
+    def _fit_coefficients(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return coefficients of the orthogonal columns, Float[rank], and the intercept."""
         if not design.shape[1]:
             return np.zeros(0), float(np.log(y.mean())) if self.fit_intercept else 0.0
         solver = GammaRegressor(
@@ -254,71 +318,85 @@ class GammaGlm(RegressorMixin, BaseEstimator):
             tol=1e-8,
             max_iter=200,
         )
-        found = solver.fit(design, y)
-        return found.coef_, float(found.intercept_)
+        solver.fit(design, y)
+        return solver.coef_, float(solver.intercept_)
 
-    def _shape(self, ratio: np.ndarray, parameters: int) -> float:
-        """α, of y/μ."""
+    def _estimate_shape(self, ratio: np.ndarray, n_parameters: int) -> float:
+        """Return α from the ratios y/μ."""
         if self.dispersion == "ml":
-            return gamma_shape(float((ratio - 1 - np.log(ratio)).mean()))
-        return float(
-            min(
-                max(len(ratio) - parameters, 1) / max(np.square(ratio - 1).sum(), 1e-300),
-                LARGEST_SHAPE,
-            )
-        )
+            return gamma_shape_mle(float((ratio - 1 - np.log(ratio)).mean()))
+        degrees_of_freedom = max(len(ratio) - n_parameters, 1)
+        sum_of_squares = max(np.square(ratio - 1).sum(), 1e-300)
+        return float(min(degrees_of_freedom / sum_of_squares, MAX_GAMMA_SHAPE))
 
     def predict(self, X) -> np.ndarray:
-        """Float[n]: the mean at X: Float[n, d]."""
+        """Return the mean for each row of X (Float[n, d]), Float[n]."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        line = (X * self.coef_).sum(
-            axis=1
-        ) + self.intercept_  # row by row: a matrix product may depend on how many rows it has
-        return np.exp(np.clip(line, -_LARGEST_LOG, _LARGEST_LOG))
+        log_mean = _linear_predictor(X, self.coef_, self.intercept_)
+        return np.exp(np.clip(log_mean, -_MAX_LOG_PREDICTION, _MAX_LOG_PREDICTION))
 
     def predict_dist(self, X) -> ScipyFamily:
-        """Gamma with mean ``predict(X)`` and shape ``shape_``, of n rows."""
+        """Return Gamma distributions with mean ``predict(X)`` and shape ``shape_``, of n rows."""
         mean = self.predict(X)
         return ScipyFamily(
             "gamma", {"a": np.full(len(mean), self.shape_), "scale": mean / self.shape_}
         )
 
     def __sklearn_tags__(self):
-        """The outcome is above 0."""
+        """Return the tags; the outcome must be positive."""
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
 
 
-def positive(y: np.ndarray, name: str) -> np.ndarray:
-    """Float64[n]: y, or a ParameterError in the name of the model whose outcome must be above 0;
-    ours.
+def check_positive_targets(y: np.ndarray, owner: str) -> np.ndarray:
+    """Return y as Float64[n], if all outcomes are positive.
+
+    Parameters
+    ----------
+    y : array of shape [n]
+        Outcomes.
+    owner : str
+        Class name of the model that requires positive outcomes.
+
+    Raises
+    ------
+    ParameterError
+        If an outcome is not above 0.
     """
     y = np.asarray(y, dtype=np.float64)
     if (y <= 0).any():
         row = int(np.argmax(y <= 0))
-        raise ParameterError(f"{name} needs y above 0, got {y[row]:g} in row {row}")
+        raise ParameterError(f"{owner} needs y above 0, got {y[row]:g} in row {row}")
     return y
 
 
-def gamma_shape(half_deviance: float) -> float:
-    """α with log α - ψ(α) = ``half_deviance``, the mean of y/μ - 1 - log(y/μ): its maximum
-    likelihood, at most 1e12.
+def gamma_shape_mle(half_deviance: float) -> float:
+    """Return the maximum likelihood estimate of the shape of a Gamma distribution.
 
-    McCullagh and Nelder, "Generalized linear models", 1989, Section 8.3.6.
+    It is the α with log α - ψ(α) = ``half_deviance`` (McCullagh and Nelder 1989, Section 8.3.6),
+    at most 1e12.
 
-    >>> round(gamma_shape(np.log(3.0) - float(digamma(3.0))), 9)
+    Parameters
+    ----------
+    half_deviance : float
+        Mean of y/μ - 1 - log(y/μ).
+
+    Examples
+    --------
+    >>> round(gamma_shape_mle(np.log(3.0) - float(digamma(3.0))), 9)
     3.0
     """
-    # 1/(2α) < log α - ψ(α) < 1/α, so that the root lies between; for large α the difference has no
-    # digits left, but its series does.
+    # For large α the difference log α - ψ(α) has no correct digits left, but its series
+    # 1/(2α) + 1/(12α²) does.
     if half_deviance < 1e-5:
-        return min(0.5 / max(half_deviance, 1e-300) + 1 / 6, LARGEST_SHAPE)
+        return min(0.5 / max(half_deviance, 1e-300) + 1 / 6, MAX_GAMMA_SHAPE)
+    # The root is bracketed, because 1/(2α) < log α - ψ(α) < 1/α.
     low, high = 0.5 / half_deviance * (1 - 1e-9), 1 / half_deviance * (1 + 1e-9)
     return float(
         brentq(
-            lambda a: np.log(a) - digamma(a) - half_deviance,
+            lambda shape: np.log(shape) - digamma(shape) - half_deviance,
             low,
             high,
             xtol=1e-14 * low,

@@ -17,19 +17,32 @@ refuses one that another user or another machine has made unless it is trusted (
 array([0])
 """
 
-from kdgraph.persistence.archive import CannotLoad, CannotSave, Damaged, Untrusted, UnusableKey
-from kdgraph.persistence.model_file import Loaded, load, no_key, read, save, to_bytes
+from kdgraph.persistence.archive import (
+    DamagedFileError,
+    KeyFileError,
+    LoadError,
+    SaveError,
+    UntrustedFileError,
+)
+from kdgraph.persistence.model_file import (
+    LoadedModel,
+    from_bytes,
+    key_problem_message,
+    load,
+    save,
+    to_bytes,
+)
 
 __all__ = [
-    "CannotLoad",
-    "CannotSave",
-    "Damaged",
-    "Loaded",
-    "Untrusted",
-    "UnusableKey",
+    "DamagedFileError",
+    "KeyFileError",
+    "LoadError",
+    "LoadedModel",
+    "SaveError",
+    "UntrustedFileError",
+    "from_bytes",
+    "key_problem_message",
     "load",
-    "no_key",
-    "read",
     "save",
     "to_bytes",
 ]

@@ -1,8 +1,8 @@
-"""The list of classes that may be made from a file; no module is imported whose name is not on it.
+"""Allow list of the classes and functions that a model file may contain.
 
-This is the second line of defence, behind the keyed digest of :mod:`kdgraph.persistence.archive`:
-also a file whose origin somebody trusts is made of public estimators, layers and kdgraph's own
-models, and of what its reader, or this user's own run, has named beside them.
+This is the second line of defence, after the keyed digest of :mod:`kdgraph.persistence.archive`.
+Even a trusted file consists of public estimators, layers and models of kdgraph only, plus the names
+that the reader, or this user's run, has admitted. No other module is imported. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.persistence.archive import CannotLoad, CannotSave, Untrusted
+from kdgraph.persistence.archive import LoadError, SaveError, UntrustedFileError
 
-_KDGRAPH = (
+_KDGRAPH_PACKAGES = (
     *(
         "base",
         "calibration",
@@ -36,7 +36,7 @@ _KDGRAPH = (
 
 A network that learnt from outliers holds the data set that they came from.
 """
-_KDGRAPH_BARRED = (
+_EXCLUDED_MODULES = (
     "kdgraph.data.files",
     "kdgraph.data.openml.client",
     "kdgraph.geometry.activations:Listener",
@@ -44,7 +44,7 @@ _KDGRAPH_BARRED = (
     "kdgraph.parents.networks.checkpoint",
 )
 """Modules among these whose objects read, write or fetch files, or watch a computation."""
-_SKLEARN = (
+_SKLEARN_PACKAGES = (
     *(
         "calibration",
         "cluster",
@@ -87,8 +87,8 @@ _SKLEARN = (
     ),
 )
 _SKLEARN_MODULES = ("sklearn._loss.link", "sklearn._loss.loss")
-"""Where scikit-learn has its estimators and their losses; a model may be made of public classes."""
-_SKLEARN_ALSO = frozenset(
+"""Modules of estimators and losses of scikit-learn, whose public classes a model may contain."""
+_SKLEARN_PRIVATE_CLASSES = frozenset(
     f"sklearn.{name}"
     for name in (
         "calibration:_CalibratedClassifier",
@@ -111,8 +111,8 @@ _SKLEARN_ALSO = frozenset(
 
 A scorer calls a method by a name that it holds; :mod:`kdgraph.persistence.checks` checks which.
 """
-_TORCH = "torch.nn.modules"
-_FUNCTIONS_OF = (
+_TORCH_PACKAGE = "torch.nn.modules"
+_FUNCTION_MODULES = (
     "sklearn.feature_selection._mutual_info",
     "sklearn.feature_selection._univariate_selection",
     "sklearn.metrics._classification",
@@ -122,64 +122,62 @@ _FUNCTIONS_OF = (
     "torch.nn.functional",
 )
 """Modules whose public functions a model may keep; other functions fetch data or write files."""
-_FUNCTIONS = (
+_PRIVATE_FUNCTIONS = (
     "sklearn.cluster._kmeans:_kmeans_single_elkan",
     "sklearn.cluster._kmeans:_kmeans_single_lloyd",
 )
-_NAME = re.compile(r"[\w.]+:[\w.]+")
+_NAME_PATTERN = re.compile(r"[\w.]+:[\w.]+")
 _HEAP_TYPE = 1 << 9
 """Flag of a type that is no compiled one (Py_TPFLAGS_HEAPTYPE)."""
-BUILTIN = {
+BUILTIN_TYPES = {
     kind.__name__: kind for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set)
 }
 """Classes that a value may refer to, as scikit-learn's ``dtype=float`` does."""
 
 
-def name_of(cls: Any) -> str:
-    """``package.module:Class`` of a class or a function.
+def qualified_name(cls: Any) -> str:
+    """Return ``package.module:Class`` of a class or a function.
 
     Raises
     ------
-    CannotSave
-        If it is not found again under that name, such as a class that a function has made.
+    SaveError
+        If the name does not lead back to it, as for a class that is defined in a function.
     """
     name = f"{cls.__module__}:{cls.__qualname__}"
     try:
-        found = _found(name)
+        target = _import_by_name(name)
     except (ImportError, AttributeError, ValueError):
-        found = None
-    if found is not cls:
-        raise CannotSave(
+        target = None
+    if target is not cls:
+        raise SaveError(
             f"{cls.__qualname__} of {cls.__module__} cannot be saved: it must stand in a module"
             " that can be imported"
         )
     return name
 
 
-def class_of(name: str) -> type:
-    """The class of that name, which was found to be allowed."""
-    return _checked(name, type)
+def import_class(name: str) -> type:
+    """Return the class of a name that is already checked against the list."""
+    return _import_checked(name, type)
 
 
-def function_of(name: str) -> Any:
-    """The function of that name, which was found to be allowed."""
-    return _checked(name, FunctionType)
+def import_function(name: str) -> Any:
+    """Return the function of a name that is already checked against the list."""
+    return _import_checked(name, FunctionType)
 
 
-def _checked(name: str, kind: type) -> Any:
+def _import_checked(name: str, kind: type) -> Any:
     try:
-        found = _found(name)
+        target = _import_by_name(name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise CannotLoad(f"cannot be read by this version (no {name}: {error})") from error
-    if not isinstance(found, kind) or f"{found.__module__}:{found.__qualname__}" != name:
-        raise CannotLoad(f"cannot be read by this version ({name} is another thing)")
-    return found
+        raise LoadError(f"cannot be read by this version (no {name}: {error})") from error
+    if not isinstance(target, kind) or f"{target.__module__}:{target.__qualname__}" != name:
+        raise LoadError(f"cannot be read by this version ({name} is another thing)")
+    return target
 
 
-def is_its_fields(cls: type) -> bool:
-    """Whether an object of this class is its fields and nothing else: written in Python, and taken
-    apart as any such object is.
-    """
+def is_plain_object(cls: type) -> bool:
+    """Return True if objects of this class are their fields only, without special pickling."""
     in_python = bool(cls.__flags__ & _HEAP_TYPE)
     usual = (
         cls.__reduce__ is object.__reduce__
@@ -189,7 +187,7 @@ def is_its_fields(cls: type) -> bool:
     return in_python and usual
 
 
-def strangers(
+def unlisted_names(
     classes: Iterable[str], functions: Iterable[str] = (), called: Iterable[str] = ()
 ) -> list[str]:
     """Return the names, sorted, that are on no list here.
@@ -200,42 +198,41 @@ def strangers(
     called : what an object imports or calls by a name that it holds; no such name is on a list.
     """
     classes, functions = list(classes), list(functions)
-    if not all(_NAME.fullmatch(name) for name in (*classes, *functions)):
+    if not all(_NAME_PATTERN.fullmatch(name) for name in (*classes, *functions)):
         raise ValueError("a class has a name that none can have")
-    unknown = {name for name in classes if not _is_known(name)}
-    unknown |= {name for name in functions if not _is_known_function(name)}
+    unknown = {name for name in classes if not _is_listed_class(name)}
+    unknown |= {name for name in functions if not _is_listed_function(name)}
     return sorted(unknown | set(called))
 
 
 def check_admitted(names: Iterable[str], admitted: Sequence[str]) -> None:
-    """Raise Untrusted unless all of these :func:`strangers` are admitted.
+    """Raise UntrustedFileError unless all names are admitted.
 
     Parameters
     ----------
-    names : ``package.module:name``.
-    admitted : classes and functions, or modules and packages with all that is below them, with
-        points or a colon.
+    names : iterable of str
+        Names ``package.module:name`` from :func:`unlisted_names`.
+    admitted : sequence of str
+        Classes and functions, or modules and packages with all their content, with dots or a colon.
     """
     others = [name for name in names if not _is_below(name, admitted)]
     if others:
         shown = ", ".join(name.replace(":", ".") for name in others[:3])
         shown += f" and {len(others) - 3} more" if len(others) > 3 else ""
-        raise Untrusted(f"needs what is not known to be harmless: {shown}", others)
+        raise UntrustedFileError(f"needs what is not known to be harmless: {shown}", others)
 
 
-def is_ours(cls: type) -> bool:
+def is_listed(cls: type) -> bool:
     """Return whether the class is on the list."""
-    return _is_known(f"{cls.__module__}:{cls.__qualname__}")
+    return _is_listed_class(f"{cls.__module__}:{cls.__qualname__}")
 
 
 def is_plain_type(cls: type) -> bool:
-    """Return whether a value may be this class itself, as ``float`` may: calling it runs
-    nothing.
-    """
-    return BUILTIN.get(cls.__name__) is cls or issubclass(cls, np.generic)
+    """Return True if a value may be this class, as ``float``: calling it has no side effects."""
+    return BUILTIN_TYPES.get(cls.__name__) is cls or issubclass(cls, np.generic)
 
 
-def _is_known(name: str) -> bool:
+def _is_listed_class(name: str) -> bool:
     module, _, qualified = name.partition(":")
     package, *inner = module.split(".")
     if package == "numpy":
@@ -247,34 +244,36 @@ def _is_known(name: str) -> bool:
     if package == "kdgraph":
         return (
             bool(inner)
-            and inner[0] in _KDGRAPH
-            and not _is_below(module, _KDGRAPH_BARRED)
-            and name not in _KDGRAPH_BARRED
+            and inner[0] in _KDGRAPH_PACKAGES
+            and not _is_below(module, _EXCLUDED_MODULES)
+            and name not in _EXCLUDED_MODULES
         )
     if package == "sklearn":
         is_home = module in _SKLEARN_MODULES or (
-            bool(inner) and inner[0] in _SKLEARN and "tests" not in inner
+            bool(inner) and inner[0] in _SKLEARN_PACKAGES and "tests" not in inner
         )
-        return (is_home and not qualified.startswith("_")) or name in _SKLEARN_ALSO
-    return module.startswith(f"{_TORCH}.") and not qualified.startswith("_")
+        return (is_home and not qualified.startswith("_")) or name in _SKLEARN_PRIVATE_CLASSES
+    return module.startswith(f"{_TORCH_PACKAGE}.") and not qualified.startswith("_")
 
 
-def _is_known_function(name: str) -> bool:
+def _is_listed_function(name: str) -> bool:
     module, _, qualified = name.partition(":")
-    return (module in _FUNCTIONS_OF and not qualified.startswith("_")) or name in _FUNCTIONS
+    return (
+        module in _FUNCTION_MODULES and not qualified.startswith("_")
+    ) or name in _PRIVATE_FUNCTIONS
 
 
-def _is_below(name: str, known: Sequence[str]) -> bool:
+def _is_below(name: str, packages: Sequence[str]) -> bool:
     name = name.replace(":", ".")
     return any(
         name == each or name.startswith(f"{each}.")
-        for each in (one.replace(":", ".") for one in known)
+        for each in (one.replace(":", ".") for one in packages)
     )
 
 
-def _found(name: str) -> Any:
+def _import_by_name(name: str) -> Any:
     module, _, qualified = name.partition(":")
-    found: Any = import_module(module)
+    target: Any = import_module(module)
     for part in qualified.split("."):
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target

@@ -1,18 +1,13 @@
-"""What goes wrong between a value and its file.
+"""Container of model files: a signed zip of one JSON document and arrays.
 
-The secret key that marks model files as this user's own.
+``document.json`` is deflated; arrays are ``0.npy``, ``1.npy``, …, or ``0.npy.zst`` if zstd makes
+them smaller. Unzip, zstd and ``numpy.load`` can open every part. The comment of the zip contains
+the HMAC-SHA256 (RFC 2104), with the key of the writer, of the SHA-256 of all bytes before, and the
+SHA-256 of all bytes before this checksum, which detects damage without a key.
 
-Reading a model can run code of its maker's choosing, so a file is read without further ado only if
-it carries a keyed digest (HMAC-SHA256, RFC 2104) that this user's key fits. The key is made on
-first use, for this user alone; ``KDGRAPH_KEY_FILE`` names another one, such as a key that a group
-or the nodes of a cluster without a common home share.
-
-The file: a zip of one JSON document and of arrays, with a keyed digest and a checksum.
-
-``document.json`` is deflated; arrays are ``0.npy``, ``1.npy``, …, or ``0.npy.zst`` where zstd makes
-them smaller. It ends with the zip's comment: the HMAC of the SHA-256 of all bytes before, with the
-maker's key, and the SHA-256 of all bytes before that sum, which shows damage without a key. Unzip,
-zstd and ``numpy.load`` open every part of it.
+Loading a model can run code chosen by its writer, so a file is loaded without ``trust`` only if its
+digest fits the key of this user. The key is created on first use; ``KDGRAPH_KEY_FILE`` names
+another one, such as a key shared by a group or by the nodes of a cluster. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -38,32 +33,29 @@ from numpy.lib import format as npy
 
 from kdgraph.errors import KdgError, UsageError
 
-_LONGEST = 200
+_MAX_DETAIL_LENGTH = 200
 
 
-class CannotSave(KdgError, TypeError):
-    """Something in the value has no form in a file: code, an open file, an object that takes itself
-    apart in a way of its own.
-    """
+class SaveError(KdgError, TypeError):
+    """Error for a value that cannot be written, such as code or an open file."""
 
 
-class CannotLoad(UsageError):
-    """The file is not what it should be: no model of kdgraph, damaged, or of classes that are not
-    there or not trusted.
-    """
+class LoadError(UsageError):
+    """Error for a file that is not a model of kdgraph, is damaged, or needs missing classes."""
 
 
-class Damaged(CannotLoad):
-    """The file's content is not what was written, or was never written by kdgraph."""
+class DamagedFileError(LoadError):
+    """Error for a file whose content was changed, or was not written by kdgraph."""
 
 
-class Untrusted(CannotLoad):
-    """The file was not made with this user's key, or needs classes that nobody has allowed.
+class UntrustedFileError(LoadError):
+    """Error for a file that was signed with another key, or needs classes that are not admitted.
 
     Attributes
     ----------
-    names : those classes, and what else it imports or calls by name, ``package.module:Class``;
-        empty where the key is the reason.
+    names : tuple of str
+        These classes, and names that it imports or calls, ``package.module:Class``; empty if the
+        key is the reason.
     """
 
     def __init__(self, message: str, names: Sequence[str] = ()) -> None:
@@ -71,32 +63,32 @@ class Untrusted(CannotLoad):
         self.names = tuple(names)
 
 
-def damage(error: BaseException) -> str:
+def damage_message(error: BaseException) -> str:
     r"""Return "is damaged (…)" with the error, which may quote the file, in one short line.
 
-    >>> damage(ValueError("no\nlines"))
+    >>> damage_message(ValueError("no\nlines"))
     'is damaged (ValueError: no lines)'
     """
     words = " ".join(str(error).split())
     shown = "".join(sign if sign.isprintable() else "?" for sign in words)
-    brief = shown[:_LONGEST] + "…" * (len(shown) > _LONGEST)
+    brief = shown[:_MAX_DETAIL_LENGTH] + "…" * (len(shown) > _MAX_DETAIL_LENGTH)
     return f"is damaged ({type(error).__name__}{f': {brief}' if brief else ''})"
 
 
-VARIABLE = "KDGRAPH_KEY_FILE"
+KEY_FILE_VARIABLE = "KDGRAPH_KEY_FILE"
 """The environment variable that names another file with a key."""
-_BYTES = 32
-_PURPOSE = b"kdgraph model file\0"
+_KEY_BYTES = 32
+_DIGEST_PREFIX = b"kdgraph model file\0"
 # A mode that lets every user of the machine read the key, or write one of their own.
-_OPEN_TO_ALL = 0o006
+_WORLD_ACCESS_MODE = 0o006
 
 
-class UnusableKey(UsageError):
-    """The file that ``KDGRAPH_KEY_FILE`` names holds no key, is open to all, or cannot be made."""
+class KeyFileError(UsageError):
+    """Error for a ``KDGRAPH_KEY_FILE`` without a key, open to all, or not creatable."""
 
 
 @dataclass(frozen=True)
-class Key:
+class SigningKey:
     """A secret and where it is kept.
 
     Attributes
@@ -113,14 +105,14 @@ class Key:
 
     def digest(self, content: bytes) -> str:
         """Return the HMAC-SHA256 of ``content``, 64 hexadecimal digits."""
-        return hmac.digest(self.secret, _PURPOSE + content, "sha256").hex()
+        return hmac.digest(self.secret, _DIGEST_PREFIX + content, "sha256").hex()
 
-    def fits(self, content: bytes, digest: str) -> bool:
+    def verify(self, content: bytes, digest: str) -> bool:
         """Return whether ``digest`` was made of ``content`` with this key; in constant time."""
         return hmac.compare_digest(self.digest(content).encode(), digest.encode())
 
 
-def current_key() -> Key:
+def current_key() -> SigningKey:
     """Return the key of this user, which is made if there is none.
 
     Where the user's own file cannot be used, such as on a read-only home, the key is random and
@@ -128,12 +120,12 @@ def current_key() -> Key:
 
     Raises
     ------
-    UnusableKey
+    KeyFileError
         If ``KDGRAPH_KEY_FILE`` names a file that cannot be used.
     """
-    variable = os.environ.get(VARIABLE)
+    variable = os.environ.get(KEY_FILE_VARIABLE)
     path = Path(variable).expanduser() if variable else _default_path()
-    return _key_of(path.absolute(), bool(variable))
+    return _load_key(path.absolute(), bool(variable))
 
 
 def _default_path() -> Path:
@@ -149,9 +141,9 @@ def _default_path() -> Path:
 
 
 @cache  # a run verifies and signs a dozen files
-def _key_of(path: Path, from_variable: bool) -> Key:
+def _load_key(path: Path, from_variable: bool) -> SigningKey:
     try:
-        return Key(_read_or_make(path), path)
+        return SigningKey(_read_or_create_key(path), path)
     except (OSError, ValueError) as error:
         problem = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         if from_variable:
@@ -159,22 +151,22 @@ def _key_of(path: Path, from_variable: bool) -> Key:
                 "name a file that you can read and others cannot write, or unset the variable to"
                 " use your own key"
             )
-            raise UnusableKey(f"{VARIABLE}={path}: {problem}; {way_out}") from error
-        return Key(secrets.token_bytes(_BYTES), path, problem)
+            raise KeyFileError(f"{KEY_FILE_VARIABLE}={path}: {problem}; {way_out}") from error
+        return SigningKey(secrets.token_bytes(_KEY_BYTES), path, problem)
 
 
-def _read_or_make(path: Path) -> bytes:
+def _read_or_create_key(path: Path) -> bytes:
     with suppress(FileNotFoundError):
-        return _read(path)
-    _make(path)
-    return _read(path)
+        return _read_key(path)
+    _create_key(path)
+    return _read_key(path)
 
 
-def _read(path: Path) -> bytes:
+def _read_key(path: Path) -> bytes:
     with path.open("rb") as file:
         mode = os.fstat(file.fileno()).st_mode
-        text = file.read(4 * _BYTES)
-    if os.name == "posix" and mode & _OPEN_TO_ALL:
+        text = file.read(4 * _KEY_BYTES)
+    if os.name == "posix" and mode & _WORLD_ACCESS_MODE:
         raise ValueError(
             f"it is open to every user of this machine (mode {mode & 0o777:04o}; chmod o="
             f" {shlex.quote(str(path))})"
@@ -183,36 +175,37 @@ def _read(path: Path) -> bytes:
         secret = bytes.fromhex(text.decode("ascii"))
     except ValueError:
         secret = b""
-    if len(secret) != _BYTES:
+    if len(secret) != _KEY_BYTES:
         raise ValueError(
-            f"it holds no key ({2 * _BYTES} hexadecimal digits); remove it, and a new one is made"
+            f"it holds no key ({2 * _KEY_BYTES} hexadecimal digits); remove it, and a new one"
+            " is made"
         )
     return secret
 
 
-def _make(path: Path) -> None:
+def _create_key(path: Path) -> None:
     """Write a new key as a whole, unless another process has written one meanwhile.
 
     So one key remains of many first commands at once.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    content = secrets.token_hex(_BYTES).encode() + b"\n"
+    content = secrets.token_hex(_KEY_BYTES).encode() + b"\n"
     try:
-        _write_new(temporary, content)
+        _write_exclusively(temporary, content)
         try:
             os.link(temporary, path)  # unlike a rename, it never replaces a key
         except FileExistsError:
             pass
         except OSError:  # a file system without links
             with suppress(FileExistsError):
-                _write_new(path, content)
+                _write_exclusively(path, content)
     finally:
         with suppress(OSError):
             temporary.unlink()
 
 
-def _write_new(path: Path, content: bytes) -> None:
+def _write_exclusively(path: Path, content: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -220,89 +213,92 @@ def _write_new(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-_MARK, _SUM_MARK = b"kdgraph 2 hmac-sha256 ", b" sha256 "
-_DIGITS = 64
-_END = len(_MARK) + _DIGITS + len(_SUM_MARK) + _DIGITS
-PLACEHOLDER = _MARK + b"0" * _DIGITS + _SUM_MARK + b"0" * _DIGITS
+_DIGEST_MARK, _CHECKSUM_MARK = b"kdgraph 2 hmac-sha256 ", b" sha256 "
+_HEX_DIGITS = 64
+_END_LENGTH = len(_DIGEST_MARK) + _HEX_DIGITS + len(_CHECKSUM_MARK) + _HEX_DIGITS
+UNSIGNED_END = _DIGEST_MARK + b"0" * _HEX_DIGITS + _CHECKSUM_MARK + b"0" * _HEX_DIGITS
 """The end of a file before :func:`seal`."""
-_OTHER_VERSION = b"kdgraph 1 sha256 "
-_RATIO, _FREE = 100, 256_000_000
+_VERSION_1_MARK = b"kdgraph 1 sha256 "
+_MAX_UNPACK_RATIO, _MIN_UNPACK_LIMIT = 100, 256_000_000
 """A file may unpack to so many times its size, or to so many bytes: a few kilobytes must not take
 all memory.
 """
-_SHARE_OF_MEMORY = 0.8
+_MAX_MEMORY_FRACTION = 0.8
 """Nor may any file unpack to more than this share of the machine's memory."""
-_PIECE = 1 << 20
+_READ_CHUNK = 1 << 20
 """Bytes that are unpacked at once."""
-_SMALLEST = 512
+_MIN_COMPRESSIBLE_SIZE = 512
 """Bytes of an array below which compression is not tried."""
-_GAIN = 0.9
+_MAX_COMPRESSED_FRACTION = 0.9
 """Compression that leaves more than this share of an array is not worth unpacking: random
 numbers.
 """
-_NARROW = tuple(np.dtype(name) for name in ("i1", "i2", "i4"))
+_NARROW_DTYPES = tuple(np.dtype(name) for name in ("i1", "i2", "i4"))
 
 
 def pack(document: dict[str, Any], arrays: Sequence[np.ndarray]) -> bytes:
-    """The file's bytes; the same for the same content.
+    """Return the bytes of the file, the same for the same content.
 
     Parameters
     ----------
     document : JSON-safe, without the key ``arrays``.
     arrays : of one axis each, of numbers, text or dates.
     """
-    packed = _packed(document, arrays, compress=True)
+    packed = _pack_zip(document, arrays, compress=True)
     return (
         packed
-        if sum(array.nbytes for array in arrays) <= _allowed(len(packed))
-        else _packed(document, arrays, compress=False)
+        if sum(array.nbytes for array in arrays) <= _max_unpacked_size(len(packed))
+        else _pack_zip(document, arrays, compress=False)
     )
 
 
-def seal(content: bytes) -> bytes:
-    """Return ``content`` with digest and checksum in the place of :data:`PLACEHOLDER`, its end."""
-    total = hashlib.sha256(memoryview(content)[:-_END])
-    end = _MARK + current_key().digest(total.digest()).encode() + _SUM_MARK
+def sign(content: bytes) -> bytes:
+    """Return ``content`` with digest and checksum in place of :data:`UNSIGNED_END`, its end."""
+    total = hashlib.sha256(memoryview(content)[:-_END_LENGTH])
+    end = _DIGEST_MARK + current_key().digest(total.digest()).encode() + _CHECKSUM_MARK
     total.update(end)
-    return content[:-_END] + end + total.hexdigest().encode()
+    return content[:-_END_LENGTH] + end + total.hexdigest().encode()
 
 
-def is_own(content: bytes) -> bool:
+def is_signed_by_user(content: bytes) -> bool:
     """Return whether the file's digest was made with this user's key.
 
     Raises
     ------
-    Damaged
+    DamagedFileError
         If the checksum does not fit, or this is another kind of file.
-    CannotLoad
+    LoadError
         If another version wrote it.
     """
-    end = content[-_END:]
-    digest, sum_mark = end[len(_MARK) :][:_DIGITS], end[len(_MARK) + _DIGITS : -_DIGITS]
-    if content[-len(_OTHER_VERSION) - _DIGITS :].startswith(_OTHER_VERSION):
-        raise CannotLoad("was written by another version of kdgraph")
-    if len(end) < _END or not end.startswith(_MARK) or sum_mark != _SUM_MARK:
-        raise Damaged("is damaged or no file of kdgraph (its checksum is not there)")
-    total = hashlib.sha256(memoryview(content)[:-_END])
+    end = content[-_END_LENGTH:]
+    digest, sum_mark = (
+        end[len(_DIGEST_MARK) :][:_HEX_DIGITS],
+        end[len(_DIGEST_MARK) + _HEX_DIGITS : -_HEX_DIGITS],
+    )
+    if content[-len(_VERSION_1_MARK) - _HEX_DIGITS :].startswith(_VERSION_1_MARK):
+        raise LoadError("was written by another version of kdgraph")
+    if len(end) < _END_LENGTH or not end.startswith(_DIGEST_MARK) or sum_mark != _CHECKSUM_MARK:
+        raise DamagedFileError("is damaged or no file of kdgraph (its checksum is not there)")
+    total = hashlib.sha256(memoryview(content)[:-_END_LENGTH])
     payload = total.digest()
-    total.update(end[:-_DIGITS])
-    if total.hexdigest().encode() != end[-_DIGITS:]:
-        raise Damaged("is damaged (its checksum does not fit)")
-    return current_key().fits(payload, digest.decode("latin-1"))
+    total.update(end[:-_HEX_DIGITS])
+    if total.hexdigest().encode() != end[-_HEX_DIGITS:]:
+        raise DamagedFileError("is damaged (its checksum does not fit)")
+    return current_key().verify(payload, digest.decode("latin-1"))
 
 
 def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Document and arrays, which can be written to, of a file whose checksum fits (:func:`is_own`).
+    """Return document and writable arrays of a file that passed :func:`is_signed_by_user`.
 
     Raises
     ------
-    Damaged
-        If its parts do not fit together. Nothing is made that is larger than the file allows.
+    DamagedFileError
+        If its parts do not fit together. No array is allocated that is larger than the limit.
     """
-    allowed = _allowed(len(content))
+    allowed = _max_unpacked_size(len(content))
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            document = json.loads(_member(archive, "document.json", allowed))
+            document = json.loads(_read_member(archive, "document.json", allowed))
             table = [
                 (np.dtype(dtype), int(n), int(size)) for dtype, n, size in document.pop("arrays")
             ]
@@ -311,52 +307,53 @@ def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
                 or sum(max(dtype.itemsize * n, size) for dtype, n, size in table) > allowed
             ):
                 raise ValueError("its arrays are too large for such a file, or for this machine")
-            return document, [_array(archive, k, *entry) for k, entry in enumerate(table)]
-    except Exception as error:  # of zlib, zipfile, zstd, NumPy and JSON, which list in no place what they raise on nonsense
-        raise Damaged(damage(error)) from error
+            return document, [_read_array(archive, k, *entry) for k, entry in enumerate(table)]
+    # zlib, zipfile, zstd, NumPy and JSON do not document what they raise for invalid content.
+    except Exception as error:
+        raise DamagedFileError(damage_message(error)) from error
 
 
-def _allowed(size: int) -> int:
-    """Bytes that a file of ``size`` may unpack to."""
-    return int(min(max(_FREE, _RATIO * size), _SHARE_OF_MEMORY * _memory()))
+def _max_unpacked_size(size: int) -> int:
+    """Return the number of bytes that a file of ``size`` bytes may unpack to."""
+    return int(
+        min(max(_MIN_UNPACK_LIMIT, _MAX_UNPACK_RATIO * size), _MAX_MEMORY_FRACTION * _memory_size())
+    )
 
 
 @cache
-def _memory() -> int:
-    """Bytes of the machine's memory; without an end where it is not known."""
+def _memory_size() -> int:
+    """Return the memory of the machine in bytes, or a huge number if it is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return sys.maxsize
 
 
-def _packed(document: dict[str, Any], arrays: Sequence[np.ndarray], *, compress: bool) -> bytes:
+def _pack_zip(document: dict[str, Any], arrays: Sequence[np.ndarray], *, compress: bool) -> bytes:
     buffer, table = io.BytesIO(), []
     with zipfile.ZipFile(buffer, "w") as archive:
         for k, array in enumerate(arrays):
-            name, content = f"{k}.npy", _npy(_narrowed(array))
+            name, content = f"{k}.npy", _npy_bytes(_narrow_integers(array))
             table.append([array.dtype.str, len(array), len(content)])
-            if compress and len(content) >= _SMALLEST:
-                smaller = _zstd().compress(content, asbytes=True)
-                if len(smaller) < _GAIN * len(content):
+            if compress and len(content) >= _MIN_COMPRESSIBLE_SIZE:
+                smaller = _zstd_codec().compress(content, asbytes=True)
+                if len(smaller) < _MAX_COMPRESSED_FRACTION * len(content):
                     name, content = f"{name}.zst", smaller
             archive.writestr(zipfile.ZipInfo(name), content)
         text = json.dumps({**document, "arrays": table}, allow_nan=False, separators=(",", ":"))
         archive.writestr(zipfile.ZipInfo("document.json"), text, zipfile.ZIP_DEFLATED, 1)
-        archive.comment = PLACEHOLDER
-    return seal(buffer.getvalue())
+        archive.comment = UNSIGNED_END
+    return sign(buffer.getvalue())
 
 
-def _narrowed(array: np.ndarray) -> np.ndarray:
-    """Whole numbers in as few bytes as they need: half the time of compression, and nine tenths of
-    the size.
-    """
+def _narrow_integers(array: np.ndarray) -> np.ndarray:
+    """Return integers in the narrowest type: half the compression time, 0.9 of the size."""
     if array.dtype.kind != "i" or not len(array):
         return array
     low, high = array.min(), array.max()
     fits = (
         kind
-        for kind in _NARROW
+        for kind in _NARROW_DTYPES
         if kind.itemsize < array.itemsize
         and np.iinfo(kind).min <= low
         and high <= np.iinfo(kind).max
@@ -364,17 +361,16 @@ def _narrowed(array: np.ndarray) -> np.ndarray:
     return array.astype(next(fits, array.dtype), copy=False)
 
 
-def _npy(array: np.ndarray) -> bytes:
+def _npy_bytes(array: np.ndarray) -> bytes:
     file = io.BytesIO()
     npy.write_array(file, array, allow_pickle=False)
     return file.getvalue()
 
 
-def _array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size: int) -> np.ndarray:
-    """Return array ``k``: ``n`` times ``dtype``, whatever it was narrowed to; ``size`` bytes as
-    .npy.
+def _read_array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size: int) -> np.ndarray:
+    """Return array ``k`` of ``n`` values of ``dtype``, from ``size`` bytes of .npy.
 
-    It is read into its own memory as it is unpacked, so that there is never a second copy of it.
+    It is unpacked into its own memory, so that there is never a second copy of it.
     """
     name = f"{k}.npy"
     if name in archive.namelist():
@@ -383,7 +379,7 @@ def _array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size: int)
         import pyarrow
 
         file = pyarrow.CompressedInputStream(
-            pyarrow.BufferReader(_member(archive, f"{name}.zst", size)), "zstd"
+            pyarrow.BufferReader(_read_member(archive, f"{name}.zst", size)), "zstd"
         )
     with file:
         npy.read_magic(file)
@@ -396,32 +392,31 @@ def _array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size: int)
         ):
             raise ValueError(f"array {k} is {stored}{shape}, not {dtype}({n},)")
         array = np.zeros(n, stored)
-        _fill(file, array.view(np.uint8).data if array.nbytes else memoryview(b""))
+        _read_into(file, array.view(np.uint8).data if array.nbytes else memoryview(b""))
         if file.read(1):
-            raise ValueError(f"array {k} is longer than it says")
+            raise ValueError(f"array {k} is longer than its header declares")
     return array.astype(dtype, copy=False)
 
 
-def _fill(file: Any, memory: memoryview) -> None:
+def _read_into(file: Any, memory: memoryview) -> None:
     while memory:
-        n = file.readinto(
-            memory[:_PIECE]
-        )  # a member of a zip reads what it is asked for into a copy first
+        # A zip member first reads the requested bytes into a copy, so the chunks are small.
+        n = file.readinto(memory[:_READ_CHUNK])
         if not n:
             raise ValueError("an array ends early")
         memory = memory[n:]
 
 
-def _member(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
+def _read_member(archive: zipfile.ZipFile, name: str, max_size: int) -> bytes:
     info = archive.getinfo(name)
-    if info.file_size > at_most:
+    if info.file_size > max_size:
         raise ValueError(f"{name} is too large for such a file")
     return archive.read(info)
 
 
 @cache
-def _zstd() -> Any:
-    """Level 1: a third of the time of higher ones, and within a tenth of their size on forests."""
+def _zstd_codec() -> Any:
+    """Return zstd of level 1: a third of the time of higher levels, nearly their size."""
     import pyarrow  # here, since it takes 0.1 s to import
 
     return pyarrow.Codec("zstd", compression_level=1)

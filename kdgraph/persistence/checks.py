@@ -1,11 +1,9 @@
-"""What has to hold among the parts of an object before compiled code of scikit-learn may walk
-through it, and parts that are made anew.
+"""Checks of objects that are read from a file.
 
-Checks of the state of objects from a file: data, under names that replace nothing of a class.
-
-A method runs with whatever its object holds, so an allow list of classes alone is no boundary: an
-attribute that shadows a method, the name of a method in a field, or a hook of a layer would let the
-file choose what is called.
+A method runs with the attributes of its object, so an allow list of classes alone is insufficient:
+an attribute that shadows a method, the name of a method in a field, or a hook of a layer would let
+the file choose what is called. Compiled code of scikit-learn is protected by consistency checks.
+Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -21,10 +19,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kdgraph.parameters import annotations_of, check_value
-from kdgraph.persistence.allowed import is_ours
+from kdgraph.persistence.allowed import is_listed
 
 
-def _tree(estimator: Any) -> None:
+def _check_tree(estimator: Any) -> None:
     tree = estimator.tree_
     _require(
         tree.n_features == estimator.n_features_in_,
@@ -37,7 +35,7 @@ def _tree(estimator: Any) -> None:
     )
 
 
-def _forest(forest: Any) -> None:
+def _check_forest(forest: Any) -> None:
     for estimator in forest.estimators_:
         _require(
             estimator.n_features_in_ == forest.n_features_in_,
@@ -49,7 +47,7 @@ def _forest(forest: Any) -> None:
         )
 
 
-def _boosted(boosted: Any) -> None:
+def _check_boosting(boosted: Any) -> None:
     for estimator in boosted.estimators_.flat:
         _require(
             estimator.tree_.n_features == boosted.n_features_in_,
@@ -57,8 +55,8 @@ def _boosted(boosted: Any) -> None:
         )
 
 
-def _binned(boosted: Any) -> None:
-    """The predictors of histogram gradient boosting, each with nodes of its own kind."""
+def _check_histogram_boosting(boosted: Any) -> None:
+    """Check the predictors of histogram gradient boosting, which have their own type of nodes."""
     for predictor in (one for each in boosted._predictors for one in each):
         nodes, own = predictor.nodes, np.arange(len(predictor.nodes))
         inner = nodes["is_leaf"] == 0
@@ -83,8 +81,8 @@ def _binned(boosted: Any) -> None:
     )
 
 
-def _neighbors(estimator: Any) -> None:
-    """The tree of a nearest neighbour search, as ``fit`` makes it."""
+def _rebuild_neighbor_tree(estimator: Any) -> None:
+    """Build the tree of a nearest neighbour search as ``fit`` does."""
     from sklearn.neighbors import BallTree, KDTree
 
     kinds: dict[str, Any] = {"kd_tree": KDTree, "ball_tree": BallTree}
@@ -98,41 +96,48 @@ def _require(holds: bool, what: str) -> None:
         raise ValueError(what)
 
 
-MADE_ANEW = {"sklearn.neighbors._base:NeighborsBase": ("_tree", _neighbors)}
+# The base classes of scikit-learn have private homes. They are compared by name, so that nothing
+# private is imported; the tests of these estimators fail if a name changes.
+_REBUILT_ATTRIBUTES = {"sklearn.neighbors._base:NeighborsBase": ("_tree", _rebuild_neighbor_tree)}
 """Class → an attribute that is not written, and what makes it again."""
-_CHECKED: dict[str, tuple[str, Callable[[Any], None]]] = {
+_CONSISTENCY_CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "kdgraph.distributions.parametric:ScipyFamily": ("family", lambda family: family.check()),
-    "sklearn.tree._classes:BaseDecisionTree": ("tree_", _tree),
-    "sklearn.ensemble._forest:BaseForest": ("estimators_", _forest),
-    "sklearn.ensemble._gb:BaseGradientBoosting": ("estimators_", _boosted),
+    "sklearn.tree._classes:BaseDecisionTree": ("tree_", _check_tree),
+    "sklearn.ensemble._forest:BaseForest": ("estimators_", _check_forest),
+    "sklearn.ensemble._gb:BaseGradientBoosting": ("estimators_", _check_boosting),
     "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:BaseHistGradientBoosting": (
         "_predictors",
-        _binned,
+        _check_histogram_boosting,
     ),
 }
-"""Class → an attribute that says whether an object is fitted, and what to check then."""
+"""Class → the attribute of a fitted object, and what to check then."""
 
 
 @cache
-def left_out(cls: type) -> str | None:
-    """The attribute of objects of this class that is not written."""
-    return next((MADE_ANEW[name][0] for name in _ancestors(cls) if name in MADE_ANEW), None)
+def omitted_attribute(cls: type) -> str | None:
+    """Return the attribute of objects of this class that is not written, or None."""
+    return next(
+        (
+            _REBUILT_ATTRIBUTES[name][0]
+            for name in _ancestor_names(cls)
+            if name in _REBUILT_ATTRIBUTES
+        ),
+        None,
+    )
 
 
 @cache
-def afterwards(cls: type) -> Callable[[Any], None] | None:
-    """What to do with an object of this class once it and all that it refers to are read; None:
-    nothing.
-    """
-    for name in _ancestors(cls):
-        if name in MADE_ANEW:
-            return _if_fitted("_fit_X", MADE_ANEW[name][1])
-        if name in _CHECKED:
-            return _if_fitted(*_CHECKED[name])
+def post_load_hook(cls: type) -> Callable[[Any], None] | None:
+    """Return the function to call with a complete object of this class, or None."""
+    for name in _ancestor_names(cls):
+        if name in _REBUILT_ATTRIBUTES:
+            return _if_fitted("_fit_X", _REBUILT_ATTRIBUTES[name][1])
+        if name in _CONSISTENCY_CHECKS:
+            return _if_fitted(*_CONSISTENCY_CHECKS[name])
     return None
 
 
-def _ancestors(cls: type) -> list[str]:
+def _ancestor_names(cls: type) -> list[str]:
     return [f"{each.__module__}:{each.__qualname__}" for each in cls.__mro__]
 
 
@@ -153,11 +158,11 @@ _METHOD_NAMES = (
     "chain_method_",
 )
 """Fields by which scikit-learn's scorers, stacks, chains and thresholds call methods with rows."""
-_PREDICTS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
-_CHOICES = ("auto", "default", "drop", None)
-_PLAIN = (bool, int, float, str)
+_PREDICTION_METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+_METHOD_CHOICES = ("auto", "default", "drop", None)
+_PLAIN_TYPES = (bool, int, float, str)
 """Types of class attributes that objects of scikit-learn override (``LassoLars.positive``)."""
-_PACKAGES = ("kdgraph", "sklearn", "torch", "builtins", "abc", "collections", "typing")
+_PROTECTED_PACKAGES = ("kdgraph", "sklearn", "torch", "builtins", "abc", "collections", "typing")
 
 
 def check_state(cls: type, state: Any) -> None:
@@ -172,26 +177,26 @@ def check_state(cls: type, state: Any) -> None:
         for name, value in attributes.items() if isinstance(attributes, dict) else ():
             if not isinstance(name, str) or name.startswith("__"):
                 raise ValueError(f"{name!r} cannot be an attribute of a {cls.__qualname__}")
-            required = _required_type(cls, name)
+            required = _required_attribute_type(cls, name)
             if required is not None and type(value) is not required:
                 raise ValueError(f"an attribute would replace {cls.__qualname__}.{name}")
 
 
-def called_names(value: Any) -> Sequence[str]:
+def imported_names(value: Any) -> Sequence[str]:
     """Return what ``value`` imports or calls by a name that it holds.
 
-    Its class has a method ``called_names`` if there is such a name.
+    Its class has a method ``imported_names`` if there is such a name.
     """
-    method = getattr(type(value), "called_names", None)
+    method = getattr(type(value), "imported_names", None)
     return () if method is None else method(value)
 
 
 @cache
-def checks_of(cls: type) -> tuple[Callable[[Any], None], ...]:
+def object_checks(cls: type) -> tuple[Callable[[Any], None], ...]:
     """Return the checks of a complete object of ``cls``, each of which raises ValueError."""
     checks: list[Callable[[Any], None]] = []
     if (
-        is_ours(cls)
+        is_listed(cls)
         and cls.__module__.startswith("kdgraph.")
         and (is_dataclass(cls) or issubclass(cls, BaseEstimator))
     ):
@@ -199,14 +204,14 @@ def checks_of(cls: type) -> tuple[Callable[[Any], None], ...]:
     if any(base.__module__.startswith("sklearn.") for base in cls.__mro__):
         checks.append(_check_method_names)
     if "torch" in sys.modules and issubclass(cls, sys.modules["torch"].nn.Module):
-        from kdgraph.persistence.tensors import check_module
+        from kdgraph.persistence.tensors import check_torch_module
 
-        checks.append(check_module)
+        checks.append(check_torch_module)
     return tuple(checks)
 
 
 def _check_parameters(value: Any) -> None:
-    """Hold the parameters of one of kdgraph's own classes to its annotations."""
+    """Check the parameters of a class of kdgraph against its annotations."""
     state = vars(value) if hasattr(value, "__dict__") else {}
     for name, annotation in annotations_of(type(value)).items():
         if name in state:
@@ -221,19 +226,19 @@ def _check_method_names(value: Any) -> None:
         for method in methods:
             # A value that is no text may define equality as it likes.
             if not (method is None or isinstance(method, str)) or method not in (
-                *_PREDICTS,
-                *_CHOICES,
+                *_PREDICTION_METHODS,
+                *_METHOD_CHOICES,
             ):
                 words = f"names {method!r}, which is no method that predicts"
                 raise ValueError(f"{field} of a {type(value).__qualname__} {words}")
 
 
-class _Nothing:
+class _NoValue:
     """The type that no value has."""
 
 
 @cache
-def _required_type(cls: type, name: str) -> type | None:
+def _required_attribute_type(cls: type, name: str) -> type | None:
     """Return the type that an attribute of this name must have in an object of ``cls``; None: any.
 
     What the class defines under the name stays as it is, unless it is the default of a field of a
@@ -244,6 +249,8 @@ def _required_type(cls: type, name: str) -> type | None:
     if base is None or (is_dataclass(cls) and any(field.name == name for field in fields(cls))):
         return None
     attribute, package = vars(base)[name], base.__module__.partition(".")[0]
-    if package not in _PACKAGES or isinstance(attribute, MemberDescriptorType | cached_property):
+    if package not in _PROTECTED_PACKAGES or isinstance(
+        attribute, MemberDescriptorType | cached_property
+    ):
         return None
-    return type(attribute) if package == "sklearn" and type(attribute) in _PLAIN else _Nothing
+    return type(attribute) if package == "sklearn" and type(attribute) in _PLAIN_TYPES else _NoValue

@@ -1,12 +1,10 @@
-"""Arrays on their way into the file and out of it: small ones of one type travel together.
+"""Conversion of values to JSON and arrays, and back.
 
-From a value to JSON: what JSON has stays as it is, all else is a list that begins with a word.
-
-A list is ``["list", …]``, an array ``["array", pool, start, shape, order]``, an object ``["object",
-class, values of its fields …]``. All but numbers and text are counted in the order in which they
-begin; what comes again is ``["ref", its number]``.
-
-From JSON back to the value; what JSON says is checked, since anybody may have written it.
+Values that JSON supports are unchanged; all others are lists that begin with a tag. A list is
+``["list", …]``, an array ``["array", pool, start, shape, order]``, an object ``["object", class,
+values of its fields …]``. All values but numbers and text are numbered in the order in which they
+begin; a repeated value is ``["ref", its number]``. The decoder validates the document, because it
+may have any origin. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -21,30 +19,41 @@ from typing import Any
 import numpy as np
 
 from kdgraph.persistence.allowed import (
-    BUILTIN,
+    BUILTIN_TYPES,
     check_admitted,
-    class_of,
-    function_of,
-    is_its_fields,
-    is_ours,
+    import_class,
+    import_function,
+    is_listed,
+    is_plain_object,
     is_plain_type,
-    name_of,
-    strangers,
+    qualified_name,
+    unlisted_names,
 )
-from kdgraph.persistence.archive import CannotLoad, CannotSave, Damaged, damage
-from kdgraph.persistence.checks import afterwards, called_names, check_state, checks_of, left_out
-from kdgraph.persistence.kinds import BY_TAG, STRUCTURED, Kind, columns_of, kind_of, trees_of
+from kdgraph.persistence.archive import DamagedFileError, LoadError, SaveError, damage_message
+from kdgraph.persistence.checks import (
+    check_state,
+    imported_names,
+    object_checks,
+    omitted_attribute,
+    post_load_hook,
+)
+from kdgraph.persistence.kinds import (
+    CODECS_BY_TAG,
+    STRUCTURED_CODEC,
+    ValueCodec,
+    tree_columns,
+    trees_from_columns,
+    value_codec_of,
+)
 
-_LARGE = 32_768
+_MIN_MEMBER_SIZE = 32_768
 """Bytes from which an array is a member of its own; a member of the zip costs about 0.1 ms, and a
 forest has thousands of arrays.
 """
 
 
-class Pools:
-    """Collects arrays; each is known by its pool, where it starts there, its shape and its order in
-    memory.
-    """
+class _ArrayPools:
+    """Collection of arrays; small ones of one type share a pool."""
 
     def __init__(self) -> None:
         self._parts: list[list[np.ndarray]] = []
@@ -52,9 +61,7 @@ class Pools:
         self._open: dict[np.dtype, int] = {}
 
     def add(self, array: np.ndarray) -> list[Any]:
-        """Take an array of any shape without Python objects; what is neither in C nor in Fortran
-        order becomes C.
-        """
+        """Add an array of any shape without Python objects; it is stored in C or Fortran order."""
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         flat = array.ravel(order)
         pool = self._pool_of(flat)
@@ -64,7 +71,7 @@ class Pools:
         return [pool, start, list(array.shape), order]
 
     def _pool_of(self, flat: np.ndarray) -> int:
-        if flat.nbytes < _LARGE:
+        if flat.nbytes < _MIN_MEMBER_SIZE:
             if flat.dtype in self._open:
                 return self._open[flat.dtype]
             self._open[flat.dtype] = len(self._parts)
@@ -73,33 +80,32 @@ class Pools:
         return len(self._parts) - 1
 
     def arrays(self) -> list[np.ndarray]:
-        """One array for each pool."""
+        """Return one array for each pool."""
         return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in self._parts]
 
 
-def taken(
+def array_from_pool(
     arrays: Sequence[np.ndarray], pool: int, start: int, shape: Sequence[int], order: str
 ) -> np.ndarray:
-    """The array that :meth:`Pools.add` described; it may share the memory of its pool, but of no
-    other array.
-    """
+    """Return the array that :meth:`_ArrayPools.add` described, a view of its part of the pool."""
     size = math.prod(shape)
     if pool < 0 or start < 0 or min(shape, default=0) < 0 or order not in ("C", "F"):
         raise ValueError(f"there is no array of shape {list(shape)} at {start} of pool {pool}")
     flat = arrays[pool][start : start + size]
     if len(flat) != size:
         raise ValueError(f"an array of shape {list(shape)} leaves pool {pool}")
-    return flat.reshape(shape, order=order)  # pyright: ignore[reportCallIssue, reportArgumentType] - its stubs want literals
+    # The stubs of NumPy require a literal order.
+    return flat.reshape(shape, order=order)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
-VERSION = "_sklearn_version"
-"""Field of the state of scikit-learn's estimators; the document says it once."""
+_SKLEARN_VERSION_FIELD = "_sklearn_version"
+"""Field of the state of scikit-learn's estimators; the document contains it once."""
 
-_DEEPEST = 150
+_MAX_DEPTH = 150
 """Levels of nesting that can be read again within Python's limit of 1,000 calls; a stack of
 calibrated pipelines has 30.
 """
-_NOT_FIELDS = (list, set, frozenset, str, int, float, bytes, BaseException)
+_OPAQUE_BASES = (list, set, frozenset, str, int, float, bytes, BaseException)
 
 
 class Encoder:
@@ -123,13 +129,13 @@ class Encoder:
         self.classes: list[tuple[str, list[str] | None]] = []
         self.functions: list[str] = []
         self.called: list[str] = []
-        self.pools = Pools()
+        self.pools = _ArrayPools()
         self._class_numbers: dict[tuple[type, tuple[str, ...] | None], int] = {}
         self._numbers: dict[int, int] = {}
-        self._alive: list[Any] = []  # an id is only good as long as its object lives
+        self._references: list[Any] = []  # an id is only good as long as its object lives
         self._trees: list[Any] = []
         self._depth = 0
-        self._ways: dict[type, Callable[[Any], Any]] = {
+        self._encoders: dict[type, Callable[[Any], Any]] = {
             float: lambda value: value if math.isfinite(value) else ["float", repr(value)],
             list: lambda value: ["list", *map(self.encode, value)],
             dict: self._dict,
@@ -137,10 +143,10 @@ class Encoder:
         }
 
     def document(self, value: Any) -> dict[str, Any]:
-        """``value``, ``trees`` and ``classes``, JSON-safe; its arrays are in :attr:`pools`."""
+        """Return the JSON-safe document of ``value``; its arrays are in :attr:`pools`."""
         encoded = self.encode(value)
         trees = (
-            {name: self._array(column) for name, column in columns_of(self._trees).items()}
+            {name: self._array(column) for name, column in tree_columns(self._trees).items()}
             if self._trees
             else None
         )
@@ -152,24 +158,24 @@ class Encoder:
         }
 
     def encode(self, value: Any) -> Any:
-        """``value`` as JSON."""
+        """Return ``value`` as JSON."""
         cls = type(value)
         if value is None or cls is str or cls is int or cls is bool:
             return value
         if cls is float:
-            return self._ways[float](value)
+            return self._encoders[float](value)
         if (name := self.shared.get(id(value))) is not None:
             return ["shared", name]
         number = self._numbers.setdefault(id(value), len(self._numbers))
-        if number < len(self._alive):
+        if number < len(self._references):
             return ["ref", number]
-        self._alive.append(value)
+        self._references.append(value)
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise CannotSave(
-                f"the value is nested too deeply to be saved: {_DEEPEST} levels are the most"
+        if self._depth > _MAX_DEPTH:
+            raise SaveError(
+                f"the value is nested too deeply to be saved: {_MAX_DEPTH} levels are the most"
             )
-        encoded = self._ways.get(cls, self._other)(value)
+        encoded = self._encoders.get(cls, self._encode_other)(value)
         self._depth -= 1
         return encoded
 
@@ -182,40 +188,40 @@ class Encoder:
         if value.dtype == object:
             return ["objects", list(value.shape), *map(self.encode, value.ravel().tolist())]
         if value.dtype.hasobject:
-            raise CannotSave(f"an array of {value.dtype} cannot be saved: it holds Python objects")
+            raise SaveError(f"an array of {value.dtype} cannot be saved: it holds Python objects")
         if value.dtype.names:
-            return [STRUCTURED.tag, *map(self.encode, STRUCTURED.apart(value))]
+            return [STRUCTURED_CODEC.tag, *map(self.encode, STRUCTURED_CODEC.to_parts(value))]
         return ["array", *self.pools.add(value)]
 
-    def _other(self, value: Any) -> Any:
-        """What is rarer: types, compiled trees, kinds, objects."""
+    def _encode_other(self, value: Any) -> Any:
+        """Encode types, functions, compiled trees, special values and objects."""
         if isinstance(value, type):
             return ["class", self._reference(value)]
         if isinstance(value, FunctionType):
-            self.functions.append(name_of(value))
+            self.functions.append(qualified_name(value))
             return ["function", len(self.functions) - 1]
         if type(value).__module__ == "sklearn.tree._tree" and type(value).__name__ == "Tree":
             self._trees.append(value)
             return ["tree", len(self._trees) - 1]
         if isinstance(value, np.memmap):
             return self._array(np.asarray(value))
-        if kind := kind_of(value) or _of_torch(value):
+        if kind := value_codec_of(value) or _torch_codec(value):
             return [kind.tag, *map(self.encode, self._parts(kind, value))]
         return self._object(value)
 
-    def _parts(self, kind: Kind, value: Any) -> list[Any]:
+    def _parts(self, kind: ValueCodec, value: Any) -> list[Any]:
         try:
-            return list(kind.apart(value))
+            return list(kind.to_parts(value))
         except (TypeError, ValueError, NotImplementedError) as error:
-            raise CannotSave(
+            raise SaveError(
                 f"a value of type {type(value).__name__} cannot be saved ({error})"
             ) from error
 
     def _object(self, value: Any) -> list[Any]:
         cls = type(value)
-        state, items = _fields_of(value)
+        state, items = _object_state(value)
         if isinstance(state, dict):
-            dropped = {VERSION, left_out(cls)}
+            dropped = {_SKLEARN_VERSION_FIELD, omitted_attribute(cls)}
             state = {name: item for name, item in state.items() if name not in dropped}
         self._check(value, state)
         if type(state) is dict and not items and all(type(name) is str for name in state):
@@ -223,37 +229,37 @@ class Encoder:
         return ["object", self._class(cls, None), *map(self.encode, [state, *items])]
 
     def _check(self, value: Any, state: Any) -> None:
-        """Hold an object to what a reader requires, so that what is written can be read."""
+        """Check an object as the decoder does, so that every written file can be read."""
         try:
             check_state(type(value), state)
-            for check in checks_of(type(value)):
+            for check in object_checks(type(value)):
                 check(value)
         except ValueError as error:
-            raise CannotSave(f"{_said(value)} cannot be saved ({error})") from error
-        self.called += called_names(value)
+            raise SaveError(f"{_value_label(value)} cannot be saved ({error})") from error
+        self.called += imported_names(value)
 
     def _class(self, cls: type, fields: tuple[str, ...] | None) -> int:
-        """Number of a class and the fields of its objects, which stand in the document once."""
+        """Return the number of a class and its fields, which the document contains once."""
         if (cls, fields) not in self._class_numbers:
             self._class_numbers[cls, fields] = len(self.classes)
-            self.classes.append((name_of(cls), None if fields is None else list(fields)))
+            self.classes.append((qualified_name(cls), None if fields is None else list(fields)))
         return self._class_numbers[cls, fields]
 
     def _reference(self, cls: type) -> str | int:
-        """A builtin by its name, any other class by its number."""
-        if is_ours(cls) and not is_plain_type(cls):
-            raise CannotSave(
+        """Return the name of a builtin type, or the number of another class."""
+        if is_listed(cls) and not is_plain_type(cls):
+            raise SaveError(
                 f"the class {cls.__qualname__} of {cls.__module__} cannot be saved as a value: only"
                 " objects of it can"
             )
-        return cls.__name__ if BUILTIN.get(cls.__name__) is cls else self._class(cls, None)
+        return cls.__name__ if BUILTIN_TYPES.get(cls.__name__) is cls else self._class(cls, None)
 
 
-def _fields_of(value: Any) -> tuple[Any, list[Any]]:
-    """State of an object, and in a list the members of one that is a dict or a tuple too."""
+def _object_state(value: Any) -> tuple[Any, list[Any]]:
+    """Return the state of an object, and a list with its items if it is a dict or a tuple."""
     cls = type(value)
     try:
-        if is_its_fields(cls) and not isinstance(value, _NOT_FIELDS):
+        if is_plain_object(cls) and not isinstance(value, _OPAQUE_BASES):
             made_by, arguments, state, *_ = value.__reduce_ex__(
                 4
             )  # refuses what keeps something out of sight
@@ -262,11 +268,11 @@ def _fields_of(value: Any) -> tuple[Any, list[Any]]:
             if made_by is copyreg.__newobj__ and arguments == (cls,):  # pyright: ignore[reportAttributeAccessIssue]
                 return state, [dict(value)] if isinstance(value, dict) else []
     except TypeError as error:
-        raise CannotSave(f"{_said(value)} cannot be saved ({error})") from error
-    raise CannotSave(f"{_said(value)} cannot be saved: it is more than its fields")
+        raise SaveError(f"{_value_label(value)} cannot be saved ({error})") from error
+    raise SaveError(f"{_value_label(value)} cannot be saved: it is more than its fields")
 
 
-def _said(value: Any) -> str:
+def _value_label(value: Any) -> str:
     name = getattr(value, "__qualname__", None)
     return (
         f"{type(value).__name__} {value.__module__}.{name}"
@@ -275,18 +281,18 @@ def _said(value: Any) -> str:
     )
 
 
-def _of_torch(value: Any) -> Kind | None:
-    """The kind of what is torch's own; who has such a value has imported torch."""
+def _torch_codec(value: Any) -> ValueCodec | None:
+    """Return the codec of a value of torch, or None; torch is imported if there is such a value."""
     home = value.__module__ if isinstance(value, BuiltinFunctionType) else type(value).__module__
     if "torch" not in sys.modules or not (home or "").startswith("torch"):
         return None
     from kdgraph.persistence import tensors
 
-    return tensors.EXACT.get(type(value))
+    return tensors.TORCH_CODECS_BY_TYPE.get(type(value))
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+_JSON_TYPES = frozenset({str, int, float, bool, type(None)})
+_NON_FINITE_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
 class Decoder:
@@ -309,13 +315,13 @@ class Decoder:
         admitted: Sequence[str],
     ) -> None:
         self.document, self.arrays, self.shared, self.admitted = document, arrays, shared, admitted
-        self._made: list[Any] = []
-        self._afterwards: list[tuple[Callable[[Any], None], Any]] = []
-        self._ways: dict[str, Callable[[list[Any], int], Any]] = {
+        self._values: list[Any] = []
+        self._pending_hooks: list[tuple[Callable[[Any], None], Any]] = []
+        self._decoders: dict[str, Callable[[list[Any], int], Any]] = {
             "list": self._list,
-            "dict": self._pairs,
-            "array": lambda node, number: taken(self.arrays, *node[1:]),
-            "objects": self._objects,
+            "dict": self._dict,
+            "array": lambda node, number: array_from_pool(self.arrays, *node[1:]),
+            "objects": self._object_array,
             "object": self._object,
             "class": lambda node, number: self._type(node[1]),
             "function": lambda node, number: self._functions[node[1]],
@@ -323,151 +329,158 @@ class Decoder:
         }
 
     def value(self) -> Any:
-        """The value.
+        """Return the value.
 
         Raises
         ------
-        Untrusted
-            If it needs classes that are not allowed, of which none is imported, or holds names that
-            it would import or call.
-        CannotLoad
-            If it cannot be read by this version, or was not written by kdgraph.
+        UntrustedFileError
+            If it needs classes that are not admitted, none of which is imported, or holds names
+            that it would import or call.
+        LoadError
+            If this version cannot read it, or it was not written by kdgraph.
         """
         try:
             check_admitted(
-                strangers(
+                unlisted_names(
                     [name for name, _ in self.document["classes"]], self.document["functions"]
                 ),
                 self.admitted,
             )
-            self._classes = [(class_of(name), fields) for name, fields in self.document["classes"]]
-            self._functions = [function_of(name) for name in self.document["functions"]]
+            self._classes = [
+                (import_class(name), fields) for name, fields in self.document["classes"]
+            ]
+            self._functions = [import_function(name) for name in self.document["functions"]]
             trees = self.document["trees"]
             self._trees = (
-                trees_of({name: taken(self.arrays, *node[1:]) for name, node in trees.items()})
+                trees_from_columns(
+                    {name: array_from_pool(self.arrays, *node[1:]) for name, node in trees.items()}
+                )
                 if trees
                 else []
             )
             value = self.decode(self.document["value"])
             # Only now: what an object refers to may come after it in the document.
-            for check, each in self._afterwards:
+            for check, each in self._pending_hooks:
                 check(each)
-        except CannotLoad:
+        except LoadError:
             raise
         except (
             Exception
-        ) as error:  # a class, a decoder or a check met a state that nobody has written
-            raise Damaged(damage(error)) from error
+        ) as error:  # a class, a decoder or a check met a state that was written by no encoder
+            raise DamagedFileError(damage_message(error)) from error
         return value
 
     def decode(self, node: Any) -> Any:
-        """The value that a part of the document stands for."""
+        """Return the value of a part of the document."""
         if type(node) is dict:
-            self._made.append(made := {})
+            self._values.append(result := {})
             for key, item in node.items():
-                made[key] = self.decode(item)
-            return made
+                result[key] = self.decode(item)
+            return result
         if type(node) is not list:
             return node
         tag = node[0]
         if tag == "ref":
-            return self._made[node[1]]
+            return self._values[node[1]]
         if tag == "float":
-            return _FLOATS[node[1]]
+            return _NON_FINITE_FLOATS[node[1]]
         if tag == "shared":
             return self.shared[node[1]]
-        number = len(self._made)
-        self._made.append(None)
-        if (way := self._ways.get(tag)) is not None:
-            made = way(node, number)
+        number = len(self._values)
+        self._values.append(None)
+        if (way := self._decoders.get(tag)) is not None:
+            result = way(node, number)
         else:
-            made = (BY_TAG.get(tag) or _of_torch_decode(tag)).together(*map(self.decode, node[1:]))
-        self._made[number] = made
-        return made
+            result = (CODECS_BY_TAG.get(tag) or _torch_codec_by_tag(tag)).from_parts(
+                *map(self.decode, node[1:])
+            )
+        self._values[number] = result
+        return result
 
     def _list(self, node: list[Any], number: int) -> list[Any]:
-        self._made[number] = made = []
-        made.extend(map(self.decode, node[1:]))
-        return made
+        self._values[number] = result = []
+        result.extend(map(self.decode, node[1:]))
+        return result
 
-    def _pairs(self, node: list[Any], number: int) -> dict[Any, Any]:
-        self._made[number] = made = {}
+    def _dict(self, node: list[Any], number: int) -> dict[Any, Any]:
+        self._values[number] = result = {}
         for key, item in node[1:]:
             key = self.decode(key)
-            made[key] = self.decode(item)
-        return made
+            result[key] = self.decode(item)
+        return result
 
-    def _objects(self, node: list[Any], number: int) -> np.ndarray:
-        made = np.empty(len(node) - 2, dtype=object)
+    def _object_array(self, node: list[Any], number: int) -> np.ndarray:
+        result = np.empty(len(node) - 2, dtype=object)
         for k, item in enumerate(node[2:]):
-            made[k] = self.decode(item)
-        return made.reshape(node[1])
+            result[k] = self.decode(item)
+        return result.reshape(node[1])
 
     def _object(self, node: list[Any], number: int) -> Any:
         cls, fields = self._classes[node[1]]
-        if not is_its_fields(cls):
+        if not is_plain_object(cls):
             raise TypeError(f"{cls.__qualname__} is more than its fields")
         if fields is not None:
-            self._made[number] = made = cls.__new__(cls)
-            items = (item if type(item) in _PLAIN else self.decode(item) for item in node[2:])
-            _give(made, dict(zip(fields, items, strict=True)))
+            self._values[number] = result = cls.__new__(cls)
+            items = (item if type(item) in _JSON_TYPES else self.decode(item) for item in node[2:])
+            _set_state(result, dict(zip(fields, items, strict=True)))
         else:
-            made = self._with_items(cls, node, number)
-        checks = [*checks_of(cls), self._check_called]
-        if (check := afterwards(cls)) is not None:
+            result = self._object_with_items(cls, node, number)
+        checks = [*object_checks(cls), self._check_called]
+        if (check := post_load_hook(cls)) is not None:
             checks.append(check)
-        self._afterwards += [(check, made) for check in checks]
-        return made
+        self._pending_hooks += [(check, result) for check in checks]
+        return result
 
-    def _check_called(self, made: Any) -> None:
-        check_admitted(called_names(made), self.admitted)
+    def _check_called(self, result: Any) -> None:
+        check_admitted(imported_names(result), self.admitted)
 
     def _type(self, named: str | int) -> type:
-        """A class that a value refers to: a plain type, or one that the reader has admitted."""
-        cls = BUILTIN[named] if isinstance(named, str) else self._classes[named][0]
-        if not is_plain_type(cls) and is_ours(cls):
+        """Return the class that a value refers to, a plain type or an admitted one."""
+        cls = BUILTIN_TYPES[named] if isinstance(named, str) else self._classes[named][0]
+        if not is_plain_type(cls) and is_listed(cls):
             raise TypeError(f"{cls.__qualname__} is no plain type")
         return cls
 
-    def _with_items(self, cls: type, node: list[Any], number: int) -> Any:
-        """An object that is a dict or a tuple too, or whose state is its own affair."""
+    def _object_with_items(self, cls: type, node: list[Any], number: int) -> Any:
+        """Return an object that is also a dict or a tuple, or that has a custom state."""
         state = self.decode(node[2])
         items = [self.decode(item) for item in node[3:]]
         if items and issubclass(cls, tuple):
             return tuple.__new__(cls, *items)  # pyright: ignore[reportCallIssue]
-        self._made[number] = made = cls.__new__(cls)  # pyright: ignore[reportCallIssue] - a class that wants more raises TypeError
+        # A class whose ``__new__`` requires arguments raises TypeError.
+        self._values[number] = result = cls.__new__(cls)  # pyright: ignore[reportCallIssue]
         if items:
-            dict.update(made, *items)
+            dict.update(result, *items)
         if state is not None:
-            _give(made, state)
-        return made
+            _set_state(result, state)
+        return result
 
 
-def _give(made: Any, state: Any) -> None:
-    """An object its state, in the way of its class."""
-    check_state(type(made), state)
+def _set_state(result: Any, state: Any) -> None:
+    """Set the state of an object with the method of its class."""
+    check_state(type(result), state)
     if (
-        type(made).__module__.startswith("sklearn.")
+        type(result).__module__.startswith("sklearn.")
         and isinstance(state, dict)
-        and hasattr(made, "get_params")
+        and hasattr(result, "get_params")
     ):
         from sklearn import __version__
 
-        state[VERSION] = __version__
-    setstate = getattr(type(made), "__setstate__", None)
+        state[_SKLEARN_VERSION_FIELD] = __version__
+    setstate = getattr(type(result), "__setstate__", None)
     if setstate is not None:
-        setstate(made, state)
+        setstate(result, state)
         return
     fields, slots = state if isinstance(state, tuple) else (state, None)
     if fields:
-        made.__dict__.update(fields)
+        result.__dict__.update(fields)
     for name, item in (slots or {}).items():
-        object.__setattr__(made, name, item)
+        object.__setattr__(result, name, item)
 
 
-def _of_torch_decode(tag: str) -> Any:
+def _torch_codec_by_tag(tag: str) -> Any:
     if tag.startswith(("tensor", "parameter", "torch_")):
         from kdgraph.persistence import tensors
 
-        return tensors.BY_TAG[tag]
+        return tensors.TORCH_CODECS_BY_TAG[tag]
     raise ValueError(f"there is no kind of value named {tag!r}")

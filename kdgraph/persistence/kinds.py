@@ -1,8 +1,8 @@
-"""Values that are no plain JSON and no ordinary objects: each kind is taken apart into values, and
-put together by one known function.
+"""Codecs of values that are neither JSON nor plain objects.
 
-Compiled trees of scikit-learn: those of a whole forest as a few columns, checked before any of them
-walks down.
+Each type is taken apart into values, and rebuilt by one known function. The compiled trees of a
+forest are stored together as a few columns, which are checked before any tree is used. Original to
+kdgraph.
 """
 
 from __future__ import annotations
@@ -19,41 +19,44 @@ import scipy.sparse
 import scipy.special
 from numpy.lib import format as npy
 
-from kdgraph.persistence.allowed import BUILTIN
-from kdgraph.persistence.archive import CannotLoad
+from kdgraph.persistence.allowed import BUILTIN_TYPES
+from kdgraph.persistence.archive import LoadError
 
 
 @dataclass(frozen=True)
-class Kind:
-    """One kind of value.
+class ValueCodec:
+    """Codec of one type of value.
 
     Attributes
     ----------
-    tag : its word in the document.
-    apart : the value → its parts.
-    together : parts as they come from a file that anybody may have written → the value, or a
-        ValueError, TypeError or LookupError.
+    tag : str
+        Tag in the document.
+    to_parts : callable
+        Function from the value to its parts.
+    from_parts : callable
+        Function from the parts, which may have any origin, to the value. It raises ValueError,
+        TypeError or LookupError for invalid parts.
     """
 
     tag: str
-    apart: Callable[[Any], Iterable[Any]]
-    together: Callable[..., Any]
+    to_parts: Callable[[Any], Iterable[Any]]
+    from_parts: Callable[..., Any]
 
 
-def _scalar_apart(value: np.generic) -> tuple[str, Any]:
+def _scalar_to_parts(value: np.generic) -> tuple[str, Any]:
     plain = value.dtype.kind in "biuf" and value.dtype.itemsize <= 8
     return value.dtype.str, value.item() if plain else np.asarray(value)
 
 
-def _scalar(dtype: str, value: Any) -> Any:
+def _scalar_from_parts(dtype: str, value: Any) -> Any:
     return value[()] if isinstance(value, np.ndarray) else np.dtype(dtype).type(value)
 
 
-def _dtype(descr: Any) -> np.dtype:
+def _dtype_from_parts(descr: Any) -> np.dtype:
     return npy.descr_to_dtype(descr)
 
 
-def _structured_apart(array: np.ndarray) -> tuple[Any, ...]:
+def _structured_to_parts(array: np.ndarray) -> tuple[Any, ...]:
     flat = np.ascontiguousarray(array).reshape(-1)
     return (
         npy.dtype_to_descr(array.dtype),
@@ -62,19 +65,21 @@ def _structured_apart(array: np.ndarray) -> tuple[Any, ...]:
     )
 
 
-def _structured(descr: Any, shape: Any, memory: np.ndarray) -> np.ndarray:
+def _structured_from_parts(descr: Any, shape: Any, memory: np.ndarray) -> np.ndarray:
     dtype = npy.descr_to_dtype(descr)
     if dtype.hasobject:
         raise TypeError(f"an array of {dtype} holds Python objects")
     return memory.view(dtype).reshape(shape)
 
 
-def _sparse_apart(matrix: Any) -> tuple[Any, ...]:
+def _sparse_to_parts(matrix: Any) -> tuple[Any, ...]:
     coo = matrix.tocoo()
     return type(matrix).__name__, coo.shape, coo.data, coo.row, coo.col
 
 
-def _sparse(name: str, shape: Any, data: np.ndarray, row: np.ndarray, column: np.ndarray) -> Any:
+def _sparse_from_parts(
+    name: str, shape: Any, data: np.ndarray, row: np.ndarray, column: np.ndarray
+) -> Any:
     if not re.fullmatch("(csr|csc|coo)_(array|matrix)", name):
         raise ValueError(f"no sparse matrix of scipy is named {name}")
     return getattr(scipy.sparse, name)(scipy.sparse.coo_array((data, (row, column)), shape=shape))
@@ -93,133 +98,142 @@ _BIT_GENERATORS = {
 
 
 def _bit_generator(state: dict[str, Any]) -> Any:
-    made: Any = _BIT_GENERATORS[state["bit_generator"]](0)
-    made.state = {key: value for key, value in state.items() if key not in ("has_gauss", "gauss")}
-    return made
+    result: Any = _BIT_GENERATORS[state["bit_generator"]](0)
+    result.state = {key: value for key, value in state.items() if key not in ("has_gauss", "gauss")}
+    return result
 
 
 def _random_state(state: dict[str, Any]) -> np.random.RandomState:
-    made = np.random.RandomState(_bit_generator(state))
-    made.set_state(state)
-    return made
+    result = np.random.RandomState(_bit_generator(state))
+    result.set_state(state)
+    return result
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:
     return np.random.Generator(_bit_generator(state))
 
 
-def _ufunc_apart(function: np.ufunc) -> tuple[str, str]:
+def _ufunc_to_parts(function: np.ufunc) -> tuple[str, str]:
     for module in (np, scipy.special):
         if getattr(module, function.__name__, None) is function:
             return module.__name__, function.__name__
     raise TypeError(f"the function {function.__name__} is neither numpy's nor scipy.special's")
 
 
-def _ufunc(module: str, name: str) -> np.ufunc:
-    found = getattr({"numpy": np, "scipy.special": scipy.special}[module], name)
-    if not isinstance(found, np.ufunc):
+def _ufunc_from_parts(module: str, name: str) -> np.ufunc:
+    target = getattr({"numpy": np, "scipy.special": scipy.special}[module], name)
+    if not isinstance(target, np.ufunc):
         raise TypeError(f"{module}.{name} is no ufunc")
-    return found
+    return target
 
 
-def _loss_apart(loss: Any) -> tuple[Any, ...]:
+def _loss_to_parts(loss: Any) -> tuple[Any, ...]:
     made_by, arguments, *_ = loss.__reduce__()
     return type(loss).__module__, type(loss).__name__, *(arguments if made_by is type(loss) else ())
 
 
-def _loss(module: str, name: str, *arguments: float) -> Any:
-    found = getattr(import_module(module), name) if module in _COMPILED_LOSSES else None
+def _loss_from_parts(module: str, name: str, *arguments: float) -> Any:
+    target = getattr(import_module(module), name) if module in _COMPILED_LOSSES else None
     if not (
-        isinstance(found, type)
-        and found.__module__ == module
+        isinstance(target, type)
+        and target.__module__ == module
         and all(isinstance(each, float | int) for each in arguments)
     ):
         raise TypeError(f"scikit-learn has no loss {module}.{name}{arguments}")
-    return found(*arguments)
+    return target(*arguments)
 
 
-def _defaultdict(factory: Any, items: list[Any]) -> defaultdict[Any, Any]:
-    if factory not in (None, *BUILTIN.values()):
+def _defaultdict_from_parts(factory: Any, items: list[Any]) -> defaultdict[Any, Any]:
+    if factory not in (None, *BUILTIN_TYPES.values()):
         raise TypeError("a dict with defaults makes them of plain types only")
     return defaultdict(factory, items)
 
 
-def _as_parts(values: Iterable[Any]) -> Iterable[Any]:
+def _identity(values: Iterable[Any]) -> Iterable[Any]:
     return values
 
 
-def _sorted(values: Iterable[Any]) -> list[Any]:
-    """In an order that is the same in every process."""
+def _sorted_by_repr(values: Iterable[Any]) -> list[Any]:
+    """Return the values in an order that is the same in every process."""
     return sorted(values, key=lambda value: (type(value).__name__, repr(value)))
 
 
+# Compiled losses are attributes of fitted boosting and SGD models, and have no public names.
 _COMPILED_LOSSES = ("sklearn._loss._loss", "sklearn.linear_model._sgd_fast")
-STRUCTURED = Kind("structured", _structured_apart, _structured)
+STRUCTURED_CODEC = ValueCodec("structured", _structured_to_parts, _structured_from_parts)
 """Arrays with named fields."""
-LOSS = Kind("loss", _loss_apart, _loss)
+_LOSS_CODEC = ValueCodec("loss", _loss_to_parts, _loss_from_parts)
 """Compiled losses of scikit-learn, which keep their parameters where only they can see them."""
 
-EXACT = {
-    tuple: Kind("tuple", _as_parts, lambda *parts: parts),
-    set: Kind("set", _sorted, lambda *parts: set(parts)),
-    frozenset: Kind("frozenset", _sorted, lambda *parts: frozenset(parts)),
-    complex: Kind("complex", lambda z: (z.real, z.imag), complex),
-    slice: Kind("slice", lambda s: (s.start, s.stop, s.step), slice),
-    range: Kind("range", lambda r: (r.start, r.stop, r.step), range),
-    bytes: Kind("bytes", lambda b: (np.frombuffer(b, np.uint8),), lambda array: array.tobytes()),
-    bytearray: Kind(
+CODECS_BY_TYPE = {
+    tuple: ValueCodec("tuple", _identity, lambda *parts: parts),
+    set: ValueCodec("set", _sorted_by_repr, lambda *parts: set(parts)),
+    frozenset: ValueCodec("frozenset", _sorted_by_repr, lambda *parts: frozenset(parts)),
+    complex: ValueCodec("complex", lambda z: (z.real, z.imag), complex),
+    slice: ValueCodec("slice", lambda s: (s.start, s.stop, s.step), slice),
+    range: ValueCodec("range", lambda r: (r.start, r.stop, r.step), range),
+    bytes: ValueCodec(
+        "bytes", lambda b: (np.frombuffer(b, np.uint8),), lambda array: array.tobytes()
+    ),
+    bytearray: ValueCodec(
         "bytearray",
         lambda b: (np.frombuffer(bytes(b), np.uint8),),
         lambda array: bytearray(array.tobytes()),
     ),
-    OrderedDict: Kind("ordered", lambda d: (list(d.items()),), OrderedDict),
-    defaultdict: Kind("defaultdict", lambda d: (d.default_factory, list(d.items())), _defaultdict),
-    re.Pattern: Kind("pattern", lambda p: (p.pattern, p.flags), re.compile),
-    np.ma.MaskedArray: Kind("masked", lambda m: (m.data, np.ma.getmaskarray(m)), np.ma.MaskedArray),
-    np.random.RandomState: Kind(
+    OrderedDict: ValueCodec("ordered", lambda d: (list(d.items()),), OrderedDict),
+    defaultdict: ValueCodec(
+        "defaultdict", lambda d: (d.default_factory, list(d.items())), _defaultdict_from_parts
+    ),
+    re.Pattern: ValueCodec("pattern", lambda p: (p.pattern, p.flags), re.compile),
+    np.ma.MaskedArray: ValueCodec(
+        "masked", lambda m: (m.data, np.ma.getmaskarray(m)), np.ma.MaskedArray
+    ),
+    np.random.RandomState: ValueCodec(
         "random_state", lambda r: (r.get_state(legacy=False),), _random_state
     ),
-    np.random.Generator: Kind("generator", lambda g: (g.bit_generator.state,), _generator),
-    np.ufunc: Kind("ufunc", _ufunc_apart, _ufunc),
+    np.random.Generator: ValueCodec("generator", lambda g: (g.bit_generator.state,), _generator),
+    np.ufunc: ValueCodec("ufunc", _ufunc_to_parts, _ufunc_from_parts),
 }
 """By the very type of a value."""
-INSTANCES = {
-    np.generic: Kind("scalar", _scalar_apart, _scalar),
-    np.dtype: Kind("dtype", lambda dtype: (npy.dtype_to_descr(dtype),), _dtype),
-    scipy.sparse.sparray: Kind("sparse", _sparse_apart, _sparse),
-    scipy.sparse.spmatrix: Kind("sparse", _sparse_apart, _sparse),
+_CODECS_BY_BASE = {
+    np.generic: ValueCodec("scalar", _scalar_to_parts, _scalar_from_parts),
+    np.dtype: ValueCodec("dtype", lambda dtype: (npy.dtype_to_descr(dtype),), _dtype_from_parts),
+    scipy.sparse.sparray: ValueCodec("sparse", _sparse_to_parts, _sparse_from_parts),
+    scipy.sparse.spmatrix: ValueCodec("sparse", _sparse_to_parts, _sparse_from_parts),
 }
 """By a base class of its type."""
 
 
-def kind_of(value: Any) -> Kind | None:
-    """The kind of a value; None for ordinary objects."""
-    if kind := EXACT.get(type(value)):
+def value_codec_of(value: Any) -> ValueCodec | None:
+    """Return the codec of a value, or None for ordinary objects."""
+    if kind := CODECS_BY_TYPE.get(type(value)):
         return kind
     if type(value).__module__ in _COMPILED_LOSSES:
-        return LOSS
-    return next((kind for base, kind in INSTANCES.items() if isinstance(value, base)), None)
+        return _LOSS_CODEC
+    return next((kind for base, kind in _CODECS_BY_BASE.items() if isinstance(value, base)), None)
 
 
-BY_TAG = {kind.tag: kind for kind in (*EXACT.values(), *INSTANCES.values(), STRUCTURED, LOSS)}
+CODECS_BY_TAG = {
+    kind.tag: kind
+    for kind in (*CODECS_BY_TYPE.values(), *_CODECS_BY_BASE.values(), STRUCTURED_CODEC, _LOSS_CODEC)
+}
 
 
-_LEAF = -1
+_NO_CHILD = -1
 """``children_left`` and ``children_right`` of a leaf."""
 
 
-def columns_of(trees: Sequence[Any]) -> dict[str, np.ndarray]:
-    """The trees (:class:`sklearn.tree._tree.Tree`) as arrays of one axis.
+def tree_columns(trees: Sequence[Any]) -> dict[str, np.ndarray]:
+    """Return the compiled trees (:class:`sklearn.tree._tree.Tree`) as arrays of one axis.
 
-    ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree;
-    ``n_classes`` one for each output of each; a field of the nodes, such as ``threshold``, one for
-    each node; ``value`` as many for each node as its tree has outputs and classes.
+    ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree,
+    ``n_classes`` one for each output of each tree, a field of the nodes, such as ``threshold``, one
+    for each node; ``value`` has as many for each node as its tree has outputs and classes.
     """
     states = [tree.__getstate__() for tree in trees]
     counts = [state["node_count"] for state in states]
-    nodes: Any = np.empty(
-        sum(counts), states[0]["nodes"].dtype
-    )  # np.concatenate would look for a common type of each pair: 3 ms
+    # np.concatenate would look for a common type of each pair, which takes 3 ms.
+    nodes: Any = np.empty(sum(counts), states[0]["nodes"].dtype)
     for state, end in zip(states, np.cumsum(counts), strict=True):
         nodes[end - state["node_count"] : end] = state["nodes"]
     return {
@@ -233,17 +247,18 @@ def columns_of(trees: Sequence[Any]) -> dict[str, np.ndarray]:
     }
 
 
-def trees_of(columns: Mapping[str, np.ndarray]) -> list[Any]:
-    """The trees again, equal to the last bit.
+def trees_from_columns(columns: Mapping[str, np.ndarray]) -> list[Any]:
+    """Return the trees of :func:`tree_columns`, equal to the bit.
 
     Raises
     ------
-    CannotLoad
-        If this version of scikit-learn keeps other nodes.
+    LoadError
+        If this version of scikit-learn has other fields of nodes.
     ValueError
-        If a node would lead out of its tree or round in a circle, or asks for a feature that there
-        is not.
+        If a node leads out of its tree or into a cycle, or splits on a feature that does not exist.
     """
+    # scikit-learn has no public name for the compiled tree or the type of its nodes. The fields are
+    # compared below, so that a version with other fields is rejected.
     from sklearn.tree._tree import NODE_DTYPE
 
     fields = {
@@ -252,7 +267,7 @@ def trees_of(columns: Mapping[str, np.ndarray]) -> list[Any]:
         if name.startswith("node.")
     }
     if set(fields) != set(NODE_DTYPE.names or ()):
-        raise CannotLoad(
+        raise LoadError(
             "cannot be read by this version (scikit-learn keeps its trees in another form now)"
         )
     nodes: Any = np.empty(len(fields["left_child"]), NODE_DTYPE)
@@ -261,17 +276,15 @@ def trees_of(columns: Mapping[str, np.ndarray]) -> list[Any]:
     counts, n_features = columns["n_nodes"], columns["n_features"]
     if counts.min(initial=1) < 1 or n_features.min(initial=1) < 1 or counts.sum() != len(nodes):
         raise ValueError("trees do not share out their nodes")
-    _check_nodes(nodes, counts, np.repeat(n_features, counts))
-    return _cut(nodes, columns)
+    _check_tree_nodes(nodes, counts, np.repeat(n_features, counts))
+    return _split_trees(nodes, columns)
 
 
-def _check_nodes(nodes: np.ndarray, counts: np.ndarray, n_features: np.ndarray) -> None:
-    """A walk down must end: children have larger numbers than their parent, which is how every
-    builder of scikit-learn numbers them.
-    """
+def _check_tree_nodes(nodes: np.ndarray, counts: np.ndarray, n_features: np.ndarray) -> None:
+    """Raise ValueError unless children have larger numbers than their parent."""
     own = np.arange(len(nodes)) - np.repeat(np.cumsum(counts) - counts, counts)
     left, right, end = nodes["left_child"], nodes["right_child"], np.repeat(counts, counts)
-    leaf = (left == _LEAF) & (right == _LEAF)
+    leaf = (left == _NO_CHILD) & (right == _NO_CHILD)
     inside = (
         (left > own)
         & (right > own)
@@ -284,7 +297,7 @@ def _check_nodes(nodes: np.ndarray, counts: np.ndarray, n_features: np.ndarray) 
         raise ValueError(f"node {own[~(leaf | inside)][0]} of a tree leads nowhere")
 
 
-def _cut(nodes: np.ndarray, columns: Mapping[str, np.ndarray]) -> list[Any]:
+def _split_trees(nodes: np.ndarray, columns: Mapping[str, np.ndarray]) -> list[Any]:
     from sklearn.tree._tree import Tree
 
     names = ("n_nodes", "n_features", "n_outputs", "max_depth")

@@ -1,4 +1,8 @@
-"""Values in files: written whole or not at all; read with the user's own key or with trust."""
+"""Writing and reading of model files.
+
+A file is written completely or not at all. It is read with the key of this user, or if the caller
+trusts it. Original to kdgraph.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kdgraph.persistence.allowed import check_admitted, strangers
+from kdgraph.persistence.allowed import check_admitted, unlisted_names
 from kdgraph.persistence.archive import (
-    VARIABLE,
-    CannotLoad,
-    Damaged,
-    Key,
-    Untrusted,
+    KEY_FILE_VARIABLE,
+    DamagedFileError,
+    LoadError,
+    SigningKey,
+    UntrustedFileError,
     current_key,
-    is_own,
+    is_signed_by_user,
     pack,
     unpack,
 )
 from kdgraph.persistence.codec import Decoder, Encoder
 
-SUFFIX = ".kdg"
-_FORMAT = 2
-_PARTS = {
+MODEL_SUFFIX = ".kdg"
+_FORMAT_VERSION = 2
+_DOCUMENT_KEYS = {
     "format": int,
     "versions": dict,
     "about": dict,
@@ -37,50 +41,50 @@ _PARTS = {
     "trees": (dict, type(None)),
     "value": object,
 }
-"""What a document has, and of which types."""
-_LIBRARIES = {"numpy": "numpy", "scikit-learn": "sklearn", "torch": "torch"}
+"""Keys of a document and the types of their values."""
+_VERSIONED_LIBRARIES = {"numpy": "numpy", "scikit-learn": "sklearn", "torch": "torch"}
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """What a file holds: the value, and what was written about it."""
+class LoadedModel:
+    """Content of a file: the value and its metadata."""
 
     value: Any
-    about: Mapping[str, Any]
+    metadata: Mapping[str, Any]
 
 
 def save(value: Any, file: str | os.PathLike[str]) -> None:
-    """Write a fitted model, or any value made of arrays, numbers, text, containers and objects of
-    kdgraph and scikit-learn.
+    """Write a fitted model, or another value of arrays, numbers, text, containers and objects.
 
-    The file carries a digest of this user's key (:mod:`kdgraph.persistence.archive`), by which
-    :func:`load` recognises it. Anybody else has to trust it before it is read.
+    The file contains a digest with the key of this user (:mod:`kdgraph.persistence.archive`), which
+    :func:`load` verifies. Other users have to trust the file before they can read it.
 
     Parameters
     ----------
-    value : what to write. One object that it refers to twice is written once, and is one again when
-    it is read.
-    file : is replaced as a whole.
+    value : object
+        Value to write, of objects of kdgraph and scikit-learn. An object that it refers to twice is
+        written once, and is one object again when it is read.
+    file : str or path
+        File to write; an existing file is replaced.
 
     Raises
     ------
-    CannotSave
-        In one line, for code (a lambda), open files, objects of compiled types that only pickle
-        knows how to take apart.
-    UnusableKey
-        If ``KDGRAPH_KEY_FILE`` names a file that holds no key.
+    SaveError
+        For code (a lambda), open files, and objects of compiled types that only pickle supports.
+    KeyFileError
+        If ``KDGRAPH_KEY_FILE`` names a file without a key.
 
     Warns
     -----
     UserWarning
-        If no key can be kept on this machine, so that the file will have to be trusted when it is
-        read.
+        If no key can be stored on this machine, so that the file must be trusted when it is read.
     """
     path = Path(file)
     content = to_bytes(value)
     if (key := current_key()).problem:
         warnings.warn(
-            f"{path} will have to be trusted when it is read: {no_key(key)}", stacklevel=2
+            f"{path} will have to be trusted when it is read: {key_problem_message(key)}",
+            stacklevel=2,
         )
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -90,54 +94,55 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
         beside.unlink(missing_ok=True)
 
 
-def no_key(key: Key) -> str:
+def key_problem_message(key: SigningKey) -> str:
     """Return one line on a key that cannot be kept, with the way out."""
     return (
-        f"your key for models cannot be kept in {key.path} ({key.problem}); {VARIABLE}=FILE names"
-        " another place"
+        f"your key for models cannot be kept in {key.path} ({key.problem});"
+        f" {KEY_FILE_VARIABLE}=FILE names another place"
     )
 
 
 def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> Any:
-    """The value in a file that :func:`save` or a run wrote; it predicts to the bit what the saved
-    one did.
+    """Return the value of a file; its predictions equal those of the saved value to the bit.
 
-    A file that this user's key did not make is refused, since reading a model can run code of its
-    maker's choosing, as reading a program does.
+    A file that was not signed with the key of this user is rejected, because reading a model can
+    run code chosen by its writer.
 
     Parameters
     ----------
-    file : ``model/calibrated.kdg`` of a run refers to ``parent.kdg``, which is read from the same
-        folder; it holds the two together, a :class:`~kdgraph.base.fitted_model.Model`.
-    trust : True reads the file whoever made it: only if its origin is known and trusted. A list
-        does so too, and names classes (``"package.module.Class"``) or packages that it may import
-        beside kdgraph, public estimators of scikit-learn, numpy and the layers of torch. A file of
-        this user's own needs neither.
+    file : str or path
+        File of :func:`save` or of a run. ``model/calibrated.kdg`` of a run refers to ``parent.kdg``
+        in the same folder and contains a :class:`~kdgraph.base.fitted_model.FittedModel` of both.
+    trust : bool or sequence of str, default=False
+        True reads the file of any writer: use it only if the origin is known and trusted. A list
+        does the same, and names classes (``"package.module.Class"``) or packages that it may import
+        in addition to kdgraph, public estimators of scikit-learn, numpy and the layers of torch. A
+        file of this user needs neither.
 
     Raises
     ------
     FileNotFoundError
-        If there is none.
-    Untrusted
-        If it was not made with this user's key, or needs other classes; none of them was imported.
-    CannotLoad
-        In one line, if it is no such file, damaged, or of classes that are no longer there.
-    UnusableKey
-        If ``KDGRAPH_KEY_FILE`` names a file that holds no key.
+        If the file does not exist.
+    UntrustedFileError
+        If another key signed it, or it needs other classes, none of which was imported.
+    LoadError
+        If it is not a model file, is damaged, or needs classes that no longer exist.
+    KeyFileError
+        If ``KDGRAPH_KEY_FILE`` names a file without a key.
 
     Notes
     -----
-    Also of a trusted file no code is taken: objects are made of listed classes without calling
-    their ``__init__``, no attribute may replace a method, parameters of kdgraph's classes are held
-    to their annotations, and trees are checked before they are walked down. That is a second line
-    of defence and no promise: estimators are programs, and arrays that make no sense can lead the
-    compiled code of some of them, such as support vector machines, out of its memory.
+    No code is read from a trusted file either: objects of listed classes are created without their
+    ``__init__``, no attribute may replace a method, parameters of classes of kdgraph are checked
+    against their annotations, and trees are checked before use. This is a second line of defence
+    and not a guarantee: invalid arrays can make the compiled code of some estimators, such as
+    support vector machines, access memory out of bounds.
     """
     path = Path(file)
-    beside = _Beside(path, trust)
+    beside = _SiblingFiles(path, trust)
     try:
-        return read(path.read_bytes(), path, beside, trust).value
-    except CannotLoad:
+        return from_bytes(path.read_bytes(), path, beside, trust).value
+    except LoadError:
         if beside.failure is not None:  # it names the file that failed
             raise beside.failure from None
         raise
@@ -146,83 +151,89 @@ def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> A
 def to_bytes(
     value: Any,
     shared: Mapping[str, Any] | None = None,
-    about: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
     trusted: Sequence[str] | None = None,
 ) -> bytes:
-    """The content of a file.
+    """Return the content of a file.
 
     Parameters
     ----------
-    value : see :func:`save`.
-    shared : objects by name that are left out, and that who reads the file brings along.
-    about : JSON-safe, to be found beside the value.
-    trusted : classes or packages that it may need beside the listed ones, refuse others; None:
-        write them all. What it needs stands in the file, and whoever has this user's key reads it
-        without naming it again.
+    value : object
+        Value to write, see :func:`save`.
+    shared : mapping or None, default=None
+        Objects by name that are left out, and that the caller of :func:`from_bytes` passes.
+    metadata : mapping or None, default=None
+        JSON-safe data about the value.
+    trusted : sequence of str or None, default=None
+        Classes or packages that the value may need in addition to the listed ones; None allows all.
+        The file contains what it needs, and a user with the same key reads it without ``trust``.
 
     Raises
     ------
-    CannotSave, UnusableKey
+    SaveError, KeyFileError
         As in :func:`save`.
-    Untrusted
-        If it needs others.
+    UntrustedFileError
+        If the value needs other classes.
     """
     encoder = Encoder(shared or {})
     document = encoder.document(value)
-    admitted = strangers([name for name, _ in encoder.classes], encoder.functions, encoder.called)
+    admitted = unlisted_names(
+        [name for name, _ in encoder.classes], encoder.functions, encoder.called
+    )
     if trusted is not None:
         check_admitted(admitted, trusted)
     versions = {
         name: sys.modules[module].__version__
-        for name, module in _LIBRARIES.items()
+        for name, module in _VERSIONED_LIBRARIES.items()
         if module in sys.modules
     }
     header = {
-        "format": _FORMAT,
+        "format": _FORMAT_VERSION,
         "versions": versions,
-        "about": dict(about or {}),
+        "about": dict(metadata or {}),
         "admitted": admitted,
     }
     return pack({**header, **document}, encoder.pools.arrays())
 
 
-def read(
+def from_bytes(
     content: bytes,
-    name: object,
+    source: object,
     shared: Mapping[str, Any] | None = None,
     trust: bool | Sequence[str] = False,
-) -> Loaded:
+) -> LoadedModel:
     """Return value and facts of a file's ``content``.
 
     Parameters
     ----------
-    name : what errors call the file.
+    source : what errors call the file.
     shared : as in :func:`to_bytes`.
     trust : as in :func:`load`. What the file itself admits counts only if this user's key made it.
     """
     try:
-        own = is_own(content)
+        own = is_signed_by_user(content)
         if not (own or trust):
-            raise Untrusted(_not_own())
+            raise UntrustedFileError(_untrusted_message())
         document, arrays = unpack(content)
         if not all(
-            part in document and isinstance(document[part], kind) for part, kind in _PARTS.items()
+            part in document and isinstance(document[part], kind)
+            for part, kind in _DOCUMENT_KEYS.items()
         ):
-            raise Damaged("is damaged (parts of it are not there)")
-        if document["format"] != _FORMAT:
-            raise CannotLoad("was written by another version of kdgraph")
+            raise DamagedFileError("is damaged (parts of it are not there)")
+        if document["format"] != _FORMAT_VERSION:
+            raise LoadError("was written by another version of kdgraph")
         names = [trust] if isinstance(trust, str) else [] if isinstance(trust, bool) else trust
         admitted = [*(document["admitted"] if own else ()), *names]
         found = Decoder(document, arrays, {} if shared is None else shared, admitted).value()
-    except Untrusted as error:
-        raise Untrusted(f"{name} {error}", error.names) from error
-    except CannotLoad as error:
-        raise type(error)(f"{name} {error}") from error
-    _warn_of_versions(name, document["versions"])
-    return Loaded(found, document["about"])
+    except UntrustedFileError as error:
+        raise UntrustedFileError(f"{source} {error}", error.names) from error
+    except LoadError as error:
+        raise type(error)(f"{source} {error}") from error
+    _warn_other_versions(source, document["versions"])
+    return LoadedModel(found, document["about"])
 
 
-def _not_own() -> str:
+def _untrusted_message() -> str:
     key = current_key()
     where = f"which cannot be kept in {key.path}: {key.problem}" if key.problem else key.path
     return (
@@ -231,10 +242,10 @@ def _not_own() -> str:
     )
 
 
-def _warn_of_versions(name: object, written: Mapping[str, Any]) -> None:
+def _warn_other_versions(name: object, written: Mapping[str, Any]) -> None:
     now = {
         library: sys.modules[module].__version__
-        for library, module in _LIBRARIES.items()
+        for library, module in _VERSIONED_LIBRARIES.items()
         if module in sys.modules
     }
     other = [
@@ -248,30 +259,30 @@ def _warn_of_versions(name: object, written: Mapping[str, Any]) -> None:
         )
 
 
-class _Beside(Mapping[str, Any]):
+class _SiblingFiles(Mapping[str, Any]):
     """Shared objects of a file, each in the file of its name in the same folder."""
 
     def __init__(self, path: Path, trust: bool | Sequence[str]) -> None:
         self.path, self.trust = path, trust
         self.failure: Exception | None = None
-        self._found: dict[str, Any] = {}
+        self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if not name.isidentifier():
             raise KeyError(name)
-        if name not in self._found:
-            beside = self.path.with_name(name + SUFFIX)
+        if name not in self._loaded:
+            beside = self.path.with_name(name + MODEL_SUFFIX)
             if not beside.exists():
-                raise CannotLoad(f"refers to {beside.name}, which is not beside it")
+                raise LoadError(f"refers to {beside.name}, which is not beside it")
             try:
-                self._found[name] = load(beside, self.trust)
+                self._loaded[name] = load(beside, self.trust)
             except Exception as error:  # the reader that asked would call its own file damaged
                 self.failure = error
                 raise
-        return self._found[name]
+        return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._loaded)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._loaded)

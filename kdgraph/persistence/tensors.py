@@ -1,4 +1,7 @@
-"""Tensors and layers of torch; imported when there are some."""
+"""Codecs of tensors and layers of torch.
+
+The module is imported only if a value of torch is written or read. Original to kdgraph.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from kdgraph.parents.networks.torch_state import plain_torch
-from kdgraph.persistence.kinds import Kind
+from kdgraph.parents.networks.torch_state import default_torch_state
+from kdgraph.persistence.kinds import ValueCodec
 
-_WITHOUT_NUMPY = {torch.bfloat16: torch.int16}
+_STORAGE_DTYPES = {torch.bfloat16: torch.int16}
 """Types that numpy does not have, as which others they travel."""
-_HOOK, _NO_HOOKS = "hook", ("_is_full_backward_hook",)
+_HOOK_MARK, _ALLOWED_HOOK_FIELDS = "hook", ("_is_full_backward_hook",)
 """Part of the names under which a layer holds hooks, and names that have it by chance."""
 
 
-def _apart(tensor: Tensor) -> tuple[Any, ...]:
-    """Type, shape, strides, whether it learns, and its memory: how a convolution's weights lie
-    decides its last bits.
-    """
+def _tensor_to_parts(tensor: Tensor) -> tuple[Any, ...]:
+    """Return type, shape, strides, ``requires_grad`` and memory; strides affect the last bits."""
     own = tensor.detach().cpu()
     if (
         own.layout is not torch.strided
@@ -33,7 +34,7 @@ def _apart(tensor: Tensor) -> tuple[Any, ...]:
     if not _is_dense(own):
         own = own.contiguous()
     memory = own.as_strided((own.numel(),), (1,))
-    memory = memory.view(_WITHOUT_NUMPY.get(own.dtype, own.dtype))
+    memory = memory.view(_STORAGE_DTYPES.get(own.dtype, own.dtype))
     return (
         str(own.dtype).removeprefix("torch."),
         list(own.shape),
@@ -43,8 +44,8 @@ def _apart(tensor: Tensor) -> tuple[Any, ...]:
     )
 
 
-@plain_torch()
-def _tensor(
+@default_torch_state()
+def _tensor_from_parts(
     dtype: str, shape: list[int], strides: list[int], learns: bool, memory: np.ndarray
 ) -> Tensor:
     kind = getattr(torch, dtype)
@@ -62,7 +63,7 @@ def _tensor(
 
 
 def _is_dense(tensor: Tensor) -> bool:
-    """Whether it fills its memory without gaps or overlaps."""
+    """Return True if the tensor fills its memory without gaps or overlaps."""
     expected = 1
     for step, n in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if n == 1:
@@ -73,47 +74,51 @@ def _is_dense(tensor: Tensor) -> bool:
     return True
 
 
-def _dtype(name: str) -> torch.dtype:
-    found = getattr(torch, name)
-    if not isinstance(found, torch.dtype):
+def _dtype_from_name(name: str) -> torch.dtype:
+    target = getattr(torch, name)
+    if not isinstance(target, torch.dtype):
         raise TypeError(f"torch has no type {name}")
-    return found
+    return target
 
 
-def _function_apart(function: Any) -> tuple[str]:
+def _function_to_parts(function: Any) -> tuple[str]:
     if getattr(functional, function.__name__, None) is not function:
         raise TypeError(f"{function.__name__} is none of torch.nn.functional's")
     return (function.__name__,)
 
 
-def _function(name: str) -> Any:
-    found = getattr(functional, name)
-    if not isinstance(found, BuiltinFunctionType):
+def _function_from_parts(name: str) -> Any:
+    target = getattr(functional, name)
+    if not isinstance(target, BuiltinFunctionType):
         raise TypeError(f"torch.nn.functional has no compiled {name}")
-    return found
+    return target
 
 
-EXACT = {
-    Tensor: Kind("tensor", _apart, _tensor),
-    nn.Parameter: Kind(
+TORCH_CODECS_BY_TYPE = {
+    Tensor: ValueCodec("tensor", _tensor_to_parts, _tensor_from_parts),
+    nn.Parameter: ValueCodec(
         "parameter",
-        _apart,
-        lambda *parts: nn.Parameter(_tensor(*parts).detach(), requires_grad=bool(parts[3])),
+        _tensor_to_parts,
+        lambda *parts: nn.Parameter(
+            _tensor_from_parts(*parts).detach(), requires_grad=bool(parts[3])
+        ),
     ),
-    torch.dtype: Kind("torch_dtype", lambda dtype: (str(dtype).removeprefix("torch."),), _dtype),
-    torch.device: Kind("torch_device", lambda device: (device.type,), torch.device),
-    BuiltinFunctionType: Kind("torch_function", _function_apart, _function),
-    torch.Size: Kind("torch_size", tuple, lambda *sizes: torch.Size(sizes)),
+    torch.dtype: ValueCodec(
+        "torch_dtype", lambda dtype: (str(dtype).removeprefix("torch."),), _dtype_from_name
+    ),
+    torch.device: ValueCodec("torch_device", lambda device: (device.type,), torch.device),
+    BuiltinFunctionType: ValueCodec("torch_function", _function_to_parts, _function_from_parts),
+    torch.Size: ValueCodec("torch_size", tuple, lambda *sizes: torch.Size(sizes)),
 }
 """By the very type of a value."""
-BY_TAG = {kind.tag: kind for kind in EXACT.values()}
+TORCH_CODECS_BY_TAG = {kind.tag: kind for kind in TORCH_CODECS_BY_TYPE.values()}
 
 
-def check_module(module: Any) -> None:
+def check_torch_module(module: Any) -> None:
     """Raise ValueError unless a layer of torch has layers, parameters, buffers and no hooks."""
     state = vars(module)
     for name, value in state.items():
-        if _HOOK in name and name not in _NO_HOOKS and value:
+        if _HOOK_MARK in name and name not in _ALLOWED_HOOK_FIELDS and value:
             raise ValueError(f"a {type(module).__qualname__} comes with hooks ({name})")
     for name, kind in (("_modules", nn.Module), ("_parameters", Tensor), ("_buffers", Tensor)):
         parts = state.get(name, {})

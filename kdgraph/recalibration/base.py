@@ -1,13 +1,10 @@
-"""The ground of every recalibrator: a parent with predictive distributions, and what is made of
-these.
+"""Base classes of recalibrators, PIT values, and the feature spaces of their neighbours.
 
-PIT values of calibration rows, ready for a map (Torres et al. 2024, Algorithm 1, step 4).
-
-Calibration rows in two parts: one recalibrates, the other corrects the intervals, which neither
-parent nor recalibrator has seen.
-
-Where neighbours are looked for: the input, a layer of a network, the output, or the leaves of a
-forest; and in which units.
+A recalibrator is fitted after a parent that predicts distributions, on calibration rows that the
+parent was not fitted on. :class:`PostHocRegressor` is the base of all recalibrators;
+:class:`SplitConformalRegressor` divides the calibration rows into those that recalibrate and those
+that correct intervals. :func:`compute_pits` computes the PIT values of calibration rows (Torres et
+al. 2024, Algorithm 1, step 4), and :class:`FeatureSpace` defines distances between rows.
 """
 
 from __future__ import annotations
@@ -23,126 +20,171 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from kdgraph.base import PostHoc, Rows
-from kdgraph.base.frozen import rows_checked, unwrap
-from kdgraph.base.posthoc import learn_from_training_rows, seeded_clone
-from kdgraph.base.rows import one_each
+from kdgraph.base.frozen import skip_row_checks, unwrap_frozen
+from kdgraph.base.posthoc import any_requires_training_rows, seeded_clone
+from kdgraph.base.rows import check_per_row
 from kdgraph.distributions import Distribution, as_distribution
 from kdgraph.features import features_of
-from kdgraph.geometry import kind_of
+from kdgraph.geometry import partition_kind
 from kdgraph.metrics.regression import distance_to_uniform
 from kdgraph.parameters import OpenFraction, check_parameters
 
 
 @dataclass(eq=False, repr=False)
 class PostHocRegressor(RegressorMixin, PostHoc):
-    """A regressor that is fitted after a parent with ``predict_dist``, on rows that the parent has
-    not seen.
+    """Base class of regressors that are fitted after a parent with ``predict_dist``.
 
-    A subclass implements ``_fit_after(train, calibration)`` and ``_after(base, X)``, the
-    distributions that it makes of the parent's; rows, held-out rows (at random) and parents are as
-    :class:`~kdgraph.base.PostHoc` has them. Every method of Torres et al. (2024) and of Kuleshov et
-    al. (2018) is of this form.
+    They are fitted on rows that the parent was not fitted on. A subclass implements
+    ``_fit_after(train, calibration)`` and ``_recalibrate(base, X)``, which returns the
+    distributions that replace those of the parent. :class:`~kdgraph.base.PostHoc` describes rows,
+    held-out rows (drawn at random) and parents. Every method of Torres et al. (2024) and of
+    Kuleshov et al. (2018) has this form.
 
-    The parent's ``predict_dist(X)`` gives a :class:`~kdgraph.distributions.Distribution` or a
-    frozen distribution of scipy.stats. A parent may be a pipeline whose last step has it.
+    The parent's ``predict_dist(X)`` returns a :class:`~kdgraph.distributions.Distribution` or a
+    frozen distribution of scipy.stats. A parent may be a pipeline whose last step has this method.
 
     Attributes
     ----------
-    estimator_ : the fitted parent.
-    """
+    estimator_ : object
+        The fitted parent.
 
-    parent_says: ClassVar = "predict_dist"
+    Examples
+    --------
+    A recalibrator that doubles the parent's spread:
+
+    >>> from kdgraph.distributions import Normal
+    >>> from kdgraph.parents import GaussianLinear
+    >>> class DoubleSpread(PostHocRegressor):
+    ...     def _fit_after(self, train, calibration):
+    ...         pass
+    ...     def _recalibrate(self, base, X):
+    ...         return Normal(base.mean(), 2 * np.sqrt(base.var()))
+    >>> X = np.arange(40.0)[:, None]
+    >>> model = DoubleSpread(GaussianLinear(), random_state=0).fit(X, X[:, 0] + np.tile([-1, 1], 20))
+    >>> parent = model.estimator_.predict_dist(X[:1])
+    >>> (model.predict_dist(X[:1]).var() / parent.var()).round(6).tolist()
+    [4.0]
+    """  # noqa: E501
+
+    required_method: ClassVar = "predict_dist"
     _numeric_targets: ClassVar = True
 
     @property
     def takes_groups(self) -> bool:
-        """Whether it does something by group: ``fit`` and ``predict_dist`` want to know each row's
-        then.
-        """
+        """True if ``fit`` and ``predict_dist`` use the group of each row."""
         return False
 
     def fit(
         self, X, y, *, X_calibration=None, y_calibration=None, groups=None, groups_calibration=None
     ):
-        """Fit the parent on X (Float[n, d] or a data frame) and y (Float[n]), and what comes after
-        it on calibration rows.
+        """Fit the parent on the training rows, and the recalibrator on the calibration rows.
 
         After a frozen parent, X and y are its training rows, and ``X_calibration`` and
-        ``y_calibration`` rows that it was not fitted on.
+        ``y_calibration`` are rows that it was not fitted on.
 
-        ``groups``, [n], and ``groups_calibration``, [m], say which subgroup the rows belong to;
-        only what :attr:`takes_groups` looks at them.
+        Parameters
+        ----------
+        X : Float[n, d] or data frame
+            Rows.
+        y : Float[n]
+            Outcomes.
+        X_calibration, y_calibration : Float[m, d] or data frame, Float[m], default=None
+            Calibration rows. None: a random part of X and y.
+        groups, groups_calibration : [n], [m], default=None
+            Subgroup of each row; they are used only if :attr:`takes_groups`.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
-        TypeError : for an estimator that predicts no distributions.
-        ValueError : for infinity; for NaN, unless the parent takes it; for calibration rows without
-            targets; for groups that are not one for each row.
+        TypeError
+            If the estimator does not predict distributions.
+        ValueError
+            If X contains infinity, or NaN that the parent does not accept; if calibration rows have
+            no outcomes; if there is not one group for each row.
         """
         check_parameters(self)
-        parent = self._parent()
-        everything = Rows.of(*self._validated(X, y, reset=True))
+        parent = self._check_parent()
+        all_rows = Rows.of(*self._validate_rows(X, y, reset=True))
         if groups is not None:
-            everything = replace(everything, group=one_each("groups", groups, len(everything)))
-        train, calibration = self._divided(
-            everything, X_calibration, y_calibration, self.random_state
+            all_rows = replace(all_rows, group=check_per_row("groups", groups, len(all_rows)))
+        train, calibration = self._split_rows(
+            all_rows, X_calibration, y_calibration, self.random_state
         )
         if groups_calibration is not None:
             calibration = replace(
                 calibration,
-                group=one_each("groups_calibration", groups_calibration, len(calibration)),
+                group=check_per_row("groups_calibration", groups_calibration, len(calibration)),
             )
-        self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
-        with rows_checked():
+        self.estimator_ = self._fit_parent(parent, train, calibration, self.random_state)
+        with skip_row_checks():
             self._fit_after(train, calibration)
         return self
 
     def predict(self, X) -> np.ndarray:
-        """Float[n]: the mean of :meth:`predict_dist`."""
+        """Return the mean of :meth:`predict_dist`, Float[n]."""
         return self.predict_dist(X).mean()
 
     def predict_dist(self, X) -> Distribution:
-        """Distributions of the n rows of X: Float[n, d] or a data frame."""
-        X = self._checked(X)
-        return self._after(self._base(X), X)
+        """Return the recalibrated distributions of n rows.
 
-    def _after(self, base: Distribution, X: Any) -> Distribution:
+        Parameters
+        ----------
+        X : Float[n, d] or data frame
+            Rows.
+        """
+        X = self._validate_X(X)
+        return self._recalibrate(self._parent_distribution(X), X)
+
+    def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
+        """Return the distributions that replace those of the parent."""
         raise NotImplementedError
 
-    def _base(self, X: Any) -> Distribution:
-        """What the parent predicts."""
+    def _parent_distribution(self, X: Any) -> Distribution:
+        """Return the distributions that the parent predicts."""
         parent = self.estimator_
-        if not hasattr(
-            parent, "predict_dist"
-        ):  # a pipeline of scikit-learn passes on no method that it does not know
-            pipeline = unwrap(parent)
+        if not hasattr(parent, "predict_dist"):
+            # A pipeline of scikit-learn does not delegate methods that scikit-learn does not
+            # define: its transformers and its last step are called one after the other.
+            pipeline = unwrap_frozen(parent)
             X, parent = pipeline[:-1].transform(X) if len(pipeline) > 1 else X, pipeline[-1]
         return as_distribution(parent.predict_dist(X))
 
     def _supports(self, parent: Any, method: str) -> bool:
-        pipeline = unwrap(parent)
+        pipeline = unwrap_frozen(parent)
         return hasattr(parent, method) or (
             isinstance(pipeline, Pipeline) and hasattr(pipeline.steps[-1][1], method)
         )
 
 
-_STEP = 1e-9
-"""Where F rises by more from just below an outcome to the outcome itself, it has a step there;
-rounding makes less than 1e-15.
+_MIN_STEP = 1e-9
+"""Rise of F, from just below an outcome to the outcome, above which F has a step there.
+
+Rounding makes rises of less than 1e-15.
 """
-_AT_AN_END = 1e-12
+_END_TOLERANCE = 1e-12
+"""Distance from 0 or 1 below which a PIT value is at the end."""
 
 
 @dataclass(frozen=True)
-class Pits:
-    """PIT values of n rows, and what is unusual about them; ours.
+class PitValues:
+    """PIT values of n rows, with counts of unusual ones.
 
     Attributes
     ----------
-    values : Float[n], none of them 0 or 1; beyond (0, 1) as :meth:`Distribution.levels
-        <kdgraph.distributions.Distribution.levels>` has them.
-    n_clipped : how many rows are so far out that the predicted family cannot tell how far.
-    n_at_steps : how many outcomes are where the predicted distribution function has a step.
+    values : Float[n]
+        PIT values, none of them 0 or 1. They may be beyond (0, 1), see
+        :meth:`Distribution.extended_cdf <kdgraph.distributions.Distribution.extended_cdf>`.
+    n_clipped : int
+        Number of rows so far out that the predicted family does not define their distance.
+    n_at_steps : int
+        Number of outcomes at which the predicted distribution function has a step.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     values: np.ndarray
@@ -150,127 +192,162 @@ class Pits:
     n_at_steps: int
 
     def describe(self) -> dict[str, int | float]:
-        """For the record: how many, how far from uniform (largest distance), how many clipped; and
-        two shares of rows, where not 0.
+        """Return the summary for the record.
 
-        ``pit_beyond``: of PIT values at 0 or 1 and beyond, which the parent holds impossible. Of a
-        right ensemble of m values it is 2/(m + 1); more says that the ensemble is too narrow.
-        ``pit_at_steps``: of outcomes that are values of an ensemble, as counts are.
+        It holds the number of values, their largest distance from uniform and the number of clipped
+        ones; and two fractions of rows, unless they are 0.
+
+        ``pit_beyond`` is the fraction of PIT values at 0 or 1 and beyond, whose outcomes the parent
+        considers impossible. A calibrated ensemble of m values has 2/(m + 1); a larger fraction
+        means that the ensemble is too narrow. ``pit_at_steps`` is the fraction of outcomes that are
+        values of an ensemble, as counts are.
         """
-        beyond = float(((self.values < _AT_AN_END) | (self.values > 1 - _AT_AN_END)).mean())
-        found = {
+        beyond = float(((self.values < _END_TOLERANCE) | (self.values > 1 - _END_TOLERANCE)).mean())
+        summary = {
             "n_pits": len(self.values),
             "pit_ks": distance_to_uniform(np.clip(self.values, 0, 1)),
             "n_clipped": self.n_clipped,
         }
-        found |= {"pit_beyond": beyond} if beyond else {}
-        return found | (
-            {"pit_at_steps": self.n_at_steps / len(self.values)} if self.n_at_steps else {}
-        )
+        if beyond:
+            summary["pit_beyond"] = beyond
+        if self.n_at_steps:
+            summary["pit_at_steps"] = self.n_at_steps / len(self.values)
+        return summary
 
 
-def pits_of(
+def compute_pits(
     base: Distribution, y: np.ndarray, random_state: Any = None, *, stacklevel: int = 4
-) -> Pits:
-    """PIT values F(y_i | x_i) of n rows, of which ``base`` is predicted and y, Float[n], came;
-    ``random_state`` seeds draws at steps.
+) -> PitValues:
+    """Return the PIT values F(y_i | x_i) of n rows.
+
+    Parameters
+    ----------
+    base : Distribution
+        Predicted distributions of n rows.
+    y : Float[n]
+        Outcomes.
+    random_state : int, RandomState or None, default=None
+        Seed of the draws at steps.
+    stacklevel : int, default=4
+        Stack level of the warning about clipped rows.
+
+    Returns
+    -------
+    PitValues
+        The values, and how many are unusual.
 
     Notes
     -----
-    Those so far out that the predicted family cannot tell how far have the level that
-    :meth:`Distribution.unknown_levels <kdgraph.distributions.Distribution.unknown_levels>` gives,
-    by default the nearest number inside (0, 1), with a warning.
+    If a family does not define how far out an outcome is, the value is the level of
+    :meth:`Distribution.fallback_levels <kdgraph.distributions.Distribution.fallback_levels>`, by
+    default the number nearest to 0 or 1 inside (0, 1), and a warning is given.
 
-    Where F has a step at y, as an ensemble has where several members say the same number, such as
-    no rain, the PIT value is drawn uniformly between the lower and the upper end of the step: then
-    PIT values of a forecaster that is right are uniform, and recalibration leaves it as it is.
-    Taken at the upper end they are not, and rows with steps of different heights spoil each other's
-    map.
+    If F has a step at y (in an ensemble, several members may predict the same number, such as no
+    rain), the PIT value is drawn uniformly between the lower and the upper end of the step. The PIT
+    values of a calibrated forecaster are then uniform, and recalibration does not change it. The
+    upper ends are not uniform, and rows with steps of different heights distort each other's map.
 
     References
     ----------
     Czado, Gneiting and Held, "Predictive model assessment for count data", Biometrics 65, 2009,
     Section 2.1, for the draw (Brockwell, Statistics and Probability Letters 77, 2007).
     """
-    upper, lower = base.levels(y), base.levels(np.nextafter(y, -np.inf))
+    # A step is detected from the levels of the outcome and of the next smaller float. Numbers are
+    # drawn for all rows, so that the draw of a row does not depend on which other rows have steps.
+    upper, lower = base.extended_cdf(y), base.extended_cdf(np.nextafter(y, -np.inf))
     bottom, top = np.clip(lower, 0, 1), np.clip(upper, 0, 1)
-    at_step = top - bottom > _STEP
+    at_step = top - bottom > _MIN_STEP
     pits = upper
     if at_step.any():
-        drawn = check_random_state(random_state).uniform(size=len(y))
-        pits = np.where(at_step, bottom + drawn * (top - bottom), upper)
-    lowest, highest = base.unknown_levels()
-    known = np.where(
+        uniform = check_random_state(random_state).uniform(size=len(y))
+        pits = np.where(at_step, bottom + uniform * (top - bottom), upper)
+    lowest, highest = base.fallback_levels()
+    finite = np.where(
         (pits == 0) | (pits == -np.inf),
         lowest,
         np.where((pits == 1) | (pits == np.inf), highest, pits),
     )
-    clipped = int((known != pits).sum())
-    if clipped:
+    n_clipped = int((finite != pits).sum())
+    if n_clipped:
         warnings.warn(
-            f"{clipped} of {len(pits)} calibration rows lie where the predicted distribution"
+            f"{n_clipped} of {len(pits)} calibration rows lie where the predicted distribution"
             " function is 0 or 1 to the last bit: its tails are much too light, and how far out"
             " these rows are is lost",
             stacklevel=stacklevel,
         )
-    return Pits(known, clipped, int(at_step.sum()))
+    return PitValues(finite, n_clipped, int(at_step.sum()))
 
 
 @dataclass(eq=False, repr=False)
-class HalvesOfRows(PostHocRegressor):
-    """The ground of what corrects intervals by rows that nothing else has seen, as in split
-    conformal prediction (Papadopoulos 2002).
+class SplitConformalRegressor(PostHocRegressor):
+    """Base class of split-conformal regressors (Papadopoulos et al. 2002).
 
-    A subclass implements ``_learn_from(train, rest, held)`` of the training rows, those that
-    recalibrate and those that correct, and ``_after``; and says in ``_needs_rest`` whether the
-    former are needed where nothing recalibrates.
+    Some calibration rows recalibrate; the others, the held-out rows, correct the intervals. Nothing
+    else is fitted on the held-out rows.
+
+    A subclass implements ``_fit_correction(train, recalibrating, held_out)`` and ``_recalibrate``.
+    Its ``_requires_recalibrating_rows`` returns whether rows of the first part are required even if
+    no recalibrator uses them.
 
     Attributes
     ----------
-    estimator_ : the fitted parent.
-    recalibrated_ : the fitted recalibrator behind it, or the parent.
-    held_, y_held_ : predicted distributions and outcomes of the rows that correct.
+    estimator_ : object
+        The fitted parent.
+    recalibrated_ : object
+        The fitted recalibrator after it, or the parent.
+    held_out_, y_held_out_ : Distribution, Float[h]
+        Predicted distributions and outcomes of the held-out rows.
     """
 
     recalibrator: Any = None
-    share: OpenFraction = 0.5
+    correction_fraction: OpenFraction = 0.5
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: how many rows correct, the highest level of finite
-        intervals, what the recalibrator says.
+        """Return the fitted summary for the record.
+
+        It holds the number of held-out rows, the highest level that has finite intervals, and the
+        summary of the recalibrator.
         """
         more = self.recalibrated_.describe() if hasattr(self.recalibrated_, "describe") else {}
-        fewest = self._fewest()
-        return {"n_correcting": len(self.y_held_), "highest_level": fewest / (fewest + 1)} | more
+        n = self._smallest_cell_size()
+        return {"n_correcting": len(self.y_held_out_), "highest_level": n / (n + 1)} | more
 
-    def _learn_from(self, train: Rows, rest: Rows, held: Rows) -> None:
+    def _fit_correction(self, train: Rows, recalibrating: Rows, held_out: Rows) -> None:
+        """Fit the correction of intervals."""
         raise NotImplementedError
 
-    def _needs_rest(self) -> bool:
+    def _requires_recalibrating_rows(self) -> bool:
+        """Return whether rows are required that recalibrate, even without a recalibrator."""
         raise NotImplementedError
 
-    def _fewest(self) -> int:
-        """How many rows the correction stands on that stands on the fewest."""
-        return len(self.y_held_)
+    def _smallest_cell_size(self) -> int:
+        """Return the number of held-out rows in the smallest cell."""
+        return len(self.y_held_out_)
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
         return None if self.recalibrator is None else self.estimator
 
-    def _learns_from_training_rows(self) -> bool:
-        return learn_from_training_rows([self.recalibrator])
+    def _requires_training_rows(self) -> bool:
+        return any_requires_training_rows([self.recalibrator])
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        # The two parts are drawn at random, so that held-out and new rows are exchangeable. Each
+        # part keeps the order of the calibration rows.
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         order, n = np.random.default_rng(seed).permutation(len(calibration)), len(calibration)
-        all_correct = self.recalibrator is None and not self._needs_rest()
-        n_held = n if all_correct else min(max(round(self.share * n), 1), max(n - 1, 1))
-        held, rest = calibration[np.sort(order[:n_held])], calibration[np.sort(order[n_held:])]
-        self.recalibrated_ = self._recalibrated(train, rest)
-        self.held_, self.y_held_ = self._said(held.X), held.y
-        self._learn_from(train, rest, held)
+        if self.recalibrator is None and not self._requires_recalibrating_rows():
+            n_held_out = n
+        else:
+            n_held_out = min(max(round(self.correction_fraction * n), 1), max(n - 1, 1))
+        held_out = calibration[np.sort(order[:n_held_out])]
+        recalibrating = calibration[np.sort(order[n_held_out:])]
+        self.recalibrated_ = self._fit_recalibrator(train, recalibrating)
+        self.held_out_, self.y_held_out_ = self._recalibrated_distribution(held_out.X), held_out.y
+        self._fit_correction(train, recalibrating, held_out)
 
-    def _recalibrated(self, train: Rows, rest: Rows) -> Any:
-        if self.recalibrator is None or not len(rest):
+    def _fit_recalibrator(self, train: Rows, recalibrating: Rows) -> Any:
+        """Return the recalibrator, fitted after the frozen parent; the parent without one."""
+        if self.recalibrator is None or not len(recalibrating):
             return self.estimator_
         frozen = (
             self.estimator_
@@ -278,94 +355,134 @@ class HalvesOfRows(PostHocRegressor):
             else FrozenEstimator(self.estimator_)
         )
         model = seeded_clone(self.recalibrator, self.random_state).set_params(estimator=frozen)
-        return model.fit(train.X, train.y, X_calibration=rest.X, y_calibration=rest.y)
+        return model.fit(
+            train.X, train.y, X_calibration=recalibrating.X, y_calibration=recalibrating.y
+        )
 
-    def _said(self, X: Any) -> Distribution:
+    def _recalibrated_distribution(self, X: Any) -> Distribution:
+        """Return the distributions before intervals are corrected."""
         return (
-            self._base(X)
+            self._parent_distribution(X)
             if self.recalibrated_ is self.estimator_
             else self.recalibrated_.predict_dist(X)
         )
 
 
-Where = Literal["input", "given", "layer", "output", "geodesic"]
-"""input: the rows, behind the parent's own transformations; given: the rows as they come,
-categories as their positions; layer: what a layer of a network puts out; output: predicted mean and
-standard deviation; geodesic: 1 - K, K the share of a forest's trees that put two rows into one leaf
-(Dey et al., Eq. 14).
+SpaceName = Literal["input", "given", "layer", "output", "geodesic"]
+"""Space in which neighbours are searched.
+
+- input: the rows, after the parent's own transformations;
+- given: the rows before these, with categories as their positions;
+- layer: the activations of a layer of a network;
+- output: predicted mean and standard deviation;
+- geodesic: distance 1 - K, where K is the fraction of a forest's trees that put two rows into the
+  same leaf (Dey et al., Eq. 14).
 """
-Units = Literal["sd", "raw", "whiten"]
-"""sd: of each feature its standard deviation over calibration rows; raw: as they come; whiten:
-principal components, each in its own.
+FeatureUnits = Literal["sd", "raw", "whiten"]
+"""Units of features.
+
+- sd: each feature is divided by its standard deviation over calibration rows;
+- raw: unchanged;
+- whiten: principal components, each divided by its standard deviation.
 """
 
-_NO_SPREAD = 1e-12
-"""Of the largest spread: below it, spread is what rounding has made of nothing."""
+_MIN_RELATIVE_SPREAD = 1e-12
+"""Fraction of the largest value or spread below which a spread is a rounding error of 0."""
 
 
 @dataclass
-class Space:
-    """A space for neighbours, fitted on calibration rows.
+class FeatureSpace:
+    """Space of the neighbours of a row, fitted on calibration rows.
 
     Parameters
     ----------
-    where, units : see :data:`Where` and :data:`Units`; leaves have no units.
-    layer : of a network, its name; None: what enters the last linear layer, which is the last
-    hidden one.
-    forest : for "geodesic", a forest of scikit-learn, cloned and fitted on the parent's training
-        rows, unless frozen; None: the parent is one, or 100 trees of at least 20 rows a leaf.
-    random_state : of that forest.
+    name : {"input", "given", "layer", "output", "geodesic"}, default="input"
+        See :data:`SpaceName`.
+    units : {"sd", "raw", "whiten"}, default="sd"
+        See :data:`FeatureUnits`; leaves of a forest have no units.
+    layer : str, default=None
+        Name of a layer of a network. None: the input of the last linear layer, which is the last
+        hidden one.
+    forest : scikit-learn forest, default=None
+        Forest of "geodesic". It is cloned and fitted on the parent's training rows, unless frozen.
+        None: the parent, if it is a forest, or else 100 trees of at least 20 rows in a leaf.
+    random_state : int, RandomState or None, default=None
+        Seed of that forest.
 
     Notes
     -----
-    Torres et al. measure Euclidean distances in units as they come. On their third data set,
-    diamonds, standard deviations instead of raw units take another 1 % off the error.
+    Torres et al. (2024) measure Euclidean distances in raw units. On their third data set,
+    diamonds, standard deviations instead of raw units reduce the error by another 1 %.
     """
 
-    where: Where = "input"
-    units: Units = "sd"
+    name: SpaceName = "input"
+    units: FeatureUnits = "sd"
     layer: str | None = None
     forest: Any = None
     random_state: Any = None
 
     def fit(self, parent: Any, train: Rows, calibration: Rows, base: Distribution) -> Any:
-        """Fit behind the fitted ``parent`` and give the coordinates of the calibration rows, of
-        which ``base`` is predicted.
-        """
-        self.forest_ = self._fitted_forest(parent, train) if self.where == "geodesic" else None
-        found = self._features(parent, calibration.X, base)
-        if self.where == "geodesic":
-            return found
-        self.middle_ = found.mean(axis=0)
-        self.matrix_ = _matrix(found - self.middle_, self.units)
-        return self._scaled(found)
+        """Fit the space and return the coordinates of the calibration rows.
 
-    def of(self, parent: Any, X: Any, base: Distribution) -> Any:
-        """Float[n, d], coordinates of rows of which ``base`` is predicted; sparse leaves for
-        "geodesic".
+        Parameters
+        ----------
+        parent : object
+            The fitted parent.
+        train, calibration : Rows
+            Training rows, for a forest, and calibration rows.
+        base : Distribution
+            Predicted distributions of the calibration rows.
+
+        Returns
+        -------
+        Float[m, d] or sparse matrix
+            See :meth:`coordinates`.
         """
-        found = self._features(parent, X, base)
-        return found if self.where == "geodesic" else self._scaled(found)
+        is_geodesic = self.name == "geodesic"
+        self.forest_ = self._fit_forest(parent, train) if is_geodesic else None
+        features = self._features(parent, calibration.X, base)
+        if is_geodesic:
+            return features
+        self.center_ = features.mean(axis=0)
+        self.matrix_ = _scaling_matrix(features - self.center_, self.units)
+        return self._scale(features)
+
+    def coordinates(self, parent: Any, X: Any, base: Distribution) -> Any:
+        """Return the coordinates Float[n, d] of rows; for "geodesic", a sparse matrix of leaves.
+
+        Parameters
+        ----------
+        parent : object
+            The fitted parent.
+        X : Float[n, d] or data frame
+            Rows.
+        base : Distribution
+            Their predicted distributions.
+        """
+        features = self._features(parent, X, base)
+        return features if self.name == "geodesic" else self._scale(features)
 
     def _features(self, parent: Any, X: Any, base: Distribution) -> Any:
-        if self.where == "output":
+        """Return features in raw units."""
+        if self.name == "output":
             return np.column_stack([base.mean(), np.sqrt(base.var())])
-        if self.where == "layer":
+        if self.name == "layer":
             return features_of(parent, X, "layer", self.layer)
-        if self.where == "geodesic":
+        if self.name == "geodesic":
             rows = X if self.forest_ is None else features_of(parent, X, "rows")
             return features_of(parent if self.forest_ is None else self.forest_, rows, "leaves")
-        return features_of(None if self.where == "given" else parent, X, "rows")
+        return features_of(None if self.name == "given" else parent, X, "rows")
 
-    def _scaled(self, features: np.ndarray) -> np.ndarray:
-        centred = features - self.middle_
+    def _scale(self, features: np.ndarray) -> np.ndarray:
+        """Return features in the units of the space."""
+        centred = features - self.center_
         return centred * self.matrix_ if self.matrix_.ndim == 1 else centred @ self.matrix_
 
-    def _fitted_forest(self, parent: Any, train: Rows) -> Any:
-        """None where the parent's own leaves are meant."""
+    def _fit_forest(self, parent: Any, train: Rows) -> Any:
+        """Return the fitted forest, or None if the leaves are those of the parent."""
         if isinstance(self.forest, FrozenEstimator):
             return self.forest
-        if self.forest is None and kind_of(getattr(parent, "estimator", parent)) == "forest":
+        if self.forest is None and partition_kind(getattr(parent, "estimator", parent)) == "forest":
             return None
         from sklearn.ensemble import RandomForestRegressor
 
@@ -377,16 +494,14 @@ class Space:
         )
 
 
-def _matrix(centred: np.ndarray, units: Units) -> np.ndarray:
-    """What centred features are multiplied with: Float[d], or Float[d, r] of r directions in which
-    they differ.
-    """
+def _scaling_matrix(centred: np.ndarray, units: FeatureUnits) -> np.ndarray:
+    """Return the factor of centred features: Float[d], or Float[d, r] of r principal directions."""
     if units == "raw":
         return np.ones(centred.shape[1])
     if units == "sd":
         spread = np.sqrt(np.square(centred).mean(axis=0))
-        flat = spread <= _NO_SPREAD * np.abs(centred).max(initial=1.0)
-        return 1 / np.where(flat, 1.0, spread)
+        is_constant = spread <= _MIN_RELATIVE_SPREAD * np.abs(centred).max(initial=1.0)
+        return 1 / np.where(is_constant, 1.0, spread)
     _, spread, directions = np.linalg.svd(centred / np.sqrt(len(centred)), full_matrices=False)
-    kept = spread > _NO_SPREAD * spread.max(initial=0.0)
-    return directions[kept].T / spread[kept] if kept.any() else np.ones(centred.shape[1])
+    varies = spread > _MIN_RELATIVE_SPREAD * spread.max(initial=0.0)
+    return directions[varies].T / spread[varies] if varies.any() else np.ones(centred.shape[1])

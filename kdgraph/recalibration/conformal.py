@@ -1,8 +1,9 @@
-"""Local recalibration with a guarantee: intervals that hold their share of rows, whatever the model
-(ours, by Romano et al. 2019).
+"""Conformal recalibrators: intervals that cover with the nominal probability.
 
-Intervals with a guarantee and a correction for each row: localised conformal prediction (Guan 2023)
-behind any recalibration.
+Both estimators recalibrate on some calibration rows and correct the intervals by the others, so
+that coverage is guaranteed for any parent. :class:`ConformalPit` has one correction for each cell
+of rows (Romano et al. 2019), :class:`LocalisedConformalPit` one for each row, from the held-out
+rows near to it (Guan 2023). Their combination with local recalibration is original to kdgraph.
 """
 
 from __future__ import annotations
@@ -13,54 +14,72 @@ from typing import Any
 import numpy as np
 
 from kdgraph.base import Rows
-from kdgraph.base.rows import is_frame, one_each
+from kdgraph.base.rows import check_per_row, is_dataframe
 from kdgraph.distributions import ConformalIntervals, Distribution, LocalisedIntervals
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive
-from kdgraph.recalibration.base import HalvesOfRows, Space, Units, Where
+from kdgraph.recalibration.base import (
+    FeatureSpace,
+    FeatureUnits,
+    SpaceName,
+    SplitConformalRegressor,
+)
 from kdgraph.smoothing.neighbours import Nearness, NeighbourSearch
 
-_UNKNOWN = -1
-"""Where a cell stands that no row that corrects belongs to."""
+_NO_CELL = -1
+"""Cell of a row whose value or group no held-out row has."""
 
 
 @dataclass(eq=False, repr=False)
-class ConformalPit(HalvesOfRows):
-    """Recalibrate on some calibration rows, and correct the intervals on the others so that they
-    hold at least their share of new rows.
+class ConformalPit(SplitConformalRegressor):
+    """Recalibrator whose intervals cover at least the nominal fraction of new rows.
+
+    It recalibrates on some calibration rows and corrects the intervals by the others.
 
     Parameters
     ----------
-    estimator : any regressor with ``predict_dist``; cloned and fitted, unless frozen.
-    recalibrator : what recalibrates, such as :class:`~kdgraph.recalibration.LocalPit`, its
-    ``estimator`` left None; None: nothing does.
-    share : of the calibration rows, that correct; all of them where nothing recalibrates, and no
-    cell is by standard deviations.
-    cells : each of so many cells of rows has its own correction, and its own guarantee: by
-        predicted standard deviations, as many of the rows that recalibrate in each. 1: one for all.
-    column : cells are the values of this column of X instead, by position or name.
-    by_group : cells are the subgroups instead that ``fit`` and ``predict_dist`` are told.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, their division, the recalibrator and the parent, where
-        these have no seed of their own.
+    estimator : regressor with ``predict_dist``
+        Parent; it is cloned and fitted, unless frozen.
+    recalibrator : recalibrator or None, default=None
+        For example :class:`~kdgraph.recalibration.LocalPit` with ``estimator=None``. None: only
+        intervals are corrected.
+    correction_fraction : float, default=0.5
+        Fraction of the calibration rows that correct intervals. All of them do if there is no
+        recalibrator and cells do not depend on standard deviations.
+    cells : int, default=1
+        Number of cells of rows, each with its own correction and its own guarantee. Cells are
+        intervals of predicted standard deviations with equal numbers of recalibrating rows. 1: the
+        same correction for all rows.
+    column : int or str, default=None
+        Column of X, by position or name, whose values define the cells instead.
+    by_group : bool, default=False
+        Use the groups that are passed to ``fit`` and ``predict_dist`` as cells instead.
+    calibration_size : float, default=0.3
+        Fraction of the rows that is held out if ``fit`` gets no calibration rows. After a frozen
+        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
+        y_calibration=…)``, see :class:`~kdgraph.base.PostHoc`.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out rows and of their division, and of the recalibrator and the parent if
+        these have no seed.
 
     Attributes
     ----------
-    estimator_ : the fitted parent.
-    recalibrated_ : the fitted recalibrator behind it, or the parent.
-    held_, y_held_, cell_held_ : predicted distributions, outcomes and cells of the rows that
-    correct.
-    edges_ : Float[c - 1] of standard deviations; or the values of the column, or the groups.
+    estimator_ : object
+        The fitted parent.
+    recalibrated_ : object
+        The fitted recalibrator after it, or the parent.
+    held_out_, y_held_out_, held_out_cells_ : Distribution, Float[h], Int[h]
+        Predicted distributions, outcomes and cells of the rows that correct intervals.
+    edges_ : ndarray of shape (c - 1,) or (c,)
+        Standard deviations between cells; or the values of the column, or the groups.
 
     Notes
     -----
-    Mean, quantiles and CRPS are the recalibrator's;
-    :class:`~kdgraph.distributions.ConformalIntervals` says what is guaranteed and by whom. Local
-    recalibration by itself falls short where neighbours are few: of 50 of 200 rows, intervals of
-    nominally 95 % hold 93.7 %. A row whose value or group none of the rows that correct has, or of
-    which nobody says it, gets the correction of all of them.
+    Mean, quantiles and CRPS are those of the recalibrator.
+    :class:`~kdgraph.distributions.ConformalIntervals` describes the guarantee and its source. Local
+    recalibration alone covers too little with few neighbours: with 50 of 200 rows, nominal 95 %
+    intervals cover 93.7 %. A row whose value or group is missing, or does not occur among the rows
+    that correct, gets the correction of all of them.
 
     Examples
     --------
@@ -69,8 +88,8 @@ class ConformalPit(HalvesOfRows):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(900, 1))
     >>> y = X[:, 0] * rng.normal(size=900)
-    >>> model = ConformalPit(GaussianLinear(), LocalPit(None, k=50), random_state=0).fit(X[:600], y[:600])
-    >>> low, high = model.predict_dist(X[600:]).interval(0.9)
+    >>> model = ConformalPit(GaussianLinear(), LocalPit(None, k=50), random_state=0)
+    >>> low, high = model.fit(X[:600], y[:600]).predict_dist(X[600:]).interval(0.9)
     >>> bool(((low <= y[600:]) & (y[600:] <= high)).mean() > 0.85)
     True
     """
@@ -81,95 +100,112 @@ class ConformalPit(HalvesOfRows):
 
     @property
     def takes_groups(self) -> bool:
-        """Whether each subgroup has its own correction."""
+        """True if each subgroup has its own correction."""
         return self.by_group
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: how many rows correct, in how many cells, and the
-        highest level of finite intervals in all.
+        """Return the fitted summary for the record.
+
+        It holds the number of cells, the number of rows that correct intervals, and the highest
+        level that has finite intervals in all cells.
         """
-        return {"cells": len(np.unique(self.cell_held_))} | super().describe()
+        return {"cells": len(np.unique(self.held_out_cells_))} | super().describe()
 
     def predict_dist(self, X, groups=None) -> Distribution:
-        """Distributions of the n rows of X: Float[n, d] or a data frame; ``groups``, [n], says to
-        which each row belongs.
+        """Return the corrected distributions of n rows.
+
+        Parameters
+        ----------
+        X : Float[n, d] or data frame
+            Rows.
+        groups : [n], default=None
+            Subgroup of each row.
         """
-        X = self._checked(X)
-        return self._corrected(self._base(X), X, groups)
+        X = self._validate_X(X)
+        return self._correct(self._parent_distribution(X), X, groups)
 
-    def _after(self, base: Distribution, X: Any) -> Distribution:
-        return self._corrected(base, X, None)
+    def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
+        return self._correct(base, X, None)
 
-    def _corrected(self, base: Distribution, X: Any, groups: Any) -> Distribution:
-        said = self._said(X) if self.recalibrator is not None else base
-        cell = self._cells(X, said, groups)
-        if (cell == _UNKNOWN).any():  # the correction of all, whose rows are a cell of their own
-            known, everyone = (
-                np.flatnonzero(self.cell_held_ != _UNKNOWN),
-                np.arange(len(self.y_held_)),
+    def _correct(self, base: Distribution, X: Any, groups: Any) -> Distribution:
+        """Return the distributions with corrected intervals."""
+        recalibrated = base if self.recalibrator is None else self._recalibrated_distribution(X)
+        cells = self._cells_of(X, recalibrated, groups)
+        held_out, y, held_out_cells = self.held_out_, self.y_held_out_, self.held_out_cells_
+        if (cells == _NO_CELL).any():
+            # Rows without a cell get the correction of all held-out rows. These enter twice: once
+            # in their own cell, and once, together, in the cell of rows without a cell.
+            in_cell, all_rows = np.flatnonzero(held_out_cells != _NO_CELL), np.arange(len(y))
+            twice = np.concatenate([in_cell, all_rows])
+            held_out_cells = np.concatenate(
+                [held_out_cells[in_cell], np.full(len(all_rows), _NO_CELL)]
             )
-            twice = np.concatenate([known, everyone])
-            cells = np.concatenate([self.cell_held_[known], np.full(len(everyone), _UNKNOWN)])
-            return ConformalIntervals(said, self.held_[twice], self.y_held_[twice], cell, cells)
-        return ConformalIntervals(said, self.held_, self.y_held_, cell, self.cell_held_)
+            held_out, y = held_out[twice], y[twice]
+        return ConformalIntervals(recalibrated, held_out, y, cells, held_out_cells)
 
-    def _learn_from(self, train: Rows, rest: Rows, held: Rows) -> None:
-        if self._by_value():
-            self.edges_ = _values(self._value_of(held.X, held.group))
+    def _fit_correction(self, train: Rows, recalibrating: Rows, held_out: Rows) -> None:
+        if self._has_value_cells():
+            self.edges_ = _distinct_values(self._cell_values(held_out.X, held_out.group))
         else:
-            self.edges_ = self._edges(rest)
-        self.cell_held_ = self._cells(held.X, self.held_, held.group)
+            self.edges_ = self._spread_edges(recalibrating)
+        self.held_out_cells_ = self._cells_of(held_out.X, self.held_out_, held_out.group)
 
-    def _needs_rest(self) -> bool:
+    def _requires_recalibrating_rows(self) -> bool:
         if (self.cells > 1) + (self.column is not None) + self.by_group > 1:
-            told = f"cells={self.cells}, column={self.column} and by_group={self.by_group}"
-            raise ParameterError(f"cells of rows are by one thing, got {told}; give one of them")
+            settings = f"cells={self.cells}, column={self.column} and by_group={self.by_group}"
+            raise ParameterError(
+                f"cells of rows are by one thing, got {settings}; give one of them"
+            )
         return self.cells > 1
 
-    def _fewest(self) -> int:
-        return int(np.unique(self.cell_held_, return_counts=True)[1].min())
+    def _smallest_cell_size(self) -> int:
+        return int(np.unique(self.held_out_cells_, return_counts=True)[1].min())
 
-    def _edges(self, rest: Rows) -> np.ndarray:
-        """Of other rows than those that correct, which are then exchangeable with new ones in each
-        cell.
+    def _spread_edges(self, recalibrating: Rows) -> np.ndarray:
+        """Return the standard deviations between cells.
+
+        They come from rows other than the held-out ones, so that held-out and new rows of a cell
+        are exchangeable.
         """
-        if self.cells == 1 or not len(rest):
+        if self.cells == 1 or not len(recalibrating):
             return np.empty(0)
         return np.unique(
             np.quantile(
-                np.sqrt(self._said(rest.X).var()),
+                np.sqrt(self._recalibrated_distribution(recalibrating.X).var()),
                 np.arange(1, self.cells) / self.cells,
                 method="inverted_cdf",
             )
         )
 
-    def _cells(self, X: Any, said: Distribution, groups: Any) -> np.ndarray:
-        """Int[n], which cell each row is in."""
-        if not self._by_value():
-            # The edges are spreads of other rows: an equal one that is rounded differently stays
-            # below.
-            return np.searchsorted(self.edges_, np.sqrt(said.var()) * (1 - 1e-12), side="left")
-        cell = np.full(len(said), _UNKNOWN)
+    def _cells_of(self, X: Any, recalibrated: Distribution, groups: Any) -> np.ndarray:
+        """Return the cell of each row, Int[n]."""
+        if not self._has_value_cells():
+            # The edges are spreads of other rows: an equal spread that is rounded differently stays
+            # in the cell below.
+            spread = np.sqrt(recalibrated.var()) * (1 - 1e-12)
+            return np.searchsorted(self.edges_, spread, side="left")
+        cells = np.full(len(recalibrated), _NO_CELL)
         if self.by_group and groups is None:
-            return cell
-        values = self._value_of(X, groups)
+            return cells
+        values = self._cell_values(X, groups)
         for position, value in enumerate(self.edges_.tolist()):
-            cell[values == value] = position
-        return cell
+            cells[values == value] = position
+        return cells
 
-    def _by_value(self) -> bool:
+    def _has_value_cells(self) -> bool:
+        """Return whether cells are values of a column or groups."""
         return self.by_group or self.column is not None
 
-    def _value_of(self, X: Any, groups: Any) -> np.ndarray:
-        """[n]: the column, or the groups."""
+    def _cell_values(self, X: Any, groups: Any) -> np.ndarray:
+        """Return the values [n] that define cells: the column, or the groups."""
         if self.by_group:
             if groups is None:
                 raise ValueError(
                     f"{type(self).__name__} needs the group of each row: groups, and"
                     " groups_calibration where there are such rows"
                 )
-            return one_each("groups", groups, len(X))
-        if is_frame(X):
+            return check_per_row("groups", groups, len(X))
+        if is_dataframe(X):
             return np.asarray(
                 X[self.column] if isinstance(self.column, str) else X.iloc[:, self.column]
             )
@@ -181,150 +217,196 @@ class ConformalPit(HalvesOfRows):
         return np.asarray(X)[:, self.column]
 
 
-def _values(values: np.ndarray) -> np.ndarray:
-    """The different ones, sorted, but None and NaN, which are nobody's value; text as text, not as
-    objects.
-    """
+def _distinct_values(values: np.ndarray) -> np.ndarray:
+    """Return the different values, sorted, without None and NaN; text as text, not as objects."""
     from pandas import isna
 
     return np.unique(np.array(values[~isna(values)].tolist()))
 
 
-_CENTRES, _OTHERS = 300, 10_000
-"""Rows, the first of those that recalibrate, around which the radius is looked for, and among
-which.
+_N_CENTRES, _N_POTENTIAL_NEIGHBOURS = 300, 10_000
+"""Number of first recalibrating rows around which the radius is sought, and of their potential
+neighbours.
 """
-_HALVINGS = 30
-_MOST = 0.95
-"""Of these rows so many have enough near to them; the others, far out in many features, may have
-the whole line.
+_N_BISECTIONS = 30
+_MIN_SATISFIED = 0.95
+"""Fraction of these rows that must have enough neighbours.
+
+The others are isolated, as rows in many dimensions often are, and may get the whole line.
 """
 
 
 @dataclass(eq=False, repr=False)
-class LocalisedConformalPit(HalvesOfRows):
-    """Recalibrate on some calibration rows, and correct each interval by those of the others that
-    are near.
+class LocalisedConformalPit(SplitConformalRegressor):
+    """Recalibrator that corrects each interval by the held-out rows near to the row.
 
     Parameters
     ----------
-    estimator : any regressor with ``predict_dist``; cloned and fitted, unless frozen.
-    recalibrator, share : as in :class:`~kdgraph.recalibration.ConformalPit`; some rows never
-    correct.
-    where, layer, units, forest : the space in which rows are near; see
-    :class:`~kdgraph.recalibration.base.Space`.
-    k : how much the rows near to one count together, in 19 of 20 cases at least, a row at the same
-        place counting 1; where no more rows correct, all have one correction. A finite interval of
-        level 95 % needs about 20.
-    radius : or how far away, in the units of the space, a row may be; then k is not used.
-    calibration_size, random_state : as in :class:`~kdgraph.recalibration.ConformalPit`.
+    estimator : regressor with ``predict_dist``
+        Parent; it is cloned and fitted, unless frozen.
+    recalibrator : recalibrator or None, default=None
+        See :class:`~kdgraph.recalibration.ConformalPit`.
+    correction_fraction : float, default=0.5
+        Fraction of the calibration rows that correct intervals; some never do.
+    feature_space : {"input", "given", "layer", "output", "geodesic"}, default="input"
+        Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
+    layer, units, forest : str or None, str, forest or None
+        See :class:`~kdgraph.recalibration.base.FeatureSpace`.
+    k : int, default=50
+        Total weight of the neighbours of a row that at least 19 of 20 rows should reach; a row at
+        the same place has weight 1. If no more rows than this correct intervals, all rows have the
+        same correction. A finite interval of level 95 % needs about 20.
+    radius : float, default=None
+        Largest distance of a neighbour, in the units of the space; then k is not used.
+    calibration_size, random_state : float, int, RandomState or None
+        See :class:`~kdgraph.recalibration.ConformalPit`.
 
     Attributes
     ----------
-    estimator_, recalibrated_, held_, y_held_ : as of :class:`~kdgraph.recalibration.ConformalPit`.
-    space_, at_ : the space, fitted on the rows that recalibrate, and the rows that correct in it:
-    Float[h, d], or sparse.
-    radius_ : that of all rows, by those that recalibrate: they alone may choose it.
+    estimator_, recalibrated_, held_out_, y_held_out_
+        See :class:`~kdgraph.recalibration.ConformalPit`.
+    space_ : FeatureSpace
+        The space, fitted on the recalibrating rows.
+    coordinates_ : Float[h, d] or sparse matrix
+        Held-out rows in it.
+    radius_ : float
+        Radius of all rows. It is chosen on the recalibrating rows, because a choice that depends on
+        the held-out rows would break their exchangeability with new rows.
 
     Notes
     -----
-    Rows count by 1 - (distance / radius)². :class:`~kdgraph.distributions.LocalisedIntervals` says
-    what is guaranteed and by whom: the share of all rows, as of one correction for all; what is
-    promised at a place is that of a cell of :class:`~kdgraph.recalibration.ConformalPit`. In many
-    features few rows are near to any; ``where="output"`` has two. Mean, quantiles and CRPS are the
-    recalibrator's.
+    The weight of a neighbour is 1 - (distance / radius)².
+    :class:`~kdgraph.distributions.LocalisedIntervals` describes the guarantee and its source: it is
+    coverage on average over all rows, as of one correction for all. Only the cells of
+    :class:`~kdgraph.recalibration.ConformalPit` guarantee coverage in parts of the data. With many
+    features, few rows are near to any; ``feature_space="output"`` has two. Mean, quantiles and CRPS
+    are those of the recalibrator.
 
     Examples
     --------
+    The parent's intervals have the same width everywhere, the corrected ones do not:
+
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 1))
     >>> y = X[:, 0] * rng.normal(size=2000)
-    >>> low, high = LocalisedConformalPit(GaussianLinear(), random_state=0).fit(X, y).predict_dist([[0.2], [0.8]]).interval(0.9)
-    >>> bool(high[1] - low[1] > 2 * (high[0] - low[0]))  # the parent's intervals are as wide as each other
+    >>> model = LocalisedConformalPit(GaussianLinear(), random_state=0).fit(X, y)
+    >>> low, high = model.predict_dist([[0.2], [0.8]]).interval(0.9)
+    >>> bool(high[1] - low[1] > 2 * (high[0] - low[0]))
     True
     """
 
-    where: Where = "input"
+    feature_space: SpaceName = "input"
     layer: str | None = None
-    units: Units = "sd"
+    units: FeatureUnits = "sd"
     forest: Any = None
     k: Count = 50
     radius: Positive | None = None
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record; ``n_eff_correcting``: the median effective number of
-        rows near to one that corrects.
+        """Return the fitted summary for the record.
+
+        ``n_eff_correcting`` is the median effective number of neighbours of a held-out row;
+        ``radius`` is None if all rows are neighbours.
         """
-        n_eff = self.weight_held_.sum(axis=1) ** 2 / np.square(self.weight_held_).sum(axis=1)
-        radius = self.radius_ if np.isfinite(self.radius_) else None  # None: all rows are near
+        weights = self.held_out_weights_
+        n_eff = weights.sum(axis=1) ** 2 / np.square(weights).sum(axis=1)
+        radius = self.radius_ if np.isfinite(self.radius_) else None
         return {"radius": radius, "n_eff_correcting": float(np.median(n_eff))} | super().describe()
 
-    def _learns_from_training_rows(self) -> bool:
-        """A forest of its own, whose leaves are the space, is fitted on them."""
-        return self.where == "geodesic" or super()._learns_from_training_rows()
+    def _requires_training_rows(self) -> bool:
+        # A forest whose leaves are the space is fitted on training rows.
+        return self.feature_space == "geodesic" or super()._requires_training_rows()
 
-    def _carrier(self) -> Any:
-        return None if self.where == "output" and self.recalibrator is None else self.estimator
+    def _distance_estimator(self) -> Any:
+        uses_output_only = self.feature_space == "output" and self.recalibrator is None
+        return None if uses_output_only else self.estimator
 
-    def _after(self, base: Distribution, X: Any) -> Distribution:
-        said = self._said(X) if self.recalibrator is not None else base
-        near, weight = self._near(self.space_.of(self.estimator_, X, base))
+    def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
+        recalibrated = base if self.recalibrator is None else self._recalibrated_distribution(X)
+        neighbours, weights = self._find_neighbours(
+            self.space_.coordinates(self.estimator_, X, base)
+        )
         return LocalisedIntervals(
-            said, self.held_, self.y_held_, near, weight, self.near_held_, self.weight_held_
+            recalibrated,
+            self.held_out_,
+            self.y_held_out_,
+            neighbours,
+            weights,
+            self.held_out_neighbours_,
+            self.held_out_weights_,
         )
 
-    def _learn_from(self, train: Rows, rest: Rows, held: Rows) -> None:
-        self.space_ = Space(self.where, self.units, self.layer, self.forest, self.random_state)
-        chooses = rest if len(rest) else held
-        at_rest = self.space_.fit(self.estimator_, train, chooses, self._base(chooses.X))
-        self.at_ = self.space_.of(self.estimator_, held.X, self._base(held.X))
+    def _fit_correction(self, train: Rows, recalibrating: Rows, held_out: Rows) -> None:
+        self.space_ = FeatureSpace(
+            self.feature_space, self.units, self.layer, self.forest, self.random_state
+        )
+        fitting = recalibrating if len(recalibrating) else held_out
+        fitted_coordinates = self.space_.fit(
+            self.estimator_, train, fitting, self._parent_distribution(fitting.X)
+        )
+        self.coordinates_ = self.space_.coordinates(
+            self.estimator_, held_out.X, self._parent_distribution(held_out.X)
+        )
         self.radius_ = (
-            float(self.radius) if self.radius is not None else self._radius(at_rest, len(held))
+            float(self.radius)
+            if self.radius is not None
+            else self._choose_radius(fitted_coordinates, len(held_out))
         )
-        self.near_held_, self.weight_held_ = self._near(self.at_)
+        self.held_out_neighbours_, self.held_out_weights_ = self._find_neighbours(self.coordinates_)
 
-    def _needs_rest(self) -> bool:
+    def _requires_recalibrating_rows(self) -> bool:
         return True
 
-    def _radius(self, at: Any, n_held: int) -> float:
-        """In which most of the rows that recalibrate would have rows near to them that count k, if
-        as many were there as correct.
-        """
-        others = at[:_OTHERS]
-        if self.k >= n_held or others.shape[0] < 2:
-            return np.inf
-        distance = NeighbourSearch(others).nearest(others[:_CENTRES], others.shape[0])[0][
-            :, 1:
-        ]  # the nearest is the row itself
+    def _choose_radius(self, coordinates: Any, n_held_out: int) -> float:
+        """Return the radius in which most recalibrating rows have neighbours of total weight k.
 
-        def too_few(radius: float) -> bool:
-            counts = np.maximum(1 - np.square(distance / radius), 0).mean(axis=1)
-            return bool(np.quantile(counts, 1 - _MOST) * n_held < self.k)
+        The weights are extrapolated to as many potential neighbours as there are held-out rows.
+        """
+        # The total weight grows with the radius, so the smallest sufficient radius is bracketed by
+        # doubling and then bisected. Distances are computed once, for a few rows, since a
+        # quantile over 300 rows is accurate enough.
+        others = coordinates[:_N_POTENTIAL_NEIGHBOURS]
+        if self.k >= n_held_out or others.shape[0] < 2:
+            return np.inf
+        search = NeighbourSearch(others)
+        # The nearest row is the row itself.
+        distance = search.nearest(others[:_N_CENTRES], others.shape[0])[0][:, 1:]
+
+        def is_too_small(radius: float) -> bool:
+            mean_weight = np.maximum(1 - np.square(distance / radius), 0).mean(axis=1)
+            return bool(np.quantile(mean_weight, 1 - _MIN_SATISFIED) * n_held_out < self.k)
 
         low, high = 0.0, float(distance.max())
         if high == 0:
             return np.inf
-        while too_few(high):
+        while is_too_small(high):
             low, high = high, 2 * high
-        for _ in range(_HALVINGS):
+        for _ in range(_N_BISECTIONS):
             middle = (low + high) / 2
-            low, high = (middle, high) if too_few(middle) else (low, middle)
+            low, high = (middle, high) if is_too_small(middle) else (low, middle)
         return high
 
-    def _near(self, at: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Int[m, k], Float[m, k]: rows that correct near to places Float[m, d], and how much they
-        count; where there is none, nothing.
+    def _find_neighbours(self, coordinates: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return held-out rows near to places Float[m, d].
+
+        Their weights come with them: Int[m, k], Float[m, k].
+
+        All weights of a place without neighbours are 0.
         """
-        search = NeighbourSearch(self.at_)
+        search = NeighbourSearch(self.coordinates_)
         nearness = Nearness(radius=self.radius_, least=1)
-        parts = [nearness.around(search, at[rows]) for rows in nearness.blocks(search, at)]
-        width = max((part.rows.shape[1] for part in parts), default=1)
-        rows, weight = np.zeros((at.shape[0], width), dtype=np.intp), np.zeros((at.shape[0], width))
-        filled = 0
-        for part in parts:
-            here = slice(filled, filled + len(part.rows))
-            rows[here, : part.rows.shape[1]] = part.rows
-            weight[here, : part.rows.shape[1]] = np.where(part.empty[:, None], 0.0, part.weight)
-            filled += len(part.rows)
-        return rows, weight
+        blocks = [
+            nearness.around(search, coordinates[rows])
+            for rows in nearness.blocks(search, coordinates)
+        ]
+        # Blocks have different numbers of neighbours; the arrays are as wide as the widest block.
+        m, width = coordinates.shape[0], max((block.rows.shape[1] for block in blocks), default=1)
+        neighbours, weights = np.zeros((m, width), dtype=np.intp), np.zeros((m, width))
+        n_filled = 0
+        for block in blocks:
+            rows = slice(n_filled, n_filled + len(block.rows))
+            neighbours[rows, : block.rows.shape[1]] = block.rows
+            weights[rows, : block.rows.shape[1]] = np.where(block.empty[:, None], 0.0, block.weight)
+            n_filled += len(block.rows)
+        return neighbours, weights

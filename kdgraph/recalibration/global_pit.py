@@ -1,6 +1,7 @@
-"""Global recalibration: one distribution function of PIT values for all rows.
+"""Global recalibration: the same map of PIT values for all rows.
 
-Global recalibration by an increasing curve through PIT values (Kuleshov et al. 2018).
+:class:`GlobalPit` uses the empirical distribution function of the PIT values of calibration rows,
+:class:`IsotonicPit` a continuous increasing function through them (Kuleshov et al. 2018).
 """
 
 from __future__ import annotations
@@ -11,96 +12,109 @@ import numpy as np
 
 from kdgraph.base import Rows
 from kdgraph.distributions import Distribution, LinearMap, PitMap, Recalibrated, WeightedEcdf
-from kdgraph.recalibration.base import PostHocRegressor, pits_of
+from kdgraph.recalibration.base import PostHocRegressor, compute_pits
 
 
 class GlobalPit(PostHocRegressor):
-    """Recalibrate a regressor's predictive distributions by the empirical distribution of its PIT
-    values on held-out rows.
+    """Recalibrator by the empirical distribution function of the PIT values on held-out rows.
 
     Parameters
     ----------
-    estimator : any regressor with ``predict_dist``; cloned and fitted, unless frozen.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, PIT values at steps
-        (:func:`~kdgraph.recalibration.base.pits_of`), and the parent where it has no seed of its
-        own.
+    estimator : regressor with ``predict_dist``
+        Parent; it is cloned and fitted, unless frozen.
+    calibration_size : float, default=0.3
+        Fraction of the rows that is held out if ``fit`` gets no calibration rows. After a frozen
+        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
+        y_calibration=…)``, see :class:`~kdgraph.base.PostHoc`.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out rows, of PIT values at steps
+        (:func:`~kdgraph.recalibration.base.compute_pits`), and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : the fitted parent.
-    pit_map_ : distribution function R of the PIT values p_i = F(y_i | x_i) of the calibration rows.
-    n_clipped_ : calibration rows so far out that the predicted family cannot tell how far
-        (``Distribution.levels`` is 0 or 1); their p_i is the nearest number inside. Of a normal
-        distribution there are none. More than none is told in a warning.
+    estimator_ : object
+        The fitted parent.
+    pit_map_ : PitMap
+        Distribution function R of the PIT values p_i = F(y_i | x_i) of the calibration rows.
+    n_clipped_ : int
+        Number of calibration rows so far out that the predicted family does not define their
+        distance: their extended level is 0 or 1, and p_i is the nearest number inside (0, 1). A
+        normal distribution has none. A warning is given if there are some.
 
     Notes
     -----
-    F_new(y | x) = R(F(y | x)), R the empirical distribution function (Kuleshov et al.); in the
-    words of Torres et al., Algorithm 1 with every calibration row a neighbour, and weights that are
-    all the same. The distributions are :class:`~kdgraph.distributions.Recalibrated`: exact weighted
-    samples, not draws from them. What is wrong in the same way everywhere is repaired; what is
-    wrong here and there in opposite ways is not.
+    F_new(y | x) = R(F(y | x)), where R is the empirical distribution function (Kuleshov et al.
+    2018). This is Algorithm 1 of Torres et al. (2024) with all calibration rows as neighbours and
+    equal weights. The distributions are :class:`~kdgraph.distributions.Recalibrated`: exact
+    weighted samples, not draws from them. Errors that are the same everywhere are repaired. Errors
+    that differ between regions are not, if they cancel on average.
 
     Examples
     --------
+    No normal distribution fits the skewed outcomes. The true interval is 0.05 to 3.00:
+
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 1))
-    >>> y = X[:, 0] + rng.exponential(size=2000)  # skewed: no normal distribution fits
+    >>> y = X[:, 0] + rng.exponential(size=2000)
     >>> model = GlobalPit(GaussianLinear(), random_state=0).fit(X, y)
-    >>> tail = lambda given: [round(float(bound[0]), 2) for bound in given.interval(0.9)]
-    >>> tail(model.estimator_.predict_dist([[0.0]])), tail(model.predict_dist([[0.0]]))  # the truth: 0.05 to 3.00
-    ([-0.7, 2.73], [-0.01, 2.86])
+    >>> np.round(model.estimator_.predict_dist([[0.0]]).interval(0.9), 2).ravel().tolist()
+    [-0.7, 2.73]
+    >>> np.round(model.predict_dist([[0.0]]).interval(0.9), 2).ravel().tolist()
+    [-0.01, 2.86]
     """
 
     def describe(self) -> dict[str, int | float]:
-        """What was learnt, for the record; see :meth:`Pits.describe
-        <kdgraph.recalibration.base.Pits.describe>`.
+        """Return the fitted summary for the record.
+
+        See :meth:`PitValues.describe <kdgraph.recalibration.base.PitValues.describe>`.
         """
-        return self.about_pits_
+        return self.pit_summary_
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        pits = pits_of(self._base(calibration.X), calibration.y, self.random_state)
-        self.about_pits_, self.n_clipped_ = pits.describe(), pits.n_clipped
-        self.pit_map_ = self._map_of(pits.values)
+        base = self._parent_distribution(calibration.X)
+        pits = compute_pits(base, calibration.y, self.random_state)
+        self.pit_summary_, self.n_clipped_ = pits.describe(), pits.n_clipped
+        self.pit_map_ = self._fit_map(pits.values)
 
-    def _map_of(self, pits: np.ndarray) -> PitMap:
-        return WeightedEcdf.of(pits)
+    def _fit_map(self, pits: np.ndarray) -> PitMap:
+        """Return the map of PIT values Float[n]."""
+        return WeightedEcdf.from_pits(pits)
 
-    def _after(self, base: Distribution, X: Any) -> Distribution:
+    def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
         return Recalibrated(base, self.pit_map_)
 
 
 class IsotonicPit(GlobalPit):
-    """Recalibrate a regressor's predictive distributions by a continuous increasing function of PIT
-    values, one for all rows.
+    """Recalibrator by a continuous increasing function of PIT values, the same for all rows.
 
     Parameters
     ----------
-    estimator : any regressor with ``predict_dist``; cloned and fitted, unless frozen.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, PIT values at steps
-        (:func:`~kdgraph.recalibration.base.pits_of`), and the parent where it has no seed of its
-        own.
+    estimator : regressor with ``predict_dist``
+        Parent; it is cloned and fitted, unless frozen.
+    calibration_size : float, default=0.3
+        Fraction of the rows that is held out, see :class:`~kdgraph.recalibration.GlobalPit`.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out rows, of PIT values at steps
+        (:func:`~kdgraph.recalibration.base.compute_pits`), and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : the fitted parent.
-    pit_map_ : R; ``n_clipped_`` as of :class:`~kdgraph.recalibration.GlobalPit`.
+    estimator_ : object
+        The fitted parent.
+    pit_map_ : LinearMap
+        The function R.
+    n_clipped_ : int
+        See :class:`~kdgraph.recalibration.GlobalPit`.
 
     Notes
     -----
-    Kuleshov et al. regress, isotonically, the share of PIT values up to p on p. That share never
-    falls, so the regression gives it back; what is left of it is the line from one to the next.
-    Here it goes through (p_(i), i / (n + 1)), from (0, 0) to (1, 1): new distributions have the
-    tails of the old, and no steps, unlike those of :class:`~kdgraph.recalibration.GlobalPit`. Where
-    outcomes lie beyond all that the parent holds possible, as beyond a narrow ensemble, they end at
-    the farthest of them.
+    Kuleshov et al. (2018) fit an isotonic regression of the fraction of PIT values up to p on p.
+    This fraction never falls, so the regression reproduces it, and only the interpolation between
+    its points remains. Here the line passes through (p_(i), i / (n + 1)), from (0, 0) to (1, 1):
+    the new distributions have the tails of the old ones and no steps, unlike those of
+    :class:`~kdgraph.recalibration.GlobalPit`. If outcomes are beyond everything that the parent
+    considers possible (beyond a narrow ensemble, for example), the line ends at the farthest.
 
     References
     ----------
@@ -109,14 +123,16 @@ class IsotonicPit(GlobalPit):
 
     Examples
     --------
+    The true interval is 0.05 to 3.00:
+
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 1))
     >>> y = X[:, 0] + rng.exponential(size=2000)
-    >>> low, high = IsotonicPit(GaussianLinear(), random_state=0).fit(X, y).predict_dist([[0.0]]).interval(0.9)
-    >>> round(float(low[0]), 1), round(float(high[0]), 1)  # the truth: 0.05 to 3.00
-    (-0.0, 2.9)
+    >>> model = IsotonicPit(GaussianLinear(), random_state=0).fit(X, y)
+    >>> np.round(model.predict_dist([[0.0]]).interval(0.9), 1).ravel().tolist()
+    [-0.0, 2.9]
     """
 
-    def _map_of(self, pits: np.ndarray) -> PitMap:
-        return LinearMap.of(pits)
+    def _fit_map(self, pits: np.ndarray) -> PitMap:
+        return LinearMap.from_pits(pits)

@@ -1,5 +1,11 @@
-"""The local-linear correction of PIT values: what is a slope across the neighbourhood, of their
-location and spread, is taken out; ours.
+"""Local-linear correction of the PIT values of neighbours.
+
+The correction removes the slopes of their location and spread across the neighbourhood, so that
+local recalibration has a smaller bias at the same number of neighbours. It is original to kdgraph.
+
+The functions are compiled by numba and process one place after the other, because a vectorised
+version would hold all centred neighbours, Float[m, k, d], at once. Sums over neighbours are
+sequential, so that neighbours of weight 0 at the end of a row change no bit.
 """
 
 from __future__ import annotations
@@ -7,19 +13,90 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_LEAST_SPREAD, _MOST_STRETCH = 0.25, 4.0
-"""No fitted spread is below a quarter of the neighbours' mean, and no residual is stretched or
-shrunk more than fourfold.
+_MIN_RELATIVE_SPREAD = 0.25
+"""Smallest fitted spread, relative to the neighbours' mean spread."""
+_MAX_STRETCH = 4.0
+"""Largest factor by which a residual is stretched or shrunk."""
+_MIN_RESIDUAL_VARIANCE = 0.25
+"""Smallest fraction of the variance that a plane through few neighbours leaves to their residuals.
 """
-_LEAST_LEFT = 0.25
-"""Of the variance, the least part that a plane through few neighbours is taken to leave to their
-residuals.
-"""
+
+
+def local_linear_scores(
+    scores: np.ndarray,
+    X: np.ndarray,
+    rows: np.ndarray,
+    weight: np.ndarray,
+    coordinates: np.ndarray,
+) -> np.ndarray:
+    """Return the scores of neighbours as they would be at each place.
+
+    Parameters
+    ----------
+    scores : Float[n]
+        Normal scores of PIT values.
+    X : Float[n, d]
+        Coordinates of their rows.
+    rows : Int[m, k]
+        Neighbours of each place.
+    weight : Float[m, k]
+        Weights of the neighbours. They are not negative, and not all 0 at any place.
+    coordinates : Float[m, d]
+        Coordinates of the places.
+
+    Returns
+    -------
+    Float[m, k]
+        a(x) + w(x) (z_i - a(x_i)) s(x) / s(x_i), where a is the weighted regression of scores z on
+        coordinates x, and s is that of their absolute distances from a.
+
+    Notes
+    -----
+    Original to kdgraph. Algorithm 1 of Torres et al. (2024) uses the neighbours' PIT values
+    unchanged, which is a local constant. At the edge of the data, or where the parent's error has a
+    slope, their mean is biased in first order of the bandwidth; their spread contains the slope of
+    the mean and, at the edge, the slope of the spread. Without the slopes all biases are of second
+    order, so that more neighbours can be used.
+
+    The spread is regressed on absolute residuals, as in Ruppert, Wand, Holst and Hössjer ("Local
+    polynomial variance-function estimation", Technometrics 39, 1997): outliers affect them less
+    than squares. With few neighbours for many features the slopes of the spread are mostly noise.
+    They are multiplied by (1 - d v / (n_eff e))₊, where v is the variance of the absolute residuals
+    and e the fitted part of it (a positive-part shrinkage as in James and Stein, 1961).
+
+    A plane through few neighbours fits part of their noise, so that their residuals are too small,
+    and is itself uncertain at x. The factor w² = (1 + Σ l_i(x)²) / (1 - v) corrects both: l_i(x) is
+    the weight of z_i in a(x), and v is the fraction of the weighted variance of homoscedastic noise
+    that the plane fits (with equal weights about its d + 1 parameters divided by k). Without this
+    factor, intervals cover too little if k is close to 10 d.
+
+    Slopes are shrunk by a ridge of (d + 1) / n_eff times the mean variance, so that few rows, or
+    rows on a line, give none. Nothing is extrapolated: a coordinate of x beyond the range of the
+    neighbours is replaced by the end of the range.
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 1, 101)
+    >>> rows, weight, place = np.arange(101)[None], np.ones((1, 101)), np.array([[0.25]])
+    >>> corrected = local_linear_scores(3 * x, x[:, None], rows, weight, place)
+    >>> bool(np.ptp(corrected) < 0.1 and abs(corrected.mean() - 0.75) < 0.03)
+    True
+    """
+    scores, X, weight, coordinates = (
+        np.ascontiguousarray(values, dtype=np.float64)
+        for values in (scores, X, weight, coordinates)
+    )
+    rows = np.ascontiguousarray(rows, dtype=np.intp)
+    return _correct_all(scores, X, weight, coordinates, rows)
+
+
+# Numba compiles a function when it is first called from a compiled one; the helpers come first so
+# that the file can be read bottom-up.
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _total(values: np.ndarray) -> float:
-    """The sum, one number after the other, so that zeros at the end change no bit."""
+def _sum(values: np.ndarray) -> float:
+    """Return the sequential sum, which zeros at the end do not change."""
     total = 0.0
     for value in values:
         total += value
@@ -27,83 +104,55 @@ def _total(values: np.ndarray) -> float:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _around(
-    X: np.ndarray, near: np.ndarray, share: np.ndarray, x: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Float[k, d], the rows ``near`` minus their weighted mean; Float[1, d], the place; Float[d,
-    d], second moments; the ridge.
-    """
-    k, d = len(near), X.shape[1]
-    off, here, square = np.empty((k, d)), np.empty((1, d)), np.zeros((d, d))
-    for c in range(d):
-        middle, low, high = 0.0, np.inf, -np.inf
-        for j in range(k):
-            value = X[near[j], c]
-            off[j, c] = value
-            middle += share[j] * value
-            if share[j] > 0:
-                low, high = min(low, value), max(high, value)
-        off[:, c] -= middle
-        here[0, c] = min(max(x[c], low), high) - middle
-    _add_squares(off, share, square)
-    variance = np.trace(square) / d
-    return (
-        off,
-        here,
-        square,
-        (d + 1) * _total(share * share) * variance if variance > 0 else 1.0,
-    )  # all rows at one place: no slope
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _add_squares(off: np.ndarray, weight: np.ndarray, square: np.ndarray) -> None:
-    """Add the weighted second moments Float[d, d] of rows Float[k, d]."""
-    for j in range(len(off)):
-        for c in range(off.shape[1]):
+def _add_second_moments(offsets: np.ndarray, weight: np.ndarray, moments: np.ndarray) -> None:
+    """Add the weighted second moments of offsets Float[k, d] to Float[d, d]."""
+    for j in range(len(offsets)):
+        for c in range(offsets.shape[1]):
             for e in range(c + 1):
-                square[c, e] += weight[j] * off[j, c] * off[j, e]
-    for c in range(off.shape[1]):
+                moments[c, e] += weight[j] * offsets[j, c] * offsets[j, e]
+    for c in range(offsets.shape[1]):
         for e in range(c):
-            square[e, c] = square[c, e]
+            moments[e, c] = moments[c, e]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _inverse(square: np.ndarray, ridge: float) -> np.ndarray:
-    """Of second moments with the ridge: by Cholesky's decomposition, which compiles in a tenth of
-    LAPACK's time; no pivot is near 0.
+def _center(
+    X: np.ndarray, neighbour_ids: np.ndarray, weight: np.ndarray, place: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Return neighbours and place minus the neighbours' weighted mean, the moments and the ridge.
+
+    Their shapes are Float[k, d], Float[1, d] and Float[d, d].
     """
-    d = len(square)
-    low, found = np.zeros((d, d)), np.zeros((d, d))
+    k, d = len(neighbour_ids), X.shape[1]
+    offsets, place_offset, moments = np.empty((k, d)), np.empty((1, d)), np.zeros((d, d))
     for c in range(d):
-        for e in range(c + 1):
-            rest = square[c, e] + (ridge if c == e else 0.0)
-            for f in range(e):
-                rest -= low[c, f] * low[e, f]
-            low[c, e] = np.sqrt(rest) if c == e else rest / low[e, e]
-    for column in range(d):
-        x = found[column]
-        x[column] = 1.0
-        for c in range(d):
-            for e in range(c):
-                x[c] -= low[c, e] * x[e]
-            x[c] /= low[c, c]
-        for c in range(d - 1, -1, -1):
-            for e in range(c + 1, d):
-                x[c] -= low[e, c] * x[e]
-            x[c] /= low[c, c]
-    return found
+        mean, low, high = 0.0, np.inf, -np.inf
+        for j in range(k):
+            value = X[neighbour_ids[j], c]
+            offsets[j, c] = value
+            mean += weight[j] * value
+            if weight[j] > 0:
+                low, high = min(low, value), max(high, value)
+        offsets[:, c] -= mean
+        # The place is clipped to the range of the neighbours, so that no plane is extrapolated.
+        place_offset[0, c] = min(max(place[c], low), high) - mean
+    _add_second_moments(offsets, weight, moments)
+    variance = np.trace(moments) / d
+    # Σw² is 1 / n_eff. If all neighbours are at one place, any ridge gives slopes of 0.
+    ridge = (d + 1) * _sum(weight * weight) * variance if variance > 0 else 1.0
+    return offsets, place_offset, moments, ridge
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _line(
-    values: np.ndarray, off: np.ndarray, share: np.ndarray, inverse: np.ndarray
+def _fit_plane(
+    values: np.ndarray, offsets: np.ndarray, weight: np.ndarray, inverse: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """The weighted mean of values Float[k], and their slopes Float[d]."""
-    mean, d = _total(share * values), off.shape[1]
+    """Return the weighted mean of values Float[k] and their slopes Float[d]."""
+    mean, d = _sum(weight * values), offsets.shape[1]
     product, slope = np.zeros(d), np.zeros(d)
     for j in range(len(values)):
         for c in range(d):
-            product[c] += share[j] * off[j, c] * (values[j] - mean)
+            product[c] += weight[j] * offsets[j, c] * (values[j] - mean)
     for c in range(d):
         for e in range(d):
             slope[c] += inverse[c, e] * product[e]
@@ -111,23 +160,39 @@ def _line(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _widening(
-    off: np.ndarray, here: np.ndarray, share: np.ndarray, inverse: np.ndarray, ridge: float
+def _rise(offsets: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """Return the rise of a plane at offsets Float[p, d], Float[p]."""
+    rise = np.zeros(len(offsets))
+    for j in range(len(offsets)):
+        for c in range(len(slope)):
+            rise[j] += slope[c] * offsets[j, c]
+    return rise
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _spread_factor(
+    offsets: np.ndarray,
+    place_offset: np.ndarray,
+    weight: np.ndarray,
+    inverse: np.ndarray,
+    ridge: float,
 ) -> float:
-    """How much wider than the residuals from a fitted plane the errors of its prediction here are,
-    in standard deviations.
-    """
-    d, square = off.shape[1], share * share
+    """Return w(x): the ratio of prediction errors at the place to residuals of the plane."""
+    # With the moments S, the inverse A = (S + ridge I)⁻¹ and Q = Σ w_i² x_i x_iᵀ, the weight of z_i
+    # in a(x) is l_i = w_i (1 + xᵀ A x_i). Then Σ l_i² = Σ w_i² + 2 Σ w_i² x_iᵀ A x + xᵀ A Q A x.
+    # The variance that the plane fits is Σ w_i² + tr(A Q (I + ridge A)), of which the second term
+    # replaces tr(A Q (2 I - S A)): S A = I - ridge A.
+    d, squares = offsets.shape[1], weight * weight
     second, step, skew = np.zeros((d, d)), np.zeros(d), 0.0
-    _add_squares(off, square, second)
+    _add_second_moments(offsets, squares, second)
     for c in range(d):
         for e in range(d):
-            step[c] += inverse[c, e] * here[0, e]
-    for j in range(len(off)):
+            step[c] += inverse[c, e] * place_offset[0, e]
+    for j in range(len(offsets)):
         for c in range(d):
-            skew += square[j] * off[j, c] * step[c]
-    predicted = _total(square) + 2 * skew
-    fitted = _total(square)
+            skew += squares[j] * offsets[j, c] * step[c]
+    predicted = _sum(squares) + 2 * skew
+    fitted = _sum(squares)
     for c in range(d):
         for e in range(d):
             predicted += step[c] * second[c, e] * step[e]
@@ -135,106 +200,55 @@ def _widening(
             for f in range(d):
                 product += inverse[c, f] * second[f, e]
             fitted += product * ((1.0 if c == e else 0.0) + ridge * inverse[e, c])
-    return np.sqrt((1 + predicted) / max(1 - fitted, _LEAST_LEFT))
+    return np.sqrt((1 + predicted) / max(1 - fitted, _MIN_RESIDUAL_VARIANCE))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _certain(values: np.ndarray, fitted: np.ndarray, share: np.ndarray, d: int) -> float:
-    """What part of d fitted slopes is not noise, from 0 to 1: 1 less the variance that noise would
-    fit, over what is fitted.
+def _shrinkage(values: np.ndarray, fitted: np.ndarray, weight: np.ndarray, d: int) -> float:
+    """Return the fraction of d fitted slopes that is not noise, from 0 to 1.
+
+    It is 1 minus the ratio of the variance that noise would fit to the fitted variance.
     """
-    noise = d * _total(share * share) * _total(share * values * values)
-    explained = _total(share * fitted * fitted)
+    noise = d * _sum(weight * weight) * _sum(weight * values * values)
+    explained = _sum(weight * fitted * fitted)
     return max(1 - noise / explained, 0.0) if explained > 0 else 0.0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _rise(off: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """Float[p] of places Float[p, d]: how much a plane rises up to there."""
-    rise = np.zeros(len(off))
-    for j in range(len(off)):
-        for c in range(len(slope)):
-            rise[j] += slope[c] * off[j, c]
-    return rise
-
-
-def without_slopes(
-    scores: np.ndarray, X: np.ndarray, rows: np.ndarray, weight: np.ndarray, at: np.ndarray
+def _correct_all(
+    scores: np.ndarray,
+    X: np.ndarray,
+    weights: np.ndarray,
+    coordinates: np.ndarray,
+    rows: np.ndarray,
 ) -> np.ndarray:
-    """Scores of neighbours as they would be at each place: without the slopes of their location and
-    of their spread.
-
-    Parameters
-    ----------
-    scores : Float[n], normal scores of PIT values.
-    X : Float[n, d], where their rows lie.
-    rows : Int[m, k], the neighbours of each place.
-    weight : Float[m, k], not negative, at no place all 0.
-    at : Float[m, d], the places.
-
-    Returns
-    -------
-    Float[m, k] : a(x) + w(x) (z_i - a(x_i)) s(x) / s(x_i), with a the weighted regression of scores
-    z on x, s of their distances from a.
-
-    Notes
-    -----
-    Ours. Algorithm 1 of Torres et al. takes the neighbours' PIT values as they are, a local
-    constant: to the side of the data, or where the parent's error has a slope, their mean is off in
-    first order of the bandwidth, and their spread has the slope of the mean in it, and to the side
-    that of the spread itself. With the slopes taken out all are off in second order, so that more
-    neighbours may be taken. The spread is regressed as in Ruppert, Wand, Holst and Hössjer ("Local
-    polynomial variance-function estimation", Technometrics 39, 1997), by absolute residuals, which
-    far outcomes move less than squares. What they say is mostly noise where neighbours are few for
-    so many features, so their slopes are multiplied with (1 - d v / (n_eff e))₊, of v their
-    variance and e the part of it that is fitted (a positive-part shrinkage as of James and Stein,
-    1961).
-
-    A plane through few neighbours takes part of their noise with it, so that their residuals are
-    too small, and is itself uncertain where x lies: w² = (1 + Σ l_i(x)²) / (1 - v), l_i(x) the
-    weight of z_i in a(x), v what a takes of the weighted variance of noise that is alike everywhere
-    (of equal weights, near to its d + 1 parameters over k). Without it, intervals hold too little
-    where k is near to 10 d.
-
-    Slopes are shrunk as by a ridge of (d + 1) / n_eff of the mean variance, so that few rows, or
-    rows on a line, give none; beyond the range of the neighbours in a coordinate, x is where that
-    ends: nothing is extrapolated.
-
-    Examples
-    --------
-    >>> x = np.linspace(0, 1, 101)
-    >>> every = np.arange(101)[None]
-    >>> moved = without_slopes(3 * x, x[:, None], every, np.ones((1, 101)), np.array([[0.25]]))
-    >>> bool(np.ptp(moved) < 0.1 and abs(moved.mean() - 0.75) < 0.03)
-    True
-    """
-    scores, X, weight, at = (
-        np.ascontiguousarray(each, dtype=np.float64) for each in (scores, X, weight, at)
-    )
-    return _moved(scores, X, weight, at, np.ascontiguousarray(rows, dtype=np.intp))
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _moved(
-    scores: np.ndarray, X: np.ndarray, weight: np.ndarray, at: np.ndarray, rows: np.ndarray
-) -> np.ndarray:
-    found = np.empty(rows.shape)
+    """Return the corrected scores Float[m, k] of all places."""
+    corrected = np.empty(rows.shape)
     for i in range(rows.shape[0]):
-        near = rows[i]
-        share = weight[i] / _total(weight[i])
-        off, here, square, ridge = _around(X, near, share, at[i])
-        inverse = _inverse(square, ridge)
-        mean, slope = _line(scores[near], off, share, inverse)
-        residual = scores[near] - mean - _rise(off, slope)
-        spread, wider = _line(np.abs(residual), off, share, inverse)
-        wider *= _certain(np.abs(residual) - spread, _rise(off, wider), share, len(wider))
-        centre, wide = (
-            mean + _rise(here, slope)[0],
-            max(spread + _rise(here, wider)[0], _LEAST_SPREAD * spread),
+        neighbour_ids = rows[i]
+        weight = weights[i] / _sum(weights[i])
+        offsets, place_offset, moments, ridge = _center(X, neighbour_ids, weight, coordinates[i])
+        # LAPACK, through numba. A Cholesky decomposition written out by hand was no faster: with
+        # 1,000 neighbours, 300 places took 9.0 ms either way in 2 features, and 59 (LAPACK) and 61
+        # ms in 20, since the second moments dominate; it compiled no faster either (4.5 and 3.1 s).
+        inverse = np.linalg.inv(moments + ridge * np.eye(len(moments)))
+        mean, slope = _fit_plane(scores[neighbour_ids], offsets, weight, inverse)
+        residual = scores[neighbour_ids] - mean - _rise(offsets, slope)
+        # The spread is a second plane, through absolute residuals. Its slopes are noisier than
+        # those of the location and are therefore shrunk.
+        mean_spread, spread_slope = _fit_plane(np.abs(residual), offsets, weight, inverse)
+        spread_slope *= _shrinkage(
+            np.abs(residual) - mean_spread, _rise(offsets, spread_slope), weight, len(spread_slope)
         )
-        there = np.maximum(spread + _rise(off, wider), _LEAST_SPREAD * spread)
-        residual *= _widening(off, here, share, inverse, ridge)
-        for j in range(len(near)):
-            stretch = wide / there[j] if there[j] > 0 else 1.0
-            found[i, j] = centre + residual[j] * min(max(stretch, 1 / _MOST_STRETCH), _MOST_STRETCH)
-    return found
+        min_spread = _MIN_RELATIVE_SPREAD * mean_spread
+        location = mean + _rise(place_offset, slope)[0]
+        place_spread = max(mean_spread + _rise(place_offset, spread_slope)[0], min_spread)
+        spread = np.maximum(mean_spread + _rise(offsets, spread_slope), min_spread)
+        residual *= _spread_factor(offsets, place_offset, weight, inverse, ridge)
+        # Residuals are moved to the place: rescaled by the ratio of spreads, within bounds, so that
+        # no single neighbour with a tiny fitted spread dominates the tails.
+        for j in range(len(neighbour_ids)):
+            stretch = place_spread / spread[j] if spread[j] > 0 else 1.0
+            stretch = min(max(stretch, 1 / _MAX_STRETCH), _MAX_STRETCH)
+            corrected[i, j] = location + residual[j] * stretch
+    return corrected

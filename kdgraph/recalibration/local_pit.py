@@ -1,8 +1,8 @@
-"""The choice of a setting by rows that score each of several, of which the worse ones drop out
-early; ours.
+"""Local recalibration: a map of PIT values for each row, from its neighbours.
 
-Local recalibration: the distribution of PIT values near a row, in any space (Torres et al. 2024,
-Algorithm 1).
+:class:`LocalPit` is Algorithm 1 of Torres et al. (2024) in any feature space, with an optional
+local-linear correction. The number of neighbours is chosen on calibration rows by
+:func:`successive_elimination`, which drops poor settings early.
 """
 
 from __future__ import annotations
@@ -17,30 +17,41 @@ from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows
 from kdgraph.distributions import Distribution, RankedEcdf, Recalibrated, RowEcdf, ScoredEcdf
-from kdgraph.distributions.row_pit_maps import Stack, ranked
+from kdgraph.distributions.row_pit_maps import RowBuffer, rank_pits
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive
-from kdgraph.recalibration.base import PostHocRegressor, Space, Units, Where, pits_of
-from kdgraph.recalibration.local_linear import without_slopes
+from kdgraph.recalibration.base import (
+    FeatureSpace,
+    FeatureUnits,
+    PostHocRegressor,
+    SpaceName,
+    compute_pits,
+)
+from kdgraph.recalibration.local_linear import local_linear_scores
 from kdgraph.smoothing.neighbours import Near, NearKernel, Nearness, NeighbourSearch, Scale
 
-_ROUND = 1000
-_OUT = 3.0
-"""Standard errors behind the best at which a setting drops out: of 20 settings that are as good,
-fewer than one in 30 does.
+_ROUND_ROWS = 1000
+"""Rows that are scored in one round of the elimination."""
+_ELIMINATION_ERRORS = 3.0
+"""Standard errors behind the best at which a setting is eliminated: among 20 equally good settings,
+fewer than one in 30 is.
 """
 
 
 @dataclass(frozen=True)
-class Race:
-    """What a race has found.
+class EliminationResult:
+    """Result of :func:`successive_elimination`.
 
     Attributes
     ----------
-    mean : setting → mean score: of the best over all rows that were looked at; of another that,
-        plus its mean difference to the best over the rows on which both were scored.
-    error : setting → standard error of that difference; 0 of the best.
-    n_rows : how many rows were looked at.
+    mean : dict of int to float
+        Estimated mean score of each setting. That of the best is its mean over all scored rows.
+        That of another is the best one's mean plus the mean difference between the two, over the
+        rows on which both were scored.
+    error : dict of int to float
+        Standard error of this difference; 0 for the best.
+    n_rows : int
+        Number of scored rows.
     """
 
     mean: dict[int, float]
@@ -49,15 +60,14 @@ class Race:
 
     @property
     def best(self) -> int:
-        """The setting of the least mean score; of equal ones the largest."""
+        """Setting with the smallest mean score; the largest of equally good ones."""
         return min(self.mean, key=lambda setting: (self.mean[setting], -setting))
 
     @property
-    def largest_as_good(self) -> int:
-        """The largest setting that is at most one standard error behind the best."""
-        with np.errstate(
-            invalid="ignore"
-        ):  # where all means are infinite, all settings are as good
+    def largest_within_one_error(self) -> int:
+        """Largest setting that is at most one standard error behind the best."""
+        # If all means are infinite, differences are NaN, and all settings are equally good.
+        with np.errstate(invalid="ignore"):
             return max(
                 setting
                 for setting in self.mean
@@ -65,20 +75,31 @@ class Race:
             )
 
 
-def race(
-    settings: list[int], scores: Callable[[list[int], slice], np.ndarray], n: int, most: float
-) -> Race:
-    """Score settings on rows, 1,000 at a time, and let those drop out that are 3 standard errors
-    behind the best by paired differences.
+def successive_elimination(
+    settings: list[int], scores: Callable[[list[int], slice], np.ndarray], n: int, budget: float
+) -> EliminationResult:
+    """Return the mean scores of settings, of which poor ones are scored on few rows.
+
+    Rows are scored 1,000 at a time. After each round, settings are eliminated that are 3 standard
+    errors behind the best by paired differences.
 
     Parameters
     ----------
-    settings : what there is to choose from; also what a row costs with each of them.
-    scores : Float[s, r] of s settings and of consecutive rows, in random order; smaller is better.
-        Infinite ones, as of distributions without a mean, are worse than all others, and as good as
-        each other; so is NaN.
-    n : how many rows there are.
-    most : what all rows together may cost: no round begins that would take more, but the first.
+    settings : list of int
+        Settings to choose from. A setting is also the cost of scoring one row with it.
+    scores : callable
+        Function of s settings and a slice of r consecutive rows, in random order, that returns
+        Float[s, r]; smaller scores are better. Infinite scores (of distributions without a mean)
+        and NaN are worse than all others and equal to each other.
+    n : int
+        Number of rows.
+    budget : float
+        Largest total cost. A round that would exceed it does not start, except for the first.
+
+    Returns
+    -------
+    EliminationResult
+        Mean scores and the errors of their differences.
 
     References
     ----------
@@ -88,149 +109,165 @@ def race(
     Examples
     --------
     >>> noise = np.random.default_rng(0).normal(size=3000)  # the same for all settings
-    >>> found = race([1, 2, 3], lambda some, rows: np.array([[abs(k - 2.0)] for k in some]) + noise[rows], 3000, np.inf)
-    >>> found.best, found.n_rows, round(found.mean[3] - found.mean[2], 3)
+    >>> def scores(settings, rows):
+    ...     return np.array([[abs(k - 2.0)] for k in settings]) + noise[rows]
+    >>> result = successive_elimination([1, 2, 3], scores, 3000, np.inf)
+    >>> result.best, result.n_rows, round(result.mean[3] - result.mean[2], 3)
     (2, 1000, 1.0)
     """
-    running, seen, spent = sorted(settings), 0, 0.0
+    # The score of a row depends much more on the row than on the setting, so settings are compared
+    # by paired differences: their standard errors are far smaller than those of means. An
+    # eliminated setting keeps the scores of the rows that it was scored on; its mean is later
+    # estimated from the paired difference to the winner over these rows. All settings are scored on
+    # the same first rows, so the first len(history[setting]) scores always correspond.
+    running, n_scored, cost = sorted(settings), 0, 0.0
     table = np.empty((len(running), 0))
-    known: dict[int, np.ndarray] = {}
-    while seen < n and (
-        not seen or (len(running) > 1 and spent + sum(running) * min(_ROUND, n - seen) <= most)
-    ):
-        rows = slice(seen, min(seen + _ROUND, n))
-        table = np.concatenate(
-            [
-                table,
-                np.nan_to_num(scores(running, rows), nan=np.inf, posinf=np.inf, neginf=-np.inf),
-            ],
-            axis=1,
-        )
-        seen, spent = rows.stop, spent + sum(running) * (rows.stop - seen)
-        known |= dict(zip(running, table, strict=True))
+    history: dict[int, np.ndarray] = {}
+
+    def can_continue() -> bool:
+        if n_scored == 0:
+            return True
+        round_cost = sum(running) * min(_ROUND_ROWS, n - n_scored)
+        return len(running) > 1 and cost + round_cost <= budget
+
+    while n_scored < n and can_continue():
+        rows = slice(n_scored, min(n_scored + _ROUND_ROWS, n))
+        new_scores = np.nan_to_num(scores(running, rows), nan=np.inf, posinf=np.inf, neginf=-np.inf)
+        table = np.concatenate([table, new_scores], axis=1)
+        cost += sum(running) * (rows.stop - n_scored)
+        n_scored = rows.stop
+        history |= dict(zip(running, table, strict=True))
         leader = int(table.mean(axis=1).argmin())
-        behind = _differences(table, table[leader])
-        stays = behind.mean(axis=1) <= _OUT * _standard_error(behind)
+        behind = _paired_differences(table, table[leader])
+        stays = behind.mean(axis=1) <= _ELIMINATION_ERRORS * _standard_error(behind)
         stays[leader] = True
-        running, table = (
-            [setting for setting, stay in zip(running, stays, strict=True) if stay],
-            table[stays],
-        )
-    best = known[running[int(table.mean(axis=1).argmin())]]
+        running = [setting for setting, stay in zip(running, stays, strict=True) if stay]
+        table = table[stays]
+    best = history[running[int(table.mean(axis=1).argmin())]]
     differences = {
-        setting: _differences(known[setting], best[: len(known[setting])])
-        for setting in sorted(known)
+        setting: _paired_differences(history[setting], best[: len(history[setting])])
+        for setting in sorted(history)
     }
-    mean = {
-        setting: float(best.mean() + difference.mean())
-        for setting, difference in differences.items()
-    }
-    return Race(
-        mean,
-        {
-            setting: float(_standard_error(difference))
-            for setting, difference in differences.items()
-        },
-        seen,
+    return EliminationResult(
+        {setting: float(best.mean() + behind.mean()) for setting, behind in differences.items()},
+        {setting: float(_standard_error(behind)) for setting, behind in differences.items()},
+        n_scored,
     )
 
 
-def _differences(scores: np.ndarray, best: np.ndarray) -> np.ndarray:
-    """``scores - best``, and 0 where both are infinite."""
+def _paired_differences(scores: np.ndarray, best: np.ndarray) -> np.ndarray:
+    """Return ``scores - best``, and 0 where both are infinite."""
     with np.errstate(invalid="ignore"):
         difference = scores - best
     return np.where(np.isnan(difference), 0.0, difference)
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray:
-    """Of means over the last axis; 0 of infinite differences, whose mean is infinite without a
-    doubt.
+    """Return the standard error of means over the last axis.
+
+    It is 0 for infinite differences, whose mean is certainly infinite.
     """
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(values.std(axis=-1) / np.sqrt(max(values.shape[-1] - 1, 1)))
 
 
-SMALLEST_K, LARGEST_K = 25, 20_000
-"""Of the numbers of neighbours that calibration rows choose from; each is √2 times the one
-before.
+_MIN_K, _MAX_K = 25, 20_000
+"""Smallest and largest candidate for the number of neighbours; each is √2 times the last."""
+_SELECTION_BUDGET = 1 << 26
+"""Number of neighbours that are visited to choose k, beyond the first 1,000 rows: some seconds."""
+_N_DIAGNOSTIC_ROWS = 1000
+"""Calibration rows whose effective number of neighbours and distances are recorded."""
+_N_RECALL_ROWS = 200
+"""Calibration rows on which an approximate search is compared with the exact one."""
+_MAX_RELATIVE_DISTANCE = 2.0
+"""Rows are outside the calibration rows if they are this many times as far from their neighbours as
+any diagnostic row.
 """
-MOST_NEIGHBOURS = 1 << 26
-"""That are looked at for the choice of k, beyond the first 1,000 rows: some seconds."""
-ASKED = 1000
-"""Calibration rows that say how many neighbours count, for the record, and how far away these
-are.
-"""
-ASKED_TWICE = 200
-"""Calibration rows whose neighbours are looked for by the exact search too, where the other one is
-not.
-"""
-FAR = 2.0
-"""So many times as far from their neighbours as any calibration row that was asked are rows that
-lie outside.
-"""
-FEWEST = 25
-"""Calibration rows that can say how far is far: of q rows and a new one of the same kind, the new
-one is farthest with probability 1/(q + 1).
+_MIN_DIAGNOSTIC_ROWS = 25
+"""Smallest number of calibration rows that define which rows are outside.
+
+Of q rows and a new row of the same distribution, the new row is farthest with probability
+1/(q + 1).
 """
 
 
 @dataclass(eq=False, repr=False)
 class LocalPit(PostHocRegressor):
-    """Recalibrate a regressor's predictive distributions by the PIT values of the calibration rows
-    near to each row.
+    """Recalibrator by the PIT values of the calibration rows near to each row.
 
     Parameters
     ----------
-    estimator : any regressor with ``predict_dist``; cloned and fitted, unless frozen.
-    where, layer, units, forest : the space in which rows are near; see
-    :class:`~kdgraph.recalibration.base.Space`.
-    k : how many neighbours; "crps": as many as give the least CRPS on calibration rows, each left
-    out of its own neighbourhood.
-    radius : neighbours are the rows at most so far away, in the units of the space, instead of k.
-    kernel, scale : how much they count; see :class:`~kdgraph.smoothing.neighbours.Nearness`.
-    k_min : nearest rows that count where there is none in the radius.
-    eps : each of k neighbours is at most 1 + eps times as far as the true one; of many features,
-    and in a radius, the search is exact.
-    degree : 0, their PIT values as they are, as in the paper; 1, without the slopes of their
-        location and spread across the neighbourhood
-        (:func:`~kdgraph.recalibration.local_linear.without_slopes`).
-    n_choose : calibration rows, drawn at random, on which k is chosen; fewer where they would take
-    too long (see Notes).
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, the rows that choose, and the parent where it has no
-        seed of its own.
+    estimator : regressor with ``predict_dist``
+        Parent; it is cloned and fitted, unless frozen.
+    feature_space : {"input", "given", "layer", "output", "geodesic"}, default="input"
+        Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
+    layer, units, forest : str or None, str, forest or None
+        See :class:`~kdgraph.recalibration.base.FeatureSpace`.
+    k : int or "crps", default="crps"
+        Number of neighbours. "crps": the number with the smallest CRPS on calibration rows, each
+        left out of its own neighbourhood.
+    radius : float, default=None
+        Largest distance of a neighbour, in the units of the space; it replaces k.
+    kernel, scale : str, default="epanechnikov", "last"
+        Weights of the neighbours, see :class:`~kdgraph.smoothing.neighbours.Nearness`.
+    k_min : int, default=10
+        Number of nearest rows that are used if none is within the radius.
+    eps : float, default=0
+        Each of k neighbours is at most 1 + eps times as far away as the true one. With many
+        features, and with a radius, the search is exact.
+    degree : {0, 1}, default=0
+        0: PIT values of the neighbours, as in the paper. 1: local-linear correction, which removes
+        the slopes of their location and spread across the neighbourhood
+        (:func:`~kdgraph.recalibration.local_linear.local_linear_scores`).
+    n_choose : int, default=10000
+        Number of calibration rows, drawn at random, on which k is chosen. Fewer are used if they
+        would take too long (see Notes).
+    calibration_size : float, default=0.3
+        Fraction of the rows that is held out if ``fit`` gets no calibration rows. After a frozen
+        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
+        y_calibration=…)``, see :class:`~kdgraph.base.PostHoc`.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out rows, of the rows that choose k, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_ : the fitted parent.
-    space_, at_ : the space, and the calibration rows in it: Float[n, d], or sparse.
-    pits_ : Float[n], their PIT values; ``n_clipped_`` as of
-    :class:`~kdgraph.recalibration.GlobalPit`.
-    k_ : how many neighbours; None with a radius.
-    crps_by_k_, n_chose_ : k → mean CRPS, where k was chosen, and on how many rows.
-    n_eff_ : Float[q], effective numbers of neighbours of the calibration rows that were asked,
-    increasing.
-    reach_ : how far away the k-th neighbour is (with a radius, the nearest row), at most, of these
-        rows; None of a forest's leaves, where nothing is further away than 1, and of fewer than 25
-        rows. Rows more than twice as far from theirs lie outside, which ``predict_dist`` tells with
-        a warning.
-    recall_ : mean share of a row's k true neighbours that the search finds, over some of these
-        rows; None where it is exact.
+    estimator_ : object
+        The fitted parent.
+    space_ : FeatureSpace
+        The fitted space.
+    coordinates_ : Float[n, d] or sparse matrix
+        Calibration rows in the space.
+    pits_ : Float[n]
+        PIT values of the calibration rows.
+    n_clipped_ : int
+        See :class:`~kdgraph.recalibration.GlobalPit`.
+    k_ : int or None
+        Number of neighbours; None with a radius.
+    crps_by_k_, n_chose_ : dict of int to float, int
+        Mean CRPS of each k, if k was chosen, and the number of rows on which it was.
+    n_eff_ : Float[q]
+        Effective numbers of neighbours of some calibration rows, increasing.
+    reach_ : float or None
+        Largest distance, over these rows, of the k-th neighbour (with a radius, of the nearest
+        row). None for leaves of a forest, where no distance exceeds 1, and for fewer than 25 rows.
+        ``predict_dist`` warns about rows that are more than twice as far from their neighbours.
+    recall_ : float or None
+        Mean fraction of the k true neighbours of a row that the search finds, over some of these
+        rows; None if it is exact.
 
     Notes
     -----
-    F_new(y | x) = R_x(F(y | x)), R_x the weighted empirical distribution function of the
-    neighbours' PIT values: the weighted sample of Algorithm 1 itself, kept as it is. Drawing from
-    it, as the paper does, adds noise: with 1,000 draws a third of the mean squared error of its
-    first experiment. With a constant kernel and all rows as neighbours this is
+    F_new(y | x) = R_x(F(y | x)), where R_x is the weighted empirical distribution function of the
+    neighbours' PIT values. This is the weighted sample of Algorithm 1 itself. Draws from it, as in
+    the paper, add noise: with 1,000 draws, a third of the mean squared error of the paper's first
+    experiment. With a constant kernel and all rows as neighbours the method is
     :class:`~kdgraph.recalibration.GlobalPit`.
 
-    Of the numbers of neighbours that are at most one standard error behind the best, by differences
-    row by row, the largest is taken: it makes the smoother map. Numbers that are clearly worse drop
-    out early (:func:`~kdgraph.recalibration.local_pit.race`), and there are fewer rows where they
-    would look at more than 67 million neighbours, so that of 10,000 rows some thousand are asked.
+    Among the numbers of neighbours that are at most one standard error behind the best, by paired
+    differences, the largest is chosen, because it has the smoother map. Clearly worse numbers are
+    eliminated early (:func:`~kdgraph.recalibration.local_pit.successive_elimination`). Fewer rows
+    are used if they would visit more than 67 million neighbours; with 10,000 rows that leaves some
+    thousand.
 
     References
     ----------
@@ -248,9 +285,9 @@ class LocalPit(PostHocRegressor):
     (array([1.4, 1.3]), array([0. , 2.3]))
     """
 
-    where: Where = "input"
+    feature_space: SpaceName = "input"
     layer: str | None = None
-    units: Units = "sd"
+    units: FeatureUnits = "sd"
     forest: Any = None
     k: Count | Literal["crps"] = "crps"
     radius: Positive | None = None
@@ -262,91 +299,102 @@ class LocalPit(PostHocRegressor):
     n_choose: Count = 10_000
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record; ``n_eff`` is a median over calibration rows,
-        ``n_eff_05`` their 5 % quantile.
+        """Return the fitted summary for the record.
 
-        With an approximate search ``recall``, the mean share of true neighbours that it finds.
+        ``n_eff`` is the median over calibration rows, and ``n_eff_05`` the 5 % quantile. With an
+        approximate search it contains ``recall``, the mean fraction of true neighbours.
         """
-        low, middle = np.quantile(self.n_eff_, [0.05, 0.5])
-        found: dict[str, Any] = self.about_pits_ | {"n_eff": float(middle), "n_eff_05": float(low)}
+        low, median = np.quantile(self.n_eff_, [0.05, 0.5])
+        summary: dict[str, Any] = self.pit_summary_ | {
+            "n_eff": float(median),
+            "n_eff_05": float(low),
+        }
         if self.k_ is not None:
-            found["k"] = self.k_
+            summary["k"] = self.k_
         if self.recall_ is not None:
-            found["recall"] = self.recall_
-        return found | (
-            {"n_chose": self.n_chose_, "crps_by_k": dict(self.crps_by_k_)}
-            if self.crps_by_k_
-            else {}
-        )
+            summary["recall"] = self.recall_
+        if self.crps_by_k_:
+            summary |= {"n_chose": self.n_chose_, "crps_by_k": dict(self.crps_by_k_)}
+        return summary
 
-    def _learns_from_training_rows(self) -> bool:
-        """A forest of its own, whose leaves are the space, is fitted on them."""
-        return self.where == "geodesic"
+    def _requires_training_rows(self) -> bool:
+        # A forest whose leaves are the space is fitted on training rows.
+        return self.feature_space == "geodesic"
 
-    def _carrier(self) -> Any:
-        return None if self.where == "output" else self.estimator
+    def _distance_estimator(self) -> Any:
+        return None if self.feature_space == "output" else self.estimator
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        if self.degree and self.where == "geodesic":
+        if self.degree and self.feature_space == "geodesic":
             raise ParameterError(
-                "degree=1 needs coordinates, and where=geodesic has none; use degree=0"
+                "degree=1 needs coordinates, and feature_space=geodesic has none; use degree=0"
             )
-        base = self._base(calibration.X)
-        self.space_ = Space(self.where, self.units, self.layer, self.forest, self.random_state)
-        self.at_ = self.space_.fit(self.estimator_, train, calibration, base)
-        pits = pits_of(base, calibration.y, self.random_state)
-        self.pits_, self.n_clipped_, self.about_pits_ = pits.values, pits.n_clipped, pits.describe()
+        base = self._parent_distribution(calibration.X)
+        self.space_ = FeatureSpace(
+            self.feature_space, self.units, self.layer, self.forest, self.random_state
+        )
+        self.coordinates_ = self.space_.fit(self.estimator_, train, calibration, base)
+        pits = compute_pits(base, calibration.y, self.random_state)
+        self.pits_, self.n_clipped_, self.pit_summary_ = (
+            pits.values,
+            pits.n_clipped,
+            pits.describe(),
+        )
         self.scale_ = base.score_scale()
-        self.scores_ = self.scale_.of(self.pits_) if self.degree else np.empty(0)
-        search, n = NeighbourSearch(self.at_, eps=self.eps), len(self.pits_)
+        self.scores_ = self.scale_.to_scores(self.pits_) if self.degree else np.empty(0)
+        # The rows that choose k are the first of one random order; the first of these are the
+        # diagnostic rows, too.
+        search, n = NeighbourSearch(self.coordinates_, eps=self.eps), len(self.pits_)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        own = np.random.default_rng(seed).permutation(n)[: self.n_choose]
-        found = (
-            self._race(search, base, calibration.y, own)
+        choosing = np.random.default_rng(seed).permutation(n)[: self.n_choose]
+        result = (
+            self._score_candidates(search, base, calibration.y, choosing)
             if self.radius is None and self.k == "crps"
             else None
         )
-        self.crps_by_k_, self.n_chose_ = ({}, 0) if found is None else (found.mean, found.n_rows)
-        self.k_ = self._chosen(n) if found is None else found.largest_as_good
-        self.n_eff_, self.reach_ = self._around_own(search, own[:ASKED])
-        approximate = self.radius is None and self.eps > 0 and search.backend == "tree"
-        self.recall_ = self._recall(search, own[:ASKED_TWICE]) if approximate else None
+        if result is None:
+            self.crps_by_k_, self.n_chose_, self.k_ = {}, 0, self._fixed_k(n)
+        else:
+            self.crps_by_k_, self.n_chose_ = result.mean, result.n_rows
+            self.k_ = result.largest_within_one_error
+        self.n_eff_, self.reach_ = self._diagnose(search, choosing[:_N_DIAGNOSTIC_ROWS])
+        is_approximate = self.radius is None and self.eps > 0 and search.backend == "tree"
+        self.recall_ = self._recall(search, choosing[:_N_RECALL_ROWS]) if is_approximate else None
 
-    def _after(self, base: Distribution, X: Any) -> Distribution:
-        at, search = (
-            self.space_.of(self.estimator_, X, base),
-            NeighbourSearch(self.at_, eps=self.eps),
-        )
-        near, stack, empty, far, table = (
+    def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
+        coordinates = self.space_.coordinates(self.estimator_, X, base)
+        search = NeighbourSearch(self.coordinates_, eps=self.eps)
+        nearness, buffer, ranked_pits = (
             self._nearness(),
-            Stack(len(base)),
-            0,
-            0,
-            ranked(self.pits_),
+            RowBuffer(len(base)),
+            rank_pits(self.pits_),
         )
-        for rows in near.blocks(search, at):
-            found = near.around(search, at[rows])
-            empty += int(found.empty.sum()) if self.radius is not None else 0
-            far += (
-                int((self._apart(found, at[rows]) > FAR * self.reach_).sum()) if self.reach_ else 0
-            )
-            stack.add(self._map(found, at[rows], table))
-        if empty:
+        n_empty = n_outside = 0
+        for rows in nearness.blocks(search, coordinates):
+            neighbours = nearness.around(search, coordinates[rows])
+            if self.radius is not None:
+                n_empty += int(neighbours.empty.sum())
+            if self.reach_:
+                distance = self._neighbour_distance(neighbours, coordinates[rows])
+                n_outside += int((distance > _MAX_RELATIVE_DISTANCE * self.reach_).sum())
+            buffer.append(self._pit_map(neighbours, coordinates[rows], ranked_pits))
+        if n_empty:
             warnings.warn(
-                f"{empty} of {len(base)} rows have no calibration row within"
+                f"{n_empty} of {len(base)} rows have no calibration row within"
                 f" radius={self.radius:g}: the {self.k_min} nearest are taken",
                 stacklevel=3,
             )
-        if far:
+        if n_outside:
             warnings.warn(
-                f"{far} of {len(base)} rows are more than twice as far from their neighbours as any"
-                " calibration row: what is said there is what holds at the edge of the calibration"
-                " rows",
+                f"{n_outside} of {len(base)} rows are more than twice as far from their neighbours"
+                " as any calibration row: their distributions are those at the edge of the"
+                " calibration rows",
                 stacklevel=3,
             )
-        return Recalibrated(base, stack.whole())
+        return Recalibrated(base, buffer.result())
 
-    def _chosen(self, n: int) -> int | None:
+    def _fixed_k(self, n: int) -> int | None:
+        """Return the number of neighbours among n rows if it is not chosen; None with a radius."""
         if self.radius is not None:
             return None
         k = n if self.k == "crps" else self.k
@@ -358,38 +406,44 @@ class LocalPit(PostHocRegressor):
             )
         return min(k, n)
 
-    def _around_own(
-        self, search: NeighbourSearch, own: np.ndarray
+    def _diagnose(
+        self, search: NeighbourSearch, rows: np.ndarray
     ) -> tuple[np.ndarray, float | None]:
-        """Float[q] and the reach, of calibration rows, each left out of its own neighbourhood."""
-        near, n_eff = self._of_others(len(search)), []
-        reach = 0.0 if self.where != "geodesic" and len(own) >= FEWEST else None
-        for rows in near.blocks(search, own):
-            at = self.at_[own[rows]]
-            found = near.around(search, at, own[rows])
-            n_eff.append(found.n_eff)
+        """Return ``n_eff_`` and ``reach_`` of calibration rows, each left out of its neighbours."""
+        nearness, n_eff = self._leave_one_out_nearness(len(search)), []
+        has_reach = self.feature_space != "geodesic" and len(rows) >= _MIN_DIAGNOSTIC_ROWS
+        reach = 0.0 if has_reach else None
+        for block in nearness.blocks(search, rows):
+            coordinates = self.coordinates_[rows[block]]
+            neighbours = nearness.around(search, coordinates, rows[block])
+            n_eff.append(neighbours.n_eff)
             if reach is not None:
-                reach = max(reach, float(self._apart(found, at).max()))
+                reach = max(reach, float(self._neighbour_distance(neighbours, coordinates).max()))
         return np.sort(np.concatenate(n_eff)), reach
 
-    def _apart(self, near: Near, at: np.ndarray) -> np.ndarray:
-        """Float[m], how far the k-th neighbour, with a radius the nearest row, is from each place;
-        ours. Rows come by distance.
-        """
-        return np.linalg.norm(self.at_[near.rows[:, -1 if self.radius is None else 0]] - at, axis=1)
+    def _neighbour_distance(self, neighbours: Near, coordinates: np.ndarray) -> np.ndarray:
+        """Return the distance of the k-th neighbour (with a radius, the nearest row), Float[m]."""
+        # Neighbours are in the order of their distance.
+        column = -1 if self.radius is None else 0
+        neighbour_coordinates = self.coordinates_[neighbours.rows[:, column]]
+        return np.linalg.norm(neighbour_coordinates - coordinates, axis=1)
 
-    def _recall(self, search: NeighbourSearch, own: np.ndarray) -> float:
-        """As ``recall_``; what is as near as the last true neighbour is as good."""
-        near, exact, shares = self._of_others(len(search)), NeighbourSearch(self.at_), []
-        for rows in near.blocks(search, own):
-            (found, _), (true, _) = (
-                near.others(each, self.at_[own[rows]], own[rows]) for each in (search, exact)
-            )
-            shares.append((found <= true[:, -1:]).mean(axis=1))
-        return float(np.concatenate(shares).mean())
+    def _recall(self, search: NeighbourSearch, rows: np.ndarray) -> float:
+        """Return ``recall_``; a row as near as the last true neighbour counts as found."""
+        nearness, exact_search = (
+            self._leave_one_out_nearness(len(search)),
+            NeighbourSearch(self.coordinates_),
+        )
+        recalls = []
+        for block in nearness.blocks(search, rows):
+            coordinates = self.coordinates_[rows[block]]
+            distance, _ = nearness.others(search, coordinates, rows[block])
+            true_distance, _ = nearness.others(exact_search, coordinates, rows[block])
+            recalls.append((distance <= true_distance[:, -1:]).mean(axis=1))
+        return float(np.concatenate(recalls).mean())
 
-    def _of_others(self, n: int) -> Nearness:
-        """:meth:`_nearness`, where one of the n rows is left out."""
+    def _leave_one_out_nearness(self, n: int) -> Nearness:
+        """Return :meth:`_nearness` for searches that leave one of the n rows out."""
         return (
             self._nearness()
             if self.k_ is None
@@ -397,50 +451,57 @@ class LocalPit(PostHocRegressor):
         )
 
     def _nearness(self) -> Nearness:
+        """Return the rule that selects and weights neighbours."""
         return Nearness(self.k_, self.radius, self.kernel, self.scale, self.k_min)
 
-    def _map(self, near: Near, at: Any, table: tuple[np.ndarray, np.ndarray]) -> RowEcdf:
+    def _pit_map(
+        self, neighbours: Near, coordinates: Any, ranked_pits: tuple[np.ndarray, np.ndarray]
+    ) -> RowEcdf:
+        """Return the map of each row, corrected by local-linear regression if degree is 1."""
         if not self.degree:
-            return RankedEcdf.of_ranks(*table, near.rows, near.weight)
-        return ScoredEcdf.of(
-            without_slopes(self.scores_, self.at_, near.rows, near.weight, at),
-            near.weight,
-            self.scale_,
+            return RankedEcdf.from_ranks(*ranked_pits, neighbours.rows, neighbours.weight)
+        scores = local_linear_scores(
+            self.scores_, self.coordinates_, neighbours.rows, neighbours.weight, coordinates
         )
+        return ScoredEcdf.from_scores(scores, neighbours.weight, self.scale_)
 
-    def _race(
-        self, search: NeighbourSearch, base: Distribution, y: np.ndarray, own: np.ndarray
-    ) -> Race | None:
-        """CRPS of calibration rows by their k nearest others, for each k; none where there are too
-        few rows to choose.
+    def _score_candidates(
+        self, search: NeighbourSearch, base: Distribution, y: np.ndarray, choosing: np.ndarray
+    ) -> EliminationResult | None:
+        """Return the CRPS of calibration rows for each k; None if there are too few rows.
+
+        Each row is left out of its own neighbourhood.
         """
-        candidates, table = _candidates(len(search) - 1), ranked(self.pits_)
+        candidates, ranked_pits = _candidate_ks(len(search) - 1), rank_pits(self.pits_)
         if not candidates:
             return None
 
-        def scores(some: list[int], rows: slice) -> np.ndarray:
-            of, found = own[rows], np.empty((len(some), len(own[rows])))
-            for few in Nearness(k=some[-1]).blocks(search, of):
-                at = self.at_[of[few]]
-                for i, near in enumerate(self._of_each(some, search, at, of[few])):
-                    found[i, few] = Recalibrated(base[of[few]], self._map(near, at, table)).crps(
-                        y[of[few]]
-                    )
-            return found
+        # The neighbours of the largest k are searched once; those of smaller k are the first of
+        # them.
+        def scores(ks: list[int], rows: slice) -> np.ndarray:
+            block = choosing[rows]
+            crps = np.empty((len(ks), len(block)))
+            for part in Nearness(k=ks[-1]).blocks(search, block):
+                ids = block[part]
+                coordinates = self.coordinates_[ids]
+                by_k = self._neighbours_by_k(ks, search, coordinates, ids)
+                for i, neighbours in enumerate(by_k):
+                    pit_map = self._pit_map(neighbours, coordinates, ranked_pits)
+                    crps[i, part] = Recalibrated(base[ids], pit_map).crps(y[ids])
+            return crps
 
-        return race(candidates, scores, len(own), MOST_NEIGHBOURS)
+        return successive_elimination(candidates, scores, len(choosing), _SELECTION_BUDGET)
 
-    def _of_each(
-        self, candidates: list[int], search: NeighbourSearch, at: Any, own: np.ndarray
+    def _neighbours_by_k(
+        self, ks: list[int], search: NeighbourSearch, coordinates: Any, ids: np.ndarray
     ) -> Iterator[Near]:
-        """What is near for each k, from one search."""
-        most = Nearness(candidates[-1], None, self.kernel, self.scale).others(search, at, own)
-        yield from (
-            Nearness(k, None, self.kernel, self.scale).of_neighbours(*most) for k in candidates
-        )
+        """Yield the neighbours for each k, from one search."""
+        nearest = Nearness(ks[-1], None, self.kernel, self.scale).others(search, coordinates, ids)
+        for k in ks:
+            yield Nearness(k, None, self.kernel, self.scale).of_neighbours(*nearest)
 
 
-def _candidates(n: int) -> list[int]:
-    """From :data:`SMALLEST_K` to n, or to :data:`LARGEST_K`."""
-    found = [round(SMALLEST_K * 2 ** (step / 2)) for step in range(40)]
-    return [k for k in found if k <= min(n, LARGEST_K)]
+def _candidate_ks(n: int) -> list[int]:
+    """Return numbers of neighbours from 25 to n, or to 20,000."""
+    candidates = [round(_MIN_K * 2 ** (step / 2)) for step in range(40)]
+    return [k for k in candidates if k <= min(n, _MAX_K)]

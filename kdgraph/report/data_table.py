@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kdgraph.data.openml.cache import Checked
+    from kdgraph.data.openml.cache import CacheCheck
 
 
 def listing(ids: Mapping[str, int], sizes: Mapping[int, int], folder: Path) -> str:
@@ -33,7 +33,7 @@ def listing(ids: Mapping[str, int], sizes: Mapping[int, int], folder: Path) -> s
     return "\n".join([*_aligned(rows, "<>>"), total + way_out])
 
 
-def checks(found: Sequence[Checked], folder: Path) -> str:
+def checks(found: Sequence[CacheCheck], folder: Path) -> str:
     """One line for each data set that was checked, and one in the end."""
     rows = [("", "", "rows", "columns", "size", "")]
     rows += [

@@ -42,7 +42,7 @@ class Spinner(Watch):
 
     def progress(self, done: Any) -> None:
         """Show a bar and the epoch, how long it may still take, and the losses."""
-        filled = round(_BAR * done.epoch / done.of)
+        filled = round(_BAR * done.epoch / done.max_epochs)
         bar = f"{'━' * filled}{'╌' * (_BAR - filled)}"
         left = f"  at most {timedelta(seconds=round(done.seconds_left))} left"
         held_out = (
@@ -51,7 +51,7 @@ class Spinner(Watch):
             else f" · validation {significant(done.validation_loss)}"
         )
         self._say(
-            f"{self.title}  {done.stage} {bar} {done.epoch}/{done.of}",
+            f"{self.title}  {done.stage} {bar} {done.epoch}/{done.max_epochs}",
             left,
             f"  loss {significant(done.loss)}",
             held_out,

@@ -62,22 +62,25 @@ def _said_in(config: RunConfig) -> set[str]:
     """What parent or method can be asked, and what follows from it; of a parent that a function
     makes nobody knows before.
     """
-    from kdgraph.base import METHODS, Model
+    from kdgraph.base import OUTPUT_METHODS, FittedModel
 
     model = unfitted(config)
     if model is None:
-        return set(METHODS)
+        return set(OUTPUT_METHODS)
     said = {
-        answer for answer in METHODS for each in (model, Model(model.parent)) if each.gives(answer)
+        answer
+        for answer in OUTPUT_METHODS
+        for each in (model, FittedModel(model.parent))
+        if each.supports(answer)
     }
-    return said | ({"top", "ood_score"} if model.classifies else set())
+    return said | ({"top", "ood_score"} if model.is_classifier else set())
 
 
 def _check_metrics(config: RunConfig, said: set[str]) -> None:
     """Every metric exists, has these options, and parent or method give what it needs; who does not
     has no value of it.
     """
-    from kdgraph.metrics import METRICS, asked, check_metric, space_of
+    from kdgraph.metrics import METRICS, check_metric, select_metric, space_option
 
     source, said = target_of(config.dataset), said | {"prior"}
     labelled = said | {"y", "X", "groups", "mean_abs_y"} | _truths_of(source)
@@ -95,8 +98,8 @@ def _check_metrics(config: RunConfig, said: set[str]) -> None:
     named: dict[str, str] = {}
     for on, wanted in config.measures.items():
         for key, node in wanted.items():
-            name, options = asked(key, node)
-            _check_space(f"metrics.{on}.{key}", name, space_of(node), config.spaces)
+            name, options = select_metric(key, node)
+            _check_space(f"metrics.{on}.{key}", name, space_option(node), config.spaces)
             if name != (known := named.setdefault(key, name)):
                 raise ConfigError(
                     f"metrics.{on}.{key} is {name}, and elsewhere {known}; one of them needs"
@@ -152,9 +155,9 @@ def _check_figures(config: RunConfig) -> None:
     )
     if not config.drawn:
         return
-    from kdgraph.figures.run_figures import run_figures
+    from kdgraph.figures.run_figures import registered_figures
 
-    known = run_figures()
+    known = registered_figures()
     for name, options in config.drawn.items():
         if name not in known:
             raise unknown_key(f"figures.draw.{name}", [f"figures.draw.{other}" for other in known])

@@ -96,7 +96,7 @@ class RunConfig:
     @cached_property
     def measures(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Rows ("test", "calibration", "ood", "grid") → key → options, as
-        :func:`~kdgraph.metrics.asked` reads them.
+        :func:`~kdgraph.metrics.select_metric` reads them.
         """
         asked = {on: wanted or {} for on, wanted in self.metrics.items() if on != "spaces"}
         return {

@@ -1,7 +1,7 @@
 """What goes with what: a parent with its rows, and each part with what it stands on.
 
-Parts say it themselves: by the methods that they have, by scikit-learn's tags, by ``parent_says``,
-the method that a part needs of its parent, and by ``parent_is``, the kind that it must be; a ground
+Parts say it themselves: by the methods that they have, by scikit-learn's tags, by ``required_method``,
+the method that a part needs of its parent, and by ``required_partition``, the kind that it must be; a ground
 says by ``takes_groups`` that it is told whom a row belongs to, and what stands on it has no way to
 tell it. What is known of classes is refused before a run starts; the rest once the rows are there,
 still before anything is fitted.
@@ -19,7 +19,7 @@ from kdgraph.overrides import override
 from kdgraph.run_config.config import RunConfig
 
 if TYPE_CHECKING:
-    from kdgraph.base import Model
+    from kdgraph.base import FittedModel
     from kdgraph.data.dataset import Dataset
 
 Task = Literal["classification", "regression"]
@@ -29,13 +29,13 @@ _SUCH = {"forest": "parent=random_forest", "network": "parent=mlp"}
 FOR_REGRESSION = "method=local_pit"
 
 
-def unfitted(config: RunConfig) -> Model | None:
+def unfitted(config: RunConfig) -> FittedModel | None:
     """The model that a config describes, of parts that go together and are not fitted; None where a
     function makes the parent.
 
     Such a function may read a file or train: it is called when the run needs what it makes.
     """
-    from kdgraph.base import Model
+    from kdgraph.base import FittedModel
 
     if not inspect.isclass(target_of(config.parent)):
         return None
@@ -52,7 +52,7 @@ def unfitted(config: RunConfig) -> Model | None:
             check_protocol(group, node, part, config.protocol)
             check_sets(group, node, part, config)
             after[group] = part
-    return Model(parent, after)
+    return FittedModel(parent, after)
 
 
 def ground_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, Any]:
@@ -120,14 +120,14 @@ def check_task(
 
 def check_rows(parent: Node, estimator: Any, train: Dataset) -> None:
     """Raise :class:`ConfigError` for a parent that cannot learn from such rows."""
-    from kdgraph.parents import GivenScores
+    from kdgraph.parents import PrecomputedScores
 
     name = f"parent={parent['name']}"
-    if train.given_scores and not isinstance(estimator, GivenScores):
+    if train.given_scores and not isinstance(estimator, PrecomputedScores):
         raise ConfigError(
             f"dataset={train.name} has class scores and nothing to train on; choose parent=scores"
         )
-    if isinstance(estimator, GivenScores) and not train.given_scores:
+    if isinstance(estimator, PrecomputedScores) and not train.given_scores:
         raise ConfigError(
             f"dataset={train.name} has rows to train on, and {name} trains nothing; choose"
             " parent=random_forest"
@@ -207,9 +207,9 @@ def check_ground(group: str, node: Node, part: Any, ground: Any, called: str) ->
     """Raise :class:`ConfigError` for a part that needs what its ground, ``called`` so, does not
     give or is not.
     """
-    from kdgraph.geometry import kind_of
+    from kdgraph.geometry import partition_kind
 
-    needed = getattr(part, "parent_says", None)
+    needed = getattr(part, "required_method", None)
     if needed == "predict_proba" and getattr(ground, "takes_groups", False):
         what = (
             f"{called} wants to know the group of each row, and {group}={node['name']} does not"
@@ -232,7 +232,7 @@ def check_ground(group: str, node: Node, part: Any, ground: Any, called: str) ->
             f"{group}={node['name']} needs {what}, and {called} gives none; choose"
             f" {group}=none{more}"
         )
-    wanted, kind = getattr(part, "parent_is", None), kind_of(ground)
+    wanted, kind = getattr(part, "required_partition", None), partition_kind(ground)
     if wanted is not None and kind is not None and wanted != kind:
         raise ConfigError(
             f"{group}={node['name']} stands on a {wanted}, and {called} is a {kind}; choose"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kdgraph.base import Evaluation, Model, frame_of
+from kdgraph.base import Evaluation, FittedModel, predictions_frame
 from kdgraph.data.dataset import Splits
 from kdgraph.run_config import RunConfig
 from kdgraph.runner.files import told_in_one_line, write_atomically
@@ -22,7 +22,9 @@ def write_answers(evaluation: Evaluation, splits: Splits, folder: Path) -> dict[
     """Write what both models say of every row, and each table; gives the names of the files in the
     run's directory.
     """
-    _write_parquet(frame_of(evaluation.predictions, splits.test.classes), folder / PREDICTIONS)
+    _write_parquet(
+        predictions_frame(evaluation.predictions, splits.test.classes), folder / PREDICTIONS
+    )
     return {"predictions": PREDICTIONS, "tables": _write_tables(evaluation.tables, folder / TABLES)}
 
 
@@ -30,15 +32,15 @@ def draw(
     config: RunConfig,
     splits: Splits,
     evaluation: Evaluation,
-    models: tuple[Model, Model],
+    models: tuple[FittedModel, FittedModel],
     folder: Path,
 ) -> list[str]:
     """Draw what the config wants and the run has; gives the names of the files."""
     if not config.drawn:
         return []
-    from kdgraph.figures.run_figures import Drawing
+    from kdgraph.figures.run_figures import RunFigureData
 
-    drawing = Drawing(splits, evaluation, models, figure_names(config))
+    drawing = RunFigureData(splits, evaluation, models, figure_names(config))
     with told_in_one_line(folder / FIGURES):
         names = drawing.save(
             folder / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from kdgraph.components import Node, build, parameters_of, target_of
 from kdgraph.config import Job
-from kdgraph.data.openml.client import offline, reason_of
+from kdgraph.data.openml.client import offline, unavailability_reason
 from kdgraph.errors import NotAtHand
 from kdgraph.run_config.outliers import sources_of_outliers
 
@@ -91,7 +91,7 @@ def _fetch(node: Node, tell: Callable[[str], None]) -> Absent | None:
     try:
         source.prefetch(tell)
     except NotAtHand as error:
-        return Absent(str(node["name"]), reason_of(error), error)
+        return Absent(str(node["name"]), unavailability_reason(error), error)
     return None
 
 

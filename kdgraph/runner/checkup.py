@@ -147,12 +147,12 @@ def _numba_cache() -> Path:
 
 
 def _data() -> Finding:
-    from kdgraph.data.openml.cache import bytes_on_disk, cache_folder, cached_ids
+    from kdgraph.data.openml.cache import cache_folder, cached_ids, cached_size
 
     def contents() -> str:
         here = cached_ids()
         return (
-            f"{len(here)} data sets, {sum(map(bytes_on_disk, here)) / 1e6:,.0f} MB ('kdg data list'"
+            f"{len(here)} data sets, {sum(map(cached_size, here)) / 1e6:,.0f} MB ('kdg data list'"
             " shows them)"
         )
 

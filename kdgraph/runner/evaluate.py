@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.base import Evaluation, Model, Predictions, Said
-from kdgraph.base.posthoc import class_names
+from kdgraph.base import Evaluation, FittedModel, Outputs, Predictions
+from kdgraph.base.posthoc import use_class_names
 from kdgraph.components import Node, build
 from kdgraph.data.dataset import Splits
-from kdgraph.metrics import TopLabel, asked, needs
+from kdgraph.metrics import TopLabel, needs, select_metric
 from kdgraph.runner.measure import Spaces, labelled_rows, measure
 from kdgraph.runner.stages import ood_sets, stage_rng
 
@@ -26,15 +26,15 @@ Known = dict[str, Any]
 
 
 def evaluate(
-    parent: Model,
-    model: Model,
+    parent: FittedModel,
+    model: FittedModel,
     metrics: Mapping[str, Any],
     *,
     dataset: Node,
     ood: Node,
     splits: Splits,
     seed: int,
-    parent_says: Sequence[Said] | None = None,
+    parent_says: Sequence[Outputs] | None = None,
     spaces: Spaces | None = None,
 ) -> Evaluation:
     """Measure every metric wherever the config asks for it, of the parent and of the calibrated
@@ -44,7 +44,7 @@ def evaluate(
     of its trees at every call, 50 ms for 500 of them. They are drawn when it is their turn, so that
     40 sets of images never lie in memory at once.
 
-    ``parent_says`` is the parent's part of an earlier evaluation on the same sets: methods on one
+    ``required_method`` is the parent's part of an earlier evaluation on the same sets: methods on one
     parent need not ask it again.
 
     ``spaces`` says where rows lie in the spaces that metrics name.
@@ -61,29 +61,29 @@ def evaluate(
         BYTES_AT_A_TIME,
     ):
         predictions += _predicted(group, (parent, model), answers, known, seed)
-    with class_names(splits.train.classes.tolist()):
+    with use_class_names(splits.train.classes.tolist()):
         _look(model, predictions)
     return Evaluation(
         *measure(predictions, metrics, splits, str(dataset["name"]), spaces), predictions
     )
 
 
-def _look(model: Model, predictions: Sequence[Predictions]) -> None:
+def _look(model: FittedModel, predictions: Sequence[Predictions]) -> None:
     """Let parts that know which scores they were fitted on look at those of the test rows, and
     warn.
     """
     said = next(found for found in predictions if found.on == "test").parent
-    for part in model.after.values():
-        if hasattr(part, "look_at_new") and "proba" in said:
-            part.look_at_new(TopLabel.of(said["proba"]))
+    for part in model.post_hoc.values():
+        if hasattr(part, "warn_of_unseen_scores") and "proba" in said:
+            part.warn_of_unseen_scores(TopLabel.of(said["proba"]))
 
 
-def answers_of(model: Model, metrics: Mapping[str, Any]) -> list[str]:
+def answers_of(model: FittedModel, metrics: Mapping[str, Any]) -> list[str]:
     """What to ask the model: what it says by itself of every row, and what the metrics need beside
     it.
     """
     return [
-        *(answer for answer in ("proba", "top", "distribution") if model.gives(answer)),
+        *(answer for answer in ("proba", "top", "distribution") if model.supports(answer)),
         *asked_for(metrics),
     ]
 
@@ -96,16 +96,16 @@ def asked_for(metrics: Mapping[str, Any]) -> list[str]:
         need
         for names in metrics.values()
         for key, node in (names or {}).items()
-        for need in needs(asked(key, node)[0])
+        for need in needs(select_metric(key, node)[0])
     }
     return ["ood_score"] if {"ood_score", "id_score"} & wanted else []
 
 
 def _predicted(
     group: list[tuple[np.ndarray, Known]],
-    models: tuple[Model, Model],
+    models: tuple[FittedModel, FittedModel],
     answers: Sequence[Sequence[str]],
-    says: Iterator[Said] | None,
+    says: Iterator[Outputs] | None,
     seed: int,
 ) -> list[Predictions]:
     """What both models say of the sets of one group, which is emptied; no row's prediction depends
@@ -123,7 +123,7 @@ def _predicted(
         else [next(says) for _ in known]
     )
     by_model = (
-        _said(calibrated, answers[1], rows, ends, known, seed) if calibrated.after else by_parent
+        _said(calibrated, answers[1], rows, ends, known, seed) if calibrated.post_hoc else by_parent
     )
     sizes = np.diff(ends).tolist()
     return [
@@ -133,18 +133,18 @@ def _predicted(
 
 
 def _said(
-    model: Model,
+    model: FittedModel,
     answers: Sequence[str],
     rows: np.ndarray,
     ends: np.ndarray,
     known: Sequence[Known],
     seed: int,
-) -> list[Said]:
+) -> list[Outputs]:
     """What the model says of each set: of all rows at once, and cut; a score of sets of each set by
     itself.
     """
-    of_sets = "ood_score" in answers and model.scores_sets
-    told = model.ask(
+    of_sets = "ood_score" in answers and model.has_set_scores
+    told = model.predict_outputs(
         [answer for answer in answers if not (of_sets and answer == "ood_score")],
         rows,
         _groups_of(known, ends),

@@ -16,14 +16,14 @@ from kdgraph.metrics import (
     METRICS,
     Score,
     TopLabel,
-    asked,
+    cache_scope,
     needs,
     score,
-    sharing,
-    space_of,
+    select_metric,
+    space_option,
     tabulate,
 )
-from kdgraph.metrics.inputs import SAID, Groups
+from kdgraph.metrics.inputs import MODEL_OUTPUTS, Groups
 
 Entry = dict[str, Any]
 Spaces = Callable[[str, str], np.ndarray]
@@ -46,7 +46,7 @@ def measure(
     ----------
     predictions : of every set of rows; the test rows are among them.
     metrics : "test", "calibration", "grid" or "ood" → key → options, as
-        :func:`~kdgraph.metrics.asked` reads them; entries and tables have the key.
+        :func:`~kdgraph.metrics.select_metric` reads them; entries and tables have the key.
     splits : where the prior and the features of the test rows come from.
     source : what an error calls the data.
     spaces : (name, "test" or "calibration") → Float[n, m], where the rows lie in a space that a
@@ -64,9 +64,9 @@ def measure(
         inputs = {
             of: _inputs(found, said, test.models[of], splits) for of, said in found.models.items()
         }
-        with sharing():
+        with cache_scope():
             for key, name, options in _tables_first(wanted):
-                space = space_of(wanted[key])
+                space = space_option(wanted[key])
                 if space is not None and spaces is None:
                     raise ValueError(
                         f"metrics.{found.on}.{key} measures in the space '{space}', and none is"
@@ -77,7 +77,8 @@ def measure(
                         known = {**known, "X": spaces(space, found.on)}
                     where = {"of": of, "on": found.on, "ood": found.ood}
                     is_given = all(
-                        known.get(need) is not None for need in needs(name).intersection(SAID)
+                        known.get(need) is not None
+                        for need in needs(name).intersection(MODEL_OUTPUTS)
                     )
                     if not METRICS[name].is_table:
                         entry = {
@@ -122,7 +123,7 @@ def _tables_first(wanted: Mapping[str, Any]) -> list[tuple[str, str, Entry]]:
     A table by bandwidth has computed what the number at one of its bandwidths shares with it; the
     other way round it had to go on.
     """
-    found = [(key, *asked(key, node)) for key, node in wanted.items()]
+    found = [(key, *select_metric(key, node)) for key, node in wanted.items()]
     return sorted(found, key=lambda each: not METRICS[each[1]].is_table)
 
 
@@ -165,7 +166,7 @@ def _units(name: str, inputs: Mapping[str, Any]) -> Entry:
     return {
         "n_of": (
             f"sets of {scores.set_size} rows"
-            if scores.level == "set"
+            if scores.unit == "set"
             else f"rows in sets of {scores.set_size}"
         )
     }

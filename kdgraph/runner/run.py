@@ -49,7 +49,7 @@ def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
         threadpool_limits,
     )  # these here, because a run that is done needs no scikit-learn
 
-    from kdgraph.base import Model
+    from kdgraph.base import FittedModel
     from kdgraph.runner.artifacts import draw, keep_models, write_answers
     from kdgraph.runner.record import make_record
     from kdgraph.runner.stages import split
@@ -67,7 +67,7 @@ def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
 
         fitted = stored.fit()
         calibrated = stored.calibrate(fitted.value)
-        parent, model = Model(fitted.value), calibrated.value
+        parent, model = FittedModel(fitted.value), calibrated.value
         evaluated = stored.evaluate(parent, model)
         files = write_answers(evaluated.value, splits, folder.path)
 
@@ -90,4 +90,4 @@ def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
             "evaluate": evaluated,
             "figures": drawn,
         }
-        return make_record(config, splits, done, model.learnt(), files, stored.entries)
+        return make_record(config, splits, done, model.summary(), files, stored.entries)

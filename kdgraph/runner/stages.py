@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.base import Model
-from kdgraph.base.posthoc import class_names
-from kdgraph.base.rows import warn_of_lost_values
+from kdgraph.base import FittedModel
+from kdgraph.base.posthoc import use_class_names
+from kdgraph.base.rows import warn_precision_loss
 from kdgraph.components import Node, build, errors_by_key
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.splits import make_splits, split_options
@@ -67,10 +67,10 @@ def fit(
         **alive,
     )
     check_rows(parent, estimator, train)
-    encoded = build(preprocess).around(estimator, train, has_missing=has_missing)
+    encoded = build(preprocess).wrap(estimator, train, has_missing=has_missing)
     with errors_by_key("parent", parent):
         encoded.fit(train.X, train.y)
-    warn_of_lost_values(
+    warn_precision_loss(
         train.name,
         encoded,
         train.X,
@@ -95,7 +95,7 @@ def calibrate(
     ood: Node | None = None,
     seed: int,
     n_jobs: int,
-) -> Model:
+) -> FittedModel:
     """The fitted parent with what is fitted after it, each part seeing training and calibration
     rows.
 
@@ -119,11 +119,11 @@ def calibrate(
         }
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
             check_ground(group, nodes[group], estimator, ground, f"the {below}")
-            with class_names(splits.train.classes.tolist()), errors_by_key(group, nodes[group]):
+            with use_class_names(splits.train.classes.tolist()), errors_by_key(group, nodes[group]):
                 after[group] = _fitted_after(
                     estimator, splits, protocol, lambda: ood_sets(ood, splits, seed)
                 )
-    return Model(parent, after)
+    return FittedModel(parent, after)
 
 
 def ood_sets(ood: Node | None, splits: Splits, seed: int) -> Iterable[OodSet]:

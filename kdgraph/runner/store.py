@@ -140,11 +140,11 @@ class Store:
             content = path.read_bytes()
         except FileNotFoundError:
             return None
-        from kdgraph.persistence import CannotLoad, Untrusted, read
+        from kdgraph.persistence import LoadError, UntrustedFileError, from_bytes
 
         try:
-            found = read(content, f"store entry {path}", shared)
-        except Untrusted as error:
+            found = from_bytes(content, f"store entry {path}", shared)
+        except UntrustedFileError as error:
             way_out = (
                 "users who share a folder of runs can share a key: KDGRAPH_KEY_FILE=FILE names it"
             )
@@ -153,7 +153,7 @@ class Store:
                 f"{error}; it is made again, as is every other entry like it; {way_out}",
             )
             return None
-        except CannotLoad as error:
+        except LoadError as error:
             path.unlink(missing_ok=True)
             self.watch.note(f"{error}; thrown away, it is made again")
             return None
@@ -161,8 +161,8 @@ class Store:
             os.utime(path)
         return Made(
             found.value,
-            Cost(**found.about["cost"]),
-            found.about["warnings"],
+            Cost(**found.metadata["cost"]),
+            found.metadata["warnings"],
             from_store=True,
             entry=path,
         )
@@ -171,19 +171,19 @@ class Store:
         """What was made, now with its entry; without one, and with a note, where something in it
         cannot be saved.
         """
-        from kdgraph.persistence import CannotSave, Untrusted, no_key, to_bytes
+        from kdgraph.persistence import SaveError, UntrustedFileError, key_problem_message, to_bytes
         from kdgraph.persistence.archive import current_key
 
         if (key := current_key()).problem:
             line = (
-                f"{no_key(key)}; later commands make again what this one stores, and have to trust"
+                f"{key_problem_message(key)}; later commands make again what this one stores, and have to trust"
                 " its models"
             )
             self._note_once("no key", line)
         about = {"cost": asdict(made.cost), "warnings": list(made.warnings)}
         try:
             content = to_bytes(made.value, shared, about, self.trusted)
-        except (CannotSave, Untrusted) as error:
+        except (SaveError, UntrustedFileError) as error:
             also = " and no model of the run is kept" if stage in ("fit", "calibrate") else ""
             self.watch.note(
                 f"what {stage} made cannot be saved, so it is made again next time{also}: {error}"

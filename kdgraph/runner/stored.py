@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.base import Evaluation, Model
+from kdgraph.base import Evaluation, FittedModel
 from kdgraph.components import Node, build
 from kdgraph.data.dataset import Splits
 from kdgraph.data.openml.client import offline
@@ -81,7 +81,7 @@ class StoredStages:
         )
 
     def calibrate(self, parent: Any) -> Made:
-        """The :class:`~kdgraph.base.Model` of the parent and what is fitted after it; its entry
+        """The :class:`~kdgraph.base.FittedModel` of the parent and what is fitted after it; its entry
         leaves the parent out.
         """
         config = self.config
@@ -99,14 +99,14 @@ class StoredStages:
             shared={"parent": parent},
         )
 
-    def evaluate(self, parent: Model, model: Model) -> Made:
+    def evaluate(self, parent: FittedModel, model: FittedModel) -> Made:
         """The :class:`~kdgraph.base.Evaluation` of both."""
         self.watch.stage("evaluate")
         return self.store.get_or_make(
             "evaluate", self.keys["evaluate"], lambda: self._evaluated(parent, model)
         )
 
-    def _evaluated(self, parent: Model, model: Model) -> Evaluation:
+    def _evaluated(self, parent: FittedModel, model: FittedModel) -> Evaluation:
         """What the parent says is kept apart, for other methods on it."""
         config, key = self.config, self.keys["parent_says"]
         sets = {

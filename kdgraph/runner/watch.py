@@ -28,5 +28,5 @@ class Watch:
 
     def progress(self, done: Any) -> None:
         """A training has done an epoch; ``done`` is a
-        :class:`kdgraph.parents.networks.checkpoint.Progress`.
+        :class:`kdgraph.parents.networks.checkpoint.TrainingProgress`.
         """

@@ -1,6 +1,4 @@
-"""Averages over the rows around a place: kernels of distances in feature space, and of any other
-dissimilarity.
-"""
+"""Kernel averages over the rows around a place, and nearest neighbours."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""Rows made ready for the compiled loops, and what these find around some places.
+"""Kernel-weighted means of rows around places.
 
-Rows as vectors between which there are distances.
-
-Means over the rows around a place, by distances in feature space: in float32 where that is enough,
-else in float64.
-
-Means over the rows around a place by any dissimilarity, made and consumed in blocks.
+:func:`local_means` uses distances in feature space, in float32 where a bound on the rounding allows
+it and in float64 otherwise. :func:`local_means_by_distance` accepts any dissimilarity and computes
+it in blocks.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ squarings make 8 times its relative error.
 
 
 class Search:
-    """Rows in a frame, ready to be looked at from places. Ours.
+    """Rows in a frame, prepared for the compiled loops. Original to kdgraph.
 
     Parameters
     ----------
@@ -52,8 +49,8 @@ class Search:
         self.cells = self._tiles()
 
     def _tiles(self) -> np.ndarray:
-        """Float[r d'], the rows in their order, feature by feature in tiles that begin anew where a
-        label does.
+        """Return the rows feature by feature in tiles; each label begins a new tile, Float[r
+        d'].
         """
         from kdgraph.smoothing.pair_sums import TILE
 
@@ -67,7 +64,9 @@ class Search:
         return cells
 
     def around(self, places: np.ndarray, rates: np.ndarray) -> LocalMeans:
-        """Means around some places, Int[p], at rates, Float[b] (Luo et al., 2022, Eq. 4 and 6)."""
+        """Return means around places, Int[p], at rates, Float[b] (Luo et al., 2022, Eq. 4 and
+        6).
+        """
         from kdgraph.smoothing.pair_sums import means_of_block
 
         near, shape = self.near, (len(rates), len(places))
@@ -99,18 +98,17 @@ class Search:
 
 
 def octaves(rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Int[b] and Float[b]: how often the weights at a base rate are squared to be those at each
-    rate, exp(-r D)² = exp(-2 r D).
+    """Return how often weights at a base rate are squared, Int[b], and the base rates, Float[b].
 
-    Both follow from a rate alone, so that its weights do not depend on which other bandwidths there
-    are. Ours.
+    Squared weights are the weights at twice the rate: exp(-r D)² = exp(-2 r D). Both results depend
+    on the rate alone, so the weights do not depend on the other bandwidths. Original to kdgraph.
     """
     squarings = np.mod(np.frexp(rates)[1], SQUARINGS)
     return squarings, np.ldexp(rates, -squarings)
 
 
 def vectors(name: str, rows: np.ndarray, *, way_out: str = "") -> np.ndarray:
-    """Float[n, d], finite, of the rows called ``name``; ours.
+    """Return rows as finite vectors, Float[n, d].
 
     Parameters
     ----------
@@ -160,7 +158,7 @@ def local_means(
     ----------
     at : Float[m, d], where to look.
     X : Float[n, d], the rows.
-    values : Float[n], what is averaged, or Float[n, v], each column by itself.
+    values : Float[n], what is averaged, or Float[n, v], each column separately.
     bandwidths : γ, in units of the features.
     kernel : "laplacian", or "gaussian": exp(-‖x - x'‖² / (2 d γ²)).
     within_at, within : Int[m] and Int[n], labels; a place looks at the rows of its own label alone.
@@ -192,7 +190,7 @@ def local_means(
     features as they are (:mod:`kdgraph.smoothing.neighbourhoods` has the bound). Kernel weights
     below 2⁻¹²⁶ of the nearest row's count as 0 in float32, e⁻⁷⁰⁰ in float64. With features of about
     the same spread and γ ≥ 0.1 of it means are within 1e-5 of the values' range. Each place is
-    summed by itself in the order of the rows, so neither the size of a block nor the number of
+    summed separately in the order of the rows, so neither the size of a block nor the number of
     threads changes a bit.
 
     References
@@ -245,7 +243,7 @@ def local_means(
 def _fill(
     found: LocalMeans, asked: np.ndarray, search: Search, gammas: np.ndarray, n_jobs: int | None
 ) -> None:
-    """Put into ``found`` what is ``asked`` for, Bool[b, m]."""
+    """Compute the entries of ``found`` that ``asked`` marks, Bool[b, m]."""
     from joblib import Parallel, delayed  # here, not above: it takes a moment
 
     which, order = np.flatnonzero(asked.any(axis=1)), search.near.order
@@ -311,7 +309,7 @@ def local_means_by_distance(
 
     Notes
     -----
-    In float64, and in time m n. Each place is summed by itself in the order of the rows, without
+    In float64, and in time m n. Each place is summed separately in the order of the rows, without
     BLAS, so that the size of a block changes no bit of what is done here.
 
     References
@@ -322,10 +320,10 @@ def local_means_by_distance(
     Examples
     --------
     >>> group = np.array([0, 0, 1])
-    >>> apart = lambda places, rows: np.where(group[places][:, None] == group[rows], 0, np.inf)
+    >>> apart = lambda panel_positions, rows: np.where(group[panel_positions][:, None] == group[rows], 0, np.inf)
     >>> local_means_by_distance(apart, 3, 3, [0.0, 1.0, 1.0], [1.0]).mean.tolist()
     [[0.5, 0.5, 1.0]]
-    """
+    """  # noqa: E501
     check_bandwidths(bandwidths)
     near = neighbourhoods(
         m, n, values, within_at=within_at, within=within, weight=weight, leave_one_out=leave_one_out
@@ -335,8 +333,8 @@ def local_means_by_distance(
 
 
 def weighted_means(distance: Distance, near: Neighbourhoods, rates: np.ndarray) -> LocalMeans:
-    """Means with weights exp(-rate · D) at each rate, Float[b]; relative to the nearest row's (Luo
-    et al., 2022, Eq. 4).
+    """Return means with weights exp(-rate · D) relative to the nearest row's (Luo et al., Eq.
+    4).
     """
     shape = (len(rates), len(near.first))
     mean, n_eff, mass = (
@@ -368,7 +366,7 @@ def weighted_means(distance: Distance, near: Neighbourhoods, rates: np.ndarray) 
 
 
 def _checked(apart: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """A copy of what a distance gave for p places and q rows, Float[p, q]."""
+    """Return a checked copy of the distances of p places and q rows, Float[p, q]."""
     found = np.array(apart, dtype=np.float64)
     if found.shape != shape:
         raise DataError(
@@ -384,9 +382,7 @@ def _checked(apart: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _blocks(near: Neighbourhoods) -> list[np.ndarray]:
-    """Int[p] each: places that look at the same rows, so many that their distances fill a block;
-    those that look at none are left out.
-    """
+    """Return blocks of places that use the same rows, Int[p] each, without places that use none."""
     some = near.order[~near.alone[near.order]]
     blocks = []
     for places in np.split(some, np.flatnonzero(np.diff(near.first[some])) + 1):
@@ -398,8 +394,9 @@ def _blocks(near: Neighbourhoods) -> list[np.ndarray]:
 def _of_block(
     apart: np.ndarray, values: np.ndarray, weight: np.ndarray, rate: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means Float[p, v], effective sample sizes and sums of weights Float[p], of distances Float[p,
-    q] beyond the nearest row's.
+    """Return means, effective sample sizes and sums of weights of one block.
+
+    ``apart``, Float[p, q], are distances minus that of the nearest row.
     """
     w = np.exp(-rate * apart)
     if len(weight):

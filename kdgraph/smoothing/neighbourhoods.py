@@ -1,8 +1,7 @@
-"""Which kernels there are, and how far "near" goes.
+"""Rows that count around each place, and the precision in which distances are computed.
 
-What is found around a place, and which rows are looked at from there.
-
-Where features are put before their distances are computed, and what float32 makes of them.
+The module holds the kernels, the checked inputs of kernel means, and a bound on the error of
+float32 distances.
 """
 
 from __future__ import annotations
@@ -33,8 +32,9 @@ def check_bandwidths(bandwidths: Sequence[float]) -> None:
 
 
 def rms_of(X: np.ndarray) -> float:
-    """Ours: the root mean square distance from the mean, per dimension, of Float[n, d]: one number
-    for the whole space; 1 if it is 0.
+    """Return the root mean square distance from the mean per dimension of Float[n, d], or 1 if 0.
+
+    Original to kdgraph.
 
     >>> rms_of(np.array([[0.0, 1.0], [2.0, 1.0]])) == 0.5**0.5
     True
@@ -76,7 +76,7 @@ class LocalMeans:
 @dataclass(frozen=True)
 class Neighbourhoods:
     """The rows that count, in order of their label, and which of them each of m places looks at:
-    one range of them. Ours.
+    one range of them. Original to kdgraph.
 
     Attributes
     ----------
@@ -123,8 +123,8 @@ def neighbourhoods(
     weight: np.ndarray | None,
     leave_one_out: bool,
 ) -> Neighbourhoods:
-    """Sort n rows by label, and look up those of each of m places; ours. Parameters as of
-    :func:`~kdgraph.smoothing.local_means`.
+    """Sort n rows by label, and look up those of each of m places; original to kdgraph. Parameters
+    as of :func:`~kdgraph.smoothing.local_means`.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim not in (1, 2) or len(values) != n or values.shape[1:] == (0,):
@@ -215,7 +215,8 @@ _CHUNK = 2**16
 
 @dataclass(frozen=True)
 class Frame:
-    """An origin and a unit of feature space, and the precision in which rows are kept there. Ours.
+    """An origin and a unit of feature space, and the precision in which rows are kept there.
+    Original to kdgraph.
 
     Attributes
     ----------
@@ -283,7 +284,7 @@ def is_rough(
     row of ``X`` by over 1 in 1,000.
 
     The weight exp(-rate · S) of a sum S changes by the rate times the error of S, whose bound is
-    :func:`rounding_error`. Ours.
+    :func:`rounding_error`. Original to kdgraph.
     """
     error = rounding_error(frame, at, X, kernel)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -292,7 +293,7 @@ def is_rough(
 
 def rounding_error(frame: Frame, at: np.ndarray, X: np.ndarray, kernel: Kernel) -> np.ndarray:
     """Float[m]: how far sums over features in a frame of float32 may be off, of places ``at``:
-    Float[m, d] and any row of ``X``. Ours.
+    Float[m, d] and any row of ``X``. Original to kdgraph.
 
     To round two features, their difference (and its square), and to add up d of these, four at a
     time, changes Σ |x - x'| by less than u (k + 4) (‖x‖₁ + ‖x'‖₁), and Σ (x - x')² by less than u

@@ -1,9 +1,10 @@
-"""Distances between places and some rows each, by their definition; compiled by numba. Ours.
+"""Exact nearest neighbours, and the weights of rows around a place.
 
-The nearest rows around a place: exact searches, each where it is fast, and what counts as near.
-
-Which rows count around a place, and how much: k neighbours or a radius, and a kernel of the
-distance.
+:class:`NeighbourSearch` finds the k nearest of n rows, or counts those within a radius. Its results
+are exact and do not depend on the other places of a query, and ties go to the rows with the lowest
+positions. scikit-learn's ``NearestNeighbors`` guarantees neither, because its distances are rounded
+differences of matrix products. :class:`Nearness` is a rule that turns neighbours into kernel
+weights. Original to kdgraph, except where a paper is cited.
 """
 
 from __future__ import annotations
@@ -17,65 +18,84 @@ import numpy as np
 from numba import njit
 from scipy.sparse import issparse
 
+Backend = Literal["auto", "window", "tree", "brute"]
+"""window: binary search in one sorted feature; tree: scipy's cKDTree; brute: all distances by a
+matrix product, or by inner products for sparse rows.
+"""
+# What each back-end buys, for 1,000 places on one core (milliseconds):
+#   window, 1 feature, n = 10,000, k = 10 / 100 / 1,000: 0.4 / 1.7 / 22; the tree takes 0.8 / 6.2 /
+#     93, scikit-learn's k-d tree 1.3 / 5.2 / 65 without exact ties.
+# tree, 5 features, n = 50,000, k = 10 / 100 / 1,000: 6.9 / 29 / 203; brute force takes 128 / 150 /
+#     198, and scikit-learn's k-d tree with the same guarantees 15 / 64 / 341.
+#   brute, 20 features, n = 10,000, k = 10 / 100 / 1,000: 33 / 37 / 99; the tree takes 145 / 171 /
+# 352, scikit-learn's brute force 23 / 46 / 271 without exact ties. Its heaps are up to 1.8 times
+#     as fast for n = 50,000 and k = 10, and slower for k = 1,000, so they are not used.
+TREE_DIMENSIONS = 8
+"""Largest number of features for which "auto" takes the tree."""
+AT_A_TIME = 1 << 18
+"""Number of distances in a block (2 MB). Results do not depend on it."""
+_EXTRA_CANDIDATES = 4
+"""Candidates beyond k. In data without ties the last one is nearly always clearly farther away."""
+
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def distances_to(at: np.ndarray, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Float[m, k]: of places Float[m, d] to the rows Int[m, k] of X: Float[n, d], feature by
-    feature; equal rows are at 0.
+    """Return the distances of places to some rows each, feature by feature, Float[m, k].
+
+    Parameters
+    ----------
+    at : ndarray of shape (m, d)
+        Places, Float[m, d].
+    X : ndarray of shape (n, d)
+        Rows, Float[n, d].
+    rows : ndarray of shape (m, k)
+        Positions of the rows of each place, Int[m, k].
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        Float[m, k]; exactly 0 for equal rows.
     """
-    found = np.empty(rows.shape)
+    distance = np.empty(rows.shape)
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
             square = 0.0
             row = rows[i, j]
             for c in range(X.shape[1]):
-                apart = at[i, c] - X[row, c]
-                square += apart * apart
-            found[i, j] = np.sqrt(square)
-    return found
-
-
-Backend = Literal["auto", "window", "tree", "brute"]
-"""window: of one feature, sorted; tree: scipy's cKDTree; brute: all distances, by scikit-learn, of
-sparse rows by their inner products.
-"""
-
-TREE_DIMENSIONS = 8
-"""Up to here a k-d tree is the fastest; of 20 features, 10,000 rows and places and 1,000 neighbours
-a tree takes 5.2 s, brute force 3.4.
-"""
-PARTITION_ROWS = 30_000
-"""Of 10,000 rows and 20 features the 1,000 nearest of a place take 0.2 ms by a product and a
-partition, and 0.4 by scikit-learn; heaps gain on partitions as there are more rows.
-"""
-AT_A_TIME = 1 << 18
-"""Distances in a block, 2 MB. No number depends on it."""
-_MORE = 4
-"""Candidates beyond the k that are wanted; in data without ties the last of them is nearly always
-clearly farther than the k-th.
-"""
+                difference = at[i, c] - X[row, c]
+                square += difference * difference
+            distance[i, j] = np.sqrt(square)
+    return distance
 
 
 class NeighbourSearch:
-    """The k nearest of n rows, or those within a radius, by Euclidean distance.
+    """Search for the k nearest of n rows, or those within a radius, by Euclidean distance.
 
     Parameters
     ----------
-    X : Float[n, d], finite; or sparse, rows of length 1 whose inner products are similarities K, as
-        leaves of a forest are (:func:`~kdgraph.features.features_of`): then the distance is 1 - K,
-        the geodesic distance of Dey et al.
-    backend : see :data:`Backend`; "auto" takes the window for d = 1, the tree up to d = 8, else
-    brute force.
-    eps : each distance is at most (1 + eps) times that of the true neighbour of this rank (Arya et
-        al., Journal of the ACM 45, 1998); of the tree only. 0: exact.
+    X : ndarray of shape (n, d), or sparse matrix
+        Rows, Float[n, d], finite. Sparse rows have length 1, and their inner products are
+        similarities K, as those of the leaves of a forest (:func:`~kdgraph.features.features_of`);
+        the distance is then 1 - K, the geodesic distance of Dey et al.
+    backend : "auto", "window", "tree" or "brute", default="auto"
+        See :data:`Backend`. "auto" takes the window for one feature, the tree for up to 8, and
+        brute force otherwise.
+    eps : float, default=0.0
+        Each distance is at most (1 + eps) times that of the true neighbour of this rank (Arya et
+        al., Journal of the ACM 45, 1998). 0: exact. Only the tree uses it.
+
+    Raises
+    ------
+    ValueError
+        If sparse rows are combined with another back-end than brute force.
 
     Notes
     -----
-    What is found for a place does not depend on the places beside it: distances are added up
-    feature by feature, and where not all of several rows at the same distance can be taken, those
-    with the lowest positions are (but for the window, which takes the smaller values, and with
-    ``eps``). Candidates that a matrix product or a tree finds are taken only where rounding cannot
-    have left out a nearer row.
+    The neighbours of a place do not depend on the other places. Distances are summed feature by
+    feature. If only some of several rows at the same distance can be taken, they are those with the
+    lowest positions (except for the window, which takes the smaller values, and with ``eps``).
+    Candidates from a matrix product or a tree are accepted only if rounding cannot have excluded a
+    nearer row. Original to kdgraph.
 
     Examples
     --------
@@ -88,7 +108,7 @@ class NeighbourSearch:
     def __init__(self, X: Any, *, backend: Backend = "auto", eps: float = 0.0):
         self.X = X.tocsr() if issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
         self.eps = eps
-        self.backend = self._suited() if backend == "auto" else backend
+        self.backend = self._best_backend() if backend == "auto" else backend
         if issparse(X) and self.backend != "brute":
             raise ValueError(f"sparse rows are searched by brute force, got backend={self.backend}")
         if self.backend == "tree":
@@ -96,11 +116,8 @@ class NeighbourSearch:
 
             self.tree = cKDTree(self.X)
         elif self.backend == "brute" and not issparse(self.X):
-            from sklearn.neighbors import NearestNeighbors
-
-            self.middle = self.X.mean(axis=0)
-            self.centred = self.X - self.middle
-            self.all = NearestNeighbors(algorithm="brute").fit(self.centred)
+            self.mean = self.X.mean(axis=0)
+            self.centred = self.X - self.mean
             self.squares = np.square(self.centred).sum(axis=1)
         elif self.backend == "window":
             self.order = np.argsort(self.X[:, 0], kind="stable")
@@ -109,94 +126,109 @@ class NeighbourSearch:
     def __len__(self) -> int:
         return self.X.shape[0]
 
-    def _suited(self) -> Backend:
+    def _best_backend(self) -> Backend:
         d = self.X.shape[1]
         if issparse(self.X) or d > TREE_DIMENSIONS:
             return "brute"
         return "window" if d == 1 else "tree"
 
     def nearest(self, at: Any, k: int, *, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Distances Float[m, k], increasing, and Int[m, k], positions of the k <= n rows nearest to
-        each place, Float[m, d].
+        """Return the distances and positions of the k rows nearest to each place.
 
-        ``exact``: whatever ``eps`` is, as where all rows within a radius are wanted, of which k
-        only says how many there may be.
+        Parameters
+        ----------
+        at : ndarray of shape (m, d), or sparse matrix
+            Places, Float[m, d].
+        k : int
+            Number of neighbours, from 1 to n.
+        exact : bool, default=False
+            Ignore ``eps``, for callers that need all rows within a radius.
+
+        Returns
+        -------
+        distance : ndarray of shape (m, k)
+            Float[m, k], increasing.
+        rows : ndarray of shape (m, k)
+            Int[m, k], positions.
+
+        Raises
+        ------
+        ValueError
+            If k is not from 1 to n.
         """
         if not 1 <= k <= len(self):
             raise ValueError(f"k must be from 1 to the {len(self)} rows, got {k}")
-        found = [
-            self._of_block(at[block], k, 0.0 if exact else self.eps)
-            for block in _blocks(at.shape[0], self._width(k))
+        width = len(self) if self.backend == "brute" else k
+        results = [
+            self._search_block(at[block], k, 0.0 if exact else self.eps)
+            for block in _blocks(at.shape[0], width)
         ]
-        if not found:
+        if not results:
             return np.empty((0, k)), np.empty((0, k), dtype=np.intp)
-        return np.concatenate([distance for distance, _ in found]), np.concatenate(
-            [rows for _, rows in found]
-        )
+        distances, rows = zip(*results, strict=True)
+        return np.concatenate(distances), np.concatenate(rows)
 
     def count_within(self, at: Any, radius: float) -> np.ndarray:
-        """Int[m]: how many rows are at most ``radius`` away from each place."""
+        """Return the number of rows at most ``radius`` away from each place, Int[m]."""
         if self.backend == "tree":
-            return np.asarray(
-                self.tree.query_ball_point(at, radius, return_length=True), dtype=np.intp
-            )
+            counts = self.tree.query_ball_point(at, radius, return_length=True)
+            return np.asarray(counts, dtype=np.intp)
         if self.backend == "window":
             x = at[:, 0]
-            return np.searchsorted(self.sorted, x + radius, "right") - np.searchsorted(
-                self.sorted, x - radius, "left"
-            )
+            last = np.searchsorted(self.sorted, x + radius, "right")
+            return last - np.searchsorted(self.sorted, x - radius, "left")
+        blocks = _blocks(at.shape[0], len(self))
         return np.concatenate(
-            [
-                (self._distances(at[block]) <= radius).sum(axis=1)
-                for block in _blocks(at.shape[0], len(self))
-            ]
+            [(self._all_distances(at[block]) <= radius).sum(axis=1) for block in blocks]
         )
 
-    def _width(self, k: int) -> int:
-        """Numbers that a search makes for a place."""
-        return (
-            len(self)
-            if self.backend == "brute" and (issparse(self.X) or len(self) <= PARTITION_ROWS)
-            else k
-        )
-
-    def _of_block(self, at: Any, k: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
+    def _search_block(self, at: Any, k: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the result of :meth:`nearest` for one block of places."""
         if self.backend == "tree" and eps > 0:
             distance, rows = self.tree.query(at, k, eps=eps)
             return np.reshape(distance, (-1, k)), np.reshape(rows, (-1, k))
         if self.backend == "window":
-            rows = self.order[self._window(at[:, 0], k)[:, None] + np.arange(k)]
-            return _by_distance(np.abs(self.X[rows, 0] - at), rows)
+            rows = self.order[self._window_start(at[:, 0], k)[:, None] + np.arange(k)]
+            return _sort_by_distance(np.abs(self.X[rows, 0] - at), rows)
+        if issparse(self.X):
+            return self._search_sparse(at, k)
+        at = np.asarray(at, dtype=np.float64)
         if self.backend == "tree":
-            return self._of_tree(np.asarray(at, dtype=np.float64), k)
-        if not issparse(self.X):
-            return nearest_of_candidates(
-                self.X, np.asarray(at, dtype=np.float64), k, self._candidates, self.middle
-            )
-        apart = self._distances(at)
-        last = np.partition(apart, k - 1, axis=1)[:, k - 1 : k]
-        tied, nearer = apart == last, apart < last
-        taken = nearer | (
-            tied & (np.cumsum(tied, axis=1) <= k - nearer.sum(axis=1, keepdims=True))
-        )  # the lowest of those that tie
+            return self._search_tree(at, k)
+        return nearest_of_candidates(self.X, at, k, self._candidates, self.mean)
+
+    def _search_sparse(self, at: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the result for sparse rows, from all distances."""
+        distance = self._all_distances(at)
+        last = np.partition(distance, k - 1, axis=1)[:, k - 1 : k]
+        # Rows nearer than the k-th distance are taken, and so many of the rows at this distance, in
+        # the order of their positions, that there are k.
+        tied, nearer = distance == last, distance < last
+        n_tied = k - nearer.sum(axis=1, keepdims=True)
+        taken = nearer | (tied & (np.cumsum(tied, axis=1) <= n_tied))
         rows = np.nonzero(taken)[1].reshape(-1, k)
-        return _by_distance(np.take_along_axis(apart, rows, axis=1), rows)
+        return _sort_by_distance(np.take_along_axis(distance, rows, axis=1), rows)
 
-    def _of_tree(self, at: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """As :meth:`nearest`, of places Float[p, d].
-
-        A tree adds up each distance alone, so that its distances depend on no other place. Only
-        where some are equal does their order, or which of them are the k, depend on how the tree
-        was built: these places are looked at again. With all distances computed anew, recalibrating
-        10,000 places by 1,000 neighbours each took 1.66 s in place of 1.19 s.
-        """
-        more = min(k + 1, len(self))
-        distance, rows = (np.reshape(part, (-1, more)) for part in self.tree.query(at, more))
+    def _search_tree(self, at: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the result of the tree, Float[p, k] and Int[p, k]."""
+        # A tree sums each distance separately, so its distances depend on no other place. Only
+        # among
+        # equal distances do the order, and the choice of the k rows, depend on how the tree was
+        # built; only these places are searched again. To recompute all distances instead took 1.66
+        # s
+        # in place of 1.19 s for the recalibration of 10,000 places by 1,000 neighbours.
+        n_queried = min(k + 1, len(self))
+        distance, rows = (
+            np.reshape(part, (-1, n_queried)) for part in self.tree.query(at, n_queried)
+        )
         tied = np.flatnonzero((distance[:, 1:] == distance[:, :-1]).any(axis=1))
         order = np.lexsort((rows[tied], distance[tied]))
         rows[tied] = np.take_along_axis(rows[tied], order, axis=1)
+        # A tie between the k-th and the next row leaves open which rows belong to the k.
         undecided = (
-            distance[:, k - 1] == distance[:, -1] if more > k else np.zeros(len(at), dtype=bool)
+            distance[:, k - 1] == distance[:, -1]
+            if n_queried > k
+            else np.zeros(len(at), dtype=bool)
         )
         distance, rows = distance[:, :k].copy(), rows[:, :k].copy()
         if undecided.any():
@@ -206,22 +238,19 @@ class NeighbourSearch:
         return distance, rows
 
     def _candidates(self, at: np.ndarray, k: int) -> np.ndarray:
-        """Int[p, k], the nearest rows in any order: by the tree; or of few rows by a matrix product
-        and a partition, else by heaps.
-        """
+        """Return the positions of the k nearest rows up to rounding, in any order, Int[p, k]."""
         if self.backend == "tree":
             return np.reshape(self.tree.query(at, k)[1], (-1, k))
         with np.errstate(over="ignore", invalid="ignore"):
-            centred = at - self.middle
-            if len(self) > PARTITION_ROWS:
-                return self.all.kneighbors(centred, k, return_distance=False)
-            apart = self.squares - 2 * (centred @ self.centred.T)
-        return np.argpartition(apart, k - 1, axis=1)[:, :k]
+            # Squared distances without the term of the place, which is the same for all rows.
+            centred = at - self.mean
+            squares = self.squares - 2 * (centred @ self.centred.T)
+        return np.argpartition(squares, k - 1, axis=1)[:, :k]
 
-    def _window(self, x: np.ndarray, k: int) -> np.ndarray:
-        """Int[m]: where among the sorted rows the k nearest begin, by bisection; of two ends at one
-        distance the smaller value is in.
-        """
+    def _window_start(self, x: np.ndarray, k: int) -> np.ndarray:
+        """Return where the k nearest values begin in the sorted feature, Int[m]."""
+        # Bisection for the first window whose left end is not farther from x than the value right
+        # of the window. At equal distances the smaller value is taken.
         low, high = np.zeros(len(x), dtype=np.intp), np.full(len(x), len(self) - k)
         while (low < high).any():
             middle = (low + high) // 2
@@ -232,8 +261,11 @@ class NeighbourSearch:
             )
         return low
 
-    def _distances(self, at: Any) -> np.ndarray:
-        """Float[p, n], by one matrix product; near 0 to half the digits only."""
+    def _all_distances(self, at: Any) -> np.ndarray:
+        """Return all distances by one matrix product.
+
+        They are Float[p, n], with half of the digits near 0.
+        """
         if issparse(self.X):
             return np.maximum(1 - (at @ self.X.T).toarray(), 0.0)
         from sklearn.metrics.pairwise import euclidean_distances
@@ -241,12 +273,14 @@ class NeighbourSearch:
         return euclidean_distances(at, self.X)
 
 
-def _by_distance(distance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _sort_by_distance(distance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sort each place's neighbours by distance; ties keep their order."""
     order = np.argsort(distance, axis=1, kind="stable")
     return np.take_along_axis(distance, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
 def _blocks(m: int, width: int) -> Iterator[slice]:
+    """Yield consecutive blocks of m places with at most :data:`AT_A_TIME` numbers of ``width``."""
     step = max(AT_A_TIME // max(width, 1), 1)
     yield from (slice(first, first + step) for first in range(0, m, step))
 
@@ -258,57 +292,82 @@ def nearest_of_candidates(
     candidates: Callable[[np.ndarray, int], np.ndarray],
     centre: np.ndarray | float | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances Float[m, k], increasing, and Int[m, k], positions of the nearest of the rows
-    X; ours.
+    """Return the exact nearest rows of an approximate search.
 
     Parameters
     ----------
-    X, at : Float[n, d] and Float[m, d], rows and places.
-    k : up to n; of several rows at one distance those with the lowest positions are taken.
-    candidates : function of places Float[p, d] and a number up to n, which returns as many rows
-        each that are the nearest up to rounding, Int[p, ...] in any order.
-    centre : Float[d] or a number, what places and rows are centred at before they are squared and
-        multiplied; None where differences are squared, as in a tree.
+    X, at : ndarray of shape (n, d) and (m, d)
+        Rows and places, Float[n, d] and Float[m, d].
+    k : int
+        Number of neighbours, up to n. Of several rows at one distance, those with the lowest
+        positions are taken.
+    candidates : callable
+        Function of places, Float[p, d], and a number up to n, which returns the positions of as
+        many rows that are the nearest up to rounding, Int[p, ...] in any order.
+    centre : ndarray of shape (d,), float or None
+        Point that ``candidates`` subtracts before it squares and multiplies; None if it squares
+        differences, as a tree does.
+
+    Returns
+    -------
+    distance : ndarray of shape (m, k)
+        Float[m, k], increasing.
+    rows : ndarray of shape (m, k)
+        Int[m, k], positions.
 
     Notes
     -----
-    Candidates are found by sums whose order depends on the CPU and on the places beside, and which
-    near 0 have half the digits. So a few more than k are taken, and their distances are computed
-    anew. Where the last of them is farther than the k-th by more than both can be off, no other row
-    belongs to the k. Else, as among many equal distances, there are twice as many candidates.
+    Original to kdgraph.
     """
+    # Candidates come from sums whose order depends on the CPU and on the other places, and which
+    # have half of the digits near 0. So a few more than k are requested, and their distances are
+    # computed exactly. If the last candidate is farther than the k-th by more than the rounding
+    # error of both, no other row belongs to the k. Otherwise, as with many equal distances, the
+    # number of candidates is doubled.
     rounding = 8 * (X.shape[1] + 4) * np.finfo(np.float64).eps
     distance, rows = np.empty((len(at), k)), np.empty((len(at), k), dtype=np.intp)
-    undecided, width = np.arange(len(at)), min(k + _MORE, len(X))
+    undecided, width = np.arange(len(at)), min(k + _EXTRA_CANDIDATES, len(X))
     while len(undecided):
         certain = np.ones(len(undecided), dtype=bool)
         for block in _blocks(len(undecided), width):
-            numbers = undecided[block]
-            places = at[numbers]
+            index = undecided[block]
+            places = at[index]
             # Sorted by position, so that of equal distances the lowest position comes first.
-            nearest = np.sort(candidates(places, width), axis=1)
-            apart, nearest = _by_distance(distances_to(places, X, nearest), nearest)
-            distance[numbers], rows[numbers] = apart[:, :k], nearest[:, :k]
+            positions = np.sort(candidates(places, width), axis=1)
+            exact, positions = _sort_by_distance(distances_to(places, X, positions), positions)
+            distance[index], rows[index] = exact[:, :k], positions[:, :k]
             if width < len(X):
                 with np.errstate(over="ignore", invalid="ignore"):
                     length = 0.0 if centre is None else np.linalg.norm(places - centre, axis=1)
-                    off = rounding * np.square(2 * length + apart[:, -1])
-                    certain[block] = np.square(apart[:, -1]) - np.square(apart[:, k - 1]) > off
+                    error = rounding * np.square(2 * length + exact[:, -1])
+                    gap = np.square(exact[:, -1]) - np.square(exact[:, k - 1])
+                    certain[block] = gap > error
         undecided, width = undecided[~certain], min(2 * width, len(X))
     return distance, rows
 
 
 def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
-    """Return distances to the k nearest rows of an index of scikit-learn, Float[m, k], increasing;
-    ours.
+    """Return the distances to the k nearest rows of an index of scikit-learn, with all digits.
 
     Parameters
     ----------
-    index : a fitted ``NearestNeighbors`` with Euclidean distances, whose own have half the digits
-        near 0 where it multiplies matrices.
-    at : Float[m, d], places; None: the rows of the index, none of which is its own neighbour.
-        Sparse rows have the distances of scikit-learn.
-    k : number of neighbours.
+    index : NearestNeighbors
+        Fitted, with Euclidean distances. Its own distances have half of the digits near 0 where it
+        multiplies matrices.
+    at : ndarray of shape (m, d), sparse matrix or None
+        Places, Float[m, d]. None: the rows of the index, none of which is its own neighbour. Sparse
+        rows get the distances of scikit-learn.
+    k : int
+        Number of neighbours.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        Float[m, k], increasing.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
     rows = index._fit_X
     if issparse(rows) or issparse(at):
@@ -322,29 +381,32 @@ def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
         at = np.ascontiguousarray(at, dtype=np.float64)
         return nearest_of_candidates(rows, at, k, candidates, 0.0)[0]
     distance, nearest = nearest_of_candidates(rows, rows, k + 1, candidates, 0.0)
-    dropped = nearest == np.arange(len(rows))[:, None]
-    dropped[~dropped.any(axis=1), -1] = True  # of more equal rows than k + 1 any is as good
-    return distance[~dropped].reshape(-1, k)
+    is_self = nearest == np.arange(len(rows))[:, None]
+    # A row that is not among its k + 1 nearest has as many equal rows; any of them can be dropped.
+    is_self[~is_self.any(axis=1), -1] = True
+    return distance[~is_self].reshape(-1, k)
 
 
 NearKernel = Literal["epanechnikov", "uniform", "gaussian"]
-"""Of t = distance / u: 1 - t² up to t = 1; 1 up to t = 1; exp(-t²/2), of the same rows."""
+"""Functions of t = distance / u: 1 - t² up to t = 1; 1 up to t = 1; exp(-t²/2) of the same rows."""
 Scale = Literal["last", "next"]
-"""Where k is given, u is the distance of the k-th row, to which Epanechnikov then gives no weight;
-or that of the (k+1)-th.
+"""Rank of the row whose distance is u, if k is given: the k-th row, which then has no Epanechnikov
+weight, or the (k+1)-th row.
 """
 
 
 @dataclass(frozen=True)
 class Near:
-    """What is near to each of m places.
+    """Weighted neighbours of m places.
 
     Attributes
     ----------
-    rows : Int[m, k].
-    weight : Float[m, k], not negative, not all 0 at any place, not normalised: a kernel's values,
-    from 0 to 1.
-    empty : Bool[m]: no row had weight, and the ``least`` nearest have equal ones instead.
+    rows : ndarray of shape (m, k)
+        Int[m, k], positions.
+    weight : ndarray of shape (m, k)
+        Float[m, k], values of the kernel from 0 to 1, not normalised; not all 0 at any place.
+    empty : ndarray of shape (m,)
+        Bool[m], True if no row had a weight; the ``least`` nearest rows then have equal weights.
     """
 
     rows: np.ndarray
@@ -353,25 +415,30 @@ class Near:
 
     @property
     def n_eff(self) -> np.ndarray:
-        """Float[m]: effective sample size (Σw)² / Σw² (Kish, "Survey sampling", 1965)."""
+        """Effective sample size (Σw)² / Σw², Float[m] (Kish, "Survey sampling", 1965)."""
         return self.weight.sum(axis=1) ** 2 / np.square(self.weight).sum(axis=1)
 
 
 @dataclass(frozen=True)
 class Nearness:
-    """A rule for what is near.
+    """Rule that selects and weights the rows around a place.
 
     Parameters
     ----------
-    k : how many neighbours; of fewer rows all, with a warning.
-    radius : or how far away they may be; then u is the radius (Torres et al., Section 4.2), else
-    see ``scale``.
-    kernel, scale : see :data:`NearKernel` and :data:`Scale`.
-    least : nearest rows that count where there are none in the radius.
+    k : int or None, default=None
+        Number of neighbours. If there are fewer rows, all are taken, with a warning.
+    radius : float or None, default=None
+        Largest distance, given instead of k; u is then the radius (Torres et al., Section 4.2).
+    kernel : "epanechnikov", "uniform" or "gaussian", default="epanechnikov"
+        See :data:`NearKernel`.
+    scale : "last" or "next", default="last"
+        See :data:`Scale`.
+    least : int, default=10
+        Number of nearest rows that are used if no row is within the radius.
 
     Notes
     -----
-    Where u is 0, since all neighbours are at one place with it, weights are equal.
+    If u is 0, because all neighbours coincide with the place, weights are equal.
 
     References
     ----------
@@ -394,39 +461,55 @@ class Nearness:
     least: int = 10
 
     def around(self, search: NeighbourSearch, at: Any, own: np.ndarray | None = None) -> Near:
-        """What is near to places Float[m, d]; ``own``: Int[m], which row each place is itself and
-        is to be left out.
+        """Return the weighted neighbours of places.
+
+        Parameters
+        ----------
+        search : NeighbourSearch
+            Index of the rows.
+        at : ndarray of shape (m, d)
+            Places, Float[m, d].
+        own : ndarray of shape (m,) or None, default=None
+            Int[m], position of the row that each place is, which is left out.
+
+        Returns
+        -------
+        Near
+
+        Raises
+        ------
+        ValueError
+            If not exactly one of k and radius is given.
         """
         if (self.k is None) == (self.radius is None):
             raise ValueError(
                 f"one of k and radius must be given, got k={self.k} and radius={self.radius}"
             )
-        left = 0 if own is None else 1
-        most = max(len(search) - left, 1)
+        n_left_out = 0 if own is None else 1
+        n_available = max(len(search) - n_left_out, 1)
         if self.radius is None:
-            if (self.k or 1) > most:
+            if (self.k or 1) > n_available:
                 warnings.warn(
-                    f"k={self.k} neighbours were asked for, and there are {most}: all are taken",
+                    f"k={self.k} is larger than the number of rows, {n_available}: all are used",
                     stacklevel=2,
                 )
             return self.of_neighbours(*self.others(search, at, own))
+        # As many neighbours for every place as the fullest radius has; the weights of the others
+        # are 0.
         counts = search.count_within(at, self.radius)
-        width = int(min(max(counts.max(initial=0) - left, self.least), most))
-        distance, rows = _others(search, at, width, own, exact=True)
+        width = int(min(max(counts.max(initial=0) - n_left_out, self.least), n_available))
+        distance, rows = _nearest_others(search, at, width, own, exact=True)
         inside = distance <= self.radius
         weight = np.where(inside, self.kernel_of(distance / self.radius), 0.0)
-        return self._filled(rows, weight, min(self.least, most))
+        return self._fill_empty(rows, weight, min(self.least, n_available))
 
     def blocks(self, search: NeighbourSearch, at: Any) -> Iterator[slice]:
-        """Consecutive places, so few that what is near to them has at most
-        :data:`~kdgraph.smoothing.neighbours.AT_A_TIME` numbers.
-        """
+        """Yield blocks of places whose neighbours have at most :data:`AT_A_TIME` numbers."""
         width = len(search) if self.radius is not None or self.k is None else self.k
-        step = max(AT_A_TIME // max(min(width, len(search)), 1), 1)
-        yield from (slice(first, first + step) for first in range(0, at.shape[0], step))
+        yield from _blocks(at.shape[0], min(width, len(search)))
 
     def kernel_of(self, t: np.ndarray) -> np.ndarray:
-        """Values of the kernel at t >= 0."""
+        """Return the values of the kernel at t >= 0, elementwise."""
         if self.kernel == "uniform":
             return (t <= 1).astype(np.float64)
         return np.maximum(1 - t * t, 0.0) if self.kernel == "epanechnikov" else np.exp(-t * t / 2)
@@ -434,37 +517,43 @@ class Nearness:
     def others(
         self, search: NeighbourSearch, at: Any, own: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Distances and rows that :meth:`of_neighbours` needs of this k or of a smaller one."""
-        most = max(len(search) - (own is not None), 1)
-        return _others(search, at, min((self.k or 1) + (self.scale == "next"), most), own)
+        """Return the distances and rows that :meth:`of_neighbours` needs for k or a smaller k."""
+        n_available = max(len(search) - (own is not None), 1)
+        n_needed = min((self.k or 1) + (self.scale == "next"), n_available)
+        return _nearest_others(search, at, n_needed, own)
 
     def of_neighbours(self, distance: np.ndarray, rows: np.ndarray) -> Near:
-        """What is near among the nearest rows and their distances, increasing, Float[m, j] of j >=
-        k.
+        """Return the weighted neighbours among the nearest rows.
+
+        Parameters
+        ----------
+        distance, rows : ndarray of shape (m, j)
+            Distances, increasing, and positions of j >= k rows: Float[m, j] and Int[m, j].
+
+        Returns
+        -------
+        Near
         """
         k = min(self.k or 1, rows.shape[1])
         u = distance[:, min(k if self.scale == "next" else k - 1, rows.shape[1] - 1), None]
         weight = np.where(u > 0, self.kernel_of(distance[:, :k] / np.where(u > 0, u, 1.0)), 1.0)
-        return self._filled(rows[:, :k], weight, k)
+        return self._fill_empty(rows[:, :k], weight, k)
 
-    def _filled(self, rows: np.ndarray, weight: np.ndarray, least: int) -> Near:
-        """With equal weights of the ``least`` nearest where no row has any, as where all are
-        exactly at u.
-        """
+    def _fill_empty(self, rows: np.ndarray, weight: np.ndarray, n_used: int) -> Near:
+        """Give equal weights to the ``n_used`` nearest rows of places where no row has a weight."""
         empty: np.ndarray = weight.max(axis=1) <= 0
-        weight[empty, :least] = 1.0
+        weight[empty, :n_used] = 1.0
         return Near(rows, weight, empty)
 
 
-def _others(
+def _nearest_others(
     search: NeighbourSearch, at: Any, k: int, own: np.ndarray | None, *, exact: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest rows, without each place's own; where equal rows have crowded it out, without
-    the last of k + 1.
-    """
+    """Return the k nearest rows without each place's own row."""
     if own is None or len(search) < 2:
         return search.nearest(at, min(k, len(search)), exact=exact)
     distance, rows = search.nearest(at, k + 1, exact=exact)
+    # If equal rows have displaced the own one from the k + 1 nearest, the last one is dropped.
     keep = rows != own[:, None]
     keep[:, -1] &= ~keep.all(axis=1)
     return distance[keep].reshape(-1, k), rows[keep].reshape(-1, k)

@@ -186,7 +186,7 @@ def _write(found: Study, all_compared: Sequence[Compared], args: argparse.Namesp
 
 
 def _draw(all_compared: Sequence[Compared], path: str) -> None:
-    from kdgraph.figures import Ranked, critical_difference_diagram, save
+    from kdgraph.figures import RankSummary, plot_critical_difference_diagram, save_figure
     from kdgraph.runner.files import told_in_one_line
 
     drawn = {one.label: one.ranks for one in all_compared if one.ranks}
@@ -196,13 +196,13 @@ def _draw(all_compared: Sequence[Compared], path: str) -> None:
             " without it, means are shown"
         )
     panels = {
-        label: Ranked(ranks.mean, ranks.critical_difference, ranks.groups, ranks.n, ranks.p)
+        label: RankSummary(ranks.mean, ranks.critical_difference, ranks.groups, ranks.n, ranks.p)
         for label, ranks in drawn.items()
     }
     file = Path(path)
     with told_in_one_line(file, "--figure"):
-        save(
-            critical_difference_diagram(panels),
+        save_figure(
+            plot_critical_difference_diagram(panels),
             file.with_suffix(""),
             [file.suffix.removeprefix(".")],
         )

@@ -94,11 +94,11 @@ def _id_in(path: Path, files: dict[str, Path]) -> int | None:
 
 
 def _list(words: Sequence[str], ids: dict[str, int]) -> int:
-    from kdgraph.data.openml.cache import bytes_on_disk, cache_folder, is_cached
+    from kdgraph.data.openml.cache import cache_folder, cached_size, is_cached
     from kdgraph.report.data_table import listing
 
     chosen = _named(words, ids)
-    here = {id: bytes_on_disk(id) for id in set(chosen.values()) if _quietly(is_cached, id)}
+    here = {id: cached_size(id) for id in set(chosen.values()) if _quietly(is_cached, id)}
     print(listing(chosen, here, cache_folder()))
     return 0
 
@@ -122,7 +122,7 @@ def _check(words: Sequence[str], ids: dict[str, int]) -> int:
 
 def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> int:
     from kdgraph.data.openml.cache import cache_folder
-    from kdgraph.runner.at_hand import Absent, by_reason, reason_of
+    from kdgraph.runner.at_hand import Absent, by_reason, unavailability_reason
 
     if not words:
         what = (
@@ -143,7 +143,7 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
             try:
                 step(each.name, lambda each=each, told=told: each.fetch(told.append), each.id)
             except NotAtHand as error:
-                absent.append(Absent(each.name, reason_of(error), error))
+                absent.append(Absent(each.name, unavailability_reason(error), error))
             else:
                 fetched += bool(told)
     print(
@@ -156,9 +156,9 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
 
 
 def _by_id(name: str, id: int) -> Wanted:
-    from kdgraph.data.openml.client import fetch
+    from kdgraph.data.openml.client import fetch_dataset
 
-    return Wanted(name, id, lambda tell: fetch(id, tell))
+    return Wanted(name, id, lambda tell: fetch_dataset(id, tell))
 
 
 def _by_config(overrides: Sequence[str], config_dir: str | None) -> list[Wanted]:
@@ -229,12 +229,12 @@ def _bar(total: int) -> Iterator[Callable[..., Any]]:
     )
     from rich.text import Text
 
-    from kdgraph.data.openml.cache import bytes_on_disk
+    from kdgraph.data.openml.cache import cached_size
     from kdgraph.report.data_table import megabytes
 
     class Arrived(ProgressColumn):
         def render(self, task: Any) -> Text:
-            return Text(megabytes(bytes_on_disk(task.fields["id"])) if task.fields["id"] else "")
+            return Text(megabytes(cached_size(task.fields["id"])) if task.fields["id"] else "")
 
     columns = (
         TextColumn("{task.description}", markup=False),

@@ -1,4 +1,4 @@
-"""After a frozen parent: which rows calibrate, and when its own training rows are noticed."""
+"""Calibration after a frozen parent, and the recognition of its training rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kdgraph.calibration import BestCalibrator, LinearPool, Refit, Retrained, Sc
 from kdgraph.calibration.local import LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning, TemperatureScaling
 from kdgraph.detection import LeafOccupancy, Mahalanobis, MaxProbability, TreeHamming
-from kdgraph.parents import GaussianLinear, GivenScores, NearestOutcomes
+from kdgraph.parents import GaussianLinear, NearestNeighbourRegressor, PrecomputedScores
 from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
 
 rng = np.random.default_rng(7)
@@ -36,7 +36,7 @@ X = rng.normal(size=(500, 3))
 Y = np.where(X[:, 0] + X[:, 1] ** 2 + rng.normal(size=500) > 1, "ill", "well")
 TARGET = X[:, 0] + rng.normal(size=500)
 SEEN, NEW = slice(0, 200), slice(200, 400)
-WAY = "fit(X, y, X_calibration=…, y_calibration=…)"
+ADVICE = "fit(X, y, X_calibration=…, y_calibration=…)"
 CALIBRATORS = [
     ScoreMap,
     LinearPool,
@@ -50,94 +50,107 @@ FOREST = RandomForestClassifier(10, random_state=0).fit(X[SEEN], Y[SEEN])
 NETWORK = LogisticRegression().fit(X[SEEN], Y[SEEN])
 
 
-def warned(model, *rows, **calibration) -> list[str]:
-    """The messages of a fit that come from frozen parents, which point at this file."""
+def frozen_warnings(model, *rows, **calibration) -> list[str]:
+    """Return the warnings of a fit about frozen parents, which must point at this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(*rows, **calibration)
-    found = [each for each in caught if "frozen" in str(each.message)]
-    assert all(Path(each.filename).name == Path(__file__).name for each in found)
-    return [str(each.message) for each in found]
+    records = [warning for warning in caught if "frozen" in str(warning.message)]
+    assert all(Path(warning.filename).name == Path(__file__).name for warning in records)
+    return [str(warning.message) for warning in records]
 
 
 @pytest.mark.parametrize("kind", [*CALIBRATORS, *WITH_TRAINING_ROWS, MaxProbability, TreeHamming])
-def test_the_training_rows_of_a_frozen_forest_are_named_as_such(kind):
+def test_training_rows_of_a_frozen_forest_are_recognised(kind):
     name = kind.__name__
     message = (
         "the 200 {} are those that the frozen RandomForestClassifier was fitted on, where it is"
-        f" more confident than on new rows: give {name} held-out rows, {WAY}"
+        f" more confident than on new rows: give {name} held-out rows, {ADVICE}"
     )
     model = kind(FrozenEstimator(FOREST), random_state=0)
     if kind is TreeHamming:
         model.set_params(labels="given", set_size=10)
-    assert warned(model, X[SEEN], Y[SEEN]) == [message.format("rows of fit")]
-    given = {"X_calibration": X[SEEN], "y_calibration": Y[SEEN]}
-    assert warned(model, X[SEEN], Y[SEEN], **given) == [message.format("calibration rows")]
-    assert warned(model, X[SEEN], Y[SEEN], X_calibration=X[NEW], y_calibration=Y[NEW]) == []
+    assert frozen_warnings(model, X[SEEN], Y[SEEN]) == [message.format("rows of fit")]
+    calibration_rows = {"X_calibration": X[SEEN], "y_calibration": Y[SEEN]}
+    assert frozen_warnings(model, X[SEEN], Y[SEEN], **calibration_rows) == [
+        message.format("calibration rows")
+    ]
+    assert (
+        frozen_warnings(model, X[SEEN], Y[SEEN], X_calibration=X[NEW], y_calibration=Y[NEW]) == []
+    )
 
 
 @pytest.mark.parametrize("kind", [ScoreMap, KernelDensityForest, MaxProbability])
-def test_rows_that_may_be_new_are_taken_for_new_with_a_warning(kind):
+def test_possibly_new_rows_count_as_new_with_a_warning(kind):
     expected = (
         f"{kind.__name__} takes the 200 rows of fit for rows that the frozen RandomForestClassifier"
-        f" was not fitted on; if it was, or to mark them as held out, give calibration rows: {WAY}"
+        " was not fitted on; if it was, or to mark them as held out, give calibration rows:"
+        f" {ADVICE}"
     )
-    assert warned(kind(FrozenEstimator(FOREST), random_state=0), X[NEW], Y[NEW]) == [expected]
+    assert frozen_warnings(kind(FrozenEstimator(FOREST), random_state=0), X[NEW], Y[NEW]) == [
+        expected
+    ]
 
 
-@pytest.mark.parametrize("parent", [FOREST, KNeighborsClassifier(1).fit(X[SEEN], Y[SEEN])])
-def test_some_of_the_training_rows_are_noticed_by_their_predictions(parent):
+@pytest.mark.parametrize(
+    "parent",
+    [FOREST, KNeighborsClassifier(1).fit(X[SEEN], Y[SEEN])],
+    ids=lambda parent: type(parent).__name__,
+)
+def test_part_of_the_training_rows_is_recognised_by_correct_predictions(parent):
     some = slice(50, 150)
     expected = (
         f"the frozen {type(parent).__name__} predicts the labels of all 100 rows of fit correctly,"
         " as those of rows that it was fitted on, where it is more confident than on new rows:"
-        f" give ScoreMap held-out rows, {WAY}"
+        f" give ScoreMap held-out rows, {ADVICE}"
     )
     memorised = (parent.predict(X[some]) == Y[some]).all()
     assert memorised == isinstance(parent, KNeighborsClassifier)
     forest = RandomForestClassifier(100, random_state=0).fit(X[SEEN], Y[SEEN])
     model = ScoreMap(FrozenEstimator(parent if memorised else forest))
     expected = expected.replace(type(parent).__name__, type(model.estimator.estimator).__name__)
-    assert warned(model, X[some], Y[some]) == [expected]
+    assert frozen_warnings(model, X[some], Y[some]) == [expected]
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature"])
 @pytest.mark.filterwarnings("ignore:ScoreMap takes the 200 rows of fit")
-def test_all_rows_calibrate_as_in_scikit_learn(method):
-    theirs = CalibratedClassifierCV(FrozenEstimator(NETWORK), method=method).fit(X[NEW], Y[NEW])
-    ours = ScoreMap(FrozenEstimator(NETWORK), method=method).fit(X[NEW], Y[NEW])
+def test_all_rows_calibrate_like_calibrated_classifier_cv(method):
+    reference = CalibratedClassifierCV(FrozenEstimator(NETWORK), method=method).fit(X[NEW], Y[NEW])
+    model = ScoreMap(FrozenEstimator(NETWORK), method=method).fit(X[NEW], Y[NEW])
     explicit = ScoreMap(FrozenEstimator(NETWORK), method=method)
     explicit.fit(X[SEEN], Y[SEEN], X_calibration=X[NEW], y_calibration=Y[NEW])
-    expected = theirs.predict_proba(X)  # the same fit, up to the last bits of its sums
-    np.testing.assert_allclose(ours.predict_proba(X), expected, rtol=1e-9)
+    expected = reference.predict_proba(X)  # the same fit, up to the last bits of its sums
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-9)
     np.testing.assert_allclose(explicit.predict_proba(X), expected, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:.*takes the 200 rows of fit")
-def test_what_learns_from_training_rows_too_divides_them():
+def test_rows_are_split_if_training_rows_are_required():
     graph = KernelDensityForest(FrozenEstimator(FOREST), random_state=0).fit(X[NEW], Y[NEW]).graph_
-    assert len(graph.polytopes.of_row) == 140
+    assert len(graph.polytopes.polytope_of_row) == 140
     pool = LinearPool(FrozenEstimator(FOREST), members={"kdf": KernelDensityForest(None)})
     inside = pool.set_params(random_state=0).fit(X[NEW], Y[NEW]).members_["kdf"]
-    assert len(inside.graph_.polytopes.of_row) == 140
+    assert len(inside.graph_.polytopes.polytope_of_row) == 140
     recalibrated = LocalPit(FrozenEstimator(GaussianLinear().fit(X[SEEN], TARGET[SEEN])), k=20)
     for where, n in (("input", 200), ("geodesic", 60)):
-        model = recalibrated.set_params(where=where, random_state=0).fit(X[NEW], TARGET[NEW])
+        model = recalibrated.set_params(feature_space=where, random_state=0).fit(
+            X[NEW], TARGET[NEW]
+        )
         assert len(model.pits_) == n
         conformal = ConformalPit(recalibrated.estimator, recalibrated, random_state=0)
         assert len(conformal.fit(X[NEW], TARGET[NEW]).y_held_) == n // 2
 
 
-def test_regressors_are_warned_of_alike():
-    parent = FrozenEstimator(NearestOutcomes(k=20).fit(X[SEEN], TARGET[SEEN]))
+def test_frozen_regressors_warn_too():
+    parent = FrozenEstimator(NearestNeighbourRegressor(k=20).fit(X[SEEN], TARGET[SEEN]))
     expected = (
-        "GlobalPit takes the 200 rows of fit for rows that the frozen NearestOutcomes was not"
-        f" fitted on; if it was, or to mark them as held out, give calibration rows: {WAY}"
+        "GlobalPit takes the 200 rows of fit for rows that the frozen NearestNeighbourRegressor was"
+        f" not fitted on; if it was, or to mark them as held out, give calibration rows: {ADVICE}"
     )
-    assert warned(GlobalPit(parent, random_state=0), X[NEW], TARGET[NEW]) == [expected]
+    assert frozen_warnings(GlobalPit(parent, random_state=0), X[NEW], TARGET[NEW]) == [expected]
 
 
-def test_what_does_not_depend_on_unseen_rows_is_fitted_without_a_warning():
+def test_no_warning_if_unseen_rows_are_not_needed():
     frozen = FrozenEstimator(FOREST)
     for model in (
         Uncalibrated(frozen),
@@ -147,11 +160,12 @@ def test_what_does_not_depend_on_unseen_rows_is_fitted_without_a_warning():
         TreeHamming(frozen, labels="shuffled", set_size=10),
         ScoreMap(RandomForestClassifier(10)),
     ):
-        assert warned(model.set_params(random_state=0), X[SEEN], Y[SEEN]) == []
+        assert frozen_warnings(model.set_params(random_state=0), X[SEEN], Y[SEEN]) == []
     proba = FOREST.predict_proba(X[NEW])
     labels = np.searchsorted(FOREST.classes_, Y[NEW])
-    scores = ScoreMap(FrozenEstimator(GivenScores().fit(proba)), method="sigmoid")
-    assert warned(scores, proba, labels) == []  # nothing was learnt from rows
+    scores = ScoreMap(FrozenEstimator(PrecomputedScores().fit(proba)), method="sigmoid")
+    # Precomputed scores are not trained on rows.
+    assert frozen_warnings(scores, proba, labels) == []
 
 
 @pytest.mark.parametrize(
@@ -165,6 +179,15 @@ def test_what_does_not_depend_on_unseen_rows_is_fitted_without_a_warning():
         GradientBoostingRegressor(n_estimators=3, max_depth=5, random_state=1),
         make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=1)),
     ],
+    ids=[
+        "class weights",
+        "subsamples",
+        "regression forest",
+        "extra trees",
+        "tree",
+        "boosting",
+        "pipeline",
+    ],
 )
 def test_tree_ensembles_recognise_their_training_rows(estimator):
     regresses = "Regressor" in type(estimator).__name__
@@ -176,7 +199,7 @@ def test_tree_ensembles_recognise_their_training_rows(estimator):
         assert was_fitted_on(fitted, frame)
 
 
-def test_nothing_is_recognised_where_counts_are_no_evidence():
+def test_few_leaves_and_other_models_are_not_recognised():
     stump = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X[SEEN], Y[SEEN])
     for parent in (stump, NETWORK, KNeighborsClassifier().fit(X[SEEN], Y[SEEN])):
         assert not was_fitted_on(parent, X[SEEN])

@@ -1,4 +1,4 @@
-"""The step of ODIN against a closed form, finite differences, and what has no gradient."""
+"""Input step of ODIN against a closed form and finite differences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUICK = {
 X, Y = make_blobs(150, centers=3, n_features=4, cluster_std=3.0, random_state=0)
 STEP = 0.3
 ROUNDING = {"rtol": 0, "atol": 2e-5}
-"""Of logits up to 20, in float32."""
+"""Tolerance for logits up to 20 in float32."""
 
 
 @pytest.fixture(scope="module")
@@ -43,40 +43,38 @@ def weights(network) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 1000.0])
-def test_of_a_linear_network_the_direction_is_known(linear, temperature):
-    """∇ log S_ŷ = (w_ŷ - Σ_k S_k w_k) / T, so that a step along its sign raises the confidence."""
+def test_step_of_a_linear_network_matches_the_closed_form(linear, temperature):
+    """A step along the sign of ∇ log S_ŷ = (w_ŷ - Σ_k S_k w_k) / T raises the confidence."""
     W, b = weights(linear)
     proba = softmax((X @ W.T + b) / temperature, axis=1)
     gradient = (W[proba.argmax(axis=1)] - proba @ W) / temperature
-    before, moved = logits_after_step(linear, X, temperature, [0.0, STEP])
-    clear = (
+    before, after = logits_after_step(linear, X, temperature, [0.0, STEP])
+    is_reliable = (
         np.abs(gradient).min(axis=1) > 1e-6
     )  # of rows that are nearly certain, the sign hangs on rounding
-    assert clear.mean() > 0.5
+    assert is_reliable.mean() > 0.5
     np.testing.assert_allclose(
-        moved[clear], ((X + STEP * np.sign(gradient)) @ W.T + b)[clear], **ROUNDING
+        after[is_reliable], ((X + STEP * np.sign(gradient)) @ W.T + b)[is_reliable], **ROUNDING
     )
     np.testing.assert_array_equal(before, linear.logits(X))
-    moved, before = moved[clear], before[clear]
+    after, before = after[is_reliable], before[is_reliable]
     assert (
-        softmax(moved / temperature, axis=1).max(axis=1)
+        softmax(after / temperature, axis=1).max(axis=1)
         > softmax(before / temperature, axis=1).max(axis=1)
     ).all()
 
 
-def test_of_any_network_it_is_that_of_finite_differences():
-    """By a copy of the network in float64; numbers at which it has a kink within the difference are
-    left out.
-    """
+def test_step_has_the_sign_of_finite_differences():
+    """Differences use a copy of the network in float64; numbers with a kink nearby are left out."""
     import torch
 
     network = MultilayerPerceptron(hidden=(16, 8), activation="leaky_relu", **QUICK).fit(X, Y)
     double = copy.deepcopy(network.module_).double()
 
-    def log_confidence(rows: np.ndarray, of: np.ndarray) -> np.ndarray:
+    def log_confidence(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
         with torch.no_grad():
             return log_softmax(double(torch.from_numpy(rows)).numpy() / 10, axis=1)[
-                np.arange(len(rows)), of
+                np.arange(len(rows)), labels
             ]
 
     rows, predicted, h = X[:40], network.logits(X[:40]).argmax(axis=1), 1e-6
@@ -89,36 +87,38 @@ def test_of_any_network_it_is_that_of_finite_differences():
         (log_confidence(rows + e, predicted) - log_confidence(rows, predicted)) / h for e in steps
     ]
     slope, smooth = np.array(two_sided).T, np.abs(np.subtract(two_sided, one_sided)).T < 1e-4
-    clear = smooth & (np.abs(slope) > 1e-4)
-    assert clear.mean() > 0.8
-    seen = []
+    is_reliable = smooth & (np.abs(slope) > 1e-4)
+    assert is_reliable.mean() > 0.8
+    network_inputs = []
     network.logits = lambda rows: (
-        seen.append(rows) or np.zeros((len(rows), 3))
+        network_inputs.append(rows) or np.zeros((len(rows), 3))
     )  # what the network is asked after the step
     logits_after_step(network, rows, 10.0, [STEP])
-    np.testing.assert_array_equal(np.sign(seen[0] - rows)[clear], np.sign(slope)[clear])
+    np.testing.assert_array_equal(
+        np.sign(network_inputs[0] - rows)[is_reliable], np.sign(slope)[is_reliable]
+    )
     np.testing.assert_allclose(
-        np.abs(seen[0] - rows)[clear], STEP, rtol=0, atol=1e-7
+        np.abs(network_inputs[0] - rows)[is_reliable], STEP, rtol=0, atol=1e-7
     )  # a number of float32
 
 
-def test_the_step_is_one_behind_the_transformations_of_a_pipeline():
+def test_step_is_taken_after_the_transformers_of_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), MultilayerPerceptron(hidden=(8,), **QUICK)).fit(
         1000 * X, Y
     )
-    found = logits_after_step(FrozenEstimator(pipeline), 1000 * X, 1.0, [STEP])
+    logits = logits_after_step(FrozenEstimator(pipeline), 1000 * X, 1.0, [STEP])
     scaled = pipeline[0].transform(1000 * X)
-    np.testing.assert_array_equal(found, logits_after_step(pipeline[-1], scaled, 1.0, [STEP]))
+    np.testing.assert_array_equal(logits, logits_after_step(pipeline[-1], scaled, 1.0, [STEP]))
 
 
-def test_images_and_rows_of_whole_numbers():
+def test_images_and_integer_rows_are_accepted():
     rng = np.random.default_rng(0)
     images = rng.random((40, 1, 12, 12), dtype=np.float32)
     network = ConvolutionalNetwork(max_epochs=1, device="cpu", random_state=0).fit(
         images, np.arange(40) % 2
     )
-    (moved,) = logits_after_step(network, images, 1000.0, [0.05])
-    assert moved.shape == (40, 2) and not np.array_equal(moved, network.logits(images))
+    (after,) = logits_after_step(network, images, 1000.0, [0.05])
+    assert after.shape == (40, 2) and not np.array_equal(after, network.logits(images))
     whole = np.round(X).astype(int)
     linear = MultilayerPerceptron(hidden=(), **QUICK).fit(whole, Y)
     np.testing.assert_array_equal(
@@ -126,19 +126,19 @@ def test_images_and_rows_of_whole_numbers():
     )
 
 
-def test_a_row_is_moved_alike_whatever_comes_with_it_and_however_far_it_is(linear):
+def test_step_of_a_row_does_not_depend_on_other_rows(linear):
     rows = np.concatenate([X[:20], X[:5] * 1e30, X[:5] * 1e300])
     (together,) = logits_after_step(linear, rows, 2.0, [STEP])
     assert np.isfinite(together).all()
-    alone = [logits_after_step(linear, rows[i : i + 1], 2.0, [STEP])[0] for i in range(len(rows))]
-    np.testing.assert_array_equal(together, np.concatenate(alone))
+    single = [logits_after_step(linear, rows[i : i + 1], 2.0, [STEP])[0] for i in range(len(rows))]
+    np.testing.assert_array_equal(together, np.concatenate(single))
 
 
-def test_no_step_needs_no_gradient(linear, monkeypatch):
-    monkeypatch.setattr(type(linear), "input_gradient", lambda *_: pytest.fail("asked"))
+def test_step_size_zero_computes_no_gradient(linear, monkeypatch):
+    monkeypatch.setattr(type(linear), "input_gradient", lambda *_: pytest.fail("gradient computed"))
     assert len(logits_after_step(linear, X, 1.0, [0.0])) == 1
 
 
-def test_what_is_no_network_is_refused():
+def test_a_parent_without_a_network_is_refused():
     with pytest.raises(TypeError, match="LogisticRegression has no logits or layers to read"):
         logits_after_step(LogisticRegression().fit(X, Y), X, 1.0, [STEP])

@@ -1,17 +1,17 @@
-"""Classes are called by their labels within a block, and only there."""
+"""Names of classes in messages."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.base.posthoc import called, class_names
+from kdgraph.base.posthoc import display_label, use_class_names
 
 
-def test_positions_are_called_by_labels_and_words_stay():
-    assert [called(word) for word in (0, "1", "any class")] == ["0", "1", "any class"]
-    with class_names([10, "bee"]):
-        assert [called(word) for word in (0, np.int64(1), "1", "any class", 2, -1)] == [
+def test_display_label_maps_positions_to_labels():
+    assert [display_label(label) for label in (0, "1", "any class")] == ["0", "1", "any class"]
+    with use_class_names([10, "bee"]):
+        assert [display_label(label) for label in (0, np.int64(1), "1", "any class", 2, -1)] == [
             "10",
             "bee",
             "bee",
@@ -21,7 +21,7 @@ def test_positions_are_called_by_labels_and_words_stay():
         ]
 
 
-def test_a_block_that_fails_leaves_nothing_behind():
-    with pytest.raises(ZeroDivisionError), class_names(["ant"]):
+def test_class_names_are_reset_after_an_error():
+    with pytest.raises(ZeroDivisionError), use_class_names(["ant"]):
         _ = 1 / 0
-    assert called(0) == "0"
+    assert display_label(0) == "0"

@@ -1,16 +1,18 @@
+"""Rows of one role, in arrays and data frames."""
+
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.base import Rows, take
-from kdgraph.base.rows import has_missing, is_frame, one_each
+from kdgraph.base import Rows, select_rows
+from kdgraph.base.rows import check_per_row, has_missing, is_dataframe
 
 Y, WEIGHT = np.array([1, 0, 1]), np.array([0.5, 2, 3])
 
 
-def test_rows():
+def test_one_hot_selection_and_concatenation():
     rows = Rows(np.arange(6.0).reshape(3, 2), Y, WEIGHT)
     assert rows.one_hot(3).tolist() == [[0, 0.5, 0], [2, 0, 0], [0, 3, 0]]
     both = rows[[2, 0]] + rows[:1]
@@ -20,48 +22,53 @@ def test_rows():
     assert len(both) == 3
 
 
-def test_groups_go_with_their_rows():
+def test_groups_follow_their_rows():
     rows = Rows(np.arange(6.0).reshape(3, 2), Y, WEIGHT, np.array(["u", "v", "w"]))
     assert rows[[2, 0]].group.tolist() == ["w", "u"] and rows[rows.y == 1].group.tolist() == [
         "u",
         "w",
     ]
     assert (rows[:1] + rows[1:]).group.tolist() == ["u", "v", "w"]
-    without = Rows.of(rows.X, Y)
-    assert without.group is None and without[:2].group is None
-    assert (rows + without).group is None and (
-        without + rows
-    ).group is None  # nobody said it of all of them
+    ungrouped = Rows.of(rows.X, Y)
+    assert ungrouped.group is None and ungrouped[:2].group is None
+    assert (rows + ungrouped).group is None and (ungrouped + rows).group is None
 
 
-def test_one_of_each_row():
-    assert one_each("groups", ["u", "v"], 2).tolist() == ["u", "v"]
+def test_check_per_row_requires_one_value_per_row():
+    assert check_per_row("groups", ["u", "v"], 2).tolist() == ["u", "v"]
     for values, shape in ((["u"], "(1,)"), ([["u"], ["v"]], "(2, 1)"), ("u", "()")):
         with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole sentence is compared
-            one_each("groups", values, 2)
+            check_per_row("groups", values, 2)
         assert str(caught.value) == f"groups must have one for each of 2 rows, got shape {shape}"
 
 
 @pytest.fixture
-def frame():
-    """Its index looks like positions, but is none, and repeats itself."""
+def repeated_index_frame():
+    """Data frame whose index has repeated integers that are not positions."""
     colour = pd.Categorical(["red", None, "blue"], categories=["blue", "red", "green"])
     return pd.DataFrame({"size": [0.0, 2.0, 4.0], "colour": colour}, index=[2, 0, 0])
 
 
-def test_rows_of_a_frame_are_taken_by_position(frame):
-    rows = Rows(frame, Y, WEIGHT)
+def test_rows_of_a_frame_are_taken_by_position(repeated_index_frame):
+    rows = Rows(repeated_index_frame, Y, WEIGHT)
     both = rows[[2, 0]] + rows[:1]
     assert both.X["size"].tolist() == [4, 0, 0]
     assert both.X["colour"].tolist() == ["blue", "red", "red"]
-    assert both.X["colour"].dtype == frame["colour"].dtype
+    assert both.X["colour"].dtype == repeated_index_frame["colour"].dtype
     assert both.y.tolist() == [1, 1, 1]
-    assert take(frame, np.array([False, True, True]))["size"].tolist() == [2, 4]
+    assert select_rows(repeated_index_frame, np.array([False, True, True]))["size"].tolist() == [
+        2,
+        4,
+    ]
 
 
-def test_what_is_a_frame_and_what_is_missing(frame):
-    assert is_frame(frame) and not is_frame(frame["size"]) and not is_frame(frame.to_numpy())
-    assert has_missing(frame) and not has_missing(frame[["size"]])
+def test_data_frames_and_missing_values_are_recognised(repeated_index_frame):
+    assert (
+        is_dataframe(repeated_index_frame)
+        and not is_dataframe(repeated_index_frame["size"])
+        and not is_dataframe(repeated_index_frame.to_numpy())
+    )
+    assert has_missing(repeated_index_frame) and not has_missing(repeated_index_frame[["size"]])
     for X in (np.array([[1.0, np.nan]]), np.full((1, 1, 2, 2), np.nan, dtype=np.float32)):
         assert has_missing(X)
     for X in (np.array([[1.0, np.inf]]), np.array([[1, 2]]), np.array([[True]]), np.empty((0, 2))):

@@ -1,4 +1,4 @@
-"""Features whose values are lost in float32."""
+"""Warnings about features whose values are lost in float32."""
 
 from __future__ import annotations
 
@@ -15,63 +15,68 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from kdgraph.base.rows import computes_in_single_precision, distinct_values, warn_of_lost_values
+from kdgraph.base.rows import distinct_value_counts, uses_single_precision, warn_precision_loss
 from kdgraph.density import KernelDensityForest
 
 N = 200
 OFFSET = 1.7e9
-"""Seconds of Unix time in this decade; float32 has a value every 128 s there."""
+"""Seconds of Unix time in this decade, where float32 has a value every 128 s."""
 RNG = np.random.default_rng(0)
 SECONDS = OFFSET + np.arange(N) * 3.0  # 10 minutes
 X = np.column_stack([RNG.normal(size=N), SECONDS])
 Y = (np.arange(N) // 20) % 2
 
 
-def warned(parent, X=X, **options) -> list[str]:
+def precision_warnings(parent, X=X, **options) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_lost_values("mine", parent, X, **options)
-    return [str(each.message) for each in caught]
+        warn_precision_loss("mine", parent, X, **options)
+    return [str(warning.message) for warning in caught]
 
 
 TREE = DecisionTreeClassifier(max_depth=1).fit(X, Y)
-FOUND = (
+TIME_LOSS = (
     "mine: of 200 different values of 'time', single precision, in which DecisionTreeClassifier"
     " computes, has 6"
 )
 
 
-def test_the_feature_is_named_with_what_helps():
+def test_warning_names_the_feature_and_the_remedy():
     names = ["a", "time"]
-    assert warned(TREE, names=names, scale="dataset.scale=min_max") == [
-        f"{FOUND}; dataset.scale=min_max takes the offset away"
+    assert precision_warnings(TREE, names=names, scale="dataset.scale=min_max") == [
+        f"{TIME_LOSS}; dataset.scale=min_max takes the offset away"
     ]
-    way_out = (
+    advice = (
         "subtract the offset, or standardise in the parent's pipeline, as in"
         " make_pipeline(StandardScaler(), model)"
     )
-    assert warned(TREE, names=names) == [f"{FOUND}; {way_out}"]
-    assert warned(TREE, pd.DataFrame(X, columns=names)) == [f"{FOUND}; {way_out}"]
-    assert warned(TREE)[0].startswith("mine: of 200 different values of column 1, single precision")
+    assert precision_warnings(TREE, names=names) == [f"{TIME_LOSS}; {advice}"]
+    assert precision_warnings(TREE, pd.DataFrame(X, columns=names)) == [f"{TIME_LOSS}; {advice}"]
+    assert precision_warnings(TREE)[0].startswith(
+        "mine: of 200 different values of column 1, single precision"
+    )
 
 
-def test_scaling_is_offered_only_where_it_helps():
+def test_scaling_is_advised_only_if_it_helps():
     small = np.append(np.arange(N - 1) * 1e-6, 1e9)
-    assert warned(TREE, small[:, None], scale="dataset.scale=min_max") == [], (
-        "small numbers beside a large one have their own digits"
+    assert precision_warnings(TREE, small[:, None], scale="dataset.scale=min_max") == [], (
+        "small numbers next to a large one have enough digits"
     )
     shifted = np.append(0.0, 1000 + np.arange(N - 1) * 1e-6)
-    (found,) = warned(TREE, shifted[:, None], scale="dataset.scale=min_max")
-    assert found.endswith("; subtract the offset of the column, or take outliers out of it")
+    (message,) = precision_warnings(TREE, shifted[:, None], scale="dataset.scale=min_max")
+    assert message.endswith("; subtract the offset of the column, or take outliers out of it")
 
 
-def test_what_a_pipeline_centres_is_not_lost():
+def test_no_warning_if_a_pipeline_centres_the_feature():
     assert (
-        warned(make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=1)).fit(X, Y)) == []
+        precision_warnings(
+            make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=1)).fit(X, Y)
+        )
+        == []
     )
     assert (
         len(
-            warned(
+            precision_warnings(
                 make_pipeline(
                     StandardScaler(with_mean=False), DecisionTreeClassifier(max_depth=1)
                 ).fit(X, Y)
@@ -81,9 +86,13 @@ def test_what_a_pipeline_centres_is_not_lost():
     )
 
 
-@pytest.mark.parametrize("parent", [LogisticRegression(), HistGradientBoostingClassifier()])
-def test_models_in_double_precision_are_not_warned_of(parent):
-    assert warned(parent) == []
+@pytest.mark.parametrize(
+    "parent",
+    [LogisticRegression(), HistGradientBoostingClassifier()],
+    ids=lambda parent: type(parent).__name__,
+)
+def test_no_warning_for_models_in_double_precision(parent):
+    assert precision_warnings(parent) == []
 
 
 @pytest.mark.parametrize(
@@ -91,26 +100,26 @@ def test_models_in_double_precision_are_not_warned_of(parent):
     [RNG.normal(size=(30_000, 2)), RNG.integers(0, 2**24, size=(5000, 2)), np.full((10, 1), 1e12)],
     ids=len,
 )
-def test_values_that_float32_keeps_are_not_warned_of(rows):
-    assert warned(TREE, rows) == []
-    assert warned(TREE, rows.astype(np.float32)) == []
+def test_no_warning_for_values_that_float32_can_hold(rows):
+    assert precision_warnings(TREE, rows) == []
+    assert precision_warnings(TREE, rows.astype(np.float32)) == []
 
 
-def test_missing_values_are_no_values():
+def test_missing_values_do_not_count():
     column = np.where(np.arange(N) % 2 == 0, np.nan, SECONDS)
-    double, single = distinct_values(np.column_stack([column, np.full(N, np.nan)]))
+    double, single = distinct_value_counts(np.column_stack([column, np.full(N, np.nan)]))
     assert double.tolist() == [100, 1] and single.tolist() == [6, 1]
-    assert len(warned(TREE, np.column_stack([X[:, 0], column]))) == 1
+    assert len(precision_warnings(TREE, np.column_stack([X[:, 0], column]))) == 1
 
 
-def test_images_and_text_pass():
+def test_no_warning_for_images_and_text():
     assert (
-        warned(TREE, np.full((4, 1, 2, 2), OFFSET)) == []
-        and warned(TREE, np.array([["a"], ["b"]])) == []
+        precision_warnings(TREE, np.full((4, 1, 2, 2), OFFSET)) == []
+        and precision_warnings(TREE, np.array([["a"], ["b"]])) == []
     )
 
 
-def test_which_estimators_compute_in_single_precision():
+def test_estimators_in_single_precision_are_recognised():
     forest = RandomForestClassifier()
     for parent in (
         forest,
@@ -118,13 +127,11 @@ def test_which_estimators_compute_in_single_precision():
         FrozenEstimator(forest),
         KernelDensityForest(forest),
     ):
-        assert computes_in_single_precision(parent)
-    assert not computes_in_single_precision(None) and not computes_in_single_precision(
-        KernelDensityForest(None)
-    )
+        assert uses_single_precision(parent)
+    assert not uses_single_precision(None) and not uses_single_precision(KernelDensityForest(None))
 
 
-def test_a_fit_warns_of_the_parent_that_it_fits():
+def test_fit_warns_about_its_parent():
     message = (
         "KernelDensityForest: of 140 different values of column 1, single precision, in which"
         " RandomForestClassifier computes, has "

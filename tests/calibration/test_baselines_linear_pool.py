@@ -60,7 +60,7 @@ def test_members_of_ones_own(parent, rows):
 
 def test_a_gate_finds_the_forest_inside(parent, rows):
     X, y, X_calibration, y_calibration, *_ = rows
-    gate = DensityGate(LinearPool(parent), price=0.005).fit(
+    gate = DensityGate(LinearPool(parent), max_mean_shift=0.005).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
     assert gate.graph_.partition.forest is parent.estimator

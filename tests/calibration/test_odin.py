@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph.calibration import OdinCalibration, ScoreMap
-from kdgraph.calibration.odin import STEPS, TEMPERATURES
+from kdgraph.calibration.odin import ODIN_STEP_SIZES, TEMPERATURES
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import fpr95
 from kdgraph.parents import column_encoder
@@ -93,7 +93,7 @@ def test_without_a_step_it_is_temperature_scaling(network):
 def test_auto_has_the_least_negative_log_likelihood_of_all_that_it_tried(network):
     calibrated = fitted(network)
     epsilons, temperatures, judged = map(np.array, zip(*calibrated.tried_, strict=True))
-    assert epsilons.tolist() == list(STEPS)
+    assert epsilons.tolist() == list(ODIN_STEP_SIZES)
     best = int(judged.argmin())
     assert (calibrated.epsilon_, calibrated.temperature_) == (epsilons[best], temperatures[best])
     for e, t, loss in calibrated.tried_:

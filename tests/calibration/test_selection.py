@@ -179,7 +179,7 @@ def test_where_nothing_can_be_judged_the_default_is_used(parent, rows):
     kept = np.concatenate(
         [np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]]
     )
-    with pytest.warns(UserWarning, match="nothing can be judged, sigmoid is used$"):
+    with pytest.warns(UserWarning, match="cross-validation is impossible, sigmoid is used$"):
         best = BestCalibrator(parent, default="sigmoid").fit(
             X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept]
         )
@@ -192,8 +192,8 @@ def test_with_a_single_row_of_a_class_nothing_can_be_judged(parent, rows):
         [np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]]
     )
     said = (
-        r"^a class has fewer than two calibration rows: nothing can be judged, the parent stays as"
-        r" it is$"
+        r"^a class has fewer than two calibration rows: cross-validation is impossible, the parent stays"
+        r" uncalibrated$"
     )
     with pytest.warns(UserWarning, match=said):
         best = BestCalibrator(parent).fit(

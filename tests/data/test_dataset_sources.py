@@ -32,7 +32,7 @@ def test_what_a_source_can_do_says_what_it_is():
 def test_what_draws_rows_out_of_distribution_is_no_other_source(name):
     needed = {
         "OtherDataset": {"source": Spiral()},
-        "Several": {"sources": {"noise": ood.UniformNoise()}},
+        "CompositeOod": {"sources": {"noise": ood.UniformNoise()}},
     }
     source = getattr(ood, name)(**needed.get(name, {}))
     assert isinstance(source, OodSource) and not isinstance(source, Simulation | Table)

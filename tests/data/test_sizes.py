@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.data.sizes import Counts, Sizes
+from kdgraph.data.sizes import RoleSizes, SplitSizes
 from kdgraph.errors import DataError, ParameterError
 
 
 def sizes(n_train=None, n_calibration=None, n_test=None):
-    return Sizes(n_train=n_train, n_calibration=n_calibration, n_test=n_test)
+    return SplitSizes(n_train=n_train, n_calibration=n_calibration, n_test=n_test)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def sizes(n_train=None, n_calibration=None, n_test=None):
     ],
 )
 def test_counts_of_a_simulation(asked, train, calibration, test):
-    assert asked.of_simulation("spiral") == Counts(train, calibration, test)
+    assert asked.of_simulation("spiral") == RoleSizes(train, calibration, test)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_counts_of_a_simulation(asked, train, calibration, test):
     ],
 )
 def test_counts_of_a_table(n, asked, train, calibration, test):
-    assert asked.of_table("wine", n) == Counts(train, calibration, test)
+    assert asked.of_table("wine", n) == RoleSizes(train, calibration, test)
 
 
 size = st.none() | st.integers(0, 120) | st.floats(0.001, 1)
@@ -90,9 +90,9 @@ def test_tables_too_small(asked, message):
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (sizes(n_test=1.0), Counts(0, 0, 178)),
-        (sizes(n_test=178), Counts(0, 0, 178)),
-        (sizes(), Counts(0, 124, 54)),
+        (sizes(n_test=1.0), RoleSizes(0, 0, 178)),
+        (sizes(n_test=178), RoleSizes(0, 0, 178)),
+        (sizes(), RoleSizes(0, 124, 54)),
     ],
 )
 def test_all_rows_of_a_score_file_may_test(asked, expected):
@@ -127,17 +127,17 @@ def test_sizes_that_are_none(value, got):
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (Sizes(n_learn=200), Counts(140, 60, 300)),
-        (Sizes(n_learn=0.5), Counts(245, 105, 300)),
-        (Sizes(n_learn=200, n_calibration=20), Counts(180, 20, 300)),
-        (Sizes(log_share=0), Counts(70, 30, 300)),
-        (Sizes(log_share=0.5), Counts(186, 79, 300)),  # √(100 · 700) = 264.6
-        (Sizes(log_share=1), Counts(490, 210, 300)),
-        (Sizes(log_share=1, max_learn=400, max_test=50), Counts(280, 120, 50)),
-        (Sizes(max_learn=400), Counts(280, 120, 300)),
+        (SplitSizes(n_learn=200), RoleSizes(140, 60, 300)),
+        (SplitSizes(n_learn=0.5), RoleSizes(245, 105, 300)),
+        (SplitSizes(n_learn=200, n_calibration=20), RoleSizes(180, 20, 300)),
+        (SplitSizes(log_share=0), RoleSizes(70, 30, 300)),
+        (SplitSizes(log_share=0.5), RoleSizes(186, 79, 300)),  # √(100 · 700) = 264.6
+        (SplitSizes(log_share=1), RoleSizes(490, 210, 300)),
+        (SplitSizes(log_share=1, max_learn=400, max_test=50), RoleSizes(280, 120, 50)),
+        (SplitSizes(max_learn=400), RoleSizes(280, 120, 300)),
         (
-            Sizes(n_train=600, max_learn=400, n_test=10, n_calibration=100),
-            Counts(600, 100, 10),
+            SplitSizes(n_train=600, max_learn=400, n_test=10, n_calibration=100),
+            RoleSizes(600, 100, 10),
         ),  # a number that is asked for is given
     ],
 )
@@ -147,7 +147,7 @@ def test_other_ways_to_say_how_many_learn(asked, expected):
 
 @given(n=st.integers(400, 10**6), share=st.floats(0, 1), most=st.none() | st.integers(100, 10**6))
 def test_a_logarithmic_share_lies_between_a_hundred_rows_and_all(n, share, most):
-    counts = Sizes(log_share=share, max_learn=most).of_table("table", n)
+    counts = SplitSizes(log_share=share, max_learn=most).of_table("table", n)
     all_of_them = min(n - counts.test, most or n)
     assert 100 <= counts.train + counts.calibration <= max(all_of_them, 100)
     assert 0.69 <= counts.train / (counts.train + counts.calibration) <= 0.71
@@ -156,10 +156,10 @@ def test_a_logarithmic_share_lies_between_a_hundred_rows_and_all(n, share, most)
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (Sizes(), Counts(1000, 430, 1000)),
-        (Sizes(n_learn=1000), Counts(700, 300, 1000)),
-        (Sizes(max_learn=500, max_test=100), Counts(350, 150, 100)),
-        (Sizes(max_learn=5000), Counts(1000, 430, 1000)),
+        (SplitSizes(), RoleSizes(1000, 430, 1000)),
+        (SplitSizes(n_learn=1000), RoleSizes(700, 300, 1000)),
+        (SplitSizes(max_learn=500, max_test=100), RoleSizes(350, 150, 100)),
+        (SplitSizes(max_learn=5000), RoleSizes(1000, 430, 1000)),
     ],
 )
 def test_a_simulation_knows_them_too(asked, expected):
@@ -169,11 +169,11 @@ def test_a_simulation_knows_them_too(asked, expected):
 @pytest.mark.parametrize(
     ("asked", "found", "expected"),
     [
-        (Sizes(), Counts(100, 0, 40), Counts(70, 30, 40)),
-        (Sizes(n_train=50, n_test=0.5), Counts(100, 0, 40), Counts(50, 22, 20)),
-        (Sizes(max_learn=10, max_test=4), Counts(100, 0, 40), Counts(7, 3, 4)),
-        (Sizes(), Counts(100, 20, 40), Counts(100, 20, 40)),
-        (Sizes(n_train=0.5, n_calibration=5), Counts(100, 20, 40), Counts(50, 5, 40)),
+        (SplitSizes(), RoleSizes(100, 0, 40), RoleSizes(70, 30, 40)),
+        (SplitSizes(n_train=50, n_test=0.5), RoleSizes(100, 0, 40), RoleSizes(50, 22, 20)),
+        (SplitSizes(max_learn=10, max_test=4), RoleSizes(100, 0, 40), RoleSizes(7, 3, 4)),
+        (SplitSizes(), RoleSizes(100, 20, 40), RoleSizes(100, 20, 40)),
+        (SplitSizes(n_train=0.5, n_calibration=5), RoleSizes(100, 20, 40), RoleSizes(50, 5, 40)),
     ],
 )
 def test_counts_where_the_source_prescribes_roles(asked, found, expected):
@@ -183,8 +183,8 @@ def test_counts_where_the_source_prescribes_roles(asked, found, expected):
 @pytest.mark.parametrize(
     ("asked", "wanted"),
     [
-        (Sizes(n_train=90), "n_train 90 + n_calibration 39 + n_test 40"),
-        (Sizes(n_test=41), "n_train 70 + n_calibration 30 + n_test 41"),
+        (SplitSizes(n_train=90), "n_train 90 + n_calibration 39 + n_test 40"),
+        (SplitSizes(n_test=41), "n_train 70 + n_calibration 30 + n_test 41"),
     ],
 )
 def test_more_than_the_source_prescribes(asked, wanted):
@@ -193,7 +193,7 @@ def test_more_than_the_source_prescribes(asked, wanted):
         " for fewer, or give dataset.split=random"
     )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        asked.of_roles("mnist", Counts(100, 0, 40))
+        asked.of_roles("mnist", RoleSizes(100, 0, 40))
 
 
 def test_two_ways_at_once_are_one_too_many():
@@ -201,7 +201,7 @@ def test_two_ways_at_once_are_one_too_many():
         "n_train and n_learn both say how many rows learn; give one of them, and null for the other"
     )
     with pytest.raises(DataError, match=f"^{message}$"):
-        Sizes(n_train=100, n_learn=100)
+        SplitSizes(n_train=100, n_learn=100)
 
 
 def test_a_simulation_has_no_logarithmic_share():
@@ -209,4 +209,4 @@ def test_a_simulation_has_no_logarithmic_share():
         DataError,
         match=r"^log_share is a share of a table's rows, but spiral is a simulation; give n_learn$",
     ):
-        Sizes(log_share=0.5).of_simulation("spiral")
+        SplitSizes(log_share=0.5).of_simulation("spiral")

@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from kdgraph.data import Dataset, make_splits
 from kdgraph.data.dataset import Splits
 from kdgraph.data.images import ImageFiles
-from kdgraph.data.ood import ColumnPermuted, LeftOutClasses, OtherDataset, Shifted, Sphere
+from kdgraph.data.ood import LeftOutClasses, OtherDataset, PermutedColumns, ShiftedRows, Sphere
 from kdgraph.data.openml.tables import OpenmlTable
 from kdgraph.data.simulations import Spiral
 from kdgraph.data.tables import ArrayFile, ScoreFile, TableFile, TextFile
@@ -210,12 +210,12 @@ def test_rows_that_are_made_of_test_rows_have_their_numbers_and_drawn_rows_have_
     frame.to_csv("pets.csv", index=False)
     splits = split(TableFile("pets.csv", "label"), n_test=40)
     rng = np.random.default_rng(0)
-    (shifted,) = Shifted(scale=1.0, shift=2.0, n=10).sets(splits, rng)
+    (shifted,) = ShiftedRows(scale=1.0, shift=2.0, n=10).sets(splits, rng)
     moved = shifted.X[:, 0] - frame["height"].iloc[shifted.source_rows].to_numpy()
     # one shift for all rows; heights are below 120, and so is the rounding of a difference below
     # 1e-13
     np.testing.assert_allclose(moved, moved[0], atol=1e-13)
-    for source in (ColumnPermuted(), Sphere(n=5)):
+    for source in (PermutedColumns(), Sphere(n=5)):
         assert all(drawn.source_rows is None for drawn in source.sets(splits, rng))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.data.splits import grouped_parts, quotas, stratified_parts
+from kdgraph.data.splits import class_quotas, grouped_split, stratified_split
 
 
 @settings(max_examples=100, deadline=None)
@@ -18,7 +18,7 @@ from kdgraph.data.splits import grouped_parts, quotas, stratified_parts
 def test_no_group_is_torn_and_no_part_is_empty_or_too_large(groups, shares, seed):
     groups = np.array(groups)
     sizes = [max(1, int(share * len(groups))) for share in shares]
-    parts = grouped_parts(
+    parts = grouped_split(
         "toy", np.zeros(len(groups), dtype=int), groups, sizes, np.random.default_rng(seed)
     )
     found = [set(groups[part].tolist()) for part in parts]
@@ -29,7 +29,7 @@ def test_no_group_is_torn_and_no_part_is_empty_or_too_large(groups, shares, seed
 
 def test_a_part_has_the_size_that_is_asked_for_where_there_are_enough_rows():
     groups = np.repeat(np.arange(50), 4)
-    parts = grouped_parts("toy", np.arange(200) % 2, groups, [60, 42, 98], np.random.default_rng(0))
+    parts = grouped_split("toy", np.arange(200) % 2, groups, [60, 42, 98], np.random.default_rng(0))
     assert [len(part) for part in parts] == [
         60,
         42,
@@ -45,7 +45,7 @@ def test_classes_of_a_few_large_groups_are_in_every_part():
     groups = np.repeat(np.arange(40), 10)
     y = (groups < 8).astype(int)
     for seed in range(30):
-        parts = grouped_parts("toy", y, groups, [120, 84, 196], np.random.default_rng(seed))
+        parts = grouped_split("toy", y, groups, [120, 84, 196], np.random.default_rng(seed))
         assert all(0.1 <= y[part].mean() <= 0.3 for part in parts)
 
 
@@ -57,7 +57,7 @@ def test_parts_are_disjoint_and_each_class_has_its_share(data, y, seed):
     y = np.array(y)
     first = data.draw(st.integers(0, len(y)))
     second = data.draw(st.integers(0, len(y) - first))
-    parts = stratified_parts(y, [first, second], np.random.default_rng(seed))
+    parts = stratified_split(y, [first, second], np.random.default_rng(seed))
     assert [len(part) for part in parts] == [first, second]
     assert len(np.unique(np.concatenate(parts))) == first + second
     for c in np.unique(y):
@@ -66,8 +66,8 @@ def test_parts_are_disjoint_and_each_class_has_its_share(data, y, seed):
 
 def test_a_part_does_not_depend_on_those_after_it():
     y = np.random.default_rng(0).integers(3, size=50)
-    a = stratified_parts(y, [10, 5, 5], np.random.default_rng(1))
-    b = stratified_parts(y, [10, 20, 1], np.random.default_rng(1))
+    a = stratified_split(y, [10, 5, 5], np.random.default_rng(1))
+    b = stratified_split(y, [10, 20, 1], np.random.default_rng(1))
     np.testing.assert_array_equal(a[0], b[0])
 
 
@@ -75,7 +75,7 @@ def test_every_row_can_be_drawn():
     seen = {
         row
         for seed in range(200)
-        for row in stratified_parts(np.array([0] * 8 + [1] * 2), [5], np.random.default_rng(seed))[
+        for row in stratified_split(np.array([0] * 8 + [1] * 2), [5], np.random.default_rng(seed))[
             0
         ].tolist()
     }
@@ -84,7 +84,7 @@ def test_every_row_can_be_drawn():
 
 def test_chance_breaks_ties_between_classes():
     drawn = {
-        tuple(quotas(np.array([5, 5]), 3, np.random.default_rng(seed)).tolist())
+        tuple(class_quotas(np.array([5, 5]), 3, np.random.default_rng(seed)).tolist())
         for seed in range(20)
     }
     assert drawn == {(1, 2), (2, 1)}

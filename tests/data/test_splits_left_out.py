@@ -220,6 +220,6 @@ def test_the_set_has_their_rows_and_says_which_classes():
 def test_without_them_there_is_no_set():
     with pytest.raises(
         NotAtHand,
-        match=r"^no class of toy is left out; name some, or say how many: dataset.left_out=…$",
+        match=r"^no class of toy is left out; name some, or give their number: dataset.left_out=…$",
     ):
         LeftOutClasses().sets(splits(None), np.random.default_rng(0))

@@ -12,7 +12,7 @@ from kdgraph.base import Rows
 from kdgraph.geometry import partition_of
 
 
-def spiral(n: int, seed: int, turns: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
+def draw_spiral(n: int, seed: int, turns: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
     """Two arms with radius up to 1; a third of the rows is class 1."""
     rng = np.random.default_rng(seed)
     y = (np.arange(n) % 3 == 0).astype(int)
@@ -21,14 +21,16 @@ def spiral(n: int, seed: int, turns: float = 2.0) -> tuple[np.ndarray, np.ndarra
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), y
 
 
-def blobs(n: int, seed: int, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
+def draw_blobs(n: int, seed: int, d: int = 4) -> tuple[np.ndarray, np.ndarray]:
     """Three overlapping classes of different sizes."""
     rng = np.random.default_rng(seed)
     y = rng.choice(3, size=n, p=[0.5, 0.3, 0.2])
     return rng.normal(0, 1, (n, d)) + 1.5 * np.eye(3, d)[y], y
 
 
-def make(draw, n: int, n_held_out: int, n_test: int, n_trees: int, seed: int) -> SimpleNamespace:
+def make_problem(
+    draw, n: int, n_held_out: int, n_test: int, n_trees: int, seed: int
+) -> SimpleNamespace:
     """Rows by role, the fitted forest, its partition; weights are not all equal."""
     X, y = draw(n + n_held_out + n_test, seed)
     weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
@@ -55,16 +57,19 @@ def problem(request):
     return PROBLEMS[request.param]
 
 
-PROBLEMS = {"spiral": make(spiral, 160, 60, 60, 20, 1), "blobs": make(blobs, 150, 70, 60, 15, 2)}
+PROBLEMS = {
+    "spiral": make_problem(draw_spiral, 160, 60, 60, 20, 1),
+    "blobs": make_problem(draw_blobs, 150, 70, 60, 15, 2),
+}
 
 
 @pytest.fixture(scope="session")
 def spirals():
     """The draw of spirals, (n, seed) → (X, y)."""
-    return spiral
+    return draw_spiral
 
 
 @pytest.fixture(scope="session")
 def three_blobs():
     """The draw of blobs, (n, seed, d) → (X, y)."""
-    return blobs
+    return draw_blobs

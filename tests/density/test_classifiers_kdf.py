@@ -23,63 +23,69 @@ from kdgraph.errors import ParameterError
 VARIANTS = ["kdgraph", "paper", "reference", "figure1"]
 
 
-def forest(n_trees: int = 12, **options):
+def make_forest(n_trees: int = 12, **options):
     return RandomForestClassifier(n_trees, random_state=0, **options)
 
 
 @pytest.fixture(scope="module")
-def data(spirals):
+def spiral_rows(spirals):
     return spirals(240, 8)
 
 
 @pytest.fixture(scope="module")
-def three(three_blobs):
+def blob_rows(three_blobs):
     return three_blobs(240, 8)
 
 
 @pytest.fixture(scope="module")
-def fitted(data):
+def fitted_variants(spiral_rows):
     return {
-        variant: KernelDensityForest(forest(), variant=variant, random_state=0).fit(*data)
+        variant: KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(
+            *spiral_rows
+        )
         for variant in VARIANTS
     }
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(
-    "names", [("yes", "no", "maybe"), (5, 6, 9), (-1.0, 0.0, 2.0), (False, True, None)]
+    "names",
+    [("yes", "no", "maybe"), (5, 6, 9), (-1.0, 0.0, 2.0), (False, True, None)],
+    ids=["strings", "integers", "floats", "booleans"],
 )
-def test_any_labels(data, three, fitted, variant, names):
-    """The numbers depend on the labels' order only."""
-    if None in names:  # truth values: two classes
-        X, y = data
-        labels, expected = y == 1, fitted[variant]
+def test_label_values_change_no_probability(
+    spiral_rows, blob_rows, fitted_variants, variant, names
+):
+    """Probabilities depend on the order of the labels only."""
+    if None in names:  # Booleans: two classes
+        X, y = spiral_rows
+        labels, expected = y == 1, fitted_variants[variant]
     else:
-        X, y = three
+        X, y = blob_rows
         labels, expected = (
             np.array(sorted(names))[y],
-            KernelDensityForest(forest(), variant=variant, random_state=0).fit(X, y),
+            KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(X, y),
         )
-    kdf = KernelDensityForest(forest(), variant=variant, random_state=0).fit(X, labels)
+    kdf = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(X, labels)
     assert kdf.classes_.tolist() == sorted(set(labels.tolist()))
     assert np.array_equal(kdf.predict_proba(X), expected.predict_proba(X))
     assert np.array_equal(kdf.predict(X), kdf.classes_[expected.predict(X)])
     assert kdf.prior_.sum() == pytest.approx(1)
 
 
-def test_it_learns(data, three, fitted):
-    for X, y in (data, three):
-        kdf = KernelDensityForest(forest(30), random_state=0)
+def test_accuracy_is_close_to_the_forest(spiral_rows, blob_rows, fitted_variants):
+    for X, y in (spiral_rows, blob_rows):
+        kdf = KernelDensityForest(make_forest(30), random_state=0)
         assert (
             cross_val_score(kdf, X, y, cv=3).mean()
-            > cross_val_score(forest(30), X, y, cv=3).mean() - 0.05
+            > cross_val_score(make_forest(30), X, y, cv=3).mean() - 0.05
         )
-    assert fitted["kdgraph"].score(*data) > 0.9
+    assert fitted_variants["kdgraph"].score(*spiral_rows) > 0.9
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_seed_makes_every_number_and_threads_change_none(data, variant):
-    X, y = data
+def test_seed_fixes_results_and_threads_do_not_change_them(spiral_rows, variant):
+    X, y = spiral_rows
     runs = [
         KernelDensityForest(
             RandomForestClassifier(12), variant=variant, random_state=seed, n_jobs=n_jobs
@@ -87,84 +93,92 @@ def test_a_seed_makes_every_number_and_threads_change_none(data, variant):
         for seed, n_jobs in ((3, None), (3, None), (3, 1), (3, 2), (4, None))
     ]
     queries = np.vstack([X, 2 * X])
-    first, *same, other = [run.predict_proba(queries) for run in runs]
-    for proba in same:
+    first, *same_seed, other = [run.predict_proba(queries) for run in runs]
+    for proba in same_seed:
         assert np.array_equal(proba, first)
     assert not np.array_equal(other, first)
     assert len({run.log_floor_ for run in runs[:4]}) == 1
 
 
-def test_a_generator_as_random_state_moves_on(data):
+def test_generator_as_random_state_advances(spiral_rows):
     rng = np.random.RandomState(0)
-    kdf = KernelDensityForest(forest(), random_state=rng)
+    kdf = KernelDensityForest(make_forest(), random_state=rng)
     assert not np.array_equal(
-        kdf.fit(*data).predict_proba(data[0]), kdf.fit(*data).predict_proba(data[0])
+        kdf.fit(*spiral_rows).predict_proba(spiral_rows[0]),
+        kdf.fit(*spiral_rows).predict_proba(spiral_rows[0]),
     )
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_a_bare_estimator_is_cloned_and_a_frozen_one_used_as_it_is(data):
-    X, y = data
-    bare = forest()
-    kdf = KernelDensityForest(bare, random_state=0).fit(X, y)
-    assert not hasattr(bare, "estimators_")
-    assert kdf.estimator_ is not bare
+@pytest.mark.filterwarnings(
+    "ignore:.*X_calibration="
+)  # the parent is fitted on the calibration rows
+def test_estimator_is_cloned_unless_frozen(spiral_rows):
+    X, y = spiral_rows
+    parent_forest = make_forest()
+    kdf = KernelDensityForest(parent_forest, random_state=0).fit(X, y)
+    assert not hasattr(parent_forest, "estimators_")
+    assert kdf.estimator_ is not parent_forest
     assert len(kdf.estimator_.estimators_) == 12
-    inside = forest().fit(X, y)
-    frozen, trees = FrozenEstimator(inside), list(inside.estimators_)
+    inner_forest = make_forest().fit(X, y)
+    frozen, trees = FrozenEstimator(inner_forest), list(inner_forest.estimators_)
     kdf = KernelDensityForest(frozen, random_state=0).fit(X[:100], y[:100])
     assert kdf.estimator_ is frozen
-    assert kdf.graph_.partition.forest is inside
-    assert all(a is b for a, b in zip(inside.estimators_, trees, strict=True))
+    assert kdf.graph_.partition.forest is inner_forest
+    assert all(a is b for a, b in zip(inner_forest.estimators_, trees, strict=True))
 
 
-def test_without_an_estimator_it_grows_the_papers_forest(data):
-    kdf = KernelDensityForest(random_state=0).fit(*data)
+def test_default_estimator_is_the_forest_of_the_paper(spiral_rows):
+    kdf = KernelDensityForest(random_state=0).fit(*spiral_rows)
     assert kdf.estimator_.n_estimators == 500
     assert kdf.estimator_.max_depth is None
     assert kdf.estimator is None
 
 
-def test_given_calibration_rows_leave_all_other_rows_to_the_forest(data):
-    X, y = data
-    kdf = KernelDensityForest(forest()).fit(
+def test_explicit_calibration_rows_leave_all_other_rows_for_training(spiral_rows):
+    X, y = spiral_rows
+    kdf = KernelDensityForest(make_forest()).fit(
         X[:150], y[:150], X_calibration=X[150:], y_calibration=y[150:]
     )
-    alone = forest().fit(X[:150], y[:150])
-    assert np.array_equal(kdf.estimator_.predict_proba(X), alone.predict_proba(X))
+    expected_forest = make_forest().fit(X[:150], y[:150])
+    assert np.array_equal(kdf.estimator_.predict_proba(X), expected_forest.predict_proba(X))
     assert kdf.prior_.tolist() == (np.bincount(y[:150]) / 150).tolist()
 
 
-def test_held_out_rows_are_stratified_and_unseen_by_the_forest(three):
-    X, y = three
-    kdf = KernelDensityForest(forest(), calibration_size=0.25, random_state=0).fit(X, y)
-    assert len(kdf.graph_.polytopes.of_row) == 180
+def test_held_out_rows_are_stratified_and_unseen_by_the_forest(blob_rows):
+    X, y = blob_rows
+    kdf = KernelDensityForest(make_forest(), calibration_size=0.25, random_state=0).fit(X, y)
+    assert len(kdf.graph_.polytopes.polytope_of_row) == 180
     np.testing.assert_allclose(kdf.prior_, np.bincount(y) / 240, atol=1 / 180)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_weights_reach_forest_prior_and_masses(three, variant):
-    X, y = three
+def test_weights_reach_forest_prior_and_masses(blob_rows, variant):
+    X, y = blob_rows
     weight = np.where(y == 2, 5.0, 1.0)
-    plain = KernelDensityForest(forest(), variant=variant, random_state=0).fit(X, y)
-    weighted = KernelDensityForest(forest(), variant=variant, random_state=0).fit(
+    plain = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(X, y)
+    weighted = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(
         X, y, sample_weight=weight
     )
     assert weighted.prior_[2] == pytest.approx(5 * plain.prior_[2] / (1 + 4 * plain.prior_[2]))
-    same = KernelDensityForest(forest(), variant=variant, random_state=0).fit(
+    same_seed = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(
         X, y, sample_weight=np.ones(240)
     )
-    assert np.array_equal(same.predict_proba(X), plain.predict_proba(X))
-    if variant in ("kdgraph", "reference"):  # the other floors drown four dimensions
+    assert np.array_equal(same_seed.predict_proba(X), plain.predict_proba(X))
+    if variant in (
+        "kdgraph",
+        "reference",
+    ):  # in four dimensions the other floors exceed all densities
         assert weighted.predict_proba(X)[:, 2].mean() > plain.predict_proba(X)[:, 2].mean()
 
 
-def test_class_weights_of_the_parent_keep_working(three):
-    X, y = three
-    balanced = forest(class_weight="balanced", min_samples_leaf=5)
+def test_class_weights_of_the_parent_are_respected(blob_rows):
+    X, y = blob_rows
+    balanced = make_forest(class_weight="balanced", min_samples_leaf=5)
     kdf = KernelDensityForest(balanced, vote_share=1.0, vote_power=1.0, random_state=0).fit(X, y)
-    place = kdf.graph_.partition.place(X)
-    np.testing.assert_array_equal(kdf.graph_.partition.vote(place), kdf.estimator_.predict_proba(X))
+    locations = kdf.graph_.partition.locate(X)
+    np.testing.assert_array_equal(
+        kdf.graph_.partition.vote(locations), kdf.estimator_.predict_proba(X)
+    )
     weight = 1 / (1 + np.exp(kdf.log_floor_ - kdf.graph_.log_density(X)))[:, None]
     np.testing.assert_allclose(
         kdf.predict_proba(X),
@@ -178,8 +192,8 @@ def test_units_of_the_features_do_not_matter(spirals):
     scale = np.array(
         [2.0**6, 2.0**-4]
     )  # a power of two changes no digit, so the trees are the same ones
-    kdf = KernelDensityForest(forest(), random_state=0).fit(X, y)
-    scaled = KernelDensityForest(forest(), random_state=0).fit(X * scale, y)
+    kdf = KernelDensityForest(make_forest(), random_state=0).fit(X, y)
+    scaled = KernelDensityForest(make_forest(), random_state=0).fit(X * scale, y)
     queries = np.vstack([X, 1.2 * X, 3 * X])
     np.testing.assert_allclose(
         scaled.predict_proba(queries * scale), kdf.predict_proba(queries), atol=1e-9
@@ -189,24 +203,26 @@ def test_units_of_the_features_do_not_matter(spirals):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("constant", [0.0, 0.1])
-def test_constant_features_are_no_trouble(data, fitted, variant, constant):
-    X, y = data
-    kdf = KernelDensityForest(forest(max_features=None), variant=variant, random_state=0).fit(
+def test_constant_features_give_finite_probabilities(
+    spiral_rows, fitted_variants, variant, constant
+):
+    X, y = spiral_rows
+    kdf = KernelDensityForest(make_forest(max_features=None), variant=variant, random_state=0).fit(
         np.column_stack([X, np.full(240, constant)]), y
     )
     proba = kdf.predict_proba(np.column_stack([X, np.full(240, constant)]))
     assert np.isfinite(proba).all()
     if variant == "kdgraph":
-        near = kdf.predict_proba(np.column_stack([X, np.full(240, constant + 1e-6)]))
+        shifted_proba = kdf.predict_proba(np.column_stack([X, np.full(240, constant + 1e-6)]))
         np.testing.assert_allclose(
-            near, proba, atol=1e-3
-        )  # 0.1 is no double: its mean over rows differs from it in the last bit
+            shifted_proba, proba, atol=1e-3
+        )  # 0.1 is not a binary fraction: its mean over rows differs in the last bit
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_one_polytope_says_the_prior(data, variant):
-    X, y = np.zeros((100, 2)), data[1][:100]
-    kdf = KernelDensityForest(forest(max_depth=1), variant=variant, random_state=0).fit(X, y)
+def test_one_polytope_predicts_the_prior(spiral_rows, variant):
+    X, y = np.zeros((100, 2)), spiral_rows[1][:100]
+    kdf = KernelDensityForest(make_forest(max_depth=1), variant=variant, random_state=0).fit(X, y)
     assert kdf.describe()["n_polytopes"] == 1
     np.testing.assert_allclose(
         kdf.predict_proba([[0, 0], [1, 1]]), [kdf.prior_, kdf.prior_], atol=0.1
@@ -214,9 +230,9 @@ def test_one_polytope_says_the_prior(data, variant):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_duplicated_rows(data, variant):
-    X, y = np.repeat(data[0], 2, axis=0), np.repeat(data[1], 2)
-    kdf = KernelDensityForest(forest(), variant=variant, random_state=0).fit(X, y)
+def test_duplicated_rows_give_finite_probabilities(spiral_rows, variant):
+    X, y = np.repeat(spiral_rows[0], 2, axis=0), np.repeat(spiral_rows[1], 2)
+    kdf = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(X, y)
     proba = kdf.predict_proba(X)
     assert np.isfinite(proba).all()
     assert kdf.describe()["singleton_share"] < 1
@@ -227,76 +243,76 @@ def test_duplicated_rows(data, variant):
     [
         ExtraTreesClassifier(10, random_state=0),
         DecisionTreeClassifier(random_state=0),
-        make_pipeline(StandardScaler(), forest()),
+        make_pipeline(StandardScaler(), make_forest()),
     ],
     ids=lambda parent: type(parent).__name__,
 )
-def test_other_parents(data, parent):
-    kdf = KernelDensityForest(parent, random_state=0).fit(*data)
-    assert kdf.score(*data) > 0.8
+def test_trees_and_pipelines_as_parents(spiral_rows, parent):
+    kdf = KernelDensityForest(parent, random_state=0).fit(*spiral_rows)
+    assert kdf.score(*spiral_rows) > 0.8
     assert kdf.predict_proba([[40.0, 40.0]])[0] == pytest.approx(kdf.prior_, abs=1e-6)
 
 
-def test_a_pipeline_as_parent_is_the_forest_on_transformed_rows(data):
-    X, y = data
-    parent = make_pipeline(StandardScaler(), forest()).fit(X[:150], y[:150])
+def test_pipeline_parent_equals_forest_on_transformed_rows(spiral_rows):
+    X, y = spiral_rows
+    parent = make_pipeline(StandardScaler(), make_forest()).fit(X[:150], y[:150])
     scaled = parent[0].transform(X)
-    through = KernelDensityForest(FrozenEstimator(parent)).fit(
+    with_pipeline = KernelDensityForest(FrozenEstimator(parent)).fit(
         X[:150], y[:150], X_calibration=X[150:], y_calibration=y[150:]
     )
-    behind = KernelDensityForest(FrozenEstimator(parent[1]))
-    behind.fit(scaled[:150], y[:150], X_calibration=scaled[150:], y_calibration=y[150:])
-    assert np.array_equal(through.predict_proba(X), behind.predict_proba(scaled))
+    without_pipeline = KernelDensityForest(FrozenEstimator(parent[1]))
+    without_pipeline.fit(scaled[:150], y[:150], X_calibration=scaled[150:], y_calibration=y[150:])
+    assert np.array_equal(with_pipeline.predict_proba(X), without_pipeline.predict_proba(scaled))
 
 
-def test_inside_scikit_learns_tools(data):
-    X, y = data
+def test_works_in_pipelines_grid_search_and_clone(spiral_rows):
+    X, y = spiral_rows
     pipeline = Pipeline(
-        [("scale", StandardScaler()), ("kdf", KernelDensityForest(forest(), random_state=0))]
+        [("scale", StandardScaler()), ("kdf", KernelDensityForest(make_forest(), random_state=0))]
     ).fit(X, y)
     assert pipeline.predict_proba(X).shape == (240, 2)
     search = GridSearchCV(
-        KernelDensityForest(forest(8), random_state=0),
+        KernelDensityForest(make_forest(8), random_state=0),
         {"alpha": [0.005, 0.1], "estimator__min_samples_leaf": [1, 5]},
         cv=2,
     )
     assert search.fit(X, y).best_params_.keys() == {"alpha", "estimator__min_samples_leaf"}
-    copy = clone(KernelDensityForest(forest(), k=0.5, variant="paper"))
+    copy = clone(KernelDensityForest(make_forest(), k=0.5, variant="paper"))
     assert copy.get_params()["k"] == 0.5
     assert copy.get_params()["estimator__n_estimators"] == 12
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_pickle_says_the_same(data, fitted, variant):
-    X = np.vstack([data[0], 5 * data[0]])
-    again = pickle.loads(pickle.dumps(fitted[variant]))
-    assert np.array_equal(again.predict_proba(X), fitted[variant].predict_proba(X))
-    assert again.describe() == fitted[variant].describe()
+def test_pickling_keeps_predictions(spiral_rows, fitted_variants, variant):
+    X = np.vstack([spiral_rows[0], 5 * spiral_rows[0]])
+    restored = pickle.loads(pickle.dumps(fitted_variants[variant]))
+    assert np.array_equal(restored.predict_proba(X), fitted_variants[variant].predict_proba(X))
+    assert restored.describe() == fitted_variants[variant].describe()
 
 
-def test_names_of_features_are_kept_and_checked(data):
-    X, y = pd.DataFrame(data[0], columns=["east", "north"]), pd.Series(data[1])
-    kdf = KernelDensityForest(forest(), random_state=0).fit(X, y)
+def test_feature_names_are_stored_and_checked(spiral_rows):
+    X, y = pd.DataFrame(spiral_rows[0], columns=["east", "north"]), pd.Series(spiral_rows[1])
+    kdf = KernelDensityForest(make_forest(), random_state=0).fit(X, y)
     assert kdf.feature_names_in_.tolist() == ["east", "north"]
-    plain = KernelDensityForest(forest(), random_state=0).fit(data[0], data[1])
-    assert np.array_equal(kdf.predict_proba(X), plain.predict_proba(data[0]))
+    plain = KernelDensityForest(make_forest(), random_state=0).fit(spiral_rows[0], spiral_rows[1])
+    assert np.array_equal(kdf.predict_proba(X), plain.predict_proba(spiral_rows[0]))
     with pytest.raises(
         ValueError, match=r"^The feature names should match those that were passed during fit\."
     ):
         kdf.predict(X.rename(columns={"east": "west"}))
 
 
-def test_whole_numbers_and_float32_are_taken(data):
-    X, y = np.round(20 * data[0]), data[1]
-    kdf = KernelDensityForest(forest(), random_state=0).fit(X, y)
+def test_integer_and_float32_rows_are_supported(spiral_rows):
+    X, y = np.round(20 * spiral_rows[0]), spiral_rows[1]
+    kdf = KernelDensityForest(make_forest(), random_state=0).fit(X, y)
     for dtype in (np.int64, np.float32):
-        other = KernelDensityForest(forest(), random_state=0).fit(X.astype(dtype), y)
+        other = KernelDensityForest(make_forest(), random_state=0).fit(X.astype(dtype), y)
         assert np.array_equal(other.predict_proba(X.astype(dtype)), kdf.predict_proba(X))
 
 
-def test_what_was_learnt(fitted):
-    for variant, kdf in fitted.items():
-        learnt = kdf.describe()
+def test_describe_lists_fitted_values(fitted_variants):
+    for variant, kdf in fitted_variants.items():
+        summary = kdf.describe()
         names = [
             "n_polytopes",
             "singleton_share",
@@ -304,26 +320,36 @@ def test_what_was_learnt(fitted):
             *(["pseudo_count", "vote_share", "vote_power"] if variant == "kdgraph" else []),
             "log_floor",
         ]
-        assert list(learnt) == names
+        assert list(summary) == names
         assert (
-            learnt["n_polytopes"]
+            summary["n_polytopes"]
             == len(np.unique(kdf.graph_.codes, axis=0))
             == len(kdf.graph_.polytopes)
         )
-        assert learnt["singleton_share"] == (kdf.graph_.polytopes.size == 1).mean()
-        assert learnt["log_floor"] == kdf.log_floor_
-        assert all(type(value) in (int, float) for value in learnt.values())  # what JSON can hold
+        assert summary["singleton_share"] == (kdf.graph_.polytopes.sizes == 1).mean()
+        assert summary["log_floor"] == kdf.log_floor_
+        assert all(
+            type(value) in (int, float) for value in summary.values()
+        )  # types that JSON supports
 
 
-def test_given_hyperparameters_are_used(data):
+def test_fixed_hyperparameters_are_used(spiral_rows):
     kdf = KernelDensityForest(
-        forest(), k=0.5, pseudo_count=0.25, vote_share=0.125, vote_power=3, floor=-7, random_state=0
-    ).fit(*data)
-    learnt = kdf.describe()
-    assert learnt["exponent"] == pytest.approx(
+        make_forest(),
+        k=0.5,
+        pseudo_count=0.25,
+        vote_share=0.125,
+        vote_power=3,
+        floor=-7,
+        random_state=0,
+    ).fit(*spiral_rows)
+    summary = kdf.describe()
+    assert summary["exponent"] == pytest.approx(
         0.5 * np.log(168)
     )  # of the 240 rows 30 % are held out
-    assert [learnt[name] for name in ("pseudo_count", "vote_share", "vote_power", "log_floor")] == [
+    assert [
+        summary[name] for name in ("pseudo_count", "vote_share", "vote_power", "log_floor")
+    ] == [
         0.25,
         0.125,
         3,
@@ -356,14 +382,14 @@ def test_given_hyperparameters_are_used(data):
                 " 'manhattan'"
             ),
         ),
-        ({"lend_calibration": 1}, "lend_calibration must be true or false, got 1"),
+        ({"use_calibration_rows": 1}, "use_calibration_rows must be true or false, got 1"),
         ({"calibration_size": 0}, "calibration_size must be in (0, 1), got 0"),
         ({"n_jobs": "all"}, "n_jobs must be an integer or null, got 'all'"),
     ],
 )
-def test_values_out_of_range(data, options, message):
+def test_invalid_parameters_raise(spiral_rows, options, message):
     with pytest.raises(ParameterError) as caught:
-        KernelDensityForest(forest(), **options).fit(*data)
+        KernelDensityForest(make_forest(), **options).fit(*spiral_rows)
     assert str(caught.value) == message
 
 
@@ -375,7 +401,7 @@ def test_values_out_of_range(data, options, message):
             TypeError,
             (
                 "LogisticRegression has no partition to read; pass a fitted forest or tree of"
-                " scikit-learn, or a network of torch; any classifier can stand in front of a"
+                " scikit-learn, or a network of torch; any classifier can be combined with a"
                 " forest's partition: DensityGate(LogisticRegression(),"
                 " partition=RandomForestClassifier())"
             ),
@@ -391,28 +417,28 @@ def test_values_out_of_range(data, options, message):
         ),
     ],
 )
-def test_parents_that_cannot_be_used(data, estimator, kind, message):
+def test_unsupported_parents_raise(spiral_rows, estimator, kind, message):
     with pytest.raises(kind) as caught:
-        KernelDensityForest(estimator, random_state=0).fit(*data)
+        KernelDensityForest(estimator, random_state=0).fit(*spiral_rows)
     assert str(caught.value) == message
 
 
-def test_not_fitted(data):
+def test_unfitted_estimators_raise(spiral_rows):
     with pytest.raises(
         NotFittedError, match=r"^This KernelDensityForest instance is not fitted yet\."
     ):
-        KernelDensityForest(forest()).predict(data[0])
+        KernelDensityForest(make_forest()).predict(spiral_rows[0])
     with pytest.raises(NotFittedError, match=r"^This FrozenEstimator instance is not fitted yet\."):
-        KernelDensityForest(FrozenEstimator(forest())).fit(*data)
+        KernelDensityForest(FrozenEstimator(make_forest())).fit(*spiral_rows)
 
 
-def test_a_search_over_parameters_is_read_through_its_best_estimator(data):
-    X, y = data
-    search = GridSearchCV(forest(), {"max_depth": [2, None]}, cv=2)
+def test_grid_search_parent_uses_its_best_estimator(spiral_rows):
+    X, y = spiral_rows
+    search = GridSearchCV(make_forest(), {"max_depth": [2, None]}, cv=2)
     kdf = KernelDensityForest(search, random_state=0).fit(X, y)
     assert kdf.graph_.partition.forest is kdf.estimator_.best_estimator_
-    fitted = FrozenEstimator(search.fit(X[:100], y[:100]))
-    gate = DensityGate(fitted, random_state=0).fit(
+    frozen_search = FrozenEstimator(search.fit(X[:100], y[:100]))
+    gate = DensityGate(frozen_search, random_state=0).fit(
         X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
     )
     assert gate.graph_.partition.forest is search.best_estimator_

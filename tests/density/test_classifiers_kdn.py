@@ -19,21 +19,21 @@ from kdgraph.parents.networks import ConvolutionalNetwork, ModuleClassifier, Mul
 SMALL = {"hidden": (40, 40), "learning_rate": 3e-3, "max_epochs": 40, "random_state": 0}
 
 
-def network(**options) -> MultilayerPerceptron:
+def make_network(**options) -> MultilayerPerceptron:
     return MultilayerPerceptron(**(SMALL | options))
 
 
 @pytest.fixture(scope="module")
-def three(three_blobs):
+def blob_rows(three_blobs):
     return three_blobs(300, 5)
 
 
 @pytest.fixture(scope="module")
-def fitted(three):
-    return KernelDensityNetwork(network(), random_state=0).fit(*three)
+def fitted_kdn(blob_rows):
+    return KernelDensityNetwork(make_network(), random_state=0).fit(*blob_rows)
 
 
-def by_hand(kdn: KernelDensityNetwork, X: np.ndarray) -> list[np.ndarray]:
+def layer_bits(kdn: KernelDensityNetwork, X: np.ndarray) -> list[np.ndarray]:
     """Bits of each layer, computed by calling the modules one by one; the last layer's are p >
     1/K.
     """
@@ -49,16 +49,16 @@ def by_hand(kdn: KernelDensityNetwork, X: np.ndarray) -> list[np.ndarray]:
 
 def similarity(kdn: KernelDensityNetwork, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     K = np.ones((len(a), len(b)))
-    for one, other in zip(by_hand(kdn, a), by_hand(kdn, b), strict=True):
-        K *= 1.0 - cdist(one, other, "hamming")
+    for bits_a, bits_b in zip(layer_bits(kdn, a), layer_bits(kdn, b), strict=True):
+        K *= 1.0 - cdist(bits_a, bits_b, "hamming")
     return K
 
 
 @pytest.mark.parametrize("output_bits", [True, False])
-def test_probabilities_are_those_of_the_formula(three, three_blobs, output_bits):
-    X, y = three
+def test_probabilities_match_the_formula(blob_rows, three_blobs, output_bits):
+    X, y = blob_rows
     X_calibration, y_calibration = three_blobs(90, 6)
-    kdn = KernelDensityNetwork(network(), output_bits=output_bits).fit(
+    kdn = KernelDensityNetwork(make_network(), output_bits=output_bits).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
     test = three_blobs(70, 7)[0]
@@ -80,11 +80,11 @@ def test_probabilities_are_those_of_the_formula(three, three_blobs, output_bits)
 
 @pytest.mark.parametrize("variant", ["kdgraph", "paper", "figure1"])
 @pytest.mark.parametrize("distance", ["geodesic", "euclidean"])
-def test_far_from_the_data_the_prior_is_what_is_left(three, variant, distance):
-    X, y = three
-    kdn = KernelDensityNetwork(network(), variant=variant, distance=distance, random_state=0).fit(
-        X, y
-    )
+def test_probabilities_tend_to_the_prior_far_from_the_data(blob_rows, variant, distance):
+    X, y = blob_rows
+    kdn = KernelDensityNetwork(
+        make_network(), variant=variant, distance=distance, random_state=0
+    ).fit(X, y)
     directions = np.random.default_rng(6).normal(size=(60, 4))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     for radius in (100.0, 1e4, 1e30):
@@ -96,58 +96,62 @@ def test_far_from_the_data_the_prior_is_what_is_left(three, variant, distance):
     assert kdn.estimator_.predict_proba(100 * directions).max(axis=1).mean() > 0.9
 
 
-def test_the_published_search_is_the_one_for_networks(three):
-    kdn = KernelDensityNetwork(network(), variant="reference", random_state=0).fit(*three)
+def test_published_variants_use_the_settings_for_networks(blob_rows):
+    kdn = KernelDensityNetwork(make_network(), variant="reference", random_state=0).fit(*blob_rows)
     assert 0.93 < kdn.posterior_.exponent < 1.95
     assert abs(round(100 * kdn.posterior_.exponent) - 100 * kdn.posterior_.exponent) < 1e-9
-    figure1 = KernelDensityNetwork(network(), variant="figure1", random_state=0).fit(*three)
+    figure1 = KernelDensityNetwork(make_network(), variant="figure1", random_state=0).fit(
+        *blob_rows
+    )
     assert figure1.posterior_.exponent == pytest.approx(np.log2(210))  # 70 % of 300 rows train
 
 
-def test_rows_do_not_depend_on_each_other_nor_on_threads(fitted, three):
-    X, _ = three
-    together = fitted.predict_proba(X)
-    assert np.array_equal(fitted.predict_proba(X[7:8]), together[7:8])
-    assert np.array_equal(fitted.predict_proba(X[5:102][::-1]), together[5:102][::-1])
-    threads = pickle.loads(pickle.dumps(fitted))
+def test_predictions_do_not_depend_on_other_rows_or_threads(fitted_kdn, blob_rows):
+    X, _ = blob_rows
+    together = fitted_kdn.predict_proba(X)
+    assert np.array_equal(fitted_kdn.predict_proba(X[7:8]), together[7:8])
+    assert np.array_equal(fitted_kdn.predict_proba(X[5:102][::-1]), together[5:102][::-1])
+    threads = pickle.loads(pickle.dumps(fitted_kdn))
     threads.graph_.partition.n_jobs = 2
     assert np.array_equal(threads.predict_proba(X), together)
 
 
-def test_labels_of_any_kind_odd_rows_and_a_clone(three):
-    X, y = three
+def test_string_labels_row_types_and_clone(blob_rows):
+    X, y = blob_rows
     names = np.array(["sea", "land", "air"])[y]
-    kdn = clone(KernelDensityNetwork(network(), random_state=0)).fit(X[:301], names[:301])
+    kdn = clone(KernelDensityNetwork(make_network(), random_state=0)).fit(X[:301], names[:301])
     assert kdn.classes_.tolist() == ["air", "land", "sea"]
     assert kdn.score(X, names) > 0.75
-    binary = KernelDensityNetwork(network(), random_state=0).fit(
+    binary = KernelDensityNetwork(make_network(), random_state=0).fit(
         X[y < 2], np.where(y[y < 2] == 0, 6, 5)
     )
     assert set(binary.predict(X)) == {5, 6}
     assert (binary.predict(X[y < 2]) == np.where(y[y < 2] == 0, 6, 5)).mean() > 0.8
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_a_users_own_module_is_taken_as_it_is(three):
-    X, y = three
-    trained = network().fit(X, y)
-    own = ModuleClassifier(module=trained.module_, max_epochs=0).fit(X, y)
-    a = KernelDensityNetwork(FrozenEstimator(own), random_state=0).fit(X, y)
+@pytest.mark.filterwarnings(
+    "ignore:.*X_calibration="
+)  # the parent is fitted on the calibration rows
+def test_user_module_is_supported(blob_rows):
+    X, y = blob_rows
+    trained = make_network().fit(X, y)
+    user_network = ModuleClassifier(module=trained.module_, max_epochs=0).fit(X, y)
+    a = KernelDensityNetwork(FrozenEstimator(user_network), random_state=0).fit(X, y)
     b = KernelDensityNetwork(FrozenEstimator(trained), random_state=0).fit(X, y)
     assert np.array_equal(a.predict_proba(X), b.predict_proba(X))
 
 
-def test_a_forest_is_no_network(three):
+def test_forest_parent_raises_for_networks(blob_rows):
     with pytest.raises(TypeError) as caught:
-        KernelDensityNetwork(RandomForestClassifier(5), random_state=0).fit(*three)
+        KernelDensityNetwork(RandomForestClassifier(5), random_state=0).fit(*blob_rows)
     assert (
         str(caught.value)
         == "KernelDensityNetwork needs a network, got RandomForestClassifier, a forest; use"
-        " KernelDensityForest in its place"
+        " KernelDensityForest instead"
     )
 
 
-def test_images_are_judged_by_what_enters_the_dense_head():
+def test_density_of_images_uses_the_input_of_the_dense_head():
     rng = np.random.default_rng(0)
     y = np.arange(160) % 2
     X = rng.random((160, 1, 8, 8)).astype(np.float32) * 0.2
@@ -157,8 +161,8 @@ def test_images_are_judged_by_what_enters_the_dense_head():
     ).fit(X, y)
     assert kdn.score(X, y) == 1.0
     assert kdn.graph_.gaussians.means.shape[1] == 3 * 6 * 6
-    far = kdn.predict_proba(20 * rng.random((30, 1, 8, 8)).astype(np.float32))
-    np.testing.assert_allclose(far, 0.5, atol=1e-6)
+    far_proba = kdn.predict_proba(20 * rng.random((30, 1, 8, 8)).astype(np.float32))
+    np.testing.assert_allclose(far_proba, 0.5, atol=1e-6)
     gate = DensityGate(
         ScoreMap(ConvolutionalNetwork(max_epochs=5, random_state=0), method="temperature"),
         random_state=0,
@@ -170,9 +174,9 @@ def test_images_are_judged_by_what_enters_the_dense_head():
         kdn.predict_proba(X[0])
 
 
-def test_temperature_scaling_keeps_the_order_and_lowers_the_loss(three, three_blobs):
-    X, y = three
-    overfitted = network(max_epochs=300, patience=None).fit(X, y)
+def test_temperature_scaling_keeps_the_order_and_lowers_the_loss(blob_rows, three_blobs):
+    X, y = blob_rows
+    overfitted = make_network(max_epochs=300, patience=None).fit(X, y)
     calibration, test = three_blobs(300, 8), three_blobs(2000, 9)
     scaled = ScoreMap(FrozenEstimator(overfitted), method="temperature")
     scaled.fit(X, y, X_calibration=calibration[0], y_calibration=calibration[1])
@@ -194,10 +198,8 @@ GOLDEN = {
 }
 
 
-def random_features() -> nn.Sequential:
-    """A network whose weights are numbers of numpy's: what training gives differs between
-    processors.
-    """
+def make_random_features() -> nn.Sequential:
+    """Network with weights drawn by NumPy, because training results differ between processors."""
     rng, widths = np.random.default_rng(0), (2, 60, 60)
     module = nn.Sequential(
         nn.Linear(2, 60), nn.ReLU(), nn.Linear(60, 60), nn.ReLU(), nn.Linear(60, 2)
@@ -211,7 +213,7 @@ def random_features() -> nn.Sequential:
     return module
 
 
-def arms(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_spiral_arms(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y, radius = np.arange(n) % 2, rng.random(n)
     angle = 4 * np.pi * radius + np.pi * y + rng.normal(0, 0.8, n)
@@ -223,16 +225,22 @@ def test_golden_numbers(variant):
     """Numbers of a fixed network; float32 may round differently elsewhere, which can switch a few
     units and tip a few of 500 rows.
     """
-    (X, y), (X_calibration, y_calibration), (test, truth) = arms(300, 0), arms(130, 1), arms(500, 2)
-    frozen = FrozenEstimator(ModuleClassifier(module=random_features(), max_epochs=0).fit(X, y))
+    (X, y), (X_calibration, y_calibration), (test, truth) = (
+        draw_spiral_arms(300, 0),
+        draw_spiral_arms(130, 1),
+        draw_spiral_arms(500, 2),
+    )
+    frozen = FrozenEstimator(
+        ModuleClassifier(module=make_random_features(), max_epochs=0).fit(X, y)
+    )
     kdn = KernelDensityNetwork(frozen, variant=variant).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
-    around = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    circle_angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
     error = (kdn.predict(test) != truth).mean()
     nll = -np.log(np.maximum(kdn.predict_proba(test)[np.arange(500), truth], 1e-6)).mean()
     confidence = (
-        kdn.predict_proba(1.5 * np.column_stack([np.cos(around), np.sin(around)]))
+        kdn.predict_proba(1.5 * np.column_stack([np.cos(circle_angle), np.sin(circle_angle)]))
         .max(axis=1)
         .mean()
     )

@@ -1,4 +1,4 @@
-"""The blend against Eq. 6 and 7 in arbitrary precision; the floor against what it promises, by
+"""The blend against Eq. 6 and 7 in arbitrary precision; the floors against their guarantees, by
 simulation.
 """
 
@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from kdgraph.density import blend, conformal_log_floor
-from kdgraph.density.floor import figure1_log_floor, priced_log_floor, printed_log_floor
+from kdgraph.density import blend_with_prior, conformal_log_floor
+from kdgraph.density.floor import figure1_log_floor, mean_shift_log_floor, paper_log_floor
 
 getcontext().prec = 60
 LOG = st.floats(-1e5, 1e5)
 
 
-def bayes(log_f, log_b, prior):
+def bayes_posterior(log_f, log_b, prior):
     """Eq. 6 and 7: (f_y + b) P_y / Σ_k (f_k + b) P_k, from log f_y and log b."""
     weighed = [
         (Decimal(f).exp() + Decimal(log_b).exp()) * Decimal(p)
@@ -36,9 +36,7 @@ def bayes(log_f, log_b, prior):
     above=st.floats(-60, 60),
     seed=st.integers(0, 99),
 )
-def test_blend_is_bayes_rule_with_the_constant_added_to_every_class_density(
-    log_f, offset, above, seed
-):
+def test_blend_is_bayes_rule_with_floor_added_to_class_densities(log_f, offset, above, seed):
     prior = np.random.default_rng(seed).dirichlet(np.ones(len(log_f)))
     log_f = (
         np.array(log_f) + offset
@@ -47,47 +45,53 @@ def test_blend_is_bayes_rule_with_the_constant_added_to_every_class_density(
     joint = log_f + np.log(prior)
     log_density = np.logaddexp.reduce(joint)
     posterior = np.exp(joint - joint.max())
-    found = blend(posterior[None] / posterior.sum(), prior, np.array([log_density]), log_b)[0]
+    blended = blend_with_prior(
+        posterior[None] / posterior.sum(), prior, np.array([log_density]), log_b
+    )[0]
     np.testing.assert_allclose(
-        found, bayes(log_f, log_b, prior), rtol=1e-9, atol=1e-15
+        blended, bayes_posterior(log_f, log_b, prior), rtol=1e-9, atol=1e-15
     )  # logs near 1e5 are rounded to 1.5e-11
-    assert found.sum() == pytest.approx(1, abs=1e-12)
+    assert blended.sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("log_density", [-1e300, -1e6, -800.0, -math.inf])
-def test_far_below_the_floor_only_the_prior_is_left(log_density):
+def test_blend_is_the_prior_far_below_the_floor(log_density):
     posterior, prior = np.array([[0.9, 0.1]]), np.array([0.3, 0.7])
-    assert np.array_equal(blend(posterior, prior, np.array([log_density]), -5.0)[0], prior)
-
-
-@pytest.mark.parametrize("log_density", [800.0, 1e6, 1e300])
-def test_far_above_the_floor_only_the_posterior_is_left(log_density):
-    posterior, prior = np.array([[0.9, 0.1]]), np.array([0.3, 0.7])
-    np.testing.assert_allclose(
-        blend(posterior, prior, np.array([log_density]), -5.0), posterior, rtol=1e-15
+    assert np.array_equal(
+        blend_with_prior(posterior, prior, np.array([log_density]), -5.0)[0], prior
     )
 
 
-def test_at_the_floor_both_count_half():
-    assert blend(np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), np.array([-7.0]), -7.0).tolist() == [
-        [0.75, 0.25]
-    ]
+@pytest.mark.parametrize("log_density", [800.0, 1e6, 1e300])
+def test_blend_is_the_posterior_far_above_the_floor(log_density):
+    posterior, prior = np.array([[0.9, 0.1]]), np.array([0.3, 0.7])
+    np.testing.assert_allclose(
+        blend_with_prior(posterior, prior, np.array([log_density]), -5.0), posterior, rtol=1e-15
+    )
+
+
+def test_blend_weights_are_half_at_the_floor():
+    assert blend_with_prior(
+        np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), np.array([-7.0]), -7.0
+    ).tolist() == [[0.75, 0.25]]
 
 
 @pytest.mark.parametrize(("log_density", "expected"), [(-3.0, 0.9), (-math.inf, 0.5)])
-def test_a_floor_of_nothing_acts_where_there_is_no_density_at_all(log_density, expected):
-    found = blend(np.array([[0.9, 0.1]]), np.array([0.5, 0.5]), np.array([log_density]), -math.inf)
-    assert found[0, 0] == expected
+def test_infinitely_low_floor_affects_zero_density_only(log_density, expected):
+    blended = blend_with_prior(
+        np.array([[0.9, 0.1]]), np.array([0.5, 0.5]), np.array([log_density]), -math.inf
+    )
+    assert blended[0, 0] == expected
 
 
-def test_the_least_weight_keeps_the_leading_class_in_front_of_an_even_prior():
+def test_min_weight_keeps_argmax_with_equal_priors():
     posterior = np.array([[0.2, 0.3, 0.5], [0.4, 0.35, 0.25]])
     prior = np.full(3, 1 / 3)
-    found = blend(posterior, prior, np.array([-1e9, -np.inf]), 0.0, min_weight=1e-9)
-    assert found.argmax(axis=1).tolist() == [2, 0]
-    assert np.abs(found - prior).max() <= 1e-9
-    assert blend(posterior, prior, np.array([3.0, 3.0]), 0.0, 1e-9)[0] == pytest.approx(
-        blend(posterior, prior, np.array([3.0]), 0.0)[0]
+    blended = blend_with_prior(posterior, prior, np.array([-1e9, -np.inf]), 0.0, min_weight=1e-9)
+    assert blended.argmax(axis=1).tolist() == [2, 0]
+    assert np.abs(blended - prior).max() <= 1e-9
+    assert blend_with_prior(posterior, prior, np.array([3.0, 3.0]), 0.0, 1e-9)[0] == pytest.approx(
+        blend_with_prior(posterior, prior, np.array([3.0]), 0.0)[0]
     )
 
 
@@ -97,7 +101,7 @@ ALPHAS = [0.005, 0.05, 0.3]
 @pytest.mark.parametrize("m", [5, 37, 199, 430])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("shape", ["uniform", "left tail"])
-def test_in_expectation_no_more_than_alpha_of_the_rows_fall_below_the_floor(m, alpha, shape):
+def test_expected_fraction_below_conformal_floor_is_at_most_alpha(m, alpha, shape):
     rng = np.random.default_rng([m, ALPHAS.index(alpha)])
     draws = rng.random((2000, m))
     quantile, share = (
@@ -115,7 +119,7 @@ def test_in_expectation_no_more_than_alpha_of_the_rows_fall_below_the_floor(m, a
     assert 0 < below.mean() <= max(alpha, 1 / (m + 1)) + error
 
 
-def test_the_floor_is_the_order_statistic_that_it_says():
+def test_conformal_floor_is_the_documented_order_statistic():
     log_density = np.random.default_rng(0).permutation(np.arange(199.0))
     assert conformal_log_floor(log_density, 0.005) == 0  # ⌊200 · 0.005⌋ = 1: the smallest
     assert conformal_log_floor(log_density, 0.0149) == 1
@@ -125,26 +129,29 @@ def test_the_floor_is_the_order_statistic_that_it_says():
     )  # 198 rows are one too few: below the smallest
 
 
-def test_too_few_rows_move_the_floor_below_the_smallest_by_half_the_distance_to_the_median():
+def test_conformal_floor_of_few_rows_extrapolates_below_the_smallest():
     assert conformal_log_floor(np.array([-1.0, -10.0, -2.0]), 0.005) == -14
     assert conformal_log_floor(np.array([-3.0]), 0.005) == -3
 
 
-def test_rows_without_any_density_do_not_set_the_floor():
+def test_conformal_floor_ignores_zero_densities():
     assert conformal_log_floor(np.array([-np.inf, -1.0, -10.0, -2.0, np.nan]), 0.005) == -14
     assert conformal_log_floor(np.array([-np.inf, -np.inf]), 0.005) == -math.inf
     assert conformal_log_floor(np.empty(0), 0.005) == -math.inf
 
 
-def moved(log_density, distance, log_floor):
-    """How far rows move in the mean, by the blend itself: between the corners of a simplex whose
-    prior is a corner. With the row that is counted beside the held-out ones.
+def blend_shift(log_density, distance, log_floor):
+    """Mean shift of rows by the blend: between the corners of a simplex whose prior is a corner.
+    The extra row that is added to the held-out rows counts too.
     """
     log_density = np.append(log_density, 1.5 * log_density.min() - 0.5 * np.median(log_density))
     distance = np.append(distance, distance.mean())
     posterior, prior = np.column_stack([distance, 1 - distance]), np.array([0.0, 1.0])
     return (
-        np.abs(blend(posterior, prior, log_density, log_floor) - posterior).sum(axis=1).mean() / 2
+        np.abs(blend_with_prior(posterior, prior, log_density, log_floor) - posterior)
+        .sum(axis=1)
+        .mean()
+        / 2
     )
 
 
@@ -153,63 +160,65 @@ def moved(log_density, distance, log_floor):
     seed=st.integers(0, 999),
     m=st.integers(1, 60),
     spread=st.floats(0, 1e4),
-    price=st.floats(1e-4, 0.2),
+    max_mean_shift=st.floats(1e-4, 0.2),
 )
-def test_at_the_priced_floor_rows_move_by_the_price(seed, m, spread, price):
+def test_mean_shift_floor_shifts_rows_by_max_mean_shift(seed, m, spread, max_mean_shift):
     rng = np.random.default_rng(seed)
     log_density, distance = spread * rng.standard_normal(m), rng.random(m)
-    floor = priced_log_floor(log_density, distance, price)
+    floor = mean_shift_log_floor(log_density, distance, max_mean_shift)
     if floor < log_density.max():
-        assert moved(log_density, distance, floor) == pytest.approx(
-            price, rel=1e-6
+        assert blend_shift(log_density, distance, floor) == pytest.approx(
+            max_mean_shift, rel=1e-6
         )  # floors near 1e4 are rounded to 2e-12
     else:
         assert floor == log_density.max()
-        assert moved(log_density, distance, floor) <= price * (1 + 1e-9)
-    assert priced_log_floor(log_density, distance, price / 2) <= floor
+        assert blend_shift(log_density, distance, floor) <= max_mean_shift * (1 + 1e-9)
+    assert mean_shift_log_floor(log_density, distance, max_mean_shift / 2) <= floor
 
 
 @pytest.mark.parametrize("m", [12, 30, 100, 1000])
 @pytest.mark.parametrize("tail", ["normal", "exponential"])
-def test_new_rows_move_by_hardly_more_than_the_price_however_few_are_held_out(m, tail):
+def test_mean_shift_of_new_rows_is_close_to_the_bound_with_few_held_out_rows(m, tail):
     rng = np.random.default_rng(m)
     draw = rng.standard_normal if tail == "normal" else lambda size: -rng.standard_exponential(size)
-    # new rows at 4,000 quantiles: 40 of them in the lowest hundredth, with nothing left to chance
+    # new rows at 4,000 quantiles: 40 in the lowest hundredth, without randomness
     held_out, share = draw((1000, m)), (np.arange(4000) + 0.5) / 4000
     new = norm.ppf(share) if tail == "normal" else np.log(share)
     cost = [
-        float(np.mean(0.5 / (1 + np.exp(new - priced_log_floor(row, np.full(m, 0.5), 0.01)))))
+        float(np.mean(0.5 / (1 + np.exp(new - mean_shift_log_floor(row, np.full(m, 0.5), 0.01)))))
         for row in held_out
     ]
     # of 1,000 rows the next is no worse than the lowest, and is counted as if it were
     assert (0.5 if m < 1000 else 0.85) * 0.01 < np.mean(cost) < 1.3 * 0.01
 
 
-def test_a_row_that_is_at_the_prior_already_costs_nothing():
+def test_rows_at_the_prior_do_not_lower_the_mean_shift_floor():
     log_density = np.array([-50.0, *np.linspace(-3, -1, 199)])
     everywhere, elsewhere = np.full(200, 0.5), np.array([0.0, *np.full(199, 0.5)])
     assert (
-        priced_log_floor(log_density, everywhere, 0.003)
+        mean_shift_log_floor(log_density, everywhere, 0.003)
         < -20
-        < priced_log_floor(log_density, elsewhere, 0.003)
+        < mean_shift_log_floor(log_density, elsewhere, 0.003)
     )
 
 
-def test_rows_without_any_density_have_no_price():
+def test_mean_shift_floor_ignores_zero_densities():
     log_density, distance = np.array([-9.0, -2.0, -1.0]), np.full(5, 0.5)
-    expected = priced_log_floor(log_density, distance[:3], 0.01)
-    assert priced_log_floor(np.append(log_density, [-np.inf, np.nan]), distance, 0.01) == expected
-    assert priced_log_floor(np.full(2, -np.inf), distance[:2], 0.01) == -math.inf
-    assert priced_log_floor(np.empty(0), np.empty(0), 0.01) == -math.inf
+    expected = mean_shift_log_floor(log_density, distance[:3], 0.01)
+    assert (
+        mean_shift_log_floor(np.append(log_density, [-np.inf, np.nan]), distance, 0.01) == expected
+    )
+    assert mean_shift_log_floor(np.full(2, -np.inf), distance[:2], 0.01) == -math.inf
+    assert mean_shift_log_floor(np.empty(0), np.empty(0), 0.01) == -math.inf
 
 
 @pytest.mark.parametrize("n", [10, 1000, 50_000])
-def test_the_printed_floor_is_b_over_log_n(n):
-    assert printed_log_floor(n) == pytest.approx(math.log(math.exp(-1e-7) / math.log(n)), abs=1e-12)
+def test_paper_floor_is_b_over_log_n(n):
+    assert paper_log_floor(n) == pytest.approx(math.log(math.exp(-1e-7) / math.log(n)), abs=1e-12)
 
 
-def test_the_floor_of_figure_1():
+def test_figure1_floor_formula():
     assert figure1_log_floor(1000, 2) == pytest.approx(
         -8.23, abs=0.005
-    )  # worked out by hand, for 1e9 and for 1e3
+    )  # computed manually for 1e9 and for 1e3
     assert figure1_log_floor(1000, 2, multiplier=1e3) == pytest.approx(-22.05, abs=0.005)

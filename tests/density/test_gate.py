@@ -1,4 +1,4 @@
-"""The gate: what its docstring promises inside the data, and where its pieces come from."""
+"""The density gate against the guarantees of its docstring inside the data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kdgraph import DensityGate
 from kdgraph.calibration import ScoreMap
-from kdgraph.density.gaussians import shrunk
+from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.errors import DataError
 from kdgraph.geometry import partition_of
@@ -47,33 +47,31 @@ def gate(rows, isotonic):
     )
 
 
-def test_among_equal_priors_the_estimators_class_survives(rows, isotonic, gate):
+def test_gate_keeps_argmax_with_equal_priors(rows, isotonic, gate):
     test = rows[4]
     assert gate.prior_.tolist() == [0.5, 0.5]
     proba = isotonic.predict_proba(test)
-    decided = np.abs(proba[:, 0] - 0.5) > 1e-6  # at 0.5 : 0.5 the order is a matter of rounding
+    decided = np.abs(proba[:, 0] - 0.5) > 1e-6  # at 0.5 : 0.5 rounding decides the order
     assert decided.mean() > 0.9
     assert np.array_equal(gate.predict(test)[decided], isotonic.predict(test)[decided])
-    far = test[decided] + 3  # here only the least weight, 1e-9, is left of it
-    sure = np.abs(isotonic.predict_proba(far)[:, 0] - 0.5) > 1e-6
-    assert np.array_equal(gate.predict(far)[sure], isotonic.predict(far)[sure])
+    far_rows = test[decided] + 3  # only the minimum weight, 1e-9, remains here
+    sure = np.abs(isotonic.predict_proba(far_rows)[:, 0] - 0.5) > 1e-6
+    assert np.array_equal(gate.predict(far_rows)[sure], isotonic.predict(far_rows)[sure])
 
 
-def test_a_row_whose_log_density_lies_t_above_the_floor_moves_by_at_most_exp_minus_t(
-    rows, isotonic, gate
-):
+def test_shift_decreases_exponentially_above_the_floor(rows, isotonic, gate):
     test = rows[4]
     above = gate.graph_.log_density(test) - gate.log_floor_
-    moved = np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1)
-    assert (moved <= np.exp(-above) + 1e-15).all()
+    shift = np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1)
+    assert (shift <= np.exp(-above) + 1e-15).all()
     assert (above >= 0).mean() >= 0.95 - 3 * np.sqrt(
         2 * 0.05 * 0.95 / 300
     )  # alpha, with the errors of 300 calibration and 300 test rows
-    assert (moved[above >= 0] <= 0.5).all()
-    assert moved.max() > 0  # the gate is not merely open
+    assert (shift[above >= 0] <= 0.5).all()
+    assert shift.max() > 0  # the gate has an effect
 
 
-def test_the_weight_is_that_of_density_and_floor(rows, isotonic, gate):
+def test_gate_weight_follows_density_and_floor(rows, isotonic, gate):
     test = np.vstack([rows[4], 1.3 * rows[4]])
     log_density = gate.graph_.log_density(test)
     weight = np.maximum(1 / (1 + np.exp(np.clip(gate.log_floor_ - log_density, -700, 700))), 1e-9)[
@@ -83,25 +81,25 @@ def test_the_weight_is_that_of_density_and_floor(rows, isotonic, gate):
     np.testing.assert_allclose(gate.predict_proba(test), expected, atol=1e-14)
 
 
-def test_a_smaller_alpha_never_lowers_a_weight(rows, isotonic):
+def test_smaller_alpha_never_lowers_weights(rows, isotonic):
     X, y, X_calibration, y_calibration, test, _ = rows
-    moved = []
+    shift = []
     for alpha in (0.3, 0.05, 0.005, 0.0005):
         gate = DensityGate(FrozenEstimator(isotonic), alpha=alpha).fit(
             X, y, X_calibration=X_calibration, y_calibration=y_calibration
         )
-        moved.append(np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1))
-    assert (np.diff(moved, axis=0) <= 1e-15).all()
-    assert moved[0].mean() > 10 * moved[-1].mean()
+        shift.append(np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1))
+    assert (np.diff(shift, axis=0) <= 1e-15).all()
+    assert shift[0].mean() > 10 * shift[-1].mean()
 
 
-@pytest.mark.parametrize("price", [0.003, 0.05])
-def test_with_a_price_rows_move_by_it_in_the_mean(rows, isotonic, price):
+@pytest.mark.parametrize("max_mean_shift", [0.003, 0.05])
+def test_max_mean_shift_bounds_the_mean_shift(rows, isotonic, max_mean_shift):
     X, y, X_calibration, y_calibration, test, _ = rows
-    gate = DensityGate(FrozenEstimator(isotonic), price=price, min_weight=0.0)
+    gate = DensityGate(FrozenEstimator(isotonic), max_mean_shift=max_mean_shift, min_weight=0.0)
     gate.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
 
-    def move(X):
+    def mean_shift(X):
         return np.abs(gate.predict_proba(X) - isotonic.predict_proba(X)).sum(axis=1) / 2
 
     log_density = gate.log_density(X_calibration)
@@ -110,21 +108,21 @@ def test_with_a_price_rows_move_by_it_in_the_mean(rows, isotonic, price):
     expected = np.append(to_prior, to_prior.mean()) / (
         1 + np.exp(np.clip(one_more - gate.log_floor_, -700, 700))
     )
-    np.testing.assert_allclose(move(X_calibration), expected[:-1], atol=1e-12)
-    assert expected.mean() == pytest.approx(price, rel=1e-6)
-    test_move = move(test)
-    assert test_move.mean() <= price + 3 * test_move.std() / np.sqrt(
+    np.testing.assert_allclose(mean_shift(X_calibration), expected[:-1], atol=1e-12)
+    assert expected.mean() == pytest.approx(max_mean_shift, rel=1e-6)
+    test_move = mean_shift(test)
+    assert test_move.mean() <= max_mean_shift + 3 * test_move.std() / np.sqrt(
         len(test)
     )  # three standard errors
-    far = 40.0 + test
-    assert np.abs(gate.predict_proba(far) - gate.prior_).max() < 1e-6
+    far_rows = 40.0 + test
+    assert np.abs(gate.predict_proba(far_rows) - gate.prior_).max() < 1e-6
 
 
-def test_the_density_is_that_of_the_forest_inside(rows, isotonic, gate):
+def test_gate_uses_the_density_of_the_inner_forest(rows, isotonic, gate):
     X, y, *_ = rows
     partition = partition_of(isotonic)
     graph = KernelDensityGraph(
-        partition, partition.place(X), np.eye(2)[y], shrunk, distance="scaled"
+        partition, partition.locate(X), np.eye(2)[y], shrunk_variances, distance="scaled"
     )
     assert np.array_equal(gate.graph_.log_density(rows[4]), graph.log_density(rows[4]))
     assert gate.describe() == {
@@ -134,16 +132,16 @@ def test_the_density_is_that_of_the_forest_inside(rows, isotonic, gate):
     }
 
 
-def test_a_forest_can_stand_beside_an_estimator_without_a_partition(rows):
+def test_partition_forest_gates_an_estimator_without_partition(rows):
     X, y, *_ = rows
     gate = DensityGate(
         LogisticRegression(), partition=ExtraTreesClassifier(10), random_state=0
     ).fit(X, y)
     assert isinstance(gate.graph_.partition.forest, ExtraTreesClassifier)
-    again = DensityGate(
+    refitted = DensityGate(
         LogisticRegression(), partition=ExtraTreesClassifier(10), random_state=0
     ).fit(X, y)
-    assert np.array_equal(gate.predict_proba(X), again.predict_proba(X))
+    assert np.array_equal(gate.predict_proba(X), refitted.predict_proba(X))
     frozen = RandomForestClassifier(10, random_state=0).fit(X, y)
     assert (
         DensityGate(LogisticRegression(), partition=FrozenEstimator(frozen))
@@ -153,19 +151,19 @@ def test_a_forest_can_stand_beside_an_estimator_without_a_partition(rows):
     )
 
 
-def test_an_estimator_without_a_partition_needs_one(rows):
+def test_estimator_without_partition_raises(rows):
     with pytest.raises(TypeError) as caught:
         DensityGate(LogisticRegression(), random_state=0).fit(*rows[:2])
     assert (
         str(caught.value)
         == "LogisticRegression has no partition to read; pass a fitted forest or tree of"
-        " scikit-learn, or a network of torch; any classifier can stand in front of a forest's"
+        " scikit-learn, or a network of torch; any classifier can be combined with a forest's"
         " partition: DensityGate(LogisticRegression(), partition=RandomForestClassifier())"
     )
 
 
 @pytest.mark.filterwarnings("ignore:ConvolutionalNetwork learnt nothing")  # in one epoch
-def test_a_forest_beside_a_network_of_images_is_refused():
+def test_partition_forest_raises_for_images():
     images = np.random.default_rng(0).random((40, 1, 12, 12), dtype=np.float32)
     gate = DensityGate(
         ConvolutionalNetwork(max_epochs=1, device="cpu"),
@@ -174,18 +172,18 @@ def test_a_forest_beside_a_network_of_images_is_refused():
     )
     with pytest.raises(DataError) as caught:
         gate.fit(images, np.arange(40) % 2)
-    told = (
-        "the gate's ExtraTreesClassifier takes vectors, and rows are images; give partition=null,"
-        " for the estimator's own polytopes"
+    expected = (
+        "the gate's ExtraTreesClassifier takes vectors, but the rows are images; set partition=null"
+        " to use the estimator's own polytopes"
     )
-    assert str(caught.value) == told
+    assert str(caught.value) == expected
 
 
-def test_a_calibrator_inside_is_fitted_on_the_same_held_out_rows(rows):
+def test_inner_calibrator_is_fitted_on_the_same_held_out_rows(rows):
     X, y, X_calibration, y_calibration, test, _ = rows
-    inside = ScoreMap(RandomForestClassifier(10, random_state=1))
-    gate = DensityGate(inside).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
-    expected = clone(inside).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    inner = ScoreMap(RandomForestClassifier(10, random_state=1))
+    gate = DensityGate(inner).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    expected = clone(inner).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
     assert np.array_equal(gate.estimator_.predict_proba(test), expected.predict_proba(test))
 
 
@@ -211,7 +209,7 @@ def test_threads_and_pickling_change_no_bit(rows, isotonic, gate):
         ({"n_jobs": 1.5}, "n_jobs must be an integer or null, got 1.5"),
     ],
 )
-def test_values_out_of_range(rows, isotonic, options, message):
+def test_invalid_parameters_raise(rows, isotonic, options, message):
     with pytest.raises(ValueError, match="must be") as caught:
         DensityGate(FrozenEstimator(isotonic), **options).fit(*rows[:2])
     assert str(caught.value) == message

@@ -1,5 +1,5 @@
-"""Gaussians against scipy's and against loops over polytopes; what happens to units, constants and
-single polytopes.
+"""Gaussians against SciPy and against loops over polytopes; units, constant features, single
+polytopes.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal
 
 from kdgraph.density.gaussians import (
-    LAMBDA,
+    VARIANCE_LAMBDA,
     NearestMean,
     PolytopeGaussians,
-    as_printed,
-    moments_of,
-    per_sample,
-    shrunk,
+    polytope_moments,
+    printed_variances,
+    published_variances,
+    shrunk_variances,
 )
 from kdgraph.geometry import polytopes_of
 
-RULES = [shrunk, as_printed, per_sample]
+RULES = [shrunk_variances, printed_variances, published_variances]
 
 
-def grouped(n: int = 60, d: int = 3, seed: int = 0):
+def make_polytopes(n: int = 60, d: int = 3, seed: int = 0):
     """(X, polytopes): rows in groups of 1 to 6, in random order."""
     rng = np.random.default_rng(seed)
     polytopes = polytopes_of(rng.integers(0, n // 3, (n, 1)))
     return rng.normal(0, 1, (n, d)) * [1.0, 30.0, 0.02][:d] + 5, polytopes
 
 
-def loops(X, polytopes):
+def moments_by_loops(X, polytopes):
     """Eq. 9 and the sum of squares of Eq. 10, polytope by polytope."""
-    members = [X[polytopes.of_row == r] for r in range(len(polytopes))]
+    members = [X[polytopes.polytope_of_row == r] for r in range(len(polytopes))]
     return (
         np.array([len(m) for m in members]),
         np.array([m.mean(0) for m in members]),
@@ -43,7 +43,7 @@ def loops(X, polytopes):
 
 
 def fit_gaussians(X, polytopes, rule):
-    moments = moments_of(X, polytopes)
+    moments = polytope_moments(X, polytopes)
     return PolytopeGaussians(moments.mean, rule(moments))
 
 
@@ -58,26 +58,26 @@ def squared_spacing(mean):
     return np.maximum(squared, 1e-3 * squared.mean()) * unit**2
 
 
-def test_means_and_variances_are_those_of_the_equations():
-    X, polytopes = grouped()
-    n, mean, squares = loops(X, polytopes)
+def test_means_and_variances_match_equations():
+    X, polytopes = make_polytopes()
+    n, mean, squares = moments_by_loops(X, polytopes)
     expected = {
-        as_printed: (squares + LAMBDA) / n[:, None],
-        per_sample: (squares + LAMBDA * n[:, None]) / n[:, None],
-        shrunk: (squares + squared_spacing(mean)) / (n[:, None] + 1),
+        printed_variances: (squares + VARIANCE_LAMBDA) / n[:, None],
+        published_variances: (squares + VARIANCE_LAMBDA * n[:, None]) / n[:, None],
+        shrunk_variances: (squares + squared_spacing(mean)) / (n[:, None] + 1),
     }
-    assert LAMBDA == 1e-6
+    assert VARIANCE_LAMBDA == 1e-6
     for rule, variance in expected.items():
-        found = fit_gaussians(X, polytopes, rule)
-        np.testing.assert_allclose(found.means, mean, rtol=1e-13)
+        result = fit_gaussians(X, polytopes, rule)
+        np.testing.assert_allclose(result.means, mean, rtol=1e-13)
         np.testing.assert_allclose(
-            found.variances, variance, rtol=1e-9, atol=1e-14
+            result.variances, variance, rtol=1e-9, atol=1e-14
         )  # sums of squares of numbers near 5
 
 
-def test_log_density_is_scipys():
-    X, polytopes = grouped()
-    gaussians = fit_gaussians(X, polytopes, as_printed)
+def test_log_density_matches_scipy():
+    X, polytopes = make_polytopes()
+    gaussians = fit_gaussians(X, polytopes, printed_variances)
     polytope = np.random.default_rng(1).integers(0, len(polytopes), len(X))
     expected = [
         multivariate_normal(gaussians.means[r], np.diag(gaussians.variances[r])).logpdf(x)
@@ -86,23 +86,23 @@ def test_log_density_is_scipys():
     np.testing.assert_allclose(gaussians.log_density(X, polytope), expected, rtol=1e-10)
 
 
-def test_where_no_polytope_is_near_there_is_no_density():
-    X, polytopes = grouped()
-    found = fit_gaussians(X, polytopes, shrunk).log_density(X[:3], np.array([0, -1, 1]))
-    assert np.isneginf(found).tolist() == [False, True, False]
+def test_log_density_without_polytope_is_minus_infinity():
+    X, polytopes = make_polytopes()
+    result = fit_gaussians(X, polytopes, shrunk_variances).log_density(X[:3], np.array([0, -1, 1]))
+    assert np.isneginf(result).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("distance", [1e150, 1e160, 1e300])
-def test_however_far_the_log_density_is_no_nan(distance):
-    found = PolytopeGaussians(np.zeros((1, 2)), np.full((1, 2), 1e-6)).log_density(
+def test_log_density_is_never_nan_at_any_distance(distance):
+    result = PolytopeGaussians(np.zeros((1, 2)), np.full((1, 2), 1e-6)).log_density(
         np.array([[distance, -distance]]), np.array([0])
     )
-    assert found[0] < -1e300
+    assert result[0] < -1e300
 
 
-def test_the_euclidean_neighbour_is_the_nearest_mean():
-    X, polytopes = grouped()
-    gaussians = fit_gaussians(X, polytopes, shrunk)
+def test_nearest_mean_is_the_euclidean_neighbour():
+    X, polytopes = make_polytopes()
+    gaussians = fit_gaussians(X, polytopes, shrunk_variances)
     queries = np.random.default_rng(2).normal(5, 20, (50, 3))
     assert np.array_equal(
         NearestMean(gaussians.means)(queries), cdist(queries, gaussians.means).argmin(axis=1)
@@ -112,63 +112,65 @@ def test_the_euclidean_neighbour_is_the_nearest_mean():
 @settings(deadline=None, max_examples=30)
 @given(power=st.integers(-20, 20), column=st.integers(0, 2))
 def test_shrunk_variances_follow_a_change_of_units(power, column):
-    X, polytopes = grouped()
+    X, polytopes = make_polytopes()
     scale = np.ones(3)
     scale[column] = 2.0**power  # a power of two changes no digit, so neighbours stay neighbours
     np.testing.assert_allclose(
-        fit_gaussians(X * scale, polytopes, shrunk).variances,
-        fit_gaussians(X, polytopes, shrunk).variances * scale**2,
+        fit_gaussians(X * scale, polytopes, shrunk_variances).variances,
+        fit_gaussians(X, polytopes, shrunk_variances).variances * scale**2,
         rtol=1e-9,
     )
 
 
 @pytest.mark.parametrize("constant", [0.0, 1.0, 0.1, 1 / 3, -1e9, 1e-9])
-def test_a_constant_feature_forbids_no_other_value(constant):
-    X, polytopes = grouped()
+def test_constant_feature_allows_other_values(constant):
+    X, polytopes = make_polytopes()
     X = np.column_stack([X, np.full(len(X), constant)])
-    gaussians = fit_gaussians(X, polytopes, shrunk)
+    gaussians = fit_gaussians(X, polytopes, shrunk_variances)
     assert np.isfinite(gaussians.variances).all()
     assert (
         gaussians.variances[:, 3].min() > 1e-5
     )  # 1e-3 of the mean spacing, halved for each row and more; 0.1 must not count as spread
-    assert np.isfinite(gaussians.log_density(X + np.array([0, 0, 0, 0.01]), polytopes.of_row)).all()
+    assert np.isfinite(
+        gaussians.log_density(X + np.array([0, 0, 0, 0.01]), polytopes.polytope_of_row)
+    ).all()
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("n", [1, 5])
-def test_one_polytope(rule, n):
+def test_variance_rules_support_one_polytope(rule, n):
     X = np.random.default_rng(0).normal(size=(n, 2))
     gaussians = fit_gaussians(X, polytopes_of(np.zeros((n, 4), dtype=int)), rule)
-    assert gaussians.variances.min() >= LAMBDA / 6
+    assert gaussians.variances.min() >= VARIANCE_LAMBDA / 6
     assert np.isfinite(gaussians.log_density(X, np.zeros(n, dtype=int))).all()
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_all_rows_the_same(rule):
+def test_variance_rules_support_identical_rows(rule):
     gaussians = fit_gaussians(np.full((6, 2), 0.1), polytopes_of(np.arange(6)[:, None] // 2), rule)
     assert (gaussians.variances > 0).all()
     assert np.isfinite(gaussians.log_density(np.full((1, 2), 0.1), np.array([0]))).all()
 
 
-def test_spacing_of_many_polytopes_is_measured_on_a_sample():
+def test_spacing_of_many_polytopes_uses_a_sample():
     rng = np.random.default_rng(0)
     X = rng.random((6000, 2))
-    alone = polytopes_of(np.arange(6000)[:, None])
-    sampled = fit_gaussians(X, alone, shrunk).variances[0] * 2
+    single_row_polytopes = polytopes_of(np.arange(6000)[:, None])
+    sampled = fit_gaussians(X, single_row_polytopes, shrunk_variances).variances[0] * 2
     np.testing.assert_allclose(
         sampled, squared_spacing(X), rtol=0.1
     )  # 2,000 of 6,000 squared distances: standard error 2 %, here five
 
 
 @pytest.mark.parametrize("unit", [1.0, np.array([0.5, 2.0, 1.0])])
-def test_the_nearest_mean_in_any_unit(unit):
+def test_nearest_mean_respects_scale(unit):
     rng = np.random.default_rng(0)
     means, X = rng.normal(size=(200, 3)), 2 * rng.normal(size=(500, 3))
     assert np.array_equal(NearestMean(means, unit)(X), cdist(X / unit, means / unit).argmin(axis=1))
 
 
 @pytest.mark.parametrize("d", [6, 40])  # by tree, and by matrix products
-def test_of_equally_near_means_the_lowest_is_taken_in_batches_of_any_size(d):
+def test_lowest_of_equally_near_means_in_batches_of_any_size(d):
     rng = np.random.default_rng(d)
     means, X = (
         1e3 + rng.integers(0, 2, (60, d)),
@@ -183,23 +185,27 @@ def test_of_equally_near_means_the_lowest_is_taken_in_batches_of_any_size(d):
 
 
 @pytest.mark.parametrize("distance", [1e150, 1e300])
-def test_the_nearest_mean_is_found_from_any_distance(distance):
+def test_nearest_mean_from_any_distance(distance):
     means = np.array([[0.0, 0.0], [1.0, 1.0]])
     assert NearestMean(means, 1e-3)(
         np.array([[distance, distance], [-distance, 0.0]])
     ).tolist() == [0, 0]
 
 
-def test_features_that_hardly_vary_are_judged_by_held_out_rows():
+def test_held_out_rows_choose_spacing_of_nearly_constant_features():
     rng = np.random.default_rng(0)
     X, held_out = rng.normal(size=(400, 3)), rng.normal(size=(100, 3))
     X[:, 2], held_out[:, 2] = 0, 0
-    X[0, 2] = 1e-3  # one row in 400 gives the feature a scale; a held-out row leaves it far behind
-    alone = polytopes_of(np.arange(400)[:, None])
-    own = moments_of(X, alone).spacing
-    assert np.array_equal(moments_of(X, alone, held_out).spacing, own)
+    X[0, 2] = 1e-3  # one row in 400 sets the feature's scale; a held-out row far exceeds it
+    single_row_polytopes = polytopes_of(np.arange(400)[:, None])
+    plain_spacing = polytope_moments(X, single_row_polytopes).spacing
+    assert np.array_equal(
+        polytope_moments(X, single_row_polytopes, held_out).spacing, plain_spacing
+    )
     held_out[0, 2] = 1.0
-    drawn = moments_of(X, alone, held_out).spacing
-    assert drawn[2] > 100 * own[2]
-    expected = [(1 - share) * own + share * own.mean() for share in (0.01, 0.1, 1.0)]
+    drawn = polytope_moments(X, single_row_polytopes, held_out).spacing
+    assert drawn[2] > 100 * plain_spacing[2]
+    expected = [
+        (1 - share) * plain_spacing + share * plain_spacing.mean() for share in (0.01, 0.1, 1.0)
+    ]
     assert any(np.allclose(drawn, candidate, rtol=1e-12) for candidate in expected)

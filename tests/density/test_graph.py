@@ -1,4 +1,4 @@
-"""What rows find on a graph, against dense similarities of codes."""
+"""Queries of a graph against dense similarities of codes."""
 
 from __future__ import annotations
 
@@ -7,109 +7,125 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from kdgraph.density import KernelDensityGraph
-from kdgraph.density.gaussians import shrunk
+from kdgraph.density.gaussians import shrunk_variances
 
 ROUNDING = 1e-11  # sums of at most 230 terms
 
 
-def similarity(a, b):
+def dense_similarity(a, b):
     return (a[:, None, :] == b[None, :, :]).mean(axis=2)
 
 
 @pytest.fixture(scope="module")
-def places(problem):
-    return problem.partition.place(problem.train.X), problem.partition.place(problem.test.X)
+def problem_locations(problem):
+    return problem.partition.locate(problem.train.X), problem.partition.locate(problem.test.X)
 
 
 @pytest.fixture(scope="module")
-def graph(problem, places):
+def graph(problem, problem_locations):
     return KernelDensityGraph(
-        problem.partition, places[0], problem.train.one_hot(len(problem.prior)), shrunk
+        problem.partition,
+        problem_locations[0],
+        problem.train.one_hot(len(problem.prior)),
+        shrunk_variances,
     )
 
 
-def test_masses_are_sums_over_rows(problem, places, graph):
-    train, test = places
+def test_masses_are_similarity_weighted_sums_over_rows(problem, problem_locations, graph):
+    train, test = problem_locations
     labels = problem.train.one_hot(len(problem.prior))
-    visit = graph.visit(test, np.array([0.4, 9.0]))
+    query_result = graph.query(test, np.array([0.4, 9.0]))
     for j, exponent in enumerate((0.4, 9.0)):
         np.testing.assert_allclose(
-            visit.masses[:, :, j],
-            similarity(test.codes, train.codes) ** exponent @ labels,
+            query_result.masses[:, :, j],
+            dense_similarity(test.codes, train.codes) ** exponent @ labels,
             rtol=ROUNDING,
         )
-    assert visit.place is test
+    assert query_result.locations is test
 
 
-def test_the_nearest_polytope_shares_most_leaves_and_gives_its_density(problem, places, graph):
-    train, test = places
-    share = similarity(test.codes, graph.codes)
-    visit = graph.visit(test, np.empty(0))
-    assert np.array_equal(visit.polytope, share.argmax(axis=1))
+def test_nearest_polytope_has_most_common_leaves(problem, problem_locations, graph):
+    train, test = problem_locations
+    share = dense_similarity(test.codes, graph.codes)
+    query_result = graph.query(test, np.empty(0))
+    assert np.array_equal(query_result.polytope, share.argmax(axis=1))
     assert np.array_equal(
-        visit.log_density, graph.gaussians.log_density(test.points, share.argmax(axis=1))
+        query_result.log_density, graph.gaussians.log_density(test.points, share.argmax(axis=1))
     )
     assert np.array_equal(
         graph.log_density(problem.held_out.X),
-        graph.visit(problem.partition.place(problem.held_out.X), np.empty(0)).log_density,
+        graph.query(problem.partition.locate(problem.held_out.X), np.empty(0)).log_density,
     )
-    assert np.array_equal(graph.codes[graph.polytopes.of_row], train.codes)
+    assert np.array_equal(graph.codes[graph.polytopes.polytope_of_row], train.codes)
 
 
-def test_euclidean_distance_chooses_by_means(problem, places):
-    train, test = places
+def test_euclidean_distance_uses_means(problem, problem_locations):
+    train, test = problem_locations
     graph = KernelDensityGraph(
         problem.partition,
         train,
         problem.train.one_hot(len(problem.prior)),
-        shrunk,
+        shrunk_variances,
         distance="euclidean",
     )
-    visit = graph.visit(test, np.array([1.0]))
+    query_result = graph.query(test, np.array([1.0]))
     expected = cdist(test.points, graph.gaussians.means).argmin(axis=1)
-    assert np.array_equal(visit.polytope, expected)
-    assert np.array_equal(visit.log_density, graph.gaussians.log_density(test.points, expected))
+    assert np.array_equal(query_result.polytope, expected)
+    assert np.array_equal(
+        query_result.log_density, graph.gaussians.log_density(test.points, expected)
+    )
 
 
-def test_rows_beyond_n_train_lend_mass_but_carry_no_gaussian(problem, places, graph):
-    _, test = places
+def test_rows_beyond_n_train_add_mass_but_no_gaussian(problem, problem_locations, graph):
+    _, test = problem_locations
     n_classes = len(problem.prior)
     everyone = problem.train + problem.weighted
-    lent = KernelDensityGraph(
+    larger_graph = KernelDensityGraph(
         problem.partition,
-        problem.partition.place(everyone.X),
+        problem.partition.locate(everyone.X),
         everyone.one_hot(n_classes),
-        shrunk,
+        shrunk_variances,
         n_train=len(problem.train),
     )
-    assert np.array_equal(lent.gaussians.means, graph.gaussians.means)
-    assert np.array_equal(lent.gaussians.variances, graph.gaussians.variances)
-    assert np.array_equal(lent.polytopes.of_row, graph.polytopes.of_row)
-    assert np.array_equal(lent.codes, graph.codes)
-    visit, alone = lent.visit(test, np.array([2.0])), graph.visit(test, np.array([2.0]))
-    assert np.array_equal(visit.polytope, alone.polytope)
-    assert np.array_equal(visit.log_density, alone.log_density)
+    assert np.array_equal(larger_graph.gaussians.means, graph.gaussians.means)
+    assert np.array_equal(larger_graph.gaussians.variances, graph.gaussians.variances)
+    assert np.array_equal(larger_graph.polytopes.polytope_of_row, graph.polytopes.polytope_of_row)
+    assert np.array_equal(larger_graph.codes, graph.codes)
+    query_result, expected_result = (
+        larger_graph.query(test, np.array([2.0])),
+        graph.query(test, np.array([2.0])),
+    )
+    assert np.array_equal(query_result.polytope, expected_result.polytope)
+    assert np.array_equal(query_result.log_density, expected_result.log_density)
     held_out = problem.partition.encode(problem.weighted.X)
-    more = similarity(test.codes, held_out) ** 2.0 @ problem.weighted.one_hot(n_classes)
-    np.testing.assert_allclose(visit.masses[:, :, 0], alone.masses[:, :, 0] + more, rtol=ROUNDING)
+    added_mass = dense_similarity(test.codes, held_out) ** 2.0 @ problem.weighted.one_hot(n_classes)
+    np.testing.assert_allclose(
+        query_result.masses[:, :, 0], expected_result.masses[:, :, 0] + added_mass, rtol=ROUNDING
+    )
 
 
 def test_weighted_sums_over_populated_polytopes(graph):
     values = np.random.default_rng(0).normal(size=(len(graph.polytopes), 5))
-    expected = similarity(graph.codes, graph.codes) ** 1.7 @ values
+    expected = dense_similarity(graph.codes, graph.codes) ** 1.7 @ values
     np.testing.assert_allclose(
         graph.weighted_sums(values, 1.7), expected, rtol=0, atol=1e-12
     )  # terms of both signs, of order 1
 
 
-def test_duplicated_rows_double_the_mass_and_leave_means_alone(problem, places, graph):
-    train, test = places
-    twice = np.concatenate([np.arange(len(train)), np.arange(len(train))])
+def test_duplicated_rows_double_masses_and_keep_means(problem, problem_locations, graph):
+    train, test = problem_locations
+    doubled_rows = np.concatenate([np.arange(len(train)), np.arange(len(train))])
     doubled = KernelDensityGraph(
-        problem.partition, train[twice], problem.train[twice].one_hot(len(problem.prior)), shrunk
+        problem.partition,
+        train[doubled_rows],
+        problem.train[doubled_rows].one_hot(len(problem.prior)),
+        shrunk_variances,
     )
     assert len(doubled.polytopes) == len(graph.polytopes)
     np.testing.assert_allclose(doubled.gaussians.means, graph.gaussians.means, rtol=1e-13)
-    found, once = doubled.visit(test, np.array([3.0])), graph.visit(test, np.array([3.0]))
-    np.testing.assert_allclose(found.masses, 2 * once.masses, rtol=ROUNDING)
-    assert np.array_equal(found.polytope, once.polytope)
+    doubled_result, single_result = (
+        doubled.query(test, np.array([3.0])),
+        graph.query(test, np.array([3.0])),
+    )
+    np.testing.assert_allclose(doubled_result.masses, 2 * single_result.masses, rtol=ROUNDING)
+    assert np.array_equal(doubled_result.polytope, single_result.polytope)

@@ -21,7 +21,7 @@ class LeastConfident(PostHocDetector):
 
     estimator: Any = None
 
-    parent_says: ClassVar = "predict_proba"
+    required_method: ClassVar = "predict_proba"
 
     def _score(self, X: Any) -> np.ndarray:
         return self.estimator_.predict_proba(X).max(axis=1)
@@ -32,7 +32,7 @@ class FarFromMean(LeastConfident):
     none.
     """
 
-    parent_says: ClassVar = None
+    required_method: ClassVar = None
 
     def _default_estimator(self) -> Any:
         return self.estimator
@@ -40,7 +40,7 @@ class FarFromMean(LeastConfident):
     def _needs_labels(self) -> bool:
         return False
 
-    def _fitted_parent(self, *_: Any) -> Any:
+    def _fit_parent(self, *_: Any) -> Any:
         return None
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:

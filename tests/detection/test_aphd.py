@@ -46,7 +46,7 @@ def test_figure_1_of_the_paper():
     np.testing.assert_array_equal(aphd([[4, 4], [3, 2], [1, 1], [2, 3]]), np.ones(4))
 
 
-def test_by_hand():
+def test_aphd_equals_a_hand_calculation():
     """Rows 0 and 1 share one leaf of two, row 2 shares none with row 0 and one with row 1."""
     np.testing.assert_array_equal(aphd([[7, 0], [7, 1], [3, 1]]), [0.75, 0.5, 0.75])
     np.testing.assert_array_equal(

@@ -146,7 +146,9 @@ def test_a_parent_that_wants_rows_of_its_own_gets_none_of_the_thresholds(blobs):
         .fit(X, y, X_calibration=X[:50])
         .estimator_
     )
-    assert len(parent.graph_.polytopes.of_row) == 420  # it held out 30 % of the 600 rows itself
+    assert (
+        len(parent.graph_.polytopes.polytope_of_row) == 420
+    )  # it held out 30 % of the 600 rows itself
 
 
 def test_missing_values_and_frames_come_as_far_as_the_parent_takes_them(blobs):

@@ -9,29 +9,33 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from kdgraph.detection.base import ROWS, in_full_blocks
+from kdgraph.detection.base import _BLOCK_ROWS, apply_in_fixed_blocks
 from tests.companions import assert_independent
 
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("n", [1, ROWS - 1, ROWS, ROWS + 1, 3 * ROWS + 7])
+@pytest.mark.parametrize(
+    "n", [1, _BLOCK_ROWS - 1, _BLOCK_ROWS, _BLOCK_ROWS + 1, 3 * _BLOCK_ROWS + 7]
+)
 def test_all_rows_are_there_once_and_in_order(n):
     X = RNG.normal(size=(n, 3))
     seen = []
-    np.testing.assert_array_equal(in_full_blocks(X, lambda block: seen.append(block) or block), X)
-    assert {len(block) for block in seen} == {ROWS}
     np.testing.assert_array_equal(
-        in_full_blocks(pd.DataFrame(X), lambda block: block[0].to_numpy()), X[:, 0]
+        apply_in_fixed_blocks(X, lambda block: seen.append(block) or block), X
+    )
+    assert {len(block) for block in seen} == {_BLOCK_ROWS}
+    np.testing.assert_array_equal(
+        apply_in_fixed_blocks(pd.DataFrame(X), lambda block: block[0].to_numpy()), X[:, 0]
     )
 
 
 @pytest.mark.parametrize("m", [3, 64, 301])
-def test_a_matrix_product_does_not_depend_on_the_rows_beside(m):
+def test_a_matrix_product_is_independent_of_other_rows(m):
     X, W = RNG.normal(size=(300, m)), RNG.normal(size=(m, m))
 
     def product(rows: np.ndarray) -> np.ndarray:
-        return in_full_blocks(rows, lambda block: block @ W)
+        return apply_in_fixed_blocks(rows, lambda block: block @ W)
 
     together = product(X)
     assert_independent(product, X, RNG)
@@ -43,6 +47,6 @@ def test_a_matrix_product_does_not_depend_on_the_rows_beside(m):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_number_of_threads_of_blas_changes_no_bit(threads):
     X, W = RNG.normal(size=(600, 301)), RNG.normal(size=(301, 301))
-    expected = in_full_blocks(X, lambda block: block @ W)
+    expected = apply_in_fixed_blocks(X, lambda block: block @ W)
     with threadpool_limits(threads, user_api="blas"):
-        np.testing.assert_array_equal(in_full_blocks(X, lambda block: block @ W), expected)
+        np.testing.assert_array_equal(apply_in_fixed_blocks(X, lambda block: block @ W), expected)

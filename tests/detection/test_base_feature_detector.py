@@ -11,16 +11,16 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kdgraph.detection import NearestNeighbours
+from kdgraph.detection import KthNeighbourDistance
 from kdgraph.features import FeatureMap
 from kdgraph.parents.networks import MultilayerPerceptron
 
 
 def test_columns_are_divided_by_their_ranges_over_training_rows():
     X = np.array([[0.0, 5.0, 1.0], [100.0, 5.0, 3.0], [50.0, 5.0, 5.0]])
-    detector = NearestNeighbours(k=1).fit(X, X_calibration=X + 1000)
+    detector = KthNeighbourDistance(k=1).fit(X, X_calibration=X + 1000)
     np.testing.assert_array_equal(
-        detector.units_, [100.0, 52.0, 4.0]
+        detector.scale_, [100.0, 52.0, 4.0]
     )  # a constant one has the mean of the others
     np.testing.assert_allclose(
         detector.score_samples([[150.0, 5.0, 3.0], [100.0, 57.0, 3.0], [50.0, 5.0, 13.0]]),
@@ -32,7 +32,8 @@ def test_units_of_columns_change_no_bit_but_by_rounding(blobs):
     X, _, far = blobs
     units = np.array([1e-200, 1.0, 1e3, 1e100])
     usual, other = (
-        NearestNeighbours(random_state=0).fit(X * by).score_samples(far * by) for by in (1.0, units)
+        KthNeighbourDistance(random_state=0).fit(X * by).score_samples(far * by)
+        for by in (1.0, units)
     )
     np.testing.assert_allclose(usual, other, rtol=1e-12)
 
@@ -47,11 +48,11 @@ def test_a_layer_and_a_map_of_the_users_are_taken_as_they_are(blobs):
         {"estimator": FrozenEstimator(network)},
         {"features": FeatureMap(source="rows", reduce="none", scale="none")},
     ):
-        assert set(NearestNeighbours(**options, random_state=0).fit(X).units_) == {1.0}
+        assert set(KthNeighbourDistance(**options, random_state=0).fit(X).scale_) == {1.0}
     forest = make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0)).fit(X, y)
-    detector = NearestNeighbours(FrozenEstimator(forest)).fit(X, X_calibration=X)
+    detector = KthNeighbourDistance(FrozenEstimator(forest)).fit(X, X_calibration=X)
     np.testing.assert_allclose(
-        detector.units_, np.ptp(forest[0].transform(X), axis=0)
+        detector.scale_, np.ptp(forest[0].transform(X), axis=0)
     )  # never the leaves
 
 
@@ -62,7 +63,9 @@ def test_a_layer_and_a_map_of_the_users_are_taken_as_they_are(blobs):
 )
 def test_rows_at_the_end_of_what_numbers_reach(X):
     score = (
-        NearestNeighbours(k=1).fit(X[::2], X_calibration=X).score_samples(np.concatenate([X, -X]))
+        KthNeighbourDistance(k=1)
+        .fit(X[::2], X_calibration=X)
+        .score_samples(np.concatenate([X, -X]))
     )
     assert np.isfinite(score).all()
 
@@ -70,10 +73,12 @@ def test_rows_at_the_end_of_what_numbers_reach(X):
 def test_its_seed_reaches_the_map(blobs):
     X = blobs[0]
     maps = [
-        NearestNeighbours(features=FeatureMap(source="rows"), random_state=seed).fit(X).map_
+        KthNeighbourDistance(features=FeatureMap(source="rows"), random_state=seed)
+        .fit(X)
+        .feature_map_
         for seed in (0, 0, 1)
     ]
     assert maps[0].random_state == maps[1].random_state != maps[2].random_state
     given = FeatureMap(source="rows", random_state=3)
-    detector = NearestNeighbours(features=given, random_state=0).fit(X)
-    assert detector.map_.random_state == 3 and not hasattr(given, "unit_")
+    detector = KthNeighbourDistance(features=given, random_state=0).fit(X)
+    assert detector.feature_map_.random_state == 3 and not hasattr(given, "unit_")

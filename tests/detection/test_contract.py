@@ -15,7 +15,7 @@ import kdgraph.detection
 from kdgraph.detection import PostHocDetector, SetDetector
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import auroc
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from tests.companions import assert_rows_agree
 from tests.sklearn_checks import with_checks
 
@@ -44,9 +44,13 @@ def network():
 
 def parent_of(cls: type[PostHocDetector]):
     """The parent it must have, or the least it can do with: none, where it says so."""
-    if cls.parent_is == "network":
+    if cls.required_partition == "network":
         return network()
-    if cls.parent_is is None and cls.parent_says is None and cls(None)._default_estimator() is None:
+    if (
+        cls.required_partition is None
+        and cls.required_method is None
+        and cls(None)._default_estimator() is None
+    ):
         return None
     return ExtraTreesClassifier(10, random_state=0)
 
@@ -70,7 +74,7 @@ def unsupervised(cls: type[PostHocDetector]) -> PostHocDetector:
     anything.
     """
     parent = parent_of(cls)
-    parent = parent.set_params(max_epochs=1) if cls.parent_is == "network" else parent
+    parent = parent.set_params(max_epochs=1) if cls.required_partition == "network" else parent
     return cls(
         parent,
         target_fpr=0.3,
@@ -97,7 +101,7 @@ def expected_failures(detector: PostHocDetector) -> dict[str, str]:
 
 @FEW
 @with_checks(
-    [unsupervised(cls) for cls in DETECTORS if cls.parent_is != "network"],
+    [unsupervised(cls) for cls in DETECTORS if cls.required_partition != "network"],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learns_checks(estimator, check):
@@ -106,7 +110,7 @@ def test_scikit_learns_checks(estimator, check):
 
 @pytest.mark.slow
 @with_checks(
-    [unsupervised(cls) for cls in DETECTORS if cls.parent_is == "network"],
+    [unsupervised(cls) for cls in DETECTORS if cls.required_partition == "network"],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learns_checks_behind_a_network(estimator, check):
@@ -226,9 +230,9 @@ def scores(detector: PostHocDetector, X: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("cls", DETECTORS)
-def test_read_from_a_file_it_says_the_same_to_the_bit(fitted, rows, cls):
+def test_a_loaded_detector_scores_the_same_to_the_bit(fitted, rows, cls):
     test = rows[2]
-    again = read(to_bytes(fitted[cls]), "it").value
+    again = from_bytes(to_bytes(fitted[cls]), "it").value
     np.testing.assert_array_equal(scores(again, test), scores(fitted[cls], test))
     assert again.offset_ == fitted[cls].offset_ and again.describe() == fitted[cls].describe()
     assert not hasattr(clone(again), "estimator_")

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from kdgraph.detection import Mahalanobis
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import auroc
-from kdgraph.parents import GaussianLinear, GivenScores
+from kdgraph.parents import GaussianLinear, PrecomputedScores
 from kdgraph.parents.networks import MultilayerPerceptron
 from tests.companions import assert_rows_agree
 
@@ -52,7 +52,7 @@ def test_it_is_scipys_distance_to_the_nearest_class(blobs, names):
         np.testing.assert_allclose(
             detector.score_samples(rows), -squared(rows, X[:400], y[:400]).min(axis=1), **ROUNDING
         )
-    assert detector.classes_of_features_.tolist() == names and detector.describe()["means"] == 3
+    assert detector.feature_classes_.tolist() == names and detector.describe()["means"] == 3
     assert auroc(detector.ood_score(far), detector.ood_score(X[400:])) == 1 and set(
         detector.predict(far)
     ) == {-1}
@@ -90,7 +90,7 @@ def test_without_labels_or_with_targets_there_is_one_mean(blobs):
     ):
         detector = Mahalanobis(parent, features=RAW).fit(X[:400], y, X_calibration=X[400:])
         np.testing.assert_allclose(detector.score_samples(far), expected, **ROUNDING)
-        assert detector.classes_of_features_ is None
+        assert detector.feature_classes_ is None
 
 
 def test_units_change_nothing(blobs):
@@ -128,7 +128,7 @@ def test_features_are_the_layer_of_a_network_and_behind_a_pipeline_the_transform
         X[:400], y[:400], X_calibration=X[400:]
     )
     assert (
-        reduced.within_.means.shape == (3, 2)
+        reduced.class_means_.means.shape == (3, 2)
         and auroc(reduced.ood_score(far), reduced.ood_score(X[400:])) == 1
     )
 
@@ -136,7 +136,7 @@ def test_features_are_the_layer_of_a_network_and_behind_a_pipeline_the_transform
 def test_features_that_come_with_given_scores(blobs):
     X, y, far = blobs
     proba = np.full((600, 3), 1 / 3)
-    parent = FrozenEstimator(GivenScores([("hidden", 4)]).fit(np.hstack([proba, X])))
+    parent = FrozenEstimator(PrecomputedScores([("hidden", 4)]).fit(np.hstack([proba, X])))
     detector = Mahalanobis(parent).fit(
         np.hstack([proba, X])[:400], y[:400], X_calibration=np.hstack([proba, X])[400:]
     )
@@ -144,10 +144,10 @@ def test_features_that_come_with_given_scores(blobs):
     assert_rows_agree(
         detector.score_samples(np.hstack([proba[:200], far])), bare.score_samples(far)
     )
-    alone = Mahalanobis(FrozenEstimator(GivenScores().fit(proba))).fit(
+    alone = Mahalanobis(FrozenEstimator(PrecomputedScores().fit(proba))).fit(
         proba[:400], y[:400], X_calibration=proba[400:]
     )
-    assert alone.map_.source == "rows"
+    assert alone.feature_map_.source == "rows"
 
 
 def test_frames_and_missing_values_behind_an_imputer(blobs):

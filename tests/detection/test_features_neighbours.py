@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kdgraph.detection import NearestNeighbours
+from kdgraph.detection import KthNeighbourDistance
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import auroc
@@ -35,7 +35,7 @@ def test_it_is_the_kth_of_all_distances(n, d, k, seed):
     """
     rng = np.random.default_rng(seed)
     train, rows = rng.normal(size=(n, d)), rng.normal(size=(9, d))
-    detector = NearestNeighbours(k=k, features=RAW).fit(train, X_calibration=rows)
+    detector = KthNeighbourDistance(k=k, features=RAW).fit(train, X_calibration=rows)
     assert detector.k_ == min(k, n)
     np.testing.assert_allclose(
         detector.score_samples(rows), naive(rows, train, min(k, n)), rtol=1e-7, atol=1e-7
@@ -44,7 +44,7 @@ def test_it_is_the_kth_of_all_distances(n, d, k, seed):
 
 def test_outliers_are_far(blobs):
     X, y, far = blobs
-    detector = NearestNeighbours(RandomForestClassifier(5, random_state=0), random_state=0).fit(
+    detector = KthNeighbourDistance(RandomForestClassifier(5, random_state=0), random_state=0).fit(
         X, y
     )
     assert auroc(detector.ood_score(far), detector.ood_score(X)) == 1 and set(
@@ -67,14 +67,14 @@ def test_features_of_a_layer_are_normalised_and_others_only_when_asked(blobs):
         ({"features": layer}, naive(rows, train, 5)),
         ({"features": layer, "normalize": True, "k": 3}, naive(*units, 3)),
     ):
-        detector = NearestNeighbours(FrozenEstimator(network), **options).fit(
+        detector = KthNeighbourDistance(FrozenEstimator(network), **options).fit(
             X[:400], X_calibration=X[400:]
         )
         np.testing.assert_allclose(detector.score_samples(far), expected, rtol=1e-6, atol=1e-7)
     pipeline = FrozenEstimator(
         make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
     )
-    detector = NearestNeighbours(pipeline, features=RAW).fit(X[:400], X_calibration=X[400:])
+    detector = KthNeighbourDistance(pipeline, features=RAW).fit(X[:400], X_calibration=X[400:])
     scale = pipeline.estimator[0].transform
     np.testing.assert_allclose(
         detector.score_samples(far), naive(scale(far), scale(X[:400]), 5), rtol=1e-7
@@ -83,7 +83,7 @@ def test_features_of_a_layer_are_normalised_and_others_only_when_asked(blobs):
 
 def test_a_row_of_zeros_has_no_direction_and_a_score():
     rows = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    detector = NearestNeighbours(k=1, normalize=True, features=RAW).fit(
+    detector = KthNeighbourDistance(k=1, normalize=True, features=RAW).fit(
         rows[1:], X_calibration=rows
     )
     np.testing.assert_allclose(detector.score_samples(rows), [-1, 0, 0], atol=1e-12)
@@ -94,7 +94,7 @@ def test_a_row_of_zeros_has_no_direction_and_a_score():
 def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(columns, normalize):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, columns))
-    detector = NearestNeighbours(normalize=normalize, random_state=0).fit(X)
+    detector = KthNeighbourDistance(normalize=normalize, random_state=0).fit(X)
     rows = np.concatenate(
         [X[:20], *(X[:1] * scale for scale in (1e3, 1e9, 1e99, 1e101, 1e200, 1e307))]
     )
@@ -109,4 +109,4 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(colu
 
 def test_there_must_be_a_neighbour():
     with pytest.raises(ParameterError, match=r"k must be in \[1, inf\), got 0"):
-        NearestNeighbours(k=0).fit(np.eye(3))
+        KthNeighbourDistance(k=0).fit(np.eye(3))

@@ -135,7 +135,7 @@ def test_its_seed_is_drawn_where_the_detector_has_none(blobs):
     assert not np.array_equal(scores[0], scores[2])
 
 
-def test_threads_of_the_users_change_no_bit(blobs):
+def test_the_number_of_joblib_threads_changes_no_bit(blobs):
     X, _, far = blobs
     ours = OutlierEstimator(
         detector=IsolationForest(n_estimators=40, n_jobs=2), random_state=0

@@ -81,7 +81,7 @@ def test_its_virtual_logit(network, blobs, dimensions):
     score = detector.score_samples(X[400:])
     np.testing.assert_allclose(1 / (1 + np.exp(score)), expected, rtol=1e-6, atol=1e-12)
     energy = logsumexp(network.logits(X[400:]), axis=1)
-    assert (score < energy).all() and detector.origin_is_ == "bias"
+    assert (score < energy).all() and detector.origin_kind_ == "bias"
     assert detector.describe() == {
         "offset": detector.offset_,
         "alpha": detector.alpha_,
@@ -123,8 +123,10 @@ def test_features_that_the_last_layer_does_not_take_are_seen_from_their_mean(net
     everywhere = FeatureMap(source="rows", reduce="none", scale="none")
     for features, d in ((first, 2), (everywhere, 2), (FeatureMap(source="layer"), 6)):
         detector = fitted(network, blobs, features=features)
-        assert detector.origin_is_ == "mean" and detector.describe()["dimensions"] == d
-        train, rows = (detector.map_.transform(network, values) for values in (X[:400], X[400:]))
+        assert detector.origin_kind_ == "mean" and detector.describe()["dimensions"] == d
+        train, rows = (
+            detector.feature_map_.transform(network, values) for values in (X[:400], X[400:])
+        )
         expected = naive(
             rows, network.logits(X[400:]), train, network.logits(X[:400]), train.mean(axis=0), d
         )
@@ -138,7 +140,7 @@ def test_an_ensemble_has_no_last_layer_to_read(blobs):
         blobs[0][:400], blobs[1][:400]
     )
     detector = fitted(ensemble, blobs)
-    assert detector.origin_is_ == "mean" and detector.residual_.shape == (12, 6)
+    assert detector.origin_kind_ == "mean" and detector.residual_basis_.shape == (12, 6)
 
 
 def test_behind_a_pipeline_and_fitted_by_itself(blobs):
@@ -146,7 +148,7 @@ def test_behind_a_pipeline_and_fitted_by_itself(blobs):
     detector = VirtualLogit(
         make_pipeline(StandardScaler(), MultilayerPerceptron(hidden=(12,), **QUICK)), random_state=0
     ).fit(X, y)
-    assert detector.origin_is_ == "bias" and np.isfinite(detector.ood_score(far)).all()
+    assert detector.origin_kind_ == "bias" and np.isfinite(detector.ood_score(far)).all()
 
 
 def test_units_that_say_nothing_leave_the_score_finite(blobs):

@@ -63,7 +63,7 @@ def test_its_definition(linear, blobs, temperature, epsilon):
         rtol=0,
         atol=3e-5,
     )
-    assert detector.means_ is None and detector.describe() == {
+    assert detector.mean_scores_ is None and detector.describe() == {
         "offset": detector.offset_,
         "epsilon": epsilon,
         "unit": pytest.approx(unit),
@@ -85,7 +85,7 @@ def test_auto_takes_the_step_with_the_highest_mean_of_held_out_rows(curved, blob
     steps = (0.05, 5.0, 0.0, 50.0)
     chosen = fitted(curved, blobs, epsilons=steps)
     means = [fitted(curved, blobs, epsilon=step).score_samples(X[400:]).mean() for step in steps]
-    np.testing.assert_array_equal(chosen.means_, means)
+    np.testing.assert_array_equal(chosen.mean_scores_, means)
     assert chosen.epsilon_ == steps[int(np.argmax(means))] != 0.0
     np.testing.assert_array_equal(
         chosen.score_samples(far), fitted(curved, blobs, epsilon=chosen.epsilon_).score_samples(far)
@@ -116,7 +116,7 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite(curved, blobs):
     )
 
 
-def test_wrong_values_are_told(curved, blobs):
+def test_invalid_parameters_are_rejected(curved, blobs):
     for options, message in (
         ({"epsilons": []}, r"epsilons must have at least one number, got \[\]"),
         ({"epsilon": -1.0}, r"epsilon must be in \[0, inf\) or one of auto, got -1.0"),
@@ -127,12 +127,12 @@ def test_wrong_values_are_told(curved, blobs):
             fitted(curved, blobs, **options)
 
 
-def test_rows_out_of_distribution_may_choose_the_step_and_it_is_told(curved, blobs):
+def test_ood_rows_may_choose_the_step_with_a_warning(curved, blobs):
     X, _, far = blobs
     steps = (0.0, 0.05, 0.5, 5.0)
     detector = Odin(FrozenEstimator(curved), temperature=1.0, epsilons=steps)
     with pytest.warns(
-        UserWarning, match="^Odin: rows out of distribution chose epsilon; of rows like them"
+        UserWarning, match="^Odin: rows out of distribution chose epsilon; rows like them"
     ) as told:
         detector.fit(X[:400], X_calibration=X[400:], X_ood=far)
     passing = []
@@ -141,9 +141,11 @@ def test_rows_out_of_distribution_may_choose_the_step_and_it_is_told(curved, blo
         lowest = np.sort(each.score_samples(X[400:]))[::-1][int(np.ceil(0.95 * len(X[400:]))) - 1]
         passing.append((each.score_samples(far) >= lowest).mean())
     assert (
-        told[0].filename == __file__ and detector.means_ is None and detector.passing_ is not None
+        told[0].filename == __file__
+        and detector.mean_scores_ is None
+        and detector.fpr95_ is not None
     )
-    np.testing.assert_allclose(detector.passing_, passing, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(detector.fpr95_, passing, rtol=0, atol=1e-12)
     assert (
         detector.epsilon_
         == steps[int(np.argmin(passing))]

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from kdgraph.detection import Entropy, MaxProbability
-from kdgraph.parents import GivenScores, column_encoder
+from kdgraph.parents import PrecomputedScores, column_encoder
 
 PROBA = np.array([[0.2, 0.5, 0.3], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
 
@@ -23,13 +23,13 @@ PROBA = np.array([[0.2, 0.5, 0.3], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
 def of_scores(kind, proba: np.ndarray) -> np.ndarray:
     """The score of rows that are probabilities."""
     return (
-        kind(FrozenEstimator(GivenScores().fit(proba)))
+        kind(FrozenEstimator(PrecomputedScores().fit(proba)))
         .fit(proba, X_calibration=proba)
         .score_samples(proba)
     )
 
 
-def test_by_hand():
+def test_scores_equal_a_hand_calculation():
     np.testing.assert_array_equal(of_scores(MaxProbability, PROBA), [0.5, 1.0, 1 / 3])
     expected = [0.2 * np.log(0.2) + 0.5 * np.log(0.5) + 0.3 * np.log(0.3), 0.0, -np.log(3)]
     np.testing.assert_allclose(of_scores(Entropy, PROBA), expected, rtol=0, atol=1e-15)

@@ -37,7 +37,7 @@ def network(blobs):
 @pytest.mark.parametrize("neighbor", [1, 2, 7])
 def test_on_a_forest_it_is_the_hamming_distance_of_leaves(blobs, forest, neighbor, monkeypatch):
     X, _, far = blobs
-    monkeypatch.setattr(geodesic_distance, "_BLOCK", 64)
+    monkeypatch.setattr(geodesic_distance, "_QUERY_BLOCK", 64)
     rows = np.concatenate([X[400:], far[:20]])
     detector = GeodesicDistance(forest, neighbor=neighbor).fit(X[:400], X_calibration=X[400:])
     distances = np.sort(
@@ -56,7 +56,7 @@ def test_on_a_network_it_is_that_of_activation_paths(blobs, network, neighbor):
     detector = GeodesicDistance(network, neighbor=neighbor).fit(X[:400], X_calibration=X[400:])
     assert detector.describe()["n_polytopes"] < 300
     partition = partition_of(network)
-    place, codes = partition.place(X[:400]), partition.encode(X[400:])
+    place, codes = partition.locate(X[:400]), partition.encode(X[400:])
     similarity = np.sort(partition.similarity(codes, place.codes), axis=1)[:, -neighbor]
     np.testing.assert_allclose(detector.score_samples(X[400:]), similarity, rtol=0, atol=ROUNDING)
 

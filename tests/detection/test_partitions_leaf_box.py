@@ -147,22 +147,25 @@ def test_labels_that_say_nothing(blobs, detector):
 def test_names_of_a_frame_and_of_what_a_pipeline_makes_of_it(blobs, fitted):
     X, y, _ = blobs
     forest = ExtraTreesClassifier(5, random_state=0)
-    assert fitted.explained_features().tolist() == ["x0", "x1", "x2", "x3"]
+    assert fitted.explained_feature_names().tolist() == ["x0", "x1", "x2", "x3"]
     frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.array(["u", "v", "w"])[y])
-    assert LeafBox(forest).fit(frame[["a", "b"]], y).explained_features().tolist() == ["a", "b"]
+    assert LeafBox(forest).fit(frame[["a", "b"]], y).explained_feature_names().tolist() == [
+        "a",
+        "b",
+    ]
     coded = frame.assign(kind=y.astype(float))
     encoded = make_pipeline(column_encoder([False, False, False, False, True]), clone(forest))
     for estimator in (encoded, FrozenEstimator(clone(encoded).fit(coded, y))):
         detector = LeafBox(estimator).fit(coded, y)
         found = detector.explain(coded.iloc[:7])
         assert (
-            found.shape == (7, len(detector.explained_features()))
-            and len(detector.explained_features()) >= 5
+            found.shape == (7, len(detector.explained_feature_names()))
+            and len(detector.explained_feature_names()) >= 5
         )
     scaled = LeafBox(make_pipeline(StandardScaler(), forest)).fit(frame[["a", "b"]], y)
-    assert scaled.explained_features().tolist() == ["a", "b"]
+    assert scaled.explained_feature_names().tolist() == ["a", "b"]
     nameless = LeafBox(make_pipeline(FunctionTransformer(np.square), forest)).fit(X, y)
-    assert nameless.explained_features().tolist() == ["x0", "x1", "x2", "x3"]
+    assert nameless.explained_feature_names().tolist() == ["x0", "x1", "x2", "x3"]
 
 
 def test_missing_values_as_far_as_the_forest_takes_them(blobs):

@@ -39,7 +39,7 @@ def test_the_score_is_the_mean_share_of_training_rows_in_the_leaf(blobs, parent,
     np.testing.assert_allclose(log.score_samples(X[400:]), expected, rtol=ROUNDING)
 
 
-def test_by_hand():
+def test_scores_equal_a_hand_calculation():
     """One tree with one threshold between 2 and 10: three rows on its left, one on its right, of
     which the left one is normal.
     """
@@ -50,4 +50,4 @@ def test_by_hand():
     np.testing.assert_array_equal(
         detector.score_samples([[-5.0], [5.9], [6.1], [99.0]]), [0.75, 0.75, 0.25, 0.25]
     )
-    assert detector.size_.tolist() == [0, 3, 1]  # the root is no leaf
+    assert detector.leaf_sizes_.tolist() == [0, 3, 1]  # the root is no leaf

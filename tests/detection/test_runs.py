@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.base import Model, Predictions, SetScores, frame_of
+from kdgraph.base import FittedModel, Predictions, SetScores, predictions_frame
 from kdgraph.cli import main
 from kdgraph.config import compose
-from kdgraph.detection import drawn_sets
+from kdgraph.detection import draw_sets
 from kdgraph.metrics import auroc
-from kdgraph.persistence import load, read, to_bytes
+from kdgraph.persistence import from_bytes, load, to_bytes
 from kdgraph.runner import evaluate as module
 from kdgraph.runner.evaluate import evaluate
 from kdgraph.runner.run import run
@@ -133,12 +133,12 @@ def test_one_run_has_the_numbers_of_both_kinds(small):
 def test_the_numbers_follow_from_sets_drawn_by_hand(small):
     """Of the saved model, with the generator of each set."""
     config, record = small
-    detector = load(config.run_dir / "model" / "calibrated.kdg").after["detector"]
+    detector = load(config.run_dir / "model" / "calibrated.kdg").post_hoc["detector"]
     splits = split(config.dataset, 0)
     far = next(iter(config_sets(config, splits)))
 
     def scores(X, name) -> np.ndarray:
-        sets = drawn_sets(len(X), 10, 4, stage_rng(0, f"sets drawn from {name}"))
+        sets = draw_sets(len(X), 10, 4, stage_rng(0, f"sets drawn from {name}"))
         return np.concatenate([detector.ood_score(X[rows]) for rows in sets])
 
     expected = auroc(
@@ -161,7 +161,7 @@ def test_scores_of_sets_have_no_column_even_where_they_are_as_many_as_rows(small
     )
     assert {"calibrated_0", "calibrated_1"} <= set(frame)
     said = {"proba": np.full((3, 2), 0.5), "ood_score": SetScores(np.arange(3.0), 2, "instance")}
-    frame = frame_of([Predictions("test", 3, said, said)], np.array([0, 1]))
+    frame = predictions_frame([Predictions("test", 3, said, said)], np.array([0, 1]))
     assert list(frame) == [
         "set",
         "row",
@@ -173,7 +173,7 @@ def test_scores_of_sets_have_no_column_even_where_they_are_as_many_as_rows(small
     ]
 
 
-def test_set_scores_are_an_array_that_nobody_can_cut():
+def test_set_scores_are_an_array_that_cannot_be_sliced():
     scores = SetScores(np.arange(3.0), 2, "instance")
     assert len(scores) == 3 and auroc(scores, [-1.0]) == 1
     np.testing.assert_array_equal(np.asarray(scores), np.arange(3.0))
@@ -186,7 +186,9 @@ def test_neither_groups_nor_other_sets_change_what_is_drawn(parts, monkeypatch):
     given = {"dataset": config.dataset, "splits": splits, "seed": 0}
 
     def entries(ood, seed=0):
-        found = evaluate(Model(parent), model, config.metrics, **{**given, "seed": seed}, ood=ood)
+        found = evaluate(
+            FittedModel(parent), model, config.metrics, **{**given, "seed": seed}, ood=ood
+        )
         return {
             json.dumps([m[key] for key in ("metric", "of", "on", "params")]): m["value"]
             for m in found.metrics
@@ -200,27 +202,25 @@ def test_neither_groups_nor_other_sets_change_what_is_drawn(parts, monkeypatch):
     assert entries(config.ood, seed=1) != usual
 
 
-def test_a_model_of_sets_says_nothing_of_a_row_by_itself(parts):
+def test_a_set_model_cannot_score_a_single_row(parts):
     _, splits, parent, model = parts
-    assert model.scores_sets and not Model(parent).scores_sets
+    assert model.has_set_scores and not FittedModel(parent).has_set_scores
     with pytest.raises(
         TypeError,
-        match=(
-            "TreeHamming scores sets of rows, and says nothing of a row by itself; ask score_sets"
-        ),
+        match=("TreeHamming scores sets of rows and has no score for a single row; use score_sets"),
     ):
-        model.ask(["proba", "ood_score"], splits.test.X)
-    assert model.classifies and model.gives("ood_score")
+        model.predict_outputs(["proba", "ood_score"], splits.test.X)
+    assert model.is_classifier and model.supports("ood_score")
 
 
 def test_read_again_it_draws_and_scores_the_same(parts):
     _, splits, parent, model = parts
-    again = read(to_bytes(model, {"parent": parent}), "it", {"parent": parent}).value
+    again = from_bytes(to_bytes(model, {"parent": parent}), "it", {"parent": parent}).value
     found, expected = (
         each.score_sets(splits.test.X, np.random.default_rng(0)) for each in (again, model)
     )
     np.testing.assert_array_equal(found.values, expected.values)
-    assert (found.set_size, found.level) == (10, "instance") and again.learnt() == model.learnt()
+    assert (found.set_size, found.unit) == (10, "instance") and again.summary() == model.summary()
 
 
 @pytest.mark.parametrize(
@@ -260,11 +260,11 @@ def test_with_a_calibrator_each_has_the_last_word_on_its_own(tmp_path):
         (["dataset=scores", "dataset.path=softmax.npz"], "none"),
     ],
 )
-def test_the_preset_brings_noise_unless_somebody_says_another_set(overrides, expected):
+def test_the_preset_uses_noise_unless_another_set_is_chosen(overrides, expected):
     assert compose([*overrides, "method=tood"]).ood["name"] == expected
 
 
-def test_new_rows_get_no_score_and_a_line_that_says_why(capsys, tmp_path, monkeypatch):
+def test_new_rows_get_no_score_and_a_line_with_the_reason(capsys, tmp_path, monkeypatch):
     """Of a table with categories and missing values, which the leaves are found behind."""
     monkeypatch.chdir(tmp_path)
     rng, y = np.random.default_rng(0), np.arange(200) % 2

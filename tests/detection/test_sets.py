@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.detection import SetDetector, drawn_sets
+from kdgraph.detection import SetDetector, draw_sets
 
 
 class Spread(SetDetector):
@@ -42,15 +42,15 @@ class Spread(SetDetector):
     def _needs_labels(self):
         return False
 
-    def _fitted_parent(self, *_):
+    def _fit_parent(self, *_):
         return None
 
     def _represent(self, X):
         self.represented = X
         return X
 
-    def _score_together(self, represented):
-        return np.linalg.norm(represented - represented.mean(axis=0), axis=1)
+    def _score_set(self, representation):
+        return np.linalg.norm(representation - representation.mean(axis=0), axis=1)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def rows() -> np.ndarray:
 
 @given(st.integers(1, 40), st.integers(2, 30), st.integers(1, 6))
 def test_rows_are_drawn_without_replacement_or_are_all_there(n, size, repeats):
-    sets = drawn_sets(n, size, repeats, np.random.default_rng(0))
+    sets = draw_sets(n, size, repeats, np.random.default_rng(0))
     if n <= size:
         np.testing.assert_array_equal(sets, [np.arange(n)])
     else:
@@ -70,14 +70,14 @@ def test_rows_are_drawn_without_replacement_or_are_all_there(n, size, repeats):
 
 def test_every_row_is_as_likely():
     """Of 20,000 sets of 3 of 10 rows, each row is in 6,000, with a deviation of 65."""
-    counts = np.bincount(drawn_sets(10, 3, 20_000, np.random.default_rng(0)).ravel())
+    counts = np.bincount(draw_sets(10, 3, 20_000, np.random.default_rng(0)).ravel())
     assert np.abs(counts - 6000).max() < 4 * 65
 
 
 def test_units_are_rows_in_sets_or_sets(rows):
     fitted = Spread(random_state=0).fit(rows)
     scores = fitted.ood_score_of_sets(rows[:100], np.random.default_rng(1))
-    sets = drawn_sets(100, 20, 5, np.random.default_rng(1))
+    sets = draw_sets(100, 20, 5, np.random.default_rng(1))
     expected = np.concatenate([fitted.ood_score(rows[one]) for one in sets])
     assert scores.shape == (100,)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-14)
@@ -123,7 +123,7 @@ def test_only_what_is_drawn_is_represented(rows):
     assert len(fitted.represented) <= 10
 
 
-def test_few_held_out_rows_make_smaller_sets_and_are_told(rows):
+def test_few_held_out_rows_give_smaller_sets_and_a_warning(rows):
     with pytest.warns(
         UserWarning, match="12 held-out rows are fewer than set_size=20: Spread scores sets of 12"
     ):
@@ -157,10 +157,10 @@ def test_enough_sets_are_drawn_for_the_threshold_that_their_scores_have_such_a_q
     rows, monkeypatch
 ):
     asked = []
-    real = Spread._scores_of_draws
+    real = Spread._score_drawn_sets
     monkeypatch.setattr(
         Spread,
-        "_scores_of_draws",
+        "_score_drawn_sets",
         lambda self, X, repeats, rng: asked.append(repeats) or real(self, X, repeats, rng),
     )
     Spread(level="set", target_fpr=0.01).fit(rows)

@@ -44,12 +44,12 @@ def test_it_is_the_test_of_the_scores():
 
 def test_far_sets_are_out_and_others_are_not():
     test = fitted()
-    assert test.p_value(rows(10, 3, 2.0)) == 0.001 and test.is_out(rows(10, 3, 2.0))
-    assert not fitted(false_alarm=0.0005).is_out(
+    assert test.p_value(rows(10, 3, 2.0)) == 0.001 and test.is_ood(rows(10, 3, 2.0))
+    assert not fitted(false_alarm=0.0005).is_ood(
         rows(10, 3, 2.0)
     )  # which 999 permutations cannot show
     flagged = [
-        SetTest(Norm(), random_state=i).fit(rows(120, 1000 + i)).is_out(rows(10, 5000 + i))
+        SetTest(Norm(), random_state=i).fit(rows(120, 1000 + i)).is_ood(rows(10, 5000 + i))
         for i in range(200)
     ]
     assert (

@@ -1,6 +1,4 @@
-"""Normal scores of PIT values: Φ⁻¹ where levels are probabilities, what a family can tell beyond,
-and back.
-"""
+"""Normal scores of PIT values: inside (0, 1), beyond it, and back to values."""
 
 from __future__ import annotations
 
@@ -29,67 +27,70 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_values_come_back_from_their_scores(name):
-    """Values many spreads out too, to a part in a million; where 1 - F is but the last bits of F,
-    to a part in a hundred.
-    """
+def test_scores_round_trip_to_values(name):
+    """Values far out return to 1e-6; to 1e-2 where 1 - F consists of the last bits of F."""
     of = FAMILIES[name]
     low = 0.05 if name in ("lognorm", "gamma") else -30.0
     y = np.linspace(low, 30.0, 400)[None]
-    scores = of.score_scale().of(of.levels(y))
+    scores = of.score_scale().to_scores(of.extended_cdf(y))
     assert np.isfinite(scores).all() and (np.diff(scores[0]) >= 0).all()
-    again = of.at_levels(of.score_scale().levels(scores))
-    last_bits = (of.levels(y) < 1) & (of.levels(y) > 1 - 1e-9)
+    again = of.extended_ppf(of.score_scale().to_levels(scores))
+    last_bits = (of.extended_cdf(y) < 1) & (of.extended_cdf(y) > 1 - 1e-9)
     np.testing.assert_allclose(again[~last_bits], y[~last_bits], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(again[last_bits], y[last_bits], rtol=1e-2)
 
 
 def test_log_normal_scores_are_standardised_logarithms():
-    """As far as 30 deviations above, where 1 - F is 1e-198, and 30 below; from 6 to 8.3, where 1 -
-    F is but the last bits of F, to .01.
+    """They are from 30 deviations below to 30 above, where 1 - F is 1e-198.
+
+    Between 6 and 8.3 deviations, where 1 - F consists of the last bits of F, they are to 0.01.
     """
     z = np.linspace(-30, 30, 121)
     of = FAMILIES["lognorm"]
-    found = of.score_scale().of(of.levels(3.0 * np.exp(0.5 * z)[None]))[0]
+    found = of.score_scale().to_scores(of.extended_cdf(3.0 * np.exp(0.5 * z)[None]))[0]
     last_bits = (z > 6) & (z < 8.3)
     np.testing.assert_allclose(found[~last_bits], z[~last_bits], rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(found[last_bits], z[last_bits], atol=0.01)
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_whatever_a_correction_makes_of_scores_has_a_value(name):
-    """A slope may take a score farther out than any number has a probability."""
+def test_extreme_scores_have_finite_values(name):
+    """A slope may move a score farther out than any representable probability."""
     of = FAMILIES[name]
-    levels = of.score_scale().levels(np.array([[-1e4, -100.0, -40.0, 0.0, 40.0, 100.0, 1e4]]))
-    assert np.isfinite(of.at_levels(levels)).all() and (np.diff(of.at_levels(levels)) >= 0).all()
+    levels = of.score_scale().to_levels(np.array([[-1e4, -100.0, -40.0, 0.0, 40.0, 100.0, 1e4]]))
+    assert (
+        np.isfinite(of.extended_ppf(levels)).all() and (np.diff(of.extended_ppf(levels)) >= 0).all()
+    )
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 200), st.lists(st.floats(-3, 4), min_size=1, max_size=20))
-def test_scores_of_samples_go_on_beyond_their_ends(m, levels):
-    """Of m equal steps: increasing, Φ⁻¹ between the middles of the first and the last, standard
-    deviations beyond, and back again.
-    """
+def test_scores_of_samples_continue_beyond_their_ends(m, levels):
+    """Scores of m equal steps are Φ⁻¹ inside, and count standard deviations beyond."""
     samples = WeightedSamples(np.arange(float(m))[None])
     scale = samples.score_scale()
-    assert scale.last == pytest.approx(stats.norm.ppf(1 - 1 / (2 * m)), abs=1e-12)
+    assert scale.last_score == pytest.approx(stats.norm.ppf(1 - 1 / (2 * m)), abs=1e-12)
     levels = np.array(
         [
             np.clip(level, 0.5 / m, 1 - 0.5 / m) if 0 <= level <= 1 else level
             for level in sorted(levels)
         ]
     )
-    scores = scale.of(levels)
+    scores = scale.to_scores(levels)
     assert (np.diff(scores) >= 0).all()
     inside = (levels >= 0) & (levels <= 1)
     np.testing.assert_allclose(scores[inside], stats.norm.ppf(levels[inside]), atol=1e-9)
-    np.testing.assert_allclose(scores[levels > 1], scale.last + levels[levels > 1] - 1, rtol=1e-12)
-    one = ScoredEcdf.of(scores[None], np.ones((1, len(scores))), scale)
+    np.testing.assert_allclose(
+        scores[levels > 1], scale.last_score + levels[levels > 1] - 1, rtol=1e-12
+    )
+    one = ScoredEcdf.from_scores(scores[None], np.ones((1, len(scores))), scale)
     new = Recalibrated(samples, one)
     unit = samples.var()[0] ** 0.5 or 1
     # scores are kept as float32, of which those at an end may come back as a level just beyond it:
     # at the same value
     np.testing.assert_allclose(
-        samples.at_levels(one.atoms()[0]), samples.at_levels(levels[None]), atol=1e-5 * unit * m
+        samples.extended_ppf(one.atoms()[0]),
+        samples.extended_ppf(levels[None]),
+        atol=1e-5 * unit * m,
     )
     assert new.cdf(np.array([1e9]))[0] == 1 and new.cdf(np.array([-1e9]))[0] == 0

@@ -1,6 +1,4 @@
-"""Normal distributions and those of scipy.stats agree with scipy, row by row; shapes and what is
-refused.
-"""
+"""Normal distributions and families of scipy.stats against scipy, row by row."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ def kind(request):
     return KINDS[request.param]
 
 
-def test_every_answer_is_scipys_row_by_row(kind):
+def test_every_method_equals_scipy_row_by_row(kind):
     given, rows = kind
     y = np.array([[row.ppf(0.1), row.mean(), row.ppf(0.99)] for row in rows])
     q = np.array([0.025, 0.5, 0.975, 1.0])
@@ -64,15 +62,15 @@ def test_every_answer_is_scipys_row_by_row(kind):
 @pytest.mark.parametrize(
     "index", [slice(1, 3), np.array([2, 0]), np.array([True, False, True]), 1, -1]
 )
-def test_fewer_rows_are_the_same_rows(kind, index):
+def test_indexing_keeps_the_distributions(kind, index):
     given, _ = kind
     some = given[index]
     assert len(some) == len(np.atleast_1d(np.arange(3)[index]))
     np.testing.assert_array_equal(some.ppf(0.8), np.atleast_1d(given.ppf(0.8)[index]))
 
 
-def test_draws_have_the_law(kind):
-    """Of 4000 draws a row; 1.95 / √n is the distance that one in 1000 samples exceeds."""
+def test_samples_follow_the_distribution(kind):
+    """There are 4000 draws a row; one in 1000 samples exceeds a distance of 1.95 / √n."""
     given, rows = kind
     drawn = given.sample(4000, np.random.default_rng(0))
     assert drawn.shape == (3, 4000) and np.isfinite(drawn).all()
@@ -81,9 +79,7 @@ def test_draws_have_the_law(kind):
 
 
 def crps_by_integration(row, y: float) -> float:
-    """∫ (F(x) - [x >= y])² dx, as it is defined, in pieces around where F moves; what lies beyond
-    1e-10 of the mass counts less.
-    """
+    """Return ∫ (F(x) - [x >= y])² dx in pieces around the mass of F, up to 1e-10 of it."""
     points = np.unique(
         [row.ppf(1e-10), *row.ppf(np.linspace(0.01, 0.99, 12)), y, row.ppf(1 - 1e-10)]
     )
@@ -94,18 +90,16 @@ def crps_by_integration(row, y: float) -> float:
 
 
 @pytest.mark.parametrize("level", [0.001, 0.3, 0.95, 0.9999])
-def test_crps_is_its_definition(kind, level):
-    """By numerical integration of the definition; the quadrature of quantiles is right to 2e-8 for
-    normal tails, and 1e-6 for heavier.
-    """
+def test_crps_matches_its_definition(kind, level):
+    """The quadrature is accurate to 2e-8 for normal tails, and to 1e-6 for heavier ones."""
     given, rows = kind
     y = np.array([row.ppf(level) for row in rows])
     wanted = [crps_by_integration(row, at) for row, at in zip(rows, y, strict=True)]
     np.testing.assert_allclose(given.crps(y), wanted, rtol=1e-6)
 
 
-def test_quadrature_of_quantiles_gives_the_closed_form():
-    """A normal distribution as scipy's, in blocks or not, outside and inside of what it expects."""
+def test_crps_quadrature_matches_the_closed_form():
+    """The normal distribution of scipy gives the same, in blocks or not."""
     rng = np.random.default_rng(1)
     loc, scale = rng.normal(size=50), rng.uniform(0.1, 3, size=50)
     y = loc + scale * np.linspace(-9, 9, 50)
@@ -113,21 +107,21 @@ def test_quadrature_of_quantiles_gives_the_closed_form():
     np.testing.assert_allclose(by_quantiles, Normal(loc, scale).crps(y), rtol=2e-8)
 
 
-def test_a_block_changes_no_bit(monkeypatch):
+def test_block_size_changes_no_bit(monkeypatch):
     given, _ = KINDS["gamma"]
     y = np.array([1.0, 2.0, 6.0])
     whole = given.crps(y)
-    monkeypatch.setattr("kdgraph.distributions.base.VALUES_AT_A_TIME", 1)
+    monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 1)
     np.testing.assert_array_equal(given.crps(y), whole)
 
 
 @pytest.mark.parametrize("q", [-0.1, 1.5, float("nan"), np.array([0.5, 2.0])])
-def test_levels_outside_0_to_1(kind, q):
+def test_rejects_levels_outside_0_to_1(kind, q):
     with pytest.raises(ParameterError, match=r"^q must be in \[0, 1\], got "):
         kind[0].ppf(q)
 
 
-def test_values_of_other_rows(kind):
+def test_rejects_values_of_a_different_number_of_rows(kind):
     with pytest.raises(
         ValueError,
         match=(
@@ -163,12 +157,12 @@ def test_values_of_other_rows(kind):
         ),
     ],
 )
-def test_no_distribution(make, message):
+def test_rejects_invalid_parameters(make, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         make()
 
 
-def test_what_is_no_distribution():
+def test_as_distribution_rejects_other_types():
     with pytest.raises(
         TypeError,
         match=(

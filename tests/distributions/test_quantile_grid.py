@@ -1,6 +1,4 @@
-"""Quantiles on a grid: moments against integrals over levels, round trips, tails that begin without
-a step.
-"""
+"""Quantile grids: moments against integrals over levels, round trips and continuous tails."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ LEVELS = np.array([0.05, 0.2, 0.5, 0.7, 0.9])
 VALUES = np.array([[-3.0, -1.0, 0.0, 2.0, 3.0], [10.0, 10.5, 14.0, 14.25, 30.0]])
 
 
-def test_moments_are_integrals_over_levels_and_over_the_density():
+def test_moments_match_numerical_integrals():
     for values in VALUES:
         said, edges = (
             QuantileGrid(LEVELS, values[None]),
@@ -33,9 +31,7 @@ def test_moments_are_integrals_over_levels_and_over_the_density():
 
 
 def _check_moments(said: QuantileGrid) -> None:
-    """The integrals end 1e-9 before 0 and 1, where quantiles are infinite; what lies beyond is 1e-7
-    of them.
-    """
+    """Compare with integrals that end 1e-9 before 0 and 1; the rest is 1e-7 of them."""
     mean, var = said.mean()[0], said.var()[0]
     first, second = (
         integrate.quad(
@@ -53,9 +49,7 @@ def _check_moments(said: QuantileGrid) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(-50, 50, width=32), min_size=5, max_size=5), st.floats(1e-6, 1 - 1e-6))
 def test_levels_and_values_round_trip(values, q):
-    """Also of quantiles that are the same, or given in another order; where two are, a value is at
-    the highest of its levels.
-    """
+    """Quantiles may be equal or unsorted; a value of two equal ones has the higher level."""
     said = QuantileGrid(LEVELS, np.array([values]))
     y = said.ppf(q)
     assert said.cdf(y)[0] >= q - 1e-9
@@ -66,7 +60,7 @@ def test_levels_and_values_round_trip(values, q):
         assert said.cdf(y)[0] == pytest.approx(q, abs=1e-9)
 
 
-def test_the_tails_are_exponential_and_begin_without_a_step():
+def test_tails_are_exponential_and_continuous():
     said = QuantileGrid(LEVELS, VALUES)
     for end, side in ((VALUES[:, 0], -1), (VALUES[:, -1], 1)):
         np.testing.assert_allclose(
@@ -81,27 +75,25 @@ def test_the_tails_are_exponential_and_begin_without_a_step():
     )
 
 
-def test_far_out_levels_still_tell_values_apart():
-    """Where the distribution function is 0 or 1 to the last bit; and they lead back."""
+def test_extended_levels_order_values_far_out():
+    """Where the distribution function is rounded to 0 or 1, levels lead back to the values."""
     said, y = (
         QuantileGrid(LEVELS, VALUES),
         np.array([[-900.0, -800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]]),
     )
-    levels = said.levels(y)
+    levels = said.extended_cdf(y)
     assert (
         (levels[:, :2] < 0).all()
         and (levels[:, 3:] > 1).all()
         and (np.diff(levels, axis=1) > 0).all()
     )
     assert levels[0, 4] == pytest.approx(1 - np.log(0.1) + (800 - 3) / (0.1 * 1 / 0.2))
-    np.testing.assert_allclose(said.at_levels(levels), y)
-    np.testing.assert_array_equal(said.levels(y[:, 2]), said.cdf(y[:, 2]))
+    np.testing.assert_allclose(said.extended_ppf(levels), y)
+    np.testing.assert_array_equal(said.extended_cdf(y[:, 2]), said.cdf(y[:, 2]))
 
 
-def test_a_dense_grid_is_the_distribution_itself():
-    """Of 99 levels of a standard normal: to the 2 % of its variance that lie beyond, and 0.002 of
-    its CRPS.
-    """
+def test_a_dense_grid_approximates_the_distribution():
+    """With 99 levels, the variance is accurate to the 2 % beyond them, the CRPS to 0.002."""
     levels = np.linspace(0.01, 0.99, 99)
     said, y = (
         QuantileGrid(levels, np.tile(stats.norm.ppf(levels), (3, 1))),
@@ -116,7 +108,7 @@ def test_a_dense_grid_is_the_distribution_itself():
 
 
 @pytest.mark.parametrize("levels", [[0.5], [0.5, 0.5], [0.0, 0.5], [0.5, 1.0]])
-def test_what_is_refused(levels):
+def test_rejects_invalid_levels_and_values(levels):
     with pytest.raises(ValueError, match="levels must be at least two increasing numbers in"):
         QuantileGrid(np.array(levels), np.zeros((1, len(levels))))
     with pytest.raises(ValueError, match="values must have 5 finite numbers a row"):
@@ -126,7 +118,7 @@ def test_what_is_refused(levels):
 TIED = np.array([[0.0, 0.0, 1.0, 2.0, 4.0], [0.0, 1.0, 2.0, 4.0, 4.0], [3.0, 3.0, 3.0, 3.0, 3.0]])
 
 
-def test_tied_quantiles_are_a_point_mass_of_the_distribution_itself():
+def test_tied_quantiles_are_a_point_mass():
     said = QuantileGrid(LEVELS, TIED)
     np.testing.assert_allclose(said.cdf(0.0), [0.2, 0.05, 0])
     np.testing.assert_allclose(said.cdf(np.array([-1e-9, 4.0, 3.0])), [0, 1, 1])
@@ -135,54 +127,52 @@ def test_tied_quantiles_are_a_point_mass_of_the_distribution_itself():
     np.testing.assert_allclose(said.crps(np.array([0.0, 0.0, 5.5]))[2], 2.5, rtol=1e-7)
 
 
-def test_beyond_tied_quantiles_levels_go_on_in_units_of_the_nearest_that_differ():
-    """Tails of .05 (1 - 0) / (.5 - .05) below the first row, and of .1 (4 - 2) / (.9 - .5) above
-    the second one.
-    """
+def test_levels_beyond_ties_use_the_nearest_different_quantile():
+    """Tails are .05 (1 - 0) / (.5 - .05) below row 1, and .1 (4 - 2) / (.9 - .5) above row 2."""
     said = QuantileGrid(LEVELS, TIED[:2])
     low, high = 0.05 / 0.45, 0.1 * 2 / 0.4
-    assert said.levels(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
-    assert said.levels(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(1 - 0.1 * np.exp(-3))
+    assert said.extended_cdf(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
+    assert said.extended_cdf(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(
+        1 - 0.1 * np.exp(-3)
+    )
     y = np.array([[-100.0, -2.0, 1.5, 5.0, 600.0], [-100.0, -0.1, 1.5, 4.5, 600.0]])
-    levels = said.levels(y)
+    levels = said.extended_cdf(y)
     assert (np.diff(levels, axis=1) > 0).all() and np.isfinite(levels).all()
-    np.testing.assert_allclose(said.at_levels(levels), y, rtol=1e-9)
+    np.testing.assert_allclose(said.extended_ppf(levels), y, rtol=1e-9)
 
 
-def test_nearly_tied_quantiles_are_as_tied_ones():
-    """Interpolated quantiles differ by rounding, and in units of that any distance would be
-    infinite; to three digits of the gaps.
-    """
+def test_nearly_tied_quantiles_act_as_tied():
+    """Interpolated quantiles differ by rounding; distances in units of that would be infinite."""
     nudged = TIED + np.array([0, 1e-16, 0, 0, 0])
     y = np.array([-3.0, 9.0, 4.0])
     np.testing.assert_allclose(
-        QuantileGrid(LEVELS, nudged)[:2].levels(y[:2]),
-        QuantileGrid(LEVELS, TIED)[:2].levels(y[:2]),
+        QuantileGrid(LEVELS, nudged)[:2].extended_cdf(y[:2]),
+        QuantileGrid(LEVELS, TIED)[:2].extended_cdf(y[:2]),
         rtol=1e-3,
     )
     flat = QuantileGrid(LEVELS, 0.3 + np.array([[0, 0, 0, 1e-17, 5e-17]]))
-    assert flat.levels(np.array([[0.1, 0.4]])).tolist() == [[-np.inf, np.inf]]
+    assert flat.extended_cdf(np.array([[0.1, 0.4]])).tolist() == [[-np.inf, np.inf]]
 
 
-def test_of_one_point_no_distance_is_known():
+def test_levels_beyond_equal_quantiles_are_infinite():
     said = QuantileGrid(LEVELS, TIED[2:])
-    assert said.levels(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
-    assert said.at_levels(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
+    assert said.extended_cdf(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
+    assert said.extended_ppf(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
         [3.0] * 7
     ]
-    lowest, highest = said.unknown_levels()
+    lowest, highest = said.fallback_levels()
     assert (lowest, highest) == (pytest.approx(0.05 / np.e), pytest.approx(1 - 0.1 / np.e))
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=5, max_size=5), st.floats(-20, 3))
-def test_levels_order_values_as_the_distribution_function_does(values, y):
+def test_extended_levels_have_the_order_of_the_cdf(values, y):
     said, steps = (
         QuantileGrid(LEVELS, np.array([values])),
         np.array([[-30.0, y, y + 0.5, 3.6]]),
     )  # far above, 1 - F has no digits
-    levels, cdf = said.levels(steps)[0], said.cdf(steps)[0]
+    levels, cdf = said.extended_cdf(steps)[0], said.cdf(steps)[0]
     assert (levels[1:] >= levels[:-1]).all() and (cdf[1:] >= cdf[:-1]).all()
     if len(set(values)) > 1:
         assert np.isfinite(levels).all()
-        np.testing.assert_allclose(said.at_levels(levels[None]), steps, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(said.extended_ppf(levels[None]), steps, rtol=1e-7, atol=1e-7)

@@ -1,6 +1,4 @@
-"""Distributions behind a map of PIT values: against the weighted sample that they are, made in full
-and measured naively.
-"""
+"""Recalibrated distributions against the full weighted sample, evaluated naively."""
 
 from __future__ import annotations
 
@@ -16,16 +14,14 @@ from scipy import stats
 
 from kdgraph.distributions import Normal, Recalibrated, ScipyFamily, WeightedEcdf
 from kdgraph.errors import ParameterError
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 
 PITS = hnp.arrays(np.float64, st.integers(1, 12), elements=st.integers(1, 63).map(lambda i: i / 64))
 WEIGHTS = st.lists(st.integers(0, 5), min_size=12, max_size=12).filter(lambda w: w[0] > 0)
 
 
 def naive_quantile(pits, weights, q: Fraction):
-    """The smallest PIT value at which the weights up to it reach q of their sum, in exact
-    numbers.
-    """
+    """Return the smallest PIT value whose cumulative weight reaches q, in exact fractions."""
     total, reached = sum(weights), Fraction(0)
     for pit, weight in sorted(zip(pits.tolist(), weights, strict=True)):
         reached += Fraction(weight, total)
@@ -36,25 +32,23 @@ def naive_quantile(pits, weights, q: Fraction):
 
 @given(PITS, WEIGHTS, st.integers(1, 40), st.integers(1, 40))
 def test_quantiles_are_the_inverse_of_the_ecdf(pits, weights, a, b):
-    """Levels that lie on a step to the last digit are on it, in spite of the sums of weights in
-    float64.
-    """
+    """Levels on a step to the last digit are on it, in spite of rounded sums of weights."""
     weights, q = weights[: len(pits)], Fraction(min(a, b), max(a, b))
-    found = WeightedEcdf.of(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
+    found = WeightedEcdf.from_pits(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
     assert found.tolist() == [naive_quantile(pits, weights, q)]
 
 
 @given(PITS, WEIGHTS, st.floats(0, 1))
-def test_the_ecdf_counts_what_is_not_above(pits, weights, p):
+def test_ecdf_is_the_weight_of_values_not_above(pits, weights, p):
     weights = np.array(weights[: len(pits)], dtype=float)
-    found = WeightedEcdf.of(pits, weights).cdf(np.array([p]))[0]
+    found = WeightedEcdf.from_pits(pits, weights).cdf(np.array([p]))[0]
     assert found == pytest.approx(weights[pits <= p].sum() / weights.sum(), abs=1e-14)
 
 
-def test_equal_weights_are_numpys_inverted_cdf():
+def test_equal_weights_match_inverted_cdf_of_numpy():
     pits = np.random.default_rng(0).random(1000)
     q = np.append(np.linspace(0, 1, 401), [(1 - 0.95) / 2, (1 + 0.95) / 2])
-    found = WeightedEcdf.of(pits).ppf(q)
+    found = WeightedEcdf.from_pits(pits).ppf(q)
     np.testing.assert_array_equal(
         found[:-2], np.quantile(pits, np.round(q[:-2], 10), method="inverted_cdf")
     )
@@ -63,18 +57,16 @@ def test_equal_weights_are_numpys_inverted_cdf():
     )  # 25 and 975 of 1000 reach .025 and .975
 
 
-def test_the_interval_holds_its_share_of_the_rows_that_made_it():
-    """975 - 25 + 1 of 1000, both ends included."""
+def test_interval_covers_the_calibration_rows():
+    """It covers 975 - 25 + 1 of 1000 rows, both ends included."""
     rng = np.random.default_rng(0)
     base, y = Normal(np.zeros(1000), np.ones(1000)), rng.uniform(-1, 3, size=1000)
-    low, high = Recalibrated(base, WeightedEcdf.of(base.cdf(y))).interval(0.95)
+    low, high = Recalibrated(base, WeightedEcdf.from_pits(base.cdf(y))).interval(0.95)
     assert ((low - 1e-9 <= y) & (y <= high + 1e-9)).sum() == 951
 
 
 def bases(n: int):
-    """The same normal distributions, with the short way for location and scale and without; and
-    gammas.
-    """
+    """Return normal distributions with and without their standard form, and Gammas."""
     rng = np.random.default_rng(n)
     loc, scale = rng.normal(size=n), rng.uniform(0.5, 2, size=n)
     return {
@@ -86,14 +78,12 @@ def bases(n: int):
 
 @pytest.mark.parametrize("base", ["normal", "norm of scipy", "gamma"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypatch):
-    """Naively: the whole n × m sample, E|X - y| - E|X - X'|/2 as a double sum. Blocks of one row
-    give the same bits.
-    """
+def test_mean_variance_and_crps_match_the_sample(base, weighted, monkeypatch):
+    """Compare with the n × m sample and its double sum; block size changes no bit."""
     rng = np.random.default_rng(0)
     pits, weights = rng.beta(2, 1, size=40), rng.random(40) if weighted else np.ones(40)
     given = bases(25)[base]
-    new = Recalibrated(given, WeightedEcdf.of(pits, weights if weighted else None))
+    new = Recalibrated(given, WeightedEcdf.from_pits(pits, weights if weighted else None))
     x, w, y = given.ppf(pits), weights / weights.sum(), rng.normal(size=25) * 3
     mean = x @ w
     to_y, pairs = np.abs(x - y[:, None]) @ w, np.abs(x[:, :, None] - x[:, None, :])
@@ -101,15 +91,17 @@ def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypa
     np.testing.assert_allclose(new.var(), (x - mean[:, None]) ** 2 @ w, rtol=1e-11)
     np.testing.assert_allclose(new.crps(y), to_y - (pairs @ w) @ w / 2, rtol=1e-11)
     whole = new.mean(), new.crps(y)
-    monkeypatch.setattr("kdgraph.distributions.base.VALUES_AT_A_TIME", 40)
+    monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 40)
     np.testing.assert_array_equal((new.mean(), new.crps(y)), whole)
 
 
 @settings(deadline=None)
 @given(PITS, st.floats(-30, 30, allow_nan=False), st.floats(0, 1, exclude_max=True))
-def test_it_is_a_distribution(pits, y, q):
-    """Between 0 and 1 and increasing; ppf(q) is the smallest value with cdf >= q (Galois)."""
-    new = Recalibrated(Normal(np.array([0.0, 5.0]), np.array([1.0, 3.0])), WeightedEcdf.of(pits))
+def test_cdf_and_ppf_are_monotone_inverses(pits, y, q):
+    """The cdf increases from 0 to 1, and ppf(q) is the smallest value with cdf >= q."""
+    new = Recalibrated(
+        Normal(np.array([0.0, 5.0]), np.array([1.0, 3.0])), WeightedEcdf.from_pits(pits)
+    )
     low, high = new.cdf(np.array([y, y])), new.cdf(np.array([y + 1, y + 1]))
     assert ((low >= 0) & (low <= high) & (high <= 1)).all()
     x = new.ppf(q)
@@ -118,25 +110,25 @@ def test_it_is_a_distribution(pits, y, q):
     )
 
 
-def test_pit_values_of_uniform_ones_change_nothing_much():
-    """With PIT values on a fine grid R is the identity to 1/m, so F stays."""
+def test_uniform_pits_hardly_change_the_base():
+    """With PIT values on a fine grid, R is the identity up to 1/m."""
     base = Normal(np.zeros(3), np.array([1.0, 2.0, 3.0]))
-    new = Recalibrated(base, WeightedEcdf.of((np.arange(5000) + 0.5) / 5000))
+    new = Recalibrated(base, WeightedEcdf.from_pits((np.arange(5000) + 0.5) / 5000))
     y = np.linspace(-4, 4, 9) * base.scale[:, None]
     np.testing.assert_allclose(new.cdf(y), base.cdf(y), atol=1e-4)
     np.testing.assert_allclose(new.var(), base.var(), rtol=1e-3)
 
 
-def test_recalibration_makes_the_rows_uniform_that_it_was_made_of():
-    """R(F(y_i)) is i/m on its own rows, whatever F was."""
+def test_recalibrated_pits_of_calibration_rows_are_uniform():
+    """R(F(y_i)) is i/m on the calibration rows, whatever F is."""
     rng = np.random.default_rng(0)
     base, y = Normal(np.zeros(200), np.full(200, 3.0)), rng.exponential(size=200)
-    new = Recalibrated(base, WeightedEcdf.of(base.cdf(y)))
+    new = Recalibrated(base, WeightedEcdf.from_pits(base.cdf(y)))
     np.testing.assert_allclose(np.sort(new.cdf(y)), np.arange(1, 201) / 200)
 
 
-def test_shapes_and_fewer_rows():
-    new = Recalibrated(bases(6)["gamma"], WeightedEcdf.of(np.array([0.2, 0.7, 0.9])))
+def test_shapes_and_indexing():
+    new = Recalibrated(bases(6)["gamma"], WeightedEcdf.from_pits(np.array([0.2, 0.7, 0.9])))
     assert (
         new.ppf(0.5).shape,
         new.ppf(np.array([0.1, 0.9])).shape,
@@ -158,11 +150,11 @@ def test_shapes_and_fewer_rows():
         new.ppf(1.2)
 
 
-def test_draws_are_the_atoms_in_their_shares():
-    """Of 3000 draws; 4.5 standard deviations of a share."""
+def test_samples_are_atoms_in_proportion_to_weight():
+    """There are 3000 draws; the tolerance is 4.5 standard deviations of a fraction."""
     new = Recalibrated(
         Normal(np.zeros(1), np.ones(1)),
-        WeightedEcdf.of(np.array([0.25, 0.75]), np.array([1.0, 3.0])),
+        WeightedEcdf.from_pits(np.array([0.25, 0.75]), np.array([1.0, 3.0])),
     )
     drawn = new.sample(3000, np.random.default_rng(0))[0]
     low, high = stats.norm.ppf([0.25, 0.75])
@@ -173,21 +165,19 @@ def test_draws_are_the_atoms_in_their_shares():
 @pytest.mark.parametrize(
     ("base", "far"), [("normal", 200.0), ("norm of scipy", 36.0), ("gamma", 300.0)]
 )
-def test_levels_order_values_where_the_distribution_function_cannot(base, far):
-    """In units of the scale: the distribution function until it is 1, then strictly increasing, and
-    back to the values.
-    """
+def test_extended_levels_order_values_where_the_cdf_is_rounded(base, far):
+    """Levels are the cdf until it is 1, then increase strictly, and lead back to the values."""
     given = bases(3)[base]
     scale = given.scale if base == "normal" else given.parameters["scale"]
     y = given.ppf(0.5)[:, None] + scale[:, None] * np.linspace(0, far, 40)
-    levels, inside = given.levels(y), given.cdf(y) < 1
+    levels, inside = given.extended_cdf(y), given.cdf(y) < 1
     assert (
         (np.diff(levels) >= 0).all()
         and (np.diff(levels)[~inside[:, :-1]] > 0).all()
         and not inside.all()
     )
     np.testing.assert_array_equal(levels[inside], given.cdf(y)[inside])
-    np.testing.assert_allclose(given.at_levels(levels)[~inside], y[~inside], rtol=1e-9)
+    np.testing.assert_allclose(given.extended_ppf(levels)[~inside], y[~inside], rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -204,15 +194,15 @@ def test_levels_order_values_where_the_distribution_function_cannot(base, far):
         ([0.5, 0.6], [0.0, 0.0], "weights must be 2 numbers from 0, not all 0, got [0.0, 0.0]"),
     ],
 )
-def test_what_makes_no_map(pits, weights, message):
+def test_rejects_invalid_pit_values_and_weights(pits, weights, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        WeightedEcdf.of(np.array(pits), None if weights is None else np.array(weights))
+        WeightedEcdf.from_pits(np.array(pits), None if weights is None else np.array(weights))
 
 
-def test_it_is_written_and_read_to_the_bit():
+def test_saved_distribution_is_identical():
     for base in bases(4).values():
-        new = Recalibrated(base, WeightedEcdf.of(np.array([0.3, 0.6])))
-        again = read(to_bytes(new), "it").value
+        new = Recalibrated(base, WeightedEcdf.from_pits(np.array([0.3, 0.6])))
+        again = from_bytes(to_bytes(new), "it").value
         np.testing.assert_array_equal(
             again.ppf(np.array([0.2, 0.8])), new.ppf(np.array([0.2, 0.8]))
         )

@@ -1,6 +1,4 @@
-"""The continuous map of PIT values at its ends: what rounding could make infinite, and values
-beyond 0 and 1.
-"""
+"""Ends of the linear map of PIT values: rounding to infinity, and values beyond 0 and 1."""
 
 from __future__ import annotations
 
@@ -13,11 +11,9 @@ from kdgraph.distributions import LinearMap, Normal, Recalibrated, ScipyFamily, 
 
 
 @pytest.mark.parametrize("last", [1 - 1e-12, 1 - 2.0**-53, 1.0])
-def test_quantiles_inside_are_finite(last):
-    """Nodes between the last value and 1 are not rounded to 1, where families that have no end are
-    infinite.
-    """
-    bent = LinearMap.of(np.array([0.2, 0.5, last]))
+def test_inner_quantiles_are_finite(last):
+    """Nodes below 1 are not rounded to 1, where families without an end are infinite."""
+    bent = LinearMap.from_pits(np.array([0.2, 0.5, last]))
     for base in (ScipyFamily("gamma", {"a": np.full(2, 2.0)}), Normal(np.zeros(2), np.ones(2))):
         new = Recalibrated(base, bent)
         assert np.isfinite(
@@ -34,14 +30,13 @@ is no level to come back.
 
 @given(st.lists(st.one_of(INSIDE, st.floats(40, 99), st.floats(-99, -40)), min_size=1, max_size=30))
 @settings(max_examples=50, deadline=None)
-def test_values_beyond_are_kept(pits):
-    """R reaches i / (n + 1) at the i-th value and never falls, its inverse with it; beyond -38 and
-    8.3 a normal distribution goes on.
+def test_linear_map_keeps_values_beyond_0_and_1(pits):
+    """R reaches i / (n + 1) at the i-th value, increases, and has an increasing inverse.
 
-    Where a value beyond comes m times, R has a step of m / (n + 1) there, and no level inside of it
-    comes back.
+    A value beyond 0 or 1 that occurs m times is a step of m / (n + 1); no level inside the step has
+    an inverse. A normal distribution continues beyond -38 and 8.3.
     """
-    bent = LinearMap.of(np.array(pits))
+    bent = LinearMap.from_pits(np.array(pits))
     (levels, times), n = np.unique(pits, return_counts=True), len(pits)
     share = np.array([(np.array(pits) <= level).sum() for level in levels]) / (n + 1)
     np.testing.assert_allclose(bent.cdf(levels), share, atol=1e-12)
@@ -55,12 +50,10 @@ def test_values_beyond_are_kept(pits):
         assert (np.diff(Recalibrated(base, bent).ppf(q)[0]) >= 0).all()
 
 
-def test_new_quantiles_leave_the_range_of_an_ensemble():
-    """Outcomes three times as wide as it: afterwards the quantile at the middle of the values
-    beyond is where they are.
-    """
+def test_quantiles_leave_the_range_of_an_ensemble():
+    """Outcomes are three times as wide as the ensemble, and the quantiles follow them."""
     base = WeightedSamples(np.linspace(-1, 1, 21)[None])
     y = np.linspace(-3, 3, 41)
-    bent = LinearMap.of(base[np.zeros(41, dtype=int)].levels(y))
+    bent = LinearMap.from_pits(base[np.zeros(41, dtype=int)].extended_cdf(y))
     found = Recalibrated(base, bent).ppf(np.arange(1, 42) / 42)[0]
     np.testing.assert_allclose(found[np.abs(y) > 1.1], y[np.abs(y) > 1.1], atol=1e-9)

@@ -1,4 +1,4 @@
-"""Maps of PIT values with a row each: against the map for all rows, row by row."""
+"""PIT maps that differ by row, against the map for all rows, row by row."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from kdgraph.distributions import (
     ScoredEcdf,
     WeightedEcdf,
 )
-from kdgraph.distributions.row_pit_maps import Stack
-from kdgraph.persistence import read, to_bytes
+from kdgraph.distributions.row_pit_maps import RowBuffer
+from kdgraph.persistence import from_bytes, to_bytes
 
 
-def some(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
-    """PIT values with ties, one beyond, which of them each row has, and weights of which some are
-    0; all exact in float32.
-    """
+def make_neighbour_pits(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
+    """Return PIT values with ties and one beyond 1, neighbours, and weights exact in float32."""
     rng = np.random.default_rng(seed)
     pits = np.r_[rng.integers(1, 20, size=c - 1) / 20, 9.5]
     rows = np.stack([rng.choice(c, size=k, replace=False) for _ in range(n)])
@@ -34,12 +32,12 @@ def some(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.integers(1, 12))
-def test_each_row_is_the_map_of_its_own_pit_values(seed, k):
-    pits, rows, weights = some(k=k, seed=seed)
-    whole = RankedEcdf.of(pits, rows, weights)
+def test_each_row_equals_the_ecdf_of_its_pit_values(seed, k):
+    pits, rows, weights = make_neighbour_pits(k=k, seed=seed)
+    whole = RankedEcdf.from_pits(pits, rows, weights)
     q, p = np.array([0.0, 0.025, 0.25, 0.5, 0.75, 1.0]), np.r_[pits[:8], 0.01, 0.333, 0.99, 12.0]
     for i in range(6):
-        one = WeightedEcdf.of(pits[rows[i]], weights[i])
+        one = WeightedEcdf.from_pits(pits[rows[i]], weights[i])
         assert whole.ppf(q)[i].tolist() == one.ppf(q).tolist()
         np.testing.assert_allclose(whole.cdf(np.tile(p, (6, 1)))[i], one.cdf(p), rtol=1e-14)
 
@@ -55,14 +53,16 @@ BASES = {
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("scored", [False, True])
-def test_moments_and_crps_are_those_of_each_rows_sample(base, scored, monkeypatch):
-    """Naively, row by row; and blocks of one row give the same bits. Float32 keeps scores to
-    6e-8.
-    """
-    pits, rows, weights = some()
+def test_moments_and_crps_match_the_sample_of_each_row(base, scored, monkeypatch):
+    """Blocks of one row give the same bits; float32 stores scores to 6e-8."""
+    pits, rows, weights = make_neighbour_pits()
     pits = np.minimum(pits, 0.999)
     scores = stats.norm.ppf(pits)[rows]
-    pit_map = ScoredEcdf.of(scores, weights) if scored else RankedEcdf.of(pits, rows, weights)
+    pit_map = (
+        ScoredEcdf.from_scores(scores, weights)
+        if scored
+        else RankedEcdf.from_pits(pits, rows, weights)
+    )
     given, y = BASES[base], np.random.default_rng(1).normal(size=6) + 3
     new = Recalibrated(given, pit_map)
     for i in range(6):
@@ -80,46 +80,44 @@ def test_moments_and_crps_are_those_of_each_rows_sample(base, scored, monkeypatc
         )
         assert new.cdf(np.full(6, 4.0))[i] == pytest.approx(w[x <= 4.0].sum(), abs=1e-12)
     whole = new.mean(), new.crps(y), new.ppf(0.4)
-    monkeypatch.setattr("kdgraph.distributions.base.VALUES_AT_A_TIME", 9)
+    monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 9)
     np.testing.assert_array_equal((new.mean(), new.crps(y), new.ppf(0.4)), whole)
 
 
 @pytest.mark.parametrize("family", ["normal", "gamma of one shape"])
-def test_the_residual_stands_for_the_pit_value(family, monkeypatch):
-    """loc + scale·z with z the standardised outcome, whatever the shape; and the same as through
-    the quantiles of each row.
-    """
+def test_standardised_residuals_replace_pit_values(family, monkeypatch):
+    """Compare loc + scale·z of standardised outcomes z with the quantiles of each row."""
     base = BASES[family]
     rng = np.random.default_rng(0)
     y = base.ppf(rng.random((6, 1)))[:, 0]
     rows = np.stack([rng.permutation(6)[:4] for _ in range(6)])
-    new = Recalibrated(base, RankedEcdf.of(base.levels(y), rows, np.ones((6, 4))))
-    known = base.standard()
+    new = Recalibrated(base, RankedEcdf.from_pits(base.extended_cdf(y), rows, np.ones((6, 4))))
+    known = base.standard_form()
     z = (y - known.loc) / known.scale
     np.testing.assert_allclose(
         new.mean(), known.loc + known.scale * z[rows].mean(axis=1), rtol=1e-9
     )
     short = new.mean(), new.var(), new.crps(y)
-    monkeypatch.setattr(type(base), "standard", lambda self: None)
+    monkeypatch.setattr(type(base), "standard_form", lambda self: None)
     np.testing.assert_allclose((new.mean(), new.var(), new.crps(y)), short, rtol=1e-9)
 
 
-def test_families_whose_shape_differs_have_nothing_in_common():
-    assert BASES["gammas"].standard() is None
+def test_families_with_different_shapes_have_no_standard_form():
+    assert BASES["gammas"].standard_form() is None
 
 
-def test_blocks_of_different_widths_are_one_map():
-    """The row with fewer values is to the bit what it is alone, weights of 0 behind it or not."""
-    pits, rows, weights = some(k=9)
+def test_row_buffer_joins_blocks_of_different_widths():
+    """The row with fewer values has the same bits as alone, in spite of weights of 0."""
+    pits, rows, weights = make_neighbour_pits(k=9)
     parts = [
-        RankedEcdf.of(pits, rows[:2, :5], weights[:2, :5]),
-        RankedEcdf.of(pits, rows[2:], weights[2:]),
+        RankedEcdf.from_pits(pits, rows[:2, :5], weights[:2, :5]),
+        RankedEcdf.from_pits(pits, rows[2:], weights[2:]),
     ]
     for order in ((0, 1), (1, 0)):
-        stack = Stack(6)
+        buffer = RowBuffer(6)
         for i in order:
-            stack.add(parts[i])
-        whole, first = stack.whole(), 0
+            buffer.append(parts[i])
+        whole, first = buffer.result(), 0
         base = Normal(np.zeros(6), np.ones(6))
         for i in order:
             here = slice(first, first := first + len(parts[i]))
@@ -137,13 +135,13 @@ def test_blocks_of_different_widths_are_one_map():
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 100), st.floats(-3, 3), st.floats(0.001, 0.999))
-def test_they_are_distributions(seed, y, q):
-    """Increasing from 0 to 1; ppf(q) is the smallest value with cdf >= q; quantiles never cross."""
-    pits, rows, weights = some(seed=seed)
+def test_cdf_and_ppf_are_monotone_inverses(seed, y, q):
+    """The cdf increases from 0 to 1; ppf(q) is the smallest value with cdf >= q."""
+    pits, rows, weights = make_neighbour_pits(seed=seed)
     pits = np.minimum(pits, 0.999)
     for pit_map in (
-        RankedEcdf.of(pits, rows, weights),
-        ScoredEcdf.of(stats.norm.ppf(pits)[rows], weights),
+        RankedEcdf.from_pits(pits, rows, weights),
+        ScoredEcdf.from_scores(stats.norm.ppf(pits)[rows], weights),
     ):
         new = Recalibrated(Normal(np.zeros(6), np.ones(6)), pit_map)
         low, high = new.cdf(np.full(6, y)), new.cdf(np.full(6, y + 1))
@@ -153,27 +151,25 @@ def test_they_are_distributions(seed, y, q):
         assert (np.diff(new.ppf(np.linspace(0, 1, 21)), axis=1) >= 0).all()
 
 
-def test_effective_numbers_and_what_is_written():
-    pits, rows, weights = some()
-    pit_map = RankedEcdf.of(pits, rows, weights)
+def test_effective_sample_sizes_and_saving():
+    pits, rows, weights = make_neighbour_pits()
+    pit_map = RankedEcdf.from_pits(pits, rows, weights)
     np.testing.assert_allclose(pit_map.n_eff, weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1))
-    for each in (pit_map, ScoredEcdf.of(pits[rows], weights)):
-        again = read(to_bytes(Recalibrated(BASES["normal"], each)), "it").value
+    for each in (pit_map, ScoredEcdf.from_scores(pits[rows], weights)):
+        again = from_bytes(to_bytes(Recalibrated(BASES["normal"], each)), "it").value
         np.testing.assert_array_equal(again.ppf(0.3), Recalibrated(BASES["normal"], each).ppf(0.3))
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.0, np.nan])
-def test_pit_values_without_a_quantile_are_refused(bad):
+def test_rejects_pit_values_without_a_quantile(bad):
     with pytest.raises(ValueError, match=r"^PIT values must be numbers, none of them 0 or 1$"):
-        RankedEcdf.of(np.array([0.5, bad]), np.array([[0, 1]]), np.ones((1, 2)))
+        RankedEcdf.from_pits(np.array([0.5, bad]), np.array([[0, 1]]), np.ones((1, 2)))
 
 
 def test_many_neighbours_take_little_memory():
-    """10,000 rows of 1,000 neighbours each: 6 bytes a neighbour are 60 MB. Here a hundredth of
-    it.
-    """
+    """A neighbour takes 6 bytes: 60 MB for 10,000 rows of 1,000; here a hundredth of it."""
     rng = np.random.default_rng(0)
-    pit_map = RankedEcdf.of(
+    pit_map = RankedEcdf.from_pits(
         rng.random(1000), rng.integers(0, 1000, size=(100, 1000)), rng.random((100, 1000))
     )
     assert pit_map.ranks.nbytes + pit_map.weights.nbytes == 600_000

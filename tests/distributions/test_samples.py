@@ -1,4 +1,4 @@
-"""Weighted samples: against numpy and a double sum."""
+"""Weighted samples against numpy and a double sum."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.distributions import Recalibrated, WeightedEcdf, WeightedSamples
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 
 
-def drawn(n: int = 5, m: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def draw_samples(n: int = 5, m: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, m)), rng.integers(0, 3, size=(n, m)) + np.eye(n, m)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.integers(1, 9))
-def test_it_is_the_weighted_sample(seed, m):
-    x, w = drawn(m=m, seed=seed)
+def test_matches_numpy_on_each_weighted_sample(seed, m):
+    x, w = draw_samples(m=m, seed=seed)
     if not w.sum(axis=1).all():
         w[:, 0] += 1
     given, y = WeightedSamples(x, w), np.linspace(-1, 1, 5)
@@ -41,40 +41,38 @@ def test_it_is_the_weighted_sample(seed, m):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.integers(2, 9))
-def test_levels_order_values_and_lead_back_to_them(seed, m):
-    """Strictly increasing, also beyond the sample, where they are below 0 or above 1."""
-    given = WeightedSamples(drawn(m=m, seed=seed)[0])
+def test_extended_levels_are_increasing_and_invertible(seed, m):
+    """They increase strictly, also beyond the sample, where they are below 0 or above 1."""
+    given = WeightedSamples(draw_samples(m=m, seed=seed)[0])
     y = np.linspace(given.x[:, 0] - 3, given.x[:, -1] + 3, 60).T
-    levels = given.levels(y)
+    levels = given.extended_cdf(y)
     assert (
         (np.diff(levels, axis=1) > 0).all()
         and (levels[:, 0] < 0).all()
         and (levels[:, -1] > 1).all()
     )
-    np.testing.assert_allclose(given.at_levels(levels), y, atol=1e-9)
+    np.testing.assert_allclose(given.extended_ppf(levels), y, atol=1e-9)
 
 
 def test_recalibration_leaves_the_range_of_an_ensemble_that_is_too_narrow():
-    """Ten values within ±0.1 of which none is an outcome, behind a map of where outcomes were: five
-    deviations off.
-    """
+    """Ten values within ±0.1 get outcomes that are five deviations out."""
     one = WeightedSamples(np.tile(np.linspace(-0.1, 0.1, 10), (4, 1)))
     y = np.array([-1.0, -0.5, 0.5, 1.0])
-    new = Recalibrated(one, WeightedEcdf.of(one.levels(y)))
+    new = Recalibrated(one, WeightedEcdf.from_pits(one.extended_cdf(y)))
     np.testing.assert_allclose(new.ppf(np.array([0.25, 1.0]))[0], [-1.0, 1.0], rtol=1e-9)
     assert one.cdf(y).tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("value", [2.0, 0.1 + 0.2, 0.0])
-def test_of_values_that_are_all_the_same_no_distance_is_known(value):
+def test_levels_beyond_equal_values_are_infinite(value):
     one = WeightedSamples(np.full((1, 3), value))
-    assert one.levels(np.array([[value - 1, value + 1e9]])).tolist() == [[-np.inf, np.inf]]
-    assert one.at_levels(np.array([-np.inf, -5.0, 0.5, 2.0, np.inf])).tolist() == [[value] * 5]
-    assert 0 < one.levels(value)[0] < 1
+    assert one.extended_cdf(np.array([[value - 1, value + 1e9]])).tolist() == [[-np.inf, np.inf]]
+    assert one.extended_ppf(np.array([-np.inf, -5.0, 0.5, 2.0, np.inf])).tolist() == [[value] * 5]
+    assert 0 < one.extended_cdf(value)[0] < 1
 
 
-def test_without_weights_they_are_equal_to_the_bit_and_one_number():
-    x, y = drawn(m=7)[0].round(1), np.linspace(-1, 1, 5)
+def test_default_weights_equal_ones_to_the_bit():
+    x, y = draw_samples(m=7)[0].round(1), np.linspace(-1, 1, 5)
     none, ones = WeightedSamples(x), WeightedSamples(x, np.ones(7))
     assert none.weights.strides == (0, 0) and none.weights.shape == x.shape
     for said, known in zip(*(_everything(of, y) for of in (none, ones)), strict=True):
@@ -90,17 +88,17 @@ def _everything(of: WeightedSamples, y: np.ndarray) -> list[np.ndarray]:
         of.var(),
         of.crps(y),
         of.cdf(y),
-        of.levels(y),
+        of.extended_cdf(y),
         of.ppf(y / 2 + 0.5),
-        of.at_levels(y),
+        of.extended_ppf(y),
     ]
 
 
-def test_fewer_rows_and_what_is_written():
-    given = WeightedSamples(*drawn())
+def test_indexing_and_saving():
+    given = WeightedSamples(*draw_samples())
     for index in (slice(1, 3), np.array([4, 0]), 2):
         np.testing.assert_array_equal(given[index].ppf(0.6), np.atleast_1d(given.ppf(0.6)[index]))
-    np.testing.assert_array_equal(read(to_bytes(given), "it").value.ppf(0.3), given.ppf(0.3))
+    np.testing.assert_array_equal(from_bytes(to_bytes(given), "it").value.ppf(0.3), given.ppf(0.3))
     assert given.sample(4, np.random.default_rng(0)).shape == (5, 4)
 
 
@@ -115,6 +113,6 @@ def test_fewer_rows_and_what_is_written():
         ([[1.0, 2.0]], [0.0, 0.0], "^weights must be numbers from 0, in no row all 0$"),
     ],
 )
-def test_what_is_refused(x, weights, message):
+def test_rejects_invalid_samples(x, weights, message):
     with pytest.raises(ValueError, match=message):
         WeightedSamples(np.array(x), None if weights is None else np.array(weights))

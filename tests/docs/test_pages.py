@@ -97,18 +97,21 @@ def test_parameters_are_those_of_the_configuration(hooks):
         or "As calibrator `kde`, but of calibrator `kde_pooled`:" in text
     )
     assert (
-        len([line for line in lines if line.startswith("| `")]) == 10 + 1
+        len([line for line in lines if line.startswith("| `")]) == 11 + 1
     )  # the second shows what is other
 
 
 @pytest.mark.parametrize(
     ("preset", "keys"),
     [
-        ("gated_cautious", ["price", "distance"]),  # through two files that it builds on
+        ("gated_cautious", ["max_mean_shift", "distance"]),  # through two files that it builds on
         pytest.param(
             "oe", ["changes.exposure.weight"], marks=pytest.mark.slow
         ),  # of a node that comes from the parents; imports torch
-        ("local_pit_conformal", ["recalibrator.k", "share"]),  # of a recalibrator within
+        (
+            "local_pit_conformal",
+            ["recalibrator.k", "correction_fraction"],
+        ),  # of a recalibrator within
         ("gamma_glm", ["dispersion"]),  # the parent, where nothing stands after it
         pytest.param("energy_tuned", ["exposure.margin_in", "temperature"], marks=pytest.mark.slow),
         ("lore_tsne", ["features.reduce"]),  # a flow mapping

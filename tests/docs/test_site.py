@@ -63,15 +63,13 @@ def test_every_method_has_its_place(site):
 
 
 def test_the_reference_has_every_public_name(site, hooks):
-    """Of the library's rooms: each class and function without underscore, and what ``__all__``
-    lists.
-    """
+    """Each class and function without underscore of the library's packages."""
     there = anchors(site, "reference/", r'id="(kdgraph\.[\w.]+)"')
     wanted = set()
-    for room in hooks["reference"].ROOMS:
+    for package in hooks["reference"].PACKAGES:
         for path in sorted(
             path
-            for path in (ROOT / "kdgraph" / room).rglob("*.py")
+            for path in (ROOT / "kdgraph" / package).rglob("*.py")
             if path.stem == "__init__" or path.stem[0] != "_"
         ):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
@@ -84,6 +82,13 @@ def test_the_reference_has_every_public_name(site, hooks):
                     wanted.add(f"{module}.{node.name}")
     assert len(wanted) > 500
     assert sorted(wanted - there) == []
+
+
+def test_exported_names_come_first_and_internals_are_apart(site):
+    text = pages(site)
+    assert 'id="kdgraph.density.classifiers.KernelDensityForest"' in text["reference/density.html"]
+    assert 'id="kdgraph.density.graph.QueryResult"' not in text["reference/density.html"]
+    assert 'id="kdgraph.density.graph.QueryResult"' in text["reference/internals/density.html"]
 
 
 def test_formulas_are_shown_without_a_script(site):

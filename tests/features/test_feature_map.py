@@ -1,6 +1,4 @@
-"""Feature maps: φ₂ ∘ φ₁ by hand, one unit for the whole space, and a place for each row that
-depends on no other.
-"""
+"""Feature maps against φ₂ ∘ φ₁ by hand, with one scale for the whole space."""
 
 from __future__ import annotations
 
@@ -16,53 +14,53 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap, features_of
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 
 
 def rms(X: np.ndarray) -> float:
-    """Row by row, from the definition."""
+    """Return the root mean square distance from the mean, row by row."""
     mean = X.mean(axis=0)
     return float(np.sqrt(np.mean([np.mean((row - mean) ** 2) for row in X])))
 
 
-def test_it_is_pca_of_what_the_parent_sees_over_one_number(table, mlp):
+def test_map_is_scaled_pca_of_the_hidden_layer(table, mlp):
     X, _ = table
-    seen = mlp.transform(X).astype(float)
-    expected = PCA(3).fit(seen).transform(seen)
-    found = FeatureMap(dimensions=3, random_state=0).fit(mlp, X)
-    assert found.unit_ == pytest.approx(rms(expected))
-    np.testing.assert_allclose(found.transform(mlp, X), expected / rms(expected), atol=1e-12)
-    assert rms(found.transform(mlp, X)) == pytest.approx(1.0)
+    hidden = mlp.transform(X).astype(float)
+    expected = PCA(3).fit(hidden).transform(hidden)
+    feature_map = FeatureMap(dimensions=3, random_state=0).fit(mlp, X)
+    assert feature_map.scale_ == pytest.approx(rms(expected))
+    np.testing.assert_allclose(feature_map.transform(mlp, X), expected / rms(expected), atol=1e-12)
+    assert rms(feature_map.transform(mlp, X)) == pytest.approx(1.0)
     unscaled = FeatureMap(dimensions=3, scale="none", random_state=0).fit(mlp, X)
-    assert unscaled.unit_ == 1.0
+    assert unscaled.scale_ == 1.0
     np.testing.assert_allclose(unscaled.transform(mlp, X), expected, atol=1e-12)
 
 
-def test_the_shape_of_the_space_stays():
+def test_scaling_keeps_the_shape_of_the_space():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 2)) * [1.0, 100.0]
     parent = LogisticRegression().fit(X, X[:, 0] > 0)
-    found = FeatureMap(reduce="none").fit(parent, X).transform(parent, X)
+    feature_map = FeatureMap(reduce="none").fit(parent, X).transform(parent, X)
     np.testing.assert_allclose(
-        found.std(axis=0)[1] / found.std(axis=0)[0], X.std(axis=0)[1] / X.std(axis=0)[0]
+        feature_map.std(axis=0)[1] / feature_map.std(axis=0)[0], X.std(axis=0)[1] / X.std(axis=0)[0]
     )
 
 
-def test_the_unit_is_of_the_rows_in_fit(table, mlp):
+def test_scale_is_that_of_the_rows_in_fit(table, mlp):
     X, _ = table
-    found = FeatureMap(source="rows", reduce="none").fit(mlp, X[:100])
-    assert found.unit_ == pytest.approx(rms(X[:100]))
-    assert np.array_equal(found.transform(mlp, X[100:]), X[100:] / found.unit_)
+    feature_map = FeatureMap(source="rows", reduce="none").fit(mlp, X[:100])
+    assert feature_map.scale_ == pytest.approx(rms(X[:100]))
+    assert np.array_equal(feature_map.transform(mlp, X[100:]), X[100:] / feature_map.scale_)
 
 
-def test_leaves_reduced_and_as_they_are(table, forest):
+def test_leaves_with_and_without_reduction(table, forest):
     X, _ = table
     leaves = features_of(forest, X)
     plain = FeatureMap(reduce="none").fit(forest, X)
-    assert plain.unit_ == pytest.approx(rms(leaves.toarray()))
-    np.testing.assert_allclose(plain.transform(forest, X), leaves.toarray() / plain.unit_)
-    assert issparse(plain.vectors(forest, X)) and np.array_equal(
-        plain.vectors(forest, X).toarray(), plain.transform(forest, X)
+    assert plain.scale_ == pytest.approx(rms(leaves.toarray()))
+    np.testing.assert_allclose(plain.transform(forest, X), leaves.toarray() / plain.scale_)
+    assert issparse(plain.transform_sparse(forest, X)) and np.array_equal(
+        plain.transform_sparse(forest, X).toarray(), plain.transform(forest, X)
     )
     svd = (
         TruncatedSVD(20, random_state=np.random.RandomState(0).randint(np.iinfo(np.int32).max))
@@ -76,12 +74,14 @@ def test_leaves_reduced_and_as_they_are(table, forest):
 
 @pytest.mark.parametrize("reduce", ["none", "pca"])
 @pytest.mark.parametrize("source", ["rows", "leaves", "layer"])
-def test_where_a_row_lies_depends_on_no_other(source, reduce, table, forest, mlp):
+def test_embedding_of_a_row_does_not_depend_on_other_rows(source, reduce, table, forest, mlp):
     parent, X = forest if source == "leaves" else mlp, table[0]
-    found = FeatureMap(source=source, reduce=reduce, dimensions=3, random_state=0).fit(parent, X)
-    apart = np.vstack([found.transform(parent, X[i : i + 1]) for i in range(30)])
+    feature_map = FeatureMap(source=source, reduce=reduce, dimensions=3, random_state=0).fit(
+        parent, X
+    )
+    single = np.vstack([feature_map.transform(parent, X[i : i + 1]) for i in range(30)])
     # a product of one row and one of many rows may add in another order
-    np.testing.assert_allclose(apart, found.transform(parent, X)[:30], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(single, feature_map.transform(parent, X)[:30], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("reduce", ["none", "pca"])
@@ -89,32 +89,32 @@ def test_where_a_row_lies_depends_on_no_other(source, reduce, table, forest, mlp
 def test_fewer_rows_than_dimensions(reduce, n, table, forest):
     linear = LogisticRegression().fit(*table)
     for parent in (forest, linear):
-        found = FeatureMap(reduce=reduce, random_state=0).fit(parent, table[0][:n])
+        feature_map = FeatureMap(reduce=reduce, random_state=0).fit(parent, table[0][:n])
         assert (
-            np.isfinite(found.transform(parent, table[0])).all()
-            and len(found.transform(parent, table[0])) == 300
+            np.isfinite(feature_map.transform(parent, table[0])).all()
+            and len(feature_map.transform(parent, table[0])) == 300
         )
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9])
 @pytest.mark.parametrize("reduce", ["none", "pca"])
-def test_constant_features_have_no_unit(reduce, value, table):
+def test_constant_features_are_not_scaled(reduce, value, table):
     parent = LogisticRegression().fit(table[0], table[1])
     X = np.full((20, 6), value)
-    found = FeatureMap(reduce=reduce, random_state=0).fit(parent, X)
-    assert found.unit_ == 1.0
+    feature_map = FeatureMap(reduce=reduce, random_state=0).fit(parent, X)
+    assert feature_map.scale_ == 1.0
     np.testing.assert_allclose(
-        np.ptp(found.transform(parent, X), axis=0), 0, atol=1e-6 * value
+        np.ptp(feature_map.transform(parent, X), axis=0), 0, atol=1e-6 * value
     )  # what rounding makes of large numbers
 
 
-def test_rows_that_are_all_in_one_leaf_have_no_unit(forest, table):
+def test_rows_in_one_leaf_are_not_scaled(forest, table):
     X = np.repeat(table[0][:1], 9, axis=0)
-    assert FeatureMap(reduce="none").fit(forest, X).unit_ == 1.0
+    assert FeatureMap(reduce="none").fit(forest, X).scale_ == 1.0
 
 
 @pytest.mark.parametrize("reduce", ["none", "pca"])
-def test_a_tree_of_one_leaf_puts_all_rows_in_one_place(reduce, table):
+def test_a_tree_of_one_leaf_embeds_all_rows_equally(reduce, table):
     stump = DecisionTreeClassifier(min_samples_leaf=300).fit(*table)
     assert (
         FeatureMap(reduce=reduce).fit(stump, table[0]).transform(stump, table[0]).tolist()
@@ -122,28 +122,30 @@ def test_a_tree_of_one_leaf_puts_all_rows_in_one_place(reduce, table):
     )
 
 
-def test_t_sne_knows_its_own_rows_alone(table, mlp):
+def test_t_sne_embeds_only_rows_of_fit(table, mlp):
     X, _ = table
-    found = FeatureMap(reduce="tsne", dimensions=2, random_state=0).fit(mlp, X[:60])
-    assert found.is_joint and not FeatureMap().is_joint
-    assert found.transform(mlp, X[:60]).shape == (60, 2) and rms(
-        found.transform(mlp, X[:60])
+    feature_map = FeatureMap(reduce="tsne", dimensions=2, random_state=0).fit(mlp, X[:60])
+    assert feature_map.is_transductive and not FeatureMap().is_transductive
+    assert feature_map.transform(mlp, X[:60]).shape == (60, 2) and rms(
+        feature_map.transform(mlp, X[:60])
     ) == pytest.approx(1.0)
-    np.testing.assert_array_equal(found.transform(mlp, X[7:9]), found.transform(mlp, X[:60])[7:9])
+    np.testing.assert_array_equal(
+        feature_map.transform(mlp, X[7:9]), feature_map.transform(mlp, X[:60])[7:9]
+    )
     with pytest.raises(ValueError, match="t-SNE") as caught:
-        found.transform(mlp, X[58:63])
+        feature_map.transform(mlp, X[58:63])
     assert (
         str(caught.value)
-        == "t-SNE has no place for rows that it was not fitted on, and row 2 and 2 more are new;"
+        == "t-SNE cannot embed rows that it was not fitted on, and row 2 and 2 more are new;"
         " use pca or umap"
     )
-    again = FeatureMap(reduce="tsne", dimensions=2, random_state=0).fit(mlp, X[:60])
-    assert np.array_equal(again.transform(mlp, X[:60]), found.transform(mlp, X[:60]))
+    copy = FeatureMap(reduce="tsne", dimensions=2, random_state=0).fit(mlp, X[:60])
+    assert np.array_equal(copy.transform(mlp, X[:60]), feature_map.transform(mlp, X[:60]))
 
 
-def test_images(images, cnn):
-    found = FeatureMap(dimensions=4, random_state=0).fit(cnn, images[0])
-    assert found.transform(cnn, images[0]).shape == (40, 4)
+def test_images_are_embedded(images, cnn):
+    feature_map = FeatureMap(dimensions=4, random_state=0).fit(cnn, images[0])
+    assert feature_map.transform(cnn, images[0]).shape == (40, 4)
     pixels = FeatureMap(source="rows", reduce="none").fit(cnn, images[0])
     np.testing.assert_allclose(
         pixels.transform(cnn, images[0]),
@@ -156,12 +158,17 @@ def test_images(images, cnn):
     [{}, {"reduce": "none"}, {"source": "rows"}, {"reduce": "tsne", "dimensions": 2}],
     ids=str,
 )
-def test_it_is_cloned_pickled_and_saved(options, table, forest):
+def test_map_can_be_cloned_pickled_and_saved(options, table, forest):
     X = table[0][:50]
-    made = FeatureMap(**options, random_state=0).fit(forest, X)
-    assert clone(made).get_params() == made.get_params() and not hasattr(clone(made), "unit_")
-    for again in (pickle.loads(pickle.dumps(made)), read(to_bytes(made), "it").value):
-        assert np.array_equal(again.transform(forest, X), made.transform(forest, X))
+    feature_map = FeatureMap(**options, random_state=0).fit(forest, X)
+    assert clone(feature_map).get_params() == feature_map.get_params() and not hasattr(
+        clone(feature_map), "scale_"
+    )
+    for copy in (
+        pickle.loads(pickle.dumps(feature_map)),
+        from_bytes(to_bytes(feature_map), "it").value,
+    ):
+        assert np.array_equal(copy.transform(forest, X), feature_map.transform(forest, X))
 
 
 @pytest.mark.parametrize(
@@ -175,8 +182,9 @@ def test_it_is_cloned_pickled_and_saved(options, table, forest):
         ({"dimensions": 0}, "dimensions must be in [1, inf) or null, got 0"),
         ({"scale": "unit"}, "scale must be one of rms, none, got 'unit'"),
     ],
+    ids=["source", "reduce", "dimensions", "scale"],
 )
-def test_a_parameter_that_is_none_is_told_in_one_line(options, sentence, table, forest):
+def test_invalid_parameters_are_refused(options, sentence, table, forest):
     with pytest.raises(ParameterError) as caught:
         FeatureMap(**options).fit(forest, table[0])
     assert str(caught.value) == sentence

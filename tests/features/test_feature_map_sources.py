@@ -1,4 +1,4 @@
-"""What a parent sees in rows, against the parent asked directly."""
+"""Features of rows inside a parent, against the parent's own methods."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kdgraph.features import features_of
 from kdgraph.geometry import partition_of
 
 
-def test_rows_come_as_they_are(table):
+def test_rows_are_not_changed_without_a_pipeline(table):
     X, y = table
     parent = LogisticRegression().fit(X, y)
     for source in ("auto", "rows"):
-        found = features_of(parent, X[:5].astype(np.float32), source)
-        assert found.dtype == np.float64 and np.array_equal(found, X[:5].astype(np.float32))
+        features = features_of(parent, X[:5].astype(np.float32), source)
+        assert features.dtype == np.float64 and np.array_equal(features, X[:5].astype(np.float32))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_rows_come_as_they_are(table):
     ],
     ids=["as it is", "frozen", "in another pipeline", "in and out"],
 )
-def test_rows_come_from_behind_the_pipelines_own_transformations(wrap, table):
+def test_rows_are_transformed_by_the_pipeline(wrap, table):
     X, y = table
     pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     assert np.array_equal(features_of(wrap(pipeline), X), pipeline[0].transform(X))
@@ -51,7 +51,7 @@ def test_sparse_transformations_of_a_frame_become_dense(table):
     assert features_of(pipeline, frame).tolist() == [[0, 1], [1, 0], [0, 1], [1, 0]]
 
 
-def test_what_a_calibrator_keeps_gives_way_to_its_parent(table, forest):
+def test_features_of_a_calibrator_are_those_of_its_parent(table, forest):
     parent = Uncalibrated(FrozenEstimator(forest)).fit(*table)
     assert (features_of(parent, table[0]) != features_of(forest, table[0])).nnz == 0
 
@@ -61,19 +61,19 @@ def test_what_a_calibrator_keeps_gives_way_to_its_parent(table, forest):
     [
         # its estimator_ is never fitted
         BaggingClassifier(make_pipeline(StandardScaler(), LogisticRegression()), n_estimators=2),
-        # its estimator_ knows two features, not six
+        # its estimator_ has two features, not six
         RFE(DecisionTreeClassifier(), n_features_to_select=2),
     ],
     ids=lambda parent: type(parent).__name__,
 )
-def test_where_several_or_selected_features_were_fitted_rows_come_as_they_are(parent, table):
+def test_bagging_and_feature_selection_are_not_opened(parent, table):
     assert np.array_equal(features_of(parent.fit(*table), table[0]), table[0])
 
 
-@pytest.mark.parametrize("make", [RandomForestClassifier, ExtraTreesClassifier])
-def test_the_inner_product_of_leaves_is_the_geodesic_similarity(make, table):
+@pytest.mark.parametrize("forest_class", [RandomForestClassifier, ExtraTreesClassifier])
+def test_the_inner_product_of_leaves_is_the_geodesic_similarity(forest_class, table):
     X, y = table
-    forest = make(20, random_state=0).fit(X, y)
+    forest = forest_class(20, random_state=0).fit(X, y)
     leaves = features_of(forest, X[:50])
     assert issparse(leaves) and leaves.dtype == np.float64
     partition = partition_of(forest)
@@ -84,17 +84,17 @@ def test_the_inner_product_of_leaves_is_the_geodesic_similarity(make, table):
     assert (np.diff(leaves.indptr) == 20).all()
 
 
-def test_of_a_tree_each_row_is_in_one_leaf(table):
+def test_each_row_is_in_one_leaf_of_a_tree(table):
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(*table)
     leaves = features_of(tree, table[0]).toarray()
     assert leaves.shape == (300, tree.get_n_leaves())
-    at = np.unique(tree.apply(table[0]), return_inverse=True)[1]  # a row of fit is in every leaf
-    assert np.array_equal(leaves.argmax(axis=1), at) and np.array_equal(
+    leaf = np.unique(tree.apply(table[0]), return_inverse=True)[1]  # a row of fit is in every leaf
+    assert np.array_equal(leaves.argmax(axis=1), leaf) and np.array_equal(
         leaves.sum(axis=1), np.ones(300)
     )
 
 
-def test_leaves_have_columns_and_inner_nodes_none(table, forest):
+def test_only_leaves_have_columns(table, forest):
     leaves = features_of(forest, table[0])
     assert leaves.shape[1] == sum(tree.get_n_leaves() for tree in forest.estimators_)
     ends = np.cumsum([tree.get_n_leaves() for tree in forest.estimators_])
@@ -103,7 +103,7 @@ def test_leaves_have_columns_and_inner_nodes_none(table, forest):
     )  # tree by tree
 
 
-def test_leaves_are_found_behind_transformations(table):
+def test_leaves_are_found_inside_a_pipeline(table):
     X, y = table
     pipeline = make_pipeline(
         SimpleImputer(), StandardScaler(), RandomForestClassifier(5, random_state=0)
@@ -120,14 +120,14 @@ def test_leaves_are_found_behind_transformations(table):
     assert features_of(pipeline, missing).shape == expected.shape
 
 
-def test_of_a_network_a_layer_by_its_name_the_last_hidden_one_or_the_logits(table, mlp):
+def test_layers_and_logits_of_a_network(table, mlp):
     X, _ = table
     for source in ("auto", "layer"):
-        found = features_of(mlp, X, source)
+        features = features_of(mlp, X, source)
         assert (
-            found.shape == (300, 5)
-            and found.dtype == np.float64
-            and np.array_equal(found, mlp.transform(X))
+            features.shape == (300, 5)
+            and features.dtype == np.float64
+            and np.array_equal(features, mlp.transform(X))
         )
     logits = features_of(mlp, X, "logits")
     np.testing.assert_allclose(
@@ -149,7 +149,7 @@ def test_of_a_network_a_layer_by_its_name_the_last_hidden_one_or_the_logits(tabl
     )  # of float32
 
 
-def test_a_network_is_found_behind_transformations_and_calibrators(table, mlp):
+def test_a_network_is_found_inside_pipelines_and_calibrators(table, mlp):
     X, y = table
     scaler = StandardScaler().fit(X)
     pipeline = make_pipeline(FrozenEstimator(scaler), FrozenEstimator(mlp)).fit(X, y)
@@ -159,39 +159,43 @@ def test_a_network_is_found_behind_transformations_and_calibrators(table, mlp):
     )
 
 
-def test_images_go_through_a_small_network(images, cnn):
-    found = features_of(cnn, images[0])
-    assert found.ndim == 2 and len(found) == 40 and np.array_equal(found, cnn.transform(images[0]))
+def test_features_of_images(images, cnn):
+    features = features_of(cnn, images[0])
+    assert (
+        features.ndim == 2
+        and len(features) == 40
+        and np.array_equal(features, cnn.transform(images[0]))
+    )
     assert np.array_equal(
         features_of(cnn, images[0], "rows"), images[0].reshape(40, 144).astype(float)
     )
 
 
-def test_pipelines_inside_of_what_is_frozen_or_keeps_a_parent_transform_rows_too(table):
+def test_pipelines_inside_wrappers_transform_rows(table):
     X, y = table
     pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
-    kept = Uncalibrated(FrozenEstimator(pipeline)).fit(X, y)
+    calibrated = Uncalibrated(FrozenEstimator(pipeline)).fit(X, y)
     for parent in (
-        kept,
-        FrozenEstimator(kept),
-        Uncalibrated(FrozenEstimator(kept)).fit(X, y),
-        make_pipeline(FrozenEstimator(kept)),
+        calibrated,
+        FrozenEstimator(calibrated),
+        Uncalibrated(FrozenEstimator(calibrated)).fit(X, y),
+        make_pipeline(FrozenEstimator(calibrated)),
     ):
         assert np.array_equal(features_of(parent, X), pipeline[0].transform(X))
 
 
 @pytest.mark.parametrize("source", ["leaves", "rows", "layer", "logits"])
-def test_what_is_seen_of_a_row_depends_on_no_other(source, table, forest, mlp):
+def test_features_of_a_row_do_not_depend_on_other_rows(source, table, forest, mlp):
     parent, X = forest if source == "leaves" else mlp, table[0]
-    together, apart = (
+    together, single = (
         features_of(parent, X, source),
         [features_of(parent, X[i : i + 7], source) for i in range(0, 300, 7)],
     )
-    apart = np.vstack([part.toarray() if issparse(part) else part for part in apart])
-    assert np.array_equal(together.toarray() if issparse(together) else together, apart)
+    single = np.vstack([part.toarray() if issparse(part) else part for part in single])
+    assert np.array_equal(together.toarray() if issparse(together) else together, single)
 
 
-def test_what_is_not_there_is_told_in_one_line(table, forest, mlp):
+def test_missing_sources_are_refused(table, forest, mlp):
     X, y = table
     linear = LogisticRegression().fit(X, y)
     missing = X.copy()
@@ -216,12 +220,18 @@ def test_what_is_not_there_is_told_in_one_line(table, forest, mlp):
         (
             lambda: features_of(linear, X, "leaves"),
             TypeError,
-            "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch",
+            (
+                "LogisticRegression has no partition to read; pass a fitted forest or tree of"
+                " scikit-learn, or a network of torch"
+            ),
         ),
         (
             lambda: features_of(linear, missing),
             ValueError,
-            "rows have no finite distances, row 3 has nan in column 2; impute in the parent's pipeline",
+            (
+                "rows have no finite distances, row 3 has nan in column 2; impute in the parent's"
+                " pipeline"
+            ),
         ),
     ]
     for call, error, sentence in cases:
@@ -233,7 +243,7 @@ def test_what_is_not_there_is_told_in_one_line(table, forest, mlp):
     assert "\n" not in str(caught.value)
 
 
-def test_the_source_is_found_by_what_the_parent_is():
+def test_default_source_of_a_forest_is_leaves():
     X, y = make_moons(60, noise=0.2, random_state=0)
     assert issparse(features_of(FrozenEstimator(RandomForestClassifier(3).fit(X, y)), X))
     assert issparse(features_of(RandomForestClassifier(3).fit(X, y), X, "leaves"))

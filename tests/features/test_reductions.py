@@ -1,4 +1,4 @@
-"""To few dimensions, against scikit-learn called directly."""
+"""Reductions against direct calls of scikit-learn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kdgraph.errors import ParameterError
-from kdgraph.features.reductions import JointEmbedding, dense, reduction_of
+from kdgraph.features.reductions import TsneEmbedding, make_reduction, to_dense
 
 
 @pytest.fixture(scope="module")
@@ -21,79 +21,80 @@ def features():
     return np.random.default_rng(0).normal(size=(60, 6)) * np.arange(1, 7)
 
 
-def test_principal_components_are_scikit_learns(features):
-    found = reduction_of("pca", 3, features, 0).fit(features)
-    assert isinstance(found, PCA)
+def test_principal_components_match_scikit_learn(features):
+    reduction = make_reduction("pca", 3, features, 0).fit(features)
+    assert isinstance(reduction, PCA)
     assert np.array_equal(
-        found.transform(features), PCA(3, random_state=0).fit(features).transform(features)
+        reduction.transform(features), PCA(3, random_state=0).fit(features).transform(features)
     )
 
 
-def test_of_what_is_sparse_singular_vectors(features):
+def test_sparse_features_are_reduced_by_singular_vectors(features):
     sparse = csr_array(np.where(features > 0, features, 0))
-    found = reduction_of("pca", 3, sparse, 0).fit(sparse)
+    reduction = make_reduction("pca", 3, sparse, 0).fit(sparse)
     assert np.array_equal(
-        found.transform(sparse), TruncatedSVD(3, random_state=0).fit(sparse).transform(sparse)
+        reduction.transform(sparse), TruncatedSVD(3, random_state=0).fit(sparse).transform(sparse)
     )
 
 
-@pytest.mark.parametrize("make", [dense, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("make", [to_dense, csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize(
     ("shape", "expected"), [((60, 6), 6), ((60, 2), 2), ((3, 6), 3), ((60, 1), 1)]
 )
-def test_never_more_dimensions_than_rows_or_columns(make, shape, expected, features):
+def test_dimensions_are_bounded_by_rows_and_columns(make, shape, expected, features):
     rows = make(np.abs(features[: shape[0], : shape[1]]))
     if make is csr_array and shape[1] == 1:
-        assert reduction_of("pca", 20, rows, 0) is None  # one leaf is one dimension as it is
+        assert make_reduction("pca", 20, rows, 0) is None  # one leaf is one dimension as it is
         return
-    assert reduction_of("pca", 20, rows, 0).fit(rows).transform(rows).shape == (shape[0], expected)
+    assert make_reduction("pca", 20, rows, 0).fit(rows).transform(rows).shape == (
+        shape[0],
+        expected,
+    )
 
 
 def test_none_reduces_nothing(features):
-    assert reduction_of("none", 3, features, 0) is None
+    assert make_reduction("none", 3, features, 0) is None
 
 
-def test_t_sne_is_scikit_learns_on_one_thread(features):
-    found = JointEmbedding(2, 0).fit(features)
+def test_t_sne_matches_scikit_learn_on_one_thread(features):
+    reduction = TsneEmbedding(2, 0).fit(features)
     with threadpool_limits(1):
         expected = TSNE(2, perplexity=59 / 3, init="pca", random_state=0, n_jobs=1).fit_transform(
             features
         )
-    assert np.array_equal(found.transform(features), expected)
-    assert np.array_equal(found.transform(features[[7, 3]]), expected[[7, 3]])
+    assert np.array_equal(reduction.transform(features), expected)
+    assert np.array_equal(reduction.transform(features[[7, 3]]), expected[[7, 3]])
 
 
 @pytest.fixture
 def threads_seen(monkeypatch):
-    """Most threads of any library while t-SNE, or what comes before it, is fitted; t-SNE itself is
-    left out.
-    """
-    seen = {}
+    """Maximum number of threads while t-SNE and its SVD are fitted; t-SNE itself is replaced."""
+    threads = {}
 
-    def most() -> int:
+    def max_threads() -> int:
         return max(library["num_threads"] for library in threadpool_info())
 
     def fit_transform(model, features):
-        seen["t-SNE"] = most(), model.n_jobs
+        threads["t-SNE"] = max_threads(), model.n_jobs
         return np.zeros((len(features), 2))
 
     fit = TruncatedSVD.fit
     monkeypatch.setattr(TSNE, "fit_transform", fit_transform)
     monkeypatch.setattr(
-        TruncatedSVD, "fit", lambda model, X: seen.update(before=most()) or fit(model, X)
+        TruncatedSVD, "fit", lambda model, X: threads.update(before=max_threads()) or fit(model, X)
     )
-    return seen
+    return threads
 
 
-def test_t_sne_and_what_comes_before_it_are_fitted_on_one_thread(threads_seen, features):
+def test_t_sne_and_its_svd_run_on_one_thread(threads_seen, features):
     sparse = csr_array(np.tile(np.abs(features), 10))
     with threadpool_limits(2):
         assert max(library["num_threads"] for library in threadpool_info()) == 2
-        JointEmbedding(2, 3).fit(sparse)
+        TsneEmbedding(2, 3).fit(sparse)
     assert threads_seen == {"before": 1, "t-SNE": (1, 1)}
 
 
-def one_hot(rows: int, columns: int) -> csr_array:
+def make_one_hot(rows: int, columns: int) -> csr_array:
     return csr_array(
         (np.ones(rows), np.random.default_rng(0).integers(0, columns, rows), np.arange(rows + 1)),
         shape=(rows, columns),
@@ -101,27 +102,27 @@ def one_hot(rows: int, columns: int) -> csr_array:
 
 
 @pytest.mark.parametrize("columns", [50, 51, 1000])
-def test_t_sne_of_what_is_sparse_sees_fifty_dimensions(columns, monkeypatch):
+def test_t_sne_of_sparse_features_starts_from_fifty_dimensions(columns, monkeypatch):
     shapes = []
     monkeypatch.setattr(
-        JointEmbedding, "_embedded", lambda _, few: shapes.append(few.shape) or few[:, :2]
+        TsneEmbedding, "_fit_embedding", lambda _, few: shapes.append(few.shape) or few[:, :2]
     )
-    monkeypatch.setattr("kdgraph.features.reductions.LARGEST", 60 * 50)
-    sparse = one_hot(60, columns)
-    found = JointEmbedding(2, 0).fit(sparse)
+    monkeypatch.setattr("kdgraph.features.reductions.MAX_DENSE_SIZE", 60 * 50)
+    sparse = make_one_hot(60, columns)
+    reduction = TsneEmbedding(2, 0).fit(sparse)
     assert shapes == [(60, 50)]
-    assert np.array_equal(found.transform(sparse[[7, 3]]), found.embedding_[[7, 3]])
+    assert np.array_equal(reduction.transform(sparse[[7, 3]]), reduction.embedding_[[7, 3]])
     with pytest.raises(ValueError, match="row 1 is new"):
-        found.transform(
+        reduction.transform(
             csr_array(([1.0, 2.0], sparse.indices[[7, 3]], [0, 1, 2]), shape=(2, columns))
         )
 
 
 def test_large_arrays_of_leaves_are_refused(monkeypatch):
-    monkeypatch.setattr("kdgraph.features.reductions.LARGEST", 2**27)
-    sparse = one_hot(1000, 2**18)
+    monkeypatch.setattr("kdgraph.features.reductions.MAX_DENSE_SIZE", 2**27)
+    sparse = make_one_hot(1000, 2**18)
     with pytest.raises(ParameterError) as caught:
-        dense(sparse)
+        to_dense(sparse)
     size = "1,000 rows × 262,144 leaves are an array of 2.0 GiB"
     assert (
         str(caught.value) == f"reduce=none is for few leaves, and {size}, above 1; use reduce=pca"
@@ -130,53 +131,53 @@ def test_large_arrays_of_leaves_are_refused(monkeypatch):
 
 @pytest.mark.parametrize(("dimensions", "columns"), [(3, 6), (2, 1), (4, 6)])
 def test_t_sne_in_other_dimensions(dimensions, columns, features):
-    assert JointEmbedding(dimensions, 0).fit(features[:12, :columns]).embedding_.shape == (
+    assert TsneEmbedding(dimensions, 0).fit(features[:12, :columns]).embedding_.shape == (
         12,
         dimensions,
     )
 
 
-def test_equal_rows_have_one_place_and_constant_ones_too(features):
-    twice = np.vstack([features[:10], features[:5]])
-    found = JointEmbedding(2, 0).fit(twice).transform(twice)
-    assert np.array_equal(found[:5], found[10:])
+def test_equal_rows_have_equal_embeddings(features):
+    repeated = np.vstack([features[:10], features[:5]])
+    reduction = TsneEmbedding(2, 0).fit(repeated).transform(repeated)
+    assert np.array_equal(reduction[:5], reduction[10:])
     assert (
-        len(np.unique(JointEmbedding(2, 0).fit(np.ones((8, 3))).transform(np.ones((8, 3))), axis=0))
+        len(np.unique(TsneEmbedding(2, 0).fit(np.ones((8, 3))).transform(np.ones((8, 3))), axis=0))
         == 1
     )
 
 
 @pytest.mark.parametrize(
-    ("rows", "which"),
+    ("rows", "new_rows"),
     [([0, 1], "row 0 and 1 more are"), ([1], "row 1 is")],
     ids=["both are new", "one is"],
 )
-def test_t_sne_has_no_place_for_new_rows(rows, which, features):
-    asked = features[:2].copy()
-    asked[rows] += 1e-12
+def test_t_sne_refuses_new_rows(rows, new_rows, features):
+    queries = features[:2].copy()
+    queries[rows] += 1e-12
     with pytest.raises(ValueError, match="t-SNE") as caught:
-        JointEmbedding(2, 0).fit(features).transform(asked)
+        TsneEmbedding(2, 0).fit(features).transform(queries)
     assert (
         str(caught.value)
-        == f"t-SNE has no place for rows that it was not fitted on, and {which} new; use pca or"
+        == f"t-SNE cannot embed rows that it was not fitted on, and {new_rows} new; use pca or"
         " umap"
     )
 
 
 def test_t_sne_of_three_rows_is_refused(features):
     with pytest.raises(ValueError, match=r"^t-SNE needs four rows, got 3$"):
-        JointEmbedding(2, 0).fit(features[:3])
+        TsneEmbedding(2, 0).fit(features[:3])
 
 
-def test_umap_is_an_extra(features, monkeypatch):
+def test_umap_needs_the_extra(features, monkeypatch):
     monkeypatch.setattr("kdgraph.features.reductions.find_spec", lambda name: None)
     with pytest.raises(
         ParameterError, match=r"^reduce=umap needs umap-learn: pip install 'kdgraph\[umap\]'$"
     ):
-        reduction_of("umap", 2, features, 0)
+        make_reduction("umap", 2, features, 0)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("umap") is None, reason="umap-learn is not installed")
-def test_umap_where_it_is_installed(features):
-    found = reduction_of("umap", 2, features, 0).fit(features)
-    assert found.transform(features[:5]).shape == (5, 2)
+def test_umap_embeds_new_rows(features):
+    reduction = make_reduction("umap", 2, features, 0).fit(features)
+    assert reduction.transform(features[:5]).shape == (5, 2)

@@ -1,4 +1,4 @@
-"""Small arrays to draw, and the checks that every figure must pass."""
+"""Small arrays to draw, and checks that every figure must pass."""
 
 from __future__ import annotations
 

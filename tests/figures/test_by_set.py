@@ -1,11 +1,11 @@
-"""Confidence by set: shares, means, and words that do not overlap."""
+"""Tests of histograms of confidence by set."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.figures import confidence_by_set
+from kdgraph.figures import plot_confidence_by_set
 
 
 def sets(
@@ -19,9 +19,9 @@ def by_gid(axes, gid: str):
     return next(artist for artist in axes.get_children() if artist.get_gid() == gid)
 
 
-def test_a_panel_for_each_set_with_shares_that_sum_to_1_and_its_means(texts_of) -> None:
+def test_panels_have_fractions_that_sum_to_1_and_means(texts_of) -> None:
     given = sets("test", "svhn")
-    figure = confidence_by_set(given, 0.1)
+    figure = plot_confidence_by_set(given, 0.1)
     assert len(figure.axes) == 2 and figure.get_size_inches()[0] == 3.5
     tops = [axes.get_position().y0 for axes in figure.axes]
     assert tops[0] > tops[1]
@@ -39,7 +39,7 @@ def test_a_panel_for_each_set_with_shares_that_sum_to_1_and_its_means(texts_of) 
 
 
 def test_a_confidence_of_one_everywhere_is_drawn() -> None:
-    figure = confidence_by_set({"test": {"lenet": np.ones(3)}}, 0.5)
+    figure = plot_confidence_by_set({"test": {"lenet": np.ones(3)}}, 0.5)
     (drawn,) = [patch for patch in figure.axes[0].patches if patch.get_label() == "lenet"]
     assert drawn.get_data().values[-1] == 1
 
@@ -52,7 +52,7 @@ def test_words_are_legible(n: int, assert_legible) -> None:
         *"abcd",
     ]
     names = ("random_forest-kernel_density_forest-density_gate-of_a_long_name", "kdn", "isotonic")
-    assert_legible(confidence_by_set(sets(*titles[:n], names=names), 0.112))
+    assert_legible(plot_confidence_by_set(sets(*titles[:n], names=names), 0.112))
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,6 @@ def test_words_are_legible(n: int, assert_legible) -> None:
         ({"test": {"a": np.array([0.5, 1.5])}}, r"must be numbers in \[0, 1\]"),
     ],
 )
-def test_what_cannot_be_drawn(given, message: str) -> None:
+def test_invalid_input_raises(given, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        confidence_by_set(given, 0.5)
+        plot_confidence_by_set(given, 0.5)

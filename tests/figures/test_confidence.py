@@ -1,6 +1,4 @@
-"""Confidence against radius: curves, bands that say what they are, and labels that do not
-overlap.
-"""
+"""Tests of confidence against the radius."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from kdgraph.figures import confidence_against_radius
-from kdgraph.figures.style import spread
+from kdgraph.figures import plot_confidence_against_radius
+from kdgraph.figures.style import spread_positions
 
 RADII = np.array([0.0, 1.0, 2.0, 3.0])
 
@@ -23,7 +21,7 @@ def by_gid(axes, gid: str):
 
 
 def test_curves_prior_and_shaded_region(curves, texts_of) -> None:
-    figure = confidence_against_radius(curves, RADII, 0.5, id_radius=1.5)
+    figure = plot_confidence_against_radius(curves, RADII, 0.5, id_radius=1.5)
     (axes,) = figure.axes
     drawn = {line.get_label(): line for line in axes.lines}
     for name, values in curves.items():
@@ -38,7 +36,7 @@ def test_curves_prior_and_shaded_region(curves, texts_of) -> None:
 
 def test_bands_are_drawn_and_named(curves, texts_of) -> None:
     band = (curves["kdf"] - 0.1, curves["kdf"] + 0.05)
-    figure = confidence_against_radius(
+    figure = plot_confidence_against_radius(
         curves, RADII, 0.5, bands={"kdf": band}, band_of="25 to 75 % of 10 seeds"
     )
     vertices = by_gid(figure.axes[0], "band kdf").get_paths()[0].vertices
@@ -47,8 +45,8 @@ def test_bands_are_drawn_and_named(curves, texts_of) -> None:
     assert "bands: 25 to 75 % of 10 seeds" in texts_of(figure)
 
 
-def test_labels_have_the_colour_of_their_line_and_stand_beside_its_end(curves) -> None:
-    (axes,) = confidence_against_radius(curves, RADII, 0.3).axes
+def test_labels_have_the_colour_of_their_line_and_are_at_its_end(curves) -> None:
+    (axes,) = plot_confidence_against_radius(curves, RADII, 0.3).axes
     colors = {line.get_label(): line.get_color() for line in axes.lines}
     for label in axes.texts:
         if label.get_text() in curves:
@@ -67,7 +65,7 @@ def test_many_curves_that_end_together_are_legible(prior: float, assert_legible)
     ]
     curves = {name: np.linspace(0.95, prior, 4) for name in names}
     assert_legible(
-        confidence_against_radius(
+        plot_confidence_against_radius(
             curves, RADII, prior, bands={"kdf": (curves["kdf"], curves["kdf"])}, band_of="10 seeds"
         )
     )
@@ -77,13 +75,13 @@ def test_many_curves_that_end_together_are_legible(prior: float, assert_legible)
 def test_regions_are_named_legibly_however_far_the_radii_go(
     curves, reach: float, assert_legible
 ) -> None:
-    assert_legible(confidence_against_radius(curves, RADII / 3 * reach, 0.5))
+    assert_legible(plot_confidence_against_radius(curves, RADII / 3 * reach, 0.5))
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7), st.floats(0.01, 0.14))
 @settings(max_examples=60, deadline=None)
 def test_spread_keeps_order_gap_and_limits(wanted: list[float], gap: float) -> None:
-    placed = spread(wanted, gap, 0, 1)
+    placed = spread_positions(wanted, gap, 0, 1)
     in_order = placed[np.argsort(wanted, kind="stable")]
     assert (np.diff(in_order) >= gap - 1e-9).all()
     assert in_order[0] >= -1e-9
@@ -102,8 +100,10 @@ def test_spread_moves_as_little_as_possible() -> None:
             for i, j in pairwise(range(5))
         ],
     )
-    np.testing.assert_allclose(spread(wanted, gap), best.x, atol=1e-6)  # the solver's tolerance
-    np.testing.assert_array_equal(spread([0.9, 0.1], gap), [0.9, 0.1])
+    np.testing.assert_allclose(
+        spread_positions(wanted, gap), best.x, atol=1e-6
+    )  # the solver's tolerance
+    np.testing.assert_array_equal(spread_positions([0.9, 0.1], gap), [0.9, 0.1])
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_spread_moves_as_little_as_possible() -> None:
             {"curves": {"kdf": [1, 2]}},
             r"the curve 'kdf' must hold one finite number for each of 4 radii, got shape \(2,\)",
         ),
-        ({"bands": {"kdf": (RADII, RADII)}}, "band_of must say what the bands are"),
+        ({"bands": {"kdf": (RADII, RADII)}}, "band_of must describe the bands"),
         (
             {"bands": {"other": (RADII, RADII)}, "band_of": "10 seeds"},
             r"bands without a curve: \['other'\]",
         ),
     ],
 )
-def test_what_cannot_be_drawn(curves, change: dict, message: str) -> None:
+def test_invalid_input_raises(curves, change: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        confidence_against_radius(**{"curves": curves, "radii": RADII, "prior": 0.5, **change})
+        plot_confidence_against_radius(**{"curves": curves, "radii": RADII, "prior": 0.5, **change})

@@ -1,6 +1,4 @@
-"""Confidence curves class by class: lines and clouds with their own numbers, steps over bins, and a
-page that can be read.
-"""
+"""Tests of confidence curves by class."""
 
 from __future__ import annotations
 
@@ -8,22 +6,22 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from kdgraph.figures import ClassPanel, confidence_curves
+from kdgraph.figures import ClassPanel, plot_confidence_curves
 from kdgraph.metrics import reliability_bins
 
 RNG = np.random.default_rng(0)
 GRID = np.linspace(0.1, 1, 50)
 
 
-def bins(n: int = 60, low: float = 0.1):
+def make_bins(n: int = 60, low: float = 0.1):
     score = RNG.uniform(low, 1, n)
     return reliability_bins(score, RNG.random(n) < score, bins=10)
 
 
-def panel(sets=("test set 1", "test set 2")) -> ClassPanel:
+def make_panel(sets=("test set 1", "test set 2")) -> ClassPanel:
     rows = RNG.uniform(0.1, 1, 40)
     return ClassPanel(
-        {"kde": (GRID, GRID**2), "tswa": (rows, rows**2)}, {name: bins() for name in sets}
+        {"kde": (GRID, GRID**2), "tswa": (rows, rows**2)}, {name: make_bins() for name in sets}
     )
 
 
@@ -35,8 +33,8 @@ def line(axes, gid: str) -> np.ndarray:
     ("n", "width", "columns"), [(1, 3.5, 1), (2, 3.5, 2), (3, 7.0, 3), (6, 7.0, 3), (11, 7.0, 4)]
 )
 def test_a_panel_for_each_class_can_be_read(n, width, columns, assert_legible, texts_of):
-    given = {f"class {k}, {k:,} rows": panel() for k in range(n)}
-    figure = confidence_curves(given, identity="PhANNs", low=0.15)
+    given = {f"class {k}, {k:,} rows": make_panel() for k in range(n)}
+    figure = plot_confidence_curves(given, identity="PhANNs", low=0.15)
     assert figure.get_size_inches()[0] == width and [
         axes.get_title() for axes in figure.axes
     ] == list(given)
@@ -52,8 +50,8 @@ def test_a_panel_for_each_class_can_be_read(n, width, columns, assert_legible, t
 
 
 def test_rising_scores_are_a_line_and_rows_a_cloud():
-    given = panel()
-    (axes,) = confidence_curves({"a": given}).axes
+    given = make_panel()
+    (axes,) = plot_confidence_curves({"a": given}).axes
     np.testing.assert_array_equal(line(axes, "curve kde"), np.column_stack(given.curves["kde"]))
     np.testing.assert_array_equal(line(axes, "cloud tswa"), np.column_stack(given.curves["tswa"]))
     cloud = next(found for found in axes.lines if found.get_gid() == "cloud tswa")
@@ -61,7 +59,7 @@ def test_rising_scores_are_a_line_and_rows_a_cloud():
 
 
 def test_curves_and_the_axis_begin_at_low_and_a_step_that_reaches_below_is_apart():
-    (axes,) = confidence_curves({"a": panel(["test"])}, low=0.25).axes
+    (axes,) = plot_confidence_curves({"a": make_panel(["test"])}, low=0.25).axes
     assert (
         line(axes, "curve kde")[:, 0].min() >= 0.25
         and axes.get_xlim()[0] < 0.25 < axes.get_xlim()[0] + 0.03
@@ -74,10 +72,10 @@ def test_curves_and_the_axis_begin_at_low_and_a_step_that_reaches_below_is_apart
     )
 
 
-def test_steps_are_shares_with_their_intervals_and_break_where_no_rows_are():
+def test_steps_are_accuracies_with_intervals_and_break_at_empty_bins():
     score = np.array([0.15, 0.18, 0.35, 0.45, 0.48])
     found = reliability_bins(score, np.array([1, 0, 1, 0, 0], dtype=bool), bins=10)
-    (axes,) = confidence_curves({"a": ClassPanel({}, {"test": found})}, identity=None).axes
+    (axes,) = plot_confidence_curves({"a": ClassPanel({}, {"test": found})}, identity=None).axes
     (x, y), expected = line(axes, "steps test").T, [0.1, 0.2, np.nan, 0.3, 0.4, 0.4, 0.5]
     np.testing.assert_allclose(x, expected)
     np.testing.assert_allclose(y, [0.5, 0.5, np.nan, 1, 1, 0, 0])
@@ -96,8 +94,8 @@ def test_steps_are_shares_with_their_intervals_and_break_where_no_rows_are():
 
 def test_the_second_set_is_dashed_red_and_no_curve_has_its_colour():
     names = [f"m{i}" for i in range(7)]
-    figure = confidence_curves(
-        {"a": ClassPanel(dict.fromkeys(names, (GRID, GRID)), {"1": bins(), "2": bins()})}
+    figure = plot_confidence_curves(
+        {"a": ClassPanel(dict.fromkeys(names, (GRID, GRID)), {"1": make_bins(), "2": make_bins()})}
     )
     (axes,) = figure.axes
     looks = {
@@ -113,8 +111,8 @@ def test_the_second_set_is_dashed_red_and_no_curve_has_its_colour():
 
 
 def test_a_note_has_its_own_line(assert_legible, texts_of):
-    figure = confidence_curves(
-        {f"{k}": panel() for k in range(10)},
+    figure = plot_confidence_curves(
+        {f"{k}": make_panel() for k in range(10)},
         note="the 10 of 100 classes that are predicted most often",
     )
     assert "the 10 of 100 classes that are predicted most often" in texts_of(figure)
@@ -126,8 +124,8 @@ def test_a_note_has_its_own_line(assert_legible, texts_of):
     [
         ({}, r"^confidence_curves draws 1 to 20 classes, got 0"),
         (
-            {str(k): panel() for k in range(100)},
-            r"^confidence_curves draws 1 to 20 classes, got 100; choose those that matter$",
+            {str(k): make_panel() for k in range(100)},
+            r"^confidence_curves draws 1 to 20 classes, got 100; choose the most important ones$",
         ),
         ({"a": ClassPanel({})}, r"^the class 'a' needs a curve or bins with rows"),
         (
@@ -135,11 +133,11 @@ def test_a_note_has_its_own_line(assert_legible, texts_of):
             r"^the class 'a' needs .* as many confidences as scores$",
         ),
         (
-            {"a": panel(["1", "2"]), "b": panel(["3"])},
-            r"^confidence_curves tells two sets of rows apart, got 1, 2, 3$",
+            {"a": make_panel(["1", "2"]), "b": make_panel(["3"])},
+            r"^confidence_curves draws at most two sets of rows, got 1, 2, 3$",
         ),
     ],
 )
-def test_what_cannot_be_drawn(panels, message):
+def test_invalid_input_raises(panels, message):
     with pytest.raises(ValueError, match=message):
-        confidence_curves(panels)
+        plot_confidence_curves(panels)

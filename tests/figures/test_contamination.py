@@ -1,4 +1,4 @@
-"""Power of tests of sets against the share of their rows that are out of distribution."""
+"""Tests of power against the fraction of OOD rows."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 
 from kdgraph.base import Evaluation
-from kdgraph.figures import power_against_contamination
-from kdgraph.figures.run_figures import Drawing, run_figures
+from kdgraph.figures import plot_power_against_contamination
+from kdgraph.figures.run_figures import RunFigureData, registered_figures
 from kdgraph.figures.style import BLUE, GREY
 
 SHARES = np.array([0.0, 0.1, 0.5, 1.0])
 
 
-def panel(*names: str):
+def make_panel(*names: str):
     return {name: (SHARES, np.minimum(1, SHARES + 0.1 * i)) for i, name in enumerate(names)}
 
 
 def test_a_panel_for_each_set_and_a_line_for_each_model(texts_of):
     panels = {
-        "near": panel("forest", "kdf"),
-        "far": panel("forest", "kdf"),
-        "noise": panel("forest", "kdf"),
+        "near": make_panel("forest", "kdf"),
+        "far": make_panel("forest", "kdf"),
+        "noise": make_panel("forest", "kdf"),
     }
-    figure = power_against_contamination(panels, false_alarm=0.05, set_size=50)
+    figure = plot_power_against_contamination(panels, false_alarm=0.05, set_size=50)
     assert [axes.get_title() for axes in figure.axes] == ["near", "far", "noise"]
     for axes in figure.axes:
         lines = {
@@ -44,28 +44,28 @@ def test_a_panel_for_each_set_and_a_line_for_each_model(texts_of):
     [
         {},
         {"near": {}},
-        {"near": panel("a", "b"), "far": panel("a")},
+        {"near": make_panel("a", "b"), "far": make_panel("a")},
         {"near": {"a": (SHARES[::-1], SHARES)}},
         {"near": {"a": (SHARES[:1], SHARES[:1])}},
         {"near": {"a": (SHARES, SHARES[:2])}},
     ],
 )
-def test_what_cannot_be_drawn(panels):
+def test_invalid_input_raises(panels):
     with pytest.raises(
         ValueError,
         match=r"^(power_against_contamination needs panels|the curve of 'a' in 'near' must have)",
     ):
-        power_against_contamination(panels)
+        plot_power_against_contamination(panels)
 
 
-def drawing(rows: list[dict]) -> Drawing:
+def make_run_data(rows: list[dict]) -> RunFigureData:
     """What the figure reads of a run: its tables, and what the two models are called."""
-    return Drawing(
+    return RunFigureData(
         None, Evaluation([], {"contamination": rows}, []), (None, None), ("forest", "kdf")
     )  # type: ignore[arg-type]
 
 
-def rows_of(of: str, ood: str, size: int, **params: float) -> list[dict]:
+def make_table_rows(of: str, ood: str, size: int, **params: float) -> list[dict]:
     return [
         {
             "of": of,
@@ -86,27 +86,32 @@ def test_a_run_gives_the_sets_of_the_largest_size_that_both_models_have():
         row
         for of in ("parent", "calibrated")
         for size in (10, 50)
-        for row in rows_of(of, "near", size) + rows_of(of, "far", size, **far)
+        for row in make_table_rows(of, "near", size) + make_table_rows(of, "far", size, **far)
     ]
-    rows += rows_of("parent", "alone", 50) + [
-        row for of in ("parent", "calibrated") for row in rows_of(of, "sphere", 50, radius=2.0)
+    rows += make_table_rows("parent", "alone", 50) + [
+        row
+        for of in ("parent", "calibrated")
+        for row in make_table_rows(of, "sphere", 50, radius=2.0)
     ]
-    draw = run_figures()["power_against_contamination"]
-    found = draw(drawing(rows))
+    draw = registered_figures()["power_against_contamination"]
+    found = draw(make_run_data(rows))
     assert [axes.get_title() for axes in found.axes] == ["near", "far", "sphere, radius 2"]
-    assert [axes.get_title() for axes in draw(drawing(rows), at_most=1).axes] == ["near"]
+    assert [axes.get_title() for axes in draw(make_run_data(rows), at_most=1).axes] == ["near"]
     rows += [
         row
         for of in ("parent", "calibrated")
         for epsilon in (0.1, 0.2)
-        for row in rows_of(of, "moved", 50, shade=0.5, kind=1.0, epsilon=epsilon)
-        + rows_of(of, "box", 50, low=epsilon, high=2 * epsilon)
+        for row in make_table_rows(of, "moved", 50, shade=0.5, kind=1.0, epsilon=epsilon)
+        + make_table_rows(of, "box", 50, low=epsilon, high=2 * epsilon)
     ]
-    titles = [axes.get_title() for axes in draw(drawing(rows), at_most=9).axes][3:]
+    titles = [axes.get_title() for axes in draw(make_run_data(rows), at_most=9).axes][3:]
     assert titles == [
         "moved, epsilon 0.1",
         "box, low 0.1, high 0.2",
         "moved, epsilon 0.2",
         "box, low 0.2, high 0.4",
     ]
-    assert draw(drawing([])) is None and draw(drawing(rows_of("parent", "alone", 50))) is None
+    assert (
+        draw(make_run_data([])) is None
+        and draw(make_run_data(make_table_rows("parent", "alone", 50))) is None
+    )

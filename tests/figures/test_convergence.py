@@ -1,6 +1,4 @@
-"""Errors against the size of a sample: medians and bands of draws, and a line with the slope of a
-theorem.
-"""
+"""Tests of errors against the sample size."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from kdgraph.figures import convergence
+from kdgraph.figures import plot_convergence
 
 SIZES = np.array([100, 1000, 10_000, 100_000])
 
@@ -22,8 +20,8 @@ def errors(draws: int = 9) -> dict[str, np.ndarray]:
     }
 
 
-def drawn(**change):
-    return convergence(
+def plot_with(**change):
+    return plot_convergence(
         **{
             "n": SIZES,
             "errors": errors(),
@@ -37,7 +35,7 @@ def drawn(**change):
 
 def test_lines_are_medians_and_bands_the_middle_of_the_draws(texts_of) -> None:
     given = errors()
-    figure = drawn(errors=given)
+    figure = plot_with(errors=given)
     (axes,) = figure.axes
     lines = {line.get_label(): line for line in axes.lines}
     bands = {artist.get_gid(): artist for artist in axes.collections}
@@ -55,7 +53,7 @@ def test_lines_are_medians_and_bands_the_middle_of_the_draws(texts_of) -> None:
 def test_the_rate_has_its_slope_and_lies_above_all_curves(
     slope: float, name: str, texts_of
 ) -> None:
-    figure = drawn(slope=slope)
+    figure = plot_with(slope=slope)
     (rate,) = [line for line in figure.axes[0].lines if line.get_gid() == "rate"]
     x, y = np.log(rate.get_xdata()), np.log(rate.get_ydata())
     np.testing.assert_allclose(np.diff(y) / np.diff(x), slope)
@@ -73,7 +71,7 @@ def test_the_rate_has_its_slope_and_lies_above_all_curves(
     ],
 )
 def test_it_is_legible(change, assert_legible) -> None:
-    assert_legible(drawn(**change))
+    assert_legible(plot_with(**change))
 
 
 @pytest.mark.parametrize(
@@ -96,6 +94,6 @@ def test_it_is_legible(change, assert_legible) -> None:
         ({"errors": {"a": np.ones((2, 3))}}, "got shape (2, 3)"),
     ],
 )
-def test_what_cannot_be_drawn(change, message: str) -> None:
+def test_invalid_input_raises(change, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        drawn(**change)
+        plot_with(**change)

@@ -1,4 +1,4 @@
-"""One metric against others: a dot for each run, and r over all runs and within methods."""
+"""Tests of the figure of one metric against others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
-from kdgraph.figures import metric_against_metrics
-from kdgraph.figures.correlation import pearson
+from kdgraph.figures import plot_metric_against_metrics
+from kdgraph.figures.correlation import pearson_overall_and_within
 
 METHODS = [
     "none",
@@ -26,7 +26,7 @@ METHODS = [
 ]
 
 
-def runs(seed: int, methods=METHODS, n: int = 12) -> dict[str, np.ndarray]:
+def make_runs(seed: int, methods=METHODS, n: int = 12) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     return {name: rng.normal(rng.uniform(0.2, 0.6), 0.05, n) for name in methods}
 
@@ -36,7 +36,7 @@ def test_r_is_scipy_s_over_all_runs_and_within_methods_of_residuals(seed: int) -
     rng = np.random.default_rng(seed)
     sizes = {"a": 5, "b": 9}
     x, y = ({name: rng.normal(rng.normal(), 1, n) for name, n in sizes.items()} for _ in range(2))
-    over_all, within = pearson(x, y)
+    over_all, within = pearson_overall_and_within(x, y)
     assert over_all == pytest.approx(
         pearsonr(np.r_[x["a"], x["b"]], np.r_[y["a"], y["b"]]).statistic
     )
@@ -55,25 +55,25 @@ def test_r_is_scipy_s_over_all_runs_and_within_methods_of_residuals(seed: int) -
 
 def test_one_method_has_one_r_and_none_without_variation() -> None:
     x, y = {"a": np.array([0.0, 1.0, 2.0])}, {"a": np.array([0.0, -1.0, -2.0])}
-    assert pearson(x, y) == pytest.approx((-1.0, -1.0))
-    assert np.isnan(pearson(x, {"a": np.ones(3)})).all()
+    assert pearson_overall_and_within(x, y) == pytest.approx((-1.0, -1.0))
+    assert np.isnan(pearson_overall_and_within(x, {"a": np.ones(3)})).all()
     apart = {"a": np.ones(3), "b": np.zeros(3)}
-    over_all, within = pearson(apart, apart)
+    over_all, within = pearson_overall_and_within(apart, apart)
     assert over_all == pytest.approx(1.0) and np.isnan(within)
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-9, 1e9, 1e200])
-def test_units_do_not_matter_to_r_and_rounding_is_no_variation(unit: float) -> None:
-    x, y = runs(0, METHODS[:2]), runs(1, METHODS[:2])
-    found = pearson({name: unit * each for name, each in x.items()}, y)
-    assert found == pytest.approx(pearson(x, y), rel=1e-9)
+def test_r_is_independent_of_units_and_rounding_is_not_variation(unit: float) -> None:
+    x, y = make_runs(0, METHODS[:2]), make_runs(1, METHODS[:2])
+    found = pearson_overall_and_within({name: unit * each for name, each in x.items()}, y)
+    assert found == pytest.approx(pearson_overall_and_within(x, y), rel=1e-9)
     alike = {name: unit * (0.1 + np.arange(12) * 1e-17) for name in x}
-    assert np.isnan(pearson(alike, y)).all()
+    assert np.isnan(pearson_overall_and_within(alike, y)).all()
 
 
 def test_every_run_is_a_dot_and_every_method_has_its_mean(texts_of) -> None:
-    x, y = runs(0), runs(1)
-    figure = metric_against_metrics(
+    x, y = make_runs(0), make_runs(1)
+    figure = plot_metric_against_metrics(
         {"ECE": x, "MLCE": y}, y, ylabel="max group MCE", runs_of="12 seeds"
     )
     first, second = figure.axes
@@ -96,8 +96,8 @@ def test_every_run_is_a_dot_and_every_method_has_its_mean(texts_of) -> None:
 
 
 def test_runs_of_no_two_methods_look_alike() -> None:
-    (axes,) = metric_against_metrics(
-        {"ECE": runs(0)}, runs(1), ylabel="max group MCE", runs_of="12 seeds"
+    (axes,) = plot_metric_against_metrics(
+        {"ECE": make_runs(0)}, make_runs(1), ylabel="max group MCE", runs_of="12 seeds"
     ).axes
     dots = [line for line in axes.lines if line.get_gid().startswith("runs")]
     assert len(
@@ -111,9 +111,9 @@ def test_runs_of_no_two_methods_look_alike() -> None:
     [METHODS, ["none", "random_forest-kernel_density_forest-density_gate-of_a_long_name"]],
 )
 def test_panels_are_legible(panels: int, methods, assert_legible) -> None:
-    given = {f"MLCE {i}": runs(i, methods) for i in range(panels)}
-    figure = metric_against_metrics(
-        given, runs(9, methods), ylabel="max group MCE", runs_of="12 seeds"
+    given = {f"MLCE {i}": make_runs(i, methods) for i in range(panels)}
+    figure = plot_metric_against_metrics(
+        given, make_runs(9, methods), ylabel="max group MCE", runs_of="12 seeds"
     )
     assert figure.get_size_inches()[0] == (3.5 if panels == 1 else 7.0)
     assert_legible(figure)
@@ -122,25 +122,25 @@ def test_panels_are_legible(panels: int, methods, assert_legible) -> None:
 @pytest.mark.parametrize(
     ("panels", "y", "message"),
     [
-        ({}, runs(0), "needs a metric and a method"),
+        ({}, make_runs(0), "needs a metric and a method"),
         ({"ECE": {}}, {}, "needs a metric and a method"),
         (
-            {"ECE": runs(0, ["none"])},
-            runs(0, ["LoRe"]),
+            {"ECE": make_runs(0, ["none"])},
+            make_runs(0, ["LoRe"]),
             "the same methods, ['LoRe'], got ['none'] in 'ECE'",
         ),
         (
-            {"ECE": runs(0, ["none"], 3)},
-            runs(0, ["none"], 4),
+            {"ECE": make_runs(0, ["none"], 3)},
+            make_runs(0, ["none"], 4),
             "'ECE' of 'none' must have a finite number for each of 4 runs, got shape (3,)",
         ),
         (
             {"ECE": {"none": np.full(4, np.nan)}},
-            runs(0, ["none"], 4),
+            make_runs(0, ["none"], 4),
             "'ECE' of 'none' must have a finite number for each of 4 runs",
         ),
     ],
 )
-def test_what_cannot_be_drawn(panels, y, message: str) -> None:
+def test_invalid_input_raises(panels, y, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        metric_against_metrics(panels, y, ylabel="max group MCE", runs_of="12 seeds")
+        plot_metric_against_metrics(panels, y, ylabel="max group MCE", runs_of="12 seeds")

@@ -1,13 +1,11 @@
-"""The diagram of critical differences: everything stands at its rank, bars join what is not told
-apart, all is legible.
-"""
+"""Tests of critical difference diagrams."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.figures import Ranked, critical_difference_diagram
+from kdgraph.figures import RankSummary, plot_critical_difference_diagram
 from kdgraph.figures.style import GREY
 
 MEANS = {"kdf": 1.5, "isotonic": 2.5, "random_forest (parent)": 3.0, "sigmoid": 4.5, "refit": 3.5}
@@ -16,13 +14,13 @@ GROUPS = [
     ["isotonic", "random_forest (parent)", "refit"],
     ["refit", "sigmoid"],
 ]
-RANKED = Ranked(MEANS, 1.1, GROUPS, 20, 0.004)
+RANKED = RankSummary(MEANS, 1.1, GROUPS, 20, 0.004)
 
 
 @pytest.fixture
 def figure():
-    return critical_difference_diagram(
-        {"error": RANKED, "ECE (15 bins)": Ranked(MEANS, 9.0, [list(MEANS)], 3, 0.2)}
+    return plot_critical_difference_diagram(
+        {"error": RANKED, "ECE (15 bins)": RankSummary(MEANS, 9.0, [list(MEANS)], 3, 0.2)}
     )
 
 
@@ -49,7 +47,7 @@ def test_bars_join_groups_and_never_overlap(figure) -> None:
     axes = figure.axes[0]
     (scale,) = by_gid(axes, "scale").values()
     bars = [
-        np.array(line.get_xydata()) for line in axes.lines if line.get_gid() == "not told apart"
+        np.array(line.get_xydata()) for line in axes.lines if line.get_gid() == "not significant"
     ]
     ends = [
         [np.interp(MEANS[group[i]], [1, len(MEANS)], scale[:, 0]) for i in (0, -1)]
@@ -72,7 +70,7 @@ def test_the_critical_difference_is_drawn_to_scale_if_it_fits_there(figure) -> N
     assert by_gid(second, "critical difference") == {}
 
 
-def test_words_say_what_is_shown(figure, texts_of) -> None:
+def test_text_describes_the_figure(figure, texts_of) -> None:
     said = texts_of(figure)
     for words in (
         "error",
@@ -82,8 +80,8 @@ def test_words_say_what_is_shown(figure, texts_of) -> None:
         "mean rank over 3 data sets; Friedman p = 0.200",
         "critical difference 9.00, more than any two can be apart",
         (
-            "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from"
-            " the best"
+            "bars join methods that do not differ significantly (Nemenyi's test); bold: not"
+            " significantly worse than the best"
         ),
     ):
         assert said.count(words) == 1, words
@@ -114,18 +112,18 @@ def test_it_is_legible_with_many_long_names(figure, assert_legible) -> None:
     names = [
         f"random_forest-kdf calibrator.alpha=0.00{i} calibrator.vote_power={i}" for i in range(30)
     ]
-    many = Ranked(
+    many = RankSummary(
         {name: 1 + 0.9 * i for i, name in enumerate(names)},
         6.0,
         [names[i : i + 6] for i in range(25)],
         60,
         1e-9,
     )
-    assert_legible(critical_difference_diagram({"error": many}))
-    near = Ranked(
+    assert_legible(plot_critical_difference_diagram({"error": many}))
+    near = RankSummary(
         {name: 2.0 + 1e-6 * i for i, name in enumerate("abc")}, 1.0, [["a", "b", "c"]], 5, 0.9
     )
-    assert_legible(critical_difference_diagram({"error": near}))
+    assert_legible(plot_critical_difference_diagram({"error": near}))
 
 
 @pytest.mark.parametrize(
@@ -133,26 +131,26 @@ def test_it_is_legible_with_many_long_names(figure, assert_legible) -> None:
     [
         ({}, "critical_difference_diagram needs a panel"),
         (
-            {"error": Ranked({"a": 1.0, "b": 2.0}, 1.0, [], 5, 0.1)},
+            {"error": RankSummary({"a": 1.0, "b": 2.0}, 1.0, [], 5, 0.1)},
             (
                 "'error' must have three methods or more with mean ranks from 1 to their number,"
                 " got {'a': 1.0, 'b': 2.0}"
             ),
         ),
         (
-            {"error": Ranked({"a": 1.0, "b": 2.0, "c": float("nan")}, 1.0, [], 5, 0.1)},
+            {"error": RankSummary({"a": 1.0, "b": 2.0, "c": float("nan")}, 1.0, [], 5, 0.1)},
             (
                 "'error' must have three methods or more with mean ranks from 1 to their number,"
                 " got {'a': 1.0, 'b': 2.0, 'c': nan}"
             ),
         ),
         (
-            {"error": Ranked({"a": 1.0, "b": 2.0, "c": 3.0}, 1.0, [["a", "x"]], 5, 0.1)},
+            {"error": RankSummary({"a": 1.0, "b": 2.0, "c": 3.0}, 1.0, [["a", "x"]], 5, 0.1)},
             "a group of 'error' has 'x', which has no rank",
         ),
     ],
 )
-def test_what_cannot_be_drawn_says_why(panels, said) -> None:
+def test_invalid_input_raises_with_reason(panels, said) -> None:
     with pytest.raises(ValueError, match=r"\w") as caught:
-        critical_difference_diagram(panels)
+        plot_critical_difference_diagram(panels)
     assert str(caught.value) == said

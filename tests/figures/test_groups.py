@@ -1,6 +1,4 @@
-"""Methods by groups: numbers in their cells, a frame around the worst group, and words above that
-fit.
-"""
+"""Tests of tables of methods by groups."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from kdgraph.base import Evaluation
-from kdgraph.figures import GroupTable, group_tables
-from kdgraph.figures.run_figures import Drawing, run_figures
+from kdgraph.figures import GroupTable, plot_group_tables
+from kdgraph.figures.run_figures import RunFigureData, registered_figures
 
 GROUPS = ["bald", "receding hairline", "bangs", "straight", "wavy", "other"]
 METHODS = [
@@ -30,7 +28,7 @@ METHODS = [
 ]
 
 
-def table(
+def make_group_table(
     title: str = "MCE", scale="error", methods=METHODS, groups: int = 6, runs: int = 0
 ) -> GroupTable:
     rng = np.random.default_rng(0)
@@ -57,7 +55,7 @@ def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_frame
         "none": np.array([[-0.2, 0.1], [-0.2, 0.1]]),
         "LoRe": np.array([[0.0, -0.004], [0.0, -0.004]]),
     }
-    figure = group_tables(
+    figure = plot_group_tables(
         [GroupTable("MCE", values), GroupTable("gap", gap, "signed")],
         ["White", "Black"],
         [394, 55.4],
@@ -94,7 +92,9 @@ def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_frame
 
 
 def test_colours_go_from_nothing_to_the_largest_error_and_signs_are_symmetric() -> None:
-    error, signed = group_tables([table(), table("gap", "signed")], GROUPS, [10] * 6).axes
+    error, signed = plot_group_tables(
+        [make_group_table(), make_group_table("gap", "signed")], GROUPS, [10] * 6
+    ).axes
     for axes, symmetric in ((error, False), (signed, True)):
         (image,) = axes.images
         low, high = image.get_clim()
@@ -102,11 +102,11 @@ def test_colours_go_from_nothing_to_the_largest_error_and_signs_are_symmetric() 
         assert low == (-high if symmetric else 0)
 
 
-def test_a_group_without_rows_is_empty_and_told(texts_of) -> None:
-    given = table(methods=["none", "LoRe"], groups=2, runs=3)
+def test_a_group_without_rows_is_empty_and_noted(texts_of) -> None:
+    given = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
     given.values["none"][:, 1] = np.nan
     given.values["LoRe"][0, 1] = np.nan  # in one of three runs only
-    figure = group_tables([given], ["a", "b"], [5, 0], of="3 seeds")
+    figure = plot_group_tables([given], ["a", "b"], [5, 0], of="3 seeds")
     (axes,) = figure.axes
     assert axes.images[0].get_array().mask.tolist() == [[False, True], [False, False]]
     assert worst_of(axes)[0] == 0
@@ -117,20 +117,20 @@ def test_a_group_without_rows_is_empty_and_told(texts_of) -> None:
 
 
 @pytest.mark.parametrize(("rows", "why"), [([5, 0], "no rows"), ([5, 2], "no number")])
-def test_a_group_of_rows_too_few_for_a_number_is_not_said_to_have_none(
+def test_note_distinguishes_groups_with_few_rows_from_empty_groups(
     rows, why: str, texts_of
 ) -> None:
     given = GroupTable("MCE", {"none": np.array([0.1, np.nan])})
     assert f"framed: the method's worst group; light grey: {why}" in texts_of(
-        group_tables([given], ["a", "b"], rows)
+        plot_group_tables([given], ["a", "b"], rows)
     )
 
 
 def test_rows_behind_a_number_stand_below_it(texts_of) -> None:
-    given = table(methods=["none", "LoRe"], groups=2, runs=3)
+    given = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
     behind = {name: np.array([[3.0, 40.0], [1.0, np.nan], [2.0, 60.0]]) for name in given.values}
     texts = texts_of(
-        group_tables([replace(given, behind=behind)], ["a", "b"], [5, 100], of="3 seeds")
+        plot_group_tables([replace(given, behind=behind)], ["a", "b"], [5, 100], of="3 seeds")
     )
     assert texts.count("n 2") == texts.count("n 50") == 2
     assert (
@@ -145,8 +145,11 @@ def luminance(color) -> float:
 
 
 def test_numbers_can_be_read_on_every_colour() -> None:
-    for axes in group_tables(
-        [table(runs=2), table("gap", "signed", runs=2)], GROUPS, [10] * 6, of="2 seeds"
+    for axes in plot_group_tables(
+        [make_group_table(runs=2), make_group_table("gap", "signed", runs=2)],
+        GROUPS,
+        [10] * 6,
+        of="2 seeds",
     ).axes:
         (image,) = axes.images
         cells = image.to_rgba(image.get_array())
@@ -176,12 +179,12 @@ def test_numbers_can_be_read_on_every_colour() -> None:
 )
 def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
     tables = [
-        table(title, "signed" if i else "error", groups=len(groups), runs=runs)
+        make_group_table(title, "signed" if i else "error", groups=len(groups), runs=runs)
         for i, title in enumerate(titles)
     ]
     tables[0] = replace(tables[0], behind=tables[0].values)
     rows = [12_345 * (i + 1) % 7_919 for i in range(len(groups))]
-    figure = group_tables(
+    figure = plot_group_tables(
         tables,
         groups,
         rows,
@@ -197,33 +200,39 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
     [
         ([], {}, "needs a table, a method and a group"),
         ([GroupTable("MCE", {})], {}, "needs a table, a method and a group"),
-        ([table(), table("gap", methods=["none"])], {}, "the same methods, ['none', 'temperature'"),
         (
-            [table(groups=5)],
+            [make_group_table(), make_group_table("gap", methods=["none"])],
+            {},
+            "the same methods, ['none', 'temperature'",
+        ),
+        (
+            [make_group_table(groups=5)],
             {},
             (
                 "'MCE' of 'none' must have a finite number, or NaN, for each of 6 groups, got shape"
                 " (5,)"
             ),
         ),
-        ([table(runs=2)], {}, "of must say what varies between runs, e.g. '60 seeds'"),
+        ([make_group_table(runs=2)], {}, "of must describe how runs differ, e.g. '60 seeds'"),
         ([GroupTable("MCE", {"none": np.full(6, np.nan)})], {}, "'MCE' has no number"),
         (
-            [replace(table(), behind={"none": np.ones(6)})],
+            [replace(make_group_table(), behind={"none": np.ones(6)})],
             {},
             "'MCE' must have rows behind each of its values, or none at all",
         ),
-        ([table()], {"rows": [1]}, "needs rows for each of ['bald'"),
-        ([table()], {"notes": {"error": [".1"]}}, "needs error for each of ['bald'"),
+        ([make_group_table()], {"rows": [1]}, "needs rows for each of ['bald'"),
+        ([make_group_table()], {"notes": {"error": [".1"]}}, "needs error for each of ['bald'"),
     ],
 )
 def test_tables_that_cannot_be_drawn(tables, more, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        group_tables(tables, GROUPS, **{"rows": [1] * 6} | more)
+        plot_group_tables(tables, GROUPS, **{"rows": [1] * 6} | more)
 
 
-def run_with(table: list[dict]) -> Drawing:
-    return Drawing(None, Evaluation([], {"by_group": table}, []), (None, None), ("forest", "LoRe"))
+def make_run_data(table: list[dict]) -> RunFigureData:
+    return RunFigureData(
+        None, Evaluation([], {"by_group": table}, []), (None, None), ("forest", "LoRe")
+    )
 
 
 def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
@@ -252,19 +261,19 @@ def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
         for of in ("parent", "calibrated")
         for row in rows
     ]
-    figure = run_figures()["group_tables"](run_with(both))
+    figure = registered_figures()["group_tables"](make_run_data(both))
     error, gap = figure.axes
     np.testing.assert_allclose(error.images[0].get_array(), [[0.2, 0.4]] * 2)
     np.testing.assert_allclose(gap.images[0].get_array(), [[0.125, -0.25]] * 2)
     assert {"forest", "LoRe", "90", "10", "a", "b", "+.125", "−.250", "n 30", "n 2"} <= set(
         texts_of(figure)
     )
-    assert run_figures()["group_tables"](run_with(both), table="by_hair") is None
+    assert registered_figures()["group_tables"](make_run_data(both), table="by_hair") is None
     nothing = [
         row | {"ece": None, "mce": None, "worst_rows": None} for row in both
     ]  # min_count is above the rows of any bin
-    assert run_figures()["group_tables"](run_with(nothing)) is None
-    assert run_figures()["group_tables"](run_with(nothing[:1] + both[1:])) is not None
+    assert registered_figures()["group_tables"](make_run_data(nothing)) is None
+    assert registered_figures()["group_tables"](make_run_data(nothing[:1] + both[1:])) is not None
 
 
 def test_a_run_of_a_file_with_groups_draws_them(kdg, tmp_path) -> None:

@@ -1,24 +1,24 @@
-"""The row of images holds the pixels given, the right way up, on one scale."""
+"""Tests of rows of images."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.figures import image_row
+from kdgraph.figures import plot_image_row
 
 
-def images(n: int, channels: int = 3, shape: tuple[int, int] = (8, 8)) -> list[np.ndarray]:
+def make_images(n: int, channels: int = 3, shape: tuple[int, int] = (8, 8)) -> list[np.ndarray]:
     return list(np.random.default_rng(0).random((n, channels, *shape), dtype=np.float32))
 
 
 def test_pixels_are_as_given_with_the_first_row_on_top() -> None:
     color, grey, eight_bit = (
-        images(1)[0],
-        images(1, channels=1)[0],
+        make_images(1)[0],
+        make_images(1, channels=1)[0],
         np.arange(48, dtype=np.uint8).reshape(3, 4, 4),
     )
-    figure = image_row([color, grey, eight_bit], ["a", "b", "c"])
+    figure = plot_image_row([color, grey, eight_bit], ["a", "b", "c"])
     drawn = [axes.images[0] for axes in figure.axes]
     np.testing.assert_array_equal(drawn[0].get_array(), np.moveaxis(color, 0, 2))
     np.testing.assert_array_equal(drawn[1].get_array(), grey[0])
@@ -30,19 +30,23 @@ def test_pixels_are_as_given_with_the_first_row_on_top() -> None:
 
 
 def test_dark_images_stay_dark() -> None:
-    (axes,) = image_row([np.full((1, 4, 4), 0.2)], ["dark"]).axes
+    (axes,) = plot_image_row([np.full((1, 4, 4), 0.2)], ["dark"]).axes
     assert axes.images[0].to_rgba(0.2)[0] == pytest.approx(0.2, abs=1 / 255)
 
 
 def test_pixels_are_square_whatever_the_shape() -> None:
-    figure = image_row([images(1, shape=(4, 8))[0], images(1, shape=(8, 8))[0]], ["wide", "square"])
+    figure = plot_image_row(
+        [make_images(1, shape=(4, 8))[0], make_images(1, shape=(8, 8))[0]], ["wide", "square"]
+    )
     for axes in figure.axes:
         assert axes.get_aspect() == 1
 
 
 @pytest.mark.parametrize("n", [1, 3, 5, 13])
 def test_any_number_is_legible(n: int, assert_legible) -> None:
-    figure = image_row(images(n), [f"a family with a long name\nparameter {i}" for i in range(n)])
+    figure = plot_image_row(
+        make_images(n), [f"a family with a long name\nparameter {i}" for i in range(n)]
+    )
     assert figure.get_size_inches()[0] <= 7 + 1e-9
     assert_legible(figure)
 
@@ -52,12 +56,12 @@ def test_any_number_is_legible(n: int, assert_legible) -> None:
     [
         ([], [], "needs at least one image and a title for each, got 0 images and 0 titles"),
         (
-            images(2),
+            make_images(2),
             ["a"],
             "needs at least one image and a title for each, got 2 images and 1 titles",
         ),
         (
-            images(1, channels=2),
+            make_images(1, channels=2),
             ["a"],
             r"the image 'a' must have shape \(1 or 3 channels, height, width\), got \(2, 8, 8\)",
         ),
@@ -65,6 +69,6 @@ def test_any_number_is_legible(n: int, assert_legible) -> None:
         ([np.full((1, 2, 2), np.nan)], ["a"], r"the image 'a' must lie in \[0, 1\]"),
     ],
 )
-def test_what_cannot_be_drawn(given, titles, message: str) -> None:
+def test_invalid_input_raises(given, titles, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        image_row(given, titles)
+        plot_image_row(given, titles)

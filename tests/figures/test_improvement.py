@@ -1,13 +1,11 @@
-"""Figure of improvements: medians and quartiles are those of the data sets, as lines and as strips,
-and everything is legible.
-"""
+"""Tests of the figure of improvements over the parent."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.figures import Repeated, improvement_summary
+from kdgraph.figures import RepeatedCurves, plot_improvement_summary
 from kdgraph.figures.style import BLUE, GREY
 
 FOREST = ["random forest", "KDF", "isotonic", "sigmoid", "gated isotonic", "refit on all rows"]
@@ -16,22 +14,22 @@ SIZES = np.array([100.0, 300, 1000, 9000])
 RADII = np.linspace(1, 5, 9)
 
 
-def improvements(names, x, spread=0.3, sets=21, seed=0) -> dict[str, np.ndarray]:
+def make_improvements(names, x, spread=0.3, sets=21, seed=0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     curves = {name: 1 - np.exp(rng.normal(0, spread, (sets, len(x)))) for name in names}
     return curves | {names[0]: np.zeros((sets, len(x)))}
 
 
-def strips(names, **options) -> Repeated:
-    return Repeated(np.array([1.0]), improvements(names, [1], **options), "")
+def make_strips(names, **options) -> RepeatedCurves:
+    return RepeatedCurves(np.array([1.0]), make_improvements(names, [1], **options), "")
 
 
-def lines(names, **options) -> Repeated:
-    return Repeated(SIZES, improvements(names, SIZES, **options), "rows", log=True)
+def make_lines(names, **options) -> RepeatedCurves:
+    return RepeatedCurves(SIZES, make_improvements(names, SIZES, **options), "rows", log=True)
 
 
-def far(names) -> Repeated:
-    return Repeated(RADII, improvements(names, RADII, spread=1.0), "radius")
+def make_extreme_curves(names) -> RepeatedCurves:
+    return RepeatedCurves(RADII, make_improvements(names, RADII, spread=1.0), "radius")
 
 
 def panel(figure, title: str, nth: int = 0):
@@ -39,10 +37,12 @@ def panel(figure, title: str, nth: int = 0):
 
 
 def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
-    measured = lines(FOREST)
+    measured = make_lines(FOREST)
     measured.curves["KDF"][:6, -1] = np.nan
     axes = panel(
-        improvement_summary({"forest": {"error": measured, "OCE": far(FOREST)}}, band_of="21 sets"),
+        plot_improvement_summary(
+            {"forest": {"error": measured, "OCE": make_extreme_curves(FOREST)}}, band_of="21 sets"
+        ),
         "error",
     )
     for name in FOREST[1:]:
@@ -64,9 +64,11 @@ def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
 
 
 def test_a_strip_has_a_dot_a_data_set_a_bar_and_its_median() -> None:
-    measured = strips(FOREST)
+    measured = make_strips(FOREST)
     measured.curves["KDF"][:2] = np.nan
-    axes = panel(improvement_summary({"forest": {"error": measured}}, band_of="21 sets"), "error")
+    axes = panel(
+        plot_improvement_summary({"forest": {"error": measured}}, band_of="21 sets"), "error"
+    )
     for lane, name in enumerate(FOREST[1:]):
         values = measured.curves[name][:, 0]
         values = values[~np.isnan(values)]
@@ -83,19 +85,24 @@ def test_a_strip_has_a_dot_a_data_set_a_bar_and_its_median() -> None:
     assert "19–21 sets" in [text.get_text() for text in axes.texts]
 
 
-def test_dots_of_one_place_do_not_lie_over_each_other() -> None:
-    same = Repeated(np.array([1.0]), {"parent": np.zeros((9, 1)), "KDF": np.full((9, 1), 0.25)}, "")
-    axes = panel(improvement_summary({"forest": {"error": same}}, band_of="9 sets"), "error")
+def test_dots_at_one_position_do_not_overlap() -> None:
+    same = RepeatedCurves(
+        np.array([1.0]), {"parent": np.zeros((9, 1)), "KDF": np.full((9, 1), 0.25)}, ""
+    )
+    axes = panel(plot_improvement_summary({"forest": {"error": same}}, band_of="9 sets"), "error")
     (dots,) = [line for line in axes.lines if line.get_gid() == "dots KDF"]
     heights = np.sort(np.asarray(dots.get_ydata()))
     assert (np.diff(heights) > 0.05).all() and np.isclose(heights.mean(), 0)
 
 
 def test_a_quantity_has_one_scale_in_all_groups_and_colours_go_by_position() -> None:
-    figure = improvement_summary(
+    figure = plot_improvement_summary(
         {
-            "forest": {"error": strips(FOREST), "OCE": far(FOREST)},
-            "network": {"error": strips(NETWORK, spread=1.5, seed=1), "OCE": far(NETWORK)},
+            "forest": {"error": make_strips(FOREST), "OCE": make_extreme_curves(FOREST)},
+            "network": {
+                "error": make_strips(NETWORK, spread=1.5, seed=1),
+                "OCE": make_extreme_curves(NETWORK),
+            },
         },
         band_of="21 sets",
     )
@@ -109,23 +116,23 @@ def test_a_quantity_has_one_scale_in_all_groups_and_colours_go_by_position() -> 
 @pytest.mark.parametrize(
     "kinds",
     [
-        (strips, strips, strips, far),
-        (lines, lines, far),
-        (strips,),
-        (lines, strips),
-        (far,),
-        (strips, strips, strips),
+        (make_strips, make_strips, make_strips, make_extreme_curves),
+        (make_lines, make_lines, make_extreme_curves),
+        (make_strips,),
+        (make_lines, make_strips),
+        (make_extreme_curves,),
+        (make_strips, make_strips, make_strips),
     ],
     ids=lambda kinds: "-".join(kind.__name__ for kind in kinds),
 )
 def test_it_is_legible(kinds, names, assert_legible, texts_of) -> None:
     quantities = {f"quantity {i}": kind(names) for i, kind in enumerate(kinds)}
-    figure = improvement_summary(
+    figure = plot_improvement_summary(
         {"random forest": quantities, "random forest again": quantities}, band_of="21 data sets"
     )
     assert figure.get_size_inches()[0] == 7.0
     assert_legible(figure)
-    assert set(names[1:]) <= set(texts_of(figure)) or kinds == (lines, strips)
+    assert set(names[1:]) <= set(texts_of(figure)) or kinds == (make_lines, make_strips)
 
 
 @pytest.mark.parametrize(
@@ -134,17 +141,17 @@ def test_it_is_legible(kinds, names, assert_legible, texts_of) -> None:
         ({}, "needs a group with a quantity"),
         ({"forest": {}}, "needs a group with a quantity"),
         (
-            {"forest": {"error": strips(FOREST[:1])}},
+            {"forest": {"error": make_strips(FOREST[:1])}},
             "'forest' needs the parent and the same methods",
         ),
         (
-            {"forest": {"error": strips(FOREST), "OCE": far(NETWORK)}},
+            {"forest": {"error": make_strips(FOREST), "OCE": make_extreme_curves(NETWORK)}},
             "'forest' needs the parent and the same methods",
         ),
         (
             {
                 "forest": {
-                    "error": Repeated(
+                    "error": RepeatedCurves(
                         np.array([1.0]), {"a": np.zeros((2, 1)), "b": np.full((2, 1), np.nan)}, ""
                     )
                 }
@@ -153,6 +160,6 @@ def test_it_is_legible(kinds, names, assert_legible, texts_of) -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn(panels, message) -> None:
+def test_invalid_input_raises(panels, message) -> None:
     with pytest.raises(ValueError, match=message):
-        improvement_summary(panels, band_of="sets")
+        plot_improvement_summary(panels, band_of="sets")

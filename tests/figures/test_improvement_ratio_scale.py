@@ -1,4 +1,4 @@
-"""The scale of improvements: as a map, and the ticks that it gets."""
+"""Tests of the ratio scale of improvements and its ticks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.figures.improvement import from_ratio, set_ratio_scale, signed, to_ratio
+from kdgraph.figures.improvement import format_signed, from_ratio, set_ratio_scale, to_ratio
 from kdgraph.figures.style import add_axes, new_figure
 from kdgraph.metrics import relative_improvement
 
@@ -21,7 +21,7 @@ def test_better_and_worse_by_one_factor_are_equally_far_from_0(parent, factor) -
 
 
 @given(st.floats(-900, 1))
-def test_there_and_back(value) -> None:
+def test_ratio_scale_has_an_inverse(value) -> None:
     np.testing.assert_allclose(from_ratio(to_ratio(value)), value, rtol=1e-9)
 
 
@@ -61,5 +61,5 @@ def test_ticks_are_round_apart_and_have_0(low, high, ticks) -> None:
         (-1.5, 3, "−1.500"),
     ],
 )
-def test_signs(value, digits, text) -> None:
-    assert signed(value, digits) == text
+def test_improvements_are_formatted_with_signs(value, digits, text) -> None:
+    assert format_signed(value, digits) == text

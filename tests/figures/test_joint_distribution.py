@@ -1,13 +1,11 @@
-"""True against predicted class: three matrices with their own numbers, and a page that can be
-read.
-"""
+"""Tests of the joint distribution of true and predicted classes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.figures import joint_distribution
+from kdgraph.figures import plot_joint_distribution
 
 PHANNS = [
     "Major capsid",
@@ -23,7 +21,7 @@ PHANNS = [
 ]
 
 
-def words(axes, n: int) -> np.ndarray:
+def cell_texts(axes, n: int) -> np.ndarray:
     """What stands in each cell."""
     found = np.full((n, n), "", dtype=object)
     for text in axes.texts:
@@ -32,21 +30,25 @@ def words(axes, n: int) -> np.ndarray:
     return found
 
 
-def counts(n: int) -> np.ndarray:
+def make_counts(n: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     return rng.poisson(np.exp(rng.uniform(-2, 3, (n, n)))) + np.diag(rng.integers(50, 5000, n))
 
 
 def test_counts_and_both_normalisations():
     table = np.array([[8, 2, 0], [1, 0, 199], [0, 0, 0]])
-    rows, by_true, by_predicted = joint_distribution(table, ["a", "b", "c"]).axes
-    assert words(rows, 3).tolist() == [["8", "2", ""], ["1", "", "199"], ["", "", ""]]
-    assert words(by_true, 3).tolist() == [
+    rows, by_true, by_predicted = plot_joint_distribution(table, ["a", "b", "c"]).axes
+    assert cell_texts(rows, 3).tolist() == [["8", "2", ""], ["1", "", "199"], ["", "", ""]]
+    assert cell_texts(by_true, 3).tolist() == [
         [".80", ".20", ""],
         [".01", "", "1"],
         ["", "", ""],
     ]  # .005 is rounded up, .995 too
-    assert words(by_predicted, 3).tolist() == [[".89", "1", ""], [".11", "", "1"], ["", "", ""]]
+    assert cell_texts(by_predicted, 3).tolist() == [
+        [".89", "1", ""],
+        [".11", "", "1"],
+        ["", "", ""],
+    ]
     shades = by_true.images[0].get_array()
     np.testing.assert_allclose(shades[:2], table[:2] / table[:2].sum(axis=1, keepdims=True))
     assert shades.mask[2].all() and not shades.mask[:2].any()  # no row is truly c: grey
@@ -61,16 +63,14 @@ def test_counts_and_both_normalisations():
     ],
 )
 def test_it_can_be_read(classes, assert_legible):
-    figure = joint_distribution(counts(len(classes)), classes)
+    figure = plot_joint_distribution(make_counts(len(classes)), classes)
     assert figure.get_size_inches()[0] == 7.0 and len(figure.axes) == 3
     assert_legible(figure)
 
 
-def test_of_many_classes_those_with_most_rows_are_drawn_and_shares_stay_those_of_all(
-    texts_of, assert_legible
-):
-    table = counts(100)
-    figure = joint_distribution(table, [f"c{k}" for k in range(100)])
+def test_the_most_frequent_classes_are_drawn_with_fractions_of_all_rows(texts_of, assert_legible):
+    table = make_counts(100)
+    figure = plot_joint_distribution(table, [f"c{k}" for k in range(100)])
     most = np.sort(np.argsort(-(table.sum(axis=0) + table.sum(axis=1)), kind="stable")[:12])
     rows, by_true, _ = figure.axes
     assert [label.get_text() for label in rows.get_yticklabels()] == [f"c{k}" for k in most]
@@ -95,9 +95,9 @@ def test_of_many_classes_those_with_most_rows_are_drawn_and_shares_stay_those_of
         np.ones((3, 3), int),
     ],
 )
-def test_what_are_no_counts(table):
+def test_invalid_counts_raise(table):
     with pytest.raises(
         ValueError,
         match=r"^counts must be whole numbers of rows, one for each two of 2 classes, got ",
     ):
-        joint_distribution(table, ["a", "b"])
+        plot_joint_distribution(table, ["a", "b"])

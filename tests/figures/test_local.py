@@ -1,6 +1,4 @@
-"""Local calibration drawn: every row in its place on one scale; and what a run draws of it from its
-tables.
-"""
+"""Tests of maps of local calibration error, and of the local figures of a run."""
 
 from __future__ import annotations
 
@@ -14,15 +12,15 @@ from matplotlib.colors import to_hex
 
 from kdgraph.base import Evaluation
 from kdgraph.errors import ConfigError
-from kdgraph.figures import lce_landscape, posterior_colormap
-from kdgraph.figures.run_figures import Drawing, run_figures
+from kdgraph.figures import plot_lce_landscape, posterior_colormap
+from kdgraph.figures.run_figures import RunFigureData, registered_figures
 from kdgraph.figures.style import ID_SHADE
 
 BOX = (-1.0, 1.0, -1.0, 1.0)
 LONG = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
 
 
-def rows(n: int = 200, names: tuple[str, ...] = ("random forest", "kdf")):
+def make_landscape(n: int = 200, names: tuple[str, ...] = ("random forest", "kdf")):
     rng = np.random.default_rng(0)
     return (
         rng.uniform(-1, 1, (n, 2)),
@@ -31,18 +29,18 @@ def rows(n: int = 200, names: tuple[str, ...] = ("random forest", "kdf")):
     )
 
 
-def dots_of(axes):
+def get_dots(axes):
     (dots,) = [artist for artist in axes.collections if artist.get_gid() == "rows"]
     return dots
 
 
 def test_every_row_is_in_its_place_with_its_error(texts_of) -> None:
-    points, slce, n_eff = rows()
-    figure = lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
+    points, slce, n_eff = make_landscape()
+    figure = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
     *panels, bar = figure.axes
     assert [axes.get_title() for axes in panels] == list(slce)
     for axes, (name, errors) in zip(panels, slce.items(), strict=True):
-        dots = dots_of(axes)
+        dots = get_dots(axes)
         by_place = {tuple(place): i for i, place in enumerate(points)}
         index = [by_place[tuple(place)] for place in dots.get_offsets().data]
         assert sorted(index) == list(range(200))
@@ -54,51 +52,61 @@ def test_every_row_is_in_its_place_with_its_error(texts_of) -> None:
     assert "bandwidth 0.2; small: fewer than 5 effective rows" in texts_of(figure)
 
 
-def test_both_panels_have_one_symmetric_scale_of_the_house_s_colours() -> None:
-    points, slce, n_eff = rows()
+def test_both_panels_have_one_symmetric_scale_with_the_posterior_colors() -> None:
+    points, slce, n_eff = make_landscape()
     slce["kdf"][3] = -0.9
-    *panels, bar = lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2).axes
+    *panels, bar = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2).axes
     for axes in panels:
-        dots = dots_of(axes)
+        dots = get_dots(axes)
         assert dots.get_clim() == (-0.3, 0.3)  # 98 % of the errors are within; one lies far beyond
         assert dots.get_cmap() is posterior_colormap()
     assert bar.get_ylim() == (-0.3, 0.3)
-    middle = posterior_colormap()(dots_of(panels[0]).norm(0.0))
+    middle = posterior_colormap()(get_dots(panels[0]).norm(0.0))
     assert max(middle[:3]) - min(middle[:3]) < 0.01  # no error is grey
     assert [axes.get_xlim() for axes in panels] == [panels[0].get_xlim()] * 2
 
 
 def test_the_region_of_the_training_data_is_shaded_and_nothing_is_cut_off(texts_of) -> None:
-    points, slce, n_eff = rows()
+    points, slce, n_eff = make_landscape()
     points[0] = (1.7, 0.0)
-    figure = lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
+    figure = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
     for axes in figure.axes[:-1]:
         (box,) = [patch for patch in axes.patches if patch.get_gid() == "id_box"]
         assert box.get_bbox().extents.tolist() == [-1, -1, 1, 1]
         assert to_hex(box.get_facecolor()) == ID_SHADE
         assert axes.get_xlim()[0] < -1 and axes.get_xlim()[1] > 1.7
     assert texts_of(figure).count("ID") == 1
-    without = lce_landscape(points, slce, n_eff, None, bandwidth=0.2)
+    without = plot_lce_landscape(points, slce, n_eff, None, bandwidth=0.2)
     assert not without.axes[0].patches and "ID" not in texts_of(without)
 
 
 def test_a_row_without_neighbours_is_not_drawn() -> None:
-    points, slce, n_eff = rows(5, ("kdf",))
+    points, slce, n_eff = make_landscape(5, ("kdf",))
     slce["kdf"][2] = n_eff["kdf"][2] = np.nan
     assert (
-        len(dots_of(lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets())
+        len(
+            get_dots(
+                plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]
+            ).get_offsets()
+        )
         == 4
     )
     slce["kdf"][:] = np.nan
     assert (
-        len(dots_of(lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets())
+        len(
+            get_dots(
+                plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]
+            ).get_offsets()
+        )
         == 0
     )
 
 
 def test_many_rows_have_smaller_dots() -> None:
     few, many = (
-        dots_of(lce_landscape(*rows(n), BOX, bandwidth=0.2).axes[0]).get_sizes().max()
+        get_dots(plot_lce_landscape(*make_landscape(n), BOX, bandwidth=0.2).axes[0])
+        .get_sizes()
+        .max()
         for n in (2000, 8000)
     )
     assert many == pytest.approx(few / 4)
@@ -108,12 +116,12 @@ def test_many_rows_have_smaller_dots() -> None:
     "names", [("kdf",), ("random forest", "kdf"), tuple(f"{LONG} {i}" for i in range(4))]
 )
 def test_a_landscape_is_legible(names: tuple[str, ...], assert_legible) -> None:
-    figure = lce_landscape(*rows(30, names), BOX, bandwidth=0.0125)
+    figure = plot_lce_landscape(*make_landscape(30, names), BOX, bandwidth=0.0125)
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
     assert_legible(figure)
 
 
-POINTS, SLCE, N_EFF = rows(4, ("kdf",))
+POINTS, SLCE, N_EFF = make_landscape(4, ("kdf",))
 
 
 @pytest.mark.parametrize(
@@ -132,16 +140,16 @@ POINTS, SLCE, N_EFF = rows(4, ("kdf",))
 def test_a_landscape_that_cannot_be_drawn(change, message: str) -> None:
     given = {"points": POINTS, "slce": SLCE, "n_eff": N_EFF, "id_box": None, "bandwidth": 0.2}
     with pytest.raises(ValueError, match=re.escape(message)):
-        lce_landscape(**given | change)
+        plot_lce_landscape(**given | change)
 
 
-def run_with(tables, test=((0.5, -0.5),)) -> Drawing:
+def run_with(tables, test=((0.5, -0.5),)) -> RunFigureData:
     """A run whose test rows lie there, and whose training rows in the box from (-1, -2) to (1,
     2).
     """
     learning = SimpleNamespace(X=np.array([[-1.0, -2.0], [1.0, 2.0], [0.0, 0.0]]))
     splits = SimpleNamespace(learning=learning, test=SimpleNamespace(X=np.array(test)))
-    return Drawing(splits, Evaluation([], tables, []), (None, None), ("forest", "kdf"))
+    return RunFigureData(splits, Evaluation([], tables, []), (None, None), ("forest", "kdf"))
 
 
 def entry(of: str, on: str = "test", **columns) -> dict:
@@ -159,10 +167,10 @@ def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
         "bandwidth": 0.4,
     }
     table = [entry("parent", **place, slce=0.2), entry("calibrated", **place, slce=-0.1)]
-    figure = run_figures()["lce_landscape"](run_with({"lce_map": table}))
+    figure = registered_figures()["lce_landscape"](run_with({"lce_map": table}))
     *panels, _ = figure.axes
     assert [axes.get_title() for axes in panels] == ["forest", "kdf"]
-    assert [dots_of(axes).get_array().tolist() for axes in panels] == [[0.2], [-0.1]]
+    assert [get_dots(axes).get_array().tolist() for axes in panels] == [[0.2], [-0.1]]
     assert panels[0].patches[0].get_bbox().extents.tolist() == [-1, -2, 1, 2]
     assert any(text.startswith("bandwidth 0.4;") for text in texts_of(figure))
 
@@ -182,8 +190,8 @@ def test_a_map_of_another_space_has_no_region_of_training_features() -> None:
         {"lce_map_tsne": [entry("parent", **place), entry("calibrated", **place)]},
         test=[[0.5, -0.5, 0.1]],
     )
-    assert run_figures()["lce_landscape"](run) is None
-    *panels, _ = run_figures()["lce_landscape"](run, table="lce_map_tsne").axes
+    assert registered_figures()["lce_landscape"](run) is None
+    *panels, _ = registered_figures()["lce_landscape"](run, table="lce_map_tsne").axes
     assert not any(axes.patches for axes in panels)
 
 
@@ -194,13 +202,13 @@ def test_a_run_s_curves_are_drawn_from_their_table_in_order_of_the_bandwidth() -
         for of, scale in (("parent", 1.0), ("calibrated", 0.5))
         for bandwidth, lce in ((0.4, 0.1 * scale), (0.1, 0.2 * scale))
     ]
-    figure = run_figures()["lce_against_bandwidth"](run_with({"lce_by_bandwidth": table}))
+    figure = registered_figures()["lce_against_bandwidth"](run_with({"lce_by_bandwidth": table}))
     lines = {line.get_label(): line for line in figure.axes[1].lines}
     assert lines["forest"].get_xydata().tolist() == [[0.1, 0.2], [0.4, 0.1]]
     assert lines["kdf"].get_xydata().tolist() == [[0.1, 0.1], [0.4, 0.05]]
 
 
-def mapped(
+def make_lce_map_rows(
     confidence: list[float], correct: list[bool], slce: list[float], bin_count: list[int]
 ) -> list[dict]:
     """Rows of ``lce_map`` of a parent, and of a method that is right everywhere."""
@@ -221,11 +229,11 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
     correct = (
         [True, True, False, False] + [False] * 4 + [True] * 2
     )  # errors .05, .75, -.05: of two rows only
-    table = mapped(
+    table = make_lce_map_rows(
         confidence, correct, [0.1, 0.2, 0.3, 0.2] + [0.75] * 4 + [-0.05] * 2, [4] * 8 + [2] * 2
     )
     run = run_with({"lce_map": table})
-    texts = texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=3))
+    texts = texts_of(registered_figures()["lce_of_bins"](run, bins=5, min_count=3))
     assert (
         "best bin: confidence in (0.4, 0.6], 4 rows; their average error +0.0500, mean LCE 0.2000"
         in texts
@@ -234,7 +242,9 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
         "worst bin: confidence in (0.6, 0.8], 4 rows; their average error +0.7500, mean LCE 0.7500"
         in texts
     )
-    with_small = texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated"))
+    with_small = texts_of(
+        registered_figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated")
+    )
     assert any(
         "confidence in (0.8, 1]" in text or "confidence in (0.4, 0.6]" in text
         for text in with_small
@@ -243,28 +253,28 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
 
 
 def test_one_large_bin_is_best_and_worst_and_none_is_not_drawn(texts_of) -> None:
-    table = mapped([0.55] * 4, [True, True, False, False], [0.1] * 4, [4] * 4)
+    table = make_lce_map_rows([0.55] * 4, [True, True, False, False], [0.1] * 4, [4] * 4)
     run = run_with({"lce_map": table})
     assert (
         sum(
             "the only large bin:" in text
-            for text in texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=4))
+            for text in texts_of(registered_figures()["lce_of_bins"](run, bins=5, min_count=4))
         )
         == 1
     )
-    assert run_figures()["lce_of_bins"](run, bins=5, min_count=5) is None
-    assert run_figures()["lce_of_bins"](run_with({})) is None
+    assert registered_figures()["lce_of_bins"](run, bins=5, min_count=5) is None
+    assert registered_figures()["lce_of_bins"](run_with({})) is None
 
 
-def test_bins_that_the_map_was_not_measured_with_are_told() -> None:
-    table = mapped([0.55, 0.65], [True, True], [0.1, 0.1], [2, 2])
+def test_other_bins_than_those_of_the_table_raise() -> None:
+    table = make_lce_map_rows([0.55, 0.65], [True, True], [0.1, 0.1], [2, 2])
     with pytest.raises(
         ConfigError,
         match=re.escape(
             "figures.draw.lce_of_bins.bins must be that of the table lce_map, got 5: its rows"
         ),
     ):
-        run_figures()["lce_of_bins"](run_with({"lce_map": table}), bins=5)
+        registered_figures()["lce_of_bins"](run_with({"lce_map": table}), bins=5)
 
 
 def test_a_run_s_spaces_are_columns_side_by_side() -> None:
@@ -276,7 +286,7 @@ def test_a_run_s_spaces_are_columns_side_by_side() -> None:
     ]
     run = run_with({"lce_by_bandwidth": table, "lce_by_bandwidth_pca": table})
     keys = ["lce_by_bandwidth", "lce_by_bandwidth_pca", "lce_by_bandwidth_tsne"]
-    figure = run_figures()["lce_against_bandwidth"](run, tables=keys)
+    figure = registered_figures()["lce_against_bandwidth"](run, tables=keys)
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["features", "pca"]
 
 
@@ -303,7 +313,7 @@ NAN = float("nan")
     ],
     ids=["no table", "one bandwidth", "no row that counts"],
 )
-def test_what_a_run_has_not_measured_is_not_drawn(tables, tmp_path) -> None:
+def test_figures_without_a_table_are_omitted(tables, tmp_path) -> None:
     assert run_with(tables).save(tmp_path, {name: {} for name in NAMES}, ["svg"], 100) == []
 
 

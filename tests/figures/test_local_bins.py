@@ -1,4 +1,4 @@
-"""A bin of confidence from within: rows in their places, and the share of them up to each error."""
+"""Tests of the local calibration error inside bins of confidence."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kdgraph.figures import BinOfRows, lce_of_bins
+from kdgraph.figures import ConfidenceBin, plot_lce_of_bins
 
 
-def one_bin(title: str = "best bin", n: int = 40, error: float = 0.01, seed: int = 0) -> BinOfRows:
+def make_bin(
+    title: str = "best bin", n: int = 40, error: float = 0.01, seed: int = 0
+) -> ConfidenceBin:
     rng = np.random.default_rng(seed)
-    return BinOfRows(
+    return ConfidenceBin(
         title,
         14 / 15,
         1.0,
@@ -24,10 +26,10 @@ def one_bin(title: str = "best bin", n: int = 40, error: float = 0.01, seed: int
     )
 
 
-def test_the_curve_is_the_share_of_rows_and_both_lines_are_where_they_should_be(texts_of) -> None:
-    given = [one_bin(), one_bin("worst bin", error=-0.12, seed=1)]
+def test_curve_is_the_fraction_of_rows_and_lines_are_at_both_errors(texts_of) -> None:
+    given = [make_bin(), make_bin("worst bin", error=-0.12, seed=1)]
     given[1].slce[3] = np.nan
-    figure = lce_of_bins(given, bandwidth=0.2, axis_names=("t-SNE 1", "t-SNE 2"))
+    figure = plot_lce_of_bins(given, bandwidth=0.2, axis_names=("t-SNE 1", "t-SNE 2"))
     curves = [axes for axes in figure.axes if axes.get_ylabel() == "share of rows"]
     for axes, one in zip(curves, given, strict=True):
         sizes = np.abs(one.slce[~np.isnan(one.slce)])
@@ -49,7 +51,7 @@ def test_the_curve_is_the_share_of_rows_and_both_lines_are_where_they_should_be(
 
 
 def test_all_maps_have_one_scale_and_one_frame() -> None:
-    figure = lce_of_bins([one_bin(), one_bin("worst bin", 25, seed=1)], bandwidth=1)
+    figure = plot_lce_of_bins([make_bin(), make_bin("worst bin", 25, seed=1)], bandwidth=1)
     maps = [axes for axes in figure.axes if axes.get_xlabel() == "x₁"]
     rows = [artist for axes in maps for artist in axes.collections if artist.get_gid() == "rows"]
     assert [len(dots.get_offsets()) for dots in rows] == [40, 25]
@@ -58,11 +60,11 @@ def test_all_maps_have_one_scale_and_one_frame() -> None:
 
 
 def test_few_rows_with_large_errors_do_not_take_the_axis_from_the_rest() -> None:
-    one = one_bin(n=1000)
+    one = make_bin(n=1000)
     one.slce[:5] = 1.0
     (axes,) = [
         axes
-        for axes in lce_of_bins([one], bandwidth=1).axes
+        for axes in plot_lce_of_bins([one], bandwidth=1).axes
         if axes.get_ylabel() == "share of rows"
     ]
     assert 0.19 < axes.get_xlim()[1] < 0.3
@@ -78,12 +80,14 @@ def test_few_rows_with_large_errors_do_not_take_the_axis_from_the_rest() -> None
 )
 def test_bins_are_legible(titles, assert_legible) -> None:
     assert_legible(
-        lce_of_bins([one_bin(title, seed=i) for i, title in enumerate(titles)], bandwidth=0.0125)
+        plot_lce_of_bins(
+            [make_bin(title, seed=i) for i, title in enumerate(titles)], bandwidth=0.0125
+        )
     )
 
 
-def test_a_bin_whose_rows_are_all_right_is_drawn(assert_legible) -> None:
-    assert_legible(lce_of_bins([replace(one_bin(error=0.0), slce=np.zeros(40))], bandwidth=1))
+def test_a_bin_without_errors_is_drawn(assert_legible) -> None:
+    assert_legible(plot_lce_of_bins([replace(make_bin(error=0.0), slce=np.zeros(40))], bandwidth=1))
 
 
 @pytest.mark.parametrize(
@@ -102,9 +106,9 @@ def test_bins_that_cannot_be_drawn(changed) -> None:
             "'best bin' needs points Float[n, 2], an error and effective rows for each"
         ),
     ):
-        lce_of_bins([replace(one_bin(), **changed)], bandwidth=1)
+        plot_lce_of_bins([replace(make_bin(), **changed)], bandwidth=1)
 
 
-def test_no_bin() -> None:
+def test_no_bin_raises() -> None:
     with pytest.raises(ValueError, match="needs a bin"):
-        lce_of_bins([], bandwidth=1)
+        plot_lce_of_bins([], bandwidth=1)

@@ -1,6 +1,4 @@
-"""Local calibration against the bandwidth: lines, bands over runs, and small markers that say that
-few rows are behind them.
-"""
+"""Tests of local calibration error against the bandwidth."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kdgraph.figures import LceCurves, lce_against_bandwidth
+from kdgraph.figures import LceCurves, plot_lce_against_bandwidth
 from kdgraph.figures.style import BLUE, GREY
 
 LONG = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
@@ -28,7 +26,7 @@ METHODS = (
 )
 
 
-def curves(names: tuple[str, ...] = ("random forest", "kdf"), runs: int = 0) -> LceCurves:
+def make_curves(names: tuple[str, ...] = ("random forest", "kdf"), runs: int = 0) -> LceCurves:
     rng = np.random.default_rng(0)
     shapes = (
         [0.9, 0.5, 0.3, 0.2],
@@ -48,8 +46,8 @@ def curves(names: tuple[str, ...] = ("random forest", "kdf"), runs: int = 0) -> 
 
 
 def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
-    given = curves()
-    figure = lce_against_bandwidth({"features": given})
+    given = make_curves()
+    figure = plot_lce_against_bandwidth({"features": given})
     assert figure.get_size_inches()[0] == 3.5
     assert [axes.get_ylabel() for axes in figure.axes] == ["MLCE", "mean LCE", "effective rows"]
     for axes, drawn in zip(figure.axes, (given.mlce, given.lce, given.n_eff), strict=True):
@@ -66,7 +64,7 @@ def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
 
 
 def test_small_markers_are_where_few_rows_are_behind() -> None:
-    figure = lce_against_bandwidth({"features": curves(("kdf",))})
+    figure = plot_lce_against_bandwidth({"features": make_curves(("kdf",))})
     for axes, few in zip(figure.axes, ([0.05, 0.2], [0.05], [0.05]), strict=True):
         marks = [line for line in axes.lines if line.get_linestyle() == "None"]
         large, small = sorted(marks, key=lambda line: -line.get_markersize())
@@ -75,10 +73,10 @@ def test_small_markers_are_where_few_rows_are_behind() -> None:
 
 
 def test_of_several_runs_lines_are_means_and_bands_one_standard_deviation(texts_of) -> None:
-    given = curves(runs=7)
+    given = make_curves(runs=7)
     given.lce["kdf"][2, 1] = np.nan  # a run without it
     given.lce["kdf"][:, 3] = [0.0] * 6 + [0.01]  # the band would go below 0
-    figure = lce_against_bandwidth({"features": given}, band_of="7 seeds")
+    figure = plot_lce_against_bandwidth({"features": given}, band_of="7 seeds")
     assert "lines, bands: mean ± 1 sd of 7 seeds" in texts_of(figure)
     axes = figure.axes[1]
     (line,) = [line for line in axes.lines if line.get_label() == "kdf"]
@@ -95,9 +93,9 @@ def test_of_several_runs_lines_are_means_and_bands_one_standard_deviation(texts_
 
 
 def test_every_space_has_a_column_and_one_scale_goes_for_all() -> None:
-    wide = curves(runs=3)
+    wide = make_curves(runs=3)
     narrow = replace(wide, mlce={name: 0.5 * values for name, values in wide.mlce.items()})
-    figure = lce_against_bandwidth({"t-SNE": wide, "PCA": narrow}, band_of="3 seeds")
+    figure = plot_lce_against_bandwidth({"t-SNE": wide, "PCA": narrow}, band_of="3 seeds")
     assert figure.get_size_inches()[0] == 7.0
     columns = [figure.axes[:3], figure.axes[3:]]
     assert [column[0].get_title() for column in columns] == ["t-SNE", "PCA"]
@@ -106,31 +104,31 @@ def test_every_space_has_a_column_and_one_scale_goes_for_all() -> None:
         assert left.get_ylabel() and not right.get_ylabel()
 
 
-def test_many_curves_are_named_in_a_key_and_told_apart() -> None:
-    figure = lce_against_bandwidth({"PCA": curves(METHODS, runs=2)}, band_of="2 seeds")
+def test_many_curves_have_a_legend_and_distinct_styles() -> None:
+    figure = plot_lce_against_bandwidth({"PCA": make_curves(METHODS, runs=2)}, band_of="2 seeds")
     (key,) = figure.legends
     assert [text.get_text() for text in key.get_texts()] == list(METHODS)
     looks = {(line.get_color(), line.get_linestyle()) for line in key.get_lines()}
     assert len(looks) == len(METHODS)
-    few = lce_against_bandwidth({"PCA": curves(METHODS[:4])})
+    few = plot_lce_against_bandwidth({"PCA": make_curves(METHODS[:4])})
     assert not few.legends and {text.get_text() for text in few.axes[0].texts} >= set(METHODS[:4])
 
 
 def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
-    given = curves(METHODS, runs=3)
+    given = make_curves(METHODS, runs=3)
     given.lce["none"][:, 3] = [
         0.0,
         0.0,
         0.001,
     ]  # the band goes below 0, the mean is the smallest of all
-    figure = lce_against_bandwidth(
-        {"a": given, "b": curves(METHODS, runs=3)}, band_of="3 seeds", log=True
+    figure = plot_lce_against_bandwidth(
+        {"a": given, "b": make_curves(METHODS, runs=3)}, band_of="3 seeds", log=True
     )
     mlce, lce, rows = figure.axes[:3]
     assert [axes.get_yscale() for axes in (mlce, lce, rows)] == ["log"] * 3
     assert lce.get_ylim()[0] == figure.axes[4].get_ylim()[0] == pytest.approx(0.8 * 0.001 / 3)
     assert rows.get_ylim()[0] == 1
-    assert len(lce_against_bandwidth({"a": curves()}, log=True).legends) == 1
+    assert len(plot_lce_against_bandwidth({"a": make_curves()}, log=True).legends) == 1
 
 
 @pytest.mark.parametrize(
@@ -149,11 +147,11 @@ def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
 def test_curves_are_legible(
     names: tuple[str, ...], spaces: int, runs: int, log: bool, assert_legible
 ) -> None:
-    given = {f"space {i}": curves(names, runs) for i in range(spaces)}
-    assert_legible(lce_against_bandwidth(given, band_of="2 seeds" if runs else None, log=log))
+    given = {f"space {i}": make_curves(names, runs) for i in range(spaces)}
+    assert_legible(plot_lce_against_bandwidth(given, band_of="2 seeds" if runs else None, log=log))
 
 
-KDF = curves(("kdf",))
+KDF = make_curves(("kdf",))
 
 
 @pytest.mark.parametrize(
@@ -183,20 +181,20 @@ KDF = curves(("kdf",))
         ({"mlce": {"kdf": np.zeros((2, 3))}}, "for each of 4 bandwidths, got shape (2, 3)"),
         (
             {"mlce": {"kdf": np.zeros((2, 4))}},
-            "band_of must say what varies between runs, e.g. '60 seeds'",
+            "band_of must describe how runs differ, e.g. '60 seeds'",
         ),
     ],
 )
 def test_curves_that_cannot_be_drawn(changed, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        lce_against_bandwidth({"PCA": replace(KDF, **changed)})
+        plot_lce_against_bandwidth({"PCA": replace(KDF, **changed)})
 
 
 def test_no_space_and_spaces_of_other_names() -> None:
     with pytest.raises(ValueError, match="needs a space"):
-        lce_against_bandwidth({})
+        plot_lce_against_bandwidth({})
     with pytest.raises(
         ValueError,
         match=re.escape("the same curves, ['kdf'], got ['random forest', 'kdf'] in 'MLCE' of 'b'"),
     ):
-        lce_against_bandwidth({"a": KDF, "b": curves()})
+        plot_lce_against_bandwidth({"a": KDF, "b": make_curves()})

@@ -1,6 +1,4 @@
-"""Bars of methods by class: heights are the numbers, places say the class and the set, and the key
-names all of them.
-"""
+"""Tests of bars of methods by class."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
-from kdgraph.figures import method_bars
+from kdgraph.figures import plot_method_bars
 from kdgraph.figures.style import GREY
 
 PHANNS = [
@@ -29,7 +27,7 @@ METHODS = ["histogram", "KDE(b_mon)", "KDE(b_mon2)", "STS", "CSTS", "TSwA", "CwO
 SETS = ["test set 1", "test set 2"]
 
 
-def numbers(methods=METHODS, classes=PHANNS, sets=2) -> dict[str, dict[str, list[float]]]:
+def make_numbers(methods=METHODS, classes=PHANNS, sets=2) -> dict[str, dict[str, list[float]]]:
     rng = np.random.default_rng(0)
     return {
         method: {name: rng.uniform(0.1, 0.6, sets).tolist() for name in classes}
@@ -46,8 +44,8 @@ def bars_in(axes) -> list[Rectangle]:
 
 
 def test_a_bar_is_as_high_as_its_number_and_stands_in_the_group_of_its_class() -> None:
-    given = numbers()
-    figure = method_bars(given, ylabel="NLL", sets=SETS)
+    given = make_numbers()
+    figure = plot_method_bars(given, ylabel="NLL", sets=SETS)
     (axes,) = figure.axes
     centres = axes.get_xticks()
     reach = np.diff(centres)[0] / 2
@@ -64,7 +62,7 @@ def test_a_bar_is_as_high_as_its_number_and_stands_in_the_group_of_its_class() -
 
 
 def test_no_bar_lies_over_another_and_order_is_method_then_set() -> None:
-    figure = method_bars(numbers(), ylabel="NLL", sets=SETS)
+    figure = plot_method_bars(make_numbers(), ylabel="NLL", sets=SETS)
     (axes,) = figure.axes
     drawn = sorted(bars_in(axes), key=lambda bar: bar.get_x())
     ends = [bar.get_x() + bar.get_width() for bar in drawn]
@@ -74,9 +72,9 @@ def test_no_bar_lies_over_another_and_order_is_method_then_set() -> None:
     ] * len(PHANNS)
 
 
-def test_the_first_set_is_paler_and_what_is_uncalibrated_is_grey_wherever_it_stands() -> None:
+def test_the_first_set_is_lighter_and_uncalibrated_is_grey_at_any_position() -> None:
     order = ["uncalibrated", *METHODS[:-1]]
-    figure = method_bars(numbers(order), ylabel="NLL", sets=SETS)
+    figure = plot_method_bars(make_numbers(order), ylabel="NLL", sets=SETS)
     colors = {
         method: [to_rgb(bars_of(figure, method, of)[0].get_facecolor()) for of in SETS]
         for method in order
@@ -88,7 +86,7 @@ def test_the_first_set_is_paler_and_what_is_uncalibrated_is_grey_wherever_it_sta
 
 def test_colours_that_come_again_are_hatched() -> None:
     methods = [f"method {i}" for i in range(15)]
-    figure = method_bars(numbers(methods, ["a", "b"], 1), ylabel="NLL", sets=["test"])
+    figure = plot_method_bars(make_numbers(methods, ["a", "b"], 1), ylabel="NLL", sets=["test"])
     looks = {
         (bar.get_facecolor(), bar.get_hatch())
         for bar in (bars_of(figure, method, "test")[0] for method in methods)
@@ -97,9 +95,11 @@ def test_colours_that_come_again_are_hatched() -> None:
 
 
 def test_a_missing_number_has_no_bar_to_see_and_keeps_its_place() -> None:
-    given = numbers()
+    given = make_numbers()
     given["STS"]["HTJ"] = [np.nan, np.nan]
-    figure, full = (method_bars(values, ylabel="NLL", sets=SETS) for values in (given, numbers()))
+    figure, full = (
+        plot_method_bars(values, ylabel="NLL", sets=SETS) for values in (given, make_numbers())
+    )
     assert np.isnan(bars_of(figure, "STS", "test set 1")[PHANNS.index("HTJ")].get_height())
     same = [
         bars_of(one, "CwOC", "test set 2")[PHANNS.index("HTJ")].get_x() for one in (figure, full)
@@ -124,8 +124,10 @@ def test_a_missing_number_has_no_bar_to_see_and_keeps_its_place() -> None:
 def test_words_are_legible_and_the_key_has_all_methods(
     methods, classes, sets, assert_legible, texts_of
 ) -> None:
-    figure = method_bars(
-        numbers(methods, classes, len(sets)), ylabel="NLL of right or wrong, in nats", sets=sets
+    figure = plot_method_bars(
+        make_numbers(methods, classes, len(sets)),
+        ylabel="NLL of right or wrong, in nats",
+        sets=sets,
     )
     assert figure.get_size_inches()[0] == 7.0
     assert_legible(figure)
@@ -159,6 +161,6 @@ def test_words_are_legible_and_the_key_has_all_methods(
         ),
     ],
 )
-def test_what_cannot_be_drawn(values, sets, message) -> None:
+def test_invalid_input_raises(values, sets, message) -> None:
     with pytest.raises(ValueError, match=message):
-        method_bars(values, ylabel="NLL", sets=sets)
+        plot_method_bars(values, ylabel="NLL", sets=sets)

@@ -1,4 +1,4 @@
-"""Figures of regressions hold what they are given, are legible, and refuse what does not fit."""
+"""Tests of the figures of regressions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from kdgraph.figures import (
-    Moments,
     PredictedRow,
-    boxes_by_setting,
-    interval_misses,
-    local_pit_histograms,
-    mean_and_sd,
-    predictive_densities,
+    RowMoments,
+    plot_boxes_by_setting,
+    plot_interval_misses,
+    plot_local_pit_histograms,
+    plot_mean_and_sd,
+    plot_predictive_densities,
 )
 
 RNG = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def by_gid(axes, gid):
 @pytest.mark.parametrize("n", [1, 4, 5, 6])
 def test_local_histograms_are_densities_on_one_scale(n, assert_legible):
     cells = dict(list(CELLS.items())[:n])
-    figure = local_pit_histograms(cells)
+    figure = plot_local_pit_histograms(cells)
     assert len(figure.axes) == n and len({axes.get_ylim() for axes in figure.axes}) == 1
     for axes, found in zip(figure.axes, cells.values(), strict=True):
         for steps, counts in zip(axes.patches, found.values(), strict=True):
@@ -44,7 +44,7 @@ def test_local_histograms_are_densities_on_one_scale(n, assert_legible):
 
 def test_the_band_of_a_cell_is_of_its_rows():
     widths = []
-    for axes in local_pit_histograms(
+    for axes in plot_local_pit_histograms(
         {"few": {"a": np.array([5, 5])}, "many": {"a": np.array([500, 500])}}
     ).axes:
         (band,) = by_gid(axes, "band")
@@ -54,13 +54,13 @@ def test_the_band_of_a_cell_is_of_its_rows():
     assert widths[1] == pytest.approx(1.96 * 4 * np.sqrt(0.25 / 1000), rel=0.05)
 
 
-def test_moments_lie_where_they_are(assert_legible):
-    truth = Moments(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))
+def test_moments_are_at_their_positions(assert_legible):
+    truth = RowMoments(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))
     said = {
-        "linear": Moments(np.array([1.5, 2.5, 3.0]), np.array([3.0, 3.0, 3.0])),
+        "linear": RowMoments(np.array([1.5, 2.5, 3.0]), np.array([3.0, 3.0, 3.0])),
         "local_pit": truth,
     }
-    figure = mean_and_sd(truth, said)
+    figure = plot_mean_and_sd(truth, said)
     for axes, what in zip(figure.axes, ("mean", "sd"), strict=True):
         for name, given in said.items():
             (rows,) = by_gid(axes, f"rows {name}")
@@ -71,10 +71,10 @@ def test_moments_lie_where_they_are(assert_legible):
     assert_legible(figure)
 
 
-def test_misses_lie_where_they_are(assert_legible, texts_of):
+def test_misses_are_at_their_positions(assert_legible, texts_of):
     points = RNG.uniform(size=(10, 2))
     missed = {"linear": np.array([1, -1, -1] + [0] * 7), LONG: np.zeros(10, dtype=int)}
-    figure = interval_misses(points, missed, 0.9)
+    figure = plot_interval_misses(points, missed, 0.9)
     first, second = figure.axes
     for gid, rows in (("above", [0]), ("below", [1, 2]), ("inside", range(3, 10))):
         (dots,) = by_gid(first, gid)
@@ -92,7 +92,7 @@ def test_densities_are_drawn_as_given(n, assert_legible):
         LONG: np.exp(-((at / 2000) ** 2)),
         "truth": np.exp(-((at / 1000) ** 2)),
     }
-    figure = predictive_densities(
+    figure = plot_predictive_densities(
         [PredictedRow(f"test row {i}", at, density, 1234.0) for i in range(n)]
     )
     for axes in figure.axes:
@@ -115,7 +115,7 @@ def test_boxes_are_quartiles(assert_legible):
         }
     }
     values["coverage"] = {"10³": {"NN": np.array([0.9, 0.94, 0.96]), "local_pit": np.array([0.95])}}
-    figure = boxes_by_setting(values, "rows", {"coverage": 0.95}, log=("MSE",))
+    figure = plot_boxes_by_setting(values, "rows", {"coverage": 0.95}, log=("MSE",))
     first, second = figure.axes
     for i, box in enumerate(by_gid(first, "box isotonic")):
         heights = box.get_path().vertices[:, 1]
@@ -136,47 +136,51 @@ def test_boxes_are_quartiles(assert_legible):
     ("draw", "message"),
     [
         (
-            lambda: local_pit_histograms({}),
+            lambda: plot_local_pit_histograms({}),
             "local_pit_histograms needs in every cell the same names",
         ),
         (
-            lambda: local_pit_histograms({"a": {"x": np.array([1])}, "b": {"y": np.array([1])}}),
+            lambda: plot_local_pit_histograms(
+                {"a": {"x": np.array([1])}, "b": {"y": np.array([1])}}
+            ),
             "local_pit_histograms needs",
         ),
         (
-            lambda: local_pit_histograms({"a": {"x": np.array([1, 2]), "y": np.array([1, 1])}}),
+            lambda: plot_local_pit_histograms(
+                {"a": {"x": np.array([1, 2]), "y": np.array([1, 1])}}
+            ),
             "local_pit_histograms needs",
         ),
         (
-            lambda: local_pit_histograms({"a": {"x": np.array([0, 0])}}),
+            lambda: plot_local_pit_histograms({"a": {"x": np.array([0, 0])}}),
             "local_pit_histograms needs",
         ),
         (
-            lambda: mean_and_sd(
-                Moments(np.ones(2), np.ones(2)), {"a": Moments(np.ones(3), np.ones(3))}
+            lambda: plot_mean_and_sd(
+                RowMoments(np.ones(2), np.ones(2)), {"a": RowMoments(np.ones(3), np.ones(3))}
             ),
             "mean_and_sd needs at least one",
         ),
         (
-            lambda: interval_misses(np.ones((3, 2)), {"a": np.zeros(2)}, 0.9),
+            lambda: plot_interval_misses(np.ones((3, 2)), {"a": np.zeros(2)}, 0.9),
             "interval_misses needs points",
         ),
         (
-            lambda: interval_misses(np.ones((3, 1)), {"a": np.zeros(3)}, 0.9),
+            lambda: plot_interval_misses(np.ones((3, 1)), {"a": np.zeros(3)}, 0.9),
             "interval_misses needs points",
         ),
-        (lambda: predictive_densities([]), "predictive_densities needs one to five rows"),
+        (lambda: plot_predictive_densities([]), "predictive_densities needs one to five rows"),
         (
-            lambda: predictive_densities([PredictedRow("r", np.ones(3), {"a": np.ones(2)})]),
+            lambda: plot_predictive_densities([PredictedRow("r", np.ones(3), {"a": np.ones(2)})]),
             "predictive_densities needs one to five",
         ),
         (
-            lambda: boxes_by_setting({"MSE": {"1": {"a": np.empty(0)}}}, "rows"),
+            lambda: plot_boxes_by_setting({"MSE": {"1": {"a": np.empty(0)}}}, "rows"),
             "boxes_by_setting needs at least one panel",
         ),
-        (lambda: boxes_by_setting({}, "rows"), "boxes_by_setting needs at least one panel"),
+        (lambda: plot_boxes_by_setting({}, "rows"), "boxes_by_setting needs at least one panel"),
     ],
 )
-def test_what_does_not_fit(draw, message):
+def test_arrays_that_do_not_fit_raise(draw, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         draw()

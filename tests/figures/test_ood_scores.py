@@ -1,13 +1,11 @@
-"""Histograms of scores: shares of what was given, axes that infinities do not stretch, AUROC as the
-metric has it.
-"""
+"""Tests of histograms of OOD scores."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.figures import ood_scores
+from kdgraph.figures import plot_ood_scores
 from kdgraph.figures.style import BLUE, GREY
 from kdgraph.metrics import auroc
 
@@ -21,21 +19,21 @@ def scores(
     return {name: rng.normal(shift, 1 + place, n) for place, name in enumerate(names)}
 
 
-def drawn(axes, gid: str):
+def get_stairs(axes, gid: str):
     return next(artist for artist in axes.get_children() if artist.get_gid() == gid)
 
 
 def test_a_column_for_each_model_and_a_row_for_each_set(texts_of):
     test, sets = scores(), {"near": scores(150, 1.0), "far": scores(50, 4.0)}
-    figure = ood_scores(test, sets)
+    figure = plot_ood_scores(test, sets)
     assert len(figure.axes) == 4 and figure.get_size_inches()[0] == 3.5
     panels = iter(figure.axes)
     for name, color in zip(test, (GREY, BLUE), strict=True):
         for given in sets.values():
             axes = next(panels)
             filled, outline = (
-                drawn(axes, "test rows").get_data(),
-                drawn(axes, "out of distribution"),
+                get_stairs(axes, "test rows").get_data(),
+                get_stairs(axes, "out of distribution"),
             )
             np.testing.assert_array_equal(filled.edges, outline.get_data().edges)
             assert filled.values.sum() == pytest.approx(
@@ -62,18 +60,18 @@ def test_a_column_for_each_model_and_a_row_for_each_set(texts_of):
 
 
 def test_the_threshold_is_marked_where_there_is_one(texts_of):
-    figure = ood_scores(scores(), {"far": scores(shift=1.0)}, thresholds=[NAMES[1]])
+    figure = plot_ood_scores(scores(), {"far": scores(shift=1.0)}, thresholds=[NAMES[1]])
     marked = [[line.get_gid() for line in axes.lines] for axes in figure.axes]
     assert marked == [[], ["threshold"]] and "threshold" in texts_of(figure)
     assert set(figure.axes[1].lines[0].get_xdata()) == {0}
-    assert "threshold" not in texts_of(ood_scores(scores(), {"far": scores()}))
+    assert "threshold" not in texts_of(plot_ood_scores(scores(), {"far": scores()}))
 
 
-def test_what_is_far_beyond_or_infinite_is_in_the_last_bin_and_said_so(texts_of):
+def test_extreme_and_infinite_scores_are_in_the_last_bin_with_a_note(texts_of):
     test = scores()
     out = {NAMES[0]: np.full(10, 1e6), NAMES[1]: np.array([np.inf, 0.0, 1.0, -1.0])}
-    figure = ood_scores(test, {"far": out})
-    first, second = (drawn(axes, "out of distribution").get_data() for axes in figure.axes)
+    figure = plot_ood_scores(test, {"far": out})
+    first, second = (get_stairs(axes, "out of distribution").get_data() for axes in figure.axes)
     assert first.values[-1] == 1 and first.edges[-1] < 100
     assert second.values[-1] == 0.25 and np.isfinite(second.edges).all()
     assert "out-of-distribution score (bins at the ends: all beyond)" in texts_of(figure)
@@ -82,8 +80,8 @@ def test_what_is_far_beyond_or_infinite_is_in_the_last_bin_and_said_so(texts_of)
 @pytest.mark.parametrize("value", [0.0, -1.0, np.inf])
 def test_equal_scores_are_drawn(value):
     same = dict.fromkeys(NAMES, np.full(5, value))
-    figure = ood_scores(same, {"same": same})
-    assert all(drawn(axes, "test rows").get_data().values.max() == 1 for axes in figure.axes)
+    figure = plot_ood_scores(same, {"same": same})
+    assert all(get_stairs(axes, "test rows").get_data().values.max() == 1 for axes in figure.axes)
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -98,7 +96,7 @@ def test_words_are_legible(n, names, assert_legible):
         "sphere, radius 2: 1,000 rows",
     ]
     sets = {title: scores(shift=50.0 * i, names=names) for i, title in enumerate(titles[:n])}
-    assert_legible(ood_scores(scores(names=names), sets, thresholds=names))
+    assert_legible(plot_ood_scores(scores(names=names), sets, thresholds=names))
 
 
 @pytest.mark.parametrize(
@@ -119,6 +117,6 @@ def test_words_are_legible(n, names, assert_legible):
         ({"a": [np.nan]}, {"far": {"a": [1.0]}}, "the scores of 'a' on 'test' must be numbers"),
     ],
 )
-def test_what_cannot_be_drawn(test, sets, message):
+def test_invalid_input_raises(test, sets, message):
     with pytest.raises(ValueError, match=message):
-        ood_scores({name: np.array(values) for name, values in test.items()}, sets)
+        plot_ood_scores({name: np.array(values) for name, values in test.items()}, sets)

@@ -1,31 +1,32 @@
-"""Pages of many data sets: as many as it takes, with the same columns, and one range of the
-parameter below each other.
-"""
+"""Tests of pages of many data sets."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.figures import Repeated, dataset_pages
+from kdgraph.figures import RepeatedCurves, plot_dataset_pages
 
 NAMES = ["parent", "KDF or KDN", "isotonic", "sigmoid", "gated isotonic"]
 RADII = np.linspace(1, 5, 9)
 
 
-def quantities(sizes, level: float = 0.1, names=NAMES) -> dict[str, Repeated]:
+def make_quantities(sizes, level: float = 0.1, names=NAMES) -> dict[str, RepeatedCurves]:
     rng = np.random.default_rng(int(1000 * level))
     errors = {name: level + 0.02 * rng.random((3, len(sizes))) for name in names}
     far = {name: 0.6 + 0.1 * rng.random((3, len(RADII))) for name in names}
     return {
-        "error": Repeated(np.array(sizes, dtype=float), errors, "rows", log=True),
-        "max confidence": Repeated(RADII, far, "radius", prior=0.5),
+        "error": RepeatedCurves(np.array(sizes, dtype=float), errors, "rows", log=True),
+        "max confidence": RepeatedCurves(RADII, far, "radius", prior=0.5),
     }
 
 
-def rows(n: int, sizes=(100, 900)) -> dict:
+def make_dataset_rows(n: int, sizes=(100, 900)) -> dict:
     return {
-        f"set {i}": {"forest": quantities(sizes, 0.1 + 0.01 * i), "network": quantities(sizes)}
+        f"set {i}": {
+            "forest": make_quantities(sizes, 0.1 + 0.01 * i),
+            "network": make_quantities(sizes),
+        }
         for i in range(n)
     }
 
@@ -33,7 +34,7 @@ def rows(n: int, sizes=(100, 900)) -> dict:
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "pages"), [(1, [1]), (10, [10]), (11, [10, 1]), (25, [10, 10, 5])])
 def test_every_data_set_is_on_one_page(n, pages, texts_of) -> None:
-    figures = dataset_pages(rows(n), band_of="3 seeds")
+    figures = plot_dataset_pages(make_dataset_rows(n), band_of="3 seeds")
     shown = [[text for text in texts_of(figure) if text.startswith("set ")] for figure in figures]
     assert [len(page) for page in shown] == pages
     assert [name for page in shown for name in page] == [f"set {i}" for i in range(n)]
@@ -41,8 +42,8 @@ def test_every_data_set_is_on_one_page(n, pages, texts_of) -> None:
 
 
 def test_a_panel_has_medians_and_quartiles_of_its_data_set() -> None:
-    given = rows(2)
-    (figure,) = dataset_pages(given, band_of="3 seeds")
+    given = make_dataset_rows(2)
+    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
     axes = figure.axes[4]  # the second row's first
     for name, values in given["set 1"]["forest"]["error"].curves.items():
         (line,) = [line for line in axes.lines if line.get_label() == name]
@@ -50,8 +51,8 @@ def test_a_panel_has_medians_and_quartiles_of_its_data_set() -> None:
 
 
 def test_a_single_size_gives_a_point_and_a_bar_for_each_model() -> None:
-    given = rows(1, sizes=(900,))
-    (figure,) = dataset_pages(given, band_of="3 seeds")
+    given = make_dataset_rows(1, sizes=(900,))
+    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
     axes = figure.axes[0]
     for i, (name, values) in enumerate(given["set 0"]["forest"]["error"].curves.items()):
         (point,) = [line for line in axes.lines if line.get_label() == name]
@@ -64,16 +65,16 @@ def test_a_single_size_gives_a_point_and_a_bar_for_each_model() -> None:
     ("band_of", "notes"),
     [("3 seeds", ["lines: medians, bands: 25 to 75 % of 3 seeds"]), (None, [])],
 )
-def test_bands_are_told_where_there_are_repetitions(band_of, notes) -> None:
-    (figure,) = dataset_pages(rows(1), band_of=band_of)
+def test_bands_are_noted_if_there_are_repetitions(band_of, notes) -> None:
+    (figure,) = plot_dataset_pages(make_dataset_rows(1), band_of=band_of)
     assert [text.get_text() for text in figure.texts if "band" in text.get_text()] == notes
 
 
 def test_panels_below_each_other_have_one_range() -> None:
-    given = rows(1, sizes=(100, 300)) | {
-        "large": {"forest": quantities((120, 9000)), "network": quantities((120, 9000))}
+    given = make_dataset_rows(1, sizes=(100, 300)) | {
+        "large": {"forest": make_quantities((120, 9000)), "network": make_quantities((120, 9000))}
     }
-    (figure,) = dataset_pages(given, band_of="3 seeds")
+    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
     assert [axes.get_xlim() for axes in figure.axes if axes.get_xscale() == "log"] == [
         (100.0, 9000.0)
     ] * 4
@@ -87,17 +88,17 @@ def test_it_is_legible(sizes, assert_legible) -> None:
         "wdbc",
         "onelongnamewithoutanyseparatoratall",
     ]
-    for figure in dataset_pages(
-        dict(zip(names, rows(4, sizes).values(), strict=True)), band_of="10 seeds"
+    for figure in plot_dataset_pages(
+        dict(zip(names, make_dataset_rows(4, sizes).values(), strict=True)), band_of="10 seeds"
     ):
         assert figure.get_size_inches()[0] == 7.0
         assert_legible(figure)
 
 
-def test_what_a_row_lacks_stays_empty_and_the_lowest_panel_is_labelled() -> None:
-    given = rows(2)
+def test_missing_panels_stay_empty_and_the_lowest_panel_is_labelled() -> None:
+    given = make_dataset_rows(2)
     del given["set 1"]["network"]
-    (figure,) = dataset_pages(given, band_of="3 seeds")
+    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
     assert len(figure.axes) == 6
     assert [axes.get_xlabel() for axes in figure.axes] == [
         "",
@@ -114,24 +115,24 @@ def test_what_a_row_lacks_stays_empty_and_the_lowest_panel_is_labelled() -> None
     [
         ({}, {}, "a panel in at least one row"),
         ({"a": {}}, {}, "a panel in at least one row"),
-        (rows(1), {"rows": 0}, "rows must be at least 1, got 0"),
+        (make_dataset_rows(1), {"rows": 0}, "rows must be at least 1, got 0"),
         (
             {
                 "a": {
-                    "forest": quantities((100, 900)),
-                    "network": quantities((100, 900), names=NAMES[:3]),
+                    "forest": make_quantities((100, 900)),
+                    "network": make_quantities((100, 900), names=NAMES[:3]),
                 }
             },
             {},
             "'error' of 'network' in 'a'",
         ),
         (
-            {"a": {"forest": quantities((900, 100))}},
+            {"a": {"forest": make_quantities((900, 100))}},
             {},
             "'error' of 'forest' in 'a' needs one or more increasing values of rows",
         ),
     ],
 )
-def test_what_cannot_be_drawn(panels, options, message) -> None:
+def test_invalid_input_raises(panels, options, message) -> None:
     with pytest.raises(ValueError, match=message):
-        dataset_pages(panels, band_of="3 seeds", **options)
+        plot_dataset_pages(panels, band_of="3 seeds", **options)

@@ -1,13 +1,11 @@
-"""Figure of many simulations: medians and bands are those of the repetitions, scales are shared,
-everything is legible.
-"""
+"""Tests of the summary of many simulations."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.figures import Repeated, simulation_summary
+from kdgraph.figures import RepeatedCurves, plot_simulation_summary
 from kdgraph.figures.style import GREY
 
 ROWS = np.array([50.0, 100, 1000, 10000])
@@ -16,9 +14,9 @@ RADII = np.linspace(0, 10, 21)
 
 def repeated(
     level: float, names=("parent", "geodesic", "Euclidean"), x=ROWS, **options
-) -> Repeated:
+) -> RepeatedCurves:
     rng = np.random.default_rng(int(1000 * level))
-    return Repeated(
+    return RepeatedCurves(
         x,
         {name: level + 0.1 * rng.random((5, len(x))) for name in names},
         **{"x_label": "training rows", "log": True} | options,
@@ -43,7 +41,7 @@ def points(n: int = 40) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def figure():
-    return simulation_summary(
+    return plot_simulation_summary(
         {"spiral": points(), "circle": points()},
         {"spiral": groups(0.1), "circle": groups(0.3)},
         band_of="5 seeds",
@@ -71,7 +69,7 @@ def test_lines_are_medians_and_bands_are_quartiles(figure) -> None:
 def test_a_missing_repetition_is_left_out(figure) -> None:
     one = repeated(0.1, names=("parent",))
     one.curves["parent"][0] = np.nan
-    axes = simulation_summary(
+    axes = plot_simulation_summary(
         {"spiral": points()}, {"spiral": {"forest": {"error": one}}}, band_of="5 seeds"
     ).axes[1]
     np.testing.assert_allclose(
@@ -105,7 +103,7 @@ def test_only_the_last_row_of_a_parameter_is_labelled() -> None:
         for group in groups(0.1)
     }
     shown = dict.fromkeys(["spiral", "circle", "Trunk"], points())
-    figure = simulation_summary(
+    figure = plot_simulation_summary(
         shown, {"spiral": groups(0.1), "circle": groups(0.3), "Trunk": trunk}, band_of="5 seeds"
     )
     assert [axes.get_xlabel() for axes in figure.axes if axes.get_ylabel() == ""] == [
@@ -118,7 +116,7 @@ def test_only_the_last_row_of_a_parameter_is_labelled() -> None:
 @pytest.mark.parametrize("n", [1, 6])
 def test_it_is_legible(n, assert_legible, texts_of) -> None:
     names = ["Gaussian XOR", "spiral", "circle", "sinewave", "polynomial", "Trunk"][:n]
-    figure = simulation_summary(
+    figure = plot_simulation_summary(
         dict.fromkeys(names, points()),
         {name: groups(0.05 * i) for i, name in enumerate(names)},
         band_of="10 seeds",
@@ -159,7 +157,7 @@ def test_the_classes_have_the_colours_of_the_maps(figure) -> None:
         ),
         (
             {"a": points()},
-            {"a": {"g": {"q": Repeated(ROWS, {"parent": np.zeros(4)}, "rows")}}},
+            {"a": {"g": {"q": RepeatedCurves(ROWS, {"parent": np.zeros(4)}, "rows")}}},
             (
                 r"the curve 'parent' of 'q' of 'g' in 'a' must have a row of 4 numbers for each"
                 r" repetition.*got shape \(4,\)"
@@ -167,11 +165,11 @@ def test_the_classes_have_the_colours_of_the_maps(figure) -> None:
         ),
         (
             {"a": points()},
-            {"a": {"g": {"q": Repeated(ROWS, {"parent": np.full((2, 4), np.nan)}, "rows")}}},
+            {"a": {"g": {"q": RepeatedCurves(ROWS, {"parent": np.full((2, 4), np.nan)}, "rows")}}},
             "a number in each column",
         ),
     ],
 )
-def test_what_cannot_be_drawn(data, panels, message) -> None:
+def test_invalid_input_raises(data, panels, message) -> None:
     with pytest.raises(ValueError, match=message):
-        simulation_summary(data, panels, band_of="5 seeds")
+        plot_simulation_summary(data, panels, band_of="5 seeds")

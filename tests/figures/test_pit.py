@@ -1,6 +1,4 @@
-"""The histogram of PIT values and the curve of coverage hold what they are given; the band is the
-binomial distribution's.
-"""
+"""Tests of PIT histograms and coverage curves."""
 
 from __future__ import annotations
 
@@ -8,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from kdgraph.figures import CoverageCurve, coverage_against_level, pit_histogram
-from kdgraph.figures.pit import binomial_band
+from kdgraph.figures import CoverageCurve, plot_coverage_against_level, plot_pit_histogram
+from kdgraph.figures.pit import binomial_interval
 from kdgraph.figures.style import BLUE, GREY
 
 COUNTS = {"linear": np.array([5, 40, 30, 25]), "global_pit": np.array([26, 24, 20, 30])}
@@ -21,7 +19,7 @@ CURVES = {
 
 
 def test_steps_are_densities() -> None:
-    (axes,) = pit_histogram(COUNTS).axes
+    (axes,) = plot_pit_histogram(COUNTS).axes
     steps = [patch for patch in axes.patches if patch.get_gid() is None]
     for patch, counts, color in zip(steps, COUNTS.values(), (GREY, BLUE), strict=True):
         values, edges, _ = patch.get_data()
@@ -34,20 +32,20 @@ def test_steps_are_densities() -> None:
 
 
 def test_the_band_is_the_binomial_distributions_of_one_bin() -> None:
-    (axes,) = pit_histogram(COUNTS).axes
+    (axes,) = plot_pit_histogram(COUNTS).axes
     (band,) = (found for found in axes.collections if found.get_gid() == "band")
     heights = band.get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (
         pytest.approx(17 * 4 / 100),
         pytest.approx(34 * 4 / 100),
     )  # of 100 rows at 1/4
-    low, high = binomial_band(100, np.array([0.25]))
+    low, high = binomial_interval(100, np.array([0.25]))
     assert binom.cdf(100 * low - 1, 100, 0.25)[0] < 0.025 <= binom.cdf(100 * low, 100, 0.25)[0]
     assert binom.cdf(100 * high - 1, 100, 0.25)[0] < 0.975 <= binom.cdf(100 * high, 100, 0.25)[0]
 
 
-def test_curves_and_what_they_miss() -> None:
-    below, above = coverage_against_level(CURVES, 200).axes
+def test_coverage_curves_and_their_differences() -> None:
+    below, above = plot_coverage_against_level(CURVES, 200).axes
     for axes, taken in ((above, 0), (below, LEVELS)):
         lines = [line for line in axes.lines if line.get_gid() != "ideal"]
         for line, curve in zip(lines, CURVES.values(), strict=True):
@@ -61,8 +59,8 @@ def test_any_number_of_models_is_legible(n, assert_legible, texts_of) -> None:
         "linear",
         *(f"gaussian_linear-global_pit_with_a_very_long_name {i}" for i in range(1, n)),
     ]
-    histogram = pit_histogram(dict.fromkeys(names, COUNTS["linear"]))
-    curve = coverage_against_level(dict.fromkeys(names, CURVES["linear"]), 123_456)
+    histogram = plot_pit_histogram(dict.fromkeys(names, COUNTS["linear"]))
+    curve = plot_coverage_against_level(dict.fromkeys(names, CURVES["linear"]), 123_456)
     assert_legible(histogram)
     assert_legible(curve)
     assert {"linear", "calibrated, 100 rows", "band: 95 %"} <= set(texts_of(histogram))
@@ -71,7 +69,7 @@ def test_any_number_of_models_is_legible(n, assert_legible, texts_of) -> None:
 
 @pytest.mark.parametrize("counts", [[1], [1, 0, 0], [100_000, 200_000]])
 def test_few_rows_and_many(counts, assert_legible) -> None:
-    assert_legible(pit_histogram({"linear": np.array(counts)}))
+    assert_legible(plot_pit_histogram({"linear": np.array(counts)}))
 
 
 @pytest.mark.parametrize(
@@ -90,9 +88,9 @@ def test_counts_of_other_rows(counts, message) -> None:
         ValueError,
         match=f"^pit_histogram needs counts of the same rows in the same bins, {message}$",
     ):
-        pit_histogram(counts)
+        plot_pit_histogram(counts)
 
 
-def test_no_curve() -> None:
+def test_no_curve_raises() -> None:
     with pytest.raises(ValueError, match=r"^coverage_against_level needs at least one curve$"):
-        coverage_against_level({}, 10)
+        plot_coverage_against_level({}, 10)

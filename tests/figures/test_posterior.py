@@ -1,4 +1,4 @@
-"""Posterior maps: the panels hold the data given, on one scale, the right way up."""
+"""Tests of posterior maps."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
-from kdgraph.figures import posterior_maps
+from kdgraph.figures import plot_posterior_maps
 
 EXTENT, BOX = (-2, 2, -2, 2), (-1, 1, -1, 1)
 
 
 def test_panels_hold_the_maps_left_to_right(maps, texts_of) -> None:
-    figure = posterior_maps(maps, EXTENT, BOX, class_label="P(class 0 | x)")
+    figure = plot_posterior_maps(maps, EXTENT, BOX, class_label="P(class 0 | x)")
     *panels, bar = figure.axes
     assert [axes.get_title() for axes in panels] == list(maps)
     assert sorted(axes.get_position().x0 for axes in panels) == [
@@ -29,7 +29,7 @@ def test_panels_hold_the_maps_left_to_right(maps, texts_of) -> None:
 
 
 def test_three_maps_fill_the_page_and_panels_are_square(maps) -> None:
-    figure = posterior_maps(maps, EXTENT, BOX, class_label="P")
+    figure = plot_posterior_maps(maps, EXTENT, BOX, class_label="P")
     width, height = figure.get_size_inches()
     assert width == pytest.approx(7.0)
     box = figure.axes[0].get_position()
@@ -37,16 +37,16 @@ def test_three_maps_fill_the_page_and_panels_are_square(maps) -> None:
 
 
 def test_training_region_is_outlined_in_every_panel(maps) -> None:
-    figure = posterior_maps(maps, EXTENT, BOX, class_label="P")
+    figure = plot_posterior_maps(maps, EXTENT, BOX, class_label="P")
     for axes in figure.axes[:-1]:
         boxes = [p.get_bbox().extents.tolist() for p in axes.patches if isinstance(p, Rectangle)]
         assert boxes == [[-1, -1, 1, 1]] * 2
-    assert not posterior_maps(maps, EXTENT, None, class_label="P").axes[0].patches
+    assert not plot_posterior_maps(maps, EXTENT, None, class_label="P").axes[0].patches
 
 
 def test_points_are_in_the_first_panel_only_and_do_not_move_its_limits(maps) -> None:
     points = np.array([[0.1, 0.2], [5.0, 0.0]])
-    first, second, *_ = posterior_maps(maps, EXTENT, BOX, class_label="P", points=points).axes
+    first, second, *_ = plot_posterior_maps(maps, EXTENT, BOX, class_label="P", points=points).axes
     (dots,) = first.lines
     np.testing.assert_array_equal(dots.get_xydata(), points)
     assert not second.lines
@@ -54,7 +54,7 @@ def test_points_are_in_the_first_panel_only_and_do_not_move_its_limits(maps) -> 
 
 
 def test_confidence_of_many_classes_has_its_own_scale(maps) -> None:
-    figure = posterior_maps(
+    figure = plot_posterior_maps(
         {"kdf": maps["kdf"]}, EXTENT, BOX, class_label="largest probability", limits=(0.1, 1.0)
     )
     panel, bar = figure.axes
@@ -66,19 +66,19 @@ def test_confidence_of_many_classes_has_its_own_scale(maps) -> None:
 @pytest.mark.parametrize("n", [1, 2, 4, 5])
 def test_any_number_of_maps_is_legible(maps, n: int, assert_legible) -> None:
     named = {f"random_forest-kernel_density_forest {i}": maps["kdf"] for i in range(n)}
-    figure = posterior_maps(named, EXTENT, BOX, class_label="P(class 0 | x)")
+    figure = plot_posterior_maps(named, EXTENT, BOX, class_label="P(class 0 | x)")
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
     assert_legible(figure)
 
 
 def test_a_map_outside_its_scale_is_refused(maps) -> None:
     with pytest.raises(ValueError, match=r"the map 'kdf' must lie in \[0.0, 1.0\], got 2 to 2"):
-        posterior_maps(maps | {"kdf": np.full((3, 3), 2.0)}, EXTENT, BOX, class_label="P")
+        plot_posterior_maps(maps | {"kdf": np.full((3, 3), 2.0)}, EXTENT, BOX, class_label="P")
     with pytest.raises(ValueError, match="the map 'kdf' must lie in"):
-        posterior_maps({"kdf": np.full((3, 3), np.nan)}, EXTENT, BOX, class_label="P")
+        plot_posterior_maps({"kdf": np.full((3, 3), np.nan)}, EXTENT, BOX, class_label="P")
     with pytest.raises(
         ValueError, match=r"the map 'kdf' must be two-dimensional, got shape \(9,\)"
     ):
-        posterior_maps({"kdf": np.full(9, 0.5)}, EXTENT, BOX, class_label="P")
+        plot_posterior_maps({"kdf": np.full(9, 0.5)}, EXTENT, BOX, class_label="P")
     with pytest.raises(ValueError, match="at least one map"):
-        posterior_maps({}, EXTENT, BOX, class_label="P")
+        plot_posterior_maps({}, EXTENT, BOX, class_label="P")

@@ -1,11 +1,11 @@
-"""Maps of many simulations: each in its place, on one scale, with what is missing left empty."""
+"""Tests of grids of posterior maps."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.figures import posterior_grid
+from kdgraph.figures import plot_posterior_grid
 
 EXTENT, BOX = (-2.0, 2.0, -2.0, 2.0), (-1.0, 1.0, -1.0, 1.0)
 TITLES = [
@@ -20,18 +20,18 @@ TITLES = [
 ROWS = ["Gaussian XOR", "spiral", "circle", "sinewave", "polynomial"]
 
 
-def drawn(rows=ROWS, titles=TITLES, without=()):
+def plot_grid(rows=ROWS, titles=TITLES, without=()):
     rng = np.random.default_rng(0)
     maps = {
         row: {title: rng.random((12, 12)) for title in titles if (row, title) not in without}
         for row in rows
     }
     data = {row: (rng.uniform(-1, 1, (30, 2)), np.arange(30) % 2) for row in rows}
-    return posterior_grid(data, maps, EXTENT, BOX, class_label="P(class 0 | x)"), maps
+    return plot_posterior_grid(data, maps, EXTENT, BOX, class_label="P(class 0 | x)"), maps
 
 
 def test_every_map_is_in_its_row_and_column() -> None:
-    figure, maps = drawn()
+    figure, maps = plot_grid()
     panels = [axes for axes in figure.axes if axes.images]
     assert len(panels) == len(ROWS) * len(TITLES)
     for axes, values in zip(
@@ -51,7 +51,7 @@ def test_every_map_is_in_its_row_and_column() -> None:
 
 
 def test_the_data_are_drawn_on_the_same_square() -> None:
-    figure, _ = drawn()
+    figure, _ = plot_grid()
     shown = [
         axes
         for axes in figure.axes
@@ -62,7 +62,7 @@ def test_the_data_are_drawn_on_the_same_square() -> None:
 
 
 def test_the_training_region_is_outlined_in_every_panel() -> None:
-    figure, _ = drawn(rows=["spiral"])
+    figure, _ = plot_grid(rows=["spiral"])
     for axes in figure.axes[:-1]:  # the last is the colour bar
         boxes = [patch.get_bbox() for patch in axes.patches if patch.get_gid() == "id_box"]
         assert [(box.x0, box.x1, box.y0, box.y1) for box in boxes] == [
@@ -72,8 +72,8 @@ def test_the_training_region_is_outlined_in_every_panel() -> None:
 
 
 def test_a_map_that_is_missing_leaves_its_place_empty() -> None:
-    whole, _ = drawn()
-    figure, _ = drawn(without={("spiral", "truth")})
+    whole, _ = plot_grid()
+    figure, _ = plot_grid(without={("spiral", "truth")})
     assert len(whole.axes) - len(figure.axes) == 1
     places = {tuple(axes.get_position().bounds) for axes in whole.axes}
     assert {tuple(axes.get_position().bounds) for axes in figure.axes} < places
@@ -88,7 +88,7 @@ def test_a_map_that_is_missing_leaves_its_place_empty() -> None:
     ],
 )
 def test_it_is_legible(rows, titles, assert_legible, texts_of) -> None:
-    figure, _ = drawn(rows, titles)
+    figure, _ = plot_grid(rows, titles)
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
     assert_legible(figure)
     assert {"P(class 0 | x)", "ID", "OOD", "data", *rows} <= set(texts_of(figure))
@@ -117,10 +117,10 @@ def test_it_is_legible(rows, titles, assert_legible, texts_of) -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn(change, message) -> None:
+def test_invalid_input_raises(change, message) -> None:
     given = {
         "data": {"spiral": (np.zeros((3, 2)), np.zeros(3))},
         "maps": {"spiral": {"truth": np.zeros((2, 2))}},
     }
     with pytest.raises(ValueError, match=message):
-        posterior_grid(**given | change, extent=EXTENT, id_box=BOX, class_label="P")
+        plot_posterior_grid(**given | change, extent=EXTENT, id_box=BOX, class_label="P")

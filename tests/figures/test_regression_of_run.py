@@ -1,18 +1,16 @@
-"""What the figures of a regression's run draw: its test rows, what both models say of them, and the
-truth where it is known.
-"""
+"""Tests of the figures of a regression run."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.base import Evaluation, Model, Predictions
+from kdgraph.base import Evaluation, FittedModel, Predictions
 from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic, Rosenbrock
 from kdgraph.distributions import Normal, Recalibrated, WeightedEcdf
 from kdgraph.errors import ConfigError
-from kdgraph.figures.run_figures import Drawing, run_figures
+from kdgraph.figures.run_figures import RunFigureData, registered_figures
 from kdgraph.metrics import tabulate
 
 NAMES = ("linear", "global_pit")
@@ -27,7 +25,7 @@ def run_of(source, *, with_table=True):
     said = {
         "parent": base,
         "calibrated": Recalibrated(
-            base, WeightedEcdf.of(np.random.default_rng(1).beta(2, 2, size=40))
+            base, WeightedEcdf.from_pits(np.random.default_rng(1).beta(2, 2, size=40))
         ),
     }
     tables = {}
@@ -41,12 +39,14 @@ def run_of(source, *, with_table=True):
             )
     parent, calibrated = ({"distribution": given} for given in said.values())
     found = Predictions("test", 50, parent, calibrated, y=y, truth=splits.test.truth)
-    return Drawing(splits, Evaluation([], tables, [found]), (Model(None), Model(None)), NAMES), said
+    return RunFigureData(
+        splits, Evaluation([], tables, [found]), (FittedModel(None), FittedModel(None)), NAMES
+    ), said
 
 
 def test_moments_are_those_of_the_first_test_rows():
     run, said = run_of(Heteroscedastic())
-    figure = run_figures()["mean_and_sd"](run, at_most=20)
+    figure = registered_figures()["mean_and_sd"](run, at_most=20)
     for axes, what in zip(
         figure.axes, (lambda given: given.mean(), lambda given: given.var() ** 0.5), strict=True
     ):
@@ -59,32 +59,33 @@ def test_moments_are_those_of_the_first_test_rows():
 
 def test_misses_are_those_of_the_interval_and_need_a_plane():
     run, said = run_of(Rosenbrock())
-    figure = run_figures()["interval_misses"](run, level=0.5)
+    figure = registered_figures()["interval_misses"](run, level=0.5)
     for axes, given in zip(figure.axes, said.values(), strict=True):
         low, high = given.interval(0.5)
         for gid, rows in (("below", run.test.y < low), ("above", run.test.y > high)):
             (dots,) = axes.findobj(lambda artist, gid=gid: artist.get_gid() == gid)
             np.testing.assert_array_equal(dots.get_offsets(), run.splits.test.X[rows])
         assert (axes.get_xlabel(),) == ("x1",)
-    assert run_figures()["interval_misses"](run_of(Heteroscedastic())[0]) is None
+    assert registered_figures()["interval_misses"](run_of(Heteroscedastic())[0]) is None
 
 
 def test_a_panel_for_each_cell():
     run, _ = run_of(Heteroscedastic())
     titles = [
-        axes.get_title(loc="left") for axes in run_figures()["local_pit_histograms"](run).axes
+        axes.get_title(loc="left")
+        for axes in registered_figures()["local_pit_histograms"](run).axes
     ]
     assert [title.split(", x1 ")[0] for title in titles] == ["cell 1", "cell 2", "cell 3"]
     assert sum(int(title.split(" · ")[1].removesuffix(" rows")) for title in titles) == 50
     assert (
-        run_figures()["local_pit_histograms"](run_of(Heteroscedastic(), with_table=False)[0])
+        registered_figures()["local_pit_histograms"](run_of(Heteroscedastic(), with_table=False)[0])
         is None
     )
 
 
 def test_densities_have_an_area_of_one_and_the_truths_is_exact():
     run, _ = run_of(Heteroscedastic())
-    figure = run_figures()["predictive_densities"](run, rows=[7, 3])
+    figure = registered_figures()["predictive_densities"](run, rows=[7, 3])
     assert [axes.get_title() for axes in figure.axes] == [
         f"test row {i} · x = {run.splits.test.X[i, 0]:.3g}" for i in (7, 3)
     ]
@@ -101,7 +102,7 @@ def test_densities_have_an_area_of_one_and_the_truths_is_exact():
         assert run.test.y[row] in list(
             axes.findobj(lambda artist: artist.get_gid() == "outcome")[0].get_xdata()
         )
-    assert len(run_figures()["predictive_densities"](run, n_rows=3).axes) == 3
+    assert len(registered_figures()["predictive_densities"](run, n_rows=3).axes) == 3
 
 
 @pytest.mark.parametrize(
@@ -111,9 +112,9 @@ def test_densities_have_an_area_of_one_and_the_truths_is_exact():
         ({"n_rows": 6}, "figures.draw.predictive_densities draws five rows at most, got 6"),
     ],
 )
-def test_rows_that_are_not_there(options, message):
+def test_missing_rows_raise(options, message):
     with pytest.raises(ConfigError, match=f"^{message}$"):
-        run_figures()["predictive_densities"](run_of(Heteroscedastic())[0], **options)
+        registered_figures()["predictive_densities"](run_of(Heteroscedastic())[0], **options)
 
 
 @pytest.mark.parametrize("name", ["mean_and_sd", "interval_misses", "predictive_densities"])
@@ -121,6 +122,8 @@ def test_a_classification_has_none(name):
     run, _ = run_of(Heteroscedastic())
     found = Predictions("test", 50, {}, {}, y=np.zeros(50))
     assert (
-        run_figures()[name](Drawing(run.splits, Evaluation([], {}, [found]), run.models, NAMES))
+        registered_figures()[name](
+            RunFigureData(run.splits, Evaluation([], {}, [found]), run.models, NAMES)
+        )
         is None
     )

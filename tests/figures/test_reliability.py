@@ -1,4 +1,4 @@
-"""The reliability diagram holds the bins given; its intervals are Wilson's."""
+"""Tests of reliability diagrams and their intervals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from kdgraph.figures import reliability_diagram
+from kdgraph.figures import plot_reliability_diagram
 from kdgraph.figures.reliability import clopper_pearson_interval, wilson_interval
 from kdgraph.figures.style import BLUE, GREY
 from kdgraph.metrics import reliability_bins
@@ -15,7 +15,7 @@ ECE = {"random forest": 0.051, "kdf": 0.0354}
 
 
 def test_curves_are_the_populated_bins(bins) -> None:
-    _, above = reliability_diagram(bins, ece=ECE).axes
+    _, above = plot_reliability_diagram(bins, ece=ECE).axes
     parent, method, diagonal = above.lines
     for line, found in zip((parent, method), bins.values(), strict=True):
         here = found.count > 0
@@ -29,7 +29,7 @@ def test_curves_are_the_populated_bins(bins) -> None:
 
 
 def test_counts_are_the_bins_counts(bins) -> None:
-    below, _ = reliability_diagram(bins, ece=ECE).axes
+    below, _ = plot_reliability_diagram(bins, ece=ECE).axes
     outlines = [patch for patch in below.patches if patch.get_gid() != "parent rows"]
     for patch, found in zip(outlines, bins.values(), strict=True):
         values, edges, _ = patch.get_data()
@@ -40,7 +40,7 @@ def test_counts_are_the_bins_counts(bins) -> None:
 
 
 def test_key_names_models_with_their_error_and_what_the_bars_are(bins, texts_of) -> None:
-    texts = texts_of(reliability_diagram(bins, ece=ECE))
+    texts = texts_of(plot_reliability_diagram(bins, ece=ECE))
     assert "random forest   ECE 0.051" in texts
     assert "kdf   ECE 0.035" in texts
     assert "perfectly calibrated" in texts
@@ -67,7 +67,7 @@ def test_clopper_pearson_interval_agrees_with_scipy(right: int, rows: int) -> No
     )
 
 
-def test_shares_that_rounding_moved_are_whole_counts() -> None:
+def test_rounded_fractions_are_whole_counts() -> None:
     rows = np.full(50, 49)
     low, high = clopper_pearson_interval(np.arange(50) / 49, rows)  # 28 / 49 · 49 is a bit off 28
     expected = [binomtest(k, 49).proportion_ci() for k in range(50)]
@@ -76,12 +76,12 @@ def test_shares_that_rounding_moved_are_whole_counts() -> None:
     )
 
 
-def test_bars_are_the_intervals_asked_for(bins, texts_of) -> None:
+def test_bars_are_the_requested_intervals(bins, texts_of) -> None:
     for interval, of, said in (
         ("wilson", wilson_interval, "bars: 95 % intervals"),
         ("clopper_pearson", clopper_pearson_interval, "bars: exact 95 % intervals"),
     ):
-        figure = reliability_diagram(bins, ece=ECE, interval=interval)
+        figure = plot_reliability_diagram(bins, ece=ECE, interval=interval)
         assert said in texts_of(figure)
         _, above = figure.axes
         drawn = [c for c in above.collections if c.get_gid() == "intervals"]
@@ -98,7 +98,7 @@ def test_nothing_that_is_drawn_is_cut_off(bins) -> None:
     few = reliability_bins(
         np.array([0.31, 0.9, 0.95, 1.0]), np.array([False, True, True, True])
     )  # an interval down to 0
-    _, above = reliability_diagram(bins | {"few": few}, ece=ECE | {"few": 0.1}).axes
+    _, above = plot_reliability_diagram(bins | {"few": few}, ece=ECE | {"few": 0.1}).axes
     (x0, x1), (y0, y1) = above.get_xlim(), above.get_ylim()
     for collection in above.collections:
         points = np.concatenate(collection.get_segments())
@@ -112,17 +112,19 @@ def test_nothing_that_is_drawn_is_cut_off(bins) -> None:
 def test_any_number_of_models_is_legible(bins, n: int, assert_legible) -> None:
     names = [f"random_forest-kernel_density_forest-density_gate {i}" for i in range(n)]
     assert_legible(
-        reliability_diagram(dict.fromkeys(names, bins["kdf"]), ece=dict.fromkeys(names, 0.1))
+        plot_reliability_diagram(dict.fromkeys(names, bins["kdf"]), ece=dict.fromkeys(names, 0.1))
     )
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])
 @pytest.mark.parametrize("interval", ["wilson", "clopper_pearson"])
-def test_one_row_one_bin(strategy, interval, assert_legible) -> None:
+def test_one_row_fills_one_bin(strategy, interval, assert_legible) -> None:
     found = reliability_bins(np.array([1.0]), np.array([True]), bins=1, strategy=strategy)
-    assert_legible(reliability_diagram({"forest": found}, ece={"forest": 0.0}, interval=interval))
+    assert_legible(
+        plot_reliability_diagram({"forest": found}, ece={"forest": 0.0}, interval=interval)
+    )
 
 
 def test_names_must_match(bins) -> None:
     with pytest.raises(ValueError, match="needs bins and an ECE for the same names"):
-        reliability_diagram(bins, ece={"kdf": 0.1})
+        plot_reliability_diagram(bins, ece={"kdf": 0.1})

@@ -1,6 +1,4 @@
-"""Reward against the cost ratio: differences to the parent run by run, and how often "unsure" is
-said.
-"""
+"""Tests of reward against the cost of a mistake."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ import numpy as np
 import pytest
 
 from kdgraph.base import Evaluation
-from kdgraph.figures import reward_against_ratio
-from kdgraph.figures.run_figures import Drawing, run_figures
+from kdgraph.figures import plot_reward_against_ratio
+from kdgraph.figures.run_figures import RunFigureData, registered_figures
 from kdgraph.figures.style import BLUE, GREY
 
 RATIOS = np.geomspace(1, 100, 13)
@@ -28,7 +26,7 @@ METHODS = (
 )
 
 
-def curves(names: tuple[str, ...] = ("none", "LoRe"), runs: int = 0):
+def make_curves(names: tuple[str, ...] = ("none", "LoRe"), runs: int = 0):
     """Reward and share of "unsure"; in each run the method gains .1 more than in the run before,
     whatever the parent gets.
     """
@@ -41,8 +39,8 @@ def curves(names: tuple[str, ...] = ("none", "LoRe"), runs: int = 0):
 
 
 def test_a_line_is_the_mean_gain_over_the_parent_in_the_same_run(texts_of) -> None:
-    reward, unsure = curves(runs=5)
-    figure = reward_against_ratio(RATIOS, reward, unsure, band_of="5 seeds")
+    reward, unsure = make_curves(runs=5)
+    figure = plot_reward_against_ratio(RATIOS, reward, unsure, band_of="5 seeds")
     above, below = figure.axes
     lines = {line.get_label(): line for line in above.lines}
     np.testing.assert_array_equal(lines["none"].get_ydata(), np.zeros(13))
@@ -69,12 +67,12 @@ def test_a_line_is_the_mean_gain_over_the_parent_in_the_same_run(texts_of) -> No
 
 
 def test_one_run_has_no_band() -> None:
-    above, _ = reward_against_ratio(RATIOS, *curves()).axes
+    above, _ = plot_reward_against_ratio(RATIOS, *make_curves()).axes
     assert not above.collections
 
 
 def test_markers_of_many_curves_are_not_all_at_the_same_ratios() -> None:
-    above, _ = reward_against_ratio(
+    above, _ = plot_reward_against_ratio(
         np.geomspace(1, 100, 41), *(dict.fromkeys(METHODS, np.zeros(41)),) * 2
     ).axes
     first = [line.get_markevery()[0] for line in above.lines if line.get_label() in METHODS]
@@ -92,11 +90,13 @@ def test_markers_of_many_curves_are_not_all_at_the_same_ratios() -> None:
 @pytest.mark.parametrize("runs", [0, 3])
 def test_rewards_are_legible(names, runs: int, assert_legible) -> None:
     assert_legible(
-        reward_against_ratio(RATIOS, *curves(names, runs), band_of="60 seeds" if runs else None)
+        plot_reward_against_ratio(
+            RATIOS, *make_curves(names, runs), band_of="60 seeds" if runs else None
+        )
     )
 
 
-REWARD, UNSURE = curves()
+REWARD, UNSURE = make_curves()
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,15 @@ REWARD, UNSURE = curves()
             UNSURE,
             "and of the same runs, got shape (13,)",
         ),
-        (RATIOS, *curves(runs=2), "band_of must say what varies between runs, e.g. '60 seeds'"),
+        (RATIOS, *make_curves(runs=2), "band_of must describe how runs differ, e.g. '60 seeds'"),
     ],
 )
 def test_rewards_that_cannot_be_drawn(ratios, reward, unsure, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        reward_against_ratio(ratios, reward, unsure)
+        plot_reward_against_ratio(ratios, reward, unsure)
 
 
-def run_with(ratios: list[float]) -> Drawing:
+def make_run_data(ratios: list[float]) -> RunFigureData:
     rows = [
         {
             "of": of,
@@ -154,22 +154,24 @@ def run_with(ratios: list[float]) -> Drawing:
         for of, gain in (("parent", 0.1), ("calibrated", 0.05))
         for ratio in ratios
     ]
-    return Drawing(
+    return RunFigureData(
         None, Evaluation([], {"reward_by_ratio": rows}, []), (None, None), ("forest", "LoRe")
     )
 
 
 def test_a_run_s_table_is_drawn_in_order_of_the_ratio() -> None:
-    above, below = run_figures()["reward_against_ratio"](run_with([10.0, 2.0, 5.0])).axes
+    above, below = registered_figures()["reward_against_ratio"](
+        make_run_data([10.0, 2.0, 5.0])
+    ).axes
     lines = {line.get_label(): line for line in above.lines}
     np.testing.assert_allclose(lines["LoRe"].get_xydata(), [[2, 0.1], [5, 0.25], [10, 0.5]])
     assert {line.get_label() for line in below.lines} == {"forest", "LoRe"}
 
 
 def test_one_ratio_or_no_table_is_not_drawn() -> None:
-    draw = run_figures()["reward_against_ratio"]
-    assert draw(run_with([2.0])) is None
-    assert draw(run_with([2.0, 3.0]), table="other") is None
+    draw = registered_figures()["reward_against_ratio"]
+    assert draw(make_run_data([2.0])) is None
+    assert draw(make_run_data([2.0, 3.0]), table="other") is None
 
 
 def test_a_run_draws_its_rewards(kdg, tmp_path) -> None:

@@ -1,6 +1,4 @@
-"""Densities of scores beside the confidence that is made of them: lines are what is given, and
-everything is legible.
-"""
+"""Tests of densities of scores."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.patches import StepPatch
 
-from kdgraph.figures import score_densities
+from kdgraph.figures import plot_score_densities
 from kdgraph.metrics import reliability_bins
 
 AT = np.linspace(1.5, 10, 50)
@@ -29,27 +27,27 @@ def bins():
     return reliability_bins(score, rng.random(200) < score, bins=10)
 
 
-def drawn(axes) -> dict:
+def get_lines(axes) -> dict:
     return {line.get_gid(): line for line in axes.lines}
 
 
-def test_lines_are_what_is_given_each_in_its_panel() -> None:
-    figure = score_densities(DENSITIES, CONFIDENCE)
+def test_each_line_is_in_its_panel() -> None:
+    figure = plot_score_densities(DENSITIES, CONFIDENCE)
     left, right = figure.axes
     for axes, kind, lines in ((left, "density", DENSITIES), (right, "confidence", CONFIDENCE)):
-        assert list(drawn(axes)) == [f"{kind} {name}" for name in lines]
+        assert list(get_lines(axes)) == [f"{kind} {name}" for name in lines]
         for name, (x, y) in lines.items():
             np.testing.assert_array_equal(
-                drawn(axes)[f"{kind} {name}"].get_xydata(), np.stack([x, y], axis=1)
+                get_lines(axes)[f"{kind} {name}"].get_xydata(), np.stack([x, y], axis=1)
             )
         assert axes.get_xlim() == (1.5, 10)
         looks = [(line.get_color(), line.get_linestyle()) for line in axes.lines]
         assert len(set(looks)) == len(looks)
 
 
-def test_steps_are_the_shares_of_right_rows_and_empty_bins_have_none() -> None:
+def test_steps_are_accuracies_and_empty_bins_have_none() -> None:
     found = bins()
-    _, right = score_densities(DENSITIES, CONFIDENCE, found).axes
+    _, right = plot_score_densities(DENSITIES, CONFIDENCE, found).axes
     (steps,) = [patch for patch in right.patches if isinstance(patch, StepPatch)]
     np.testing.assert_array_equal(steps.get_data()[0], found.accuracy)
     assert np.isnan(steps.get_data()[0][:2]).all()
@@ -59,7 +57,7 @@ def test_steps_are_the_shares_of_right_rows_and_empty_bins_have_none() -> None:
 
 def test_a_logarithmic_axis_shows_the_lowest_line_and_no_more_than_five_decades() -> None:
     lines = {"few": (AT, np.full(50, 1e-9)), "many": (AT, np.linspace(1, 1000, 50))}
-    left, _ = score_densities(lines, CONFIDENCE, log=True).axes
+    left, _ = plot_score_densities(lines, CONFIDENCE, log=True).axes
     low, high = left.get_ylim()
     assert left.get_yscale() == "log" and 1e-3 < low <= 1e-2 and 1000 < high < 2000
 
@@ -70,7 +68,7 @@ def test_a_logarithmic_axis_shows_the_lowest_line_and_no_more_than_five_decades(
 )
 def test_words_are_legible(n, more, assert_legible, texts_of) -> None:
     lines = {f"right, predicted as another class {i}: 10,000": (AT, AT) for i in range(n)}
-    figure = score_densities(lines, lines, bins(), **more)
+    figure = plot_score_densities(lines, lines, bins(), **more)
     assert figure.get_size_inches()[0] == 7.0
     assert_legible(figure)
     assert set(lines) <= set(texts_of(figure))
@@ -90,6 +88,6 @@ def test_words_are_legible(n, more, assert_legible, texts_of) -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn(densities, message) -> None:
+def test_invalid_input_raises(densities, message) -> None:
     with pytest.raises(ValueError, match=message):
-        score_densities(densities, CONFIDENCE)
+        plot_score_densities(densities, CONFIDENCE)

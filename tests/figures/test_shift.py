@@ -1,11 +1,11 @@
-"""Confidence against shift: every panel's curves, marks and labels are there, and legible."""
+"""Tests of confidence against a shift."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.figures import confidence_against_shift
+from kdgraph.figures import plot_confidence_against_shift
 from kdgraph.figures.style import BLACK, BLUE, GREY
 
 VALUES = {
@@ -24,7 +24,7 @@ def lines(axes, gid: str) -> list:
 
 
 def test_panels_hold_the_curves_left_to_right() -> None:
-    figure = confidence_against_shift(CURVES, VALUES, 0.5, id_values=ID)
+    figure = plot_confidence_against_shift(CURVES, VALUES, 0.5, id_values=ID)
     assert [axes.get_xlabel() for axes in figure.axes] == list(CURVES)
     assert figure.axes[0].get_position().x1 < figure.axes[1].get_position().x0
     assert [axes.get_ylabel() for axes in figure.axes] == ["mean max confidence", ""]
@@ -41,17 +41,17 @@ def test_panels_hold_the_curves_left_to_right() -> None:
 
 
 def test_values_in_distribution_are_marked_and_inside_the_panel() -> None:
-    figure = confidence_against_shift(CURVES, VALUES, 0.5, id_values=ID)
+    figure = plot_confidence_against_shift(CURVES, VALUES, 0.5, id_values=ID)
     for axes, expected in zip(figure.axes, ID.values(), strict=True):
         assert [line.get_xdata()[0] for line in lines(axes, "id_value")] == expected
         assert [text.xy[0] for text in axes.texts if text.get_text() == "ID"] == expected
         low, high = axes.get_xlim()
         assert low < min(expected) and max(expected) < high
-    assert not lines(confidence_against_shift(CURVES, VALUES, 0.5).axes[0], "id_value")
+    assert not lines(plot_confidence_against_shift(CURVES, VALUES, 0.5).axes[0], "id_value")
 
 
 def test_only_the_last_panel_of_a_row_names_the_curves(texts_of) -> None:
-    figure = confidence_against_shift(CURVES, VALUES, 0.5)
+    figure = plot_confidence_against_shift(CURVES, VALUES, 0.5)
     assert sorted(t for t in texts_of(figure) if t in ("cnn", "kdn", "prior 0.500")) == [
         "cnn",
         "kdn",
@@ -63,7 +63,7 @@ def test_only_the_last_panel_of_a_row_names_the_curves(texts_of) -> None:
 def test_bands_are_drawn_and_named(texts_of) -> None:
     kdn = CURVES["intensity"]["kdn"]
     bands = {"intensity": {"kdn": (kdn - 0.2, kdn)}}
-    figure = confidence_against_shift(
+    figure = plot_confidence_against_shift(
         CURVES, VALUES, 0.5, bands=bands, band_of="25 to 75 % of 10 seeds"
     )
     (band,) = [artist for artist in figure.axes[0].collections if artist.get_gid() == "band kdn"]
@@ -88,7 +88,7 @@ def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
     }
     bands = {panel: {"kdn": (np.full(17, 0.4), np.full(17, 0.9))} for panel in values}
     ids = {panel: [x[0], x[-1]] for panel, x in values.items()}
-    figure = confidence_against_shift(
+    figure = plot_confidence_against_shift(
         curves, values, 0.5, id_values=ids, bands=bands, band_of="25 to 75 % of 10 seeds"
     )
     assert (
@@ -119,13 +119,15 @@ def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
                 r" got shape \(2,\)"
             ),
         ),
-        ({"bands": {"intensity": {"kdn": (0, 1)}}}, "band_of must say what the bands are"),
+        ({"bands": {"intensity": {"kdn": (0, 1)}}}, "band_of must describe the bands"),
         (
             {"bands": {"intensity": {"other": (0, 1)}}, "band_of": "10 seeds"},
             r"bands without a curve: \['other'\]",
         ),
     ],
 )
-def test_what_cannot_be_drawn(change: dict, message: str) -> None:
+def test_invalid_input_raises(change: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        confidence_against_shift(**{"curves": CURVES, "values": VALUES, "prior": 0.5, **change})
+        plot_confidence_against_shift(
+            **{"curves": CURVES, "values": VALUES, "prior": 0.5, **change}
+        )

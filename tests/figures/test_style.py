@@ -1,6 +1,4 @@
-"""What all figures share: roles, text that stays text, files that are the same each time, and no
-pyplot.
-"""
+"""Tests of the common style and of saved files."""
 
 from __future__ import annotations
 
@@ -14,35 +12,35 @@ import pytest
 from matplotlib.image import imread
 
 from kdgraph.figures import (
-    confidence_against_radius,
-    posterior_maps,
-    reliability_diagram,
-    save,
-    styled,
+    plot_confidence_against_radius,
+    plot_posterior_maps,
+    plot_reliability_diagram,
+    save_figure,
+    style_context,
 )
 from kdgraph.figures.style import (
-    METHODS,
-    PARENT,
-    TRUTH,
-    fitted,
+    METHOD_STYLES,
+    PARENT_STYLE,
+    TRUTH_STYLE,
+    legend_handles,
     new_figure,
-    role_handles,
-    roles,
+    shorten_text,
+    split_in_two_lines,
+    styles_by_name,
     text_size,
-    two_lines,
 )
 
 
 @pytest.fixture
 def draw(maps, bins, curves):
     return {
-        "posterior": lambda: posterior_maps(
+        "posterior": lambda: plot_posterior_maps(
             maps, (-2, 2, -2, 2), (-1, 1, -1, 1), class_label="P(class 0 | x)"
         ),
-        "reliability": lambda: reliability_diagram(
+        "reliability": lambda: plot_reliability_diagram(
             bins, ece={"random forest": 0.051, "kdf": 0.035}
         ),
-        "radius": lambda: confidence_against_radius(curves, [0, 1, 2, 3], 0.5),
+        "radius": lambda: plot_confidence_against_radius(curves, [0, 1, 2, 3], 0.5),
     }
 
 
@@ -50,7 +48,7 @@ def draw(maps, bins, curves):
 def test_svg_keeps_text_and_two_drawings_are_the_same_bytes(
     draw, name: str, tmp_path: Path
 ) -> None:
-    first, second = (save(draw[name](), tmp_path / stem) for stem in ("first", "second"))
+    first, second = (save_figure(draw[name](), tmp_path / stem) for stem in ("first", "second"))
     assert [path.name for path in first] == ["first.svg", "first.png"]
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes()
@@ -64,7 +62,8 @@ def test_svg_keeps_text_and_two_drawings_are_the_same_bytes(
 def test_saving_one_figure_twice_gives_the_same_bytes(draw, name: str, tmp_path: Path) -> None:
     figure = draw[name]()
     assert (
-        save(figure, tmp_path / "a")[0].read_bytes() == save(figure, tmp_path / "b")[0].read_bytes()
+        save_figure(figure, tmp_path / "a")[0].read_bytes()
+        == save_figure(figure, tmp_path / "b")[0].read_bytes()
     )
 
 
@@ -73,30 +72,32 @@ def test_everything_is_inside_and_nothing_overlaps(draw, name: str, assert_legib
     assert_legible(draw[name]())
 
 
-def test_size_and_resolution_are_as_asked(draw, tmp_path: Path) -> None:
-    (path,) = save(draw["radius"](), tmp_path / "radius_1.5", formats=["png"], dpi=100)
+def test_size_and_resolution_are_as_requested(draw, tmp_path: Path) -> None:
+    (path,) = save_figure(draw["radius"](), tmp_path / "radius_1.5", formats=["png"], dpi=100)
     assert path.name == "radius_1.5.png"
     assert imread(path).shape[1] == 350
 
 
 def test_the_user_s_settings_change_nothing_and_are_kept(draw, tmp_path: Path) -> None:
-    plain = save(draw["radius"](), tmp_path / "plain")[0].read_bytes()
+    plain = save_figure(draw["radius"](), tmp_path / "plain")[0].read_bytes()
     with matplotlib.rc_context({"font.size": 20, "axes.grid": True, "svg.fonttype": "path"}):
-        assert save(draw["radius"](), tmp_path / "other")[0].read_bytes() == plain
+        assert save_figure(draw["radius"](), tmp_path / "other")[0].read_bytes() == plain
         assert matplotlib.rcParams["font.size"] == 20
     assert matplotlib.rcParams["svg.fonttype"] == "path"
 
 
 def test_threads_draw_the_same_figures(draw, tmp_path: Path) -> None:
     alone = {
-        name: save(make(), tmp_path / f"alone_{name}")[0].read_bytes()
+        name: save_figure(make(), tmp_path / f"alone_{name}")[0].read_bytes()
         for name, make in draw.items()
     }
     names = list(draw) * 2
     with ThreadPoolExecutor(3) as pool:
         together = list(
             pool.map(
-                lambda i: save(draw[names[i]](), tmp_path / f"thread_{i}", ["svg"])[0].read_bytes(),
+                lambda i: save_figure(draw[names[i]](), tmp_path / f"thread_{i}", ["svg"])[
+                    0
+                ].read_bytes(),
                 range(len(names)),
             )
         )
@@ -113,19 +114,21 @@ def test_figures_import_no_pyplot() -> None:
 
 
 def test_roles_are_given_by_position_and_truth_by_name() -> None:
-    found = roles(["truth", "forest", "kdf", "isotonic"])
+    found = styles_by_name(["truth", "forest", "kdf", "isotonic"])
     assert (found["truth"], found["forest"], found["kdf"], found["isotonic"]) == (
-        TRUTH,
-        PARENT,
-        METHODS[0],
-        METHODS[1],
+        TRUTH_STYLE,
+        PARENT_STYLE,
+        METHOD_STYLES[0],
+        METHOD_STYLES[1],
     )
-    assert len({(role.color, role.marker) for role in (PARENT, *METHODS)}) == 1 + len(METHODS)
+    assert len({(role.color, role.marker) for role in (PARENT_STYLE, *METHOD_STYLES)}) == 1 + len(
+        METHOD_STYLES
+    )
 
 
 def test_twelve_methods_look_different_and_the_thirteenth_begins_again() -> None:
-    found = list(roles([f"method {i}" for i in range(14)]).values())
-    assert found[1:7] == list(METHODS)
+    found = list(styles_by_name([f"method {i}" for i in range(14)]).values())
+    assert found[1:7] == list(METHOD_STYLES)
     assert (
         len({(role.color, role.linestyle, role.marker, role.filled) for role in found[:13]}) == 13
     )
@@ -135,12 +138,12 @@ def test_twelve_methods_look_different_and_the_thirteenth_begins_again() -> None
     assert found[13] == found[1]
 
 
-def test_a_key_says_how_curves_of_these_names_are_drawn() -> None:
+def test_legend_handles_have_the_styles_of_the_names() -> None:
     names = ["forest", "kdf", *(f"method {i}" for i in range(6))]
-    with styled():
-        handles = role_handles(names)
+    with style_context():
+        handles = legend_handles(names)
     assert [handle.get_label() for handle in handles] == names
-    for handle, role in zip(handles, roles(names).values(), strict=True):
+    for handle, role in zip(handles, styles_by_name(names).values(), strict=True):
         assert (handle.get_color(), handle.get_marker()) == (role.color, role.marker)
 
 
@@ -154,16 +157,16 @@ def test_a_key_says_how_curves_of_these_names_are_drawn() -> None:
     ],
 )
 def test_wide_text_is_cut_at_the_space_nearest_to_its_middle(text: str, lines: list[str]) -> None:
-    with styled():
-        assert two_lines(new_figure(3, 1), text, 7, 0.5) == lines
+    with style_context():
+        assert split_in_two_lines(new_figure(3, 1), text, 7, 0.5) == lines
 
 
 def test_long_names_lose_their_middle() -> None:
-    with styled():
+    with style_context():
         figure = new_figure(3, 1)
         name = "random_forest-kernel_density_forest-density_gate"
-        short = fitted(figure, name, 7, 1.0)
+        short = shorten_text(figure, name, 7, 1.0)
         assert text_size(figure, short, 7)[0] <= 1.0
         assert short.startswith("random")
         assert short.endswith("gate")
-        assert fitted(figure, "kdf", 7, 1.0) == "kdf"
+        assert shorten_text(figure, "kdf", 7, 1.0) == "kdf"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kdgraph.figures.style import mean_and_sd
+from kdgraph.figures.style import mean_and_sd_over_runs
 
 
 @given(
@@ -18,7 +18,7 @@ from kdgraph.figures.style import mean_and_sd
     )
 )
 def test_each_column_is_that_of_its_numbers(values: np.ndarray) -> None:
-    mean, sd = mean_and_sd(values)
+    mean, sd = mean_and_sd_over_runs(values)
     for b, column in enumerate(values.T):
         kept = [value for value in column if not np.isnan(value)]
         np.testing.assert_allclose(mean[b], np.mean(kept) if kept else np.nan, atol=1e-9)
@@ -28,6 +28,6 @@ def test_each_column_is_that_of_its_numbers(values: np.ndarray) -> None:
 
 
 def test_one_run_is_its_own_mean() -> None:
-    mean, sd = mean_and_sd(np.array([0.1, 0.2]))
+    mean, sd = mean_and_sd_over_runs(np.array([0.1, 0.2]))
     np.testing.assert_array_equal(mean, [0.1, 0.2])
     assert np.isnan(sd).all()

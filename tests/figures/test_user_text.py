@@ -10,14 +10,14 @@ import pytest
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
-from kdgraph.figures import pit_histogram, reliability_diagram, save, styled
+from kdgraph.figures import plot_pit_histogram, plot_reliability_diagram, save_figure, style_context
 from kdgraph.figures.style import (
-    PowersOfTen,
+    PowerOfTenFormatter,
     add_axes,
-    fitted,
     legend_label,
     new_figure,
     set_log_scale,
+    shorten_text,
     text_size,
 )
 from kdgraph.metrics import reliability_bins
@@ -92,8 +92,8 @@ def test_a_legend_that_collects_its_entries_has_names_that_begin_with_an_undersc
     confidence, right = np.linspace(0.5, 1, 50), np.arange(50) % 3 > 0
     bins, counts = reliability_bins(confidence, right), np.full(20, 5.0)
     figures = [
-        reliability_diagram({"_rf": bins, "_kdf": bins}, ece={"_rf": 0.1, "_kdf": 0.2}),
-        pit_histogram({"_rf": counts, "_kdf": counts}),
+        plot_reliability_diagram({"_rf": bins, "_kdf": bins}, ece={"_rf": 0.1, "_kdf": 0.2}),
+        plot_pit_histogram({"_rf": counts, "_kdf": counts}),
     ]
     for figure in figures:
         (legend,) = figure.findobj(Legend)
@@ -105,23 +105,23 @@ def test_a_legend_that_collects_its_entries_has_names_that_begin_with_an_undersc
 @pytest.mark.parametrize("name", [r"$\frac$", "$x$", r"\$5$"])
 def test_text_is_measured_and_shortened_as_it_is_drawn(name):
     figure = new_figure(2, 1)  # not in our style, in which nothing is mathematics either
-    assert fitted(figure, name, 7, 2.0) == name
+    assert shorten_text(figure, name, 7, 2.0) == name
     assert text_size(figure, name, 7)[0] > text_size(figure, name[:-1], 7)[0]
 
 
 def test_powers_of_ten_are_labelled_without_mathematics(tmp_path):
-    with styled():
+    with style_context():
         figure = new_figure(5, 2)
         axes = add_axes(figure, 0.5, 0.5, 4, 1)
         axes.plot([1e-3, 1, 1e3], [0.2, 0.3, 0.5])
         set_log_scale(axes, "x")
         set_log_scale(axes, "y")
-        save(figure, tmp_path / "f", ["svg"])
+        save_figure(figure, tmp_path / "f", ["svg"])
         labels = [
             text.get_text()
             for axis in (axes.xaxis, axes.yaxis)
             for text in axis.get_ticklabels(which="both")
         ]
     assert {"10⁻²", "10²", "2×10⁻¹"} <= set(labels) and not any("$" in label for label in labels)
-    assert PowersOfTen()(1.0, 0) == "10⁰"
+    assert PowerOfTenFormatter()(1.0, 0) == "10⁰"
     assert not any(text.get_parse_math() for text in figure.findobj(Text) if "1" in text.get_text())

@@ -1,5 +1,5 @@
-"""Rows and forests that the geometry is tested on: spirals, whose leaves hold few rows, and blobs,
-whose leaves hold hundreds.
+"""Rows and forests of the geometry tests: spirals, with few rows in a leaf, and blobs, with
+hundreds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def spiral():
 
 @pytest.fixture(scope="session")
 def blobs():
-    """(X Float[600, 3], y Int[600]): three classes, well apart."""
+    """(X Float[600, 3], y Int[600]): three well-separated classes."""
     rng = np.random.default_rng(2)
     y = rng.integers(3, size=600)
     return rng.normal(0, 0.5, (600, 3)) + 4 * np.eye(3)[y], y

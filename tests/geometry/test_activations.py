@@ -1,7 +1,10 @@
+"""Partitions of networks against manually computed activations."""
+
 from __future__ import annotations
 
 import itertools
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,26 +20,26 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from kdgraph import partition_of
-from kdgraph.geometry.activations import ActivationPartition, packed
+from kdgraph.geometry.activations import ActivationPartition, pack_bits
 from kdgraph.parents.networks import ModuleClassifier, MultilayerPerceptron
 
 
-def seeded(make, seed=0):
+def make_seeded(make, seed=0):
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return make().eval()
 
 
-def dense(*widths):
+def make_dense_network(*widths):
     layers = [
         part for a, b in itertools.pairwise(widths[:-1]) for part in (nn.Linear(a, b), nn.ReLU())
     ]
     return nn.Sequential(*layers, nn.Linear(widths[-2], widths[-1]))
 
 
-class Functional(nn.Module):
-    """Convolution, in-place and functional ReLUs, a tensor's method, a clamp, and layers whose
-    names say nothing.
+class FunctionalRelus(nn.Module):
+    """Convolution, in-place and functional ReLUs, a tensor's method, a clamp, and layers with
+    uninformative names.
     """
 
     def __init__(self):
@@ -54,8 +57,8 @@ class Functional(nn.Module):
         return self.d(self.c(x).clamp(min=0))
 
 
-class Pictures(nn.Module):
-    """No dense layer but the last: what is read is the ReLU before the pooling."""
+class ConvolutionWithoutDenseRelus(nn.Module):
+    """Network with one dense layer, the last: the ReLU before the pooling is recorded."""
 
     def __init__(self):
         super().__init__()
@@ -67,8 +70,8 @@ class Pictures(nn.Module):
 
 
 def hidden_bits(module: nn.Sequential, X: np.ndarray) -> list[np.ndarray]:
-    """By hand, for a Sequential of linear layers and ReLUs, in float64: units on, layer by layer,
-    and p > 1/K.
+    """Return the bits of a Sequential of linear layers and ReLUs in float64, layer by layer, and
+    p > 1/K.
     """
     bits, x = [], X
     for part in module:
@@ -85,8 +88,8 @@ def hidden_bits(module: nn.Sequential, X: np.ndarray) -> list[np.ndarray]:
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(2, 3), st.integers(0, 2**20)
 )
-def test_similarity_is_the_share_of_activation_paths_that_agree(hidden, n_classes, seed):
-    module = seeded(lambda: dense(2, *hidden, n_classes), seed)
+def test_similarity_is_the_fraction_of_equal_activation_paths(hidden, n_classes, seed):
+    module = make_seeded(lambda: make_dense_network(2, *hidden, n_classes), seed)
     X = np.random.default_rng(seed).normal(size=(6, 2))
     partition = ActivationPartition(module)
     codes = partition.encode(X)
@@ -101,11 +104,11 @@ def test_similarity_is_the_share_of_activation_paths_that_agree(hidden, n_classe
     expected = (modes[:, None] == modes[None]).all(axis=3).mean(axis=2)
     np.testing.assert_allclose(
         partition.similarity(codes, codes), expected, atol=1e-12
-    )  # a share of counts against a product of shares
+    )  # a fraction of counts against a product of fractions
 
 
-def test_similarity_of_a_large_network_is_the_product_of_hamming_similarities():
-    module = seeded(lambda: dense(20, 1000, 1000, 1000, 1000, 5))
+def test_similarity_of_large_network_is_product_of_hamming_similarities():
+    module = make_seeded(lambda: make_dense_network(20, 1000, 1000, 1000, 1000, 5))
     X = np.random.default_rng(0).normal(size=(101, 20))
     partition = ActivationPartition(module)
     expected, layers = 1.0, hidden_bits(module, X.astype(np.float32).astype(np.float64))
@@ -113,7 +116,7 @@ def test_similarity_of_a_large_network_is_the_product_of_hamming_similarities():
     # Float32 rounds: of 406,000 bits a few that are within 1e-6 of their kink may fall on the other
     # side than in float64.
     assert (
-        np.bitwise_count(codes ^ np.asfortranarray(packed(layers))).sum(axis=1) > 0
+        np.bitwise_count(codes ^ np.asfortranarray(pack_bits(layers))).sum(axis=1) > 0
     ).mean() < 0.1
     starts = np.concatenate([[0], np.cumsum(-(-partition.widths // 64))])
     for layer, width in enumerate(partition.widths):
@@ -146,8 +149,8 @@ def test_similarity_of_a_large_network_is_the_product_of_hamming_similarities():
     ],
     ids=str,
 )
-def test_every_relu_like_module_gives_the_bits_of_a_relu(gate):
-    linear, last = seeded(lambda: nn.Linear(2, 40)), seeded(lambda: nn.Linear(40, 2), 1)
+def test_relu_like_modules_have_the_bits_of_relu(gate):
+    linear, last = make_seeded(lambda: nn.Linear(2, 40)), make_seeded(lambda: nn.Linear(40, 2), 1)
     X = np.random.default_rng(0).normal(size=(9, 2))
     expected = ActivationPartition(
         nn.Sequential(linear, nn.ReLU(), last), output_bits=False
@@ -158,17 +161,17 @@ def test_every_relu_like_module_gives_the_bits_of_a_relu(gate):
     )
 
 
-def test_a_threshold_is_where_its_kink_is():
-    linear, last = seeded(lambda: nn.Linear(2, 40)), seeded(lambda: nn.Linear(40, 2), 1)
+def test_threshold_bits_use_its_kink():
+    linear, last = make_seeded(lambda: nn.Linear(2, 40)), make_seeded(lambda: nn.Linear(40, 2), 1)
     X = np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32)
     codes = ActivationPartition(
         nn.Sequential(linear, nn.Threshold(0.5, 0.0), last), output_bits=False
     ).encode(X)
     with torch.no_grad():
-        assert np.array_equal(codes, packed([(linear(torch.from_numpy(X)) > 0.5).numpy()]))
+        assert np.array_equal(codes, pack_bits([(linear(torch.from_numpy(X)) > 0.5).numpy()]))
 
 
-def test_dropout_and_batch_norm_are_read_in_eval_mode():
+def test_dropout_and_batch_norm_run_in_eval_mode():
     module = nn.Sequential(
         nn.BatchNorm1d(2),
         nn.Linear(2, 30),
@@ -182,45 +185,48 @@ def test_dropout_and_batch_norm_are_read_in_eval_mode():
         X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
     )
     partition = partition_of(network)
-    place = partition.place(X)
-    assert np.array_equal(place.codes, partition.encode(X))
+    locations = partition.locate(X)
+    assert np.array_equal(locations.codes, partition.encode(X))
     assert partition.widths.tolist() == [30, 3]
     assert np.array_equal(
-        place.points, X
-    )  # all of it is dense, so the Gaussians live where the user measures
-    assert np.array_equal(partition.vote(place), network.predict_proba(X))
+        locations.points, X
+    )  # the network is dense throughout, so that the Gaussians live in the input space
+    assert np.array_equal(partition.vote(locations), network.predict_proba(X))
 
 
-def test_functional_and_in_place_relus_of_the_dense_head_are_read():
-    module = seeded(Functional)
+def test_functional_and_in_place_relus_of_dense_head_are_recorded():
+    module = make_seeded(FunctionalRelus)
     X = np.random.default_rng(0).random((5, 1, 6, 6)).astype(np.float32)
     partition = ActivationPartition(module, layers="head")
-    place = partition.place(X)
+    locations = partition.locate(X)
     assert partition.widths.tolist() == [7, 6, 3]
     with torch.no_grad():
-        enters = torch.relu(module.a(torch.from_numpy(X))).flatten(1)
-        first = module.b(enters)
+        head_input = torch.relu(module.a(torch.from_numpy(X))).flatten(1)
+        first = module.b(head_input)
         second = module.c(F.leaky_relu(first))
         p = module.d(second.clamp(min=0)).softmax(1)
     np.testing.assert_allclose(
-        place.points, enters, rtol=1e-5, atol=1e-6
+        locations.points, head_input, rtol=1e-5, atol=1e-6
     )  # float32 in batches of another size
     assert np.array_equal(
-        place.codes, packed([(first > 0).numpy(), (second > 0).numpy(), (p > 1 / 3).numpy()])
+        locations.codes, pack_bits([(first > 0).numpy(), (second > 0).numpy(), (p > 1 / 3).numpy()])
     )
-    everything = ActivationPartition(module)
-    everything.encode(X)
-    assert everything.widths.tolist() == [2 * 4 * 4, 7, 6, 3]
+    all_layers_partition = ActivationPartition(module)
+    all_layers_partition.encode(X)
+    assert all_layers_partition.widths.tolist() == [2 * 4 * 4, 7, 6, 3]
 
 
-def test_where_the_gaussians_live_can_be_chosen():
-    module, X = seeded(Functional), np.random.default_rng(0).random((5, 1, 6, 6)).astype(np.float32)
+def test_embedding_option_selects_the_space_of_gaussians():
+    module, X = (
+        make_seeded(FunctionalRelus),
+        np.random.default_rng(0).random((5, 1, 6, 6)).astype(np.float32),
+    )
     dims = {
         name: ActivationPartition(module, embedding=name).embed(X).shape[1]
         for name in ("head", "last", "input")
     }
     assert dims == {"head": 32, "last": 6, "input": 36}
-    flat = seeded(lambda: dense(36, 8, 4, 2))
+    flat = make_seeded(lambda: make_dense_network(36, 8, 4, 2))
     assert {
         name: ActivationPartition(flat, embedding=name).embed(X.reshape(5, -1)).shape[1]
         for name in ("head", "last", "input")
@@ -231,23 +237,24 @@ def test_where_the_gaussians_live_can_be_chosen():
     }
 
 
-def test_a_map_of_features_is_too_wide_to_be_an_embedding():
-    def picture(size):
-        dense = nn.Sequential(
+def test_auto_embedding_skips_feature_maps_wider_than_1024():
+    def make_image_network(size):
+        make_dense_network = nn.Sequential(
             nn.Flatten(), nn.Linear(2 * size * size, 5), nn.ReLU(), nn.Linear(5, 2)
         )
-        return nn.Sequential(nn.Conv2d(1, 2, 1), nn.ReLU(), *dense)
+        return nn.Sequential(nn.Conv2d(1, 2, 1), nn.ReLU(), *make_dense_network)
 
     for size, expected in ((22, 2 * 22 * 22), (23, 5)):  # 968 and 1,058 numbers
         X = np.random.default_rng(0).random((3, 1, size, size)).astype(np.float32)
-        assert ActivationPartition(seeded(lambda: picture(size))).embed(X).shape[1] == expected  # noqa: B023 - called at once
+        network = make_seeded(partial(make_image_network, size))
+        assert ActivationPartition(network).embed(X).shape[1] == expected
 
 
-def test_a_network_without_dense_relus_gives_the_last_ones_before():
-    partition = ActivationPartition(seeded(Pictures), layers="head")
-    place = partition.place(np.random.default_rng(0).random((3, 1, 8, 8)).astype(np.float32))
+def test_head_without_relus_uses_last_relus_before_it():
+    partition = ActivationPartition(make_seeded(ConvolutionWithoutDenseRelus), layers="head")
+    locations = partition.locate(np.random.default_rng(0).random((3, 1, 8, 8)).astype(np.float32))
     assert partition.widths.tolist() == [4 * 4 * 4, 3]
-    assert place.points.shape == (3, 4)
+    assert locations.points.shape == (3, 4)
 
 
 @pytest.mark.parametrize(
@@ -255,15 +262,18 @@ def test_a_network_without_dense_relus_gives_the_last_ones_before():
     [(nn.Softmax(1), 3), (nn.LogSoftmax(1), 3), (nn.Sigmoid(), 1), (nn.Identity(), 1)],
     ids=str,
 )
-def test_what_puts_out_probabilities_or_one_logit_is_understood(end, logits):
-    body, X = seeded(lambda: dense(2, 20, logits)), np.random.default_rng(0).normal(size=(50, 2))
-    place = ActivationPartition(nn.Sequential(*body, end)).place(X)
+def test_probability_outputs_and_single_logits_become_probabilities(end, logits):
+    body, X = (
+        make_seeded(lambda: make_dense_network(2, 20, logits)),
+        np.random.default_rng(0).normal(size=(50, 2)),
+    )
+    locations = ActivationPartition(nn.Sequential(*body, end)).locate(X)
     with torch.no_grad():
         out = body(torch.from_numpy(X.astype(np.float32))).double()
     expected = out.softmax(1) if logits == 3 else torch.cat([1 - out.sigmoid(), out.sigmoid()], 1)
-    np.testing.assert_allclose(place.proba, expected, atol=1e-6)  # float32
+    np.testing.assert_allclose(locations.proba, expected, atol=1e-6)  # float32
     assert np.array_equal(
-        place.codes[:, -1], packed([place.proba > 1 / place.proba.shape[1]])[:, 0]
+        locations.codes[:, -1], pack_bits([locations.proba > 1 / locations.proba.shape[1]])[:, 0]
     )
 
 
@@ -272,7 +282,7 @@ def test_what_puts_out_probabilities_or_one_logit_is_understood(end, logits):
     [nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 2)), nn.Linear(2, 2)],
     ids=["tanh", "linear"],
 )
-def test_a_network_without_relus_is_refused_in_one_line(module):
+def test_network_without_relus_raises_type_error(module):
     with pytest.raises(TypeError) as caught:
         ActivationPartition(module).encode(np.zeros((1, 2)))
     name = type(module).__name__
@@ -283,57 +293,57 @@ def test_a_network_without_relus_is_refused_in_one_line(module):
     )
 
 
-def test_no_row_depends_on_the_rows_beside_it():
-    module = seeded(lambda: dense(3, 300, 300, 4))
+def test_locations_do_not_depend_on_other_rows():
+    module = make_seeded(lambda: make_dense_network(3, 300, 300, 4))
     X = np.random.default_rng(0).normal(size=(1300, 3))
-    place = ActivationPartition(module, n_jobs=2).place(X)
-    some = np.random.default_rng(1).permutation(1300)[:77]
-    for rows in ([700], some):
-        alone = ActivationPartition(module, n_jobs=1).place(X[rows])
-        assert np.array_equal(alone.codes, place.codes[rows])
-        assert np.array_equal(alone.proba, place.proba[rows])
+    locations = ActivationPartition(module, n_jobs=2).locate(X)
+    sample = np.random.default_rng(1).permutation(1300)[:77]
+    for rows in ([700], sample):
+        subset = ActivationPartition(module, n_jobs=1).locate(X[rows])
+        assert np.array_equal(subset.codes, locations.codes[rows])
+        assert np.array_equal(subset.proba, locations.proba[rows])
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def fitted_network():
     X = np.random.default_rng(0).normal(size=(120, 3))
     return X, MultilayerPerceptron(hidden=(16, 8), max_epochs=3, random_state=0).fit(X, X[:, 0] > 0)
 
 
-def test_partition_of_finds_the_network_in_what_is_around_it(fitted):
-    X, network = fitted
+def test_partition_of_unwraps_frozen_calibrated_and_pipelined_networks(fitted_network):
+    X, network = fitted_network
     codes = ActivationPartition(network).encode(X)
-    inside = (
+    wrapped_parents = (
         FrozenEstimator(network),
         CalibratedClassifierCV(FrozenEstimator(network)).fit(X, X[:, 0] > 0),
         network.module_,
     )
-    for parent in inside:
+    for parent in wrapped_parents:
         assert np.array_equal(partition_of(parent).encode(X), codes)
     pipeline = make_pipeline(StandardScaler(), network).fit(X, X[:, 0] > 0)
-    place = partition_of(pipeline).place(X)
-    assert np.array_equal(place.points, pipeline[0].transform(X))
+    locations = partition_of(pipeline).locate(X)
+    assert np.array_equal(locations.points, pipeline[0].transform(X))
 
 
-def test_a_partition_survives_pickling(fitted):
-    X, network = fitted
+def test_partition_survives_pickling(fitted_network):
+    X, network = fitted_network
     partition = partition_of(network)
-    again = pickle.loads(pickle.dumps(partition))
-    assert np.array_equal(again.encode(X), partition.encode(X))
-    index = again.index(again.encode(X), np.eye(2)[(X[:, 0] > 0).astype(int)])
-    masses, nearest = index.masses(partition.encode(X[5:6]), np.array([2.0]))
+    restored = pickle.loads(pickle.dumps(partition))
+    assert np.array_equal(restored.encode(X), partition.encode(X))
+    index = restored.index(restored.encode(X), np.eye(2)[(X[:, 0] > 0).astype(int)])
+    masses, nearest = index.query(partition.encode(X[5:6]), np.array([2.0]))
     assert nearest.tolist() == [5] and masses.sum() > 1
 
 
-def test_the_widths_are_not_known_before_rows_were_placed(fitted):
-    with pytest.raises(ValueError, match="are known once rows were placed"):
-        _ = partition_of(fitted[1]).widths
+def test_widths_raise_before_rows_are_located(fitted_network):
+    with pytest.raises(ValueError, match="are set when rows are first located"):
+        _ = partition_of(fitted_network[1]).widths
 
 
-def test_how_a_network_is_read_cannot_be_asked_of_a_forest(fitted):
+def test_network_options_raise_for_forests(fitted_network):
     from sklearn.tree import DecisionTreeClassifier
 
-    tree = DecisionTreeClassifier().fit(fitted[0], fitted[0][:, 0] > 0)
+    tree = DecisionTreeClassifier().fit(fitted_network[0], fitted_network[0][:, 0] > 0)
     with pytest.raises(TypeError) as caught:
         partition_of(tree, layers="all")
-    assert str(caught.value) == "layers say how a network is read, got DecisionTreeClassifier"
+    assert str(caught.value) == "layers can be set for networks only, got DecisionTreeClassifier"

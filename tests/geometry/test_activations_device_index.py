@@ -27,7 +27,9 @@ ROUNDING = 1e-12  # as of CodeIndex: both are within 1e-14 and 1e-16 of their ex
 
 
 def random_codes(n, widths, seed):
-    """(UInt64[n, W], Bool[n, width] of each layer) that agree, mostly, with one pattern."""
+    """Return codes UInt64[n, W] and bits Bool[n, width] of each layer that mostly agree with one
+    pattern.
+    """
     rng, pattern, codes, bits = np.random.default_rng(seed), np.random.default_rng(99), [], []
     for width in widths:
         bits.append((pattern.random(width) < 0.5) ^ (rng.random((n, width)) > 0.85))
@@ -38,15 +40,17 @@ def random_codes(n, widths, seed):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", ["highest", "high"])
-def test_counts_and_similarities_are_exact(device, precision):
+def test_device_mismatch_counts_and_similarities_are_exact(device, precision):
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
         (a, a_bits), (b, b_bits) = random_codes(31, WIDTHS, 0), random_codes(77, WIDTHS, 1)
         index = DeviceCodeIndex(b, np.ones((77, 1)), WIDTHS, device=device)
-        counts = index.mismatches(index._signs(index._packed(a)), index._signs(index._codes))
-        for found, x, y in zip(counts, a_bits, b_bits, strict=True):
-            assert np.array_equal(found.cpu().numpy(), (x[:, None] != y[None]).sum(axis=2))
+        counts = index.mismatches(
+            index._signs(index._bytes_on_device(a)), index._signs(index._codes)
+        )
+        for layer_counts, x, y in zip(counts, a_bits, b_bits, strict=True):
+            assert np.array_equal(layer_counts.cpu().numpy(), (x[:, None] != y[None]).sum(axis=2))
         assert np.array_equal(index.similarity(a), code_similarity(a, b, WIDTHS))
     finally:
         torch.set_float32_matmul_precision(before)
@@ -55,10 +59,10 @@ def test_counts_and_similarities_are_exact(device, precision):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("block", [16, 50, 4096])
 @pytest.mark.parametrize("n_anchors", [None, 60, 0])
-def test_masses_and_nearest_polytopes_are_those_of_the_compiled_index(
+def test_device_masses_and_nearest_polytopes_match_compiled_index(
     monkeypatch, device, block, n_anchors
 ):
-    monkeypatch.setattr(device_index, "_BLOCK", block)
+    monkeypatch.setattr(device_index, "_DEVICE_BLOCK", block)
     codes, queries = random_codes(333, WIDTHS, 0)[0], random_codes(45, WIDTHS, 1)[0]
     rng = np.random.default_rng(0)
     rows, weights = rng.permutation(333)[:151], rng.random((151, 3)) * (rng.random((151, 3)) < 0.5)
@@ -67,28 +71,28 @@ def test_masses_and_nearest_polytopes_are_those_of_the_compiled_index(
         DeviceCodeIndex(codes, weights, WIDTHS, rows=rows, n_anchors=n_anchors, device=device),
     ]
     (expected, expected_nearest), (masses, nearest) = (
-        index.masses(queries, EXPONENTS) for index in indices
+        index.query(queries, EXPONENTS) for index in indices
     )
     np.testing.assert_allclose(masses, expected, rtol=ROUNDING, atol=0)
     assert np.array_equal(nearest, expected_nearest)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_ties_zeros_and_nothing_to_do(monkeypatch, device):
-    monkeypatch.setattr(device_index, "_BLOCK", 2)
+def test_device_ties_zero_similarities_and_empty_queries(monkeypatch, device):
+    monkeypatch.setattr(device_index, "_DEVICE_BLOCK", 2)
     codes = np.array([[0b1100], [0b0001], [0b0010], [0b0100], [0b1000]], dtype=np.uint64)
     index = DeviceCodeIndex(codes, np.ones((5, 2)), [4], device=device)
     queries = np.array([[0b0000], [0b0011], [0b1111], [0b1001]], dtype=np.uint64)
-    assert index.masses(queries, np.empty(0))[1].tolist() == [1, 1, 0, 1]
-    assert index.masses(queries[:0], EXPONENTS)[0].shape == (0, 2, len(EXPONENTS))
-    opposite = DeviceCodeIndex(codes[:1], np.ones((1, 1)), [4], device=device).masses(
+    assert index.query(queries, np.empty(0))[1].tolist() == [1, 1, 0, 1]
+    assert index.query(queries[:0], EXPONENTS)[0].shape == (0, 2, len(EXPONENTS))
+    opposite = DeviceCodeIndex(codes[:1], np.ones((1, 1)), [4], device=device).query(
         ~codes[:1] & np.uint64(15), np.array([0.0, 0.5])
     )
     assert opposite[0].ravel().tolist() == [1, 0] and opposite[1].tolist() == [-1]
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_exponents_that_would_favour_the_far_are_refused(device):
+def test_negative_and_infinite_exponents_raise(device):
     index = DeviceCodeIndex(np.zeros((1, 1), dtype=np.uint64), np.ones((1, 1)), [1], device=device)
     with pytest.raises(ValueError, match=r"^exponents contain -1\.0; each must be finite and >= 0"):
-        index.masses(np.zeros((1, 1), dtype=np.uint64), np.array([-1.0]))
+        index.query(np.zeros((1, 1), dtype=np.uint64), np.array([-1.0]))

@@ -19,61 +19,63 @@ from scipy.spatial.distance import cdist
 from kdgraph.geometry import code_index
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 
-# powers are good to 1e-14 and 1e-16 of their exponent, below 1,000; sums of a few hundred positive
+# powers are exact to 1e-14 and 1e-16 of their exponent, below 1,000; sums of a few hundred positive
 # terms
 ROUNDING = 1e-12
 EXPONENTS = np.array([0.0, 0.02, 0.3, 1.0, 2.0, 7.5, 30.0, 138.0])
 ODD_WIDTHS = [1, 63, 64, 65, 1000, 2]
 
 
-def packed(bits):
-    """UInt64[n, W], column by column, of bits Bool[n, width] of each layer."""
+def pack_codes(bits):
+    """Return codes UInt64[n, W], contiguous by column, of the bits Bool[n, width] of each layer."""
     layers = []
-    for some in bits:
-        whole = np.zeros((len(some), 64 * -(-some.shape[1] // 64)), dtype=bool)
-        whole[:, : some.shape[1]] = some
+    for by_rows in bits:
+        whole = np.zeros((len(by_rows), 64 * -(-by_rows.shape[1] // 64)), dtype=bool)
+        whole[:, : by_rows.shape[1]] = by_rows
         layers.append(np.packbits(whole, axis=1, bitorder="little").view("<u8").astype(np.uint64))
     return np.asfortranarray(np.hstack(layers))
 
 
 def random_bits(n, widths, seed=0, likeness=0.85):
-    """Bits of each layer that agree, mostly, with one pattern, so that K is not tiny."""
+    """Return bits of each layer that mostly agree with one pattern, so that K is not tiny."""
     rng = np.random.default_rng(seed)
     pattern = np.random.default_rng(99)
     return [(pattern.random(width) < 0.5) ^ (rng.random((n, width)) > likeness) for width in widths]
 
 
-def by_hamming(a, b):
+def hamming_similarity(a, b):
     """Float[m, n]: the product over layers of scipy's 1 - distance."""
     return math.prod(1 - cdist(x, y, "hamming") for x, y in zip(a, b, strict=True))
 
 
-def naive(similarity, class_weights, exponents, n_anchors=None):
+def dense_masses(similarity, class_weights, exponents, n_anchors=None):
     masses = np.stack([similarity**exponent @ class_weights for exponent in exponents], axis=2)
     anchors = similarity[:, :n_anchors]
     return masses, np.where(anchors.max(axis=1) > 0, anchors.argmax(axis=1), -1)
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 700), (33, 513), (40, 1)])
-def test_similarity_is_that_of_hamming_distances_to_the_last_bit(m, n):
+def test_similarity_matches_hamming_distances_to_the_last_bit(m, n):
     a, b = random_bits(m, ODD_WIDTHS), random_bits(n, ODD_WIDTHS, 1)
-    assert np.array_equal(code_similarity(packed(a), packed(b), ODD_WIDTHS), by_hamming(a, b))
+    assert np.array_equal(
+        code_similarity(pack_codes(a), pack_codes(b), ODD_WIDTHS), hamming_similarity(a, b)
+    )
 
 
 @pytest.mark.parametrize("width", ODD_WIDTHS)
-def test_the_number_of_matching_units_is_exact(width):
+def test_number_of_matching_units_is_exact(width):
     (a,), (b,) = random_bits(11, [width]), random_bits(77, [width], 1)
     matches = (a[:, None] == b[None]).sum(axis=2)
     assert np.array_equal(
-        np.rint(code_similarity(packed([a]), packed([b]), [width]) * width), matches
+        np.rint(code_similarity(pack_codes([a]), pack_codes([b]), [width]) * width), matches
     )
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 2**31))
-def test_similarity_is_the_share_of_activation_paths_that_are_activated_alike(widths, seed):
-    """Eq. 16 of Dey et al., term by term: a path takes one unit of each layer, its mode is what
-    these units do.
+def test_similarity_is_the_exact_fraction_of_equal_activation_paths(widths, seed):
+    """Eq. 16 of Dey et al., term by term: a path takes one unit of each layer, its mode is the
+    state of these units.
     """
     (a, b), paths = (
         np.random.default_rng(seed).random((2, sum(widths))) < 0.5,
@@ -86,16 +88,16 @@ def test_similarity_is_the_share_of_activation_paths_that_are_activated_alike(wi
     )
     shares = [Fraction(int((x == y).sum()), len(x)) for x, y in zip(a, b, strict=True)]
     assert math.prod(shares) == Fraction(alike, len(paths))
-    found = code_similarity(packed([x[None] for x in a]), packed([x[None] for x in b]), widths)[
-        0, 0
-    ]
-    assert found == pytest.approx(alike / len(paths), rel=1e-15)  # four factors, rounded
-    assert (found == 0) == (alike == 0) and (found == 1) == (alike == len(paths))
+    result = code_similarity(
+        pack_codes([x[None] for x in a]), pack_codes([x[None] for x in b]), widths
+    )[0, 0]
+    assert result == pytest.approx(alike / len(paths), rel=1e-15)  # four factors, rounded
+    assert (result == 0) == (alike == 0) and (result == 1) == (alike == len(paths))
 
 
 @pytest.mark.parametrize("labels", ["one class each", "several classes"])
 @pytest.mark.parametrize("n", [1, 511, 1301])
-def test_masses_and_nearest_polytopes_are_those_of_all_similarities(n, labels):
+def test_masses_and_nearest_polytopes_match_dense_similarities(n, labels):
     rng = np.random.default_rng(3)
     weights = rng.uniform(0.1, 3, (n, 5))
     weights *= (
@@ -105,17 +107,19 @@ def test_masses_and_nearest_polytopes_are_those_of_all_similarities(n, labels):
     )
     a, b = random_bits(37, ODD_WIDTHS), random_bits(n, ODD_WIDTHS, 1)
     for n_anchors in (None, n // 2 + 1):
-        masses, nearest = CodeIndex(packed(b), weights, ODD_WIDTHS, n_anchors=n_anchors).masses(
-            packed(a), EXPONENTS
+        masses, nearest = CodeIndex(pack_codes(b), weights, ODD_WIDTHS, n_anchors=n_anchors).query(
+            pack_codes(a), EXPONENTS
         )
-        expected, expected_nearest = naive(by_hamming(a, b), weights, EXPONENTS, n_anchors)
+        expected, expected_nearest = dense_masses(
+            hamming_similarity(a, b), weights, EXPONENTS, n_anchors
+        )
         np.testing.assert_allclose(masses, expected, rtol=ROUNDING, atol=0)
         assert np.array_equal(nearest, expected_nearest)
 
 
 @settings(deadline=None, max_examples=80)
 @given(st.data())
-def test_random_codes(data):
+def test_random_codes_match_dense_similarities(data):
     widths = data.draw(st.lists(st.sampled_from([1, 2, 3, 5, 64, 65, 130]), min_size=1, max_size=4))
     n, m, n_classes = (
         data.draw(st.integers(1, 30)),
@@ -132,77 +136,77 @@ def test_random_codes(data):
         seed
     ).random((n, n_classes))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(code_index, "_TILE", data.draw(st.sampled_from([1, 3, 8, 512])))
-        masses, nearest = CodeIndex(packed(b), weights, widths, n_anchors=n_anchors).masses(
-            packed(a), exponents
+        patch.setattr(code_index, "_POLYTOPES_PER_TILE", data.draw(st.sampled_from([1, 3, 8, 512])))
+        masses, nearest = CodeIndex(pack_codes(b), weights, widths, n_anchors=n_anchors).query(
+            pack_codes(a), exponents
         )
-    similarity = by_hamming(a, b)
+    similarity = hamming_similarity(a, b)
     assert masses.shape == (m, n_classes, len(exponents))
     for k, exponent in enumerate(exponents):
         np.testing.assert_allclose(
             masses[:, :, k], similarity**exponent @ weights, rtol=ROUNDING, atol=1e-300
         )  # subnormals count as 0
-    anchors = np.hstack([np.zeros((m, 1)), similarity[:, :n_anchors]])  # column 0: nobody
+    anchors = np.hstack([np.zeros((m, 1)), similarity[:, :n_anchors]])  # column 0: no polytope
     assert np.array_equal(nearest, anchors.argmax(axis=1) - 1)
 
 
-def test_no_bit_depends_on_the_threads_the_block_or_the_other_queries(monkeypatch):
+def test_results_do_not_depend_on_threads_blocks_or_other_queries(monkeypatch):
     widths = [200, 63, 2]
-    codes, queries = packed(random_bits(1100, widths)), packed(random_bits(301, widths, 1))
+    codes, queries = pack_codes(random_bits(1100, widths)), pack_codes(random_bits(301, widths, 1))
     weights = np.random.default_rng(0).random((1100, 3)) * (
         np.random.default_rng(1).random((1100, 3)) < 0.5
     )
 
     def masses(queries, n_jobs=1):
-        return CodeIndex(codes, weights, widths, n_jobs=n_jobs).masses(queries, EXPONENTS)
+        return CodeIndex(codes, weights, widths, n_jobs=n_jobs).query(queries, EXPONENTS)
 
     expected, expected_nearest = masses(queries)
     for block, n_jobs in itertools.product((1, 7, 128, 1000), (1, 2)):
-        monkeypatch.setattr(code_index, "_BLOCK", block)
-        found, nearest = masses(queries, n_jobs)
-        assert np.array_equal(found, expected) and np.array_equal(nearest, expected_nearest)
+        monkeypatch.setattr(code_index, "_QUERY_BLOCK", block)
+        result, nearest = masses(queries, n_jobs)
+        assert np.array_equal(result, expected) and np.array_equal(nearest, expected_nearest)
     order = np.random.default_rng(2).permutation(301)
     assert np.array_equal(masses(queries[order], 2)[0], expected[order])
     for row in (0, 1, 300):
         assert np.array_equal(masses(queries[[row]])[0][0], expected[row])
 
 
-def test_one_exponent_gives_what_many_give_and_none_gives_the_nearest():
+def test_each_exponent_is_independent_of_the_others():
     widths = [100, 2]
-    index = CodeIndex(packed(random_bits(600, widths)), np.eye(3)[np.arange(600) % 3], widths)
-    queries = packed(random_bits(9, widths, 1))
-    masses, nearest = index.masses(queries, EXPONENTS)
+    index = CodeIndex(pack_codes(random_bits(600, widths)), np.eye(3)[np.arange(600) % 3], widths)
+    queries = pack_codes(random_bits(9, widths, 1))
+    masses, nearest = index.query(queries, EXPONENTS)
     for k, exponent in enumerate(EXPONENTS):
         assert np.array_equal(
-            index.masses(queries, np.array([exponent]))[0][:, :, 0], masses[:, :, k]
+            index.query(queries, np.array([exponent]))[0][:, :, 0], masses[:, :, k]
         )
-    nothing, alone = index.masses(queries, np.empty(0))
-    assert nothing.shape == (9, 3, 0) and np.array_equal(alone, nearest)
-    masses, nearest = index.masses(queries[:0], EXPONENTS)
+    no_masses, expected_by_rows = index.query(queries, np.empty(0))
+    assert no_masses.shape == (9, 3, 0) and np.array_equal(expected_by_rows, nearest)
+    masses, nearest = index.query(queries[:0], EXPONENTS)
     assert masses.shape == (0, 3, len(EXPONENTS)) and nearest.shape == (0,)
 
 
-def test_of_equally_near_polytopes_the_lowest_is_nearest_in_whatever_class_and_tile(monkeypatch):
-    monkeypatch.setattr(code_index, "_TILE", 2)
+def test_lowest_of_equally_near_polytopes_is_nearest_across_classes_and_tiles(monkeypatch):
+    monkeypatch.setattr(code_index, "_POLYTOPES_PER_TILE", 2)
     codes = np.array(
         [[0b1100], [0b0001], [0b0010], [0b0100], [0b1000]], dtype=np.uint64
-    )  # classes sort the other way round
+    )  # the order by class is reversed
     index = CodeIndex(codes, np.eye(5)[::-1], [4])
-    assert index.masses(
+    assert index.query(
         np.array([[0b0000], [0b0011], [0b1111], [0b1001]], dtype=np.uint64), np.array([1.0])
     )[1].tolist() == [1, 1, 0, 1]
 
 
-def test_only_anchors_are_nearest_but_all_lend_their_mass():
+def test_only_anchors_are_nearest_but_all_polytopes_add_mass():
     codes = np.array([[0b00], [0b01], [0b11]], dtype=np.uint64)
-    masses, nearest = CodeIndex(codes, np.eye(3), [2], n_anchors=2).masses(codes, np.array([1.0]))
+    masses, nearest = CodeIndex(codes, np.eye(3), [2], n_anchors=2).query(codes, np.array([1.0]))
     assert nearest.tolist() == [0, 1, 1]
     assert np.array_equal(masses[:, :, 0], [[1, 0.5, 0], [0.5, 1, 0.5], [0, 0.5, 1]])
 
 
-def test_where_a_layer_shares_no_unit_there_is_no_mass_and_no_neighbour():
+def test_zero_similarity_gives_no_mass_and_no_neighbour():
     codes = np.array([[0b01, 0b10], [0b11, 0b10]], dtype=np.uint64)
-    masses, nearest = CodeIndex(codes, np.array([[1.0], [3.0]]), [2, 2]).masses(
+    masses, nearest = CodeIndex(codes, np.array([[1.0], [3.0]]), [2, 2]).query(
         np.array([[0b01, 0b01], [0b10, 0b10]], dtype=np.uint64), np.array([0.0, 1e-6, 1.0])
     )
     assert nearest.tolist() == [-1, 1]
@@ -210,30 +214,35 @@ def test_where_a_layer_shares_no_unit_there_is_no_mass_and_no_neighbour():
     np.testing.assert_allclose(masses[1], [[4, 3 * 0.5**1e-6, 1.5]], rtol=ROUNDING)
 
 
-def test_the_rows_that_stand_for_polytopes():
+def test_rows_argument_selects_the_representatives():
     widths = [70, 3]
-    codes, rows = packed(random_bits(50, widths)), np.array([3, 4, 9, 31, 40])
-    weights, queries = np.random.default_rng(0).random((5, 2)), packed(random_bits(6, widths, 1))
-    some = CodeIndex(codes, weights, widths, rows=rows).masses(queries, EXPONENTS)
-    alone = CodeIndex(codes[rows], weights, widths).masses(queries, EXPONENTS)
-    assert np.array_equal(some[0], alone[0]) and np.array_equal(some[1], alone[1])
+    codes, rows = pack_codes(random_bits(50, widths)), np.array([3, 4, 9, 31, 40])
+    weights, queries = (
+        np.random.default_rng(0).random((5, 2)),
+        pack_codes(random_bits(6, widths, 1)),
+    )
+    by_rows = CodeIndex(codes, weights, widths, rows=rows).query(queries, EXPONENTS)
+    expected_by_rows = CodeIndex(codes[rows], weights, widths).query(queries, EXPONENTS)
+    assert np.array_equal(by_rows[0], expected_by_rows[0]) and np.array_equal(
+        by_rows[1], expected_by_rows[1]
+    )
 
 
 @pytest.mark.parametrize("bad", [-0.5, np.inf, np.nan])
-def test_exponents_that_would_favour_the_far_are_refused(bad):
+def test_negative_and_infinite_exponents_raise(bad):
     index = CodeIndex(np.zeros((1, 1), dtype=np.uint64), np.ones((1, 1)), [1])
     message = (
         f"exponents contain {bad}; each must be finite and >= 0: a weight K^exponent must not grow"
         " with distance"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        index.masses(np.zeros((1, 1), dtype=np.uint64), np.array([1.0, bad]))
+        index.query(np.zeros((1, 1), dtype=np.uint64), np.array([1.0, bad]))
 
 
-def test_no_array_of_all_pairs_is_made():
-    codes, weights = packed(random_bits(4000, [64])), np.ones((4000, 1))
+def test_no_array_of_all_pairs_is_allocated():
+    codes, weights = pack_codes(random_bits(4000, [64])), np.ones((4000, 1))
     tracemalloc.start()
-    CodeIndex(codes, weights, [64]).masses(codes, np.array([1.0]))
+    CodeIndex(codes, weights, [64]).query(codes, np.array([1.0]))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2e6  # all pairs would take 16e6 at one byte each

@@ -33,7 +33,7 @@ FORESTS = {
 
 
 @pytest.fixture(scope="module", params=FORESTS)
-def fitted(request, blobs):
+def fitted_forest(request, blobs):
     return FORESTS[request.param].fit(*blobs)
 
 
@@ -45,34 +45,38 @@ def queries(blobs):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 64])
-def test_codes_are_the_leaves_that_scikit_learn_gives(fitted, queries, n_jobs):
-    codes = ForestPartition(fitted, n_jobs).encode(queries)
+def test_codes_equal_forest_apply(fitted_forest, queries, n_jobs):
+    codes = ForestPartition(fitted_forest, n_jobs).encode(queries)
     assert codes.dtype == np.int32
-    assert np.array_equal(codes, fitted.apply(queries).reshape(len(queries), -1))
+    assert np.array_equal(codes, fitted_forest.apply(queries).reshape(len(queries), -1))
 
 
-def test_votes_are_the_forests_own_probabilities_to_the_last_bit(fitted, queries):
-    partition = ForestPartition(fitted)
-    assert np.array_equal(partition.vote(partition.place(queries)), fitted.predict_proba(queries))
+def test_votes_equal_predict_proba_to_the_last_bit(fitted_forest, queries):
+    partition = ForestPartition(fitted_forest)
+    assert np.array_equal(
+        partition.vote(partition.locate(queries)), fitted_forest.predict_proba(queries)
+    )
 
 
-def test_a_threshold_counts_as_in_the_forest(fitted, blobs):
-    tree = getattr(fitted, "estimators_", [fitted])[0].tree_
+def test_rows_at_thresholds_get_the_leaves_of_the_forest(fitted_forest, blobs):
+    tree = getattr(fitted_forest, "estimators_", [fitted_forest])[0].tree_
     inner = tree.children_left >= 0
     X = np.repeat(blobs[0][:1], inner.sum(), axis=0)
     X[np.arange(len(X)), tree.feature[inner]] = tree.threshold[inner]
     X = np.vstack([X, np.nextafter(X, -np.inf), np.nextafter(X, np.inf)])
-    assert np.array_equal(ForestPartition(fitted).encode(X), fitted.apply(X).reshape(len(X), -1))
+    assert np.array_equal(
+        ForestPartition(fitted_forest).encode(X), fitted_forest.apply(X).reshape(len(X), -1)
+    )
 
 
-def test_values_beyond_float32_go_the_way_of_the_largest_ones(fitted):
+def test_values_beyond_float32_get_the_leaves_of_the_largest_ones(fitted_forest):
     largest = float(np.finfo(np.float32).max)
     signs = np.array([[1, 1, 1], [-1, 1, -1], [-1, -1, -1]])
-    partition = ForestPartition(fitted)
+    partition = ForestPartition(fitted_forest)
     assert np.array_equal(partition.encode(1e300 * signs), partition.encode(largest * signs))
 
 
-def test_similarity_is_the_share_of_trees_that_agree(spiral, spiral_forest):
+def test_similarity_is_the_fraction_of_trees_with_equal_leaves(spiral, spiral_forest):
     partition = ForestPartition(spiral_forest)
     a, b = partition.encode(spiral[0][:12]), partition.encode(spiral[0][5:25])
     expected = [[sum(int(s == t) for s, t in zip(r, q, strict=True)) / 30 for q in b] for r in a]
@@ -83,7 +87,7 @@ def test_similarity_is_the_share_of_trees_that_agree(spiral, spiral_forest):
     ("m", "n", "trees"),
     [(1, 1, 1), (2, 3, 4), (7, 512, 5), (3, 513, 6), (8, 1100, 30), (0, 5, 4), (5, 0, 4)],
 )
-def test_similarity_of_any_number_of_rows_and_trees(m, n, trees, spiral):
+def test_similarity_supports_any_number_of_rows_and_trees(m, n, trees, spiral):
     X, y = spiral
     partition = ForestPartition(
         RandomForestClassifier(trees, max_leaf_nodes=9, random_state=0).fit(X, y)
@@ -100,8 +104,8 @@ def test_similarity_of_any_number_of_rows_and_trees(m, n, trees, spiral):
         )
 
 
-def test_rows_are_embedded_as_they_are(spiral, spiral_forest):
-    place = ForestPartition(spiral_forest).place(spiral[0].astype(np.float32))
+def test_embedding_of_a_forest_is_the_features(spiral, spiral_forest):
+    place = ForestPartition(spiral_forest).locate(spiral[0].astype(np.float32))
     assert place.points.dtype == np.float64
     assert np.array_equal(place.points, spiral[0].astype(np.float32))
     assert np.array_equal(place[3:5].codes, place.codes[3:5])
@@ -116,13 +120,13 @@ def test_rows_are_embedded_as_they_are(spiral, spiral_forest):
         lambda f: FrozenEstimator(Pipeline([("forest", f)])),
     ],
 )
-def test_wrappers_that_change_nothing(wrap, spiral, spiral_forest):
+def test_partition_of_unwraps_wrappers_without_transformation(wrap, spiral, spiral_forest):
     assert np.array_equal(
         partition_of(wrap(spiral_forest)).encode(spiral[0]), spiral_forest.apply(spiral[0])
     )
 
 
-def test_a_meta_estimator_has_the_partition_of_what_it_fitted(spiral):
+def test_meta_estimator_has_partition_of_its_fitted_estimator(spiral):
     parent = Uncalibrated(RandomForestClassifier(10, random_state=0), random_state=0).fit(*spiral)
     assert np.array_equal(
         partition_of(parent).encode(spiral[0]), parent.estimator_.apply(spiral[0])
@@ -130,9 +134,7 @@ def test_a_meta_estimator_has_the_partition_of_what_it_fitted(spiral):
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_a_calibrated_classifier_has_the_partition_of_its_first_forest(
-    spiral, spiral_forest, frozen
-):
+def test_calibrated_classifier_has_partition_of_its_first_forest(spiral, spiral_forest, frozen):
     parent = (
         FrozenEstimator(spiral_forest) if frozen else RandomForestClassifier(10, random_state=0)
     )
@@ -141,12 +143,12 @@ def test_a_calibrated_classifier_has_the_partition_of_its_first_forest(
     assert np.array_equal(partition_of(calibrated).encode(spiral[0]), first.apply(spiral[0]))
 
 
-def test_a_pipeline_is_read_behind_its_transformations(blobs, queries):
+def test_pipeline_partition_applies_transformers_first(blobs, queries):
     pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(10, random_state=0)).fit(
         *blobs
     )
     partition, scaled = partition_of(pipeline), pipeline[0].transform(queries)
-    place = partition.place(queries)
+    place = partition.locate(queries)
     assert np.array_equal(place.codes, pipeline[1].apply(scaled))
     assert np.array_equal(partition.encode(queries), place.codes)
     assert np.array_equal(place.points, scaled)
@@ -155,7 +157,7 @@ def test_a_pipeline_is_read_behind_its_transformations(blobs, queries):
     assert np.array_equal(
         partition.similarity(place.codes[:3], place.codes[:3]).diagonal(), np.ones(3)
     )
-    assert partition.index(place.codes[:1], np.ones((1, 2))).masses(
+    assert partition.index(place.codes[:1], np.ones((1, 2))).query(
         place.codes[:1], np.array([1.0])
     )[1].tolist() == [0]
 
@@ -170,11 +172,11 @@ def test_a_pipeline_is_read_behind_its_transformations(blobs, queries):
         IsolationForest(n_estimators=2),
         RFE(
             DecisionTreeClassifier(), n_features_to_select=1
-        ),  # its estimator_ knows one feature, not two
+        ),  # its estimator_ was fitted on one feature, not two
     ],
     ids=lambda parent: type(parent).__name__,
 )
-def test_what_has_no_partition_is_refused(parent, spiral):
+def test_estimators_without_partition_raise(parent, spiral):
     name = type(parent).__name__
     with pytest.raises(TypeError) as caught:
         partition_of(parent.fit(*spiral))
@@ -186,7 +188,7 @@ def test_what_has_no_partition_is_refused(parent, spiral):
 
 
 @pytest.mark.parametrize("parent", [RandomForestClassifier(), DecisionTreeClassifier()])
-def test_an_unfitted_forest_is_refused(parent):
+def test_unfitted_forest_raises(parent):
     with pytest.raises(
         NotFittedError, match=f"^This {type(parent).__name__} instance is not fitted yet"
     ):

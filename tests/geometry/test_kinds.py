@@ -1,4 +1,4 @@
-"""What a pipeline does before its last step."""
+"""Partitions of pipelines apply the transformers before the last step."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ X = np.array([[0.0, 1.0], [1.0, np.nan], [2.0, 0.0], [2.0, 1.0]])
 Y = [0, 1, 1, 0]
 
 
-@pytest.mark.parametrize("wrap", [lambda p: p, FrozenEstimator], ids=["as it is", "frozen"])
-def test_points_are_what_comes_to_the_last_step(wrap):
+@pytest.mark.parametrize("wrap", [lambda p: p, FrozenEstimator], ids=["plain", "frozen"])
+def test_points_are_the_input_of_the_last_step(wrap):
     pipeline = make_pipeline(SimpleImputer(), RandomForestClassifier(5, random_state=0)).fit(X, Y)
     partition, filled = partition_of(wrap(pipeline)), pipeline[0].transform(X)
-    for place in (partition.place(X), partition.place(X[::-1])[::-1]):
+    for place in (partition.locate(X), partition.locate(X[::-1])[::-1]):
         assert np.array_equal(place.points, filled)
         assert np.array_equal(place.codes, pipeline[1].apply(filled))
     assert np.array_equal(partition.embed(X), filled)
 
 
-def test_sparse_transformations_become_dense_and_frames_arrays():
+def test_sparse_output_becomes_dense_and_frames_become_arrays():
     frame = pd.DataFrame({"a": X[:, 0], "b": ["u", "v", "v", "u"]})
     sparse = make_pipeline(OneHotEncoder(), RandomForestClassifier(5, random_state=0)).fit(frame, Y)
-    place = partition_of(sparse).place(frame)
+    place = partition_of(sparse).locate(frame)
     assert place.points.tolist() == [
         [1, 0, 0, 1, 0],
         [0, 1, 0, 0, 1],
@@ -41,15 +41,15 @@ def test_sparse_transformations_become_dense_and_frames_arrays():
     framed = make_pipeline(
         SimpleImputer().set_output(transform="pandas"), RandomForestClassifier(5, random_state=0)
     ).fit(X, Y)
-    assert isinstance(partition_of(framed).place(X).points, np.ndarray)
+    assert isinstance(partition_of(framed).locate(X).points, np.ndarray)
 
 
 @pytest.mark.parametrize("steps", [[StandardScaler()], []])
-def test_a_pipeline_that_leaves_missing_values_to_its_forest(steps):
+def test_missing_values_behind_transformers_raise(steps):
     partition = partition_of(
         make_pipeline(*steps, RandomForestClassifier(5, random_state=0)).fit(X, Y)
     )
-    for look in (partition.place, partition.embed, partition.encode):
+    for look in (partition.locate, partition.embed, partition.encode):
         with pytest.raises(ValueError, match="NaN") as caught:
             look(X)
         assert (
@@ -58,4 +58,4 @@ def test_a_pipeline_that_leaves_missing_values_to_its_forest(steps):
             " measured; impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
             " RandomForestClassifier())"
         )
-    assert partition.place(X[[0, 2]]).points.shape == (2, 2)
+    assert partition.locate(X[[0, 2]]).points.shape == (2, 2)

@@ -1,6 +1,4 @@
-"""Boxes of leaves: those that scikit-learn's own decision paths give, tree by tree and row by
-row.
-"""
+"""Boxes of leaves against scikit-learn's decision paths, tree by tree and row by row."""
 
 from __future__ import annotations
 
@@ -15,17 +13,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from kdgraph.geometry import LeafBoxes, Place, leaf_boxes, partition_of
+from kdgraph.geometry import LeafBoxes, Locations, leaf_boxes, partition_of
 
 ROUNDING = 1e-12
 """Distances are added in another order."""
 
 
-def by_decision_paths(
+def outside_by_decision_paths(
     forest, train: np.ndarray, X: np.ndarray, min_samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Float[n, d] twice, shares and distances: of each row's path the last node that enough
-    training rows pass has the box.
+    """Return the fractions and distances, Float[n, d] each. The box is that of the last node of
+    a row's path with enough training rows.
     """
     train, X = train.astype(np.float32), X.astype(np.float32)
     unit = np.ptp(train.astype(float), axis=0)
@@ -50,33 +48,31 @@ def by_decision_paths(
 FORESTS = [
     ExtraTreesClassifier(7),
     RandomForestClassifier(7, max_depth=4),
-    ExtraTreesRegressor(
-        5, max_leaf_nodes=12
-    ),  # grown best first: nodes are numbered in another order
+    ExtraTreesRegressor(5, max_leaf_nodes=12),  # best-first growth numbers nodes in another order
     DecisionTreeClassifier(),
 ]
 
 
 @given(st.sampled_from(FORESTS), st.integers(1, 30), st.integers(0, 100))
 @settings(max_examples=12, deadline=None)
-def test_they_are_those_of_the_decision_paths(forest, min_samples, seed):
+def test_boxes_match_decision_paths(forest, min_samples, seed):
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.normal(size=(60, 3)), np.full(60, 0.1), rng.integers(3, size=60)])
     y, queries = rng.integers(3, size=60), X[:30] + rng.normal(size=(30, 5))
     forest = forest.set_params(random_state=seed).fit(X, y)
     partition = partition_of(forest)
-    boxes = LeafBoxes(partition, partition.place(X), min_samples)
-    share, distance = by_decision_paths(forest, X, queries, min_samples)
+    boxes = LeafBoxes(partition, partition.locate(X), min_samples)
+    share, distance = outside_by_decision_paths(forest, X, queries, min_samples)
     np.testing.assert_allclose(
-        boxes.by_feature(partition.place(queries)), share, rtol=0, atol=ROUNDING
+        boxes.outside_by_feature(partition.locate(queries)), share, rtol=0, atol=ROUNDING
     )
     np.testing.assert_allclose(
-        boxes.by_feature(partition.place(queries), "distance"),
+        boxes.outside_by_feature(partition.locate(queries), "distance"),
         distance,
         rtol=ROUNDING,
         atol=ROUNDING,
     )
-    assert not boxes.by_feature(partition.place(X)).any()
+    assert not boxes.outside_by_feature(partition.locate(X)).any()
 
 
 @pytest.fixture(scope="module")
@@ -90,22 +86,25 @@ def queries(blobs):
 
 
 @pytest.mark.parametrize("scale", [1e-42, 1e-3, 1.0, 1e30, 1e60])
-def test_no_training_row_is_outside_however_its_numbers_are_rounded(scale):
-    """Numbers below and beyond what float32 can hold among them."""
+def test_no_training_row_is_outside_after_rounding_to_float32(scale):
+    """Some numbers are below or beyond the range of float32."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     partition = partition_of(
         ExtraTreesClassifier(10, random_state=0).fit(X, rng.integers(2, size=300))
     )
-    place = partition.place(X * scale)
-    boxes = LeafBoxes(partition, place)
-    assert not boxes.by_feature(place).any() and not boxes.by_feature(place, "distance").any()
+    locations = partition.locate(X * scale)
+    boxes = LeafBoxes(partition, locations)
+    assert (
+        not boxes.outside_by_feature(locations).any()
+        and not boxes.outside_by_feature(locations, "distance").any()
+    )
 
 
-def test_boxes_of_more_rows_are_wider(partition, blobs, queries):
-    place, there = partition.place(blobs[0]), partition.place(queries)
+def test_larger_min_samples_widens_boxes(partition, blobs, queries):
+    locations, query_locations = partition.locate(blobs[0]), partition.locate(queries)
     found = [
-        LeafBoxes(partition, place, m).by_feature(there, "distance")
+        LeafBoxes(partition, locations, m).outside_by_feature(query_locations, "distance")
         for m in (1, 3, 20, 600, 10_000)
     ]
     assert all(
@@ -120,53 +119,54 @@ def test_boxes_of_more_rows_are_wider(partition, blobs, queries):
 
 
 @pytest.mark.parametrize("outside", ["share", "distance"])
-def test_neither_threads_nor_blocks_nor_other_rows_change_a_bit(
+def test_outside_measure_does_not_depend_on_threads_blocks_or_other_rows(
     blob_forest, partition, blobs, queries, outside, monkeypatch
 ):
-    train, there = partition.place(blobs[0]), partition.place(queries)
-    usual = LeafBoxes(partition, train, 3).by_feature(there, outside)
-    alone = [
-        LeafBoxes(partition, train, 3).by_feature(there[i : i + 1], outside) for i in range(40)
+    train, query_locations = partition.locate(blobs[0]), partition.locate(queries)
+    usual = LeafBoxes(partition, train, 3).outside_by_feature(query_locations, outside)
+    outside_alone = [
+        LeafBoxes(partition, train, 3).outside_by_feature(query_locations[i : i + 1], outside)
+        for i in range(40)
     ]
-    np.testing.assert_array_equal(np.concatenate(alone), usual[:40])
-    monkeypatch.setattr(leaf_boxes, "_BLOCK", 7)
+    np.testing.assert_array_equal(np.concatenate(outside_alone), usual[:40])
+    monkeypatch.setattr(leaf_boxes, "_QUERY_BLOCK", 7)
     threaded = partition_of(blob_forest, n_jobs=2)
-    np.testing.assert_array_equal(LeafBoxes(threaded, train, 3).by_feature(there, outside), usual)
+    np.testing.assert_array_equal(
+        LeafBoxes(threaded, train, 3).outside_by_feature(query_locations, outside), usual
+    )
 
 
-def test_a_missing_value_is_outside_of_nothing_and_bounds_nothing():
+def test_missing_values_are_never_outside_and_bound_nothing():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), rng.integers(2, size=200)
     X[:, 0][rng.random(200) < 0.5] = np.nan
     X[X[:, 1] > 0, 2] = np.nan
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
     partition = partition_of(forest)
-    place = partition.place(X)
-    boxes = LeafBoxes(partition, place, 1)
+    locations = partition.locate(X)
+    boxes = LeafBoxes(partition, locations, 1)
     for outside in ("share", "distance"):
-        assert not boxes.by_feature(place, outside).any()
-        found = boxes.by_feature(
-            partition.place(np.array([[np.nan, np.nan, np.nan], [90.0, 90.0, 90.0]])), outside
+        assert not boxes.outside_by_feature(locations, outside).any()
+        found = boxes.outside_by_feature(
+            partition.locate(np.array([[np.nan, np.nan, np.nan], [90.0, 90.0, 90.0]])), outside
         )
         assert np.isfinite(found).all() and not found[0].any() and found[1, 1] > 0
     assert np.isinf(boxes.boxes).any() and not np.isnan(boxes.boxes).any()
     np.testing.assert_allclose(
-        boxes.unit, np.nanmax(X, axis=0) - np.nanmin(X, axis=0), rtol=1e-7
+        boxes.feature_range, np.nanmax(X, axis=0) - np.nanmin(X, axis=0), rtol=1e-7
     )  # of rounded values
 
 
-def test_rows_that_the_forest_was_not_fitted_on_leave_no_leaf_without_a_box(
-    partition, blobs, queries
-):
-    """Of four rows, in most leaves there is none."""
-    boxes = LeafBoxes(partition, partition.place(blobs[0][:4]))
-    assert (boxes.box_of >= 0).sum() == sum(
+def test_boxes_of_other_rows_leave_no_leaf_without_box(partition, blobs, queries):
+    """Most leaves contain none of the four rows."""
+    boxes = LeafBoxes(partition, partition.locate(blobs[0][:4]))
+    assert (boxes.node_box >= 0).sum() == sum(
         (tree.children_left < 0).sum() for tree in partition.trees
     )
-    assert np.isfinite(boxes.by_feature(partition.place(queries), "distance")).all()
+    assert np.isfinite(boxes.outside_by_feature(partition.locate(queries), "distance")).all()
 
 
-def test_behind_a_pipeline_they_are_in_the_transformed_space(blobs, queries):
+def test_boxes_behind_a_pipeline_are_in_transformed_space(blobs, queries):
     X, y = blobs
     scaled = StandardScaler().fit(X)
     forest = ExtraTreesClassifier(5, random_state=0)
@@ -174,34 +174,36 @@ def test_behind_a_pipeline_they_are_in_the_transformed_space(blobs, queries):
         make_pipeline(make_pipeline(StandardScaler()), make_pipeline(forest)).fit(X, y)
     )
     bare = partition_of(forest.fit(scaled.transform(X), y))
-    found = LeafBoxes(piped, piped.place(X), 2).by_feature(piped.place(queries), "distance")
-    expected = LeafBoxes(bare, bare.place(scaled.transform(X)), 2).by_feature(
-        bare.place(scaled.transform(queries)), "distance"
+    found = LeafBoxes(piped, piped.locate(X), 2).outside_by_feature(
+        piped.locate(queries), "distance"
+    )
+    expected = LeafBoxes(bare, bare.locate(scaled.transform(X)), 2).outside_by_feature(
+        bare.locate(scaled.transform(queries)), "distance"
     )
     np.testing.assert_array_equal(found, expected)
 
 
-def test_what_is_not_of_that_forest_is_refused(partition, blobs):
-    place = partition.place(blobs[0])
-    boxes = LeafBoxes(partition, place)
+def test_locations_of_another_forest_raise(partition, blobs):
+    locations = partition.locate(blobs[0])
+    boxes = LeafBoxes(partition, locations)
     with pytest.raises(
-        ValueError, match="codes and points are not of the forest whose boxes these are"
+        ValueError, match="codes and points do not come from the forest of these boxes"
     ):
-        boxes.by_feature(
-            Place(place.points, np.zeros_like(place.codes))
-        )  # roots, which are no leaves
+        boxes.outside_by_feature(
+            Locations(locations.points, np.zeros_like(locations.codes))
+        )  # roots, which are not leaves
     with pytest.raises(
-        ValueError, match="codes and points are not of the forest whose boxes these are"
+        ValueError, match="codes and points do not come from the forest of these boxes"
     ):
-        boxes.by_feature(Place(place.points[:, :2], place.codes))
-    boxes.box_of += len(boxes.boxes)
+        boxes.outside_by_feature(Locations(locations.points[:, :2], locations.codes))
+    boxes.node_box += len(boxes.boxes)
     with pytest.raises(
-        ValueError, match="codes and points are not of the forest whose boxes these are"
+        ValueError, match="codes and points do not come from the forest of these boxes"
     ):
-        boxes.by_feature(place)
+        boxes.outside_by_feature(locations)
 
 
-def test_a_network_has_none(blobs):
+def test_network_partition_raises(blobs):
     from kdgraph.parents.networks import MultilayerPerceptron
 
     network = MultilayerPerceptron(
@@ -210,6 +212,6 @@ def test_a_network_has_none(blobs):
     partition = partition_of(network)
     with pytest.raises(
         TypeError,
-        match="boxes are those of the leaves of a forest or tree, got a partition without leaves",
+        match="boxes need the leaves of a forest or tree, got a partition without leaves",
     ):
-        LeafBoxes(partition, partition.place(blobs[0]))
+        LeafBoxes(partition, partition.locate(blobs[0]))

@@ -17,44 +17,44 @@ CODES = arrays(
 )
 
 
-def assert_groups(found, codes):
-    """``found`` groups equal rows, and numbers them in order of first appearance."""
-    seen: list[tuple] = []
+def assert_groups(polytopes, codes):
+    """Assert that equal rows are grouped, and numbered in order of first appearance."""
+    distinct_rows: list[tuple] = []
     for row in map(tuple, codes.tolist()):
-        if row not in seen:
-            seen.append(row)
-    number = {row: r for r, row in enumerate(seen)}
+        if row not in distinct_rows:
+            distinct_rows.append(row)
+    number = {row: r for r, row in enumerate(distinct_rows)}
     rows = list(map(tuple, codes.tolist()))
-    assert found.of_row.tolist() == [number[row] for row in rows]
-    assert found.row.tolist() == [rows.index(row) for row in seen]
-    assert found.size.tolist() == [rows.count(row) for row in seen]
+    assert polytopes.polytope_of_row.tolist() == [number[row] for row in rows]
+    assert polytopes.representatives.tolist() == [rows.index(row) for row in distinct_rows]
+    assert polytopes.sizes.tolist() == [rows.count(row) for row in distinct_rows]
 
 
 @settings(deadline=None, max_examples=60)
 @given(CODES)
-def test_equal_codes_are_one_polytope_numbered_by_first_appearance(codes):
-    found = polytopes_of(codes)
-    assert_groups(found, codes)
-    assert len(found) == len(np.unique(codes, axis=0))
+def test_equal_codes_share_a_polytope_numbered_by_first_appearance(codes):
+    polytopes = polytopes_of(codes)
+    assert_groups(polytopes, codes)
+    assert len(polytopes) == len(np.unique(codes, axis=0))
 
 
 @settings(deadline=None, max_examples=60)
 @given(CODES, st.data())
-def test_the_polytopes_of_the_first_rows_are_those_of_these_rows_alone(codes, data):
+def test_head_equals_polytopes_of_first_rows(codes, data):
     n = data.draw(st.integers(1, len(codes)))
-    assert_groups(polytopes_of(codes).of_first(n), codes[:n])
+    assert_groups(polytopes_of(codes).head(n), codes[:n])
 
 
-def test_codes_of_a_forest(spiral, spiral_forest):
+def test_polytopes_of_forest_codes(spiral, spiral_forest):
     codes = spiral_forest.apply(np.vstack([spiral[0], spiral[0][::-1], spiral[0] * 1.001]))
-    found = polytopes_of(codes)
+    polytopes = polytopes_of(codes)
     _, inverse, size = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    assert len(found) == len(size)
-    assert np.array_equal(codes[found.row][found.of_row], codes)
-    assert np.array_equal(found.size[found.of_row], size[inverse.ravel()])
+    assert len(polytopes) == len(size)
+    assert np.array_equal(codes[polytopes.representatives][polytopes.polytope_of_row], codes)
+    assert np.array_equal(polytopes.sizes[polytopes.polytope_of_row], size[inverse.ravel()])
 
 
-def test_codes_whose_hashes_collide_are_told_apart(monkeypatch):
+def test_hash_collisions_do_not_merge_polytopes(monkeypatch):
     class Ones:
         def integers(self, low, high, size, dtype):
             return np.ones(size, dtype)
@@ -66,8 +66,10 @@ def test_codes_whose_hashes_collide_are_told_apart(monkeypatch):
     assert_groups(polytopes_of(codes), codes)
 
 
-def test_sums_and_the_share_of_polytopes_with_one_row():
-    found = polytopes_of(np.array([[0], [1], [0], [2]]))
-    assert np.array_equal(found.sum(np.array([1.0, 2.0, 4.0, 8.0])), [5, 2, 8])
-    assert np.array_equal(found.sum(np.arange(8.0).reshape(4, 2)), [[4, 6], [2, 3], [6, 7]])
-    assert found.singleton_share == pytest.approx(2 / 3, abs=1e-15)
+def test_sum_by_polytope_and_fraction_of_singletons():
+    polytopes = polytopes_of(np.array([[0], [1], [0], [2]]))
+    assert np.array_equal(polytopes.sum_by_polytope(np.array([1.0, 2.0, 4.0, 8.0])), [5, 2, 8])
+    assert np.array_equal(
+        polytopes.sum_by_polytope(np.arange(8.0).reshape(4, 2)), [[4, 6], [2, 3], [6, 7]]
+    )
+    assert polytopes.singleton_share == pytest.approx(2 / 3, abs=1e-15)

@@ -10,10 +10,13 @@ import pytest
 from kdgraph.metrics import (
     TopLabel,
     classwise_ece,
+    classwise_ece_compat,
     ece,
+    ece_compat,
     mce,
     reliability_bins,
     top_label_ece,
+    top_label_ece_compat,
     top_label_ece_if_calibrated,
 )
 from tests.metrics.samples import four_classes, two_classes
@@ -74,9 +77,6 @@ def test_classwise_ece_is_the_mean_over_the_classes(norm, strategy) -> None:
         ({}, 0.023060011166590295),
         ({"norm": "l2"}, 0.0344007761073483),
         ({"norm": "l2", "debiased": True}, 0.027769051499078098),
-        # MAPIE 1.6.0: expected_calibration_error(right, proba, num_bins=16,
-        # split_strategy="uniform", classwise=True, class_labels=y)
-        ({"bins": 16, "edges": "mapie"}, 0.0230600111665903),
     ],
 )
 def test_classwise_ece_of_other_libraries(options: dict, value: float) -> None:
@@ -84,17 +84,28 @@ def test_classwise_ece_of_other_libraries(options: dict, value: float) -> None:
     assert classwise_ece(y, proba, **options) == pytest.approx(value, abs=ROUNDING)
 
 
-def test_top_label_ece_of_mapie() -> None:
-    """MAPIE 1.6.0: top_label_ece(y, proba, num_bins=16, split_strategy="uniform"), which weights
-    classes equally; so do these rows.
+def test_classwise_ece_of_mapie() -> None:
+    """Compare with MAPIE 1.6.0: expected_calibration_error(right, proba, num_bins=16,
+    split_strategy="uniform", classwise=True, class_labels=y).
     """
     y, proba = four_classes()
-    assert top_label_ece(y, proba, bins=16, edges="mapie") == pytest.approx(
+    assert classwise_ece_compat(y, proba, bins=16, library="mapie") == pytest.approx(
+        0.0230600111665903, abs=ROUNDING
+    )
+
+
+def test_top_label_ece_of_mapie() -> None:
+    """Compare with MAPIE 1.6.0: top_label_ece(y, proba, num_bins=16, split_strategy="uniform").
+
+    MAPIE weights classes equally; these classes have equal numbers of rows.
+    """
+    y, proba = four_classes()
+    assert top_label_ece_compat(y, proba, bins=16, library="mapie") == pytest.approx(
         0.05512445120550931, abs=ROUNDING
     )
 
 
-def test_classes_do_not_make_up_for_each_other() -> None:
+def test_errors_of_different_classes_do_not_cancel() -> None:
     y, proba = four_classes()
     assert top_label_ece(y, proba) > 3 * ece(y, proba)
     shifted = TopLabel(
@@ -104,18 +115,27 @@ def test_classes_do_not_make_up_for_each_other() -> None:
     assert top_label_ece(right, shifted) == ece(right, shifted)
 
 
-@pytest.mark.parametrize(
-    "edges", ["right", "left", "netcal", "torchmetrics", "torchmetrics_f64", "relplot", "mapie"]
-)
-def test_with_one_predicted_class_any_rule_is_that_of_ece(edges) -> None:
+def test_with_one_predicted_class_the_error_is_that_of_ece() -> None:
     y, proba = two_classes("votes", 10)
-    assert top_label_ece(y, proba, bins=10, edges=edges) == ece(y, proba, bins=10, edges=edges)
-    # of two classes the second one's probability is 1 - c: seen from the other end, with the same
-    # gaps where nothing is on an edge
+    assert top_label_ece(y, proba, bins=10) == ece(y, proba, bins=10)
     y, proba = two_classes("continuous", 15)
-    if edges != "mapie":
-        assert classwise_ece(y, proba, edges=edges) == pytest.approx(
-            ece(y, proba, edges=edges), abs=ROUNDING
+    assert classwise_ece(y, proba) == pytest.approx(ece(y, proba), abs=ROUNDING)
+
+
+@pytest.mark.parametrize(
+    "library", ["left", "netcal", "torchmetrics", "torchmetrics_f64", "relplot", "mapie"]
+)
+def test_with_one_predicted_class_the_error_is_that_of_ece_in_any_library(library) -> None:
+    y, proba = two_classes("votes", 10)
+    assert top_label_ece_compat(y, proba, bins=10, library=library) == ece_compat(
+        y, proba, bins=10, library=library
+    )
+    # The probability of the second class is 1 - c. Its bins are the mirror images of those of c,
+    # with the same gaps if no confidence is on an edge.
+    y, proba = two_classes("continuous", 15)
+    if library != "mapie":
+        assert classwise_ece_compat(y, proba, library=library) == pytest.approx(
+            ece_compat(y, proba, library=library), abs=ROUNDING
         )
 
 

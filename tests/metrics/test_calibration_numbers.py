@@ -272,17 +272,17 @@ def test_ece_if_calibrated_is_a_function_of_the_predictions() -> None:
         == ece_if_calibrated(TopLabel.of(proba), seed=0)
         != ece_if_calibrated(proba, seed=1)
     )
-    assert ece_if_calibrated(np.eye(3)) == 0  # who is sure is right
+    assert ece_if_calibrated(np.eye(3)) == 0  # certain predictions are correct in every draw
 
 
-def test_debiased_is_of_the_squared_gap_alone() -> None:
+def test_only_the_l2_norm_can_be_debiased() -> None:
     for norm in ("l1", "max"):
         with pytest.raises(ParameterError) as raised:
             ece([0], [[1.0]], norm=norm, debiased=True)
         assert (
             str(raised.value)
-            == f"norm must be l2 where debiased, got '{norm}'; ece_if_calibrated says how much of"
-            " it sampling alone gives"
+            == f"norm must be l2 where debiased, got '{norm}'; ece_if_calibrated estimates how"
+            " much of it is due to sampling"
         )
 
 

@@ -1,6 +1,4 @@
-"""Rules of binning against the libraries that they are named after, on predictions where the
-libraries disagree.
-"""
+"""Bins of other libraries against the numbers of these libraries, where the libraries disagree."""
 
 from __future__ import annotations
 
@@ -11,18 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import ece, reliability_bins
-from kdgraph.metrics.compat import RULES, bin_edges, bin_of, intervals_of
+from kdgraph.metrics import ece, ece_compat
+from kdgraph.metrics.compat import LIBRARY_INTERVALS, library_rule
+from kdgraph.metrics.reliability_bins import Intervals, bin_edges, bin_of, binned_rows, intervals_of
 from tests.metrics.samples import two_classes
 
 TOLERANCE = {"torchmetrics": 5e-6}
-"""It adds 10,000 rows in single precision: 3e-6 off. The others differ from us by the order of
-adding: 1e-11.
+"""torchmetrics adds 10,000 rows in single precision, which changes the sum by 3e-6. For the other
+libraries only the order of additions differs: 1e-11.
 """
 
-# What each library says of `y, proba = two_classes(name, bins)`, with c = proba[:, 0], right = (y
+# Output of each library for `y, proba = two_classes(name, bins)`, with c = proba[:, 0], right = (y
 # == 0).astype(int), t = torch.from_numpy:
-#   right             uncertainty-calibration 0.1.4  get_ece(proba, y, num_bins=bins)
+#   ece               uncertainty-calibration 0.1.4  get_ece(proba, y, num_bins=bins)
 #   netcal            netcal 1.4.0                   ECE(bins).measure(c, right)
 # torchmetrics      torchmetrics 1.9.0             multiclass_calibration_error(t(proba), t(y),
 # num_classes=2, n_bins=bins)
@@ -32,8 +31,8 @@ adding: 1e-11.
 # mapie             MAPIE 1.6.0                    expected_calibration_error(right, c,
 # num_bins=bins, split_strategy="uniform")
 # with numpy 2.4.6, torch 2.13.0, scikit-learn 1.9.1.
-LIBRARIES = ["right", "netcal", "torchmetrics", "torchmetrics_f64", "relplot", "mapie"]
-THEY_SAY = {
+LIBRARIES = ["ece", "netcal", "torchmetrics", "torchmetrics_f64", "relplot", "mapie"]
+PUBLISHED_ECE = {
     ("continuous", 15): [
         0.07561598918429968,
         0.07561598918429963,
@@ -77,105 +76,115 @@ THEY_SAY = {
 }
 
 
-@pytest.mark.parametrize("edges", LIBRARIES)
-@pytest.mark.parametrize(("name", "bins"), THEY_SAY)
-def test_a_rule_gives_the_number_of_its_library(name: str, bins: int, edges) -> None:
+RULES = ["ece", *LIBRARY_INTERVALS]
+
+
+def ece_of_rule(y: np.ndarray, proba: np.ndarray, rule: str, bins: int) -> float:
+    if rule == "ece":
+        return ece(y, proba, bins=bins)
+    return ece_compat(y, proba, bins=bins, library=rule)  # type: ignore[arg-type]
+
+
+def intervals_of_rule(rule: str, confidence: np.ndarray, bins: int) -> Intervals:
+    if rule == "ece":
+        return intervals_of(confidence, bins)
+    return library_rule(rule, bins)(confidence)  # type: ignore[arg-type]
+
+
+def bin_counts(rule: str, confidence: np.ndarray, bins: int) -> list[int]:
+    return binned_rows(confidence, lambda c: intervals_of_rule(rule, c, bins)).count.tolist()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(("name", "bins"), PUBLISHED_ECE)
+def test_ece_equals_the_number_of_the_library(name: str, bins: int, library: str) -> None:
     y, proba = two_classes(name, bins)
-    theirs = dict(zip(LIBRARIES, THEY_SAY[name, bins], strict=True))
-    assert ece(y, proba, bins=bins, edges=edges) == pytest.approx(
-        theirs[edges], abs=TOLERANCE.get(edges, 1e-11)
+    published = dict(zip(LIBRARIES, PUBLISHED_ECE[name, bins], strict=True))
+    assert ece_of_rule(y, proba, library, bins) == pytest.approx(
+        published[library], abs=TOLERANCE.get(library, 1e-11)
     )
 
 
-def test_no_two_rules_are_the_same() -> None:
-    """On one of the predictions or another: so none of the rules could stand for another in the
-    test above.
-    """
-    found = {
-        rule: [ece(*two_classes(name, bins), bins=bins, edges=rule) for name, bins in THEY_SAY]
+def test_no_two_rules_give_the_same_numbers() -> None:
+    """So the test above would notice if one rule replaced another."""
+    values_by_rule = {
+        rule: [ece_of_rule(*two_classes(name, bins), rule, bins) for name, bins in PUBLISHED_ECE]
         for rule in RULES
-    }  # type: ignore[arg-type]
-    assert len({tuple(np.round(values, 5)) for values in found.values()}) == len(RULES)
+    }
+    assert len({tuple(np.round(values, 5)) for values in values_by_rule.values()}) == len(RULES)
 
 
-def test_left_is_right_seen_from_the_other_end() -> None:
+def test_left_closed_bins_mirror_right_closed_ones() -> None:
     votes = np.arange(101) / 100
     for bins in (5, 10, 15, 20, 25):
         left = [
             sum(m * 100 <= v * bins < (m + 1) * 100 for v in range(101)) + (m == bins - 1)
             for m in range(bins)
         ]
-        assert reliability_bins(votes, np.ones(101), bins=bins, edges="left").count.tolist() == left
-        assert (
-            reliability_bins(votes, np.ones(101), bins=bins, edges="right").count.tolist()
-            == left[::-1]
-        )
+        assert bin_counts("left", votes, bins) == left
+        assert bin_counts("ece", votes, bins) == left[::-1]
 
 
 @pytest.mark.parametrize(
-    ("edges", "count"),
+    ("rule", "count"),
     [
-        ("right", [2, 1, 0, 3]),
+        ("ece", [2, 1, 0, 3]),
         ("left", [2, 1, 0, 3]),
         ("netcal", [2, 1, 0, 3]),
         ("mapie", [1, 2, 0, 3]),
     ],
 )
-def test_who_has_0_and_1(edges, count: list[int]) -> None:
-    found = reliability_bins(
-        np.array([0.0, 0.01, 0.3, 0.99, 1.0, 1.0]), np.ones(6), bins=4, edges=edges
-    )
-    assert found.count.tolist() == count
+def test_bins_of_the_confidences_0_and_1(rule: str, count: list[int]) -> None:
+    assert bin_counts(rule, np.array([0.0, 0.01, 0.3, 0.99, 1.0, 1.0]), 4) == count
 
 
-@pytest.mark.parametrize("edges", ["torchmetrics", "torchmetrics_f64", "relplot"])
-def test_1_is_alone(edges) -> None:
-    found = reliability_bins(
-        np.array([0.0, 0.9999, 1.0, 1.0]), np.array([0, 1, 0, 1]), bins=4, edges=edges
-    )
-    assert found.count.tolist() == [1, 0, 0, 1, 2]
-    assert (found.lower[-1], found.upper[-1], found.accuracy[-1]) == (1, 1, 0.5)
+@pytest.mark.parametrize("library", ["torchmetrics", "torchmetrics_f64", "relplot"])
+def test_confidence_1_has_a_separate_bin(library) -> None:
+    rows = binned_rows(np.array([0.0, 0.9999, 1.0, 1.0]), library_rule(library, 4))
+    assert rows.count.tolist() == [1, 0, 0, 1, 2]
+    assert rows.mean(np.array([0, 1, 0, 1]))[-1] == 0.5
+    assert LIBRARY_INTERVALS[library](4).edges[-2:].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
-    ("rule", "dtype"), [("torchmetrics", torch.float32), ("torchmetrics_f64", torch.float64)]
+    ("library", "dtype"), [("torchmetrics", torch.float32), ("torchmetrics_f64", torch.float64)]
 )
-def test_edges_of_torchmetrics_are_those_of_torch(rule: str, dtype: torch.dtype) -> None:
+def test_edges_of_torchmetrics_are_those_of_torch(library: str, dtype: torch.dtype) -> None:
     if torch.backends.cpu.get_cpu_capability() == "DEFAULT":
         pytest.skip("torch rounds twice on this processor")
     for bins in (*range(1, 60), 100, 255):
         np.testing.assert_array_equal(
-            RULES[rule](bins).edges[:-1], torch.linspace(0, 1, bins + 1, dtype=dtype).numpy()
+            LIBRARY_INTERVALS[library](bins).edges[:-1],
+            torch.linspace(0, 1, bins + 1, dtype=dtype).numpy(),
         )
 
 
 @given(st.integers(1, 200), st.integers(1, 500))
 @settings(max_examples=100, deadline=None)
-def test_relplot_takes_the_integer_part(bins: int, trees: int) -> None:
+def test_relplot_bins_are_the_integer_part_of_the_quotient(bins: int, trees: int) -> None:
     votes = np.arange(trees + 1) / trees
-    index = intervals_of(votes, bins, edges="relplot").index(votes)
-    np.testing.assert_array_equal(index, (votes / (1 / bins)).astype(int))  # its own formula
+    index = library_rule("relplot", bins)(votes).index(votes)
+    np.testing.assert_array_equal(index, (votes / (1 / bins)).astype(int))  # relplot's formula
 
 
 @given(st.sampled_from(sorted(RULES)), st.integers(2, 60), st.integers(0, 10_000))
 @settings(max_examples=100, deadline=None)
-def test_bins_hold_what_they_say(edges, bins: int, seed: int) -> None:
+def test_values_lie_between_the_edges_of_their_bin(rule: str, bins: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = np.concatenate(
         [rng.random(20), rng.integers(101, size=20) / 100, np.arange(bins + 1) / bins]
     )
-    found = intervals_of(values, bins, edges=edges)
-    index = found.index(values)
-    seen = values.astype(found.edges.dtype)
-    assert index.min() >= 0 and index.max() < len(found) and (np.diff(found.edges) >= 0).all()
-    assert ((found.edges[index] <= seen) & (seen <= found.edges[index + 1])).all()
-    inside = (
-        (found.edges[index] < seen) if found.closed == "right" else (seen < found.edges[index + 1])
-    )
-    assert (inside | (seen == (0 if found.closed == "right" else 1))).all()
+    intervals = intervals_of_rule(rule, values, bins)
+    index, edges = intervals.index(values), intervals.edges
+    rounded = values.astype(edges.dtype)
+    assert index.min() >= 0 and index.max() < len(intervals) and (np.diff(edges) >= 0).all()
+    assert ((edges[index] <= rounded) & (rounded <= edges[index + 1])).all()
+    closed_right = intervals.closed == "right"
+    inside = (edges[index] < rounded) if closed_right else (rounded < edges[index + 1])
+    assert (inside | (rounded == (0 if closed_right else 1))).all()
 
 
-def test_edges_alone_are_ours() -> None:
+def test_bin_edges_and_bin_of_are_closed_on_the_right() -> None:
     confidence = np.array([0.5, 0.6, 0.7, 0.7])
     np.testing.assert_array_equal(bin_edges(confidence, 5, "uniform"), [0, 0.2, 0.4, 0.6, 0.8, 1])
     assert bin_of(confidence, np.array([0, 0.5, 0.7, 1.0])).tolist() == [0, 1, 1, 1]
@@ -185,20 +194,18 @@ def test_edges_alone_are_ours() -> None:
     ("options", "message"),
     [
         (
-            {"edges": "both"},
-            "edges must be one of right, left, netcal, torchmetrics, torchmetrics_f64, relplot, mapie, got 'both'",
+            {"library": "both"},
+            "library must be one of left, netcal, torchmetrics, torchmetrics_f64, relplot, mapie, got 'both'",
         ),
+        ({"bins": 0}, "bins must be an integer from 1, got 0"),
         (
-            {"edges": "left", "strategy": "mass"},
-            "edges must be right with strategy mass, got 'left'; other rules are of bins of equal width",
-        ),
-        (
-            {"edges": "mapie", "bins": 1},
-            "bins must be at least 2 with edges mapie, got 1: they count edges, and make one interval fewer",
+            {"library": "mapie", "bins": 1},
+            "bins must be at least 2 with library mapie, got 1: MAPIE counts edges, so there is one interval fewer",
         ),
     ],
+    ids=["unknown-library", "no-bins", "mapie-without-interval"],
 )
-def test_rules_that_there_are_not(options: dict, message: str) -> None:
+def test_values_out_of_range_are_refused(options: dict, message: str) -> None:
     with pytest.raises(ParameterError) as raised:
-        ece([0], [[1.0]], **options)
+        ece_compat([0], [[1.0]], **options)
     assert str(raised.value) == message

@@ -23,7 +23,7 @@ from kdgraph.metrics import (
 from kdgraph.metrics import (
     ood as ood_summary,
 )
-from kdgraph.metrics.ood import of_counts
+from kdgraph.metrics.ood import metrics_of_counts
 
 ROUNDING = 1e-12
 """Sums of at most 60 shares."""
@@ -51,7 +51,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 def test_counts_give_what_the_scores_give(out, inside):
     scores = np.unique(np.concatenate([out, inside]))
     counts = [np.array([[(side == each).sum() for each in scores]]) for side in (out, inside)]
-    found = of_counts(*counts)
+    found = metrics_of_counts(*counts)
     assert found.keys() == ALONE.keys()
     for name, metric in ALONE.items():
         assert found[name][0] == pytest.approx(metric(out, inside), abs=ROUNDING), name

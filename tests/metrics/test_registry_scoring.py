@@ -22,13 +22,13 @@ from kdgraph.errors import ConfigError
 from kdgraph.metrics import (
     METRICS,
     about,
-    asked,
     check_metric,
     mean_over_rows,
     metric,
     needs,
     options_of,
     score,
+    select_metric,
     tabulate,
 )
 
@@ -90,7 +90,7 @@ def test_presentation_and_docstring(name: str) -> None:
     )
 
 
-def test_what_a_record_says_of_a_metric() -> None:
+def test_about_describes_a_metric() -> None:
     assert about("coverage") == {"label": "coverage", "better": None}
     assert about("mse_mean") == {
         "label": "MSE to the true mean",
@@ -115,7 +115,6 @@ def test_needs_and_options() -> None:
         "bins": 15,
         "strategy": "uniform",
         "norm": "l1",
-        "edges": "right",
         "debiased": False,
     }
     assert options_of("error") == {}
@@ -164,7 +163,7 @@ def test_one_row_has_no_standard_error() -> None:
             "ece",
             (),
             {"bin": 3},
-            "ece has no option 'bin'; did you mean 'bins'? (available: bins, debiased, edges, norm, strategy)",
+            "ece has no option 'bin'; did you mean 'bins'? (available: bins, debiased, norm, strategy)",
         ),
         ("mmc", (), {"clip": 3}, "mmc has no option 'clip' (available: none)"),
         (
@@ -181,7 +180,9 @@ def test_one_row_has_no_standard_error() -> None:
         ),
     ],
 )
-def test_what_does_not_fit(name: str, missing: tuple, options: dict, message: str) -> None:
+def test_unknown_names_options_and_missing_inputs_are_refused(
+    name: str, missing: tuple, options: dict, message: str
+) -> None:
     available = {key: value for key, value in INPUTS.items() if key not in missing}
     for call in (
         lambda: score(
@@ -233,7 +234,7 @@ def test_configs_name_metrics_and_options_that_exist(path: Path) -> None:
     for other in ("defaults", "spaces"):
         wanted.pop(other, None)
     for on, by_name in wanted.items():
-        for name, options in itertools.starmap(asked, by_name.items()):
+        for name, options in itertools.starmap(select_metric, by_name.items()):
             assert (
                 options.keys() == options_of(name).keys()
             )  # every option is listed, so that it can be set by name

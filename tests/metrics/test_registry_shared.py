@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.metrics import TopLabel, score, sharing, tabulate
+from kdgraph.metrics import TopLabel, cache_scope, score, tabulate
 from kdgraph.metrics import local_calibration as errors
-from kdgraph.metrics.registry import Itself, kept
+from kdgraph.metrics.registry import IdentityKey, scope_cache
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 2))
@@ -40,7 +40,7 @@ def test_five_metrics_of_one_scoring_are_one_computation_and_the_same_bits(asked
     alone = everything()
     assert len(asked) == 5
     asked.clear()
-    with sharing():
+    with cache_scope():
         assert everything() == alone
     assert len(asked) == 1 and 0.2 in asked[0]
     assert everything() == alone and len(asked) == 6  # nothing stays behind
@@ -58,7 +58,7 @@ def test_five_metrics_of_one_scoring_are_one_computation_and_the_same_bits(asked
 )
 def test_other_rows_or_another_model_are_not_taken_for_these(asked, other) -> None:
     expected = score("lce", GIVEN | other)
-    with sharing():
+    with cache_scope():
         score("lce", GIVEN)
         asked.clear()
         assert score("lce", GIVEN | other) == expected and len(asked) == 1
@@ -69,14 +69,14 @@ def test_other_rows_or_another_model_are_not_taken_for_these(asked, other) -> No
 )
 def test_nor_other_options_for_these(asked, options) -> None:
     expected = score("mlce", GIVEN, options)
-    with sharing():
+    with cache_scope():
         score("mlce", GIVEN)
         asked.clear()
         assert score("mlce", GIVEN, options) == expected and len(asked) == 1
 
 
 def test_of_several_bandwidths_only_new_ones_are_computed(asked) -> None:
-    with sharing():
+    with cache_scope():
         score("lce", GIVEN, {"bandwidth": 0.4})
         score("lce_n_eff", GIVEN, {"bandwidth": 0.4, "min_count": 3})
         tabulate("lce_by_bandwidth", GIVEN, {"bandwidths": [0.2, 0.4, 0.8]})
@@ -84,15 +84,17 @@ def test_of_several_bandwidths_only_new_ones_are_computed(asked) -> None:
 
 
 def test_a_block_inside_a_block_has_its_own() -> None:
-    with sharing():
-        kept("a")["k"] = 1
-        with sharing():
-            assert kept("a") == {}
-        assert kept("a") == {"k": 1}
-    assert kept("a") == {}
+    with cache_scope():
+        scope_cache("a")["k"] = 1
+        with cache_scope():
+            assert scope_cache("a") == {}
+        assert scope_cache("a") == {"k": 1}
+    assert scope_cache("a") == {}
 
 
 def test_a_large_input_is_itself_and_nothing_else() -> None:
     same = [1, 2]
-    assert Itself(same) == Itself(same) and hash(Itself(same)) == hash(Itself(same))
-    assert Itself(same) != Itself([1, 2]) and Itself(same) != same
+    assert IdentityKey(same) == IdentityKey(same) and hash(IdentityKey(same)) == hash(
+        IdentityKey(same)
+    )
+    assert IdentityKey(same) != IdentityKey([1, 2]) and IdentityKey(same) != same

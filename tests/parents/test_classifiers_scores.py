@@ -1,4 +1,4 @@
-"""The parent of given scores says what it is given."""
+"""Parent of precomputed scores."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 
-def test_it_needs_no_rows_and_gives_rows_back():
+def test_rows_are_returned_after_a_fit_without_rows():
     X = np.random.default_rng(0).dirichlet(np.ones(4), size=5)
-    parent = GivenScores().fit(np.empty((0, 4)), np.empty(0))
+    parent = PrecomputedScores().fit(np.empty((0, 4)), np.empty(0))
     np.testing.assert_array_equal(parent.predict_proba(X), X)
     np.testing.assert_array_equal(parent.predict(X), X.argmax(axis=1))
     assert parent.classes_.tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("X", [[[0.5, 0.4]], [[1.5, -0.5]]])
-def test_rows_that_are_no_distributions_are_refused(X):
+@pytest.mark.parametrize("X", [[[0.5, 0.4]], [[1.5, -0.5]]], ids=["sum below 1", "negative"])
+def test_rows_that_are_not_distributions_are_refused(X):
     with pytest.raises(ValueError, match=r"^X must be class probabilities, row 0 sums to "):
-        GivenScores().fit([[0.5, 0.5]]).predict_proba(X)
+        PrecomputedScores().fit([[0.5, 0.5]]).predict_proba(X)
 
 
-def test_features_stand_behind_the_probabilities():
+def test_features_follow_the_probabilities():
     rng = np.random.default_rng(0)
     P, A, B = rng.dirichlet(np.ones(3), size=4), rng.normal(size=(4, 2)), rng.normal(size=(4, 1))
     X = np.hstack([P, A, B])
-    parent = clone(GivenScores([("a", 2), ("b", 1)])).fit(X[:0])
+    parent = clone(PrecomputedScores([("a", 2), ("b", 1)])).fit(X[:0])
     assert parent.classes_.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(parent.predict_proba(X), P)
     for layer, expected in ((None, A), ("a", A), ("b", B)):
@@ -37,7 +37,7 @@ def test_features_stand_behind_the_probabilities():
 
 
 @pytest.mark.parametrize(
-    ("layers", "asked", "message"),
+    ("layers", "layer", "message"),
     [
         (
             [],
@@ -51,8 +51,9 @@ def test_features_stand_behind_the_probabilities():
         ),
         ([("hidden", 1)], "x", "the given scores have no features 'x'; they have hidden"),
     ],
+    ids=["no features", "misspelt", "unknown"],
 )
-def test_a_layer_that_is_not_there_is_told(layers, asked, message):
+def test_a_missing_layer_is_refused(layers, layer, message):
     X = [[0.5, 0.5] + [1.0] * len(layers)]
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        GivenScores(layers).fit(X).transform(X, asked)
+        PrecomputedScores(layers).fit(X).transform(X, layer)

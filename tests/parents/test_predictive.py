@@ -1,6 +1,4 @@
-"""What other libraries predict, as distributions: by SciPy's own, by stand-ins of the shape that
-ngboost and others have.
-"""
+"""Predictions of other libraries as distributions, with stand-ins for ngboost and others."""
 
 from __future__ import annotations
 
@@ -19,25 +17,23 @@ from kdgraph.components import build
 from kdgraph.config import compose
 from kdgraph.distributions import Distribution, QuantileGrid, ScipyFamily, WeightedSamples
 from kdgraph.errors import ParameterError
-from kdgraph.parents import GaussianLinear, PredictiveRegressor, distribution_of
-from kdgraph.persistence import read, to_bytes
+from kdgraph.parents import GaussianLinear, ProbabilisticRegressor, distribution_from_predictions
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.run_config import check
 
 SHAPE, SCALE = np.array([1.0, 4.0, 9.0]), np.array([2.0, 1.0, 3.0])
 FROZEN = stats.gamma(SHAPE, scale=SCALE)
 
 
-class Bare:
-    """cdf and ppf, and nothing else."""
+class CdfAndPpf:
+    """Object with cdf and ppf, and without other methods."""
 
-    def __init__(self, of):
-        self.cdf, self.ppf = of.cdf, of.ppf
+    def __init__(self, distribution):
+        self.cdf, self.ppf = distribution.cdf, distribution.ppf
 
 
-class LikeNgboost:
-    """What ``pred_dist`` of ngboost gives keeps a frozen distribution as ``dist``, and passes on
-    what it is asked.
-    """
+class NgboostDistribution:
+    """Object that forwards attributes to a frozen distribution ``dist``, as those of ngboost do."""
 
     def __init__(self, dist):
         self.dist = dist
@@ -47,48 +43,55 @@ class LikeNgboost:
 
 
 @pytest.mark.parametrize(
-    "given", [FROZEN, LikeNgboost(FROZEN), Bare(FROZEN)], ids=["scipy", "ngboost", "bare"]
+    "predictions",
+    [FROZEN, NgboostDistribution(FROZEN), CdfAndPpf(FROZEN)],
+    ids=["scipy", "ngboost", "bare"],
 )
-def test_whatever_has_cdf_and_ppf(given):
-    said, y = distribution_of(given), np.array([1.0, 3.0, 40.0])
+def test_objects_with_cdf_and_ppf_are_converted(predictions):
+    distribution, y = distribution_from_predictions(predictions), np.array([1.0, 3.0, 40.0])
     assert (
-        isinstance(said, Distribution)
-        and len(said) == 3
-        and isinstance(said, ScipyFamily) != isinstance(given, Bare)
+        isinstance(distribution, Distribution)
+        and len(distribution) == 3
+        and isinstance(distribution, ScipyFamily) != isinstance(predictions, CdfAndPpf)
     )
-    np.testing.assert_allclose(said.cdf(y), FROZEN.cdf(y))
+    np.testing.assert_allclose(distribution.cdf(y), FROZEN.cdf(y))
     np.testing.assert_allclose(
-        said.cdf(np.column_stack([y, 2 * y])), np.column_stack([FROZEN.cdf(y), FROZEN.cdf(2 * y)])
+        distribution.cdf(np.column_stack([y, 2 * y])),
+        np.column_stack([FROZEN.cdf(y), FROZEN.cdf(2 * y)]),
     )
-    np.testing.assert_allclose(said.ppf(0.3), FROZEN.ppf(0.3))
+    np.testing.assert_allclose(distribution.ppf(0.3), FROZEN.ppf(0.3))
     np.testing.assert_allclose(
-        said.ppf(np.array([0.3, 0.6])), np.column_stack([FROZEN.ppf(0.3), FROZEN.ppf(0.6)])
+        distribution.ppf(np.array([0.3, 0.6])), np.column_stack([FROZEN.ppf(0.3), FROZEN.ppf(0.6)])
     )
-    own = np.array([[0.1], [0.5], [0.9]])
-    np.testing.assert_allclose(said.ppf(own)[:, 0], FROZEN.ppf(own[:, 0]))
+    levels_per_row = np.array([[0.1], [0.5], [0.9]])
+    np.testing.assert_allclose(
+        distribution.ppf(levels_per_row)[:, 0], FROZEN.ppf(levels_per_row[:, 0])
+    )
     for index in (slice(1, None), np.array([2, 0]), np.array([True, False, True]), 1):
-        rows = np.atleast_1d(np.arange(3)[index])
-        np.testing.assert_allclose(said[index].ppf(0.9), FROZEN.ppf(0.9)[rows])
-        np.testing.assert_allclose(said[index].cdf(y[rows]), FROZEN.cdf(y)[rows])
+        regression_rows = np.atleast_1d(np.arange(3)[index])
+        np.testing.assert_allclose(distribution[index].ppf(0.9), FROZEN.ppf(0.9)[regression_rows])
+        np.testing.assert_allclose(
+            distribution[index].cdf(y[regression_rows]), FROZEN.cdf(y)[regression_rows]
+        )
     np.testing.assert_allclose(
-        said.mean(), FROZEN.mean(), rtol=0.01
-    )  # of the bare one by 64 quantiles
-    np.testing.assert_allclose(said.var(), FROZEN.var(), rtol=0.1)
-    assert distribution_of(said) is said
+        distribution.mean(), FROZEN.mean(), rtol=0.01
+    )  # the bare object uses 64 quantiles
+    np.testing.assert_allclose(distribution.var(), FROZEN.var(), rtol=0.1)
+    assert distribution_from_predictions(distribution) is distribution
 
 
-def test_arrays_are_samples_or_quantiles():
+def test_arrays_are_converted_to_samples_or_quantiles():
     values = np.array([[3.0, 1.0, 2.0], [5.0, 5.0, 8.0]])
-    said = distribution_of(values)
-    assert isinstance(said, WeightedSamples)
-    np.testing.assert_allclose(said.mean(), [2, 6])
-    grid = distribution_of(values.tolist(), levels=(0.2, 0.5, 0.8))
+    distribution = distribution_from_predictions(values)
+    assert isinstance(distribution, WeightedSamples)
+    np.testing.assert_allclose(distribution.mean(), [2, 6])
+    grid = distribution_from_predictions(values.tolist(), quantile_levels=(0.2, 0.5, 0.8))
     assert isinstance(grid, QuantileGrid)
     np.testing.assert_array_equal(grid.ppf(0.5), [2, 5])
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("predictions", "message"),
     [
         (
             np.zeros(3),
@@ -103,108 +106,113 @@ def test_arrays_are_samples_or_quantiles():
         ),
         ("normal", "predictions must have cdf and ppf, or be an array of samples, got str"),
     ],
+    ids=["one sample per row", "shapes differ", "text"],
 )
-def test_what_is_no_distribution(given, message):
+def test_other_predictions_are_refused(predictions, message):
     with pytest.raises(TypeError) as caught:
-        distribution_of(given)
+        distribution_from_predictions(predictions)
     assert str(caught.value) == message
 
 
-class Bayesian(BayesianRidge):
-    """A regressor of one's own that predicts a frozen distribution."""
+class FrozenNormalRegressor(BayesianRidge):
+    """Regressor that predicts a frozen distribution."""
 
     def pred_dist(self, X):
         mean, sd = self.predict(X, return_std=True)
         return stats.norm(mean, sd)
 
 
-class Trees(RandomForestRegressor):
-    """Samples: what each tree says; or quantiles of that, as a quantile forest gives."""
+class TreeMembers(RandomForestRegressor):
+    """Forest that returns the predictions of its trees, or quantiles of them."""
 
     def members(self, X, quantiles=None):
-        said = np.stack([tree.predict(X) for tree in self.estimators_], axis=1)
-        return said if quantiles is None else np.quantile(said, quantiles, axis=1).T
+        distribution = np.stack([tree.predict(X) for tree in self.estimators_], axis=1)
+        return distribution if quantiles is None else np.quantile(distribution, quantiles, axis=1).T
 
 
 @pytest.fixture(scope="module")
-def rows() -> tuple[np.ndarray, np.ndarray]:
+def regression_rows() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 2))
     return X, X[:, 0] + rng.normal(size=120)
 
 
-def test_a_regressor_of_ones_own(rows):
-    X, y = rows
-    parent = PredictiveRegressor(Bayesian()).fit(X, y)
+def test_a_regressor_with_pred_dist_is_wrapped(regression_rows):
+    X, y = regression_rows
+    parent = ProbabilisticRegressor(FrozenNormalRegressor()).fit(X, y)
     mean, sd = BayesianRidge().fit(X, y).predict(X, return_std=True)
     np.testing.assert_allclose(parent.predict(X), mean)
     np.testing.assert_allclose(parent.predict_dist(X).ppf(0.9), stats.norm(mean, sd).ppf(0.9))
     assert parent.n_features_in_ == 2 and not hasattr(parent.regressor, "coef_")
-    frozen = PredictiveRegressor(FrozenEstimator(parent.regressor_)).fit(X[:5], -y[:5])
+    frozen = ProbabilisticRegressor(FrozenEstimator(parent.regressor_)).fit(X[:5], -y[:5])
     np.testing.assert_array_equal(frozen.predict(X), parent.predict(X))
-    ours = PredictiveRegressor(GaussianLinear()).fit(X, y)
+    wrapped = ProbabilisticRegressor(GaussianLinear()).fit(X, y)
     np.testing.assert_array_equal(
-        ours.predict_dist(X).ppf(0.9), GaussianLinear().fit(X, y).predict_dist(X).ppf(0.9)
+        wrapped.predict_dist(X).ppf(0.9), GaussianLinear().fit(X, y).predict_dist(X).ppf(0.9)
     )
     np.testing.assert_array_equal(
-        read(to_bytes(ours), "it").value.predict_dist(X).ppf(0.9), ours.predict_dist(X).ppf(0.9)
+        from_bytes(to_bytes(wrapped), "it").value.predict_dist(X).ppf(0.9),
+        wrapped.predict_dist(X).ppf(0.9),
     )
 
 
-def test_samples_and_quantiles_of_a_forest(rows):
-    X, y = rows
-    trees = Trees(15, random_state=0)
-    drawn = PredictiveRegressor(trees, method="members").fit(X, y)
+def test_samples_and_quantiles_of_a_forest(regression_rows):
+    X, y = regression_rows
+    trees = TreeMembers(15, random_state=0)
+    sampler = ProbabilisticRegressor(trees, method="members").fit(X, y)
     np.testing.assert_allclose(
-        drawn.predict(X), RandomForestRegressor(15, random_state=0).fit(X, y).predict(X)
+        sampler.predict(X), RandomForestRegressor(15, random_state=0).fit(X, y).predict(X)
     )
     levels = [0.1, 0.5, 0.9]
-    by_level = PredictiveRegressor(
+    by_level = ProbabilisticRegressor(
         trees, method="members", arguments={"quantiles": levels}, levels=levels
     ).fit(X, y)
     np.testing.assert_allclose(
-        by_level.predict_dist(X).ppf(0.5), np.median(drawn.regressor_.members(X), axis=1)
+        by_level.predict_dist(X).ppf(0.5), np.median(sampler.regressor_.members(X), axis=1)
     )
 
 
 @pytest.mark.parametrize(
     "regressor", [BayesianRidge(), GaussianProcessRegressor(alpha=0.1)], ids=["ridge", "process"]
 )
-def test_means_and_deviations_of_scikit_learn_are_normal_distributions(rows, regressor):
-    X, y = rows
-    parent = PredictiveRegressor(regressor).fit(X, y)
+def test_return_std_gives_normal_distributions(regression_rows, regressor):
+    X, y = regression_rows
+    parent = ProbabilisticRegressor(regressor).fit(X, y)
     mean, sd = clone(regressor).fit(X, y).predict(X, return_std=True)
     np.testing.assert_allclose(
         parent.predict_dist(X).ppf(0.9), stats.norm(mean, sd).ppf(0.9), rtol=1e-9
     )
-    frozen = PredictiveRegressor(FrozenEstimator(parent.regressor_)).fit(X, y)
+    frozen = ProbabilisticRegressor(FrozenEstimator(parent.regressor_)).fit(X, y)
     np.testing.assert_array_equal(frozen.predict_dist(X).ppf(0.9), parent.predict_dist(X).ppf(0.9))
     np.testing.assert_array_equal(
-        read(to_bytes(parent), "it").value.predict_dist(X).ppf(0.9), parent.predict_dist(X).ppf(0.9)
+        from_bytes(to_bytes(parent), "it").value.predict_dist(X).ppf(0.9),
+        parent.predict_dist(X).ppf(0.9),
     )
 
 
-def test_a_deviation_of_zero_is_a_very_narrow_distribution():
-    said = distribution_of((np.array([2.0, 0.0]), np.zeros(2)))
-    np.testing.assert_allclose(said.interval(0.99)[1], [2, 0], rtol=1e-11, atol=1e-280)
-    assert np.isfinite(said.cdf(np.array([2.0, 0.0]))).all()
+def test_a_standard_deviation_of_zero_gives_a_narrow_distribution():
+    distribution = distribution_from_predictions((np.array([2.0, 0.0]), np.zeros(2)))
+    np.testing.assert_allclose(distribution.interval(0.99)[1], [2, 0], rtol=1e-11, atol=1e-280)
+    assert np.isfinite(distribution.cdf(np.array([2.0, 0.0]))).all()
 
 
 class QuantileForest(RandomForestRegressor):
-    """``predict`` with levels, as that of quantile-forest has it: by trees here, by rows of leaves
-    there.
-    """
+    """Forest whose ``predict`` takes quantiles as in quantile-forest, but over trees."""
 
     def predict(self, X, quantiles: Any = "mean"):
-        said = np.stack([tree.predict(X) for tree in self.estimators_], axis=1)
-        return said.mean(axis=1) if quantiles == "mean" else np.quantile(said, quantiles, axis=1).T
+        distribution = np.stack([tree.predict(X) for tree in self.estimators_], axis=1)
+        return (
+            distribution.mean(axis=1)
+            if quantiles == "mean"
+            else np.quantile(distribution, quantiles, axis=1).T
+        )
 
 
-def test_from_a_configuration(rows):
-    """A class by its name on the command line, what it is asked, and with which arguments."""
-    X, y = rows
-    here = "parent.regressor._target_=tests.parents.test_predictive.QuantileForest"
-    asked = [
+def test_a_config_selects_class_method_and_arguments(regression_rows):
+    """Class, method and arguments are given on the command line."""
+    X, y = regression_rows
+    target = "parent.regressor._target_=tests.parents.test_predictive.QuantileForest"
+    arguments = [
         "parent.method=predict",
         "+parent.arguments.quantiles=[0.1,0.5,0.9]",
         "parent.levels=[0.1,0.5,0.9]",
@@ -213,24 +221,24 @@ def test_from_a_configuration(rows):
         [
             "method=predictive",
             "dataset=heteroscedastic",
-            here,
+            target,
             "+parent.regressor.n_estimators=15",
-            *asked,
+            *arguments,
         ]
     )
     check(config)
-    said = build(config.parent, random_state=0).fit(X, y).predict_dist(X)
+    distribution = build(config.parent, random_state=0).fit(X, y).predict_dist(X)
     trees = RandomForestRegressor(15, random_state=0).fit(X, y)
     np.testing.assert_allclose(
-        said.ppf(0.5), np.median([tree.predict(X) for tree in trees.estimators_], axis=0)
+        distribution.ppf(0.5), np.median([tree.predict(X) for tree in trees.estimators_], axis=0)
     )
     default = build(compose(["parent=predictive", "dataset=heteroscedastic"]).parent).fit(X, y)
     np.testing.assert_allclose(default.predict(X), BayesianRidge().fit(X, y).predict(X))
 
 
-def test_a_regressor_without_distributions_is_refused(rows):
+def test_a_regressor_without_distributions_is_refused(regression_rows):
     with pytest.raises(ParameterError) as caught:
-        PredictiveRegressor(LinearRegression()).fit(*rows)
+        ProbabilisticRegressor(LinearRegression()).fit(*regression_rows)
     assert (
         str(caught.value)
         == "method must be one that LinearRegression has and that predicts distributions, got None"

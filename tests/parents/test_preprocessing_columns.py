@@ -1,4 +1,4 @@
-"""The encoder against numbers made by hand, and which parents get one."""
+"""Encoder of columns against hand-computed numbers, and its use in front of parents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import ParameterError
-from kdgraph.parents import Preprocess, Untouched, column_encoder
+from kdgraph.parents import NoPreprocessing, Preprocess, column_encoder
 
 NAN = np.nan
 TRAIN = np.array([[1.0, 0.0, 7.0], [NAN, 2.0, 7.0], [5.0, NAN, 7.0], [9.0, 2.0, 7.0]])
@@ -28,7 +28,7 @@ TRAIN = np.array([[1.0, 0.0, 7.0], [NAN, 2.0, 7.0], [5.0, NAN, 7.0], [9.0, 2.0, 
 CATEGORICAL = [False, True, False]
 
 
-def dataset(X: np.ndarray = TRAIN, categorical: bool = True) -> Dataset:
+def make_mixed_dataset(X: np.ndarray = TRAIN, categorical: bool = True) -> Dataset:
     return Dataset.from_labels(
         "table",
         X,
@@ -37,7 +37,7 @@ def dataset(X: np.ndarray = TRAIN, categorical: bool = True) -> Dataset:
     )
 
 
-def test_one_hot():
+def test_one_hot_columns():
     encoder = column_encoder(CATEGORICAL).fit(TRAIN)
     assert encoder.get_feature_names_out(["age", "colour", "site"]).tolist() == [
         "age",
@@ -63,7 +63,7 @@ def test_ordinal_codes_keep_unknown_and_missing_apart():
     assert complete.transform([[0, NAN, 0]])[:, 2].tolist() == [-1]
 
 
-def test_the_best_split_of_a_tree_leaves_an_unknown_category_with_the_missing_ones():
+def test_a_tree_treats_unknown_categories_like_missing_ones():
     codes = column_encoder([True], categories="ordinal").fit([[0.0], [3.0], [NAN]])
     tree = DecisionTreeClassifier(random_state=0).fit(
         codes.transform([[0.0], [3.0], [NAN]]), ["known", "known", "missing"]
@@ -74,19 +74,19 @@ def test_the_best_split_of_a_tree_leaves_an_unknown_category_with_the_missing_on
 @pytest.mark.parametrize(
     ("missing", "filled"), [("median", 2.5), ("mean", 4.0), ("most_frequent", 2.0)]
 )
-def test_what_stands_for_a_missing_number(missing, filled):
+def test_missing_numbers_are_imputed(missing, filled):
     X = np.array([[2.0], [2.0], [3.0], [9.0], [NAN]])
     assert column_encoder([False], missing=missing).fit(X).transform(X)[4, 0] == filled
 
 
 def test_indicators_and_standard_scores_leave_zeros_and_ones():
     encoder = column_encoder(CATEGORICAL, indicator=True, standardize=True).fit(TRAIN)
-    found = encoder.transform(TRAIN)
+    encoded = encoder.transform(TRAIN)
     assert encoder.get_feature_names_out()[:3].tolist() == ["x0", "x2", "missingindicator_x0"]
-    np.testing.assert_allclose(found[:, 0], (np.array([1, 5, 5, 9]) - 5) / np.sqrt(8))
-    assert found[:, 1].tolist() == [0, 0, 0, 0]
-    assert found[:, 2].tolist() == [0, 1, 0, 0]
-    assert set(np.unique(found[:, 2:])) == {0, 1}
+    np.testing.assert_allclose(encoded[:, 0], (np.array([1, 5, 5, 9]) - 5) / np.sqrt(8))
+    assert encoded[:, 1].tolist() == [0, 0, 0, 0]
+    assert encoded[:, 2].tolist() == [0, 1, 0, 0]
+    assert set(np.unique(encoded[:, 2:])) == {0, 1}
     assert encoder.transform([[0, 0, NAN]])[0, :3].tolist() == [
         -5 / np.sqrt(8),
         0,
@@ -102,7 +102,7 @@ def test_the_rarest_categories_share_a_column():
 
 
 @pytest.mark.parametrize("categories", ["ordinal", "one_hot"])
-def test_columns_without_any_value(categories):
+def test_columns_without_any_value_become_zero(categories):
     X = np.full((3, 2), NAN)
     encoder = column_encoder([False, True], categories=categories, standardize=True).fit(X)
     assert np.isfinite(encoder.transform(X)).all()
@@ -123,11 +123,12 @@ cells = st.one_of(st.just(NAN), st.integers(0, 4).map(float))
     hnp.arrays(bool, 4),
 )
 @settings(max_examples=60, deadline=None)
-def test_against_numpy(train, rows, categorical):
-    found = column_encoder(categorical, indicator=True).fit(train).transform(rows)
+def test_encoder_matches_numpy(train, rows, categorical):
+    encoded = column_encoder(categorical, indicator=True).fit(train).transform(rows)
     numbers = [j for j in range(4) if not categorical[j]]
     medians = [
-        np.median(known) if len(known := train[~np.isnan(train[:, j]), j]) else 0.0 for j in numbers
+        np.median(present) if len(present := train[~np.isnan(train[:, j]), j]) else 0.0
+        for j in numbers
     ]
     columns = [
         np.where(np.isnan(rows[:, j]), median, rows[:, j])
@@ -135,11 +136,11 @@ def test_against_numpy(train, rows, categorical):
     ]
     columns += [np.isnan(rows[:, j]) for j in numbers if np.isnan(train[:, j]).any()]
     for j in np.flatnonzero(categorical):
-        seen = train[:, j]
-        columns += [rows[:, j] == value for value in np.unique(seen[~np.isnan(seen)])]
-        columns += [np.isnan(rows[:, j])] if np.isnan(seen).any() else []
-    assert found.dtype == np.float64
-    assert np.array_equal(found, np.array(columns, dtype=float).T)
+        values = train[:, j]
+        columns += [rows[:, j] == value for value in np.unique(values[~np.isnan(values)])]
+        columns += [np.isnan(rows[:, j])] if np.isnan(values).any() else []
+    assert encoded.dtype == np.float64
+    assert np.array_equal(encoded, np.array(columns, dtype=float).T)
 
 
 @given(
@@ -148,7 +149,7 @@ def test_against_numpy(train, rows, categorical):
     st.sampled_from(["ordinal", "one_hot"]),
 )
 @settings(max_examples=40, deadline=None)
-def test_a_row_does_not_depend_on_the_rows_beside_it(train, rows, categories):
+def test_encoding_of_a_row_does_not_depend_on_other_rows(train, rows, categories):
     encoder = column_encoder(
         [False, True, True], categories=categories, indicator=True, standardize=True
     ).fit(train)
@@ -159,8 +160,8 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(train, rows, categories):
     )
 
 
-class TestAround:
-    """What a run puts a parent behind."""
+class TestWrap:
+    """Pipelines that a run fits in place of a parent."""
 
     @pytest.mark.parametrize(
         ("parent", "encoder"),
@@ -171,45 +172,49 @@ class TestAround:
             (HistGradientBoostingClassifier(), OrdinalEncoder),
             (LogisticRegression(), OneHotEncoder),
         ],
+        ids=["forest", "extra trees", "tree", "boosting", "linear"],
     )
     def test_auto_is_ordinal_for_trees_alone(self, parent, encoder):
-        pipeline = Preprocess().around(parent, dataset())
+        pipeline = Preprocess().wrap(parent, make_mixed_dataset())
         assert [name for name, _ in pipeline.steps] == ["columns", "model"]
         assert pipeline["model"] is parent
         assert isinstance(pipeline["columns"].transformers[-1][1], encoder)
 
     def test_categories_can_be_chosen(self):
-        one_hot = Preprocess(categories="one_hot", max_categories=2).around(
-            RandomForestClassifier(), dataset()
+        one_hot = Preprocess(categories="one_hot", max_categories=2).wrap(
+            RandomForestClassifier(), make_mixed_dataset()
         )
         assert one_hot["columns"].transformers[-1][1].max_categories == 2
 
-    def test_a_parent_stays_alone_where_nothing_is_to_be_done(self):
-        parent, numbers = LogisticRegression(), dataset(np.nan_to_num(TRAIN), categorical=False)
+    def test_a_parent_is_returned_unchanged_if_nothing_has_to_be_encoded(self):
+        parent, numbers = (
+            LogisticRegression(),
+            make_mixed_dataset(np.nan_to_num(TRAIN), categorical=False),
+        )
         images = Dataset.from_labels("images", np.zeros((4, 1, 2, 2)), np.arange(4) % 2)
-        assert Preprocess().around(parent, numbers) is parent
-        assert Preprocess(standardize=True).around(parent, images) is parent
-        assert Preprocess(standardize=True).around(parent, numbers) is not parent
-        assert Preprocess().around(parent, dataset(TRAIN, categorical=False)) is not parent
+        assert Preprocess().wrap(parent, numbers) is parent
+        assert Preprocess(standardize=True).wrap(parent, images) is parent
+        assert Preprocess(standardize=True).wrap(parent, numbers) is not parent
+        assert Preprocess().wrap(parent, make_mixed_dataset(TRAIN, categorical=False)) is not parent
 
-    def test_rows_that_are_not_for_training_may_be_the_only_ones_with_missing_values(self):
+    def test_missing_values_may_occur_only_outside_the_training_rows(self):
         X = np.nan_to_num(TRAIN)
         pipeline = (
             Preprocess()
-            .around(LogisticRegression(), dataset(X, categorical=False), has_missing=True)
+            .wrap(LogisticRegression(), make_mixed_dataset(X, categorical=False), has_missing=True)
             .fit(X, [0, 1, 0, 1])
         )
         filled = pipeline.predict_proba(np.median(X, axis=0, keepdims=True))
         assert np.array_equal(pipeline.predict_proba(np.full((1, 3), NAN)), filled)
 
-    def test_untouched(self):
+    def test_no_preprocessing_returns_the_parent(self):
         parent = HistGradientBoostingClassifier()
-        assert Untouched().around(parent, dataset(), has_missing=True) is parent
+        assert NoPreprocessing().wrap(parent, make_mixed_dataset(), has_missing=True) is parent
 
     def test_it_can_be_pickled(self):
         pipeline = (
             Preprocess()
-            .around(RandomForestClassifier(3, random_state=0), dataset())
+            .wrap(RandomForestClassifier(3, random_state=0), make_mixed_dataset())
             .fit(TRAIN, [0, 1, 0, 1])
         )
         assert np.array_equal(
@@ -227,8 +232,9 @@ class TestAround:
         ({"missing": "zero"}, "missing must be one of median, mean, most_frequent, got 'zero'"),
         ({"max_categories": 0}, "max_categories must be in [1, inf) or null, got 0"),
     ],
+    ids=["categories", "missing", "max_categories"],
 )
-def test_values_out_of_range(options, message):
+def test_values_out_of_range_are_refused(options, message):
     with pytest.raises(ParameterError) as caught:
         Preprocess(**options)
     assert str(caught.value) == message

@@ -1,6 +1,4 @@
-"""A design in front of a parent: its columns against numbers made by hand, and against
-scikit-learn's own transformers.
-"""
+"""Design matrix of a parent against hand-computed numbers and scikit-learn's transformers."""
 
 from __future__ import annotations
 
@@ -15,20 +13,20 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parents import Design, GammaGlm
-from kdgraph.parents.preprocessing import LogColumns
-from kdgraph.persistence import read, to_bytes
+from kdgraph.parents.preprocessing import SelectAndLog
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.runner.stages import fit
 
 NAMES = ("weight", "grade", "depth", "kind")
 
 
-@parametrize_with_checks([LogColumns([0])])
-def test_scikit_learns_checks(estimator, check):
+@parametrize_with_checks([SelectAndLog([0])])
+def test_estimator_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
 @pytest.fixture(scope="module")
-def stones() -> Dataset:
+def gem_data() -> Dataset:
     rng = np.random.default_rng(0)
     X = np.column_stack(
         [
@@ -44,10 +42,10 @@ def stones() -> Dataset:
     )
 
 
-def test_it_is_what_scikit_learn_makes_of_the_same_columns(stones):
+def test_design_matches_a_column_transformer(gem_data):
     design = Design(log=("weight",), one_hot=("grade",), standardize=True)
-    made = design.around(LinearRegression(), stones).fit(stones.X, stones.y)
-    known = ColumnTransformer(
+    parent = design.wrap(LinearRegression(), gem_data).fit(gem_data.X, gem_data.y)
+    expected = ColumnTransformer(
         [
             ("log", make_pipeline(FunctionTransformer(np.log), StandardScaler()), [0]),
             ("depth", StandardScaler(), [2]),
@@ -55,74 +53,78 @@ def test_it_is_what_scikit_learn_makes_of_the_same_columns(stones):
                 "one_hot",
                 OneHotEncoder(sparse_output=False),
                 [1, 3],
-            ),  # kind is categorical, and named by nobody
+            ),  # kind is categorical, and not listed
         ]
     )
     np.testing.assert_allclose(
-        made[:-1].transform(stones.X), known.fit_transform(stones.X), atol=1e-12
+        parent[:-1].transform(gem_data.X), expected.fit_transform(gem_data.X), atol=1e-12
     )
 
 
-def test_columns_are_chosen_in_their_order(stones):
-    made = (
+def test_columns_keep_the_selected_order(gem_data):
+    parent = (
         Design(columns=("depth", "weight"), log=("weight",))
-        .around(LinearRegression(), stones)
-        .fit(stones.X, stones.y)
+        .wrap(LinearRegression(), gem_data)
+        .fit(gem_data.X, gem_data.y)
     )
     np.testing.assert_array_equal(
-        made[:-1].transform(stones.X), np.column_stack([stones.X[:, 2], np.log(stones.X[:, 0])])
+        parent[:-1].transform(gem_data.X),
+        np.column_stack([gem_data.X[:, 2], np.log(gem_data.X[:, 0])]),
     )
 
 
-def test_a_gamma_model_of_the_right_design_knows_the_exponent(stones):
-    """Price grows as weight to the power 1.7; its standard error is .013, of 200 rows of relative
-    deviation 1/√50.
+def test_a_gamma_glm_recovers_the_exponent(gem_data):
+    """Price grows as weight to the power 1.7.
+
+    The standard error of the exponent is .013 for 200 rows of relative deviation 1/√50.
     """
-    made = (
+    parent = (
         Design(log=("weight",), one_hot=("grade",))
-        .around(GammaGlm(), stones)
-        .fit(stones.X, stones.y)
+        .wrap(GammaGlm(), gem_data)
+        .fit(gem_data.X, gem_data.y)
     )
-    assert made[-1].coef_[0] == pytest.approx(1.7, abs=0.06)
-    said = made.predict_dist(stones.X)
-    np.testing.assert_allclose(said.mean(), made.predict(stones.X), rtol=1e-12)
+    assert parent[-1].coef_[0] == pytest.approx(1.7, abs=0.06)
+    distribution = parent.predict_dist(gem_data.X)
+    np.testing.assert_allclose(distribution.mean(), parent.predict(gem_data.X), rtol=1e-12)
 
 
-def test_a_value_that_no_training_row_has_and_a_missing_number(stones):
-    made = (
+def test_unknown_values_and_missing_numbers_are_encoded(gem_data):
+    parent = (
         Design(one_hot=("grade",), columns=("grade", "depth"))
-        .around(LinearRegression(), stones)
-        .fit(stones.X, stones.y)
+        .wrap(LinearRegression(), gem_data)
+        .fit(gem_data.X, gem_data.y)
     )
     rows = np.array([[1.0, 7.0, np.nan, 0.0]])
-    np.testing.assert_allclose(made[:-1].transform(rows), [[np.median(stones.X[:, 2]), 0, 0, 0]])
-
-
-def test_it_survives_being_saved_and_is_what_a_run_fits(stones):
-    node = {"_target_": "kdgraph.parents.GammaGlm", "name": "gamma_glm"}
-    design = {"_target_": "kdgraph.parents.Design", "log": ["weight"], "one_hot": ["grade"]}
-    made = fit(node, stones, preprocess=design, seed=0, n_jobs=1)
-    again = read(to_bytes(made), "it").value
-    np.testing.assert_array_equal(
-        again.predict_dist(stones.X).ppf(0.9), made.predict_dist(stones.X).ppf(0.9)
+    np.testing.assert_allclose(
+        parent[:-1].transform(rows), [[np.median(gem_data.X[:, 2]), 0, 0, 0]]
     )
 
 
-def test_what_cannot_be_is_told_in_a_line(stones):
+def test_a_run_fits_the_design_and_restores_it(gem_data):
+    node = {"_target_": "kdgraph.parents.GammaGlm", "name": "gamma_glm"}
+    design = {"_target_": "kdgraph.parents.Design", "log": ["weight"], "one_hot": ["grade"]}
+    parent = fit(node, gem_data, preprocess=design, seed=0, n_jobs=1)
+    restored = from_bytes(to_bytes(parent), "it").value
+    np.testing.assert_array_equal(
+        restored.predict_dist(gem_data.X).ppf(0.9), parent.predict_dist(gem_data.X).ppf(0.9)
+    )
+
+
+def test_invalid_designs_are_refused(gem_data):
     with pytest.raises(DataError) as caught:
-        Design(log=("carat",)).around(LinearRegression(), stones)
+        Design(log=("carat",)).wrap(LinearRegression(), gem_data)
     assert str(caught.value) == "stones has no column 'carat'; it has weight, grade, depth, kind"
-    made = Design(log=("weight",)).around(LinearRegression(), stones).fit(stones.X, stones.y)
+    parent = Design(log=("weight",)).wrap(LinearRegression(), gem_data).fit(gem_data.X, gem_data.y)
     with pytest.raises(DataError) as caught:
-        made.predict(np.array([[1.0, 0, 60, 0], [-2.0, 0, 60, 0]]))
+        parent.predict(np.array([[1.0, 0, 60, 0], [-2.0, 0, 60, 0]]))
     assert str(caught.value) == "column 0 must be above 0 for its logarithm, got -2 in row 1"
     with pytest.raises(ParameterError, match="standardize must be true or false"):
         Design(standardize="yes")  # pyright: ignore[reportArgumentType]
 
 
-def test_images_pass(stones):
+def test_images_are_not_changed(gem_data):
     images = Dataset(
         "pictures", np.zeros((4, 1, 8, 8), np.float32), np.arange(4) % 2, np.array([0, 1]), ()
     )
     model = LinearRegression()
-    assert Design().around(model, images) is model
+    assert Design().wrap(model, images) is model

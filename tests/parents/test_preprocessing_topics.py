@@ -1,4 +1,4 @@
-"""Counts of words as few numbers, in front of a parent."""
+"""Latent semantic analysis of word counts in front of a parent."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError
-from kdgraph.parents import Topics
+from kdgraph.parents import LatentSemanticAnalysis
 
 
-def counts(n: int = 40, d: int = 12) -> Dataset:
+def make_word_counts(n: int = 40, d: int = 12) -> Dataset:
     rng = np.random.default_rng(0)
     y = np.arange(n) % 2
     return Dataset.from_labels(
@@ -22,9 +22,11 @@ def counts(n: int = 40, d: int = 12) -> Dataset:
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-def test_rows_are_weighed_and_reduced_as_scikit_learn_does(normalize):
-    data = counts()
-    model = Topics(3, normalize).around(ExtraTreesClassifier(10, random_state=0), data)
+def test_weights_and_reduction_match_scikit_learn(normalize):
+    data = make_word_counts()
+    model = LatentSemanticAnalysis(3, normalize).wrap(
+        ExtraTreesClassifier(10, random_state=0), data
+    )
     model.fit(data.X, data.y)
     reduced = TruncatedSVD(3, random_state=0).fit_transform(
         TfidfTransformer().fit_transform(data.X)
@@ -35,25 +37,31 @@ def test_rows_are_weighed_and_reduced_as_scikit_learn_does(normalize):
     assert model.score(data.X, data.y) == 1.0
 
 
-def test_there_are_never_more_singular_vectors_than_there_can_be():
-    data = counts(d=4)
-    assert Topics(100).around(ExtraTreesClassifier(), data)["reduce"].n_components == 3
+def test_number_of_singular_vectors_is_bounded():
+    data = make_word_counts(d=4)
+    assert (
+        LatentSemanticAnalysis(100).wrap(ExtraTreesClassifier(), data)["reduce"].n_components == 3
+    )
 
 
 def test_the_same_rows_give_the_same_topics():
-    data = counts()
-    once, again = (
-        Topics(5).around(ExtraTreesClassifier(5, random_state=0), data).fit(data.X, data.y)
+    data = make_word_counts()
+    first, second = (
+        LatentSemanticAnalysis(5)
+        .wrap(ExtraTreesClassifier(5, random_state=0), data)
+        .fit(data.X, data.y)
         for _ in range(2)
     )
-    assert np.array_equal(once[:-1].transform(data.X), again[:-1].transform(data.X))
+    assert np.array_equal(first[:-1].transform(data.X), second[:-1].transform(data.X))
 
 
-def test_what_is_no_count_of_words_is_refused():
-    data = counts()
+def test_data_without_word_counts_are_refused():
+    data = make_word_counts()
     for X in (np.where(data.X > 3, np.nan, data.X), data.X - 1.0, data.X[:, :1]):
         with pytest.raises(
             DataError,
             match=r"^these has no counts of words to learn topics from; choose preprocess=default$",
         ):
-            Topics().around(ExtraTreesClassifier(), Dataset.from_labels("these", X, data.y))
+            LatentSemanticAnalysis().wrap(
+                ExtraTreesClassifier(), Dataset.from_labels("these", X, data.y)
+            )

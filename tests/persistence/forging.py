@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 
 from kdgraph.persistence import to_bytes
-from kdgraph.persistence.archive import Key, pack, seal, unpack
+from kdgraph.persistence.archive import SigningKey, pack, sign, unpack
 
 
 def tampered(value: Any, change: Callable[[dict[str, Any], list[np.ndarray]], Any]) -> bytes:
@@ -28,15 +28,16 @@ def of(value: Any, **parts: Any) -> bytes:
 def by_another(content: bytes) -> bytes:
     """The same file as another user's key would mark it."""
     with patch(
-        "kdgraph.persistence.archive.current_key", return_value=Key(b"x" * 32, Path("theirs"))
+        "kdgraph.persistence.archive.current_key",
+        return_value=SigningKey(b"x" * 32, Path("theirs")),
     ):
-        return seal(content)
+        return sign(content)
 
 
 def unchecked(value: Any) -> bytes:
     """A file of ``value`` by a writer who checks nothing."""
     with (
         patch("kdgraph.persistence.codec.Encoder._check"),
-        patch("kdgraph.persistence.codec.is_ours", return_value=False),
+        patch("kdgraph.persistence.codec.is_listed", return_value=False),
     ):
         return to_bytes(value)

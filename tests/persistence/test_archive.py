@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.persistence import CannotLoad, Damaged
+from kdgraph.persistence import DamagedFileError, LoadError
 from kdgraph.persistence import archive as archives
-from kdgraph.persistence.archive import PLACEHOLDER, is_own, pack, seal, unpack
+from kdgraph.persistence.archive import UNSIGNED_END, is_signed_by_user, pack, sign, unpack
 
 ARRAYS = [
     np.arange(3000),
@@ -36,13 +36,13 @@ def archive_of(members: dict[str, bytes], deflated: str = "document.json") -> by
                 content,
                 zipfile.ZIP_DEFLATED if name == deflated else zipfile.ZIP_STORED,
             )
-        archive.comment = PLACEHOLDER
-    return seal(buffer.getvalue())
+        archive.comment = UNSIGNED_END
+    return sign(buffer.getvalue())
 
 
 def opened(content: bytes) -> list[np.ndarray]:
     """The arrays of a file, as who reads it gets them."""
-    assert is_own(content)
+    assert is_signed_by_user(content)
     return unpack(content)[1]
 
 
@@ -57,7 +57,7 @@ def cut_member() -> bytes:
     whole = archive_of({"document.json": b"{}" * 50}, deflated="")
     place = whole.rindex(b"PK\x01\x02") + 20  # of both sizes in an entry of the directory
     sizes = (10_000).to_bytes(4, "little") * 2
-    return seal(whole[:place] + sizes + whole[place + 8 :])
+    return sign(whole[:place] + sizes + whole[place + 8 :])
 
 
 def test_what_goes_in_comes_out_and_can_be_written_to():
@@ -92,15 +92,15 @@ def test_whole_numbers_take_as_few_bytes_as_they_need():
 @settings(max_examples=200, deadline=None)
 def test_any_byte_that_is_flipped_is_noticed(place, flip):
     content = CONTENT[:place] + bytes([CONTENT[place] ^ flip]) + CONTENT[place + 1 :]
-    with pytest.raises(Damaged, match=r"^is damaged"):
-        is_own(content)
+    with pytest.raises(DamagedFileError, match=r"^is damaged"):
+        is_signed_by_user(content)
 
 
 @given(st.integers(0, len(CONTENT) - 1))
 @settings(max_examples=50, deadline=None)
 def test_any_cut_is_noticed(length):
-    with pytest.raises(Damaged, match=r"^is damaged"):
-        is_own(CONTENT[:length])
+    with pytest.raises(DamagedFileError, match=r"^is damaged"):
+        is_signed_by_user(CONTENT[:length])
 
 
 @given(st.data())
@@ -109,15 +109,15 @@ def test_a_checksum_that_fits_saves_no_nonsense_from_being_noticed(data):
     """Whatever stands in the file: it is refused, or arrays come of the types and sizes that it
     says; nothing else is raised.
     """
-    place = data.draw(st.integers(0, len(CONTENT) - len(PLACEHOLDER) - 1))
-    content = seal(
+    place = data.draw(st.integers(0, len(CONTENT) - len(UNSIGNED_END) - 1))
+    content = sign(
         CONTENT[:place]
         + data.draw(st.binary(min_size=1, max_size=8))
         + CONTENT[place + data.draw(st.integers(0, 8)) :]
     )
     try:
         arrays = opened(content)
-    except Damaged:
+    except DamagedFileError:
         return
     assert len(arrays) == len(ARRAYS)
 
@@ -128,7 +128,7 @@ def test_a_checksum_that_fits_saves_no_nonsense_from_being_noticed(data):
         (b"", "is damaged or no file of kdgraph (its checksum is not there)"),
         (b"PK\x05\x06" + bytes(18), "is damaged or no file of kdgraph (its checksum is not there)"),
         (CONTENT[:-1] + b"x", "is damaged (its checksum does not fit)"),
-        (seal(b"no zip" + PLACEHOLDER), "is damaged (BadZipFile: File is not a zip file)"),
+        (sign(b"no zip" + UNSIGNED_END), "is damaged (BadZipFile: File is not a zip file)"),
         (
             archive_of({}),
             "is damaged (KeyError: \"There is no item named 'document.json' in the archive\")",
@@ -160,21 +160,21 @@ def test_a_checksum_that_fits_saves_no_nonsense_from_being_noticed(data):
     ],
 )
 def test_what_is_no_such_file_is_refused_in_one_line(content, message):
-    with pytest.raises(Damaged) as caught:
+    with pytest.raises(DamagedFileError) as caught:
         opened(content)
     assert str(caught.value) == message
 
 
 def test_a_file_of_another_version_is_no_damage():
-    with pytest.raises(CannotLoad, match=r"^was written by another version of kdgraph$") as caught:
-        is_own(b"PK" + b"kdgraph 1 sha256 " + b"0" * 64)
-    assert not isinstance(caught.value, Damaged)
+    with pytest.raises(LoadError, match=r"^was written by another version of kdgraph$") as caught:
+        is_signed_by_user(b"PK" + b"kdgraph 1 sha256 " + b"0" * 64)
+    assert not isinstance(caught.value, DamagedFileError)
 
 
 def test_an_array_of_python_objects_is_not_read():
     evil = npy(np.array([print], dtype=object), allow_pickle=True)
     for said in ("|O", "<i8"):
-        with pytest.raises(Damaged, match="is object"):
+        with pytest.raises(DamagedFileError, match="is object"):
             unpack(
                 archive_of(
                     {
@@ -187,7 +187,7 @@ def test_an_array_of_python_objects_is_not_read():
 
 def test_an_array_of_another_type_or_size_is_not_read():
     for said, n in (("<i4", 3), ("<i8", 4), ("<i8", 2), ("<U1", 3)):
-        with pytest.raises(Damaged):
+        with pytest.raises(DamagedFileError):
             unpack(
                 archive_of(
                     {
@@ -200,17 +200,17 @@ def test_an_array_of_another_type_or_size_is_not_read():
 
 def test_a_small_file_cannot_ask_for_all_memory():
     for table in (["<f8", 10**9, 128], ["<f8", 3, 10**10]):
-        with pytest.raises(Damaged, match="its arrays are too large for such a file"):
+        with pytest.raises(DamagedFileError, match="its arrays are too large for such a file"):
             unpack(archive_of({"document.json": json.dumps({"arrays": [table]}).encode()}))
 
 
-def test_nor_unpack_to_more_than_it_says():
+def test_an_array_longer_than_its_declared_size_is_rejected():
     zeros = pyarrow.Codec("zstd").compress(npy(np.zeros(40_000_000)), asbytes=True)
     for table, message in (
         (["<f8", 3, 200_000_000], r"array 0 is float64\(40000000,\), not float64\(3,\)"),
         (["<f8", 40_000_000, 200_000], "too large"),
     ):
-        with pytest.raises(Damaged, match=message):
+        with pytest.raises(DamagedFileError, match=message):
             unpack(
                 archive_of(
                     {"document.json": json.dumps({"arrays": [table]}).encode(), "0.npy.zst": zeros}
@@ -219,9 +219,9 @@ def test_nor_unpack_to_more_than_it_says():
     short, long = npy(np.arange(3.0))[:-1], npy(np.arange(3.0)) + b" "
     for content, message in (
         (short, "an array ends early"),
-        (long, "array 0 is longer than it says"),
+        (long, "array 0 is longer than its header declares"),
     ):
-        with pytest.raises(Damaged, match=message):
+        with pytest.raises(DamagedFileError, match=message):
             unpack(
                 archive_of(
                     {
@@ -232,14 +232,14 @@ def test_nor_unpack_to_more_than_it_says():
                     }
                 )
             )
-    with pytest.raises(Damaged, match=r"document.json is too large for such a file"):
+    with pytest.raises(DamagedFileError, match=r"document.json is too large for such a file"):
         unpack(archive_of({"document.json": b" " * 300_000_000}))
 
 
 def test_what_compresses_better_than_is_allowed_is_written_as_it_is(monkeypatch):
     zeros = np.zeros(1_000_000)
     assert len(pack({}, [zeros])) < 8_000
-    monkeypatch.setattr("kdgraph.persistence.archive._FREE", 1_000_000)
+    monkeypatch.setattr("kdgraph.persistence.archive._MIN_UNPACK_LIMIT", 1_000_000)
     content = pack({}, [zeros])
     assert len(content) > 8_000_000
     np.testing.assert_array_equal(unpack(content)[1][0], zeros)
@@ -250,9 +250,9 @@ def test_no_file_may_fill_the_memory_of_the_machine(monkeypatch):
     ones = np.random.default_rng(0).random(1_000_000)  # 8 MB that do not shrink
     content = pack({}, [ones, ones + 1, ones + 2])
     assert len(unpack(content)[1]) == 3
-    monkeypatch.setattr(archives, "_memory", lambda: 20_000_000)
+    monkeypatch.setattr(archives, "_memory_size", lambda: 20_000_000)
     with pytest.raises(
-        Damaged, match=r"its arrays are too large for such a file, or for this machine\)$"
+        DamagedFileError, match=r"its arrays are too large for such a file, or for this machine\)$"
     ):
         unpack(content)
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdgraph.persistence import Untrusted, UnusableKey, load, read, save, to_bytes
+from kdgraph.persistence import KeyFileError, UntrustedFileError, from_bytes, load, save, to_bytes
 from kdgraph.persistence import archive as keys
-from kdgraph.persistence.archive import VARIABLE, current_key
+from kdgraph.persistence.archive import KEY_FILE_VARIABLE, current_key
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
     """The configuration folder of a user who has no key yet."""
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(KEY_FILE_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return tmp_path / "config"
 
@@ -40,7 +40,7 @@ def test_a_key_is_made_on_first_use_and_is_the_same_afterwards(folder):
         stat.S_IMODE(path.stat().st_mode) == 0o600
         and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     )
-    keys._key_of.cache_clear()
+    keys._load_key.cache_clear()
     assert current_key() == key
     assert [each.name for each in path.parent.iterdir()] == ["model.key"]
 
@@ -55,7 +55,7 @@ def test_without_a_configuration_folder_it_is_in_the_home(tmp_path, monkeypatch)
 def test_of_many_first_uses_at_once_one_key_remains(folder):
     path = folder / "kdgraph" / "model.key"
     with ThreadPoolExecutor(8) as pool:
-        secrets = list(pool.map(lambda _: keys._read_or_make(path), range(32)))
+        secrets = list(pool.map(lambda _: keys._read_or_create_key(path), range(32)))
     assert len(set(secrets)) == 1 and secrets[0].hex() == path.read_text().strip()
     assert [each.name for each in path.parent.iterdir()] == ["model.key"]
 
@@ -71,37 +71,37 @@ def test_a_file_system_without_links_keeps_a_key_too(folder, monkeypatch):
 
 def test_the_variable_names_another_file_which_is_made_too(tmp_path, monkeypatch):
     own = current_key()
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "group" / "shared.key"))
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "group" / "shared.key"))
     shared = current_key()
     assert shared.path == tmp_path / "group" / "shared.key" and shared.secret != own.secret
     shared.path.chmod(0o640)  # a group may read it
-    keys._key_of.cache_clear()
+    keys._load_key.cache_clear()
     assert current_key() == shared
 
 
 def test_only_the_key_that_made_a_file_fits_it(tmp_path, monkeypatch):
     content = to_bytes({"a": 1})
-    assert read(content, "it").value == {"a": 1}
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "other.key"))
-    with pytest.raises(Untrusted) as caught:
-        read(content, "it")
+    assert from_bytes(content, "it").value == {"a": 1}
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "other.key"))
+    with pytest.raises(UntrustedFileError) as caught:
+        from_bytes(content, "it")
     assert (
         str(caught.value)
         == f"it was not made with your key ({tmp_path}/other.key), and a model can run code of its"
         " maker's choosing when it is read"
     )
-    assert read(content, "it", trust=True).value == {"a": 1}
-    monkeypatch.delenv(VARIABLE)
-    assert read(content, "it").value == {"a": 1}
+    assert from_bytes(content, "it", trust=True).value == {"a": 1}
+    monkeypatch.delenv(KEY_FILE_VARIABLE)
+    assert from_bytes(content, "it").value == {"a": 1}
 
 
-def test_what_is_beside_a_file_needs_the_key_too(tmp_path, monkeypatch):
+def test_sibling_files_need_the_key_too(tmp_path, monkeypatch):
     parent = [1, 2]
     (tmp_path / "calibrated.kdg").write_bytes(to_bytes({"parent": parent}, {"parent": parent}))
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "other.key"))
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "other.key"))
     save(parent, tmp_path / "parent.kdg")
-    monkeypatch.delenv(VARIABLE)
-    with pytest.raises(Untrusted, match=r"/parent\.kdg was not made with your key"):
+    monkeypatch.delenv(KEY_FILE_VARIABLE)
+    with pytest.raises(UntrustedFileError, match=r"/parent\.kdg was not made with your key"):
         load(tmp_path / "calibrated.kdg")
     assert load(tmp_path / "calibrated.kdg", trust=True) == {"parent": [1, 2]}
 
@@ -116,9 +116,9 @@ def test_without_a_place_for_a_key_a_file_is_read_by_the_process_that_wrote_it_a
     with pytest.warns(UserWarning, match=f"^{re.escape(line)}$"):
         save(np.arange(3), tmp_path / "it.kdg")
     np.testing.assert_array_equal(load(tmp_path / "it.kdg"), np.arange(3))
-    keys._key_of.cache_clear()  # another process
+    keys._load_key.cache_clear()  # another process
     with pytest.raises(
-        Untrusted,
+        UntrustedFileError,
         match=(
             rf"was not made with your key \(which cannot be kept in {closed}: Not a"
             r" directory\), and"
@@ -168,7 +168,7 @@ def test_a_file_that_holds_no_secret_is_no_key(tmp_path, monkeypatch, text, mode
     path = current_key().path
     path.write_text(text)
     path.chmod(mode)
-    keys._key_of.cache_clear()
+    keys._load_key.cache_clear()
     problem = problem.format(path=path)
     key = current_key()
     assert (
@@ -177,8 +177,8 @@ def test_a_file_that_holds_no_secret_is_no_key(tmp_path, monkeypatch, text, mode
         and key.secret.hex() not in text
         and len(key.secret) == 32
     )
-    monkeypatch.setenv(VARIABLE, str(path))
-    with pytest.raises(UnusableKey) as caught:
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(path))
+    with pytest.raises(KeyFileError) as caught:
         to_bytes([1])
     way_out = (
         "name a file that you can read and others cannot write, or unset the variable to use your"
@@ -191,14 +191,14 @@ def test_a_file_that_holds_no_secret_is_no_key(tmp_path, monkeypatch, text, mode
 def test_a_key_that_is_closed_to_others_again_is_the_same_key(tmp_path):
     key = current_key()
     key.path.chmod(0o666)
-    keys._key_of.cache_clear()
+    keys._load_key.cache_clear()
     assert current_key().secret != key.secret
     key.path.chmod(0o600)
-    keys._key_of.cache_clear()
+    keys._load_key.cache_clear()
     assert current_key() == key
 
 
-def test_a_signed_file_gives_the_key_away_to_nobody(tmp_path):
+def test_a_signed_file_does_not_reveal_the_key(tmp_path):
     save([1], tmp_path / "it.kdg")
     content = (tmp_path / "it.kdg").read_bytes()
     assert (

@@ -18,12 +18,18 @@ from sklearn.preprocessing import FunctionTransformer
 from torch import nn
 
 from kdgraph import DensityGate
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.calibration.top_label import TemperatureScaling
 from kdgraph.distributions.parametric import ScipyFamily
 from kdgraph.parents.networks import EncoderNetwork, MultilayerPerceptron
-from kdgraph.parents.predictive import PredictiveRegressor
-from kdgraph.persistence import CannotSave, Damaged, Untrusted, read, to_bytes
+from kdgraph.parents.predictive import ProbabilisticRegressor
+from kdgraph.persistence import (
+    DamagedFileError,
+    SaveError,
+    UntrustedFileError,
+    from_bytes,
+    to_bytes,
+)
 
 from .forging import by_another, tampered, unchecked
 
@@ -38,12 +44,12 @@ def with_attribute(value: Any, name: str, attribute: Any) -> Any:
 
 REPLACED = {
     "a method": (
-        lambda: with_attribute(Model(None), "gives", nn.ReLU()),
-        "an attribute would replace Model.gives",
+        lambda: with_attribute(FittedModel(None), "supports", nn.ReLU()),
+        "an attribute would replace FittedModel.supports",
     ),
     "a property": (
-        lambda: with_attribute(Model(None), "takes_groups", True),
-        "an attribute would replace Model.takes_groups",
+        lambda: with_attribute(FittedModel(None), "takes_groups", True),
+        "an attribute would replace FittedModel.takes_groups",
     ),
     "a method of a base": (
         lambda: with_attribute(LogisticRegression(), "get_params", nn.ReLU()),
@@ -66,8 +72,8 @@ REPLACED = {
         "'__sklearn_clone__' cannot be an attribute of a RandomForestClassifier",
     ),
     "a name that is none": (
-        lambda: with_attribute(Model(None), 3, 1),
-        "3 cannot be an attribute of a Model",
+        lambda: with_attribute(FittedModel(None), 3, 1),
+        "3 cannot be an attribute of a FittedModel",
     ),  # pyright: ignore
 }
 
@@ -77,10 +83,10 @@ def test_an_attribute_replaces_nothing_of_its_class(make, message):
     """In a file of one's own, in one that is trusted, and in one that is written."""
     content = unchecked(make())
     for file, trust in ((content, False), (by_another(content), True)):
-        with pytest.raises(Damaged) as caught:
-            read(file, "it", trust=trust)
+        with pytest.raises(DamagedFileError) as caught:
+            from_bytes(file, "it", trust=trust)
         assert str(caught.value) == f"it is damaged (ValueError: {message})"
-    with pytest.raises(CannotSave) as refused:
+    with pytest.raises(SaveError) as refused:
         to_bytes(make())
     assert str(refused.value).endswith(f"cannot be saved ({message})")
 
@@ -91,11 +97,11 @@ def test_no_name_in_the_document_makes_torch_call_another_layer(name):
         names = next(names for cls, names in document["classes"] if cls.endswith(":Linear"))
         names[names.index("training")] = name
 
-    read(tampered(nn.Linear(2, 2), lambda document, arrays: None), "it")
+    from_bytes(tampered(nn.Linear(2, 2), lambda document, arrays: None), "it")
     with pytest.raises(
-        Damaged, match=rf"{name}( of a Linear|' cannot be an attribute of a Linear)?\)$"
+        DamagedFileError, match=rf"{name}( of a Linear|' cannot be an attribute of a Linear)?\)$"
     ):
-        read(tampered(nn.Linear(2, 2), rename), "it")
+        from_bytes(tampered(nn.Linear(2, 2), rename), "it")
 
 
 class Lazy:
@@ -112,13 +118,13 @@ class Lazy:
 
 
 def test_what_a_class_itself_keeps_there_may_stay():
-    lars = read(to_bytes(with_attribute(LassoLars(), "positive", True)), "it").value
+    lars = from_bytes(to_bytes(with_attribute(LassoLars(), "positive", True)), "it").value
     assert lars.positive is True
     lazy = Lazy()
     assert lazy.twice == 2
     lazy.weight, vars(lazy)["f"] = 3, 4
-    assert vars(read(to_bytes(lazy), "it").value) == {"twice": 2, "weight": 3, "f": 4}
-    assert read(to_bytes(EncoderNetwork(hidden=(3,))), "it").value.hidden == (
+    assert vars(from_bytes(to_bytes(lazy), "it").value) == {"twice": 2, "weight": 3, "f": 4}
+    assert from_bytes(to_bytes(EncoderNetwork(hidden=(3,))), "it").value.hidden == (
         3,
     )  # the class has a default under that name
 
@@ -148,17 +154,17 @@ CALLED = {
 @pytest.mark.parametrize("make", CALLED.values(), ids=CALLED)
 def test_a_method_that_is_called_by_its_name_is_one_that_predicts(make):
     with pytest.raises(
-        Damaged,
+        DamagedFileError,
         match=(
             r"^it is damaged \(ValueError: \w+ of a \w+ names .*, which is no method that"
             r" predicts\)$"
         ),
     ):
-        read(unchecked(make()), "it")
-    with pytest.raises(CannotSave):
+        from_bytes(unchecked(make()), "it")
+    with pytest.raises(SaveError):
         to_bytes(make())
-    assert read(to_bytes(stack()), "it").value.stack_method_ == ["predict_proba"]
-    assert read(to_bytes(get_scorer("roc_auc")), "it").value._response_method == (
+    assert from_bytes(to_bytes(stack()), "it").value.stack_method_ == ["predict_proba"]
+    assert from_bytes(to_bytes(get_scorer("roc_auc")), "it").value._response_method == (
         "decision_function",
         "predict_proba",
     )
@@ -189,10 +195,10 @@ MODULES = {
 
 @pytest.mark.parametrize(("make", "message"), MODULES.values(), ids=MODULES)
 def test_a_layer_has_layers_parameters_and_buffers_and_no_hooks(make, message):
-    with pytest.raises(Damaged) as caught:
-        read(unchecked(make()), "it")
+    with pytest.raises(DamagedFileError) as caught:
+        from_bytes(unchecked(make()), "it")
     assert str(caught.value) == f"it is damaged (ValueError: {message})"
-    with pytest.raises(CannotSave):
+    with pytest.raises(SaveError):
         to_bytes(make())
 
 
@@ -218,13 +224,13 @@ PARAMETERS = {
 
 @pytest.mark.parametrize(("make", "message"), PARAMETERS.values(), ids=PARAMETERS)
 def test_parameters_of_kdgraph_are_what_their_annotations_require(make, message):
-    with pytest.raises(Damaged) as caught:
-        read(unchecked(make()), "it")
+    with pytest.raises(DamagedFileError) as caught:
+        from_bytes(unchecked(make()), "it")
     assert str(caught.value) == f"it is damaged (ParameterError: {message})"
 
 
 def test_parameters_that_fit_are_read():
-    gate = read(
+    gate = from_bytes(
         to_bytes(DensityGate(TemperatureScaling(LogisticRegression()), alpha=0.1)), "it"
     ).value
     assert gate.alpha == 0.1
@@ -236,10 +242,10 @@ def test_parameters_that_fit_are_read():
 def test_a_class_is_no_value(cls):
     """Else a function transformer would call it, with parameters of the file's."""
     with pytest.raises(
-        Damaged, match=rf"^it is damaged \(TypeError: {cls.__name__} is no plain type\)$"
+        DamagedFileError, match=rf"^it is damaged \(TypeError: {cls.__name__} is no plain type\)$"
     ):
-        read(unchecked(FunctionTransformer(cls)), "it")
-    with pytest.raises(CannotSave) as caught:
+        from_bytes(unchecked(FunctionTransformer(cls)), "it")
+    with pytest.raises(SaveError) as caught:
         to_bytes(FunctionTransformer(cls))
     name = f"{cls.__name__} of {cls.__module__}"
     assert (
@@ -249,12 +255,12 @@ def test_a_class_is_no_value(cls):
 
 def test_a_family_that_scipy_does_not_have_is_refused():
     family = ScipyFamily("norm", {"loc": np.zeros(2), "scale": np.ones(2)})
-    assert read(to_bytes(family), "it").value.ppf(0.5).tolist() == [0.0, 0.0]
+    assert from_bytes(to_bytes(family), "it").value.ppf(0.5).tolist() == [0.0, 0.0]
     object.__setattr__(family, "family", "distributions")
     with pytest.raises(
-        Damaged, match=r"scipy\.stats has no continuous family named 'distributions'"
+        DamagedFileError, match=r"scipy\.stats has no continuous family named 'distributions'"
     ):
-        read(unchecked(family), "it")
+        from_bytes(unchecked(family), "it")
 
 
 @pytest.fixture
@@ -269,30 +275,30 @@ def payload(tmp_path, monkeypatch):
     sys.modules.pop("payload_module", None)
 
 
-def attack() -> PredictiveRegressor:
+def attack() -> ProbabilisticRegressor:
     """A regressor whose prediction fits a network, which imports a factory by its path."""
-    model = PredictiveRegressor(None, method="fit", arguments={"y": np.arange(6) % 2})
+    model = ProbabilisticRegressor(None, method="fit", arguments={"y": np.arange(6) % 2})
     model.regressor_ = EncoderNetwork(model="payload_module:make", max_epochs=1)
     return model
 
 
 def test_a_prediction_imports_and_calls_nothing_that_the_file_names(payload):
     """Whoever trusts the file is told what it would import and call, and has not run it yet."""
-    content = by_another(to_bytes(Model(attack(), {})))
-    with pytest.raises(Untrusted, match="was not made with your key"):
-        read(content, "it")
-    with pytest.raises(Untrusted) as caught:
-        read(content, "it", trust=True)
+    content = by_another(to_bytes(FittedModel(attack(), {})))
+    with pytest.raises(UntrustedFileError, match="was not made with your key"):
+        from_bytes(content, "it")
+    with pytest.raises(UntrustedFileError) as caught:
+        from_bytes(content, "it", trust=True)
     assert str(caught.value) == "it needs what is not known to be harmless: payload_module.make"
-    with pytest.raises(Untrusted) as caught:
-        read(content, "it", trust=["payload_module"])
+    with pytest.raises(UntrustedFileError) as caught:
+        from_bytes(content, "it", trust=["payload_module"])
     fit = "kdgraph.parents.networks.encoder.EncoderNetwork.fit"
     assert str(caught.value) == f"it needs what is not known to be harmless: {fit}"
     assert not payload.exists()
-    model = read(content, "it", trust=["payload_module", fit]).value
+    model = from_bytes(content, "it", trust=["payload_module", fit]).value
     assert not payload.exists()
     with pytest.raises(ValueError, match=r"must give a torch\.nn\.Module"):
-        model.ask(["distribution"], np.zeros((6, 1, 4, 4)))
+        model.predict_outputs(["distribution"], np.zeros((6, 1, 4, 4)))
     assert (
         payload.exists()
     )  # the attack works where all of it is admitted, so what refuses it is tested
@@ -304,14 +310,17 @@ def test_a_prediction_imports_and_calls_nothing_that_the_file_names(payload):
 )
 def test_an_encoder_from_a_file_imports_nothing_that_was_not_named(model, name):
     content = by_another(to_bytes(EncoderNetwork(model=model)))
-    with pytest.raises(Untrusted) as caught:
-        read(content, "it", trust=True)
+    with pytest.raises(UntrustedFileError) as caught:
+        from_bytes(content, "it", trust=True)
     assert caught.value.names == (name,)
-    assert read(content, "it", trust=[name]).value.model == model
-    assert read(by_another(to_bytes(EncoderNetwork())), "it", trust=True).value.model == "resnet20"
+    assert from_bytes(content, "it", trust=[name]).value.model == model
+    assert (
+        from_bytes(by_another(to_bytes(EncoderNetwork())), "it", trust=True).value.model
+        == "resnet20"
+    )
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_quantiles", "pred_dist", "sample_y", None])
 def test_a_regressor_that_is_given_one_that_predicts_needs_no_name(method):
-    regressor = PredictiveRegressor(LinearRegression(), method=method)
-    assert read(by_another(to_bytes(regressor)), "it", trust=True).value.method == method
+    regressor = ProbabilisticRegressor(LinearRegression(), method=method)
+    assert from_bytes(by_another(to_bytes(regressor)), "it", trust=True).value.method == method

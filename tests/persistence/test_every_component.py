@@ -16,11 +16,11 @@ import yaml
 from omegaconf import OmegaConf
 from sklearn.base import clone
 
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.components import build, target_of
 from kdgraph.config import conf_dir, plan
 from kdgraph.data.dataset import Dataset, Splits
-from kdgraph.persistence import read, save, to_bytes
+from kdgraph.persistence import from_bytes, save, to_bytes
 from kdgraph.runner.stages import calibrate, fit
 
 pytestmark = pytest.mark.slow
@@ -197,25 +197,26 @@ def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
         made = calibrate(nodes, fitted, splits, protocol=protocol, seed=0, n_jobs=1)
         for before, after in zip(unseeded, np.random.mtrand._rand.get_state()[1:3], strict=True):
             np.testing.assert_array_equal(before, after, err_msg="something drew from no seed")
-        again = read(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
-        answers = ["proba", "top"] if made.gives("proba") else ["top"]
+        again = from_bytes(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
+        answers = ["proba", "top"] if made.supports("proba") else ["top"]
         said, known = (
-            model.ask(answers, splits.test.X, splits.test.groups) for model in (again, made)
+            model.predict_outputs(answers, splits.test.X, splits.test.groups)
+            for model in (again, made)
         )
         np.testing.assert_array_equal(said["top"].confidence, known["top"].confidence)
         if "proba" in answers:
             np.testing.assert_array_equal(said["proba"], known["proba"])
-        assert again.parent is fitted and again.learnt() == made.learnt()
+        assert again.parent is fitted and again.summary() == made.summary()
         assert all(
-            part.estimator.estimator in (fitted, again.after.get("calibrator"))
-            for part in again.after.values()
+            part.estimator.estimator in (fitted, again.post_hoc.get("calibrator"))
+            for part in again.post_hoc.values()
         )
 
 
 @pytest.mark.parametrize("name", PARENTS)
 def test_a_parent_alone_does_and_can_be_cloned(name):
     fitted, splits = parent(name)
-    again = read(to_bytes(fitted), "it").value
+    again = from_bytes(to_bytes(fitted), "it").value
     np.testing.assert_array_equal(
         again.predict_proba(splits.test.X), fitted.predict_proba(splits.test.X)
     )
@@ -265,14 +266,16 @@ def test_a_regressor_predicts_the_same_to_the_bit_with_what_is_fitted_after_it(
     fitted = fit(node, splits.train, seed=0, n_jobs=1)
     node = node_of("recalibrator", recalibrator_name, "dataset=heteroscedastic")
     made = calibrate({"recalibrator": node}, fitted, splits, seed=0, n_jobs=1)
-    again = read(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
-    alone = read(to_bytes(fitted), "it").value
+    again = from_bytes(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
+    alone = from_bytes(to_bytes(fitted), "it").value
     q, X = np.array([0.1, 0.5, 0.9]), splits.test.X
-    for a, b in ((Model(alone), Model(fitted)), (again, made)):
-        said, known = (model.ask(["distribution"], X)["distribution"] for model in (a, b))
+    for a, b in ((FittedModel(alone), FittedModel(fitted)), (again, made)):
+        said, known = (
+            model.predict_outputs(["distribution"], X)["distribution"] for model in (a, b)
+        )
         np.testing.assert_array_equal(said.ppf(q), known.ppf(q))
         np.testing.assert_array_equal(said.mean(), known.mean())
-    assert again.learnt() == made.learnt()
+    assert again.summary() == made.summary()
 
 
 FRESH = """

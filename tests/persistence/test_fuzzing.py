@@ -22,12 +22,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from kdgraph import KernelDensityForest
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.calibration.top_label import TemperatureScaling
 from kdgraph.parents.networks import EncoderNetwork, MultilayerPerceptron
-from kdgraph.parents.predictive import PredictiveRegressor
-from kdgraph.persistence import CannotLoad, read, to_bytes
-from kdgraph.persistence.archive import PLACEHOLDER, pack, seal, unpack
+from kdgraph.parents.predictive import ProbabilisticRegressor
+from kdgraph.persistence import LoadError, from_bytes, to_bytes
+from kdgraph.persistence.archive import UNSIGNED_END, pack, sign, unpack
 
 from .forging import by_another
 
@@ -50,13 +50,13 @@ def files() -> dict[str, bytes]:
         FunctionTransformer(np.log1p), OneHotEncoder(handle_unknown="ignore"), LogisticRegression()
     ).fit(X, Y)
     scaled = TemperatureScaling(FrozenEstimator(network)).fit(X, Y)
-    regressor = PredictiveRegressor(EncoderNetwork(hidden=(2,)), method="predict")
+    regressor = ProbabilisticRegressor(EncoderNetwork(hidden=(2,)), method="predict")
     models = {
-        "forest": Model(forest, {"calibrator": graph}),
-        "network": Model(network, {"calibrator": scaled}),
-        "boosted": Model(boosted),
-        "pipeline": Model(piped),
-        "unfitted": Model(
+        "forest": FittedModel(forest, {"calibrator": graph}),
+        "network": FittedModel(network, {"calibrator": scaled}),
+        "boosted": FittedModel(boosted),
+        "pipeline": FittedModel(piped),
+        "unfitted": FittedModel(
             regressor,
             {
                 "values": [
@@ -319,10 +319,10 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
     """One to three mutations of one kind, marked by another user's key."""
     kind = rng.integers(4)
     if kind == 0:
-        changed = bytearray(content[: -len(PLACEHOLDER)])
+        changed = bytearray(content[: -len(UNSIGNED_END)])
         for _ in range(rng.integers(1, 4)):
             changed[rng.integers(len(changed))] = rng.integers(256)
-        return by_another(seal(bytes(changed) + PLACEHOLDER))
+        return by_another(sign(bytes(changed) + UNSIGNED_END))
     document, arrays = unpack(content)
     for _ in range(rng.integers(1, 4)):
         if kind == 3:
@@ -350,9 +350,9 @@ def test_a_mutated_file_is_read_or_refused_in_one_line(name, seen):
         content = mutated(files()[name], np.random.default_rng([seed, len(name)]))
         try:
             with seen.look():
-                read(content, "it", trust=True)
+                from_bytes(content, "it", trust=True)
             outcomes["read"] += 1
-        except CannotLoad as error:
+        except LoadError as error:
             outcomes["refused"] += 1
             lines.append(str(error))
         assert not seen.strange, f"seed {seed}"
@@ -369,7 +369,7 @@ def test_what_watches_sees_an_import_a_command_and_a_file(seen, tmp_path):
     document["classes"][0][0] = "trap_module:Thing"
     content = by_another(pack(document, arrays))
     with seen.look():
-        read(content, "it", trust=["trap_module"])
+        from_bytes(content, "it", trust=["trap_module"])
         os.system("true")
         (tmp_path / "file").write_text("")
     assert [event[0] for event in seen.strange if event[0] != "open"] == ["os.system", "import"]

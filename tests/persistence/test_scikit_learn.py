@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import all_estimators
 
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((60, 4)), np.array(["u", "v", "w"])[np.arange(60) % 3]
@@ -72,7 +72,7 @@ def test_every_classifier(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = made(CLASSIFIERS[name]).fit(rows, y)
-    again = read(to_bytes(fitted), "it").value
+    again = from_bytes(to_bytes(fitted), "it").value
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(fitted, method):
             np.testing.assert_array_equal(getattr(again, method)(X), getattr(fitted, method)(X))
@@ -105,7 +105,7 @@ PIPELINES = {
 def test_pipelines_and_searches(name):
     rows = X.round(1)
     fitted = PIPELINES[name].fit(rows, Y)
-    again = read(to_bytes(fitted), "it").value
+    again = from_bytes(to_bytes(fitted), "it").value
     np.testing.assert_array_equal(again.predict_proba(rows), fitted.predict_proba(rows))
 
 
@@ -113,7 +113,9 @@ def test_a_data_frame_is_remembered_by_its_columns():
     import pandas as pd
 
     frame = pd.DataFrame(X, columns=list("abcd"))
-    again = read(to_bytes(RandomForestClassifier(5, random_state=0).fit(frame, Y)), "it").value
+    again = from_bytes(
+        to_bytes(RandomForestClassifier(5, random_state=0).fit(frame, Y)), "it"
+    ).value
     assert again.feature_names_in_.tolist() == list("abcd")
     with pytest.raises(ValueError, match="feature names should match"):
         again.predict(frame.rename(columns={"a": "z"}))

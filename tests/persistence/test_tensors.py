@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from kdgraph.persistence import CannotSave, Damaged, read, to_bytes
+from kdgraph.persistence import DamagedFileError, SaveError, from_bytes, to_bytes
 
 
 def again(value):
-    return read(to_bytes(value), "it").value
+    return from_bytes(to_bytes(value), "it").value
 
 
 TYPES = [
@@ -92,14 +92,14 @@ def test_activations_of_torch():
         nn.functional.gelu,
         nn.functional.silu,
     ]
-    with pytest.raises(CannotSave, match=r"\(rand is none of torch.nn.functional's\)$"):
+    with pytest.raises(SaveError, match=r"\(rand is none of torch.nn.functional's\)$"):
         to_bytes(torch.rand)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 def test_sparse_tensors_are_refused():
     with pytest.raises(
-        CannotSave,
+        SaveError,
         match=(
             r"^a value of type Tensor cannot be saved \(a tensor of type Tensor and layout"
             r" torch.sparse_coo\)$"
@@ -135,5 +135,5 @@ def test_senseless_tensors_are_refused(node):
     from kdgraph.persistence.archive import pack, unpack
 
     document, arrays = unpack(to_bytes(np.zeros(2, dtype=np.float32)))
-    with pytest.raises(Damaged, match=r"^it is damaged \("):
-        read(pack({**document, "value": node}, arrays), "it")
+    with pytest.raises(DamagedFileError, match=r"^it is damaged \("):
+        from_bytes(pack({**document, "value": node}, arrays), "it")

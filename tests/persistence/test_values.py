@@ -24,11 +24,11 @@ from hypothesis.extra import numpy as hnp
 from sklearn.feature_selection import f_classif
 from sklearn.utils import Bunch
 
-from kdgraph.persistence import CannotSave, load, read, save, to_bytes
+from kdgraph.persistence import SaveError, from_bytes, load, save, to_bytes
 
 
 def again(value: Any) -> Any:
-    return read(to_bytes(value), "it").value
+    return from_bytes(to_bytes(value), "it").value
 
 
 PLAIN = (
@@ -258,7 +258,7 @@ def test_shared_objects_are_left_out_and_put_back():
     content = to_bytes({"parent": parent, "own": 1}, {"parent": parent})
     assert len(content) < 2000
     other = parent + 1
-    assert read(content, "it", {"parent": other}).value["parent"] is other
+    assert from_bytes(content, "it", {"parent": other}).value["parent"] is other
 
 
 def test_the_same_value_gives_the_same_bytes():
@@ -267,8 +267,8 @@ def test_the_same_value_gives_the_same_bytes():
 
 
 def test_facts_about_the_value_come_along():
-    found = read(to_bytes([1], about={"seconds": 0.1}), "it")
-    assert found.value == [1] and found.about == {"seconds": 0.1}
+    found = from_bytes(to_bytes([1], metadata={"seconds": 0.1}), "it")
+    assert found.value == [1] and found.metadata == {"seconds": 0.1}
 
 
 def _local() -> Any:
@@ -316,7 +316,7 @@ def _local() -> Any:
     ids=["lock", "lambda", "local class", "partial", "builtin", "proxy", "objects in a structure"],
 )
 def test_what_is_code_or_compiled_is_refused_in_one_line(value, message):
-    with pytest.raises(CannotSave) as caught:
+    with pytest.raises(SaveError) as caught:
         to_bytes({"deep": [value]})
     assert str(caught.value).replace(__name__, "test_values") == message
 
@@ -326,14 +326,14 @@ def test_nesting_without_end_is_refused():
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(
-        CannotSave, match=r"^the value is nested too deeply to be saved: 150 levels are the most$"
+        SaveError, match=r"^the value is nested too deeply to be saved: 150 levels are the most$"
     ):
         to_bytes(deep)
 
 
 def test_files_are_replaced_as_a_whole(tmp_path):
     save([1], tmp_path / "it.kdg")
-    with pytest.raises(CannotSave):
+    with pytest.raises(SaveError):
         save(lambda: 1, tmp_path / "it.kdg")
     assert load(tmp_path / "it.kdg") == [1] and [path.name for path in tmp_path.iterdir()] == [
         "it.kdg"
@@ -350,7 +350,7 @@ def test_another_version_of_a_library_is_said_once(monkeypatch):
         content = to_bytes(RandomForestClassifier(20, random_state=0).fit(X, y))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        read(content, "forest.kdg")
+        from_bytes(content, "forest.kdg")
     (only,) = caught
     assert (
         str(only.message)

@@ -1,6 +1,4 @@
-"""PIT values where predicted distributions have steps, or hold outcomes impossible: what every
-recalibrator makes of them.
-"""
+"""PIT values of distributions with steps, and of outcomes considered impossible."""
 
 from __future__ import annotations
 
@@ -11,17 +9,15 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamily, WeightedSamples
 from kdgraph.metrics import coverage
-from kdgraph.parents import GaussianLinear, NearestOutcomes
+from kdgraph.parents import GaussianLinear, NearestNeighbourRegressor
 from kdgraph.recalibration import ConformalPit, GlobalPit, IsotonicPit, LocalPit
-from kdgraph.recalibration.base import pits_of
+from kdgraph.recalibration.base import compute_pits
 
 RECALIBRATORS = [GlobalPit, IsotonicPit, lambda parent, **more: LocalPit(parent, k=400, **more)]
 
 
 class Ensemble(RegressorMixin, BaseEstimator):
-    """Forty members around x with a third of the spread that outcomes have, other ones for each
-    row.
-    """
+    """Forty members around x, different for each row, with a third of the outcomes' spread."""
 
     def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
@@ -43,10 +39,11 @@ class Ensemble(RegressorMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize("recalibrator", RECALIBRATORS, ids=["global", "isotonic", "local"])
-def test_a_narrow_ensemble_is_left_where_outcomes_are(recalibrator):
-    """About half of the outcomes are beyond all its members, and half of the new intervals' ends.
+def test_recalibration_leaves_the_range_of_a_narrow_ensemble(recalibrator):
+    """Half of the outcomes, and half of the new intervals' ends, are beyond all members.
+
     Coverage of 2,000 rows by 800 others: the tolerance is 4 standard errors, √(.95·.05·(1/2000 +
-    1/400)) = 0.012 of each.
+    1/400)) = 0.012 each.
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(2800, 1))
@@ -66,7 +63,7 @@ def test_a_narrow_ensemble_is_left_where_outcomes_are(recalibrator):
 
 
 class Rain(Ensemble):
-    """The truth: no rain in six or in three of ten cases, by x, and else an exponential amount."""
+    """True forecast: no rain in six or three of ten cases, by x, else an exponential amount."""
 
     def predict_dist(self, X) -> WeightedSamples:
         amount = stats.expon.ppf((np.arange(70) + 0.5) / 70)
@@ -82,9 +79,10 @@ def rain(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("recalibrator", RECALIBRATORS[:2], ids=["global", "isotonic"])
-def test_what_is_right_stays_right_where_outcomes_are_many_zeros(recalibrator):
-    """At the upper ends of steps PIT values would be .6 or .3, and a third of what should be no
-    rain in some rows would be rain.
+def test_a_calibrated_forecast_of_many_zeros_stays_calibrated(recalibrator):
+    """The PIT value is drawn within a step: its upper end would be .6 or .3.
+
+    A third of the dry cases of some rows would then be predicted as rain.
     """
     rng = np.random.default_rng(0)
     X, y = rain(4000, rng)
@@ -92,7 +90,7 @@ def test_what_is_right_stays_right_where_outcomes_are_many_zeros(recalibrator):
     base = parent.predict_dist(X)
     at_top, drawn = (
         stats.kstest(pits, "uniform").statistic
-        for pits in (base.levels(y), pits_of(base, y, 0).values)
+        for pits in (base.extended_cdf(y), compute_pits(base, y, 0).values)
     )
     assert (
         at_top > 0.25 and drawn < 1.63 / np.sqrt(4000) + 0.01
@@ -111,15 +109,15 @@ def test_what_is_right_stays_right_where_outcomes_are_many_zeros(recalibrator):
     )
 
 
-def test_counts_by_their_neighbours_are_covered():
-    """Counts, predicted by those of near rows: intervals hold more than their share, for they end
-    at counts, and not less than it by more than 3 standard errors of 600 rows by 600 others: 0.06
-    and 0.04.
+def test_intervals_of_counts_from_neighbours_cover():
+    """Intervals end at counts, so that they cover more than the nominal level.
+
+    They do not cover less by more than 3 standard errors of 600 rows by 600 others: 0.06 and 0.04.
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, size=(2000, 1))
     y = rng.poisson(1 + 4 * X[:, 0]).astype(float)
-    parent = NearestOutcomes(k=50).fit(X[:800], y[:800])
+    parent = NearestNeighbourRegressor(k=50).fit(X[:800], y[:800])
     for recalibrator in RECALIBRATORS:
         model = recalibrator(parent, random_state=0).fit(
             X, y, X_calibration=X[800:1400], y_calibration=y[800:1400]
@@ -129,21 +127,19 @@ def test_counts_by_their_neighbours_are_covered():
             assert level - 0.04 < coverage(y[1400:], said, level=level)
 
 
-def test_families_without_steps_are_as_they_were():
-    """To the bit, also far out; of a family that ends there, outcomes at its end are counted as
-    clipped.
-    """
+def test_pits_of_families_without_steps_are_levels():
+    """They are equal to the bit, also far out; outcomes at the end of a family are clipped."""
     y = np.r_[np.random.default_rng(0).normal(size=50), 40.0, -40.0]
     base: Distribution = Normal(np.zeros(52), np.ones(52))
-    found = pits_of(base, y)
-    np.testing.assert_array_equal(found.values, base.levels(y))
+    found = compute_pits(base, y)
+    np.testing.assert_array_equal(found.values, base.extended_cdf(y))
     assert (found.n_clipped, found.n_at_steps) == (0, 0)
     assert found.describe()["pit_beyond"] == 2 / 52 and "pit_at_steps" not in found.describe()
     with pytest.warns(
         UserWarning,
         match=r"^1 of 3 calibration rows lie where the predicted distribution function is 0 or 1",
     ):
-        at_end = pits_of(ScipyFamily("gamma", {"a": np.ones(3)}), np.array([0.0, 1.0, 2.0]))
+        at_end = compute_pits(ScipyFamily("gamma", {"a": np.ones(3)}), np.array([0.0, 1.0, 2.0]))
     assert at_end.n_clipped == 1 and (at_end.values > 0).all()
     assert (
         "pit_beyond"
@@ -154,9 +150,7 @@ def test_families_without_steps_are_as_they_were():
 
 
 class Tied(RegressorMixin, BaseEstimator):
-    """Quantiles of a normal distribution around x, of which rows with X[:, 1] = 1 have tied outer
-    ones, and those with 2 only one.
-    """
+    """Normal quantiles around x; outer ones are tied if X[:, 1] = 1, all of them if it is 2."""
 
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -179,10 +173,11 @@ class Tied(RegressorMixin, BaseEstimator):
     "recalibrator",
     [*RECALIBRATORS, lambda parent, **more: ConformalPit(parent, GlobalPit(None), **more)],
 )
-def test_ties_of_outer_quantiles_cost_no_more_than_their_rows(recalibrator, unit, n_tied):
-    """One tied calibration row far out, or 60 of 400: means stay near to the truth, whatever the
-    unit of y; 0.35 standard deviations is what the atoms of 60 rows, one mean excess or ten beyond
-    the others, may move them; an infinite or unbounded level moves them by 1e2.
+def test_tied_outer_quantiles_do_not_change_other_rows(recalibrator, unit, n_tied):
+    """Means stay close to the truth with 1 or 60 tied calibration rows, in any unit of y.
+
+    The atoms of 60 rows, one mean excess or ten beyond the others, may move a mean by 0.35 standard
+    deviations; an infinite or unbounded level moves it by 1e2.
     """
     rng = np.random.default_rng(3)
     X = np.column_stack([rng.normal(size=800), np.zeros(800)])
@@ -208,17 +203,17 @@ def test_ties_of_outer_quantiles_cost_no_more_than_their_rows(recalibrator, unit
     )  # of the truth 0.56, and no more of a hundred ties
 
 
-def test_a_point_mass_on_the_wrong_side_is_counted_and_one_on_the_outcome_is_drawn():
+def test_point_mass_away_from_outcome_is_clipped_and_at_outcome_is_drawn():
     base = QuantileGrid(Tied.levels, np.repeat([[0.0], [1.0], [2.0]], 5, axis=1))
     with pytest.warns(
         UserWarning,
         match=r"^2 of 3 calibration rows lie where the predicted distribution function is 0 or 1",
     ):
-        found = pits_of(base, np.array([-7.0, 1.0, 1e9]), 0)
+        found = compute_pits(base, np.array([-7.0, 1.0, 1e9]), 0)
     assert found.n_clipped == 2 and found.n_at_steps == 1
     np.testing.assert_allclose(found.values[[0, 2]], [0.05 / np.e, 1 - 0.05 / np.e])
     assert 0 < found.values[1] < 1
-    draws = [pits_of(base[1:2], np.ones(1), seed).values[0] for seed in range(200)]
+    draws = [compute_pits(base[1:2], np.ones(1), seed).values[0] for seed in range(200)]
     assert stats.kstest(draws, "uniform").statistic < 1.63 / np.sqrt(
         200
     )  # exceeded in 1 of 100 cases, of other seeds

@@ -1,6 +1,4 @@
-"""Intervals that hold in any sample, and the isotonic map: coverage by simulation, corrections by
-hand.
-"""
+"""Conformal intervals and the isotonic map: coverage by simulation, corrections by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.distributions import ConformalIntervals, LinearMap, Normal, Recalibrated
 from kdgraph.errors import ParameterError
 from kdgraph.parents import GaussianLinear
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import (
     ConformalPit,
     GlobalPit,
@@ -23,7 +21,7 @@ from kdgraph.recalibration import (
 )
 
 
-def rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def make_conformal_rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     X = rng.uniform(-1, 1, size=(n, 1))
     return X, 2 * X[:, 0] ** 2 + (0.1 + np.abs(X[:, 0])) * rng.standard_t(4, size=n)
 
@@ -31,15 +29,13 @@ def rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("n", "level"), [(30, 0.8), pytest.param(60, 0.95, marks=pytest.mark.slow)]
 )
-def test_at_least_their_share_on_average(n, level):
-    """Over 120 draws of calibration and test rows; a little less is chance (2 standard errors),
-    local recalibration alone falls short.
-    """
+def test_intervals_cover_the_nominal_level_on_average(n, level):
+    """120 draws, tolerance of 2 standard errors; local recalibration alone covers too little."""
     rng = np.random.default_rng(0)
-    parent = FrozenEstimator(GaussianLinear().fit(*rows(100, rng)))
+    parent = FrozenEstimator(GaussianLinear().fit(*make_conformal_rows(100, rng)))
     conformal, local = [], []
     for _ in range(120):
-        (X, y), (X_new, y_new) = rows(n, rng), rows(100, rng)
+        (X, y), (X_new, y_new) = make_conformal_rows(n, rng), make_conformal_rows(100, rng)
         for kept, model in (
             (conformal, ConformalPit(parent, LocalPit(None, k=12), random_state=0)),
             (local, LocalPit(parent, k=12)),
@@ -56,12 +52,11 @@ def test_at_least_their_share_on_average(n, level):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "k", "draws"), [(50, 12, 200), (1000, 100, 80)])
-def test_at_least_their_share_at_few_rows_and_many(n, k, draws):
-    """Torres et al., Table 1's problem: over draws of calibration rows, what intervals hold is
-    known exactly, by the true distribution.
+def test_intervals_cover_with_few_and_with_many_calibration_rows(n, k, draws):
+    """The problem of Torres et al., Table 1, whose coverage is known exactly.
 
-    The mean is not more than two standard errors below the level, of one correction for all and of
-    one for each row; these promise no more.
+    Mean coverage over draws of calibration rows is at most two standard errors below the level, for
+    one correction of all rows and for one of each row.
     """
     problem, rng = Heteroscedastic(), np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*problem.sample(20_000, rng)))
@@ -85,9 +80,10 @@ def test_at_least_their_share_at_few_rows_and_many(n, k, draws):
 
 
 @pytest.mark.parametrize("by", [{"cells": 2}, {"column": 0}, {"by_group": True}])
-def test_each_cell_has_its_share(by):
-    """A parent of one scale; noise ten times as large in one half, told apart by a column, or by
-    what recalibration says of it.
+def test_each_cell_is_covered(by):
+    """The noise is ten times as large in one half, defined by a column or by spreads.
+
+    The parent has one scale.
     """
     rng = np.random.default_rng(0)
     found, n = [], 80
@@ -108,10 +104,8 @@ def test_each_cell_has_its_share(by):
     assert (mean >= 0.8 - 2 * error).all()
 
 
-def test_the_correction_by_hand():
-    """Scores of six rows in widths of the interval; at level .7 the fifth of them, at .9 the
-    seventh of six: none.
-    """
+def test_correction_is_the_conformal_rank_of_scores():
+    """At level .7 it is the fifth of six scores, at .9 the seventh, which does not exist."""
     base, y = Normal(np.zeros(6), np.ones(6)), np.array([0.0, 0.5, -1.0, 2.0, 3.0, -4.0])
     zero = np.zeros(6, dtype=int)
     new = ConformalIntervals(base[:2], base, y, zero[:2], zero)
@@ -137,7 +131,7 @@ def test_the_correction_by_hand():
         assert np.isfinite(unknown.interval(0.7)[0]).tolist() == [True, False]
 
 
-def test_a_value_that_no_row_had_gets_the_correction_of_all():
+def test_unseen_value_gets_the_correction_of_all_rows():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, size=(90, 1)).astype(float), rng.normal(size=90)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
@@ -158,10 +152,8 @@ def test_a_value_that_no_row_had_gets_the_correction_of_all():
         ConformalPit(parent, column="a").fit(X, y, X_calibration=X, y_calibration=y)
 
 
-def test_groups_that_nobody_knows_get_the_correction_of_all():
-    """Of whom nobody says the group, and of a group that came later; None and NaN are nobody's
-    value, and nobody's cell.
-    """
+def test_missing_or_unseen_group_gets_the_correction_of_all_rows():
+    """Groups may be missing or new; None and NaN define no cell."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 1)), rng.normal(size=90)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
@@ -200,9 +192,9 @@ def test_groups_that_nobody_knows_get_the_correction_of_all():
         ConformalPit(parent, cells=2, by_group=True).fit(X, y, **held, groups_calibration=groups)
 
 
-def test_all_rows_correct_where_nothing_recalibrates():
-    """Split conformal prediction by absolute residuals: the ⌈.8·31⌉-th of thirty."""
-    X, y = rows(30, np.random.default_rng(0))
+def test_without_recalibrator_all_rows_correct():
+    """This is split conformal prediction: the ⌈.8·31⌉-th of thirty absolute residuals."""
+    X, y = make_conformal_rows(30, np.random.default_rng(0))
     parent = GaussianLinear().fit(X, y)
     model = ConformalPit(FrozenEstimator(parent)).fit(X, y, X_calibration=X, y_calibration=y)
     residual = np.sort(np.abs(y - parent.predict(X)))[24]
@@ -211,9 +203,9 @@ def test_all_rows_correct_where_nothing_recalibrates():
     assert model.describe() == {"cells": 1, "n_correcting": 30, "highest_level": 30 / 31}
 
 
-def test_it_is_written_and_read():
+def test_saved_model_predicts_the_same():
     rng = np.random.default_rng(0)
-    X, y = rows(80, rng)
+    X, y = make_conformal_rows(80, rng)
     for model in (
         ConformalPit(GaussianLinear(), LocalPit(None, k=10), cells=2, random_state=0),
         ConformalPit(None, by_group=True),
@@ -221,7 +213,7 @@ def test_it_is_written_and_read():
         model.set_params(estimator=GaussianLinear(), random_state=0)
         groups = np.array(["a", "b"])[np.arange(80) % 2] if model.takes_groups else None
         model.fit(X, y, groups=groups)
-        again = read(to_bytes(model), "it").value
+        again = from_bytes(to_bytes(model), "it").value
         np.testing.assert_array_equal(
             again.predict_dist(X, groups).interval(0.8), model.predict_dist(X, groups).interval(0.8)
         )
@@ -230,22 +222,25 @@ def test_it_is_written_and_read():
         )
 
 
-def test_isotonic_regression_of_the_shares_is_the_shares():
-    """scikit-learn's regression on the same pairs gives the same curve."""
+def test_linear_map_equals_isotonic_regression_of_fractions():
+    """The regression of scikit-learn on the same pairs gives the same curve."""
     pits = np.r_[np.random.default_rng(0).beta(2, 1, size=50), [0.25, 0.25]]
     shares = np.array([(pits <= p).sum() for p in pits]) / 53
     curve = IsotonicRegression(out_of_bounds="clip").fit(np.r_[0, pits, 1], np.r_[0, shares, 1])
     at = np.linspace(0, 1, 201)
-    np.testing.assert_allclose(LinearMap.of(pits).cdf(at), curve.predict(at), atol=1e-12)
-    np.testing.assert_allclose(LinearMap.of(pits).cdf(LinearMap.of(pits).ppf(at)), at, atol=1e-12)
+    np.testing.assert_allclose(LinearMap.from_pits(pits).cdf(at), curve.predict(at), atol=1e-12)
+    np.testing.assert_allclose(
+        LinearMap.from_pits(pits).cdf(LinearMap.from_pits(pits).ppf(at)), at, atol=1e-12
+    )
 
 
-def test_isotonic_is_near_to_the_empirical_map():
-    """R differs by a step at most, 1/(n + 1); sums over nodes are those over many quantiles, to
-    1e-3 of a standard deviation.
+def test_isotonic_map_is_close_to_the_empirical_map():
+    """R differs by at most one step, 1/(n + 1).
+
+    Sums over nodes agree with those over many quantiles to 1e-3 of a standard deviation.
     """
     rng = np.random.default_rng(0)
-    X, y = rows(300, rng)
+    X, y = make_conformal_rows(300, rng)
     parent = FrozenEstimator(GaussianLinear().fit(X[:100], y[:100]))
     held = {"X_calibration": X[100:], "y_calibration": y[100:]}
     curve, steps = (

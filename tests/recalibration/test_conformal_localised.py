@@ -1,6 +1,4 @@
-"""A correction for each row: against all ranks written out, its promise by simulation, and where it
-is another method's.
-"""
+"""Localised conformal intervals: against their definition, and coverage by simulation."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph.distributions import LocalisedIntervals, Normal
 from kdgraph.parents import GaussianLinear
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import ConformalPit, LocalisedConformalPit, LocalPit
 
 
@@ -21,9 +19,12 @@ def kernel(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
     return np.maximum(1 - ((a[:, None] - b) / radius) ** 2, 0)
 
 
-def written_out(score: np.ndarray, among: np.ndarray, to_new: np.ndarray, level: float) -> float:
-    """Guan's interval by its definition: a score is tried between any two; all h + 1 ranks are made
-    anew; the largest end that is kept.
+def interval_end_by_definition(
+    score: np.ndarray, among: np.ndarray, to_new: np.ndarray, level: float
+) -> float:
+    """Return the largest accepted end by Guan's definition.
+
+    A score between any two others is tried, and all h + 1 ranks are computed anew.
     """
     n, ends = len(score), np.append(np.sort(score), np.inf)
     tried = np.r_[ends[0] - 1, (ends[1:-1] + ends[:-2]) / 2, ends[-2] + 1]
@@ -45,34 +46,42 @@ def written_out(score: np.ndarray, among: np.ndarray, to_new: np.ndarray, level:
     level=st.sampled_from([0.3, 0.5, 0.8, 0.9]),
 )
 @settings(max_examples=100, deadline=None)
-def test_it_is_what_the_definition_says(held, at, radius, level):
-    """With ties of places and of scores."""
+def test_correction_matches_the_definition_of_guan(held, at, radius, level):
+    """Places and scores may be tied."""
     x, y = np.array(held, dtype=float).T
     n, some = len(x), Normal(np.zeros(len(x)), np.ones(len(x)))
     among, to_new = kernel(x, x, radius), kernel(np.array([float(at)]), x, radius)
     intervals = LocalisedIntervals(
         some[:1], some, y, np.arange(n)[None], to_new, np.tile(np.arange(n), (n, 1)), among
     )
-    score = intervals.scores(level)
-    assert intervals.corrections(score, level)[0] == written_out(score, among, to_new[0], level)
+    score = intervals.conformity_scores(level)
+    assert intervals.corrections(score, level)[0] == interval_end_by_definition(
+        score, among, to_new[0], level
+    )
 
 
-def rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Noise four times as large on the right."""
+def make_conformal_localised_rows(
+    n: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows whose noise is four times as large on the right."""
     X = rng.uniform(-1, 1, size=(n, 1))
     return X, np.where(X[:, 0] > 0, 4.0, 1.0) * rng.normal(size=n)
 
 
-def test_at_least_their_share_on_average_and_not_far_from_it_at_each_place():
-    """Over 100 draws of 300 rows at 80 %. With one correction for all, all of one side's outcomes
-    are inside, and six of ten of the other's; here the sides are at 80 and 79 %. Standard errors
-    are below one point.
+def test_covers_on_average_and_nearly_at_each_place():
+    """100 draws of 300 rows at 80 %: the two sides are covered at 80 and 79 %.
+
+    One correction for all covers all outcomes of one side and six of ten of the other. Standard
+    errors are below one point.
     """
     rng = np.random.default_rng(0)
-    parent = FrozenEstimator(GaussianLinear().fit(*rows(400, rng)))
+    parent = FrozenEstimator(GaussianLinear().fit(*make_conformal_localised_rows(400, rng)))
     found: dict[type, list[list[float]]] = {ConformalPit: [], LocalisedConformalPit: []}
     for seed in range(100):
-        (X, y), (X_new, y_new) = rows(300, rng), rows(200, rng)
+        (X, y), (X_new, y_new) = (
+            make_conformal_localised_rows(300, rng),
+            make_conformal_localised_rows(200, rng),
+        )
         for kind, kept in found.items():
             more = {"k": 20} if kind is LocalisedConformalPit else {}
             model = kind(parent, random_state=seed, **more).fit(
@@ -91,9 +100,9 @@ def test_at_least_their_share_on_average_and_not_far_from_it_at_each_place():
     )
 
 
-def test_with_all_rows_alike_it_is_one_correction_for_all():
+def test_equal_weights_give_one_correction_for_all():
     rng = np.random.default_rng(0)
-    X, y = rows(120, rng)
+    X, y = make_conformal_localised_rows(120, rng)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
     held = {"X_calibration": X, "y_calibration": y}
     ours = LocalisedConformalPit(parent, LocalPit(None, k=20), k=60, random_state=0).fit(
@@ -112,16 +121,21 @@ def test_with_all_rows_alike_it_is_one_correction_for_all():
 
 
 @pytest.mark.parametrize("where", ["input", "output", "geodesic"])
-def test_rows_beside_it_change_nothing_and_it_is_written_and_read(where):
+def test_intervals_do_not_depend_on_other_rows_and_survive_saving(where):
     rng = np.random.default_rng(0)
-    X, y = rows(200, rng)
+    X, y = make_conformal_localised_rows(200, rng)
     forest = (
         FrozenEstimator(RandomForestRegressor(10, min_samples_leaf=20, random_state=0).fit(X, y))
         if where == "geodesic"
         else None
     )
     model = LocalisedConformalPit(
-        GaussianLinear(), LocalPit(None, k=15), where=where, forest=forest, k=15, random_state=0
+        GaussianLinear(),
+        LocalPit(None, k=15),
+        feature_space=where,
+        forest=forest,
+        k=15,
+        random_state=0,
     ).fit(X, y)
     low, high = model.predict_dist(X).interval(0.6)
     some = np.array([3, 70, 4])
@@ -131,14 +145,14 @@ def test_rows_beside_it_change_nothing_and_it_is_written_and_read(where):
     np.testing.assert_array_equal(
         model.predict_dist(X)[some].interval(0.6), (low[some], high[some])
     )
-    again = read(to_bytes(model), "it").value
+    again = from_bytes(to_bytes(model), "it").value
     np.testing.assert_array_equal(again.predict_dist(X).interval(0.6), (low, high))
     assert again.describe() == model.describe() and model.describe()["n_correcting"] == 30
 
 
-def test_far_from_all_rows_it_promises_nothing():
+def test_row_without_neighbours_gets_the_whole_line():
     rng = np.random.default_rng(0)
-    X, y = rows(300, rng)
+    X, y = make_conformal_localised_rows(300, rng)
     model = LocalisedConformalPit(GaussianLinear(), k=20, random_state=0).fit(X, y)
     with pytest.warns(
         UserWarning,
@@ -150,8 +164,8 @@ def test_far_from_all_rows_it_promises_nothing():
     assert np.isfinite(high).tolist() == [True, False] == np.isfinite(low).tolist()
 
 
-def test_places_that_are_all_the_same():
-    """All but two of them, so that most distances are 0, or all: then they are one cell."""
+def test_identical_rows_are_one_cell():
+    """All rows but two are equal, so that most distances are 0; or all rows are."""
     y = np.random.default_rng(0).normal(size=200)
     for X in (np.maximum(np.arange(200.0) - 197, 0)[:, None], np.zeros((200, 1))):
         parent = FrozenEstimator(GaussianLinear().fit(X, y))

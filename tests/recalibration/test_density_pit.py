@@ -1,6 +1,4 @@
-"""Recalibration by a network of quantiles: what is known of the truth, units, rows that are few,
-what is beyond the calibration rows.
-"""
+"""Recalibration by a quantile network: against the truth, in other units, with few rows."""
 
 from __future__ import annotations
 
@@ -18,20 +16,20 @@ from kdgraph.distributions import Distribution, Normal, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import coverage
 from kdgraph.parents.networks.quantile_networks import (
-    DRAWN,
-    LEVELS,
-    LevelHead,
-    LevelModule,
-    LevelNetwork,
+    _PREDICTED_LEVELS,
+    _SAMPLED_LEVELS_PER_STEP,
+    SimultaneousQuantileHead,
+    SimultaneousQuantileModule,
+    SimultaneousQuantileNetwork,
 )
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import DensityPit
 
 Q = np.array([0.005, 0.05, 0.3, 0.5, 0.7, 0.95, 0.995])
 
 
-class Says(RegressorMixin, BaseEstimator):
-    """Predicts a normal distribution: of mean x₀, and of standard deviation x₁ or ``scale``."""
+class ConstantScaleParent(RegressorMixin, BaseEstimator):
+    """Parent with mean x₀ and standard deviation x₁ or ``scale``."""
 
     def __init__(self, scale: float | None = None, unit: float = 1.0, origin: float = 0.0):
         self.scale = scale
@@ -52,8 +50,8 @@ class Says(RegressorMixin, BaseEstimator):
         return self.predict_dist(X).mean()
 
 
-class Draws(Says):
-    """The same as ten samples; of the first rows all are equal."""
+class SamplingParent(ConstantScaleParent):
+    """Parent that predicts ten samples; those of the first rows are equal."""
 
     def predict_dist(self, X) -> Distribution:
         samples = super().predict_dist(X).ppf(np.arange(0.05, 1, 0.1))
@@ -61,8 +59,8 @@ class Draws(Says):
         return WeightedSamples(samples)
 
 
-def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two features and standard noise."""
+def make_density_pit_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return two features and standard normal noise."""
     rng = np.random.default_rng(seed)
     return (
         np.column_stack([rng.uniform(0, 10, n), rng.uniform(0.5, 2, n)]),
@@ -71,7 +69,7 @@ def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def fitted(parent, X, y, **options) -> DensityPit:
+def fit_density_pit(parent, X, y, **options) -> DensityPit:
     return DensityPit(FrozenEstimator(parent.fit(X, y)), random_state=0, **options).fit(
         X[:1], y[:1], X_calibration=X, y_calibration=y
     )
@@ -79,14 +77,15 @@ def fitted(parent, X, y, **options) -> DensityPit:
 
 @pytest.fixture(scope="module")
 def spread():
-    """The parent says that all spreads are 1; they are 1 + mean / 5."""
-    X, noise, _ = rows(3000)
-    return fitted(Says(1.0), X, X[:, 0] + (1 + X[:, 0] / 5) * noise)
+    """Return a model whose parent predicts spreads of 1, where they are 1 + mean / 5."""
+    X, noise, _ = make_density_pit_rows(3000)
+    return fit_density_pit(ConstantScaleParent(1.0), X, X[:, 0] + (1 + X[:, 0] / 5) * noise)
 
 
-def test_a_spread_that_depends_on_the_prediction_is_learnt(spread):
-    """Quantiles against the truth, in standard deviations: 4 standard errors of one of 500 of 3,000
-    rows are 0.25; outer ones, not at the ends of the predictions, twice that.
+def test_learns_a_spread_that_depends_on_the_prediction(spread):
+    """Quantiles are compared with the truth, in standard deviations.
+
+    4 standard errors of one of 500 of 3,000 rows are 0.25; twice that for outer quantiles.
     """
     at = np.array([1.0, 3.0, 5.0, 7.0, 9.0])
     said = (spread.predict_dist(np.column_stack([at, np.ones(5)])).ppf(Q) - at[:, None]) / (
@@ -96,13 +95,11 @@ def test_a_spread_that_depends_on_the_prediction_is_learnt(spread):
     np.testing.assert_allclose(said[1:4], np.tile(stats.norm.ppf(Q), (3, 1)), atol=0.5)
 
 
-def test_its_intervals_hold_what_they_say_among_small_and_large_predictions(spread):
-    """Of 4,000 new rows, in each half: 4 standard errors of a share of 2,000, and 0.02 for 3,000
-    calibration rows.
-    """
-    X, noise, _ = rows(4000, seed=1)
+def test_intervals_cover_among_small_and_large_predictions(spread):
+    """4 standard errors of a fraction of 2,000 rows, and 0.02 for 3,000 calibration rows."""
+    X, noise, _ = make_density_pit_rows(4000, seed=1)
     y, half = X[:, 0] + (1 + X[:, 0] / 5) * noise, X[:, 0] < 5
-    said, before = spread.predict_dist(X), Says(1.0).predict_dist(X)
+    said, before = spread.predict_dist(X), ConstantScaleParent(1.0).predict_dist(X)
     for level in (0.5, 0.9, 0.99):
         for some in (half, ~half):
             tolerance = 4 * np.sqrt(level * (1 - level) / 2000) + 0.02
@@ -111,61 +108,80 @@ def test_its_intervals_hold_what_they_say_among_small_and_large_predictions(spre
     assert said.crps(y).mean() < 0.95 * before.crps(y).mean()
 
 
-def test_a_shape_that_the_family_does_not_have_is_learnt():
-    """Exponential noise where the parent says normal: the lowest quantile is near 0 in place of
-    -2.6, the highest near 5.3.
-    """
-    X, _, noise = rows(1500)
-    said = fitted(Says(1.0), X, X[:, 0] + noise).predict_dist(np.array([[5.0, 1.0]])).ppf(Q)[0] - 5
+def test_learns_a_shape_outside_of_the_family():
+    """The noise is exponential: quantiles are near 0 and 5.3, not at -2.6 as predicted."""
+    X, _, noise = make_density_pit_rows(1500)
+    said = (
+        fit_density_pit(ConstantScaleParent(1.0), X, X[:, 0] + noise)
+        .predict_dist(np.array([[5.0, 1.0]]))
+        .ppf(Q)[0]
+        - 5
+    )
     np.testing.assert_allclose(said[1:5], stats.expon.ppf(Q[1:5]), atol=0.2)
     assert (np.abs(said - stats.expon.ppf(Q))[[0, 5, 6]] < [0.6, 0.6, 1.5]).all()
 
 
-def test_what_is_right_is_left_nearly_as_it_is():
-    """Of 50 rows too, since training begins at what the parent says, and held-out rows end it: CRPS
-    is 1 % worse, so under 4 % in three.
+def test_a_calibrated_parent_is_hardly_changed():
+    """With 50 rows the CRPS is 1 % worse on average, and less than 4 % in three draws.
+
+    Training starts at the parent's prediction and is stopped early.
     """
-    X_new, noise_new, _ = rows(1000, seed=9)
+    X_new, noise_new, _ = make_density_pit_rows(1000, seed=9)
     y_new, worse = X_new[:, 0] + X_new[:, 1] * noise_new, []
     for seed in range(3):
-        X, noise, _ = rows(50, seed)
+        X, noise, _ = make_density_pit_rows(50, seed)
         worse.append(
-            fitted(Says(), X, X[:, 0] + X[:, 1] * noise).predict_dist(X_new).crps(y_new).mean()
+            fit_density_pit(ConstantScaleParent(), X, X[:, 0] + X[:, 1] * noise)
+            .predict_dist(X_new)
+            .crps(y_new)
+            .mean()
         )
-    assert np.mean(worse) < 1.04 * Says().predict_dist(X_new).crps(y_new).mean()
+    assert np.mean(worse) < 1.04 * ConstantScaleParent().predict_dist(X_new).crps(y_new).mean()
 
 
 @pytest.mark.parametrize("inputs", ["row", "deciles"])
-def test_other_units_of_the_outcome_give_the_same_in_these_units(inputs):
-    """A power of two as a factor changes no digit; any other unit, and another origin, only the
-    last of Float32, which training spreads. Units in which squares overflow are units too.
+def test_prediction_scales_with_the_units_of_the_outcome(inputs):
+    """A power of two changes no digit; other units change the last digits of float32.
+
+    Units in which squares overflow are accepted.
     """
-    X, noise, _ = rows(300)
+    X, noise, _ = make_density_pit_rows(300)
     y = X[:, 0] + 2 * X[:, 1] * noise
     options = {"inputs": inputs, "max_epochs": 4}
-    said = fitted(Says(), X, y, **options).predict_dist(X).ppf(Q)
+    said = fit_density_pit(ConstantScaleParent(), X, y, **options).predict_dist(X).ppf(Q)
     np.testing.assert_array_equal(
-        fitted(Says(unit=1024.0), X, 1024 * y, **options).predict_dist(X).ppf(Q), 1024 * said
+        fit_density_pit(ConstantScaleParent(unit=1024.0), X, 1024 * y, **options)
+        .predict_dist(X)
+        .ppf(Q),
+        1024 * said,
     )
-    other = fitted(Says(unit=0.03, origin=-7.0), X, 0.03 * y - 7, **options).predict_dist(X).ppf(Q)
+    other = (
+        fit_density_pit(ConstantScaleParent(unit=0.03, origin=-7.0), X, 0.03 * y - 7, **options)
+        .predict_dist(X)
+        .ppf(Q)
+    )
     np.testing.assert_allclose((other + 7) / 0.03, said, atol=2e-3)
-    huge = fitted(Says(unit=2.0**600), X, 2.0**600 * y, **options).predict_dist(X).ppf(Q)
+    huge = (
+        fit_density_pit(ConstantScaleParent(unit=2.0**600), X, 2.0**600 * y, **options)
+        .predict_dist(X)
+        .ppf(Q)
+    )
     np.testing.assert_allclose(huge / 2.0**600, said, atol=2e-3)
 
 
 @pytest.mark.parametrize("inputs", ["row", "deciles"])
 @pytest.mark.parametrize("n", [1, 2, 6])
-def test_of_few_rows_it_says_something_and_quantiles_never_cross(n, inputs):
-    X, noise, _ = rows(60)
-    model = fitted(Says(), X[:n], X[:n, 0] + noise[:n], inputs=inputs, max_epochs=3)
+def test_quantiles_do_not_cross_with_few_rows(n, inputs):
+    X, noise, _ = make_density_pit_rows(60)
+    model = fit_density_pit(
+        ConstantScaleParent(), X[:n], X[:n, 0] + noise[:n], inputs=inputs, max_epochs=3
+    )
     values = model.predict_dist(X).ppf(np.linspace(0.0001, 0.9999, 201))
     assert np.isfinite(values).all() and (np.diff(values, axis=1) >= 0).all()
 
 
-def test_beyond_the_calibration_rows_it_corrects_as_at_the_last_of_them(spread):
-    """A mean a thousand times as large as any that was seen: the same correction, in the units of
-    its own prediction.
-    """
+def test_corrections_are_constant_beyond_the_calibration_rows(spread):
+    """A mean a thousand times as large gets the same correction, in units of its prediction."""
     far, last = (
         spread.predict_dist(np.array([[10_000.0, 1.0]])),
         spread.predict_dist(np.array([[20_000.0, 1.0]])),
@@ -173,9 +189,9 @@ def test_beyond_the_calibration_rows_it_corrects_as_at_the_last_of_them(spread):
     np.testing.assert_allclose(far.ppf(Q)[0] - 10_000, last.ppf(Q)[0] - 20_000, rtol=1e-9)
 
 
-def test_samples_of_which_many_are_alike_are_taken():
-    X, noise, _ = rows(300)
-    model = fitted(Draws(1.0), X, X[:, 0] + 2 * noise, max_epochs=20)
+def test_accepts_samples_with_many_ties():
+    X, noise, _ = make_density_pit_rows(300)
+    model = fit_density_pit(SamplingParent(1.0), X, X[:, 0] + 2 * noise, max_epochs=20)
     said = model.predict_dist(X)
     assert np.isfinite(said.mean()).all() and np.isfinite(said.ppf(Q)).all()
     assert np.median(said.ppf(0.9)[50:] - said.ppf(0.1)[50:]) == pytest.approx(
@@ -183,39 +199,39 @@ def test_samples_of_which_many_are_alike_are_taken():
     )
 
 
-def test_what_a_row_is_given_does_not_depend_on_the_rows_beside_it(spread):
-    X = rows(300)[0]
+def test_prediction_does_not_depend_on_other_rows(spread):
+    X = make_density_pit_rows(300)[0]
     np.testing.assert_array_equal(
         spread.predict_dist(X).ppf(Q)[7:9], spread.predict_dist(X[7:9]).ppf(Q)
     )
 
 
-def test_the_same_seed_gives_the_same_bits_and_a_file_too():
-    X, noise, _ = rows(200)
+def test_same_seed_and_saved_model_give_the_same_bits():
+    X, noise, _ = make_density_pit_rows(200)
     y = X[:, 0] + 3 * noise
-    model = DensityPit(Says(), max_epochs=3, random_state=0).fit(X, y)
+    model = DensityPit(ConstantScaleParent(), max_epochs=3, random_state=0).fit(X, y)
     again, other = clone(model).fit(X, y), clone(model).set_params(random_state=1).fit(X, y)
     said = model.predict_dist(X).ppf(Q)
     np.testing.assert_array_equal(again.predict_dist(X).ppf(Q), said)
     assert not np.array_equal(other.predict_dist(X).ppf(Q), said)
-    kept = read(to_bytes(model), "it").value
+    kept = from_bytes(to_bytes(model), "it").value
     np.testing.assert_array_equal(kept.predict_dist(X).ppf(Q), said)
     assert kept.describe() == model.describe() == {"n_rows": 60, **model.network_.describe()}
 
 
-def test_its_configuration_and_what_is_refused():
+def test_presets_and_rejected_parameters():
     made = build(
         compose(
             ["recalibrator=density_pit", "dataset=heteroscedastic", "parent=linear"]
         ).recalibrator,
-        estimator=Says(),
+        estimator=ConstantScaleParent(),
     )
     assert type(made) is DensityPit and made.get_params()["hidden"] == [20, 20]
     with pytest.raises(ParameterError, match=r"^inputs must be one of row, deciles, got 'all'$"):
-        DensityPit(Says(), inputs="all").fit(*rows(20)[:2])  # pyright: ignore[reportArgumentType]
+        DensityPit(ConstantScaleParent(), inputs="all").fit(*make_density_pit_rows(20)[:2])  # pyright: ignore[reportArgumentType]
 
 
-def test_the_loss_is_the_mean_of_scikit_learns():
+def test_check_loss_equals_scikit_learns_pinball_loss():
     rng = np.random.default_rng(0)
     values, levels, z = rng.normal(size=(30, 5)), rng.uniform(size=(30, 5)), rng.normal(size=30)
     weight = rng.integers(1, 4, size=30).astype(float)
@@ -225,32 +241,32 @@ def test_the_loss_is_the_mean_of_scikit_learns():
         for j in range(5)
     ]
     outputs = torch.from_numpy(np.stack([values, levels], axis=2).astype(np.float32))
-    loss = LevelHead(standard=True).loss(
+    loss = SimultaneousQuantileHead(is_standardised=True).loss(
         outputs,
         *(torch.from_numpy((each).astype(np.float32)) for each in (z, weight / weight.mean())),
     )
     assert float(loss) == pytest.approx(np.average(known, weights=np.repeat(weight, 5)), rel=1e-5)
 
 
-def test_a_network_of_levels_begins_at_a_standard_normal_distribution():
+def test_untrained_network_predicts_a_standard_normal_distribution():
     said = (
-        LevelNetwork(max_epochs=0, device="cpu", random_state=0)
+        SimultaneousQuantileNetwork(max_epochs=0, device="cpu", random_state=0)
         .fit([[0.0], [1.0]], [5.0, 6.0])
         .predict_dist([[3.0]])
     )
     np.testing.assert_allclose(
-        said.ppf(np.array(LEVELS))[0], stats.norm.ppf(LEVELS), atol=1e-5
+        said.ppf(np.array(_PREDICTED_LEVELS))[0], stats.norm.ppf(_PREDICTED_LEVELS), atol=1e-5
     )  # Float32
 
 
-def test_levels_in_training_are_drawn_from_all_of_the_unit_interval():
-    """Of each row one in each eighth; and what is put out beside a level is the quantile at that
-    level.
-    """
+def test_training_levels_cover_the_unit_interval():
+    """Each row has one level in each eighth, and its output is the quantile at that level."""
     torch.manual_seed(0)
-    module = LevelModule(2, (3,), scores=True).train()
+    module = SimultaneousQuantileModule(2, (3,), uses_normal_scores=True).train()
     with torch.no_grad():
         values, levels = module(torch.zeros(4000, 2)).numpy().transpose(2, 0, 1).astype(float)
-    assert (np.floor(levels * DRAWN) == np.arange(DRAWN)).all()
-    assert stats.kstest(levels[:, 0] * DRAWN, "uniform").pvalue > 1e-3
+    assert (
+        np.floor(levels * _SAMPLED_LEVELS_PER_STEP) == np.arange(_SAMPLED_LEVELS_PER_STEP)
+    ).all()
+    assert stats.kstest(levels[:, 0] * _SAMPLED_LEVELS_PER_STEP, "uniform").pvalue > 1e-3
     np.testing.assert_allclose(values, stats.norm.ppf(levels), atol=1e-4)

@@ -1,4 +1,4 @@
-"""Global recalibration: what it is by definition, what it is given, the published numbers."""
+"""Global recalibration: its definition, its input, and published numbers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kdgraph.parents import GaussianLinear, Preprocess
 from kdgraph.recalibration import GlobalPit, LocalPit
 
 
-def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def make_global_pit_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     return X, X @ [1.0, -2.0] + 3 * rng.uniform(size=n) ** 2  # skewed, without a tail
 
 
 class Frozen(RegressorMixin, BaseEstimator):
-    """A parent that gives a frozen distribution of scipy.stats, and notes what it is fitted on."""
+    """Parent that predicts a frozen distribution of scipy.stats, and stores its training rows."""
 
     def fit(self, X, y):
         self.n_features_in_, self.seen_ = X.shape[1], len(X)
@@ -42,11 +42,9 @@ class Frozen(RegressorMixin, BaseEstimator):
         return self.predict_dist(X).mean()
 
 
-def test_it_is_algorithm_1_with_every_row_a_neighbour():
-    """A row loop, as the paper has it: each new row's sample is the quantiles at all calibration
-    PITs, with equal weights.
-    """
-    X, y = rows(300)
+def test_equals_algorithm_1_with_all_rows_as_neighbours():
+    """A loop over rows: the sample is the quantiles at all PIT values, equally weighted."""
+    X, y = make_global_pit_rows(300)
     parent = GaussianLinear().fit(X[:100], y[:100])
     model = GlobalPit(FrozenEstimator(parent)).fit(
         X[:100], y[:100], X_calibration=X[100:260], y_calibration=y[100:260]
@@ -69,11 +67,9 @@ def test_it_is_algorithm_1_with_every_row_a_neighbour():
         assert given.cdf(y[260:])[i] == pytest.approx((sample <= y[260 + i]).mean(), abs=1e-12)
 
 
-def test_with_one_scale_it_adds_the_residuals():
-    """For a location family the PIT cancels out: the recalibrated sample is the new mean plus the
-    calibration residuals.
-    """
-    X, y = rows(200)
+def test_location_family_adds_calibration_residuals():
+    """The PIT cancels: the sample is the new mean plus the calibration residuals."""
+    X, y = make_global_pit_rows(200)
     parent = GaussianLinear().fit(X[:100], y[:100])
     model = GlobalPit(FrozenEstimator(parent)).fit(
         X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
@@ -84,8 +80,8 @@ def test_with_one_scale_it_adds_the_residuals():
     np.testing.assert_allclose(given.var(), np.full(5, residuals.var()), rtol=1e-9)
 
 
-def test_a_bare_parent_learns_from_other_rows_than_the_map():
-    X, y = rows(100)
+def test_parent_and_map_are_fitted_on_different_rows():
+    X, y = make_global_pit_rows(100)
     y = np.abs(y)
     model = GlobalPit(Frozen(), calibration_size=0.25, random_state=0).fit(X, y)
     assert (model.estimator_.seen_, len(model.pit_map_.levels)) == (75, 25)
@@ -96,10 +92,8 @@ def test_a_bare_parent_learns_from_other_rows_than_the_map():
     assert (given.estimator_.seen_, given.describe()["n_pits"]) == (100, 40)
 
 
-def test_frozen_distributions_of_scipy_are_taken():
-    """Outcomes twice as large as the parent says: afterwards the median is twice the parent's,
-    within 5 standard errors of a median.
-    """
+def test_accepts_frozen_distributions_of_scipy():
+    """Outcomes are twice the predictions, and so is the median, within 5 standard errors."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 1))
     y = 2 * stats.gamma(2.0, scale=np.exp(X[:, 0])).rvs(random_state=rng)
@@ -110,12 +104,11 @@ def test_frozen_distributions_of_scipy_are_taken():
     )
 
 
-def test_published_numbers():
-    """Torres et al., Table 1, linear and globally recalibrated: coverage 93.78 and (of 1000 draws a
-    row) 94.65, MSE 14546.
+def test_reproduces_table_1_of_torres():
+    """Coverage is 93.78 and (with 1000 draws a row) 94.65 there, and the MSE is 14546.
 
-    Over 20 seeds of an independent program, exact as here: coverage 93.77 ± 0.38 and 95.00 ± 0.36,
-    MSE to the true mean 14536 ± 188. The tolerance is 3.5 standard errors of a mean over 3 seeds.
+    Over 20 seeds of an independent, exact program: coverage 93.77 ± 0.38 and 95.00 ± 0.36, MSE to
+    the true mean 14536 ± 188. The tolerance is 3.5 standard errors of a mean over 3 seeds.
     """
     found = []
     for seed in range(3):
@@ -137,14 +130,15 @@ def test_published_numbers():
     np.testing.assert_array_less(np.abs(mean - [93.77, 95.00, 14536, 14541]), spread)
 
 
-def test_on_average_it_covers_as_often_as_it_says():
-    """Over the draw of calibration and test rows, which are exchangeable: the interval goes from
-    the 10th to the 190th of 200 sorted values, and a new one falls into each of the 201 gaps alike,
-    180 of them inside. 200 draws, 4 standard errors.
+def test_intervals_cover_the_nominal_level_on_average():
+    """The interval runs from the 10th to the 190th of 200 sorted values.
+
+    A new value falls into each of the 201 gaps with the same probability, 180 of them inside. 200
+    draws, 4 standard errors.
     """
     found = []
     for seed in range(200):
-        X, y = rows(300, seed)
+        X, y = make_global_pit_rows(300, seed)
         model = GlobalPit(GaussianLinear().fit(X[:50], y[:50])).fit(
             X[:50], y[:50], X_calibration=X[50:250], y_calibration=y[50:250]
         )
@@ -153,7 +147,7 @@ def test_on_average_it_covers_as_often_as_it_says():
 
 
 class OneFamily(Frozen):
-    """Predicts the same distribution everywhere."""
+    """Parent that predicts the same distribution everywhere."""
 
     def __init__(self, given=None):
         self.given = given
@@ -174,10 +168,8 @@ NORMAL = Normal(np.zeros(1), np.ones(1))
     ],
     ids=["normal", "norm of scipy", "gamma"],
 )
-def test_a_row_far_out_keeps_its_place(given, y):
-    """Where F is 0 or 1 to the last bit: for one and the same distribution everywhere, the new one
-    is the sample of the rows themselves.
-    """
+def test_outcomes_far_out_keep_their_distance(given, y):
+    """F is rounded to 0 or 1; the new distribution is the sample of the outcomes."""
     X = np.zeros((50, 1))
     model = GlobalPit(OneFamily(given)).fit(X, y, X_calibration=X, y_calibration=y)
     new = model.predict_dist(X[:1])
@@ -194,11 +186,9 @@ def test_a_row_far_out_keeps_its_place(given, y):
     )
 
 
-def test_nothing_changes_for_rows_that_are_not_far_out():
-    """PIT values inside (0, 1) are what they are: to the bit the sample F⁻¹(p_i), whatever lies
-    beyond.
-    """
-    X, y = rows(200)
+def test_rows_inside_are_unchanged_by_rows_far_out():
+    """PIT values inside (0, 1) give the sample F⁻¹(p_i) to the bit."""
+    X, y = make_global_pit_rows(200)
     parent = GaussianLinear().fit(X[:100], y[:100])
     y[150] += 100 * parent.sigma_
     model = GlobalPit(FrozenEstimator(parent)).fit(
@@ -215,10 +205,8 @@ def test_nothing_changes_for_rows_that_are_not_far_out():
     )
 
 
-def test_rows_beyond_what_a_family_can_tell_are_told_and_counted():
-    """Of SciPy's normal, 60 standard deviations out: P(Y > y) is 0 in float64. The nearest number
-    inside has 8.2.
-    """
+def test_clipped_rows_are_counted_with_a_warning():
+    """P(Y > y) is 0 in float64, 60 deviations out; the nearest number inside has 8.2."""
     X, y = np.zeros((50, 1)), np.r_[np.zeros(49), 60.0]
     narrow = OneFamily(ScipyFamily("norm", {"loc": np.zeros(1)}))
     with pytest.warns(
@@ -234,7 +222,7 @@ def test_rows_beyond_what_a_family_can_tell_are_told_and_counted():
     assert np.isfinite(model.predict(X[:1])).all()
 
 
-def test_few_rows_are_told():
+def test_warns_about_few_calibration_rows():
     with pytest.warns(
         UserWarning,
         match=r"^1 rows are too few to hold any out: GlobalPit is calibrated on its training rows$",
@@ -251,7 +239,7 @@ def test_few_rows_are_told():
             (
                 "GlobalPit needs an estimator with predict_dist, got LinearRegression; pass one"
                 " that predicts distributions, such as GaussianLinear(), or another library's in"
-                " PredictiveRegressor"
+                " ProbabilisticRegressor"
             ),
         ),
         (
@@ -281,18 +269,18 @@ def test_few_rows_are_told():
         ),
     ],
 )
-def test_what_is_refused(fit, error, message):
+def test_rejects_invalid_input(fit, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}"):
-        fit(*rows(20))
+        fit(*make_global_pit_rows(20))
 
 
-def test_missing_values_and_columns_of_a_frame_reach_a_parent_that_encodes_them():
-    """Behind the same encoder a frame and an array are the same rows."""
-    X, y = rows(120)
+def test_data_frames_reach_a_parent_that_encodes_them():
+    """A data frame and an array are the same rows after the same encoder."""
+    X, y = make_global_pit_rows(120)
     X[::7, 0] = np.nan
     splits = make_splits(Heteroscedastic(), n_train=10, n_test=10, rng=np.random.default_rng(0))
     two_columns = splits.train.__class__("two", X, y, np.empty(0), ("a", "b"), "regression")
-    parent = Preprocess().around(GaussianLinear(), two_columns)
+    parent = Preprocess().wrap(GaussianLinear(), two_columns)
     by_array = GlobalPit(parent, random_state=0).fit(X, y)
     assert np.isfinite(by_array.predict(X)).all()
     by_frame = GlobalPit(parent, random_state=0).fit(pd.DataFrame(X, columns=["a", "b"]), y)
@@ -302,10 +290,8 @@ def test_missing_values_and_columns_of_a_frame_reach_a_parent_that_encodes_them(
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_a_pipeline_that_ends_in_such_a_regressor_is_a_parent(frozen):
-    """Scikit-learn's pipelines pass on no ``predict_dist``; a linear model is the same behind
-    standardised columns, up to rounding.
-    """
+def test_accepts_a_pipeline_as_parent(frozen):
+    """Pipelines of scikit-learn do not delegate ``predict_dist``."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 2)) * [1, 50]
     y = X[:, 0] + rng.exponential(size=300)

@@ -117,7 +117,7 @@ def test_a_column_says_what_its_numbers_are():
     columns = {column["id"]: column for column in content["columns"]}
     ece, confidence = columns["ece"], columns["mmc@sphere:radius=2"]
     assert (ece["short"], ece["detail"], ece["ideal"]) == ("ECE", "15 bins", "lower")
-    assert ece["options"] == "bins 15, strategy uniform, norm l1, edges right, debiased false"
+    assert ece["options"] == "bins 15, strategy uniform, norm l1, debiased false"
     assert ece["about"].startswith(
         "Measure the expected calibration error (ECE) of top-label confidence, in [0, 1]. Rows are"
         " binned"

@@ -320,8 +320,7 @@ def test_a_head_says_what_its_metric_is_on_focus_and_on_hover(reader):
         "Measure the expected calibration error (ECE) of top-label confidence, in [0, 1]."
     )
     assert (
-        said[-1]
-        == "lower is better · bins 15, strategy uniform, norm l1, edges right, debiased false · on"
+        said[-1] == "lower is better · bins 15, strategy uniform, norm l1, debiased false · on"
         " test rows"
     )
     reader.script("document.querySelector('#methods-table thead button').focus()")

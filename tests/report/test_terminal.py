@@ -10,10 +10,12 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from kdgraph.parents.networks.checkpoint import Progress
+from kdgraph.parents.networks.checkpoint import TrainingProgress
 from kdgraph.report.terminal import Log, Spinner, show, watching
 
-HALF = Progress(epoch=100, of=200, loss=0.71234, validation_loss=0.65432, seconds_left=83.4)
+HALF = TrainingProgress(
+    epoch=100, max_epochs=200, loss=0.71234, validation_loss=0.65432, seconds_left=83.4
+)
 
 
 class Screen:
@@ -57,8 +59,13 @@ def test_without_held_out_rows_there_is_one_loss():
     screen = Screen(140)
     screen.spinner.begin("kdn")
     screen.spinner.progress(
-        Progress(
-            epoch=3, of=3, loss=2.0, validation_loss=None, seconds_left=0.0, stage="pretraining"
+        TrainingProgress(
+            epoch=3,
+            max_epochs=3,
+            loss=2.0,
+            validation_loss=None,
+            seconds_left=0.0,
+            stage="pretraining",
         )
     )
     assert screen.line == "kdn  pretraining ━━━━━━━━━━ 3/3  at most 0:00:00 left  loss 2.000"

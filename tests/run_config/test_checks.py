@@ -25,7 +25,7 @@ SPACE = "+metrics.spaces.pca={_target_: kdgraph.features.FeatureMap, reduce: pca
         ),
         (
             ["+metrics.test.ece_10={metric: ece, bin: 10}"],
-            "metrics.test: ece has no option 'bin'; did you mean 'bins'? (available: bins, debiased, edges, norm, strategy)",
+            "metrics.test: ece has no option 'bin'; did you mean 'bins'? (available: bins, debiased, norm, strategy)",
         ),
         (
             ["+metrics.test.ece_10={metric: ece}", "+metrics.ood.ece_10={metric: oce}"],

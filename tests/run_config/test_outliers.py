@@ -21,7 +21,7 @@ NOISE, PERMUTED = (
     {"_target_": f"kdgraph.data.ood.{name}", "name": name}
     for name in ("UniformNoise", "ColumnPermuted")
 )
-FASHION = {"_target_": f"{E}.RowsOutliers", "source": {"name": "fashion_mnist", "id": 40996}}
+FASHION = {"_target_": f"{E}.DatasetOutliers", "source": {"name": "fashion_mnist", "id": 40996}}
 MIXED = {
     "_target_": f"{E}.MixedOutliers",
     "parts": {"a": {"_target_": f"{E}.PermutedOutliers"}, "b": FASHION},
@@ -39,7 +39,7 @@ def other(name: str, id: int) -> dict:
 def moved(of: dict | None) -> dict:
     return {
         "name": "moved",
-        "_target_": "kdgraph.parents.networks.GradientSign",
+        "_target_": "kdgraph.parents.networks.FastGradientSign",
         "of": of and {k: of[k] for k in of if k != "name"},
     }
 
@@ -136,7 +136,7 @@ def test_rows_of_the_training_data_and_words_that_mean_nothing_are_refused():
 
 def test_a_node_on_the_command_line_is_checked_and_its_rows_are_asked_for_before_a_run():
     rows = (
-        f"parent.exposure.outliers={{_target_: {E}.RowsOutliers, source:"
+        f"parent.exposure.outliers={{_target_: {E}.DatasetOutliers, source:"
         " '${dataset:fashion_mnist}'}"
     )
     jobs = plan(["dataset=mnist", "parent=cnn_oe", "calibrator=none", rows]).jobs

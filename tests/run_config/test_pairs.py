@@ -119,9 +119,9 @@ def test_what_does_not_go_together_is_told_before_anything_is_done(case, kdg, tm
 def test_parts_stand_on_the_parent_but_the_gate_on_the_calibrator():
     model = unfitted(plan(["method=gated_isotonic", "detector=tood"]).jobs[0].config)
     assert model is not None
-    assert list(model.after) == ["calibrator", "gate", "detector"]
-    below = [model.after[group].estimator for group in model.after]
-    assert below == [model.parent, model.after["calibrator"], model.parent]
+    assert list(model.post_hoc) == ["calibrator", "gate", "detector"]
+    below = [model.post_hoc[group].estimator for group in model.post_hoc]
+    assert below == [model.parent, model.post_hoc["calibrator"], model.parent]
     assert ground_of("gate", model.parent, {}) == ("parent", model.parent)
     assert not hasattr(model.parent, "classes_")
 
@@ -210,7 +210,7 @@ def test_what_only_the_rows_tell_is_told_when_they_are_there(parent, train, sent
 
 def test_a_part_may_need_a_method_that_nobody_has_words_for():
     class Energy(Uncalibrated):
-        parent_says = "predict_logits"
+        required_method = "predict_logits"
 
     with pytest.raises(ConfigError) as caught:
         check_ground(

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.base import Model, Predictions
+from kdgraph.base import FittedModel, Predictions
 from kdgraph.calibration.top_label import IsotonicConfidence
 from kdgraph.config import compose
 from kdgraph.metrics import TopLabel, ece, nll_top
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 from kdgraph.report.run_table import run_table
 from kdgraph.runner import evaluate
 from kdgraph.runner.run import run
@@ -96,15 +96,17 @@ def test_what_the_parent_says_is_kept_by_what_it_was_asked(made):
 
 @pytest.mark.filterwarnings("always:the confidence of")
 def test_what_a_look_at_the_curves_finds_is_in_the_record_and_on_the_terminal(made):
-    record = run(made("method=cum"))
+    record = run(made("method=cum", "calibrator.diagnostics=true"))
     said = (
-        "the confidence of 0, 2 is not what the shares of right calibration rows allow in some bins"
-        " of scores: look at it"
+        "the confidence of 0, 2 contradicts the accuracy of the calibration rows in some bins"
+        " of scores: plot it"
     )
     assert {"stage": "calibrate", "message": said} in record["warnings"]
-    assert set(record["learnt"]["calibrator"]["visual_check"]["leaves_data"]) == {"0", "2"}
+    assert set(record["learnt"]["calibrator"]["diagnostics"]["leaves_data"]) == {"0", "2"}
     assert f"  warning (calibrate): {said}" in run_table(record, "x").splitlines()
-    again = run(made("method=cum", "metrics=default"))  # fitted before
+    again = run(
+        made("method=cum", "calibrator.diagnostics=true", "metrics=default")
+    )  # fitted before
     assert (
         again["learnt"] == record["learnt"]
         and "calibrate" in again["from_store"]
@@ -118,15 +120,20 @@ def test_a_warning_calls_classes_as_the_data_do(made, tmp_path):
     pd.DataFrame(given["scores"], columns=names).assign(label=names[given["label"]]).to_parquet(
         tmp_path / "scores.parquet"
     )
-    (warning,) = run(made("method=cum", "dataset.path=scores.parquet", "dataset.target=label"))[
-        "warnings"
-    ]
-    assert warning["message"].startswith("the confidence of ant, cat is not what")
+    (warning,) = run(
+        made(
+            "method=cum",
+            "calibrator.diagnostics=true",
+            "dataset.path=scores.parquet",
+            "dataset.target=label",
+        )
+    )["warnings"]
+    assert warning["message"].startswith("the confidence of ant, cat contradicts")
 
 
 def test_a_healthy_method_warns_of_nothing(made):
-    record = run(made("method=kde"))
-    assert record["warnings"] == [] and "visual_check" not in record["learnt"]["calibrator"]
+    record = run(made("method=kde", "calibrator.diagnostics=true"))
+    assert record["warnings"] == [] and "diagnostics" not in record["learnt"]["calibrator"]
 
 
 def test_test_rows_with_scores_that_no_calibration_row_had_are_warned_of():
@@ -135,15 +142,19 @@ def test_test_rows_with_scores_that_no_calibration_row_had_are_warned_of():
     X, y = np.stack([score, 1 - score], axis=1), (rng.random(400) > score).astype(int)
     X[:200] = X[:200, ::-1]
     y[:200] = 1 - y[:200]
-    parent = FrozenEstimator(GivenScores().fit(X))
-    model = Model(
+    parent = FrozenEstimator(PrecomputedScores().fit(X))
+    model = FittedModel(
         parent,
-        {"calibrator": IsotonicConfidence(parent).fit(X, y, X_calibration=X, y_calibration=y)},
+        {
+            "calibrator": IsotonicConfidence(parent, diagnostics=True).fit(
+                X, y, X_calibration=X, y_calibration=y
+            )
+        },
     )
     low = np.array([[0.6, 0.4]] * 30 + [[0.2, 0.8]] * 30)
     with pytest.warns(
         UserWarning,
-        match=r"^more than 5 % of the rows predicted as 0 have scores where no calibration row was",
+        match=r"^more than 5 % of the rows predicted as 0 have scores outside the range of the calibration",
     ):
         evaluate._look(model, [Predictions("test", 60, {"proba": low}, {})])
     evaluate._look(model, [Predictions("test", 60, {"proba": X[:60]}, {})])

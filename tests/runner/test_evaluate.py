@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.base import Model, Predictions
+from kdgraph.base import FittedModel, Predictions
 from kdgraph.config import compose
 from kdgraph.data.dataset import OodSet
 from kdgraph.runner import evaluate as module
@@ -45,7 +45,7 @@ def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
         counted = Counted(parent)
         found.append(
             evaluate(
-                Model(counted),
+                FittedModel(counted),
                 model,
                 config.metrics,
                 dataset=config.dataset,
@@ -66,11 +66,11 @@ def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
 def test_what_the_parent_said_before_is_not_asked_again(tiny, monkeypatch):
     config, splits, parent, model = tiny
     given = {"dataset": config.dataset, "ood": config.ood, "splits": splits, "seed": 0}
-    expected = evaluate(Model(parent), model, config.metrics, **given)
+    expected = evaluate(FittedModel(parent), model, config.metrics, **given)
     for bound in (module.BYTES_AT_A_TIME, 16 * 60):
         monkeypatch.setattr(module, "BYTES_AT_A_TIME", bound)
         said = [each.parent for each in expected.predictions]
-        found = evaluate(Model(None), model, config.metrics, **given, parent_says=said)
+        found = evaluate(FittedModel(None), model, config.metrics, **given, parent_says=said)
         assert found.metrics == expected.metrics
         for a, b in zip(expected.predictions, found.predictions, strict=True):
             np.testing.assert_array_equal(a.parent["proba"], b.parent["proba"])
@@ -112,7 +112,7 @@ def test_few_sets_are_alive_at_once(tiny, monkeypatch):
 
     monkeypatch.setattr(module, "ood_sets", sets)
     monkeypatch.setattr(module, "BYTES_AT_A_TIME", 16 * 20)
-    both = Model(Even()), Model(Even(), {"calibrator": Even()})
+    both = FittedModel(Even()), FittedModel(Even(), {"calibrator": Even()})
     done = evaluate(
         *both, {"ood": {"mmc": {}}}, dataset=compose(TINY).dataset, ood=None, splits=splits, seed=0
     )  # type: ignore[arg-type]

@@ -68,7 +68,7 @@ def test_metrics_of_groups_and_a_calibrator_by_group_know_them(made):
     record = run(config)
     splits, model = remade(config)
     assert splits.test.group_names == ("Ada", "Bob", "Cyd")
-    test, part = splits.test, model.after["calibrator"]
+    test, part = splits.test, model.post_hoc["calibrator"]
     assert isinstance(part, LocalRecalibration) and part.groups_.tolist() == [0, 1, 2]
     top = TopLabel(
         model.parent.predict_proba(test.X).argmax(axis=1),
@@ -159,7 +159,7 @@ def test_group_histogram_is_a_histogram_for_each_group(made):
         "metrics=top_label",
     )
     splits, model = remade(config)
-    part, rows = model.after["calibrator"], splits.calibration
+    part, rows = model.post_hoc["calibrator"], splits.calibration
     said = part.predict_confidence(splits.test.X, splits.test.groups)
     for g in range(3):
         alone = HistogramBinning(part.estimator, by_class=False, bins=5)
@@ -168,7 +168,7 @@ def test_group_histogram_is_a_histogram_for_each_group(made):
             splits.train.X, splits.train.y, X_calibration=rows.X[mine], y_calibration=rows.y[mine]
         )
         taken = (
-            alone._rows_at(
+            alone._support(
                 alone.curves_[0], part.estimator.predict_proba(splits.test.X[of_test]).max(axis=1)
             )
             > 0

@@ -15,8 +15,8 @@ from kdgraph.base import Predictions
 from kdgraph.config import compose
 from kdgraph.errors import ParameterError
 from kdgraph.figures.images import distance_from_training
-from kdgraph.figures.run_figures import title_of
-from kdgraph.figures.shift import axis_label
+from kdgraph.figures.run_figures import ood_set_title
+from kdgraph.figures.shift import shift_axis_label
 from kdgraph.report.run_table import run_table
 from kdgraph.runner.run import run
 
@@ -159,16 +159,16 @@ def test_images_are_not_scaled(composed):
 
 def test_words_on_figures():
     found = Predictions("ood", 0, {}, {}, "ellipse", {"axis": 30.0}, id_values=(10.0,))
-    assert (axis_label(found), title_of(found), distance_from_training(found)) == (
+    assert (shift_axis_label(found), ood_set_title(found), distance_from_training(found)) == (
         "axis of the ellipse",
         "ellipse\naxis 30",
         20,
     )
     found = Predictions("ood", 0, {}, {}, "intensity", {"intensity": 16.0})
-    assert (axis_label(found), title_of(found), distance_from_training(found)) == (
+    assert (shift_axis_label(found), ood_set_title(found), distance_from_training(found)) == (
         "intensity",
         "intensity\n16",
         16,
     )
     found = Predictions("ood", 0, {}, {}, "box", {"low": -2.0, "high": 2.0})
-    assert (title_of(found), distance_from_training(found)) == ("box\nlow -2, high 2", 0)
+    assert (ood_set_title(found), distance_from_training(found)) == ("box\nlow -2, high 2", 0)

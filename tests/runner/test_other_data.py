@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.cli import main
 from kdgraph.components import build
 from kdgraph.config import compose
@@ -116,7 +116,12 @@ def test_rows_of_another_table_are_scaled_as_the_training_rows():
         "splits": splits,
         "seed": 0,
     }
-    evaluate(Model(Heard()), Model(None, {"calibrator": model}), {"test": {"error": {}}}, **given)
+    evaluate(
+        FittedModel(Heard()),
+        FittedModel(None, {"calibrator": model}),
+        {"test": {"error": {}}},
+        **given,
+    )
     (measured,) = OtherDataset(build(source), n=40).sets(
         replace(splits, scaling=Scaling()), stage_rng(0, "ood")
     )

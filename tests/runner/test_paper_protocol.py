@@ -49,7 +49,7 @@ def test_it_is_fitted_with_the_sets_of_the_run(method):
     with pytest.warns(UserWarning, match="rows out of distribution chose"):
         in_paper = calibrate(config.after, fitted, splits, protocol="paper", **how)
     held_out = calibrate(config.after, fitted, splits, **how)
-    (part,), (other,) = in_paper.after.values(), held_out.after.values()
+    (part,), (other,) = in_paper.post_hoc.values(), held_out.post_hoc.values()
     (drawn,) = ood_sets(config.ood, splits, 0)
     again = type(part)(**part.get_params(deep=False))
     rows = splits.learning.X, splits.learning.y

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.base import Predictions, frame_of
+from kdgraph.base import Predictions, predictions_frame
 from kdgraph.config import compose
 from kdgraph.metrics import TopLabel
 from kdgraph.runner.run import run
@@ -115,7 +115,7 @@ def test_row_numbers_stay_whole_numbers_beside_rows_that_have_none():
         "test", 2, says, says, y=np.array([0, 1]), source_rows=np.array([2**60 + 1, 3])
     )
     drawn = Predictions("ood", 2, says, says, ood="noise")
-    frame = frame_of([test, drawn], np.array([0, 1]))
+    frame = predictions_frame([test, drawn], np.array([0, 1]))
     assert (
         frame.row.dtype == "Int64"
         and frame.row.tolist()[:2] == [3, 2**60 + 1]
@@ -128,7 +128,7 @@ def test_a_set_out_of_distribution_is_never_called_as_the_rows_of_the_run_are():
     says = {"proba": np.full((1, 2), 0.5)}
     sets = [Predictions("test", 1, says, says, y=np.array([0]))]
     sets += [Predictions("ood", 1, says, says, ood=name) for name in ("test", "calibration", "far")]
-    assert frame_of(sets, np.array([0, 1])).set.tolist() == [
+    assert predictions_frame(sets, np.array([0, 1])).set.tolist() == [
         "test",
         "ood test",
         "ood calibration",
@@ -230,9 +230,9 @@ def test_a_class_named_like_a_column_has_a_column_of_its_own():
     classes = np.array(["confidence", "ood_score", "x"])
     proba = np.array([[0.5, 0.25, 0.25]])
     says = {"proba": proba, "top": TopLabel.of(proba), "ood_score": np.array([-7.0])}
-    (row,) = frame_of([Predictions("test", 1, says, says, y=np.array([2]))], classes).to_dict(
-        "records"
-    )
+    (row,) = predictions_frame(
+        [Predictions("test", 1, says, says, y=np.array([2]))], classes
+    ).to_dict("records")
     assert (
         row["parent_probability_confidence"],
         row["parent_probability_ood_score"],

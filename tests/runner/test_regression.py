@@ -57,7 +57,7 @@ def test_the_numbers_are_those_of_the_stages(done):
     frame = pd.read_parquet(config.run_dir / "predictions.parquet")
     for of, said in (
         ("parent", parent.predict_dist(splits.test.X)),
-        ("calibrated", model.ask(["distribution"], splits.test.X)["distribution"]),
+        ("calibrated", model.predict_outputs(["distribution"], splits.test.X)["distribution"]),
     ):
         np.testing.assert_array_equal(frame[f"{of}_mean"], said.mean())
         low, high = frame[f"{of}_q0.025"], frame[f"{of}_q0.975"]

@@ -225,11 +225,11 @@ def test_calibrator_and_gate_see_the_parent_that_was_fitted():
     parent = fit(config.parent, splits.train, seed=0, n_jobs=1)
     found = calibrate(config.after, parent, splits, seed=0, n_jobs=1)
     assert (
-        list(found.after) == ["calibrator", "gate"]
-        and found.after["calibrator"].estimator_.estimator is parent
+        list(found.post_hoc) == ["calibrator", "gate"]
+        and found.post_hoc["calibrator"].estimator_.estimator is parent
     )
-    assert found.after["gate"].estimator_.estimator is found.after["calibrator"]
-    assert set(found.learnt()) == {"gate"}
+    assert found.post_hoc["gate"].estimator_.estimator is found.post_hoc["calibrator"]
+    assert set(found.summary()) == {"gate"}
 
 
 def test_a_stage_has_its_own_randomness():

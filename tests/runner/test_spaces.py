@@ -9,10 +9,10 @@ import warnings
 import numpy as np
 import pytest
 
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.config import compose
 from kdgraph.features import FeatureMap
-from kdgraph.metrics import TopLabel, asked, lce, mlce, space_of
+from kdgraph.metrics import TopLabel, lce, mlce, select_metric, space_option
 from kdgraph.runner.evaluate import evaluate
 from kdgraph.runner.run import run
 from kdgraph.runner.spaces import Spaces
@@ -78,7 +78,7 @@ def test_it_is_the_metric_on_the_feature_map_by_hand(made):
         )
         for of, top in (
             ("parent", TopLabel.of(parent.predict_proba(rows.X))),
-            ("calibrated", model.ask(["top"], rows.X)["top"]),
+            ("calibrated", model.predict_outputs(["top"], rows.X)["top"]),
         ):
             assert found["lce_leaves", on, of] == pytest.approx(
                 lce(rows.y, top, seen, bandwidth=0.4), abs=1e-9
@@ -141,7 +141,7 @@ def test_a_metric_in_a_space_is_not_measured_in_the_features_where_no_space_is_g
         ),
     ):
         evaluate(
-            Model(parent),
+            FittedModel(parent),
             model,
             config.measures,
             dataset=config.dataset,
@@ -195,8 +195,12 @@ def test_a_random_map_is_drawn_by_seed_and_name(made):
 
 
 def test_a_space_is_no_option_of_the_metric():
-    assert asked("lce", {"space": "pca", "bins": 5}) == ("lce", {"bins": 5})
-    assert (space_of({"space": "pca"}), space_of({}), space_of(None)) == ("pca", None, None)
+    assert select_metric("lce", {"space": "pca", "bins": 5}) == ("lce", {"bins": 5})
+    assert (space_option({"space": "pca"}), space_option({}), space_option(None)) == (
+        "pca",
+        None,
+        None,
+    )
 
 
 def test_a_source_that_the_parent_does_not_have_is_told(made):

@@ -155,7 +155,7 @@ def test_an_entry_of_another_key_is_made_again_and_said_once(
 def test_users_with_one_key_share_entries(store, notes, another_user):
     another_user()
     store.get_or_make("fit", "a" * 64, Maker(["ours"]))
-    keys._key_of.cache_clear()  # another process
+    keys._load_key.cache_clear()  # another process
     assert store.get_or_make("fit", "a" * 64, Maker(["mine"])).value == ["ours"] and not notes.lines
 
 
@@ -175,7 +175,7 @@ def test_where_no_key_can_be_kept_stages_are_made_and_found_in_this_process_alon
         " directory); KDGRAPH_KEY_FILE=FILE names another place; later commands make again what"
         " this one stores, and have to trust its models"
     ]
-    keys._key_of.cache_clear()  # another process
+    keys._load_key.cache_clear()  # another process
     assert not store.get_or_make("fit", "a" * 64, Maker(["again"])).from_store
 
 

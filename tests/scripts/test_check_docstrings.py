@@ -9,11 +9,11 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GOOD = '''"""Ours."""
+GOOD = '''"""Original to kdgraph."""
 import numpy as np
 
 class Score:
-    """Of rows Float64[n, d]."""
+    """Score of rows Float64[n, d]."""
 
     def of(self, X: np.ndarray) -> np.ndarray:
         """Larger for what is farther out."""
@@ -59,7 +59,7 @@ def test_a_function_of_arrays_says_their_shapes(problems):
 
 
 def test_a_method_says_where_it_comes_from(problems):
-    silent = GOOD.replace("Ours.", "A score.")
+    silent = GOOD.replace("Original to kdgraph.", "A score.")
     at = "kdgraph/detection/made.py"
     assert problems(silent, "detection/made.py") == [
         f"{at}:4: Score: no docstring says where it comes from",
@@ -69,11 +69,30 @@ def test_a_method_says_where_it_comes_from(problems):
     for source in (
         "Liang et al. (2018)",
         "Eq. 6 of the paper",
-        "As scikit-learn has it",
+        "scikit-learn",
         "Theorem 4.2",
-        "Ours",
+        "Original to kdgraph",
     ):
-        assert problems(silent.replace("Of rows", f"{source}. Of rows"), "detection/made.py") == []
+        assert (
+            problems(
+                silent.replace("Score of rows", f"Score of rows ({source})"), "detection/made.py"
+            )
+            == []
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('"""Of rows."""', "1: docstring begins with 'Of'"),
+        ('"""A file says it."""', "1: docstring uses 'says'"),
+        ('"""Scores, in the\n    mean."""', "1: docstring uses 'in the mean'"),
+        ("as_told = 1", "1: the name 'as_told'"),
+    ],
+)
+def test_fragments_and_private_words_are_refused(problems, text, problem):
+    assert problems(text, "geometry/made.py") == [f"kdgraph/geometry/made.py:{problem}"]
+    assert problems(text, "runner/made.py") == []
 
 
 def test_no_module_has_over_700_lines(problems):

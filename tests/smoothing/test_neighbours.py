@@ -15,31 +15,29 @@ from kdgraph.smoothing.neighbours import Nearness, NeighbourSearch, distances_of
 BACKENDS = [(1, "window"), (1, "tree"), (3, "tree"), (3, "brute"), (12, "brute")]
 
 
-def rows(n: int, d: int, seed: int = 0) -> np.ndarray:
+def normal_rows(n: int, d: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
 @pytest.mark.parametrize(("d", "backend"), BACKENDS)
 @pytest.mark.parametrize("k", [1, 7, 40])
-def test_they_are_the_first_of_all_distances_sorted(d, backend, k):
-    X, at = rows(40, d), rows(9, d, 1) * 2
+def test_nearest_rows_are_the_first_of_all_sorted_distances(d, backend, k):
+    X, at = normal_rows(40, d), normal_rows(9, d, 1) * 2
     apart = cdist(at, X)
     distance, found = NeighbourSearch(X, backend=backend).nearest(at, k)
     np.testing.assert_array_equal(found, np.argsort(apart, axis=1)[:, :k])
     np.testing.assert_allclose(distance, np.sort(apart, axis=1)[:, :k], rtol=1e-12)
 
 
-def test_many_rows_are_searched_by_heaps(monkeypatch):
-    """The same rows as by a partition."""
-    X, at = rows(300, 12), rows(20, 12, 1)
-    few = NeighbourSearch(X).nearest(at, 15)
-    monkeypatch.setattr("kdgraph.smoothing.neighbours.PARTITION_ROWS", 100)
-    np.testing.assert_array_equal(NeighbourSearch(X).nearest(at, 15)[1], few[1])
+def test_brute_force_finds_the_rows_of_scikit_learn():
+    X, at = normal_rows(300, 12), normal_rows(20, 12, 1)
+    expected = NearestNeighbors(algorithm="brute").fit(X).kneighbors(at, 15, return_distance=False)
+    np.testing.assert_array_equal(NeighbourSearch(X).nearest(at, 15)[1], expected)
 
 
 @pytest.mark.parametrize(("d", "backend"), BACKENDS)
-def test_blocks_and_the_rows_beside_change_no_bit(d, backend, monkeypatch):
-    X, at = rows(60, d), rows(20, d, 1)
+def test_blocks_and_other_places_change_no_bit(d, backend, monkeypatch):
+    X, at = normal_rows(60, d), normal_rows(20, d, 1)
     search = NeighbourSearch(X, backend=backend)
     whole = search.nearest(at, 9)
     alone = [search.nearest(at[i : i + 1], 9) for i in range(20)]
@@ -49,15 +47,15 @@ def test_blocks_and_the_rows_beside_change_no_bit(d, backend, monkeypatch):
 
 
 @pytest.mark.parametrize(("d", "backend"), BACKENDS)
-def test_as_many_as_are_within_a_radius(d, backend):
-    X, at = rows(200, d), rows(30, d, 1)
+def test_count_within_counts_rows_within_the_radius(d, backend):
+    X, at = normal_rows(200, d), normal_rows(30, d, 1)
     counts = NeighbourSearch(X, backend=backend).count_within(at, 1.5)
     np.testing.assert_array_equal(counts, (cdist(at, X) <= 1.5).sum(axis=1))
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.integers(-2, 8), st.data())
-def test_one_feature_with_ties(values, x, data):
+def test_window_distances_are_exact_with_ties(values, x, data):
     """Distances are right whichever of the rows at one distance are taken."""
     k = data.draw(st.integers(1, len(values)))
     X = np.array(values, dtype=float)[:, None]
@@ -69,19 +67,19 @@ def test_one_feature_with_ties(values, x, data):
     )
 
 
-def test_which_backend_suits():
+def test_auto_chooses_the_backend_by_the_number_of_features():
     suited = [NeighbourSearch(np.zeros((n, d))).backend for n, d in ((5, 1), (5, 8), (5, 9))]
     assert suited == ["window", "tree", "brute"]
 
 
-def test_equal_rows_are_at_0_by_brute_force_too():
+def test_equal_rows_have_distance_0_by_brute_force():
     """The product formula of distances has 1e-8 there, of rows far from 0 far more."""
-    X = rows(30, 12) + 1e4
+    X = normal_rows(30, 12) + 1e4
     distance, found = NeighbourSearch(X, backend="brute").nearest(X, 1)
     assert distance.ravel().tolist() == [0.0] * 30 and found.ravel().tolist() == list(range(30))
 
 
-def test_leaves_are_compared_by_their_inner_product():
+def test_sparse_leaves_are_compared_by_inner_product():
     """Three trees of two leaves each, as one-hot rows of length 1."""
     codes = np.random.default_rng(0).integers(0, 2, size=(12, 3))
     onehot = np.concatenate([codes == 0, codes == 1], axis=1) / np.sqrt(3)
@@ -91,8 +89,8 @@ def test_leaves_are_compared_by_their_inner_product():
     np.testing.assert_allclose(distance, np.take_along_axis(apart, found, axis=1), atol=1e-12)
 
 
-def test_approximate_neighbours_are_at_most_so_much_farther():
-    X, at = rows(3000, 6), rows(50, 6, 1)
+def test_approximate_neighbours_are_at_most_1_plus_eps_farther():
+    X, at = normal_rows(3000, 6), normal_rows(50, 6, 1)
     exact, near = (
         NeighbourSearch(X).nearest(at, 10)[0],
         NeighbourSearch(X, eps=1.0).nearest(at, 10)[0],
@@ -107,7 +105,9 @@ def test_more_neighbours_than_rows_are_refused():
         NeighbourSearch(np.zeros((3, 1))).nearest(np.zeros((1, 1)), 4)
 
 
-def naive_weights(x: float, X: np.ndarray, kernel: str, u: float, among: np.ndarray) -> np.ndarray:
+def weights_by_definition(
+    x: float, X: np.ndarray, kernel: str, u: float, among: np.ndarray
+) -> np.ndarray:
     t = np.abs(X - x) / u
     inside = t <= 1
     of = {
@@ -120,8 +120,8 @@ def naive_weights(x: float, X: np.ndarray, kernel: str, u: float, among: np.ndar
 
 @pytest.mark.parametrize("kernel", ["epanechnikov", "uniform", "gaussian"])
 @pytest.mark.parametrize("rule", ["last", "next", "radius"])
-def test_weights_by_the_book(kernel, rule):
-    X, at = rows(50, 1)[:, 0], rows(8, 1, 1)[:, 0]
+def test_weights_follow_their_definition(kernel, rule):
+    X, at = normal_rows(50, 1)[:, 0], normal_rows(8, 1, 1)[:, 0]
     search = NeighbourSearch(X[:, None])
     near = (
         Nearness(radius=0.4, kernel=kernel, least=1)
@@ -137,11 +137,11 @@ def test_weights_by_the_book(kernel, rule):
             continue
         dense = np.zeros(50)
         dense[found.rows[i]] = found.weight[i]
-        np.testing.assert_allclose(dense, naive_weights(x, X, kernel, u, among), atol=1e-12)
+        np.testing.assert_allclose(dense, weights_by_definition(x, X, kernel, u, among), atol=1e-12)
         assert found.n_eff[i] == pytest.approx(dense.sum() ** 2 / (dense**2).sum())
 
 
-def test_what_has_no_distances_of_its_own():
+def test_weights_without_positive_distances():
     """All neighbours at the place: equal weights. None within the radius: the nearest, flagged. One
     neighbour, which is at u: it counts.
     """
@@ -152,7 +152,7 @@ def test_what_has_no_distances_of_its_own():
     assert sorted(away.rows[0, :2].tolist()) == [6, 7]
     assert Nearness(k=1).around(same, np.array([[5.5]])).weight.tolist() == [[1.0]]
     with pytest.warns(
-        UserWarning, match=r"^k=9 neighbours were asked for, and there are 8: all are taken$"
+        UserWarning, match=r"^k=9 is larger than the number of rows, 8: all are used$"
     ):
         assert Nearness(k=9, kernel="uniform").around(same, np.zeros((1, 1))).weight.shape == (1, 8)
 
@@ -162,7 +162,7 @@ def test_what_has_no_distances_of_its_own():
 )
 def test_a_row_is_left_out_of_its_own_neighbourhood(near):
     """Also where equal rows crowd it out of the nearest ones: as without it."""
-    X = np.r_[rows(20, 1)[:, 0], np.zeros(9)][:, None]
+    X = np.r_[normal_rows(20, 1)[:, 0], np.zeros(9)][:, None]
     found = near.around(NeighbourSearch(X), X, np.arange(29))
     assert (found.rows != np.arange(29)[:, None])[found.weight > 0].all()
     for i in range(29):
@@ -175,7 +175,7 @@ def test_a_row_is_left_out_of_its_own_neighbourhood(near):
         )
 
 
-def test_within_a_radius_all_rows_are_found_whatever_eps_is_and_whoever_is_asked_beside():
+def test_radius_finds_all_rows_for_any_eps_and_any_other_places():
     rng = np.random.default_rng(0)
     X, at = rng.normal(size=(3000, 2)), rng.normal(size=(40, 2))
     rule, search = Nearness(radius=0.5), NeighbourSearch(X, eps=3.0)
@@ -190,7 +190,7 @@ def test_within_a_radius_all_rows_are_found_whatever_eps_is_and_whoever_is_asked
 @pytest.mark.parametrize(("d", "backend"), [(3, "tree"), (3, "brute"), (30, "brute")])
 @pytest.mark.parametrize("k", [1, 5, 40])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_of_rows_at_one_distance_those_with_the_lowest_positions_are_taken(d, backend, k, offset):
+def test_ties_go_to_the_lowest_positions(d, backend, k, offset):
     """Integers, so that most distances come many times, and the squares of an offset leave sums
     with few digits.
     """
@@ -203,7 +203,7 @@ def test_of_rows_at_one_distance_those_with_the_lowest_positions_are_taken(d, ba
     np.testing.assert_array_equal(distance, np.sqrt(np.take_along_axis(squared, expected, axis=1)))
 
 
-def test_of_sparse_rows_at_one_distance_those_with_the_lowest_positions_are_taken():
+def test_sparse_ties_go_to_the_lowest_positions():
     leaves = np.random.default_rng(0).integers(0, 3, (60, 4))
     X = csr_array(np.hstack([leaves == value for value in range(3)]) / 2.0)
     agree = (leaves[:, None] == leaves).sum(axis=2)
@@ -211,12 +211,11 @@ def test_of_sparse_rows_at_one_distance_those_with_the_lowest_positions_are_take
     np.testing.assert_array_equal(found, np.argsort(-agree[:9], axis=1, kind="stable")[:, :7])
 
 
-def test_heaps_resolve_ties_as_a_partition_does(monkeypatch):
+def test_brute_force_resolves_ties_as_the_tree_does():
     X = np.random.default_rng(0).integers(0, 2, (300, 12)).astype(float)
-    few = NeighbourSearch(X).nearest(X[:40], 9)
-    monkeypatch.setattr("kdgraph.smoothing.neighbours.PARTITION_ROWS", 100)
-    many = NeighbourSearch(X).nearest(X[:40], 9)
-    np.testing.assert_array_equal(few, many)
+    by_brute_force = NeighbourSearch(X, backend="brute").nearest(X[:40], 9)
+    by_tree = NeighbourSearch(X, backend="tree").nearest(X[:40], 9)
+    np.testing.assert_array_equal(by_brute_force, by_tree)
 
 
 @pytest.mark.parametrize("d", [3, 30])
@@ -224,8 +223,8 @@ def test_distances_of_an_index_of_scikit_learn_have_all_digits(d):
     """Equal rows far from the origin, where products of matrices leave distances of about 1e-5 in
     place of 0.
     """
-    X = np.repeat(1e3 + rows(20, d), 4, axis=0)
-    at = np.concatenate([X[:6], X[:6] + 1e-7, 1e3 + rows(6, d, 1)])
+    X = np.repeat(1e3 + normal_rows(20, d), 4, axis=0)
+    at = np.concatenate([X[:6], X[:6] + 1e-7, 1e3 + normal_rows(6, d, 1)])
     index = NearestNeighbors(n_neighbors=6).fit(X)
     np.testing.assert_allclose(
         distances_of(index, at, 6), np.sort(cdist(at, X), axis=1)[:, :6], rtol=1e-12

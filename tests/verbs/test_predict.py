@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.cli import main
 from kdgraph.config import compose
 from kdgraph.persistence import load, save
@@ -138,9 +138,9 @@ def test_rows_of_a_file_are_predicted_as_their_group_is(kdg, table, tmp_path):
     everything = {row.tobytes(): p for row, p in zip(_rows(table, splits), proba, strict=True)}
     found = np.array([everything[row.tobytes()] for row in splits.test.X])
     np.testing.assert_array_equal(
-        found, model.ask(["proba"], splits.test.X, splits.test.groups)["proba"]
+        found, model.predict_outputs(["proba"], splits.test.X, splits.test.groups)["proba"]
     )
-    assert not np.allclose(found, model.ask(["proba"], splits.test.X)["proba"])
+    assert not np.allclose(found, model.predict_outputs(["proba"], splits.test.X)["proba"])
 
 
 @pytest.mark.parametrize("name", ["kdf", "gated", "isotonic", "discriminant"])
@@ -172,7 +172,7 @@ def test_the_numbers_are_those_of_the_run(kdg, runs, table, tmp_path, name, endi
         np.testing.assert_array_equal([everything[row.tobytes()] for row in role.X], expected)
     np.testing.assert_array_equal(found["confidence"], proba.max(axis=1))
     assert found["predicted"].tolist() == np.array(["no", "yes"])[proba.argmax(axis=1)].tolist()
-    score = model.ask(["ood_score"], _rows(table, splits))["ood_score"]
+    score = model.predict_outputs(["ood_score"], _rows(table, splits))["ood_score"]
     assert name in ("kdf", "gated") or (score == -proba.max(axis=1)).all()
     np.testing.assert_array_equal(found["ood_score"], score)
 
@@ -434,7 +434,7 @@ FORCE = "do the run again with force=true"
         (lambda path: save(range(3), path), "holds a range, not the model of a run"),
         (lambda path: save({"parent": [1]}, path), "holds a dict, not the model of a run"),
         (
-            lambda path: save(Model(parent=[1]), path),
+            lambda path: save(FittedModel(parent=[1]), path),
             "holds a model that predicts no classes, which schema.json beside it lists",
         ),
         (

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from experiments.common.markdown import counted
 from experiments.p1.cc18.records import OURS, PARENTS, Tables, label, parents_of, tables
 from experiments.p1.cc18.sizes import improvement_by_size
-from kdgraph.figures import Repeated, dataset_pages, improvement_summary
-from kdgraph.figures.panels import ROWS as ROWS_A_PAGE
+from kdgraph.figures import RepeatedCurves, plot_dataset_pages, plot_improvement_summary
+from kdgraph.figures.panels import MAX_ROWS_PER_PAGE as ROWS_A_PAGE
 from kdgraph.metrics import relative_improvement
 
 STRIPS = {"error": "error", "ece": "ECE", "mce": "MCE"}
@@ -52,7 +52,7 @@ def figure2(numbers: pd.DataFrame, threshold: float) -> Figure:
         if far := _against_radius(found, threshold):
             drawn["OCE"] = far
         panels[PARENTS[parent]] = drawn
-    return improvement_summary(panels, band_of="the tables")
+    return plot_improvement_summary(panels, band_of="the tables")
 
 
 def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]:
@@ -79,7 +79,7 @@ def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]
         for dataset in names
     }
     seeds = [n for one in found.values() for n in one.seeds]
-    return dataset_pages(
+    return plot_dataset_pages(
         rows, band_of=counted(seeds, "seed") if max(seeds) > 1 else None, rows=rows_a_page
     )
 
@@ -91,7 +91,7 @@ def _shown(found: Tables) -> list[str]:
     ]
 
 
-def _strips(found: Tables, threshold: float) -> dict[str, Repeated]:
+def _strips(found: Tables, threshold: float) -> dict[str, RepeatedCurves]:
     drawn = {}
     for metric, title in STRIPS.items():
         values = found.column(metric)
@@ -100,21 +100,23 @@ def _strips(found: Tables, threshold: float) -> dict[str, Repeated]:
                 method: _improvement(values["parent"], values[method], threshold)[:, None]
                 for method in _shown(found)
             }
-            drawn[title] = Repeated(np.array([1.0]), _with_parent(found, curves), "")
+            drawn[title] = RepeatedCurves(np.array([1.0]), _with_parent(found, curves), "")
     return drawn
 
 
-def _against_rows(numbers: pd.DataFrame, found: Tables, threshold: float) -> dict[str, Repeated]:
+def _against_rows(
+    numbers: pd.DataFrame, found: Tables, threshold: float
+) -> dict[str, RepeatedCurves]:
     drawn = {}
     for metric, title in CURVES.items():
         name = metric if metric in set(numbers.metric) else "ece_by_edges"
         by_size = improvement_by_size(numbers, name, threshold)
         curves = {method: by_size.curves[method] for method in _shown(found)}
-        drawn[title] = Repeated(by_size.sizes, _with_parent(found, curves), ROWS, log=True)
+        drawn[title] = RepeatedCurves(by_size.sizes, _with_parent(found, curves), ROWS, log=True)
     return drawn
 
 
-def _against_radius(found: Tables, threshold: float) -> Repeated | None:
+def _against_radius(found: Tables, threshold: float) -> RepeatedCurves | None:
     if not found.radii:
         return None
     by_radius = [found.column(f"oce@{radius:g}") for radius in found.radii]
@@ -125,7 +127,7 @@ def _against_radius(found: Tables, threshold: float) -> Repeated | None:
         )
         for method in _shown(found)
     }
-    return Repeated(np.array(found.radii), _with_parent(found, curves), "radius")
+    return RepeatedCurves(np.array(found.radii), _with_parent(found, curves), "radius")
 
 
 def _with_parent(found: Tables, curves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -140,7 +142,7 @@ def _improvement(parent: pd.Series, method: pd.Series, threshold: float) -> np.n
 
 def _of_table(
     numbers: pd.DataFrame, found: Tables, dataset: str, methods: Sequence[str]
-) -> dict[str, Repeated]:
+) -> dict[str, RepeatedCurves]:
     """Quantity → seeds of each method on one table, at parameters that all methods have."""
     mine = numbers[(numbers.dataset == dataset) & (numbers.parent == found.parent)]
     largest = mine[mine.learn == found.learn[dataset]]
@@ -177,5 +179,5 @@ def _of_table(
         common = sorted(set.intersection(*(set(one.columns) for one in wide.values())))
         if common:
             curves = {name: one[common].to_numpy() for name, one in wide.items()}
-            drawn[quantity] = Repeated(np.array(common, dtype=float), curves, **options)
+            drawn[quantity] = RepeatedCurves(np.array(common, dtype=float), curves, **options)
     return drawn

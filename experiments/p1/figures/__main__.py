@@ -27,13 +27,13 @@ from experiments.p1.figures import floors, posteriors
 from experiments.p1.figures.numbers import frame
 from experiments.p1.figures.tables import figure1_table, figure3_table, trunk_table
 from kdgraph.config import compose
-from kdgraph.data.simulations.shapes import Canvas
+from kdgraph.data.simulations.shapes import ShapeCanvas
 from kdgraph.figures import (
-    Repeated,
-    confidence_against_shift,
-    image_row,
-    posterior_grid,
-    simulation_summary,
+    RepeatedCurves,
+    plot_confidence_against_shift,
+    plot_image_row,
+    plot_posterior_grid,
+    plot_simulation_summary,
 )
 from kdgraph.runner import stages
 
@@ -105,7 +105,7 @@ def figure1(outputs: Path, free: list[str], to: Path) -> None:
         if rows:
             data = {label: _points(label) for label in rows}
             _save(
-                simulation_summary(data, rows, band_of=_seeds(planes[variant], trunk)),
+                plot_simulation_summary(data, rows, band_of=_seeds(planes[variant], trunk)),
                 to / f"figure1_{variant}",
             )
     if len(plane):
@@ -120,7 +120,7 @@ def figure1(outputs: Path, free: list[str], to: Path) -> None:
 
 def figure3(outputs: Path, free: list[str], to: Path) -> None:
     """Figure 3: an image of each kind (A to C); D to F with bands over seeds, and its table."""
-    _save(image_row(*_images()), to / "figure3_images")
+    _save(plot_image_row(*_images()), to / "figure3_images")
     shapes = frame(_found("paper/p1/shapes", outputs, free))
     if not len(shapes):
         return
@@ -145,7 +145,7 @@ def figure3(outputs: Path, free: list[str], to: Path) -> None:
         ids[label] = sorted(family[family.id]["at"].unique())
     prior = float(far.prior.max())
     _save(
-        confidence_against_shift(
+        plot_confidence_against_shift(
             curves,
             values,
             prior,
@@ -185,7 +185,7 @@ def figure4(outputs: Path, free: list[str], to: Path) -> None:
             if of_this:
                 data[label], maps[label] = _maps(of_this, outputs)
         if data:
-            figure = posterior_grid(
+            figure = plot_posterior_grid(
                 data, maps, posteriors.EXTENT, posteriors.ID_BOX, class_label="P(class 0 | x)"
             )
             _save(figure, to / f"figure4_{variant}")
@@ -197,7 +197,7 @@ def _images() -> tuple[list[np.ndarray], list[str]]:
         np.array([[10.0, 10.0], [25.0, 10.0], [10.0, 30.0]]),
         np.array([False, True, False]),
     )
-    painted = Canvas(100, 3, rotated=False, inside=True).paint(
+    painted = ShapeCanvas(100, 3, rotated=False, inside=True).paint(
         half, is_box, 127.0, np.random.default_rng(0)
     )
     return list(painted), ["A  circle", "B  rectangle", "C  ellipse"]
@@ -249,7 +249,9 @@ def _plane(records: list[Record], variant: str) -> pd.DataFrame:
     )
 
 
-def _planar_row(plane: pd.DataFrame, dataset: str, variant: str) -> dict[str, dict[str, Repeated]]:
+def _planar_row(
+    plane: pd.DataFrame, dataset: str, variant: str
+) -> dict[str, dict[str, RepeatedCurves]]:
     """Group → quantity → curves of one planar simulation; groups without a run are left out."""
     if not len(plane):
         return {}
@@ -272,7 +274,7 @@ def _planar_row(plane: pd.DataFrame, dataset: str, variant: str) -> dict[str, di
     return _groups(found)
 
 
-def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, Repeated]]:
+def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, RepeatedCurves]]:
     """The same of Trunk in growing dimension; its far field is one radius."""
     if not len(trunk):
         return {}
@@ -292,8 +294,8 @@ def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, Repeate
 
 def _groups(
     found: dict[str, tuple[pd.DataFrame, str, dict[str, Any]]],
-) -> dict[str, dict[str, Repeated]]:
-    groups: dict[str, dict[str, Repeated]] = {}
+) -> dict[str, dict[str, RepeatedCurves]]:
+    groups: dict[str, dict[str, RepeatedCurves]] = {}
     for parent, (name, method) in GROUPS.items():
         for quantity, (rows, x, options) in found.items():
             wide = rows[rows.parent == parent].pivot_table(
@@ -315,7 +317,7 @@ def _groups(
                     DISTANCES.get(model, "parent"): wide.loc[model][complete].to_numpy()
                     for model in models
                 }
-                one = Repeated(np.array(complete, dtype=float), curves, **options)
+                one = RepeatedCurves(np.array(complete, dtype=float), curves, **options)
                 groups.setdefault(f"{name} and {method}", {})[quantity] = one
     return groups
 

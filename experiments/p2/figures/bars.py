@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from experiments.common.markdown import head, line, number
 from experiments.p2.figures.study import FIGURE_17, LABELS, Study
-from kdgraph.figures import method_bars
+from kdgraph.figures import plot_method_bars
 
 
 def figure17(study: Study) -> Figure:
@@ -16,7 +16,7 @@ def figure17(study: Study) -> Figure:
         for method in FIGURE_17
         if method in study.nll
     }
-    return method_bars(values, ylabel="NLL of right and wrong, nats a row", sets=["in sample"])
+    return plot_method_bars(values, ylabel="NLL of right and wrong, nats a row", sets=["in sample"])
 
 
 def nll_table(study: Study) -> str:

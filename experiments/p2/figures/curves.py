@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from experiments.p2.figures.study import LABELS, LOW, Study
-from kdgraph.figures import ClassPanel, confidence_curves
+from kdgraph.figures import ClassPanel, plot_confidence_curves
 
 POINTS = 851
 """Scores at which a curve is drawn: thousandths from .15 to 1."""
@@ -82,7 +82,7 @@ def _on_their_scale(
     panels: Mapping[str, ClassPanel], columns: int | None = None, note: str | None = None
 ) -> Figure:
     """Ticks from 0 to 10, as scores of PhANNs are: sums over ten networks."""
-    figure = confidence_curves(
+    figure = plot_confidence_curves(
         panels, identity="score / 10", columns=columns, score_label=SCORE, low=LOW, note=note
     )
     for axes in figure.axes:

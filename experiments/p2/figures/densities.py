@@ -14,9 +14,9 @@ from experiments.p2.figures.curves import SCORE, grid
 from experiments.p2.figures.study import LABELS, Study, rows_at
 from kdgraph.calibration.top_label import KernelDensityConfidence
 from kdgraph.calibration.top_label.kernel_sums import KernelSum
-from kdgraph.figures import score_densities
+from kdgraph.figures import plot_score_densities
 from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 ADDED, TRUE_HTJ = 3000, 1227
 """Section XIII B: "about 3000 new HTJ sequences", "the 1227 previous HTJs in the test set"."""
@@ -41,7 +41,7 @@ def figure5(study: Study, name: str = "Baseplate") -> Figure:
     confidence = {
         f"{LABELS['kde']}, b = {10 * bandwidth:g}": (10 * at, study.curve("kde", name, at))
     }
-    return score_densities(
+    return plot_score_densities(
         lines,
         confidence,
         _times_ten(study.bins(name)),
@@ -60,7 +60,7 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
     k : the class.
     title : what they are of.
     """
-    parent = FrozenEstimator(GivenScores().fit(X))
+    parent = FrozenEstimator(PrecomputedScores().fit(X))
     fitted = {
         condition: (
             KernelDensityConfidence(parent, condition=condition).fit(
@@ -91,7 +91,7 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
     }
     bins = reliability_bins(top.confidence[mine], right[mine], bins=10)
     note = f"{title}; PhANNs' scores of the classes that were not predicted were not published"
-    return score_densities(
+    return plot_score_densities(
         lines,
         confidence,
         bins,
@@ -141,12 +141,12 @@ def added(
     X = np.concatenate([study.X, rows_at(new, k, len(study.classes))])
     y = np.append(study.y, np.full(n_right, k))
     at, mine = rows_at(grid(), k, len(study.classes)), X.argmax(axis=1) == k
-    fitted: dict[str, Any] = {"before": study.models["kde"].after["calibrator"]}
+    fitted: dict[str, Any] = {"before": study.models["kde"].post_hoc["calibrator"]}
     for said, rule in (
         ("after, at the same bandwidth", bandwidth),
         ("after, at b_mon2 again", "b_mon2"),
     ):
-        model = KernelDensityConfidence(FrozenEstimator(GivenScores().fit(X)), bandwidth=rule)
+        model = KernelDensityConfidence(FrozenEstimator(PrecomputedScores().fit(X)), bandwidth=rule)
         fitted[said] = model.fit(X, y, X_calibration=X, y_calibration=y)
     confidence = {said: model.predict_confidence(at) for said, model in fitted.items()}
     tops = {
@@ -187,7 +187,7 @@ def figure15(study: Study, found: Added) -> Figure:
         f"{drawn}; {found.n_right:,} of {ADDED:,} new HTJ are predicted as HTJ, as large a share as"
         " before"
     )
-    return score_densities(
+    return plot_score_densities(
         lines,
         confidence,
         _times_ten(study.bins("HTJ")),

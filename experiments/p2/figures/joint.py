@@ -8,7 +8,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.p2.figures.study import Study
-from kdgraph.figures.style import BLUE, FULL_WIDTH, GREY, NOTE_SIZE, add_axes, new_figure, styled
+from kdgraph.figures.style import (
+    BLUE,
+    FULL_WIDTH,
+    GREY,
+    NOTE_SIZE,
+    add_axes,
+    new_figure,
+    style_context,
+)
 
 ROWS = ("right", "wrong", "share right (Conf1)")
 NOT_KNOWN = (
@@ -36,7 +44,7 @@ def figure1(study: Study) -> Figure:
         [f"{value:.2f}".lstrip("0") for value in share],
     ]
     shades = [np.zeros(len(names)), np.zeros(len(names)), share]
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, _TOP + 3 * _ROW + _FOOT)
         axes = add_axes(
             figure, _LEFT, _FOOT, min(_CELL * len(names), FULL_WIDTH - _LEFT - 0.05), 3 * _ROW

@@ -22,7 +22,7 @@ from kdgraph.figures.style import (
     ORANGE,
     add_axes,
     new_figure,
-    styled,
+    style_context,
 )
 
 GROUPS = (
@@ -53,7 +53,7 @@ _TITLES = ("input", "", "what it puts out", "confidence in the class", "calibrat
 def figure2() -> Figure:
     """Three groups of classifiers, from the least that they tell to the most."""
     height = _HEAD + _ROW * len(GROUPS)
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, height)
         axes = add_axes(figure, 0, 0, FULL_WIDTH, height)
         axes.set(xlim=(0, FULL_WIDTH), ylim=(0, height))
@@ -108,7 +108,7 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
     edges = 10 * np.append(found.lower, found.upper[-1])
     right = found.count * np.nan_to_num(found.accuracy)
     shown = int(np.argmin(np.abs(found.lower - 0.5)))  # a bin in the middle stands for all
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, 2.15)
         width, height = (FULL_WIDTH - 1.3) / 2, 1.55
         left, other = (

@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from experiments.common.models import models_of
 from experiments.common.runs import runs_of
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
 
 EXPERIMENT = "paper/p2/phanns"
@@ -75,7 +75,7 @@ class Study:
     X: np.ndarray
     y: np.ndarray
     classes: tuple[str, ...]
-    models: Mapping[str, Model]
+    models: Mapping[str, FittedModel]
 
     @cached_property
     def top(self) -> TopLabel:
@@ -114,7 +114,10 @@ class Study:
     @cached_property
     def confidence(self) -> dict[str, TopLabel]:
         """Calibrator → what it says of every row."""
-        return {method: model.ask(["top"], self.X)["top"] for method, model in self.models.items()}
+        return {
+            method: model.predict_outputs(["top"], self.X)["top"]
+            for method, model in self.models.items()
+        }
 
     @cached_property
     def nll(self) -> dict[str, dict[str, float]]:
@@ -134,7 +137,7 @@ class Study:
         """Class → "bandwidth" or "sign_changes" of a kernel density calibrator, of the classes that
         have a curve.
         """
-        curves = self.models[method].after["calibrator"].curves_
+        curves = self.models[method].post_hoc["calibrator"].curves_
         found = {name: curves[self.classes.index(name)] for name in self.shown}
         return {name: float(curve[what]) for name, curve in found.items() if curve}
 
@@ -142,7 +145,7 @@ class Study:
         """Float[g]: the confidence of this calibrator in this class at scores, Float[g] above
         1/K.
         """
-        top = self.models[method].ask(
+        top = self.models[method].predict_outputs(
             ["top"], rows_at(scores, self.classes.index(name), len(self.classes))
         )["top"]
         return top.confidence
@@ -153,11 +156,11 @@ class Study:
         """
         y = self.y if y is None else y
         models = {
-            method: Model(
+            method: FittedModel(
                 model.parent,
                 {
                     part: clone(one).fit(X, y, X_calibration=X, y_calibration=y)
-                    for part, one in model.after.items()
+                    for part, one in model.post_hoc.items()
                 },
             )
             for method, model in self.models.items()

@@ -13,7 +13,12 @@ from matplotlib.figure import Figure
 from experiments.p2.mnist.measure import BANDWIDTHS, METHODS, TEMPERATURES, fitted, members_of
 from experiments.p2.mnist.pool import Combine, Pool
 from experiments.p2.mnist.tables import medians
-from kdgraph.figures import ClassPanel, confidence_curves, joint_distribution, method_bars
+from kdgraph.figures import (
+    ClassPanel,
+    plot_confidence_curves,
+    plot_joint_distribution,
+    plot_method_bars,
+)
 from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
 
 LOW = 0.15
@@ -49,7 +54,7 @@ def of_medians(found: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
     for number, methods in ((18, TEMPERATURES), (19, BANDWIDTHS)):
         yield (
             f"figure{number}",
-            lambda methods=methods: method_bars(
+            lambda methods=methods: plot_method_bars(
                 medians(found, "NLL", methods), ylabel=label, sets=list(SETS.values())
             ),
         )
@@ -62,7 +67,7 @@ def of_fully_trained(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]
     proba = pool.ensemble(members_of(0, pool.size), combine)
     counts = np.zeros((10, 10), dtype=int)
     np.add.at(counts, (pool.labels["1"], TopLabel.of(proba["1"]).predicted), 1)
-    yield "figure16_joint", lambda: joint_distribution(counts, [str(k) for k in range(10)])
+    yield "figure16_joint", lambda: plot_joint_distribution(counts, [str(k) for k in range(10)])
     yield (
         "figure16",
         lambda: _panels(pool, proba, {"KDE(b_mon2)": _curve(pool, proba, "KDE(b_mon2)")}),
@@ -89,7 +94,7 @@ def _panels(
             if both or name == "1"
         }
         panels[str(k)] = ClassPanel({name: line(k) for name, line in curves.items()}, shares)
-    return confidence_curves(panels, identity=identity, columns=5, low=LOW)
+    return plot_confidence_curves(panels, identity=identity, columns=5, low=LOW)
 
 
 def _shares(proba: np.ndarray, y: np.ndarray, k: int) -> ReliabilityBins:

@@ -26,7 +26,7 @@ from kdgraph.calibration.top_label import (
     TopLabelCalibrator,
 )
 from kdgraph.metrics import TopLabel, ece, nll_top
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 Make = Callable[[Any], TopLabelCalibrator]
 
@@ -95,7 +95,7 @@ def members_of(ensemble: int, networks: int) -> np.ndarray:
 
 def fitted(make: Make, proba: np.ndarray, y: np.ndarray) -> TopLabelCalibrator:
     """A calibrator that saw the rows Float[n, K] with their labels Int[n]."""
-    parent = FrozenEstimator(GivenScores().fit(proba))
+    parent = FrozenEstimator(PrecomputedScores().fit(proba))
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"

@@ -20,7 +20,7 @@ from experiments.common.command import in_one_line
 from experiments.common.markdown import head, line
 from experiments.p2.mnist.pool import rows
 from kdgraph.parents.networks import MultilayerPerceptronEnsemble
-from kdgraph.parents.networks.training import Loss
+from kdgraph.parents.networks.training import TrainingLoss
 
 MEMBERS = 2
 PRINTED: Mapping[str, Any] = {"learning_rate": 1e-3, "batch_size": 1000, "max_epochs": 8}
@@ -31,7 +31,7 @@ class TwoSoftmaxes(MultilayerPerceptronEnsemble):
     what comes: an easy slip.
     """
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> TrainingLoss:
         loss = super()._loss()
 
         def again(outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:

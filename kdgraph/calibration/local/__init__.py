@@ -1,6 +1,4 @@
-"""Confidence from the rows around a row: local recalibration (LoRe) and what it is compared
-with.
-"""
+"""Local calibration: LoRe, and the two maps of ProCal with which it is compared."""
 
 from kdgraph.calibration.local.lore import LocalClassShares, LocalRecalibration
 from kdgraph.calibration.local.proximity import BinMeanShift, DensityRatio

@@ -1,10 +1,8 @@
-"""What local calibrators share: where they look, in which bins, how far, and what they say where
-nobody is near.
+"""Local recalibration (LoRe, Luo et al. 2022).
 
-Local recalibration (LoRe): the confidence of a row is the share of right predictions among
-calibration rows that are like it.
-
-Local recalibration of whole rows: class shares among calibration rows that are like a row.
+The confidence of a row is a kernel-weighted accuracy of similar calibration rows in the same bin of
+confidence. :class:`LocalRecalibration` calibrates the top label, :class:`LocalClassShares` full
+rows of probabilities; :class:`Local` chooses the bandwidth and the bins for both.
 """
 
 from __future__ import annotations
@@ -19,26 +17,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.rows import one_each, stacked
+from kdgraph.base.rows import check_per_row, concatenate_rows
 from kdgraph.calibration.groupwise import known_groups
 from kdgraph.calibration.local.neighbours import NO_GROUP, LocalKernel, Neighbours, Places, Sight
-from kdgraph.calibration.top_label.base import TopLabelCalibrator, filled, fills_rows
+from kdgraph.calibration.top_label.base import TopLabelCalibrator, fill_rows, fills_rows
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
-from kdgraph.metrics.compat import bin_edges
+from kdgraph.metrics.reliability_bins import bin_edges
 from kdgraph.parameters import Count, Positive
 from kdgraph.smoothing import check_bandwidths
 
-BANDWIDTHS = (0.00625, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 12.8)
-"""What "cv" chooses γ from: from a row's nearest neighbours to its whole bin."""
+DEFAULT_BANDWIDTHS = (0.00625, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 12.8)
+"""Candidates of γ for "cv": from a row's nearest neighbours to its whole bin."""
 BINS = (1, 5, 15)
-"""What "cv" chooses the number of bins from: none, and the two that Luo et al. use."""
+"""Candidates of the number of bins for "cv": no bins, and the two numbers of Luo et al."""
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """One number of bins at several bandwidths: squared errors of left-out rows Float[b, n], and
-    the median effective rows, Float[b].
+    """Leave-one-out results of one number of bins at several bandwidths.
+
+    ``error``, Float[b, n], are squared errors; ``n_eff``, Float[b], are median effective rows.
     """
 
     bins: int
@@ -47,15 +46,16 @@ class _Tried:
     n_eff: np.ndarray
 
     def brier(self, weight: np.ndarray) -> np.ndarray:
-        """Float[b], for rows with weights Float[n]."""
+        """Return the Brier scores, Float[b], for weights Float[n]."""
         return np.average(self.error, axis=1, weights=weight)
 
 
 def _best(tried: Sequence[_Tried], weight: np.ndarray, *, simplest: bool) -> tuple[float, int]:
-    """Bandwidth and bins with the least Brier score; or, within a standard error of it, the fewest
-    bins and the most effective rows.
+    """Return the bandwidth and the number of bins with the least Brier score.
 
-    Of equally good ones the first: the fewest bins, and the widest bandwidth.
+    ``simplest``: among settings within one standard error of the least, those with the fewest bins,
+    and of these the one with the most effective rows. Ties go to the first setting, which has the
+    fewest bins and the widest bandwidth.
     """
     errors = np.concatenate([each.error for each in tried])
     settings = [(float(gamma), each.bins) for each in tried for gamma in each.bandwidths]
@@ -72,10 +72,9 @@ def _best(tried: Sequence[_Tried], weight: np.ndarray, *, simplest: bool) -> tup
 
 @dataclass(eq=False, repr=False)
 class Local:
-    """What a subclass is fitted with beside its parent, and what it learns of the calibration rows.
-    Ours around Luo et al., Eq. 6.
+    """Mixin of local calibrators: features, bins and bandwidth (around Luo et al., Eq. 6).
 
-    It stands before the calibrator that a subclass is.
+    It precedes the calibrator in the bases of a subclass.
 
     Parameters
     ----------
@@ -87,9 +86,10 @@ class Local:
         Brier score on the calibration rows, each of which is left out of its own neighbourhood.
     bandwidths : what "cv" chooses from.
     choice : what "cv" takes: "best", the least Brier score; or "simplest": of all whose score is
-        within one standard error of the least, those with the fewest bins, for a bin's edge tells
-        two rows apart that are alike in all else, and of these the one with the most effective rows
-        behind it (the rule of Breiman et al. 1984; what is simple is ours).
+        within one standard error of the least, those with the fewest bins, since the edge of a bin
+        separates rows that are alike in all else, and of these the one with the most effective rows
+        behind it (the rule of Breiman et al. 1984; the measure of simplicity is original to
+        kdgraph).
     bins : of equal width over [0, 1], in which confidences count as alike; or "cv": 1, 5 or 15,
     chosen with the bandwidth.
     n_jobs : cores; never changes a number.
@@ -103,16 +103,16 @@ class Local:
     did not choose.
     groups_ : the groups of the calibration rows, sorted, of the kernel "group".
     n_eff_ : the median over calibration rows of the effective number of rows near them.
-    fallback_ : how many calibration rows found nobody near them: ``bin``, where the bin's own rows
-        stand in, and ``confidence``, where the bin has no other row and the parent's confidence
-        stays.
+    fallback_ : how many calibration rows have no calibration row near them: ``bin``, where the
+        bin's own rows stand in, and ``confidence``, where the bin has no other row and the parent's
+        confidence stays.
     """
 
     _: KW_ONLY
     features: FeatureMap | None = None
     kernel: LocalKernel = "laplacian"
     bandwidth: Positive | Literal["cv"] = "cv"
-    bandwidths: Sequence[Positive] = BANDWIDTHS
+    bandwidths: Sequence[Positive] = DEFAULT_BANDWIDTHS
     bins: Count | Literal["cv"] = 15
     choice: Literal["best", "simplest"] = "best"
     n_jobs: int | None = None
@@ -121,24 +121,26 @@ class Local:
         estimator_: Any
         random_state: Any
 
-        def _checked(self, X: Any) -> Any: ...
-        def _validated(self, X: Any) -> tuple[Any, ...]: ...
+        def _validate_X(self, X: Any) -> Any: ...
+        def _validate_rows(self, X: Any) -> tuple[Any, ...]: ...
 
     @property
     def paper_protocol(self) -> str | None:
-        """Where the feature map knows only rows that it was fitted on: "transductive", for test
-        rows must be among these.
+        """Name "transductive" if the feature map cannot transform new rows, else None.
+
+        Test rows must then be among the rows of the fit.
         """
         return "transductive" if self._joint else None
 
     @property
     def takes_groups(self) -> bool:
-        """Whether it wants to know which group a row belongs to."""
+        """True if the kernel needs the group of each row."""
         return self.kernel == "group"
 
     def fit(self, X, y, sample_weight=None, *, X_test=None, **calibration):
-        """As :meth:`~kdgraph.base.PostHocClassifier.fit`; ``X_test``: rows to embed with
-        calibration rows, where the map is joint.
+        """Fit as :meth:`~kdgraph.base.PostHocClassifier.fit` does.
+
+        ``X_test`` are rows to embed together with calibration rows, if the map is transductive.
         """
         self._embedded_with = X_test
         try:
@@ -147,8 +149,9 @@ class Local:
             del self._embedded_with
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record; ``n_eff`` is the median over calibration rows of the
-        effective number of rows near them.
+        """Return the fitted values for the record.
+
+        ``n_eff`` is the median over calibration rows.
         """
         return {
             "bandwidth": self.bandwidth_,
@@ -158,10 +161,8 @@ class Local:
         }
 
     def predict_n_eff(self, X, groups=None) -> np.ndarray:
-        """Float[n]: the effective number of calibration rows behind each confidence, (Σw)² / Σw²; 0
-        where none was near.
-        """
-        X = self._checked(X)
+        """Return the effective number of calibration rows, (Σw)² / Σw², Float[n]; 0 without any."""
+        X = self._validate_X(X)
         return self._around(X, self.estimator_.predict_proba(X), groups)[1]
 
     @property
@@ -169,17 +170,15 @@ class Local:
         return (
             self.kernel in ("laplacian", "gaussian")
             and self.features is not None
-            and self.features.is_joint
+            and self.features.is_transductive
         )
 
     def _own(self, proba: np.ndarray) -> np.ndarray:
-        """Float[m] or Float[m, K]: what the parent says by itself."""
+        """Return the output of the parent, Float[m] or Float[m, K]."""
         raise NotImplementedError
 
     def _learn(self, rows: Rows, proba: np.ndarray, values: np.ndarray) -> None:
-        """Learn from calibration rows, of which the parent says ``proba``: Float[n, K], with values
-        Float[n] or Float[n, K].
-        """
+        """Fit to calibration rows with the parent's probabilities and values to average."""
         values = np.asarray(values, dtype=np.float64)
         self.map_ = self._fitted_map(rows.X)
         self.groups_ = np.unique(self._groups_given(rows)) if self.takes_groups else np.empty(0)
@@ -197,13 +196,13 @@ class Local:
             len(self.groups_),
         )
         self.neighbours_ = self._chosen(near, here, sight)
-        _, n_eff, self.fallback_ = self.neighbours_.said(
+        _, n_eff, self.fallback_ = self.neighbours_.kernel_average(
             here, [self.bandwidth_], sight, leave_one_out=True, n_jobs=self.n_jobs
         )
         self.n_eff_ = float(np.median(n_eff))
 
     def _chosen(self, near: Neighbours, here: Places, sight: Sight) -> Neighbours:
-        """The rows in as many bins as were chosen, with the bandwidth."""
+        """Choose bandwidth and bins, and return the rows in these bins."""
         gammas = (
             sorted(self.bandwidths, reverse=True)
             if self.bandwidth == "cv"
@@ -227,23 +226,21 @@ class Local:
     def _judged(
         self, near: Neighbours, here: Places, gammas: Sequence[float], sight: Sight
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Of each bandwidth: the squared error of each calibration row, left out, Float[b, n], and
-        the median n_eff, Float[b].
-        """
-        said, n_eff, _ = near.said(here, gammas, sight, leave_one_out=True, n_jobs=self.n_jobs)
-        return np.square(said - near.values).reshape(len(gammas), len(near.values), -1).sum(
+        """Return leave-one-out squared errors, Float[b, n], and median n_eff, Float[b]."""
+        averages, n_eff, _ = near.kernel_average(
+            here, gammas, sight, leave_one_out=True, n_jobs=self.n_jobs
+        )
+        return np.square(averages - near.values).reshape(len(gammas), len(near.values), -1).sum(
             axis=2
         ), np.median(n_eff, axis=1)
 
     def _around(
         self, X: Any, proba: np.ndarray, groups: Any = None
     ) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
-        """Around each row of X: mean Float[m] or Float[m, K], n_eff Float[m], and how many rows had
-        to fall back on what.
-        """
+        """Return mean, n_eff and the number of fallbacks around each row of X."""
         sight = Sight(self.kernel, self.estimator_, self.map_)
         here = self._places(X, proba, groups, sight)
-        mean, n_eff, counts = self.neighbours_.said(
+        mean, n_eff, counts = self.neighbours_.kernel_average(
             here, [self.bandwidth_], sight, n_jobs=self.n_jobs
         )
         return mean[0], n_eff[0], counts
@@ -269,7 +266,9 @@ class Local:
                 f"features.reduce={map_.reduce} knows no new rows: give {name}.fit the rows to"
                 " predict as X_test, or use pca or umap"
             )
-        return map_.fit(self.estimator_, stacked(X, self._validated(self._embedded_with)[0]))
+        return map_.fit(
+            self.estimator_, concatenate_rows(X, self._validate_rows(self._embedded_with)[0])
+        )
 
     def _groups_given(self, rows: Rows) -> np.ndarray:
         needed = f"{type(self).__name__} with kernel=group"
@@ -278,22 +277,19 @@ class Local:
         )
 
     def _positions(self, groups: Any, n: int) -> np.ndarray:
-        """Int[n]: positions among ``groups_``; of a group that is not among them,
-        :data:`NO_GROUP`.
-        """
+        """Return positions among ``groups_``, Int[n]; :data:`NO_GROUP` for other groups."""
         if not len(self.groups_):
             return np.zeros(n, dtype=np.intp)
         if groups is None:
             return np.full(n, NO_GROUP)
-        groups = one_each("groups", groups, n)
+        groups = check_per_row("groups", groups, n)
         at = np.clip(np.searchsorted(self.groups_, groups), 0, len(self.groups_) - 1)
         return np.where(self.groups_[at] == groups, at, NO_GROUP)
 
 
 @dataclass(eq=False, repr=False)
 class LocalRecalibration(Local, TopLabelCalibrator):
-    """LoRe (Luo et al.): the kernel-weighted share of right predictions among calibration rows in
-    the same bin of confidence.
+    """LoRe (Luo et al.): kernel-weighted accuracy of calibration rows in the same bin.
 
     Parameters
     ----------
@@ -333,26 +329,23 @@ class LocalRecalibration(Local, TopLabelCalibrator):
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = make_moons(600, noise=0.3, random_state=0)
-    >>> model = LocalRecalibration(RandomForestClassifier(50, random_state=0), kernel="geodesic", random_state=0).fit(X, y)
+    >>> parent = RandomForestClassifier(50, random_state=0)
+    >>> model = LocalRecalibration(parent, kernel="geodesic", random_state=0).fit(X, y)
     >>> model.bandwidth_, model.predict_confidence(X[:2]).round(2)
     (12.8, array([0.98, 0.97]))
     """
 
     def predict_confidence(self, X, groups=None) -> np.ndarray:
-        """Float[n] in [0, 1]: the probability that :meth:`predict` is right; ``groups``, [n], for
-        the kernel "group".
-        """
-        return self._said(X, groups)[2]
+        """Return the probability that :meth:`predict` is correct, Float[n]; ``groups`` are [n]."""
+        return self._predict_parts(X, groups)[2]
 
     @available_if(fills_rows)
     def predict_proba(self, X, groups=None) -> np.ndarray:
-        """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to
-        1.
-        """
-        return filled(*self._said(X, groups))
+        """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
+        return fill_rows(*self._predict_parts(X, groups))
 
-    def _said(self, X: Any, groups: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
-        X = self._checked(X)
+    def _predict_parts(self, X: Any, groups: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
+        X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
         return proba, TopLabel.of(proba), np.clip(self._around(X, proba, groups)[0], 0.0, 1.0)
 
@@ -366,8 +359,7 @@ class LocalRecalibration(Local, TopLabelCalibrator):
 
 @dataclass(eq=False, repr=False)
 class LocalClassShares(Local, PostHocClassifier):
-    """LoRe for whole rows: the kernel-weighted shares of all classes among calibration rows in the
-    same bin of confidence. Ours.
+    """LoRe for full rows: kernel-weighted class frequencies of calibration rows in the same bin.
 
     Unlike :class:`LocalRecalibration` it may predict another class than the parent.
 
@@ -380,26 +372,27 @@ class LocalClassShares(Local, PostHocClassifier):
     Notes
     -----
     p̂'ₖ(x) = Σ k(x, xᵢ) 1[yᵢ = k] / Σ k(x, xᵢ), over rows with like confidence in whatever class:
-    Eq. 6 of Luo et al., UAI 2022, with labels in the place of right predictions.
+    Eq. 6 of Luo et al., UAI 2022, with labels in place of correctness. Original to kdgraph.
 
     Examples
     --------
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = make_moons(600, noise=0.3, random_state=0)
-    >>> model = LocalClassShares(RandomForestClassifier(50, random_state=0), kernel="geodesic", random_state=0).fit(X, y)
+    >>> parent = RandomForestClassifier(50, random_state=0)
+    >>> model = LocalClassShares(parent, kernel="geodesic", random_state=0).fit(X, y)
     >>> model.predict_proba(X[:1]).sum().round(6)
     np.float64(1.0)
     """
 
     def predict_proba(self, X, groups=None) -> np.ndarray:
-        """Float[n, K]: rows are finite and sum to 1; ``groups``, [n], for the kernel "group"."""
-        X = self._checked(X)
+        """Return rows of probabilities that sum to 1, Float[n, K]; ``groups`` are [n]."""
+        X = self._validate_X(X)
         found = np.clip(self._around(X, self.estimator_.predict_proba(X), groups)[0], 0.0, 1.0)
         return found / found.sum(axis=1, keepdims=True)
 
     def predict(self, X, groups=None) -> np.ndarray:
-        """[n] labels: those of the largest shares; ``groups``, [n], for the kernel "group"."""
+        """Return the labels of the largest probabilities, [n]; ``groups`` are [n]."""
         largest = self.predict_proba(X, groups).argmax(axis=1)
         return self.classes_[largest]
 

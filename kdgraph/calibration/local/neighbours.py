@@ -1,5 +1,6 @@
-"""Calibration rows as they are asked from a place: those in the same bin of confidence, by how near
-they are.
+"""Kernel averages over calibration rows in the same bin of confidence (Luo et al. 2022, Eq. 6).
+
+Original to kdgraph around the equations of Luo et al.
 """
 
 from __future__ import annotations
@@ -12,32 +13,32 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.features import FeatureMap
-from kdgraph.geometry import Partition, kind_of, partition_of
-from kdgraph.metrics.compat import bin_edges, bin_of
+from kdgraph.geometry import Partition, partition_kind, partition_of
+from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 from kdgraph.smoothing import LocalMeans, local_means, local_means_by_distance
 from kdgraph.smoothing.kernel_means import Distance
 
 LocalKernel = Literal["laplacian", "gaussian", "geodesic", "group"]
 """laplacian, gaussian: of distances in a feature map (:data:`kdgraph.smoothing.Kernel`). geodesic:
 K^(1/γ), of the geodesic similarity K of the parent's own partition (Dey et al., Eq. 14 and 16; as a
-kernel for LoRe ours). group: 1 for rows of one group, 0 for others (Luo et al., Section 4).
+kernel for LoRe original to kdgraph). group: 1 for rows of one group, 0 for others (Luo et al.,
+Section 4).
 """
 NO_GROUP = -1
-"""The position of a group that nobody knows."""
+"""Position of a group that is not among the calibration rows."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Rows from which calibration rows are looked at. Ours.
+    """Query rows of local calibration.
 
     Attributes
     ----------
     seen : Float[m, d] features, or codes of the parent's partition; Float[m, 0] for the kernel of
     groups.
     confidence : Float[m], of the parent.
-    group : Int[m], positions among the known groups, or :data:`NO_GROUP`.
-    own : Float[m], or Float[m, K], what the parent says by itself, for where there is no row to
-        look at.
+    group : Int[m], positions among the groups of the calibration rows, or :data:`NO_GROUP`.
+    own : Float[m], or Float[m, K], output of the parent, which is used without a calibration row.
     """
 
     seen: np.ndarray
@@ -48,7 +49,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Calibration rows, and what they are asked from a place. Ours around Luo et al., Eq. 6.
+    """Calibration rows of local calibration (Luo et al., Eq. 6).
 
     Attributes
     ----------
@@ -73,10 +74,15 @@ class Neighbours:
     n_groups: int = 1
 
     def with_bins(self, bins: int) -> Neighbours:
-        """The same rows in another number of bins of equal width. Ours."""
+        """Return the same rows in another number of bins of equal width.
+
+        Notes
+        -----
+        Original to kdgraph.
+        """
         return replace(self, edges=bin_edges(self.confidence, bins, "uniform"))
 
-    def said(
+    def kernel_average(
         self,
         at: Places,
         bandwidths: Sequence[float],
@@ -85,25 +91,26 @@ class Neighbours:
         leave_one_out: bool = False,
         n_jobs: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
-        """What the rows say of m places at b bandwidths: mean Float[b, m] or Float[b, m, K], n_eff
-        Float[b, m], and who had to stand in.
+        """Return the averages around m places at b bandwidths, with fallbacks.
 
-        Where nobody is near it is the mean of the bin, where that is empty what the parent says by
-        itself; how many places that were at the last bandwidth is counted as ``bin`` and
-        ``confidence``, and their n_eff is 0.
+        The results are the mean, Float[b, m] or Float[b, m, K]; n_eff, Float[b, m]; and the number
+        of fallbacks at the last bandwidth. A place without a near row gets the mean of its bin
+        (``bin``); if the bin is empty, the output of the parent (``confidence``). Its n_eff is 0.
         """
-        found = self.means(at, bandwidths, sight=sight, leave_one_out=leave_one_out, n_jobs=n_jobs)
-        alone = np.isnan(found.n_eff)
+        averages = self.means(
+            at, bandwidths, sight=sight, leave_one_out=leave_one_out, n_jobs=n_jobs
+        )
+        alone = np.isnan(averages.n_eff)
         in_bin = self.bin_means(at.confidence, leave_one_out=leave_one_out)
         empty = np.isnan(in_bin.reshape(len(in_bin), -1)).any(axis=1)
-        instead = np.where(_beside(empty, in_bin), at.own, in_bin)
+        fallback = np.where(_expand(empty, in_bin), at.own, in_bin)
         counts = {
             "bin": int((alone[-1] & ~empty).sum()),
             "confidence": int((alone[-1] & empty).sum()),
         }
         return (
-            np.where(_beside(alone, found.mean), instead, found.mean),
-            np.where(alone, 0.0, found.n_eff),
+            np.where(_expand(alone, averages.mean), fallback, averages.mean),
+            np.where(alone, 0.0, averages.n_eff),
             counts,
         )
 
@@ -116,10 +123,11 @@ class Neighbours:
         leave_one_out: bool = False,
         n_jobs: int | None = None,
     ) -> LocalMeans:
-        """Averages of the values around m places (Luo et al., Eq. 6), at b bandwidths; NaN where
-        there is no row to look at.
+        """Return the averages around m places at b bandwidths (Luo et al., Eq. 6).
+
+        They are NaN where there is no row.
         """
-        more: dict[str, Any] = {
+        options: dict[str, Any] = {
             "within_at": self._cell(at.confidence, at.group),
             "within": self._cell(self.confidence, self.group),
             "weight": self.weight,
@@ -133,21 +141,27 @@ class Neighbours:
                 bandwidths,
                 kernel=self.kernel,
                 n_jobs=n_jobs,
-                **more,
+                **options,
             )
         distance = (
             self._geodesic(at.seen, sight.partition)
             if self.kernel == "geodesic"
-            else _nothing_between
+            else _zero_distance
         )
         return local_means_by_distance(
-            distance, len(at.confidence), len(self.values), self.values, bandwidths, **more
+            distance, len(at.confidence), len(self.values), self.values, bandwidths, **options
         )
 
     def bin_means(self, confidence: np.ndarray, *, leave_one_out: bool = False) -> np.ndarray:
-        """Float[m] or Float[m, K]: the values' mean over the bin of each confidence, Float[m]; NaN
-        where the bin has no row. Ours.
+        """Return the mean over the bin of each confidence, Float[m] or Float[m, K].
+
+        It is NaN where there are no rows.
+
+        Notes
+        -----
+        Original to kdgraph.
         """
+        # Sums by bin take O(n + m); the kernel averages of smoothing would take O(n m).
         index, rows = bin_of(self.confidence, self.edges), bin_of(confidence, self.edges)
         values = self.values.reshape(len(self.values), -1)
         total = np.bincount(index, self.weight, minlength=len(self.edges) - 1)[rows]
@@ -165,11 +179,11 @@ class Neighbours:
         return found.reshape(len(rows), *self.values.shape[1:])
 
     def _cell(self, confidence: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Int[m]: one number for bin and group."""
+        """Return one integer for each pair of bin and group, Int[m]."""
         return bin_of(confidence, self.edges) * (self.n_groups + 1) + group + 1
 
     def _geodesic(self, seen: np.ndarray, partition: Partition) -> Distance:
-        """-log K between places and rows, by position."""
+        """Return the function -log K of the positions of places and rows."""
 
         def distance(places: np.ndarray, rows: np.ndarray) -> np.ndarray:
             with np.errstate(divide="ignore"):
@@ -178,19 +192,19 @@ class Neighbours:
         return distance
 
 
-def _beside(flags: Any, values: np.ndarray) -> np.ndarray:
-    """The flags with as many axes as the values, of which they are the first ones."""
+def _expand(flags: Any, values: np.ndarray) -> np.ndarray:
+    """Append axes to flags, so that they broadcast against values."""
     return flags.reshape(*flags.shape, *[1] * (values.ndim - flags.ndim))
 
 
-def _nothing_between(places: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """All rows are as near: what tells them apart is the cell that they are in."""
+def _zero_distance(places: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return distances of 0; only the cells of bin and group separate rows."""
     return np.zeros((len(places), len(rows)))
 
 
 @dataclass(frozen=True)
 class Sight:
-    """How rows are looked at through a fitted parent. Ours.
+    """View of rows through a fitted parent.
 
     Attributes
     ----------
@@ -204,8 +218,9 @@ class Sight:
     map_: FeatureMap | None = None
 
     def __call__(self, X: Any) -> np.ndarray:
-        """Features [n, m] of rows X, or codes [n, …], as the kernel wants them (Luo et al., Section
-        3.2); nothing for that of groups.
+        """Return features [n, m] or codes [n, …] of rows (Luo et al., Section 3.2).
+
+        The kernel of groups has no features.
         """
         if self.kernel == "geodesic":
             return self.partition.encode(X)
@@ -213,8 +228,9 @@ class Sight:
 
     @cached_property
     def partition(self) -> Partition:
-        """The parent's, ours for LoRe: of a network without the bits of its output, which would cut
-        off rows of another prediction.
+        """Partition of the parent; of a network without the bits of its output.
+
+        These bits would separate all rows with different predictions. Original to kdgraph for LoRe.
         """
-        reading = {"output_bits": False} if kind_of(self.parent) == "network" else {}
+        reading = {"output_bits": False} if partition_kind(self.parent) == "network" else {}
         return partition_of(self.parent, **reading)

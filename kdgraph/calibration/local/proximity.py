@@ -1,6 +1,4 @@
-"""Confidence by how close a row is to its nearest neighbours: the two maps of ProCal (Xiong et al.
-2023).
-"""
+"""Proximity-informed calibration: the two maps of ProCal (Xiong et al. 2023)."""
 
 from __future__ import annotations
 
@@ -15,19 +13,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from kdgraph.base import Rows
-from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator, filled, fills_rows
+from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator, fill_rows, fills_rows
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
-from kdgraph.metrics.compat import bin_edges, bin_of
+from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 from kdgraph.parameters import Count, Fraction
 from kdgraph.smoothing.neighbours import distances_of
 
 
 @dataclass(eq=False, repr=False)
 class Proximity(TopLabelCalibrator):
-    """Confidence as a function of the parent's confidence and of a row's proximity to calibration
-    rows.
+    """Base class of confidences that depend on the parent's confidence and on proximity.
 
     A subclass implements ``_learn(confidence, proximity, correct, weight)`` and ``_at(confidence,
     proximity)``.
@@ -43,8 +40,8 @@ class Proximity(TopLabelCalibrator):
     Notes
     -----
     Proximity is exp(-mean distance to the nearest neighbours), in (0, 1]; a calibration row is none
-    of its own. Distances are Euclidean, over √d (ours, so that proximities of many features are not
-    all next to 0).
+    of its own. Distances are Euclidean, over √d (original to kdgraph, so that proximities of
+    many features are not all close to 0).
 
     References
     ----------
@@ -59,25 +56,23 @@ class Proximity(TopLabelCalibrator):
     paper_protocol: ClassVar = None  # theirs are calibration rows, also in their paper
 
     def predict_confidence(self, X) -> np.ndarray:
-        """Float[n] in [0, 1]: the probability that :meth:`predict` is right."""
-        return self._said(X)[2]
+        """Return the probability that :meth:`predict` is correct, Float[n]."""
+        return self._predict_parts(X)[2]
 
     @available_if(fills_rows)
     def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to
-        1.
-        """
-        return filled(*self._said(X))
+        """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
+        return fill_rows(*self._predict_parts(X))
 
     def proximity(self, X) -> np.ndarray:
-        """Float[n] in (0, 1]: how close the rows are to calibration rows."""
-        return self._proximity(self.map_.vectors(self.estimator_, self._checked(X)))
+        """Return the proximity of rows to calibration rows, Float[n] in (0, 1]."""
+        return self._proximity(self.map_.transform_sparse(self.estimator_, self._validate_X(X)))
 
-    def _said(self, X: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
-        X = self._checked(X)
+    def _predict_parts(self, X: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
+        X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
         top = TopLabel.of(proba)
-        near = self._proximity(self.map_.vectors(self.estimator_, X))
+        near = self._proximity(self.map_.transform_sparse(self.estimator_, X))
         return (
             proba,
             top,
@@ -87,7 +82,7 @@ class Proximity(TopLabelCalibrator):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         top = TopLabel.of(self.estimator_.predict_proba(calibration.X))
         self.map_ = self._fitted_map(calibration.X)
-        seen = self.map_.vectors(self.estimator_, calibration.X)
+        seen = self.map_.transform_sparse(self.estimator_, calibration.X)
         self.index_ = NearestNeighbors(
             n_neighbors=min(self.neighbours, max(len(calibration) - 1, 1))
         ).fit(seen)
@@ -98,7 +93,7 @@ class Proximity(TopLabelCalibrator):
 
     def _fitted_map(self, X: Any) -> FeatureMap:
         map_ = FeatureMap(reduce="none") if self.features is None else clone(self.features)
-        if map_.is_joint:
+        if map_.is_transductive:
             raise ParameterError(
                 f"features.reduce={map_.reduce} has no place for new rows, which need neighbours;"
                 " use none, pca or umap"
@@ -111,9 +106,7 @@ class Proximity(TopLabelCalibrator):
 
     @np.errstate(under="ignore")
     def _proximity(self, seen: Any) -> np.ndarray:
-        """Float[n]; of None, of the calibration rows themselves, none of which is its own
-        neighbour.
-        """
+        """Return the proximity, Float[n]; for None, that of calibration rows to the others."""
         distance = distances_of(self.index_, seen, self.index_.n_neighbors)
         return np.exp(-distance.mean(axis=1) / np.sqrt(max(self.index_.n_features_in_, 1)))
 
@@ -128,8 +121,7 @@ class Proximity(TopLabelCalibrator):
 
 @dataclass(eq=False, repr=False)
 class DensityRatio(Proximity):
-    """ProCal's map for continuous confidences: Bayes' rule with kernel densities of (confidence,
-    proximity) of right and wrong rows.
+    """ProCal's density-ratio map of confidence and proximity, for continuous confidences.
 
     Parameters
     ----------
@@ -176,8 +168,7 @@ class DensityRatio(Proximity):
 
 @dataclass(eq=False, repr=False)
 class BinMeanShift(Proximity):
-    """ProCal's map for any confidence: in each bin of proximity and confidence, part of the way
-    from mean confidence to the share right.
+    """ProCal's bin-mean-shift: each bin moves part of the way towards its accuracy.
 
     Parameters
     ----------

@@ -1,6 +1,4 @@
-"""Calibrators of top-label confidence: how likely the predicted class is right, class by class.
-Predictions stay the parent's.
-"""
+"""Calibrators of top-label confidence, which keep the parent's predictions."""
 
 from kdgraph.calibration.top_label.base import TopLabelCalibrator
 from kdgraph.calibration.top_label.cumulative import CumulativeConfidence
@@ -12,7 +10,7 @@ from kdgraph.calibration.top_label.curves import (
 )
 from kdgraph.calibration.top_label.kernel_density import KernelDensityConfidence
 from kdgraph.calibration.top_label.selection import BestConfidence
-from kdgraph.calibration.top_label.shrinkage import ClassPrecision, PooledCalibrator
+from kdgraph.calibration.top_label.shrinkage import ClassPrecision, ShrinkageCalibrator
 from kdgraph.calibration.top_label.temperature import TemperatureScaling
 
 __all__ = [
@@ -23,7 +21,7 @@ __all__ = [
     "HistogramBinning",
     "IsotonicConfidence",
     "KernelDensityConfidence",
-    "PooledCalibrator",
+    "ShrinkageCalibrator",
     "TemperatureScaling",
     "TopLabelCalibrator",
     "VennAbers",

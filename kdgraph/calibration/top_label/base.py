@@ -1,14 +1,9 @@
-"""Comparison of scores up to rounding, so that a step of a calibration curve never separates equal
-scores.
+"""Shared parts of the calibrators of top-label confidence.
 
-What a calibrator knows of each class before it fits anything (Salamon et al., Eq. 1), and what it
-says where it cannot fit.
-
-Folds of calibration rows for whoever judges the confidence in a prediction on rows that it was not
-fitted on.
-
-What calibrators of top-label confidence share: whose score they see, whose prediction they keep,
-and how they may fill a row.
+:class:`TopLabelCalibrator` is their base class: the predicted class stays the parent's, and only
+the confidence in it is calibrated (Salamon et al., Section III). The module also holds the accuracy
+of each class, which is used where no curve can be fitted (Eq. 1), folds for cross-validation, and
+comparisons of scores that ignore rounding. The helpers are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -25,26 +20,58 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.posthoc import called
+from kdgraph.base.posthoc import display_label
 from kdgraph.metrics import TopLabel
 
 SAME = 1e-13
-"""Scores in [0, 1] that differ by at most this much count as equal.
+"""Largest difference at which two scores in [0, 1] count as equal.
 
-A matrix product adds in an order that depends on the CPU and on a row's place in its block, so two
-equal rows can have scores that differ in the last bits (by up to 6e-16 behind a logistic regression
-of 37 features). Where a curve has a step at a score of a calibration row, the last bit would decide
-between two sides that may be .4 apart.
+A matrix product adds in an order that depends on the CPU and on the position of a row in its block.
+Equal rows can therefore have scores that differ in the last bits (by up to 6e-16 behind a logistic
+regression of 37 features). Where a curve has a step at a calibration score, these bits would decide
+between two values that may differ by .4.
 """
+CONFIDENCE_CLIP = 1e-12
+"""Smallest distance of a score or a confidence from 0 and 1 before its logarithm is taken."""
+N_FOLDS = 5
+"""Number of folds of the cross-validation of shrinkage."""
+
+NEVER = "no calibration row is predicted as {}: the confidence there is that of all rows"
+ONE_SIDED = (
+    "the calibration rows predicted as {} are all correct or all incorrect: the confidence there is"
+    " their accuracy"
+)
+BOUNDED = (
+    "the fit of {} reaches a bound: the confidence there is the accuracy of the calibration rows"
+)
+NOT_CONVERGED = "the fit of {} did not converge: a better confidence may exist"
+_LIBRARY = str(Path(__file__).parents[2])
 
 
 def distinct(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct scores in rising order, Float[m], and the position among them of each of
-    Float[n], Int[n].
+    """Return the distinct scores and the position of each score among them.
 
-    As ``numpy.unique`` with ``return_inverse``, with scores that are at most :data:`SAME` apart
-    taken as one, the lowest of them. Ours.
+    The function is ``numpy.unique`` with ``return_inverse``, except that neighbouring scores which
+    differ by at most :data:`SAME` are merged into the lowest one.
 
+    Parameters
+    ----------
+    score : ndarray of shape (n,)
+        Scores, Float[n].
+
+    Returns
+    -------
+    distinct_scores : ndarray of shape (m,)
+        Float[m], rising.
+    position : ndarray of shape (n,)
+        Int[n], positions in ``distinct_scores``.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
     >>> distinct(np.array([0.5, 0.1 + 0.2, 0.3]))
     (array([0.3, 0.5]), array([1, 0, 0]))
     """
@@ -57,44 +84,52 @@ def distinct(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def first_from(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Return for each score the position of the lowest knot that is as high or higher, Int[n]; the
-    number of knots above them all.
+    """Return the position of the lowest knot that is at least as high as each score.
 
-    ``knots``: Float[m], rising; ``score``: Float[n]. Ours.
+    Parameters
+    ----------
+    knots : ndarray of shape (m,)
+        Float[m], rising.
+    score : ndarray of shape (n,)
+        Float[n].
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Int[n]; m for scores above all knots.
+
+    Notes
+    -----
+    Original to kdgraph: a search that ignores rounding.
     """
     return np.searchsorted(knots, score - SAME, side="left")
 
 
 def first_above(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Return for each score the position of the lowest knot that is higher, Int[n], as
-    :func:`first_from`. Ours.
+    """Return the position of the lowest knot above each score, Int[n]; see :func:`first_from`.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
     return np.searchsorted(knots, score + SAME, side="right")
 
 
-_LIBRARY = str(Path(__file__).parents[2])
-NEVER = "no calibration row is predicted as {}: the confidence there is that of all rows"
-ONE_SIDED = (
-    "the calibration rows predicted as {} are all right or all wrong: the confidence there is their"
-    " share of right ones"
-)
-BOUNDED = (
-    "the fit of {} runs to a bound: the confidence there is the share of right calibration rows"
-)
-NOT_THERE = "the fit of {} did not converge: the confidence there may be improved upon"
-
-
 @dataclass(frozen=True)
-class ClassShares:
-    """Shares of right predictions, which stand where nothing else can be learnt.
+class ClassAccuracy:
+    """Accuracy by predicted class, which is the confidence where no curve can be fitted.
 
     Attributes
     ----------
-    precision : Float[K], the share of right predictions of each class (Salamon et al., Eq. 1,
-        Conf1); where a class is never predicted, that of all rows.
-    rows : Float[K], what the rows of each class weigh.
-    empty : Bool[K], classes that no row is predicted as.
-    one_sided : Bool[K], classes whose rows are all right or all wrong.
+    precision : ndarray of shape (K,)
+        Fraction of correct predictions of each class (Salamon et al., Eq. 1, Conf1); that of all
+        rows for a class that is never predicted.
+    rows : ndarray of shape (K,)
+        Total weight of the rows of each class.
+    empty : ndarray of shape (K,)
+        Bool[K], True for classes that are never predicted.
+    one_sided : ndarray of shape (K,)
+        Bool[K], True for classes whose predictions are all correct or all incorrect.
     """
 
     precision: np.ndarray
@@ -105,68 +140,87 @@ class ClassShares:
     @classmethod
     def of(
         cls, group: np.ndarray, correct: np.ndarray, weight: np.ndarray, n_groups: int
-    ) -> ClassShares:
-        """Of the rows' groups Int[n], whether they are right, Bool[n], and what they weigh,
-        Float[n]. Salamon et al., Eq. 1.
+    ) -> ClassAccuracy:
+        """Return the accuracies of calibration rows (Salamon et al., Eq. 1).
+
+        Parameters
+        ----------
+        group, correct, weight : ndarray of shape (n,)
+            Predicted class, correctness and weight of each row: Int[n], Bool[n], Float[n].
+        n_groups : int
+            Number of classes K.
         """
         rows = np.bincount(group, weight, minlength=n_groups)
-        right, wrong = (
-            np.bincount(group, weight * kind, minlength=n_groups) for kind in (correct, ~correct)
+        n_correct, n_incorrect = (
+            np.bincount(group, weight * flags, minlength=n_groups) for flags in (correct, ~correct)
         )
         empty = rows == 0
         precision = np.where(
-            empty, np.average(correct, weights=weight), right / np.where(empty, 1, rows)
+            empty, np.average(correct, weights=weight), n_correct / np.where(empty, 1, rows)
         )
-        return cls(precision, rows, empty, ~empty & ((right == 0) | (wrong == 0)))
+        return cls(precision, rows, empty, ~empty & ((n_correct == 0) | (n_incorrect == 0)))
 
 
-def warn_of(labels: Iterable[Any], sentence: str) -> None:
-    """Warn, where the call came from outside of this library, with a sentence that has a place
-    ``{}`` for labels, if there are any.
+def warn_of_labels(labels: Iterable[Any], sentence: str) -> None:
+    """Warn with a sentence whose ``{}`` is replaced by the labels; without labels do nothing.
+
+    The warning points to the first caller outside of this library.
     """
-    names = [called(label) for label in labels]
+    names = [display_label(label) for label in labels]
     if names:
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        warnings.warn(sentence.format(", ".join(names[:5]) + more), stacklevel=_depth() + 1)
+        others = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        warnings.warn(sentence.format(", ".join(names[:5]) + others), stacklevel=_depth() + 1)
 
 
 def _depth() -> int:
-    """How many frames of this library are above the caller's."""
+    """Return the number of frames of this library above the caller's."""
     frame, depth = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARY):
         frame, depth = frame.f_back, depth + 1
     return depth - 1
 
 
-N_FOLDS = 5
+def can_cross_validate(correct: np.ndarray) -> bool:
+    """Return True if at least two rows are correct and two are incorrect, of Bool[n].
 
+    A fit on all folds but one then has rows of both kinds.
 
-def can_be_judged(correct: np.ndarray) -> bool:
-    """Whether two rows at least are right and two wrong, Bool[n]: whoever is fitted on the other
-    folds then sees some of both. Ours.
+    Notes
+    -----
+    Original to kdgraph.
     """
     return min(int(correct.sum()), int((~correct).sum())) >= 2
 
 
-def folds_of(
+def draw_folds(
     predicted: np.ndarray, correct: np.ndarray, n_folds: int, rng: np.random.RandomState
 ) -> np.ndarray:
-    """Int[n]: the fold of each row, at random; rows of one predicted class that are all right, or
-    all wrong, are dealt out evenly. Ours.
-
-    Unlike scikit-learn's ``StratifiedKFold`` it takes classes of fewer rows than folds, which are
-    what pooling is for.
+    """Return a random fold for each row, stratified by predicted class and correctness.
 
     Parameters
     ----------
-    predicted : Int[n].
-    correct : Bool[n].
-    n_folds : from 2.
-    rng : draws them.
+    predicted : ndarray of shape (n,)
+        Predicted class of each row, Int[n].
+    correct : ndarray of shape (n,)
+        Correctness of each prediction, Bool[n].
+    n_folds : int
+        Number of folds, at least 2.
+    rng : RandomState
+        Generator of the permutation.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Int[n], fold of each row.
+
+    Notes
+    -----
+    Original to kdgraph. Unlike scikit-learn's ``StratifiedKFold`` it accepts classes with fewer
+    rows than folds. Shrinkage is meant for these.
 
     Examples
     --------
-    >>> fold = folds_of(np.zeros(10, dtype=int), np.arange(10) < 5, 5, np.random.RandomState(0))
+    >>> fold = draw_folds(np.zeros(10, dtype=int), np.arange(10) < 5, 5, np.random.RandomState(0))
     >>> sorted(fold[:5].tolist()), sorted(fold[5:].tolist())
     ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4])
     """
@@ -178,41 +232,60 @@ def folds_of(
 
 
 def fills_rows(self: TopLabelCalibrator) -> bool:
-    """Whether there is a ``predict_proba``; AttributeError, with the way out, if not. Ours."""
+    """Return True if ``predict_proba`` exists.
+
+    Raises
+    ------
+    AttributeError
+        If ``fill_proba`` is False.
+
+    Notes
+    -----
+    Original to kdgraph.
+    """
     if not self.fill_proba:
         raise AttributeError(
-            f"{type(self).__name__} gives the confidence in its prediction alone; fill_proba=True"
-            " makes a row of it"
+            f"{type(self).__name__} predicts only the confidence in its prediction;"
+            " fill_proba=True adds full rows of probabilities"
         )
     return True
 
 
 @dataclass(eq=False, repr=False)
 class TopLabelCalibrator(PostHocClassifier):
-    """Confidence c(k, s) that class k is right where the parent predicts it with the score s
-    (Salamon et al., Eq. 2).
+    """Base class of calibrators of the confidence c(k, s) (Salamon et al., Eq. 2).
+
+    c(k, s) is the probability that class k is correct where the parent predicts it with score s.
+    The predicted class stays the parent's, also where the confidence falls below 1/K.
 
     A subclass implements ``_fit_confidence(proba, top, correct, weight)`` and ``_confidence(proba,
-    top)``: the parent's rows Float[n, K], their :class:`TopLabel`, whether each prediction is
-    right, Bool[n], and what the rows weigh, Float[n]. The predicted class stays the parent's, also
-    where the confidence falls below 1/K. Under ``protocol=paper`` the calibration rows are the test
-    rows, which is how Salamon et al. draw their curves.
+    top)``. The arguments are the parent's probabilities Float[n, K], their :class:`TopLabel`, the
+    correctness of each prediction, Bool[n], and the weights, Float[n].
 
     Parameters
     ----------
-    estimator : any classifier with ``predict_proba``. Cloned and fitted;
-    ``FrozenEstimator(fitted)`` is used as it is.
-    fill_proba : give ``predict_proba`` too: the confidence at the predicted class, and the rest in
-        the proportions of the parent's other probabilities (equally where they are all 0). The
-        largest of such a row can be another class than the predicted one.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    estimator : classifier
+        Any classifier with ``predict_proba``. It is cloned and fitted; a
+        ``FrozenEstimator(fitted)`` is not refitted.
+    fill_proba : bool, default=False
+        Provide ``predict_proba`` too: the confidence at the predicted class, and the remainder in
+        the proportions of the parent's other probabilities (equally if they are all 0). The largest
+        entry of such a row can belong to another class than the predicted one.
+    calibration_size : float, default=0.3
+        Fraction of the rows that are held out if ``fit`` gets no calibration rows. Behind a frozen
+        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
+        y_calibration=…)``; see :class:`~kdgraph.base.PostHoc`.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out rows, and of a parent without a seed.
+
+    Notes
+    -----
+    Under ``protocol=paper`` the calibration rows are the test rows, because Salamon et al. draw
+    their curves so.
 
     References
     ----------
-    Salamon et al., Estimating classification confidence using kernel densities, Section III.
+    Salamon et al., "Estimating classification confidence using kernel densities", Section III.
     """
 
     _: KW_ONLY
@@ -226,53 +299,72 @@ class TopLabelCalibrator(PostHocClassifier):
         self._fit_confidence(proba, top, top.correct(calibration.y), calibration.weight)
 
     def predict(self, X) -> np.ndarray:
-        """[n] labels: those of the parent's largest probabilities."""
+        """Return the labels of the parent's largest probabilities, [n]."""
         predicted = self._scores(X).argmax(axis=1)
         return self.classes_[predicted]
 
     def predict_confidence(self, X) -> np.ndarray:
-        """Float[n] in [0, 1]: the probability that :meth:`predict` is right."""
+        """Return the probability that :meth:`predict` is correct, Float[n] in [0, 1]."""
         proba = self._scores(X)
         return self._confidence(proba, TopLabel.of(proba))
 
     @available_if(fills_rows)
     def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to
-        1.
-        """
+        """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
         proba = self._scores(X)
         top = TopLabel.of(proba)
-        return filled(proba, top, self._confidence(proba, top))
+        return fill_rows(proba, top, self._confidence(proba, top))
 
     def _scores(self, X) -> np.ndarray:
+        """Return the parent's probabilities, Float[n, K]."""
         check_is_fitted(self)
-        return self.estimator_.predict_proba(self._checked(X))
+        return self.estimator_.predict_proba(self._validate_X(X))
 
     def _fit_confidence(
         self, proba: np.ndarray, top: TopLabel, correct: np.ndarray, weight: np.ndarray
     ) -> None:
+        """Fit the confidence to calibration rows."""
         raise NotImplementedError
 
     def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+        """Return the confidence of each row, Float[n]."""
         raise NotImplementedError
 
 
-def filled(proba: np.ndarray, top: TopLabel, confidence: np.ndarray) -> np.ndarray:
-    """Float[n, K]: the confidence, Float[n], at the predicted class, and the rest as ``proba``,
-    Float[n, K], divides it. Ours.
+def fill_rows(proba: np.ndarray, top: TopLabel, confidence: np.ndarray) -> np.ndarray:
+    """Return full rows of probabilities with a given confidence at the predicted class.
 
+    Parameters
+    ----------
+    proba : ndarray of shape (n, K)
+        Probabilities of the parent, Float[n, K], which divide the remainder.
+    top : TopLabel
+        Predicted classes of these rows.
+    confidence : ndarray of shape (n,)
+        Confidence of each row, Float[n].
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+        Float[n, K]; rows sum to 1.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
     >>> proba = np.array([[0.6, 0.3, 0.1]])
-    >>> filled(proba, TopLabel.of(proba), np.array([0.2]))
+    >>> fill_rows(proba, TopLabel.of(proba), np.array([0.2]))
     array([[0.2, 0.6, 0.2]])
     """
     rows = np.arange(len(proba))
     others = proba.copy()
     others[rows, top.predicted] = 0
-    rest = others.sum(axis=1, keepdims=True)
+    total = others.sum(axis=1, keepdims=True)
     equal = np.full_like(others, 1 / max(others.shape[1] - 1, 1))
     equal[rows, top.predicted] = 0
-    result = (
-        np.where(rest > 0, others / np.where(rest > 0, rest, 1), equal) * (1 - confidence)[:, None]
-    )
+    proportions = np.where(total > 0, others / np.where(total > 0, total, 1), equal)
+    result = proportions * (1 - confidence)[:, None]
     result[rows, top.predicted] = confidence
     return result

@@ -1,13 +1,9 @@
-"""Calibrators whose confidence is a curve over the score alone: one for each predicted class, or
-one for all.
+"""Calibrators whose confidence is a curve over the score alone.
 
-Histogram binning of top-label confidence, over all classes or class by class.
-
-Isotonic regression of being right on the score.
-
-Beta calibration of top-label confidence.
-
-Venn-Abers predictors of top-label confidence.
+:class:`CurveCalibrator` is their base class: one curve for each predicted class, or one for all
+classes (Salamon et al., Eq. 2). The module holds histogram binning, isotonic regression, beta
+calibration and Venn-Abers predictors; cumulative and kernel density confidences have modules of
+their own.
 """
 
 from __future__ import annotations
@@ -24,226 +20,295 @@ from sklearn.isotonic import IsotonicRegression
 from kdgraph.base import Rows
 from kdgraph.calibration.top_label.base import (
     BOUNDED,
+    CONFIDENCE_CLIP,
     NEVER,
-    NOT_THERE,
+    NOT_CONVERGED,
     ONE_SIDED,
     SAME,
-    ClassShares,
+    ClassAccuracy,
     distinct,
     first_above,
     first_from,
-    warn_of,
+    warn_of_labels,
 )
 from kdgraph.calibration.top_label.diagnostics import (
-    CurveRows,
-    findings,
-    look_at,
-    warn_of_beyond,
-    warn_of_seen,
+    CurveDiagnostics,
+    FittedCurve,
+    diagnose_curves,
+    summarize_diagnostics,
+    warn_of_curves,
+    warn_of_unseen_scores,
 )
-from kdgraph.calibration.top_label.shrinkage import PooledCalibrator
-from kdgraph.calibration.top_label.temperature import binary_loss, lie_apart, minimised
+from kdgraph.calibration.top_label.shrinkage import ShrinkageCalibrator
+from kdgraph.calibration.top_label.temperature import are_separable, binary_loss, minimize_loss
 from kdgraph.metrics import TopLabel
-from kdgraph.metrics.compat import Strategy, bin_edges, bin_of
+from kdgraph.metrics.reliability_bins import Strategy, bin_edges, bin_of
 from kdgraph.parameters import Count
 
-Curve = dict[str, np.ndarray]
-"""What is learnt of one class, by name; nothing where the class has no curve."""
+CurveParameters = dict[str, np.ndarray]
+"""Fitted arrays of one class by name; empty if the class has no curve."""
 
 
 @dataclass(eq=False, repr=False)
-class CurveCalibrator(PooledCalibrator):
-    """Confidence as a curve over the score (Salamon et al., Eq. 2).
+class CurveCalibrator(ShrinkageCalibrator):
+    """Base class of confidences that are a curve over the score (Salamon et al., Eq. 2).
 
-    A subclass implements ``_learn(score, correct, weight)``, of rows of one class whose weights are
-    not 0, and ``_at(curve, score)``. It learns nothing where its fit runs to a bound; ``converged``
-    in what it learns says whether it did. One whose curve stands on other rows at each score
-    implements ``_rows_at(curve, score)`` too.
+    A subclass implements ``_fit_curve(score, correct, weight)``, for rows of one class whose
+    weights are not 0, and ``_evaluate(curve, score)``. An empty curve means that the fit reached a
+    bound; an entry ``converged`` is false where an optimiser has not converged. A subclass whose
+    curve rests on different rows at each score implements ``_support(curve, score)`` too.
 
     Parameters
     ----------
-    estimator, pool, fill_proba, calibration_size, random_state : as in :class:`PooledCalibrator`;
-    what is shared is the curve of all rows.
-    by_class : a curve for each predicted class; False: one for all, which leaves nothing to pool.
+    estimator, pool, fill_proba, calibration_size, random_state
+        See :class:`ShrinkageCalibrator`; the shared confidence is the curve of all rows.
+    by_class : bool, default=True
+        Fit a curve for each predicted class. False: one curve for all classes, without shrinkage.
+    diagnostics : bool, default=False
+        Call :meth:`diagnose` in ``fit``: warn of curves that oscillate or contradict their
+        calibration rows, and keep the result for :meth:`describe` and
+        :meth:`warn_of_unseen_scores`. The predictions do not depend on it.
 
     Attributes
     ----------
-    curves_ : what was learnt, for each class; ``shared_``, of all rows, where anything is pooled.
-    precision_ : Float[K]: the share of right predictions of each class (Conf1), which is the
-        confidence where there is no curve; ``shared_precision_``, of all rows; ``rows_``, Float[K],
-        what the calibration rows of each class weigh.
-    seen_ : what a look at each curve found
-        (:func:`~kdgraph.calibration.top_label.diagnostics.look_at`); warnings say it too.
+    curves_ : list of dict
+        Fitted arrays of each class; ``shared_`` are those of all rows, if shrinkage is used.
+    precision_ : ndarray of shape (K,)
+        Accuracy of each class (Conf1), Float[K], which is the confidence of a class without a
+        curve. ``shared_precision_`` is the accuracy of all rows.
+    rows_ : ndarray of shape (K,)
+        Total weight of the calibration rows of each class, Float[K].
+    diagnostics_ : list of CurveDiagnostics or None
+        Diagnostics of each curve; None without ``diagnostics=True``.
     """
 
     _: KW_ONLY
     by_class: bool = True
+    diagnostics: bool = False
 
     _needs_both: ClassVar[bool] = False
-    """Whether there is a curve only where some rows are right and some are wrong."""
+    """True if a curve requires correct and incorrect rows."""
 
     @property
-    def _pools(self) -> bool:
+    def _has_class_parameters(self) -> bool:
         return self.by_class
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record; of the visual check, what it found."""
-        found = findings(self.seen_)
-        return {**super().describe(), **({"visual_check": found} if found else {})}
+        """Return the fitted values for the record, and the problems that diagnostics found."""
+        problems = summarize_diagnostics(self.diagnostics_ or [])
+        return {**super().describe(), **({"diagnostics": problems} if problems else {})}
 
     def confidence_at(self, k: int, score: np.ndarray) -> np.ndarray:
-        """Float[m]: the confidence of rows that are predicted as class ``k`` (its position) with
-        the scores Float[m].
+        """Return the confidence of rows that are predicted as class ``k`` with given scores.
+
+        Parameters
+        ----------
+        k : int
+            Position of the class in ``classes_``.
+        score : ndarray of shape (m,)
+            Scores, Float[m].
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Confidences, Float[m].
         """
         top = TopLabel(np.full(len(score), k), score, len(self.classes_))
         return self._confidence(np.zeros((len(score), len(self.classes_))), top)
 
-    def look_at_new(self, top: TopLabel) -> None:
-        """Warn of classes that too many new rows are predicted as with scores where no calibration
-        rows were; ``top`` is the parent's.
+    def diagnose(self, X, y, sample_weight=None) -> list[CurveDiagnostics]:
+        """Compare the fitted curves with calibration rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Calibration rows of the fit.
+        y : array-like of shape (n,)
+            Their labels.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Their weights; None: all equal.
+
+        Returns
+        -------
+        list of CurveDiagnostics
+            One for each curve; see
+            :func:`~kdgraph.calibration.top_label.diagnostics.diagnose_curves`.
         """
-        warn_of_beyond(self.seen_, self._curve_of(top.predicted), top.confidence)
+        proba = np.asarray(self._scores(X), dtype=np.float64)
+        position = np.searchsorted(self.classes_, np.asarray(y))
+        weight = np.ones(len(proba)) if sample_weight is None else np.asarray(sample_weight, float)
+        rows = Rows(proba, position, weight)
+        return self._diagnose_rows(rows[rows.weight > 0])
+
+    def warn_of_unseen_scores(self, top: TopLabel) -> None:
+        """Warn of classes with too many scores outside the range of the calibration scores.
+
+        Without ``diagnostics=True`` the method does nothing.
+
+        Parameters
+        ----------
+        top : TopLabel
+            Predictions and scores of the parent for new rows.
+        """
+        if self.diagnostics_ is not None:
+            group = self._curve_index(top.predicted)
+            warn_of_unseen_scores(self.diagnostics_, group, top.confidence)
 
     def _fit_scores(self, rows: Rows) -> Rows:
         used = super()._fit_scores(rows)
-        top = TopLabel.of(used.X)
-        group, correct = self._curve_of(top.predicted), top.correct(used.y)
-        each = [(k, label, group == k) for k, label in enumerate(self._curve_labels())]
-        curves = [
-            CurveRows(
-                str(n),
-                partial(self.confidence_at, k),
-                top.confidence[m],
-                correct[m],
-                used.weight[m],
-            )
-            for k, n, m in each
-        ]
-        self.seen_ = look_at(curves)
-        warn_of_seen(self.seen_)
+        self.diagnostics_ = None
+        if self.diagnostics:
+            self.diagnostics_ = self._diagnose_rows(used)
+            warn_of_curves(self.diagnostics_)
         return used
 
-    def _learn_from(self, rows: Rows) -> None:
-        top, proba = TopLabel.of(rows.X), rows.X
-        correct, weight, group, labels = (
-            top.correct(rows.y),
-            rows.weight,
-            self._curve_of(top.predicted),
-            self._curve_labels(),
+    def _diagnose_rows(self, rows: Rows) -> list[CurveDiagnostics]:
+        """Return the diagnostics for probabilities Float[n, K] of the parent."""
+        top = TopLabel.of(rows.X)
+        group, correct = self._curve_index(top.predicted), top.correct(rows.y)
+        masks = [(k, label, group == k) for k, label in enumerate(self._curve_labels())]
+        return diagnose_curves(
+            [
+                FittedCurve(
+                    str(label),
+                    partial(self.confidence_at, k),
+                    top.confidence[mask],
+                    correct[mask],
+                    rows.weight[mask],
+                )
+                for k, label, mask in masks
+            ]
         )
-        shares = ClassShares.of(group, correct, weight, len(labels))
-        without = shares.empty | (shares.one_sided & self._needs_both)
-        self.precision_, self.rows_, self.curves_ = shares.precision, shares.rows, []
+
+    def _fit_rows(self, rows: Rows) -> None:
+        top, proba, weight = TopLabel.of(rows.X), rows.X, rows.weight
+        correct, labels = top.correct(rows.y), self._curve_labels()
+        group = self._curve_index(top.predicted)
+        accuracy = ClassAccuracy.of(group, correct, weight, len(labels))
+        without = accuracy.empty | (accuracy.one_sided & self._needs_both)
+        self.precision_, self.rows_, self.curves_ = accuracy.precision, accuracy.rows, []
         for k in range(len(labels)):
             score = proba[:, k] if self.by_class else top.confidence
             self.curves_.append(
-                {} if without[k] else self._learn_among(score, group == k, correct, weight)
+                {} if without[k] else self._fit_class_curve(score, group == k, correct, weight)
             )
         missing = np.array([not curve for curve in self.curves_])
-        self._warn_unless_pooled(labels[shares.empty], NEVER)
-        self._warn_unless_pooled(labels[without & ~shares.empty], ONE_SIDED)
+        self._warn_unless_pooled(labels[accuracy.empty], NEVER)
+        self._warn_unless_pooled(labels[without & ~accuracy.empty], ONE_SIDED)
         self._warn_unless_pooled(labels[missing & ~without], BOUNDED)
         stuck = np.array([not curve.get("converged", True) for curve in self.curves_])
-        warn_of(labels[stuck], NOT_THERE)
-        self._learn_shared(top.confidence, correct, weight)
+        warn_of_labels(labels[stuck], NOT_CONVERGED)
+        self._fit_shared_curve(top.confidence, correct, weight)
 
-    def _learn_shared(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> None:
-        self.shared_precision_, self.shared_ = float(np.average(correct, weights=weight)), Curve()
+    def _fit_shared_curve(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> None:
+        """Fit the curve of all rows, if shrinkage needs it."""
+        self.shared_precision_ = float(np.average(correct, weights=weight))
+        self.shared_ = CurveParameters()
         if self.pool_ and not (self._needs_both and self.shared_precision_ in (0, 1)):
-            self.shared_ = self._learn_among(
-                score, np.ones(len(score), dtype=bool), correct, weight
-            )
+            all_rows = np.ones(len(score), dtype=bool)
+            self.shared_ = self._fit_class_curve(score, all_rows, correct, weight)
 
-    def _own(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return self._by_curve(top, self.precision_, self._at)
+    def _own_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+        return self._by_curve(top, self.precision_, self._evaluate)
 
-    def _near(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return self._by_curve(top, self.rows_, self._rows_at)
+    def _own_rows(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+        return self._by_curve(top, self.rows_, self._support)
 
-    def _shared(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return (
-            self._at(self.shared_, top.confidence)
-            if self.shared_
-            else np.full(len(top), self.shared_precision_)
-        )
+    def _shared_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+        if self.shared_:
+            return self._evaluate(self.shared_, top.confidence)
+        return np.full(len(top), self.shared_precision_)
 
     def _by_curve(
         self,
         top: TopLabel,
-        otherwise: np.ndarray,
-        of: Callable[[Curve, np.ndarray], np.ndarray | None],
+        fallback: np.ndarray,
+        function: Callable[[CurveParameters, np.ndarray], np.ndarray | None],
     ) -> np.ndarray:
-        """Float[n]: what each row's curve says at its score, or, of a class without a curve,
-        ``otherwise``, Float[K].
-        """
-        group = self._curve_of(top.predicted)
-        found = otherwise[group]
-        for k in np.unique(group).tolist():
-            mine = group == k
-            if self.curves_[k] and (said := of(self.curves_[k], top.confidence[mine])) is not None:
-                found[mine] = said
-        return found
+        """Return ``function`` of each row's curve and score, Float[n].
 
-    def _curve_of(self, predicted: np.ndarray) -> np.ndarray:
-        """Int[n]: which curve is for each row."""
+        Rows of classes without a curve, or for which it returns None, get ``fallback``, Float[K].
+        """
+        group = self._curve_index(top.predicted)
+        result = fallback[group]
+        for k in np.unique(group).tolist():
+            mask = group == k
+            if self.curves_[k]:
+                values = function(self.curves_[k], top.confidence[mask])
+                if values is not None:
+                    result[mask] = values
+        return result
+
+    def _curve_index(self, predicted: np.ndarray) -> np.ndarray:
+        """Return the position of each row's curve, Int[n]."""
         return predicted if self.by_class else np.zeros_like(predicted)
 
     def _curve_labels(self) -> np.ndarray:
+        """Return the labels of the curves in messages."""
         return self.classes_ if self.by_class else np.array(["any class"])
 
-    def _learn_among(
-        self, score: np.ndarray, mine: np.ndarray, correct: np.ndarray, weight: np.ndarray
-    ) -> Curve:
-        """What is learnt of one class, of the score that every row has for it, Float[n], and which
-        rows are predicted as it, Bool[n].
+    def _fit_class_curve(
+        self, score: np.ndarray, is_predicted: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> CurveParameters:
+        """Fit the curve of one class.
+
+        ``score``, Float[n], is the score of every row for this class; ``is_predicted``, Bool[n],
+        marks the rows that are predicted as it.
         """
-        return self._learn(score[mine], correct[mine], weight[mine])
+        return self._fit_curve(score[is_predicted], correct[is_predicted], weight[is_predicted])
 
-    def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
+    def _fit_curve(
+        self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> CurveParameters:
+        """Fit a curve to rows of one class; Float[n], Bool[n], Float[n]."""
         raise NotImplementedError
 
-    def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
+    def _evaluate(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
+        """Return the confidence at each score, Float[n]."""
         raise NotImplementedError
 
-    def _rows_at(self, curve: Curve, score: np.ndarray) -> np.ndarray | None:
-        """Float[n]: how many rows stand behind the curve at each score; None: all of the class."""
+    def _support(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray | None:
+        """Return how many rows support the curve at each score; None: all rows of the class."""
         return None
 
 
 @dataclass(eq=False, repr=False)
 class HistogramBinning(CurveCalibrator):
-    """The share of right predictions among calibration rows of the same class and bin of scores.
+    """Accuracy of the calibration rows of the same predicted class and bin of scores.
 
     Parameters
     ----------
-    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in
-    :class:`CurveCalibrator`.
-    bins : how many, from 1.
-    strategy : "uniform": equal widths over [0, 1]. "mass": equal shares of the rows of a class,
-        ties together.
+    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
+        See :class:`CurveCalibrator`.
+    bins : int, default=10
+        Number of bins, at least 1.
+    strategy : "uniform" or "mass", default="uniform"
+        "uniform": equal widths over [0, 1]. "mass": equal fractions of the rows of a class, with
+        tied scores in one bin.
 
     Attributes
     ----------
-    curves_ : of each class ``edges``, Float[b + 1] from 0 to 1, a bin holds ``lower < s <= upper``,
-        the first one 0 too; ``share``, Float[b], that of right predictions in each bin; and
-        ``rows``, Float[b], what those in each bin weigh.
-    precision_ : Float[K]: the share of right predictions of each class (Conf1), which empty bins
-        have.
+    curves_ : list of dict
+        For each class ``edges``, Float[b + 1] from 0 to 1, where a bin contains ``lower < s <=
+        upper`` and the first bin also 0; ``accuracy``, Float[b]; and ``rows``, Float[b], the total
+        weight of each bin.
+    precision_ : ndarray of shape (K,)
+        Accuracy of each class (Conf1), Float[K], which is the confidence of empty bins.
 
     Notes
     -----
-    Salamon et al., Eq. 6, whose partition starts at 0 and whose text says (b_i, b_i+1]. Zadrozny
-    and Elkan 2001 for two classes; class by class, it is the top-label histogram binning of Gupta
-    and Ramdas 2022. A class that is never predicted on calibration rows has no precision of its
-    own: it gets that of all rows, with a warning that names it.
+    Salamon et al., Eq. 6, whose partition starts at 0 and whose text has bins (b_i, b_i+1].
+    Zadrozny and Elkan 2001 for two classes; class by class, it is the top-label histogram binning
+    of Gupta and Ramdas 2022. A class that is never predicted on calibration rows gets the accuracy
+    of all rows, with a warning that names it.
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.4, 0.6]]), np.array([0, 1, 1, 1])
-    >>> parent = FrozenEstimator(GivenScores().fit(X))
-    >>> HistogramBinning(parent).fit(X, y, X_calibration=X, y_calibration=y).predict_confidence(X)
+    >>> model = HistogramBinning(FrozenEstimator(PrecomputedScores().fit(X)))
+    >>> model.fit(X, y, X_calibration=X, y_calibration=y).predict_confidence(X)
     array([0.5, 0.5, 1. , 1. ])
     """
 
@@ -251,109 +316,115 @@ class HistogramBinning(CurveCalibrator):
     bins: Count = 10
     strategy: Strategy = "uniform"
 
-    def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
+    def _fit_curve(
+        self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> CurveParameters:
         edges = bin_edges(score, self.bins, self.strategy)
         index = bin_of(score - SAME, edges)
-        rows, right = (
-            np.bincount(index, of, minlength=len(edges) - 1) for of in (weight, weight * correct)
+        rows, n_correct = (
+            np.bincount(index, values, minlength=len(edges) - 1)
+            for values in (weight, weight * correct)
         )
-        precision = right.sum() / rows.sum()
-        return {
-            "edges": edges,
-            "rows": rows,
-            "share": np.where(rows > 0, right / np.where(rows > 0, rows, 1), precision),
-        }
+        precision = n_correct.sum() / rows.sum()
+        accuracy = np.where(rows > 0, n_correct / np.where(rows > 0, rows, 1), precision)
+        return {"edges": edges, "rows": rows, "accuracy": accuracy}
 
-    def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
-        return curve["share"][bin_of(score - SAME, curve["edges"])]
+    def _evaluate(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
+        return curve["accuracy"][bin_of(score - SAME, curve["edges"])]
 
-    def _rows_at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
+    def _support(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
         return curve["rows"][bin_of(score - SAME, curve["edges"])]
 
 
 @dataclass(eq=False, repr=False)
 class IsotonicConfidence(CurveCalibrator):
-    """The share of right predictions as a function of the score that never falls, as near to the
-    calibration rows as it can be.
+    """Isotonic regression of correctness on the score.
 
     Parameters
     ----------
-    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in
-        :class:`CurveCalibrator`.
+    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
+        See :class:`CurveCalibrator`.
 
     Attributes
     ----------
-    curves_ : of each class ``score`` and ``share``, Float[t] each: corners, between which the curve
-    is straight; it is level beyond them.
-    precision_ : Float[K]: the share of right predictions of each class, which one that is never
-        predicted has in place of a curve.
+    curves_ : list of dict
+        For each class ``score`` and ``accuracy``, Float[t] each: the corners of a curve that is
+        linear between them and constant beyond them.
+    precision_ : ndarray of shape (K,)
+        Accuracy of each class, Float[K], which is the confidence of a class that is never
+        predicted.
 
     Notes
     -----
-    Zadrozny and Elkan 2002, of top-label confidence as Gupta and Ramdas 2022 reduce it; by
-    scikit-learn's ``IsotonicRegression``. Where the highest scores are always right, or the lowest
-    never, it says 1 or 0, and one row that is otherwise makes the NLL infinite.
+    Zadrozny and Elkan 2002, for top-label confidence as reduced by Gupta and Ramdas 2022; the fit
+    is scikit-learn's ``IsotonicRegression``. If the highest scores are always correct, or the
+    lowest ones never, the confidence is 1 or 0, and a single contradicting row makes the NLL
+    infinite.
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]), np.array([0, 1, 0, 1])
-    >>> model = IsotonicConfidence(FrozenEstimator(GivenScores().fit(X)), by_class=False).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> model = IsotonicConfidence(FrozenEstimator(PrecomputedScores().fit(X)), by_class=False)
+    >>> model = model.fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_confidence([[0.95, 0.05], [0.75, 0.25], [0.5, 0.5]])
     array([1. , 0.5, 0. ])
     """
 
-    def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
-        score, place = distinct(score)  # else a step between two scores that rounding separates
-        rows, right = np.bincount(place, weight), np.bincount(place, weight * correct)
-        fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
-            score, right / rows, sample_weight=rows
+    def _fit_curve(
+        self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> CurveParameters:
+        # Scores that differ only by rounding are merged; a step between them would be arbitrary.
+        score, position = distinct(score)
+        rows, n_correct = np.bincount(position, weight), np.bincount(position, weight * correct)
+        regression = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
+            score, n_correct / rows, sample_weight=rows
         )
-        return {"score": fitted.X_thresholds_, "share": fitted.y_thresholds_}
+        return {"score": regression.X_thresholds_, "accuracy": regression.y_thresholds_}
 
-    def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
-        return np.interp(score, curve["score"], curve["share"])
+    def _evaluate(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
+        return np.interp(score, curve["score"], curve["accuracy"])
 
 
-CLIP = 1e-12
-"""How near to 0 and 1 a score may come before its logarithms."""
-_STEEPEST = np.exp(10.0)
-"""The largest coefficient, as temperatures have it."""
+MAX_COEFFICIENT = np.exp(10.0)
+"""Largest coefficient of beta calibration; temperatures have the same bound."""
 
 
 @dataclass(eq=False, repr=False)
 class BetaCalibration(CurveCalibrator):
-    """A logistic regression of being right on log s and -log(1 - s), neither of which may lower the
-    confidence.
+    """Logistic regression of correctness on log s and -log(1 - s) that never falls in the score.
 
     Parameters
     ----------
-    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in
-        :class:`CurveCalibrator`.
+    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
+        See :class:`CurveCalibrator`.
 
     Attributes
     ----------
-    curves_ : of each class ``coefficients``, Float[3]: a, b and c of the log odds a log s - b log(1
-        - s) + c; whether they ``converged``; ``n_clipped``, how many rows have a score within 1e-12
-        of 0 or 1, which was taken for that far from it.
-    precision_ : Float[K]: the share of right predictions of each class, which is the confidence
-        where there is no curve: where a class is never predicted (that of all rows), always right,
-        always wrong, or right rows can be told from wrong ones without fail. A warning names the
-        class.
+    curves_ : list of dict
+        For each class ``coefficients``, Float[3]: a, b and c of the log odds a log s - b log(1 - s)
+        + c; ``converged``; and ``n_clipped``, the number of rows whose score is within 1e-12 of 0
+        or 1 and was clipped.
+    precision_ : ndarray of shape (K,)
+        Accuracy of each class, Float[K]. It is the confidence, with a warning, of a class that is
+        never predicted (then the accuracy of all rows), always correct or always incorrect, or
+        whose correct and incorrect rows are separable.
 
     Notes
     -----
-    Kull, Silva Filho and Flach 2017, "Beta calibration", Section 4 (three parameters), with a and b
-    kept from falling below 0 by bounds of the fit; class by class as Gupta and Ramdas 2022 reduce
-    top-label confidence. At a = b = 1, c = 0 it is the identity.
+    Kull, Silva Filho and Flach 2017, "Beta calibration", Section 4 (three parameters). Bounds of
+    the fit keep a and b from being negative. Class by class, it is a reduction of Gupta and Ramdas
+    2022. At a = b = 1, c = 0 it is the identity.
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
-    >>> X, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]] * 2), np.array([0, 0, 0, 1, 0, 1, 0, 1])
-    >>> model = BetaCalibration(FrozenEstimator(GivenScores().fit(X)), by_class=False).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> X = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]] * 2)
+    >>> y = np.array([0, 0, 0, 1, 0, 1, 0, 1])
+    >>> model = BetaCalibration(FrozenEstimator(PrecomputedScores().fit(X)), by_class=False)
+    >>> model = model.fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_confidence([[0.9, 0.1], [0.6, 0.4]]).round(2)
     array([0.94, 0.19])
     """
@@ -363,39 +434,44 @@ class BetaCalibration(CurveCalibrator):
     _needs_both: ClassVar = True
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: how many rows were clipped."""
+        """Return the fitted values for the record: the number of clipped rows."""
         return {
             "n_clipped": sum(int(curve["n_clipped"]) for curve in self.curves_ if curve),
             **super().describe(),
         }
 
-    def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
-        terms, share = _terms(score), weight / weight.sum()
+    def _fit_curve(
+        self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> CurveParameters:
+        terms, proportion = _beta_terms(score), weight / weight.sum()
 
         def loss(coefficients: np.ndarray) -> tuple[float, np.ndarray]:
             value, slope = binary_loss(terms @ coefficients, correct, "nll")
-            return float(share @ value), (share * slope) @ terms
+            return float(proportion @ value), (proportion * slope) @ terms
 
-        found = minimised(
-            loss, [np.array([1.0, 1.0, 0.0])], [(0, _STEEPEST), (0, _STEEPEST), (None, None)]
-        )
-        if (found.at[:2] >= _STEEPEST).any() or lie_apart(terms @ found.at, correct):
+        bounds = [(0, MAX_COEFFICIENT), (0, MAX_COEFFICIENT), (None, None)]
+        minimum = minimize_loss(loss, [np.array([1.0, 1.0, 0.0])], bounds)
+        coefficients = minimum.parameters
+        # An optimum at a bound, or a perfect separation, is not an estimate: the class gets its
+        # accuracy instead.
+        at_bound = (coefficients[:2] >= MAX_COEFFICIENT).any()
+        if at_bound or are_separable(terms @ coefficients, correct):
             return {}
-        n_clipped = np.count_nonzero((score < CLIP) | (score > 1 - CLIP))
+        n_clipped = np.count_nonzero((score < CONFIDENCE_CLIP) | (score > 1 - CONFIDENCE_CLIP))
         return {
-            "coefficients": found.at,
-            "converged": np.array(found.converged),
+            "coefficients": coefficients,
+            "converged": np.array(minimum.converged),
             "n_clipped": np.array(n_clipped),
         }
 
-    def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
-        return expit(_terms(score) @ curve["coefficients"])
+    def _evaluate(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
+        return expit(_beta_terms(score) @ curve["coefficients"])
 
 
-def _terms(score: np.ndarray) -> np.ndarray:
-    """Float[n, 3]: log s, -log(1 - s) and 1."""
-    inside = np.clip(np.asarray(score, dtype=np.float64), CLIP, 1 - CLIP)
-    return np.column_stack([np.log(inside), -np.log1p(-inside), np.ones(len(inside))])
+def _beta_terms(score: np.ndarray) -> np.ndarray:
+    """Return the regressors log s, -log(1 - s) and 1, Float[n, 3]."""
+    clipped = np.clip(np.asarray(score, dtype=np.float64), CONFIDENCE_CLIP, 1 - CONFIDENCE_CLIP)
+    return np.column_stack([np.log(clipped), -np.log1p(-clipped), np.ones(len(clipped))])
 
 
 Point = tuple[float, float]
@@ -403,37 +479,41 @@ Point = tuple[float, float]
 
 @dataclass(eq=False, repr=False)
 class VennAbers(CurveCalibrator):
-    """Two isotonic regressions, as if the new row were wrong and as if it were right, merged into
-    one confidence.
+    """Venn-Abers predictor: two isotonic regressions, merged into one confidence.
 
-    Of exchangeable rows one of the two is calibrated, whatever their distribution; how far they are
-    apart is what the rows leave open.
+    One regression assumes that the new row is incorrect, the other that it is correct. For
+    exchangeable rows one of the two is calibrated, whatever their distribution. The difference
+    between them is the uncertainty that the calibration rows leave.
 
     Parameters
     ----------
-    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in
-        :class:`CurveCalibrator`.
+    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
+        See :class:`CurveCalibrator`.
 
     Attributes
     ----------
-    curves_ : of each class the distinct ``score`` of calibration rows, Float[m], ``p0`` from each
-        score to the next, and ``p1`` up to each score from the one before, Float[m] both.
-    precision_ : Float[K]: the share of right predictions of each class, which one that is never
-        predicted has in place of a curve.
+    curves_ : list of dict
+        For each class the distinct ``score`` of calibration rows, Float[m]; ``p0``, Float[m], valid
+        from each score to the next one; and ``p1``, Float[m], valid from the previous score to
+        each.
+    precision_ : ndarray of shape (K,)
+        Accuracy of each class, Float[K], which is the confidence of a class that is never
+        predicted.
 
     Notes
     -----
-    Inductive Venn-Abers predictors, Vovk and Petej 2012; merged as p1/(1 - p0 + p1), which is least
-    bad in log loss (Vovk, Petej and Fedorova 2015, Section 4). With m distinct scores all of p0 and
-    p1 take O(m) after a sort, by their Section 5's walk over the cumulative sum diagram. A new row
-    weighs 1.
+    Inductive Venn-Abers predictors, Vovk and Petej 2012, merged as p1/(1 - p0 + p1), which
+    minimises the largest log loss (Vovk, Petej and Fedorova 2015, Section 4). After a sort, all p0
+    and p1 of m distinct scores take time O(m), by the walk over the cumulative sum diagram of their
+    Section 5. A new row has weight 1.
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]), np.array([0, 1, 0, 1])
-    >>> model = VennAbers(FrozenEstimator(GivenScores().fit(X)), by_class=False).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> model = VennAbers(FrozenEstimator(PrecomputedScores().fit(X)), by_class=False)
+    >>> model = model.fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_interval([[0.95, 0.05], [0.75, 0.25]])
     array([[0.5       , 1.        ],
            [0.33333333, 0.66666667]])
@@ -442,88 +522,101 @@ class VennAbers(CurveCalibrator):
     """
 
     def predict_interval(self, X) -> np.ndarray:
-        """Float[n, 2]: p0 and p1, between which the confidence lies; both are the precision of a
-        class without a curve.
+        """Return p0 and p1, between which the confidence lies, Float[n, 2].
+
+        Both are the accuracy of the class if it has no curve.
         """
         top = TopLabel.of(self._scores(X))
-        group = self._curve_of(top.predicted)
-        found = np.repeat(self.precision_[group][:, None], 2, axis=1)
+        group = self._curve_index(top.predicted)
+        interval = np.repeat(self.precision_[group][:, None], 2, axis=1)
         for k in np.unique(group).tolist():
-            mine = group == k
+            mask = group == k
             if self.curves_[k]:
-                found[mine] = _interval(self.curves_[k], top.confidence[mine])
-        return found
+                interval[mask] = _interval(self.curves_[k], top.confidence[mask])
+        return interval
 
-    def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
-        score, place = distinct(score)
-        rows, right = np.bincount(place, weight), np.bincount(place, weight * correct)
-        mirrored = if_right(rows[::-1], (rows - right)[::-1])
-        return {"score": score, "p0": 1 - mirrored[::-1], "p1": if_right(rows, right)}
+    def _fit_curve(
+        self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> CurveParameters:
+        score, position = distinct(score)
+        rows, n_correct = np.bincount(position, weight), np.bincount(position, weight * correct)
+        # p0 is p1 of the mirrored problem: scores in falling order, correct and incorrect swapped.
+        mirrored = isotonic_p1(rows[::-1], (rows - n_correct)[::-1])
+        return {"score": score, "p0": 1 - mirrored[::-1], "p1": isotonic_p1(rows, n_correct)}
 
-    def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
+    def _evaluate(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
         p0, p1 = _interval(curve, score).T
         return p1 / (1 - p0 + p1)
 
 
-def _interval(curve: Curve, score: np.ndarray) -> np.ndarray:
-    """Float[n, 2]: p0 and p1 at scores Float[n].
-
-    A new right row pools with those above it, so p1 is that of the next score up, and 1 above all;
-    a wrong one with those below.
-    """
+def _interval(curve: CurveParameters, score: np.ndarray) -> np.ndarray:
+    """Return p0 and p1 at each score, Float[n, 2]."""
+    # A new correct row is pooled with the rows above it, so p1 is that of the next score up, and 1
+    # above all scores; a new incorrect row is pooled with the rows below it.
     above, below = first_from(curve["score"], score), first_above(curve["score"], score)
     return np.column_stack([np.append(0.0, curve["p0"])[below], np.append(curve["p1"], 1.0)[above]])
 
 
-def if_right(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """p1 at each distinct score, in rising order: isotonic regression's value there once a right
-    row of weight 1 is added.
+def isotonic_p1(rows: np.ndarray, n_correct: np.ndarray) -> np.ndarray:
+    """Return p1 at each distinct score, Float[m].
+
+    p1 is the value of the isotonic regression at a score after a correct row of weight 1 has been
+    added there.
 
     Parameters
     ----------
-    rows, right : Float[m], the weight of all rows and of right ones at each score.
+    rows, n_correct : ndarray of shape (m,)
+        Weight of all rows and of the correct rows at each score, in rising order, Float[m].
 
     Returns
     -------
-    Float[m].
+    ndarray of shape (m,)
+        Float[m].
 
     Notes
     -----
-    As Vovk, Petej and Fedorova 2015, Section 5. With P_j the sums of (rows, right) up to score j, a
-    right row at score j moves P_j and all after it by (1, 1), or, which is the same, all before it
-    by (-1, -1). The value at j is the slope of the greatest convex minorant of these points where
-    it steps from those that were moved to the others. No slope is above 1, so a point moves to
-    below where it was, and of the others only corners of the minorant ever matter again: each is
-    put on a stack and taken off it once.
+    Vovk, Petej and Fedorova 2015, Section 5.
 
     Examples
     --------
-    >>> if_right(np.array([1.0, 1.0]), np.array([0.0, 1.0]))  # 1 pools with 0 at the first score
+    >>> isotonic_p1(np.array([1.0, 1.0]), np.array([0.0, 1.0]))  # 1 pools with 0 at the first score
     array([0.5, 1. ])
     """
-    points = list(zip(np.cumsum(rows).tolist(), np.cumsum(right).tolist(), strict=True))
+    # Isotonic regression is the slope of the greatest convex minorant of the points P_j, the sums
+    # of (rows, correct rows) up to score j. An added correct row at score j shifts P_j and all
+    # later
+    # points by (1, 1); equivalently, all earlier points by (-1, -1). The value at j is the slope of
+    # the segment that leads from the shifted points (``behind``) to the others (``ahead``).
+    #
+    # ``ahead`` is a stack of the corners of the minorant of the points that are not shifted, the
+    # nearest one on top. It is built from right to left once. No slope exceeds 1, so a shifted
+    # point
+    # lies below its old position and a corner that was removed never returns: each point is pushed
+    # and popped at most once, which gives O(m).
+    points = list(zip(np.cumsum(rows).tolist(), np.cumsum(n_correct).tolist(), strict=True))
     ahead: list[Point] = []
     for point in reversed(points):
-        _look_from(point, ahead)
+        _drop_hidden_corners(point, ahead)
         ahead.append(point)
     behind: Point = (-1.0, -1.0)
-    _look_from(behind, ahead)
+    _drop_hidden_corners(behind, ahead)
     slopes = []
     for x, y in points:
         slopes.append((ahead[-1][1] - behind[1]) / (ahead[-1][0] - behind[0]))
-        moved = (x - 1, y - 1)
-        if _turn(behind, ahead[-1], moved) < 0:
-            behind = moved
-            _look_from(behind, ahead)
+        shifted = (x - 1, y - 1)
+        # The shifted point is a new corner only if it lies below the current segment.
+        if _turn(behind, ahead[-1], shifted) < 0:
+            behind = shifted
+            _drop_hidden_corners(behind, ahead)
     return np.array(slopes)
 
 
-def _look_from(point: Point, ahead: list[Point]) -> None:
-    """Take off the corners that the minorant which starts at ``point`` passes below."""
+def _drop_hidden_corners(point: Point, ahead: list[Point]) -> None:
+    """Pop the corners that lie above the minorant which starts at ``point``."""
     while len(ahead) > 1 and _turn(point, ahead[-1], ahead[-2]) <= 0:
         ahead.pop()
 
 
 def _turn(a: Point, b: Point, c: Point) -> float:
-    """Above 0 if c lies above the line from a through b."""
+    """Return a positive number if c lies above the line from a through b."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

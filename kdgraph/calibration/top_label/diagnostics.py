@@ -1,5 +1,9 @@
-"""The visual check that Salamon et al. (Section XII) ask for, by rules: does a curve wiggle, leave
-its data, get asked where none were.
+"""Score-support diagnostics of confidence curves.
+
+Salamon et al. (Section XII) recommend that a user looks at every fitted curve. The functions here
+replace the eye by three rules: a curve must not oscillate more than noise explains, it must agree
+with the accuracy of its calibration rows in each bin of scores, and new scores must lie in the
+range of the calibration scores. The rules and their thresholds are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -13,97 +17,111 @@ import numpy as np
 from scipy.special import betaincinv
 from scipy.stats import betabinom
 
-from kdgraph.calibration.top_label.base import warn_of
-from kdgraph.metrics.compat import bin_edges, bin_of
+from kdgraph.calibration.top_label.base import warn_of_labels
+from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 
-BINS = 10
-"""Of equal width: those of the histograms in the paper's figures."""
-TURNS = 2
-"""Deep turns of a curve that are no wiggle: one minimum and one maximum, as the paper's b_mon2
-allows.
-"""
-VISIBLE = 0.02
-"""What nobody sees in a figure is no turn."""
-FEWEST = 30
-"""Rows of a bin whose share says something."""
-ALARM = 0.01
-"""How often a look at curves that are right may find something all the same: for each of the rules,
-all curves of a fit together.
-"""
-MOST_BEYOND = 0.05
-"""Share of new rows that may lie where no calibration rows were."""
+N_BINS = 10
+"""Number of bins of equal width, as in the histograms of the paper's figures."""
+MAX_TURNS = 2
+"""Turns that a smooth curve may have: one minimum and one maximum, as the paper's b_mon2 allows."""
+MIN_TURN = 0.02
+"""Smallest move of the confidence that counts as a turn; smaller ones are invisible in a figure."""
+MIN_BIN_ROWS = 30
+"""Smallest number of rows for which the accuracy of a bin is compared with the confidence."""
+FALSE_ALARM_RATE = 0.01
+"""Probability that a rule reports correct curves, for all curves of a fit together."""
+MAX_UNSEEN_FRACTION = 0.05
+"""Fraction of new rows that may lie outside the range of the calibration scores."""
 ROUNDING = 1e-9
-_Z = 2.5758293035489004  # two-sided, of ALARM
-_HALF_WINDOW = 0.5 / BINS
+_Z = 2.5758293035489004  # two-sided, of FALSE_ALARM_RATE
+_HALF_WINDOW = 0.5 / N_BINS
 _POINTS = 512
-WIGGLES = (
-    "the confidence of {} goes up and down more than noise explains: look at it, and take a wider"
+OSCILLATES = (
+    "the confidence of {} goes up and down more than noise explains: plot it, and use a wider"
     " bandwidth or fewer bins"
 )
-LEAVES = (
-    "the confidence of {} is not what the shares of right calibration rows allow in some bins of"
-    " scores: look at it"
+LEAVES_DATA = (
+    "the confidence of {} contradicts the accuracy of the calibration rows in some bins of scores:"
+    " plot it"
 )
-BEYOND = (
-    "more than 5 % of the rows predicted as {} have scores where no calibration row was: their"
-    " confidence is learnt from none"
+UNSEEN_SCORES = (
+    "more than 5 % of the rows predicted as {} have scores outside the range of the calibration"
+    " scores: their confidence is extrapolated"
 )
 
 
-class Outside(NamedTuple):
-    """A bin of scores where the mean confidence is not one that the share of right rows allows.
-    Ours.
+class ScoreBin(NamedTuple):
+    """Bin of scores with its mean confidence and its accuracy.
 
     Attributes
     ----------
-    lower, upper : of the bin.
-    confidence : its rows' mean.
-    share : of them that is right, of ``rows`` rows.
+    lower, upper : float
+        Edges of the bin.
+    confidence : float
+        Mean confidence of its rows.
+    accuracy : float
+        Fraction of correct predictions among its rows.
+    rows : float
+        Effective number of rows.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     lower: float
     upper: float
     confidence: float
-    share: float
+    accuracy: float
     rows: float
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a look at one curve found. Ours.
+class CurveDiagnostics:
+    """Result of the diagnostics of one curve.
 
     Attributes
     ----------
-    label : whose curve it is.
-    span : the lowest and the highest score of the ``rows`` calibration rows that it was fitted on;
-    NaN of none.
-    turns : how often the curve turns by more than noise explains.
-    outside : bins where it leaves its data.
+    label : str
+        Class of the curve.
+    span : tuple of float
+        Lowest and highest calibration score; NaN if the curve has no calibration row.
+    rows : int
+        Number of calibration rows.
+    turns : int
+        Number of turns that noise does not explain.
+    outside : tuple of ScoreBin
+        Bins in which the curve contradicts its calibration rows.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     label: str
     span: tuple[float, float]
     rows: int
     turns: int
-    outside: tuple[Outside, ...]
+    outside: tuple[ScoreBin, ...]
 
     @property
-    def wiggles(self) -> bool:
-        """Whether it turns more often than a curve with one minimum and one maximum (as of Salamon
-        et al., Eq. 20).
-        """
-        return self.turns > TURNS
+    def oscillates(self) -> bool:
+        """True if the curve turns more than twice (compare Salamon et al., Eq. 20)."""
+        return self.turns > MAX_TURNS
 
 
 @dataclass(frozen=True)
-class CurveRows:
-    """A curve (Salamon et al., Eq. 2) and the calibration rows that it was fitted on.
+class FittedCurve:
+    """A curve (Salamon et al., Eq. 2) with the calibration rows of its fit.
 
     Attributes
     ----------
-    label : whose it is.
-    at : scores Float[n] → confidence Float[n].
-    score, correct, weight : of the rows, Float[n], Bool[n], Float[n].
+    label : str
+        Class of the curve.
+    at : callable
+        Function from scores, Float[n], to confidences, Float[n].
+    score, correct, weight : ndarray of shape (n,)
+        Score, correctness and weight of each calibration row: Float[n], Bool[n], Float[n].
     """
 
     label: str
@@ -113,173 +131,239 @@ class CurveRows:
     weight: np.ndarray
 
 
-def look_at(curves: Sequence[CurveRows]) -> list[Seen]:
-    """Look at curves that were fitted together.
+def diagnose_curves(curves: Sequence[FittedCurve]) -> list[CurveDiagnostics]:
+    """Return the diagnostics of curves that were fitted together.
+
+    Parameters
+    ----------
+    curves : sequence of FittedCurve
+        One curve for each class, or one for all classes.
+
+    Returns
+    -------
+    list of CurveDiagnostics
+        In the order of ``curves``.
 
     Notes
     -----
-    Rules of ours, for what Salamon et al. ask the eye to do; their Section XII names wiggles as the
-    main failure.
+    Original to kdgraph; Salamon et al., Section XII, name oscillation as the main failure.
 
-    A curve *wiggles* if it turns more than twice, where a turn counts if the curve moves by more
-    than 0.02 and more than noise explains: 2.58 standard errors of the difference between two
-    shares of right rows, those of the rows within .05 of either end of the move. So the yardstick
-    is a histogram of ten bins: none of about that width wiggles by accident, and a curve that
-    follows single rows does. On the counts of PhANNs, b_opt wiggles for the two classes of the
-    paper's Figure 13 and no other, and nothing else does.
+    A curve *oscillates* if it turns more than twice. A turn counts if the curve moves by more than
+    0.02 and by more than noise explains: 2.58 standard errors of the difference between the
+    accuracies of the rows within .05 of either end of the move. The yardstick is thus a histogram
+    of ten bins: curves that smooth over about this width do not oscillate by accident, and curves
+    that follow single rows do. On the counts of PhANNs, b_opt oscillates for the two classes of
+    the paper's Figure 13 and for no other class, and no other method oscillates.
 
     A curve *leaves its data* in a bin of at least 30 rows if its mean confidence there lies outside
-    of the exact (Clopper-Pearson) interval of the share right, at a level of 1 - 0.01/m for the m
-    such bins of all curves: together they let 99 % of fits pass that are right.
+    the exact (Clopper-Pearson) interval of the bin's accuracy, at level 1 - 0.01/m for the m such
+    bins of all curves. With this correction, 99 % of correct fits pass.
     """
-    filled = [_filled(curve) for curve in curves]
-    alarm = ALARM / max(sum(map(len, filled)), 1)
+    large_bins = [_large_bins(curve) for curve in curves]
+    alpha = FALSE_ALARM_RATE / max(sum(map(len, large_bins)), 1)
     return [
-        Seen(
+        CurveDiagnostics(
             curve.label,
             _span(curve),
             len(curve.score),
-            turns_of(curve),
-            tuple(each for each in bins if not _allows(each, alarm)),
+            count_turns(curve),
+            tuple(score_bin for score_bin in bins if not _agrees(score_bin, alpha)),
         )
-        for curve, bins in zip(curves, filled, strict=True)
+        for curve, bins in zip(curves, large_bins, strict=True)
     ]
 
 
-def findings(seen: Sequence[Seen]) -> dict[str, Any]:
-    """What is not as it should be, for the record: turns by label, and bins by label; empty where
-    all is. Ours.
+def summarize_diagnostics(diagnostics: Sequence[CurveDiagnostics]) -> dict[str, Any]:
+    """Return the problems for the record: turns and bins by label; empty without a problem.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
-    wiggles = {each.label: each.turns for each in seen if each.wiggles}
+    wiggles = {curve.label: curve.turns for curve in diagnostics if curve.oscillates}
     leaves = {
-        each.label: [found._asdict() for found in each.outside] for each in seen if each.outside
+        curve.label: [score_bin._asdict() for score_bin in curve.outside]
+        for curve in diagnostics
+        if curve.outside
     }
-    return {name: found for name, found in (("wiggles", wiggles), ("leaves_data", leaves)) if found}
+    problems = {"wiggles": wiggles, "leaves_data": leaves}
+    return {name: by_label for name, by_label in problems.items() if by_label}
 
 
-def warn_of_seen(seen: Sequence[Seen]) -> None:
-    """Warn of curves that wiggle, and of those that leave their data, in a line each. Ours."""
-    warn_of([each.label for each in seen if each.wiggles], WIGGLES)
-    warn_of([each.label for each in seen if each.outside], LEAVES)
+def warn_of_curves(diagnostics: Sequence[CurveDiagnostics]) -> None:
+    """Warn of curves that oscillate and of curves that leave their data, once for each problem.
 
-
-def warn_of_beyond(seen: Sequence[Seen], group: np.ndarray, score: np.ndarray) -> None:
-    """Warn of curves that too many new rows, of Int[m] which curve and Float[m] what score, lie
-    beyond. Ours.
+    Notes
+    -----
+    Original to kdgraph.
     """
-    warn_of(
+    warn_of_labels([curve.label for curve in diagnostics if curve.oscillates], OSCILLATES)
+    warn_of_labels([curve.label for curve in diagnostics if curve.outside], LEAVES_DATA)
+
+
+def warn_of_unseen_scores(
+    diagnostics: Sequence[CurveDiagnostics], group: np.ndarray, score: np.ndarray
+) -> None:
+    """Warn of curves for which too many new scores lie outside the range of the calibration scores.
+
+    Parameters
+    ----------
+    diagnostics : sequence of CurveDiagnostics
+        Diagnostics of all curves of a fit.
+    group : ndarray of shape (m,)
+        Position of the curve of each new row, Int[m].
+    score : ndarray of shape (m,)
+        Score of each new row, Float[m].
+
+    Notes
+    -----
+    Original to kdgraph.
+    """
+    warn_of_labels(
         [
-            each.label
-            for k, each in enumerate(seen)
-            if is_beyond(each, score[group == k], len(seen))
+            curve.label
+            for k, curve in enumerate(diagnostics)
+            if exceeds_score_range(curve, score[group == k], len(diagnostics))
         ],
-        BEYOND,
+        UNSEEN_SCORES,
     )
 
 
-def is_beyond(seen: Seen, score: np.ndarray, n_curves: int = 1) -> bool:
-    """Whether too many new rows of a curve, of scores Float[m], lie beyond its calibration rows:
-    above 5 %, and what chance explains. Ours.
+def exceeds_score_range(
+    diagnostics: CurveDiagnostics, score: np.ndarray, n_curves: int = 1
+) -> bool:
+    """Return True if too many new scores, Float[m], lie outside the calibration range of a curve.
 
-    Of n calibration rows and m new ones from one distribution, a beta-binomial number BB(m, 2, n -
-    1) of the new ones lie outside of the range of the others (in two of n + 1 gaps between order
-    statistics); so many must have a probability of less than 0.01/``n_curves``.
+    Notes
+    -----
+    Original to kdgraph. Too many are more than 5 %, and more than chance explains. If n calibration
+    scores and m new scores have one distribution, the number of new ones outside the range of the
+    others is beta-binomial, BB(m, 2, n - 1): they fall into two of the n + 1 gaps between order
+    statistics. The observed number must have a probability below 0.01/``n_curves``.
     """
-    lowest, highest = seen.span
-    outside = int(((score < lowest) | (score > highest)).sum())
-    if outside <= MOST_BEYOND * len(score) or seen.rows < 2:
+    lowest, highest = diagnostics.span
+    n_outside = int(((score < lowest) | (score > highest)).sum())
+    if n_outside <= MAX_UNSEEN_FRACTION * len(score) or diagnostics.rows < 2:
         return False
-    return bool(betabinom.sf(outside - 1, len(score), 2, seen.rows - 1) < ALARM / n_curves)
+    probability = betabinom.sf(n_outside - 1, len(score), 2, diagnostics.rows - 1)
+    return bool(probability < FALSE_ALARM_RATE / n_curves)
 
 
-def turns_of(curve: CurveRows) -> int:
-    """How often the curve turns, over the range of its rows' scores, by more than noise explains:
-    see :func:`look_at`. Ours.
+def count_turns(curve: FittedCurve) -> int:
+    """Return the number of turns that noise does not explain, over the range of the scores.
+
+    Notes
+    -----
+    Original to kdgraph; :func:`diagnose_curves` describes the rule.
     """
     if not len(curve.score):
         return 0
     lowest, highest = _span(curve)
-    part = np.linspace(0, 1, _POINTS)
-    grid = np.union1d(lowest + part * (highest - lowest), np.quantile(curve.score, part))
-    return deep_turns(curve.at(grid), _noise(curve, grid))
+    # Equidistant points show the whole range; quantiles resolve the regions with many rows.
+    fraction = np.linspace(0, 1, _POINTS)
+    grid = np.union1d(lowest + fraction * (highest - lowest), np.quantile(curve.score, fraction))
+    return count_reversals(curve.at(grid), _standard_error(curve, grid))
 
 
-def deep_turns(values: np.ndarray, noise: np.ndarray) -> int:
-    """Count reversals of a path, Float[g], by more than :data:`VISIBLE` and 2.58 times the noise,
-    Float[g], of both ends of the move. Ours.
+def count_reversals(values: np.ndarray, noise: np.ndarray) -> int:
+    """Count the reversals of a path that exceed both :data:`MIN_TURN` and the noise.
 
-    >>> deep_turns(np.array([0.1, 0.9, 0.5, 0.6, 0.55, 0.9]), np.full(6, 0.1))
+    Parameters
+    ----------
+    values : ndarray of shape (g,)
+        Path, Float[g].
+    noise : ndarray of shape (g,)
+        Standard error at each point, Float[g]; a move counts above 2.58 times the error of the
+        difference of its ends.
+
+    Returns
+    -------
+    int
+        Number of reversals.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
+    >>> count_reversals(np.array([0.1, 0.9, 0.5, 0.6, 0.55, 0.9]), np.full(6, 0.1))
     2
     """
     value, error = values.tolist(), (_Z * noise).tolist()
+    # One pass with hysteresis: ``direction`` is the last significant move (0 before the first one),
+    # ``high`` and ``low`` are the extremes since then. A move away from an extreme is a reversal
+    # once it exceeds the threshold; the first move is none.
     turns, direction, low, high = 0, 0, 0, 0
     for i in range(len(value)):
         high = i if direction >= 0 and value[i] > value[high] else high
         low = i if direction <= 0 and value[i] < value[low] else low
-        if direction >= 0 and value[high] - value[i] > max(VISIBLE, hypot(error[high], error[i])):
+        if direction >= 0 and value[high] - value[i] > max(MIN_TURN, hypot(error[high], error[i])):
             turns, direction, low = turns + direction, -1, i
-        elif direction <= 0 and value[i] - value[low] > max(VISIBLE, hypot(error[low], error[i])):
+        elif direction <= 0 and value[i] - value[low] > max(MIN_TURN, hypot(error[low], error[i])):
             turns, direction, high = turns - direction, 1, i
     return turns
 
 
-def _span(curve: CurveRows) -> tuple[float, float]:
-    return (
-        (float(curve.score.min()), float(curve.score.max()))
-        if len(curve.score)
-        else (np.nan, np.nan)
-    )
+def _span(curve: FittedCurve) -> tuple[float, float]:
+    """Return the lowest and the highest score; NaN without a row."""
+    if not len(curve.score):
+        return np.nan, np.nan
+    return float(curve.score.min()), float(curve.score.max())
 
 
-def _noise(curve: CurveRows, at: np.ndarray) -> np.ndarray:
-    """Float[g]: the standard error of the share of right rows within .05 of each score; two right
-    and two wrong rows are added to it.
-    """
+def _standard_error(curve: FittedCurve, grid: np.ndarray) -> np.ndarray:
+    """Return the standard error of the accuracy within .05 of each score of a grid, Float[g]."""
     order = np.argsort(curve.score)
     score, weight = curve.score[order], curve.weight[order]
-    first, last = (
-        np.searchsorted(score, at - _HALF_WINDOW),
-        np.searchsorted(score, at + _HALF_WINDOW, side="right"),
+    first = np.searchsorted(score, grid - _HALF_WINDOW)
+    last = np.searchsorted(score, grid + _HALF_WINDOW, side="right")
+    total, squares, correct = (
+        _window_sums(values, first, last)
+        for values in (weight, weight**2, weight * curve.correct[order])
     )
-    weights, squares, right = (
-        _sums(each, first, last) for each in (weight, weight**2, weight * curve.correct[order])
-    )
-    n = np.where(
-        squares > 0, weights**2 / np.where(squares > 0, squares, 1), 0
-    )  # as many equal rows say as much (Kish 1965)
-    share = (n * right / np.where(weights > 0, weights, 1) + 2) / (n + 4)
-    return np.sqrt(share * (1 - share) / np.maximum(n, 1))
+    n_eff = _effective_rows(total, squares)
+    # Two correct and two incorrect predictions are added, so that no error is 0.
+    accuracy = (n_eff * correct / np.where(total > 0, total, 1) + 2) / (n_eff + 4)
+    return np.sqrt(accuracy * (1 - accuracy) / np.maximum(n_eff, 1))
 
 
-def _sums(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Float[g]: of values Float[n], those from ``first`` on, before ``last``."""
+def _window_sums(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Return the sums of values[first:last], Float[g]."""
     total = np.append(0.0, np.cumsum(values))
     return total[last] - total[first]
 
 
-def _filled(curve: CurveRows) -> list[Outside]:
-    """Bins with enough rows, whatever their confidence is."""
-    index = bin_of(curve.score, edges := bin_edges(curve.score, BINS, "uniform"))
-    weights, squares, right, said = (
-        np.bincount(index, each * curve.weight, minlength=BINS)
-        for each in (1.0, curve.weight, curve.correct, curve.at(curve.score))
+def _effective_rows(total: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Return how many rows of equal weight have the same uncertainty (Kish 1965)."""
+    return np.where(squares > 0, total**2 / np.where(squares > 0, squares, 1), 0)
+
+
+def _large_bins(curve: FittedCurve) -> list[ScoreBin]:
+    """Return the bins with at least :data:`MIN_BIN_ROWS` effective rows."""
+    edges = bin_edges(curve.score, N_BINS, "uniform")
+    index = bin_of(curve.score, edges)
+    total, squares, correct, confidence = (
+        np.bincount(index, values * curve.weight, minlength=N_BINS)
+        for values in (1.0, curve.weight, curve.correct, curve.at(curve.score))
     )
-    n = np.where(squares > 0, weights**2 / np.where(squares > 0, squares, 1), 0)
+    n_eff = _effective_rows(total, squares)
     return [
-        Outside(
+        ScoreBin(
             float(edges[b]),
             float(edges[b + 1]),
-            float(said[b] / weights[b]),
-            float(right[b] / weights[b]),
-            float(n[b]),
+            float(confidence[b] / total[b]),
+            float(correct[b] / total[b]),
+            float(n_eff[b]),
         )
-        for b in np.flatnonzero(n >= FEWEST).tolist()
+        for b in np.flatnonzero(n_eff >= MIN_BIN_ROWS).tolist()
     ]
 
 
-def _allows(found: Outside, alarm: float) -> bool:
-    """Whether the bin's exact interval holds its confidence (Clopper and Pearson 1934)."""
-    right, wrong = found.share * found.rows, (1 - found.share) * found.rows
-    low = betaincinv(right, wrong + 1, alarm / 2) if right > 0 else 0.0
-    high = betaincinv(right + 1, wrong, 1 - alarm / 2) if wrong > 0 else 1.0
-    return bool(low - ROUNDING <= found.confidence <= high + ROUNDING)
+def _agrees(score_bin: ScoreBin, alpha: float) -> bool:
+    """Return True if the exact interval of the accuracy (Clopper and Pearson 1934) has the mean."""
+    correct = score_bin.accuracy * score_bin.rows
+    incorrect = (1 - score_bin.accuracy) * score_bin.rows
+    low = betaincinv(correct, incorrect + 1, alpha / 2) if correct > 0 else 0.0
+    high = betaincinv(correct + 1, incorrect, 1 - alpha / 2) if incorrect > 0 else 1.0
+    return bool(low - ROUNDING <= score_bin.confidence <= high + ROUNDING)

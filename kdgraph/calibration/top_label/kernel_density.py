@@ -1,8 +1,8 @@
-"""How wide the kernels are: the narrowest ones that leave the confidence few turns.
+"""Kernel density confidence: the density ratio of correct and incorrect predictions.
 
-The bandwidth under which rows that are left out one by one are judged best.
-
-Kernel densities of right and of wrong predictions, and the confidence that is their ratio.
+The module holds the estimator of Salamon et al. (Eq. 7 to 9) and its two ways to choose a
+bandwidth: the narrowest one whose curve has few turns (Eq. 19 and 20), and leave-one-out (b_opt).
+Fourier series with a bound on their error make the searches fast (original to kdgraph).
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from kdgraph.calibration.top_label.curves import Curve, CurveCalibrator
+from kdgraph.calibration.top_label.base import CONFIDENCE_CLIP
+from kdgraph.calibration.top_label.curves import CurveCalibrator, CurveParameters
 from kdgraph.calibration.top_label.kernel_sums import Boundary, KernelSeries, KernelSum, logs_of
 from kdgraph.parameters import Fraction, Positive, Range
 
 Rule = Literal["b_mon", "b_mon2", "b_mon4", "b_opt"]
 
 SIGN_CHANGES: dict[Rule, int] = {"b_mon": 0, "b_mon2": 2, "b_mon4": 4}
-"""How often the slope of the confidence may change its sign."""
+"""Largest number of sign changes of the slope, by rule."""
 WIDEST = 1.0
-"""Where a search ends: with kernels as wide as all scores, the confidence is all but level."""
+"""Largest bandwidth of a search; the kernels are as wide as all scores, the curve nearly flat."""
 _AT_ONCE = 64
-"""Bandwidths; half of it takes as long."""
+"""Number of bandwidths in a batch."""
 CLOSE = 1e-9
-"""A log sum that is this exact need not be made again unless a slope hangs on it."""
+"""Error at which a log sum is exact enough, unless the sign of a slope depends on it."""
 
 
 class Chosen(NamedTuple):
-    """A bandwidth and what it makes of the slope, Salamon et al., Eq. 20.
+    """Chosen bandwidth and its sign changes (Salamon et al., Eq. 20).
 
     Attributes
     ----------
@@ -45,8 +46,7 @@ class Chosen(NamedTuple):
 
 @dataclass
 class LogOddsCurve:
-    """The log odds of the confidence on a grid of scores, for one bandwidth: Salamon et al., Eq. 9,
-    which rises and falls with them.
+    """Log odds of the confidence on a grid of scores, for one bandwidth (Salamon et al., Eq. 9).
 
     Attributes
     ----------
@@ -67,32 +67,30 @@ class LogOddsCurve:
     def of(
         cls, sums: tuple[KernelSum, KernelSum], grid: np.ndarray, bandwidth: float
     ) -> LogOddsCurve:
-        """The curve on grid, Float[g], exact at every point of it. Salamon et al., Eq. 9."""
-        found = next(curves(sums, grid, np.array([bandwidth])))
+        """Return the exact curve on a grid, Float[g] (Salamon et al., Eq. 9)."""
+        curve = next(curves(sums, grid, np.array([bandwidth])))
         for side in range(2):
-            found._make_exact(side, found.error[side] > CLOSE)
-        return found
+            curve._make_exact(side, curve.error[side] > CLOSE)
+        return curve
 
     @property
     def confidence(self) -> np.ndarray:
-        """Float[g]."""
+        """Confidence at each point of the grid, Float[g]."""
         return expit(self.log[0] - self.log[1])
 
     def signs(self) -> np.ndarray:
-        """Int[g - 1]: 1 where the curve rises for certain, -1 where it falls, 0 where it is level
-        or errors leave it open.
-        """
+        """Return the certain signs of the slope, Int[g - 1]; 0 if it is flat or uncertain."""
         slope = np.diff(self.log[0] - self.log[1])
         error = self.error.sum(axis=0)
         return np.where(np.abs(slope) > error[1:] + error[:-1], np.sign(slope), 0).astype(int)
 
     def has_at_most(self, changes: int) -> bool:
-        """Whether the slope changes its sign so seldom; sums are made exact only where the answer
-        hangs on them.
-        """
+        """Return True if the slope has at most so many sign changes."""
+        # Uncertain signs can only add changes. If the certain ones decide nothing, the sums at
+        # uncertain points are made exact, and only these.
         for close_enough in (CLOSE, 0.0):
             signs = self.signs()
-            if sign_changes(signs) > changes:  # what is open can only add to them
+            if sign_changes(signs) > changes:
                 return False
             open_ends = np.zeros(len(self.grid), dtype=bool)
             open_ends[:-1] |= signs == 0
@@ -109,8 +107,7 @@ class LogOddsCurve:
 
 
 def sign_changes(signs: np.ndarray) -> int:
-    """How often signs, Int[n], change, zeros left out; the first is no change. Salamon et al., Eq.
-    20.
+    """Return the number of changes of signs, Int[n], without zeros (Salamon et al., Eq. 20).
 
     >>> sign_changes(np.array([0, 1, 1, 0, -1, 0, -1, 1]))
     2
@@ -122,10 +119,10 @@ def sign_changes(signs: np.ndarray) -> int:
 def curves(
     sums: tuple[KernelSum, KernelSum], grid: np.ndarray, bandwidths: np.ndarray
 ) -> Iterator[LogOddsCurve]:
-    """One :class:`Curve` for each of the bandwidths, Float[b], on the grid, Float[g]: as exact as
-    series are, or not at all yet.
+    """Yield a curve for each bandwidth, Float[b], on a grid, Float[g].
 
-    Salamon et al., Eq. 9, by Fourier series (ours).
+    Values come from Fourier series where these apply; otherwise their error is infinite, until they
+    are made exact. Salamon et al., Eq. 9; the series are original to kdgraph.
     """
     log, error = (
         np.zeros((2, len(bandwidths), len(grid))),
@@ -147,8 +144,9 @@ def narrowest(
     first: float = 0.005,
     step: float = 0.0005,
 ) -> Chosen | None:
-    """The first of the bandwidths first, first + step, … whose curve on the grid has at most so
-    many sign changes.
+    """Return the narrowest bandwidth whose curve has at most so many sign changes.
+
+    The candidates are first, first + step, …, 1.
 
     Parameters
     ----------
@@ -156,7 +154,7 @@ def narrowest(
     grid : Float[g], rising: the scores at which slopes are looked at. Another grid can give another
     bandwidth.
     changes : of the sign of the slope; slopes of 0 are skipped, and which way the first one points
-    costs nothing.
+    is free.
     first, step : in units of the score.
 
     Returns
@@ -182,9 +180,7 @@ def narrowest(
 
 
 def _batches(first: float, step: float) -> Iterator[np.ndarray]:
-    """Float[b] each: the bandwidths up to :data:`WIDEST` in order, none of a batch twice the first
-    one.
-    """
+    """Yield batches of rising bandwidths, Float[b], each less than twice its first one."""
     done, count = 0, int(np.floor((WIDEST - first) / step + 1e-9)) + 1
     while done < count:
         start = first + step * done
@@ -193,10 +189,8 @@ def _batches(first: float, step: float) -> Iterator[np.ndarray]:
         done += size
 
 
-CLIP = 1e-12
-"""How near to 0 and 1 a confidence may come before its logarithm."""
 _APART = 1.1
-"""The ratio of the bandwidths that are looked at first."""
+"""Ratio of neighbouring bandwidths of the first pass."""
 
 
 def leave_one_out(
@@ -208,8 +202,9 @@ def leave_one_out(
     first: float = 0.005,
     step: float = 0.0005,
 ) -> float:
-    """The one of the bandwidths first, first + step, … up to 1 with the least NLL of rows that are
-    left out one by one (b_opt).
+    """Return the bandwidth with the least leave-one-out NLL (b_opt).
+
+    The candidates are first, first + step, …, 1.
 
     Parameters
     ----------
@@ -224,25 +219,28 @@ def leave_one_out(
     left out by taking its own kernel off. Bandwidths a tenth apart are looked at first, then those
     between the neighbours of the best, closer and closer; of equals it is the widest.
     """
-    known: dict[int, float] = {}
+    nll: dict[int, float] = {}
 
-    def best_of(places: np.ndarray) -> int:
-        for place in places.tolist():
-            if place not in known:
-                known[place] = leave_one_out_nll(sums, score, correct, weight, first + step * place)
-        return max(known, key=lambda place: (-known[place], place))
+    def best_of(candidates: np.ndarray) -> int:
+        for i in candidates.tolist():
+            if i not in nll:
+                nll[i] = leave_one_out_nll(sums, score, correct, weight, first + step * i)
+        return max(nll, key=lambda i: (-nll[i], i))
+
+    # A coarse pass over bandwidths 10 % apart, then finer passes between the neighbours of the best
+    # candidate, until all candidates there have been evaluated. Ties go to the widest bandwidth.
 
     last = int(np.floor((WIDEST - first) / step + 1e-9))
     ratios = _APART ** np.arange(np.ceil(np.log(max(WIDEST / first, 1)) / np.log(_APART)) + 1)
     best = best_of(np.unique(np.round((first * ratios - first) / step).astype(int).clip(0, last)))
     while True:
-        looked_at = sorted(known)
-        at = looked_at.index(best)
-        between = looked_at[max(at - 1, 0)], looked_at[min(at + 1, len(looked_at) - 1)]
-        closer = np.unique(np.linspace(*between, 9).astype(int))
-        if known.keys() >= set(closer.tolist()):
+        evaluated = sorted(nll)
+        i = evaluated.index(best)
+        ends = evaluated[max(i - 1, 0)], evaluated[min(i + 1, len(evaluated) - 1)]
+        finer = np.unique(np.linspace(*ends, 9).astype(int))
+        if nll.keys() >= set(finer.tolist()):
             return first + step * best
-        best = best_of(closer)
+        best = best_of(finer)
 
 
 def leave_one_out_nll(
@@ -252,8 +250,7 @@ def leave_one_out_nll(
     weight: np.ndarray,
     bandwidth: float,
 ) -> float:
-    """Mean NLL in nats of right and wrong (Salamon et al., Eq. 14), each row judged by the kernels
-    of all others; as leave_one_out has it.
+    """Return the mean leave-one-out NLL of correctness in nats (Salamon et al., Eq. 14).
 
     Parameters
     ----------
@@ -264,6 +261,8 @@ def leave_one_out_nll(
     -----
     Confidences are at least 1e-12 from 0 and 1.
     """
+    # The kernel of each row is subtracted from its own sum. The series is used where its error is
+    # small; other rows get the exact sum without their kernel.
     logs = []
     for kernels, own in zip(sums, (correct, ~correct), strict=True):
         row = np.where(own, np.cumsum(own) - 1, -1)
@@ -277,7 +276,9 @@ def leave_one_out_nll(
         rough = error > CLOSE
         value[rough] = kernels.log(score[rough], bandwidth, row[rough])[0]
         logs.append(value)
-    confidence = np.clip(expit(np.where(correct, 1, -1) * (logs[0] - logs[1])), CLIP, 1 - CLIP)
+    confidence = np.clip(
+        expit(np.where(correct, 1, -1) * (logs[0] - logs[1])), CONFIDENCE_CLIP, 1 - CONFIDENCE_CLIP
+    )
     return float(np.average(-np.log(confidence), weights=weight))
 
 
@@ -288,23 +289,27 @@ GridSize = Annotated[int, Range(512)]
 
 @dataclass(eq=False, repr=False)
 class KernelDensityConfidence(CurveCalibrator):
-    """The density of scores of right calibration rows as a share of the density of all of them,
-    class by class.
+    """Density ratio of the scores of correct and of all calibration rows, class by class.
 
     Parameters
     ----------
-    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in
-    :class:`CurveCalibrator`.
-    bandwidth : of the kernels of right and wrong rows alike. "b_mon": the narrowest whose
+    estimator, by_class, diagnostics, pool, fill_proba, calibration_size, random_state
+        See :class:`CurveCalibrator`.
+    bandwidth : str or float, default="b_mon2"
+        Bandwidth of the kernels of correct and incorrect rows. "b_mon": the narrowest whose
         confidence is monotonic in the score; "b_mon2", "b_mon4": whose slope changes its sign at
-        most twice, four times; "b_opt": with the least NLL of rows left out one by one; or a
+        most twice, four times; "b_opt": with the least leave-one-out NLL; or a
         number, in units of the score.
-    condition : "predicted": the denominator is of rows that are predicted as the class. "all": it
-        counts the score that every row has for the class, which dilutes the confidence.
-    grid : points at which the confidence is known, at equal distances from the lowest to the
-        highest score of the class; it is straight between them.
-    first, step : where a search begins, and how fine it is.
-    boundary : "reflect" mirrors every kernel at 0 and 1, so that no density gets lost there.
+    condition : "predicted" or "all", default="predicted"
+        "predicted": the denominator contains the rows that are predicted as the class. "all": it
+        contains the score that every row has for the class, which dilutes the confidence.
+    grid : int, default=512
+        Number of equidistant points from the lowest to the highest score of the class; the
+        confidence is linear between them.
+    first, step : float, default=0.005 and 0.0005
+        Start and step of the search for a bandwidth.
+    boundary : "none" or "reflect", default="none"
+        "reflect" mirrors every kernel at 0 and 1, so that no density is lost there.
 
     Attributes
     ----------
@@ -328,12 +333,13 @@ class KernelDensityConfidence(CurveCalibrator):
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(size=4000)
-    >>> X, y = np.stack([s, 1 - s], axis=1), (rng.random(4000) > s**2).astype(int)  # class 0 with probability s²
-    >>> model = KernelDensityConfidence(FrozenEstimator(GivenScores().fit(X))).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> X, y = np.stack([s, 1 - s], axis=1), (rng.random(4000) > s**2).astype(int)
+    >>> model = KernelDensityConfidence(FrozenEstimator(PrecomputedScores().fit(X)))
+    >>> model = model.fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_confidence([[0.6, 0.4], [0.9, 0.1]]).round(1)
     array([0.4, 0.8])
     """
@@ -349,9 +355,7 @@ class KernelDensityConfidence(CurveCalibrator):
     _needs_both: ClassVar[bool] = True
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: bandwidth and sign changes by class, null where there is
-        no curve; how fine the search was.
-        """
+        """Return the fitted values for the record: bandwidth and sign changes by class."""
         labels = [str(label) for label in self._curve_labels()]
         found = {
             name: {
@@ -368,20 +372,24 @@ class KernelDensityConfidence(CurveCalibrator):
             **super().describe(),
         }
 
-    def _learn_among(
-        self, score: np.ndarray, mine: np.ndarray, correct: np.ndarray, weight: np.ndarray
-    ) -> Curve:
-        right, wrong = mine & correct, np.flatnonzero(mine & ~correct)
+    def _fit_class_curve(
+        self, score: np.ndarray, is_predicted: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> CurveParameters:
+        right, wrong = is_predicted & correct, np.flatnonzero(is_predicted & ~correct)
         beside = (
-            np.concatenate([wrong, np.flatnonzero(~mine)]) if self.condition == "all" else wrong
+            np.concatenate([wrong, np.flatnonzero(~is_predicted)])
+            if self.condition == "all"
+            else wrong
         )
         sums = (
             KernelSum.of(score[right], weight[right], self.boundary),
             KernelSum.of(score[beside], weight[beside], self.boundary),
         )
-        low, high = score[mine].min(), score[mine].max()
+        low, high = score[is_predicted].min(), score[is_predicted].max()
         grid = np.linspace(low, high, self.grid) if low < high else np.array([low])
-        chosen = self._bandwidth(sums, grid, score[mine], correct[mine], weight[mine])
+        chosen = self._choose_bandwidth(
+            sums, grid, score[is_predicted], correct[is_predicted], weight[is_predicted]
+        )
         if chosen is None:
             return {}
         found = LogOddsCurve.of(sums, grid, chosen.bandwidth)
@@ -396,7 +404,7 @@ class KernelDensityConfidence(CurveCalibrator):
             **learnt,
         }
 
-    def _bandwidth(
+    def _choose_bandwidth(
         self,
         sums: tuple[KernelSum, KernelSum],
         grid: np.ndarray,
@@ -418,8 +426,8 @@ class KernelDensityConfidence(CurveCalibrator):
         curve.has_at_most(len(grid))
         return Chosen(bandwidth, sign_changes(curve.signs()))
 
-    def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
+    def _evaluate(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
         return np.interp(score, curve["score"], curve["confidence"])
 
-    def _rows_at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
+    def _support(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
         return np.interp(score, curve["score"], curve["rows"])

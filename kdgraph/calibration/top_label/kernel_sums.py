@@ -1,11 +1,10 @@
-"""Sums of Gaussian kernels over scores: exact in logs at any point, however far out; and at many
-points and bandwidths at once.
+"""Sums of Gaussian kernels over scores: exact logs at any point, and fast series at many points.
 
 The fast way knows how wrong it may be. A sum of Gaussians has next to no waves shorter than the
 bandwidth, so a few hundred Fourier coefficients of the rows give it at every point, for every
 bandwidth up to twice the narrowest, to :data:`SERIES_ERROR` of the weight of all rows. That is
-plenty where there are rows, and nothing at all in the gaps between them: there, who needs the sum
-asks for the exact one.
+plenty where there are rows, and nothing at all in the gaps between them: there the exact
+sum is needed.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class KernelSum:
     @classmethod
     def of(cls, score: np.ndarray, weight: np.ndarray, boundary: Boundary = "none") -> KernelSum:
         """Kernels of rows with scores Float[n] and weights Float[n]; "reflect" mirrors each at 0
-        and at 1 too. Ours.
+        and at 1 too. Original to kdgraph.
         """
         images = [score, -score, 2 - score] if boundary == "reflect" else [score]
         centre = np.concatenate(images)
@@ -84,7 +83,7 @@ class KernelSum:
     @np.errstate(under="ignore")
     def of_one(self, score: np.ndarray, weight: np.ndarray, bandwidth: float) -> np.ndarray:
         """Float[n]: what rows with these scores and weights, Float[n], add to the sum at their own
-        scores. Ours.
+        scores. Original to kdgraph.
         """
         apart = [0 * score, 2 * score, 2 - 2 * score] if self.boundary == "reflect" else [0 * score]
         return weight * np.exp(-((np.array(apart) / bandwidth) ** 2) / 2).sum(axis=0)
@@ -92,7 +91,7 @@ class KernelSum:
     def log(
         self, points: np.ndarray, bandwidth: float, without: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The logarithm of the sum (Salamon et al., Eq. 7), without underflow.
+        """Return the logarithm of the sum (Salamon et al., Eq. 7), without underflow.
 
         Parameters
         ----------
@@ -161,9 +160,9 @@ class KernelSeries:
 
     Notes
     -----
-    Ours: the Poisson sum of a Gaussian, as in the non-uniform transform of Greengard and Lee 2004.
-    A wave is a product of two powers, so that K coefficients of n rows cost n * 2 sqrt(K) powers
-    and one matrix product.
+    Original to kdgraph: the Poisson sum of a Gaussian, as in the non-uniform transform of Greengard
+    and Lee 2004. A wave is a product of two powers, so that K coefficients of n rows cost n * 2
+    sqrt(K) powers and one matrix product.
     """
 
     def __init__(self, sums: KernelSum, points: np.ndarray, narrowest: float, widest: float):
@@ -211,8 +210,9 @@ class KernelSeries:
 
 
 def logs_of(sums: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithms of sums, Float[m], that may be wrong by ``error``; and by how much they are wrong
-    then, inf where none is sure. Ours.
+    """Return the logarithms of sums with an error, and bounds on their errors, Float[m] each.
+
+    The bound is infinite where the error may exceed the sum. Original to kdgraph.
     """
     above = np.maximum(sums, 4 * error)
     return np.log(above), np.where(sums >= 4 * error, 2 * error / above, np.inf)

@@ -1,7 +1,9 @@
-"""Confidence class by class that leans on what all classes share, the more so the fewer calibration
-rows a class has.
+"""Confidence by class that is shrunk towards the confidence of all classes.
 
-The precision of the predicted class: the confidence of whoever knows the prediction and no score.
+Salamon et al. fit every class separately. With few calibration rows such a fit is unreliable, so
+:class:`ShrinkageCalibrator` averages it with the fit of all rows; the weights are numbers of rows.
+Shrinkage is original to kdgraph. :class:`ClassPrecision` is the simplest member: the accuracy of
+the predicted class, whatever the score.
 """
 
 from __future__ import annotations
@@ -21,103 +23,122 @@ from kdgraph.base import Rows
 from kdgraph.calibration.top_label.base import (
     N_FOLDS,
     NEVER,
-    ClassShares,
+    ClassAccuracy,
     TopLabelCalibrator,
-    can_be_judged,
-    folds_of,
-    warn_of,
+    can_cross_validate,
+    draw_folds,
+    warn_of_labels,
 )
 from kdgraph.metrics import TopLabel, nll_top
 from kdgraph.parameters import NonNegative
 
 _nll_top_by_row = cast("Callable[..., np.ndarray]", nll_top.by_row)
 
-Pool = NonNegative | Literal["cv"]
-POOLS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
-"""What "cv" chooses from: the NLL is flat between them, and the last is next to what all classes
-share alone.
-"""
+PoolSize = NonNegative | Literal["cv"]
+POOL_GRID = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
+"""Candidates of "cv". The NLL is flat between them; the last one nearly removes the classes."""
 
 
 @cache
-def _libraries() -> ThreadpoolController:
-    """Those of numpy, scipy and scikit-learn, which are loaded by now: to look for them anew takes
-    longer than a small fit.
+def _thread_pools() -> ThreadpoolController:
+    """Return the thread pools of numpy, scipy and scikit-learn.
+
+    A new search for them takes longer than a small fit, so the result is cached.
     """
     return ThreadpoolController()
 
 
-class Opinions(NamedTuple):
-    """What is said of rows before it is pooled. Ours.
+class ShrinkageTerms(NamedTuple):
+    """Confidences of rows before shrinkage.
 
     Attributes
     ----------
-    own : Float[n], the confidence that the row's predicted class has by itself.
-    near : Float[n], on how many calibration rows of the class that stands, at this score.
-    shared : Float[n], the confidence that all classes share.
+    own : ndarray of shape (n,)
+        Confidence from the row's predicted class alone, Float[n].
+    own_rows : ndarray of shape (n,)
+        Number of calibration rows of the class that support it at this score, Float[n].
+    shared : ndarray of shape (n,)
+        Confidence that is fitted to all classes, Float[n].
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     own: np.ndarray
-    near: np.ndarray
+    own_rows: np.ndarray
     shared: np.ndarray
 
-    def pooled(self, pool: float) -> np.ndarray:
-        """Float[n]: the mean of both, of ``near`` rows and of ``pool`` rows. Ours.
+    def combine(self, pool: float) -> np.ndarray:
+        """Return the average of both confidences with weights ``own_rows`` and ``pool``, Float[n].
 
-        >>> Opinions(np.array([1.0, 1.0]), np.array([3.0, 0.0]), np.array([0.6, 0.6])).pooled(5.0)
+        Notes
+        -----
+        Original to kdgraph.
+
+        Examples
+        --------
+        >>> terms = ShrinkageTerms(np.array([1.0, 1.0]), np.array([3.0, 0.0]), np.array([0.6, 0.6]))
+        >>> terms.combine(5.0)
         array([0.75, 0.6 ])
         """
         if pool == 0:
             return self.own
-        return (self.near * self.own + pool * self.shared) / (self.near + pool)
+        return (self.own_rows * self.own + pool * self.shared) / (self.own_rows + pool)
 
 
 @dataclass(eq=False, repr=False)
-class PooledCalibrator(TopLabelCalibrator):
-    """Confidence class by class, with ``pool`` rows' worth of what all classes share in every
-    place. Pooling is ours.
+class ShrinkageCalibrator(TopLabelCalibrator):
+    """Base class of confidences by class that are shrunk towards the confidence of all classes.
 
-    A subclass implements ``_learn_from(rows)``, whose X are the parent's rows Float[n, K] and whose
-    weights are not 0; ``_own``, ``_near`` and ``_shared`` of ``(proba, top)``, which are
-    :class:`Opinions`; and ``_pools``, whether the classes have anything of their own.
+    A subclass implements ``_fit_rows(rows)``, whose X are the parent's probabilities Float[n, K]
+    and whose weights are not 0; ``_own_confidence``, ``_own_rows`` and ``_shared_confidence`` of
+    ``(proba, top)``, which are the :class:`ShrinkageTerms`; and ``_has_class_parameters``, which is
+    True if anything is fitted by class.
 
     Parameters
     ----------
-    estimator, fill_proba, calibration_size, random_state : as in :class:`TopLabelCalibrator`;
-    ``random_state`` also draws the folds.
-    pool : m, so many rows: c(k, s) = (n c_own + m c_shared) / (n + m), where n calibration rows of
-        the class stand behind c_own at the score s. 0: each class by itself, as Salamon et al. have
-        it. "cv": the one of 0, 1, 3, 10, … 10,000 with the least NLL of being right (Eq. 14) on
-        calibration rows, in five folds; confidences count as at least 1e-12 from 0 and 1. Where
-        fewer than two of the rows are right, or wrong, nothing can be judged, and it is 10,000.
+    estimator, fill_proba, calibration_size, random_state
+        See :class:`TopLabelCalibrator`; ``random_state`` also draws the folds.
+    pool : float or "cv", default=0.0
+        Weight m of the shared confidence, in rows: c(k, s) = (n c_own + m c_shared) / (n + m),
+        where n calibration rows of the class support c_own at the score s. With 0 each class is
+        separate, as in Salamon et al. "cv" chooses among 0, 1, 3, 10, … 10,000 the value with the
+        least NLL of correctness (Eq. 14) on calibration rows, in five folds; confidences are
+        clipped to at least 1e-12 from 0 and 1. If fewer than two rows are correct, or incorrect,
+        cross-validation is impossible and m is 10,000.
 
     Attributes
     ----------
-    pool_ : m.
-    pool_nll_ : Float[10]: in nats a row, for each m that "cv" chose from; None where it did not, or
-        could not, choose.
+    pool_ : float
+        The value m.
+    pool_nll_ : ndarray of shape (10,) or None
+        NLL in nats per row for each candidate of "cv", Float[10]; None if nothing was chosen.
 
     Notes
     -----
-    With few rows, a class that was always right so far says 1, or its curve falls to 0 where its
-    only wrong row is, and one row that is otherwise costs what the NLL's clip makes of it. Pooled,
-    a share is the mean of a beta distribution with a prior that is worth m rows of the shared
-    confidence: what has happened to other classes at such a score is possible here too. Of a curve
-    with a formula, such as a temperature, n is all rows of the class; of bins and kernels, those in
-    the bin, or as many as the kernels make up there.
+    Original to kdgraph. With few rows, a class without an error has a confidence of 1, or its curve
+    falls to 0 at its only error; one contradicting row then costs as much as the clip of the NLL
+    permits. After shrinkage, an accuracy is the mean of a beta distribution whose prior is worth m
+    rows of the shared confidence, so errors of other classes at such a score stay possible. The
+    number n is the weight of all rows of the class for a parametric curve, such as a temperature;
+    for bins it is the weight of the bin, for kernels their sum at the score.
     """
 
     _: KW_ONLY
-    pool: Pool = 0.0
+    pool: PoolSize = 0.0
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the pool, and what it was chosen by."""
+        """Return the fitted values for the record: the pool and the NLL of its candidates."""
         if not self.pool:
             return {}
         nll = (
             None
             if self.pool_nll_ is None
-            else {f"{m:g}": float(value) for m, value in zip(POOLS, self.pool_nll_, strict=True)}
+            else {
+                f"{pool:g}": float(value)
+                for pool, value in zip(POOL_GRID, self.pool_nll_, strict=True)
+            }
         )
         return {"pool": self.pool_, "pool_nll": nll}
 
@@ -127,130 +148,132 @@ class PooledCalibrator(TopLabelCalibrator):
         )
 
     def _fit_scores(self, rows: Rows) -> Rows:
-        """Learn from the parent's rows, Float[n, K]; gives those that count, in double
-        precision.
-        """
+        """Fit to the parent's probabilities, and return the rows of positive weight in float64."""
         rows = rows[rows.weight > 0]
         rows = Rows(np.asarray(rows.X, dtype=np.float64), rows.y, rows.weight)
-        self.pool_, self.pool_nll_ = (
-            0.0 if self.pool == "cv" or not self._pools else float(self.pool),
-            None,
-        )
-        with _libraries().limit(
-            limits=1
-        ):  # threads add in another order, and on a busy machine made small fits take 15 times as long
-            if self.pool == "cv" and self._pools:
-                self.pool_, self.pool_nll_ = self._chosen(rows)
-            self._learn_from(rows)
+        chooses = self.pool == "cv" and self._has_class_parameters
+        fixed = 0.0 if self.pool == "cv" or not self._has_class_parameters else float(self.pool)
+        self.pool_, self.pool_nll_ = fixed, None
+        # One thread: several add in another order, and they made small fits 15 times as slow on a
+        # busy machine.
+        with _thread_pools().limit(limits=1):
+            if chooses:
+                self.pool_, self.pool_nll_ = self._choose_pool(rows)
+            self._fit_rows(rows)
         return rows
 
-    def _chosen(self, rows: Rows) -> tuple[float, np.ndarray | None]:
-        """The best pool, and the NLL of each."""
+    def _choose_pool(self, rows: Rows) -> tuple[float, np.ndarray | None]:
+        """Return the pool with the least cross-validated NLL, and the NLL of each candidate."""
         top = TopLabel.of(rows.X)
-        if not can_be_judged(top.correct(rows.y)):
-            return POOLS[-1], None
-        fold = folds_of(
+        if not can_cross_validate(top.correct(rows.y)):
+            return POOL_GRID[-1], None
+        fold = draw_folds(
             top.predicted, top.correct(rows.y), N_FOLDS, check_random_state(self.random_state)
         )
-        said = Opinions(*np.empty((3, len(rows))))
-        for judged in (fold == f for f in range(N_FOLDS)):
-            part = copy(self)
-            part.pool_ = POOLS[-1]  # which lets it learn what classes share
-            with warnings.catch_warnings(
-                action="ignore"
-            ):  # of the rows of a fold; those of all rows are yet to be looked at
-                part._learn_from(rows[~judged])
-            for values, of_part in zip(
-                said, part._opinions(rows.X[judged], top[judged]), strict=True
-            ):
-                values[judged] = of_part
+        # The three terms do not depend on the pool: one fit per fold serves all candidates.
+        terms = ShrinkageTerms(*np.empty((3, len(rows))))
+        for held_out in (fold == f for f in range(N_FOLDS)):
+            fold_model = copy(self)
+            fold_model.pool_ = POOL_GRID[-1]  # not 0, so that the shared confidence is fitted
+            # Warnings of a fold are hidden: the final fit warns of all rows.
+            with warnings.catch_warnings(action="ignore"):
+                fold_model._fit_rows(rows[~held_out])
+            fold_terms = fold_model._terms(rows.X[held_out], top[held_out])
+            for values, fold_values in zip(terms, fold_terms, strict=True):
+                values[held_out] = fold_values
         nll = [
-            _nll_top_by_row(rows.y, TopLabel(top.predicted, said.pooled(m), top.n_classes))
-            for m in POOLS
+            _nll_top_by_row(rows.y, TopLabel(top.predicted, terms.combine(pool), top.n_classes))
+            for pool in POOL_GRID
         ]
-        found = np.average(nll, axis=1, weights=rows.weight)
-        return POOLS[int(found.argmin())], found
+        mean_nll = np.average(nll, axis=1, weights=rows.weight)
+        return POOL_GRID[int(mean_nll.argmin())], mean_nll
 
     def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return (
-            self._opinions(proba, top).pooled(self.pool_) if self.pool_ else self._own(proba, top)
+        if self.pool_:
+            return self._terms(proba, top).combine(self.pool_)
+        return self._own_confidence(proba, top)
+
+    def _terms(self, proba: np.ndarray, top: TopLabel) -> ShrinkageTerms:
+        """Return the terms of new rows."""
+        return ShrinkageTerms(
+            self._own_confidence(proba, top),
+            self._own_rows(proba, top),
+            self._shared_confidence(proba, top),
         )
 
-    def _opinions(self, proba: np.ndarray, top: TopLabel) -> Opinions:
-        return Opinions(self._own(proba, top), self._near(proba, top), self._shared(proba, top))
-
     def _warn_unless_pooled(self, labels: Any, sentence: str) -> None:
-        """Of classes that have nothing of their own: once they are pooled, that is what the others
-        are for.
-        """
-        warn_of([] if self.pool_ else labels, sentence)
+        """Warn of classes without a fit, unless shrinkage replaces it by the shared one."""
+        warn_of_labels([] if self.pool_ else labels, sentence)
 
     @property
-    def _pools(self) -> bool:
+    def _has_class_parameters(self) -> bool:
         raise NotImplementedError
 
-    def _learn_from(self, rows: Rows) -> None:
+    def _fit_rows(self, rows: Rows) -> None:
         raise NotImplementedError
 
-    def _own(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _own_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
         raise NotImplementedError
 
-    def _near(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _own_rows(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
         raise NotImplementedError
 
-    def _shared(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _shared_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
         raise NotImplementedError
 
 
 @dataclass(eq=False, repr=False)
-class ClassPrecision(PooledCalibrator):
-    """The share of right predictions among calibration rows of the same predicted class, whatever
-    their scores.
+class ClassPrecision(ShrinkageCalibrator):
+    """Accuracy of the calibration rows of the same predicted class, whatever their scores.
 
     Parameters
     ----------
-    estimator, pool, fill_proba, calibration_size, random_state : as in :class:`PooledCalibrator`;
-        what is shared is the share of all rows.
+    estimator, pool, fill_proba, calibration_size, random_state
+        See :class:`ShrinkageCalibrator`; the shared confidence is the accuracy of all rows.
 
     Attributes
     ----------
-    precision_ : Float[K], before it is pooled; where a class is never predicted that of all rows,
-    with a warning that names the class.
-    rows_ : Float[K], what the calibration rows of each class weigh.
-    shared_ : the share of all rows.
+    precision_ : ndarray of shape (K,)
+        Accuracy of each class before shrinkage, Float[K]; that of all rows, with a warning, for a
+        class that is never predicted.
+    rows_ : ndarray of shape (K,)
+        Total weight of the calibration rows of each class, Float[K].
+    shared_ : float
+        Accuracy of all rows.
 
     Notes
     -----
-    Salamon et al., Eq. 1 (Conf1): the diagonal of a confusion matrix whose columns, of a predicted
-    class each, sum to 1. It is what they recommend where nearly all scores are 1 (Section XIII D).
+    Salamon et al., Eq. 1 (Conf1): the diagonal of a confusion matrix whose columns, one for each
+    predicted class, sum to 1. They recommend it where nearly all scores are 1 (Section XIII D).
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]]), np.array([0, 1, 1, 1])
-    >>> model = ClassPrecision(FrozenEstimator(GivenScores().fit(X))).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> model = ClassPrecision(FrozenEstimator(PrecomputedScores().fit(X)))
+    >>> model = model.fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_confidence([[0.6, 0.4], [0.0, 1.0]])
     array([0.5, 1. ])
     """
 
     @property
-    def _pools(self) -> bool:
+    def _has_class_parameters(self) -> bool:
         return True
 
-    def _learn_from(self, rows: Rows) -> None:
+    def _fit_rows(self, rows: Rows) -> None:
         top = TopLabel.of(rows.X)
         correct = top.correct(rows.y)
-        shares = ClassShares.of(top.predicted, correct, rows.weight, len(self.classes_))
-        self.precision_, self.rows_ = shares.precision, shares.rows
+        accuracy = ClassAccuracy.of(top.predicted, correct, rows.weight, len(self.classes_))
+        self.precision_, self.rows_ = accuracy.precision, accuracy.rows
         self.shared_ = float(np.average(correct, weights=rows.weight))
-        self._warn_unless_pooled(self.classes_[shares.empty], NEVER)
+        self._warn_unless_pooled(self.classes_[accuracy.empty], NEVER)
 
-    def _own(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _own_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
         return self.precision_[top.predicted]
 
-    def _near(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _own_rows(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
         return self.rows_[top.predicted]
 
-    def _shared(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _shared_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
         return np.full(len(top), self.shared_)

@@ -1,3 +1,5 @@
-"""Files that a user names: found, decoded and read, or refused in one line; what is in them becomes
-rows elsewhere.
+"""Files that a user names: paths, decoding, and readers of tables and arrays.
+
+Each reader returns the contents of a file or raises an error of one line. Other packages turn
+these contents into data sets.
 """

@@ -1,6 +1,7 @@
-"""Arrays in .npz files, each read when it is asked for.
+"""Arrays in .npz files and in idx files.
 
-Images and labels in idx files, the form in which MNIST and many sets like it are published.
+The arrays of a .npz file are read one by one, when they are needed. The idx format is that of
+MNIST and of many data sets like it. All objects here are original to kdgraph, except the formats.
 """
 
 from __future__ import annotations
@@ -16,109 +17,151 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
-from kdgraph.data.files.paths import BROKEN, open_bytes, said, suffix_of, unreadable
+from kdgraph.data.files.paths import (
+    READ_ERRORS,
+    checked_suffix,
+    open_bytes,
+    path_argument,
+    unreadable_file_error,
+)
 from kdgraph.errors import DataError
 
 
 @contextmanager
 def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """An open .npz file; an array of any shape [n, …] is read by its name, so that of a thousand
-    one costs one.
+    """Open a .npz file whose arrays, of any shape [n, …], are read by name.
+
+    Only the arrays that the caller accesses are read, so a file of a thousand arrays costs as
+    little as a file with the one that is needed.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Yields
+    ------
+    NpzFile
+        The open file.
 
     Raises
     ------
     DataError
-        In one line, here or where an array is read, if it is none, or holds Python objects, which
-        could run code when they are read.
+        Here or where an array is read, if the file is not a .npz file or contains Python objects.
+        Reading these could run code.
     """
-    suffix_of(path, (".npz",))
+    checked_suffix(path, (".npz",))
     try:
-        if not zipfile.is_zipfile(path):  # numpy takes anything else for objects
+        # numpy would report any other file as one of Python objects.
+        if not zipfile.is_zipfile(path):
             raise zipfile.BadZipFile("it is not a zip file")
-        with np.load(path, allow_pickle=False) as found:
-            yield found
+        with np.load(path, allow_pickle=False) as arrays:
+            yield arrays
     except DataError:
         raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         if "allow_pickle" in str(error):
             way_out = "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))"
             raise DataError(
-                f"{said(path)} holds Python objects, which are not read because they can run code;"
-                f" {way_out}"
+                f"{path_argument(path)} holds Python objects, which are not read because they can"
+                f" run code; {way_out}"
             ) from error
         raise DataError(
-            f"{said(path)} is no .npz file, or damaged: {error}; numpy.savez('my.npz', X=X, y=y)"
-            " writes one"
+            f"{path_argument(path)} is not a .npz file, or damaged: {error};"
+            " numpy.savez('my.npz', X=X, y=y) writes one"
         ) from error
 
 
-def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Return shape, whether the first axis varies fastest, and type of the array whose .npy file
-    begins here.
+def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return shape, order and type of the array whose .npy file begins here.
+
+    Parameters
+    ----------
+    file : binary file
+        File at the position where the .npy file begins.
+
+    Returns
+    -------
+    shape : tuple of int
+        Lengths of the axes.
+    fortran_order : bool
+        Whether the first axis varies fastest.
+    dtype : numpy.dtype
+        Type of the numbers.
 
     Raises
     ------
     ValueError
-        If none begins here.
+        If no .npy file begins here.
     """
     version = npy.read_magic(file)  # type: ignore[arg-type]
     return npy.read_array_header_1_0(file) if version == (1, 0) else npy.read_array_header_2_0(file)
 
 
-def shapes_in(arrays: np.lib.npyio.NpzFile) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each array of an open .npz file by its name; none of them is read."""
+def array_shapes(arrays: np.lib.npyio.NpzFile) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each array of an open .npz file by its name; no array is read."""
     assert arrays.zip is not None  # it is None once the file is closed
     shapes = {}
     for name in arrays.files:
         with arrays.zip.open(f"{name}.npy") as file:
-            shapes[name] = read_header(file)[0]
+            shapes[name] = read_npy_header(file)[0]
     return shapes
 
 
-TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-"""The third byte of a file says what its numbers are."""
+_IDX_DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+"""Types of the numbers of an idx file, by the third byte of the file."""
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """The array of an idx file, which may be compressed: UInt8[n, h, w] of images, whatever its
-    header says of others.
+    """Return the array of an idx file, which may be compressed.
 
-    A header has two bytes of 0, the type, the number of axes, and the lengths of the axes in four
-    bytes each; numbers follow.
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    ndarray
+        UInt8[n, h, w] for images; for other files, the shape and type that the header declares.
 
     Raises
     ------
     DataError
-        In one line, if it is no such file, or not whole.
+        If the file is not an idx file or is truncated.
 
     References
     ----------
     LeCun, Cortes and Burges, The MNIST database of handwritten digits: file formats.
     """
+    # The header consists of two bytes of 0, the type, the number of axes, and the length of each
+    # axis in four bytes, big-endian. The numbers follow, big-endian too.
     try:
         with open_bytes(path) as file:
-            start = file.read(4)
-            if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in TYPES:
+            magic = file.read(4)
+            if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _IDX_DTYPES:
                 raise DataError(
-                    f"{said(path)} is no idx file: it begins with {start.hex(' ') or 'nothing'}"
+                    f"{path_argument(path)} is not an idx file: it begins with"
+                    f" {magic.hex(' ') or 'nothing'}"
                 )
-            header = file.read(4 * start[3])
+            header = file.read(4 * magic[3])
             shape = tuple(np.frombuffer(header[: len(header) // 4 * 4], ">u4").astype(int).tolist())
-            kind, content = np.dtype(TYPES[start[2]]), file.read()
-    except (*BROKEN, zlib.error) as error:
-        raise unreadable(path, error) from error
-    if len(shape) != start[3] or len(content) != math.prod(shape) * kind.itemsize:
+            dtype, content = np.dtype(_IDX_DTYPES[magic[2]]), file.read()
+    except (*READ_ERRORS, zlib.error) as error:
+        raise unreadable_file_error(path, error) from error
+    if len(shape) != magic[3] or len(content) != math.prod(shape) * dtype.itemsize:
         raise DataError(
-            f"{said(path)} is not whole: it says {shape} numbers of {kind.itemsize} bytes and has"
-            f" {len(content):,} bytes of them"
+            f"{path_argument(path)} is truncated: its header declares {shape} numbers of"
+            f" {dtype.itemsize} bytes, and {len(content):,} bytes follow"
         )
-    return np.frombuffer(content, kind).reshape(shape).astype(kind.newbyteorder("="), copy=False)
+    return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
 
 
-def labels_beside(images: Path) -> Path | None:
-    """The file of the labels of a file of images: ``train-labels-idx1-ubyte.gz`` of
-    ``train-images-idx3-ubyte.gz``, and such.
+def label_file_of(images: Path) -> Path | None:
+    """Return the label file that belongs to a file of images, or None.
+
+    For ``train-images-idx3-ubyte.gz`` this is ``train-labels-idx1-ubyte.gz``, if it exists.
     """
-    before, found, _ = images.name.rpartition("images")
-    others = sorted(images.parent.glob(f"{before}labels*")) if found else []
-    return others[0] if others else None
+    prefix, separator, _ = images.name.rpartition("images")
+    label_files = sorted(images.parent.glob(f"{prefix}labels*")) if separator else []
+    return label_files[0] if label_files else None

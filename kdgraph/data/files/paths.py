@@ -1,6 +1,7 @@
-"""Encodings of text by any of their names, and the byte-order marks that files may begin with.
+"""Paths of files that a user names: existence, ending, compression, encoding and hash.
 
-Files that a user names: found, opened and decoded, or refused in one line.
+The functions return what a reader needs to open a file, or raise an error of one line that names
+the argument, the rule and the way out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kdgraph.overrides import override
 
 # The mark of UTF-32 in little-endian order begins with that of UTF-16, so it must be compared
 # first.
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -30,75 +31,77 @@ _MARKS = (
 )
 
 
-def codec_of(encoding: str) -> str:
-    """Return the one name under which Python has an encoding of text, whichever of its names is
-    given.
+def codec_name(encoding: str) -> str:
+    """Return the name under which Python has an encoding of text.
 
     Parameters
     ----------
-    encoding : in any case, with ``-`` or ``_``, or an alias.
+    encoding : str
+        Any of the names of the encoding, in any case, with ``-`` or ``_``.
 
     Raises
     ------
     DataError
-        If Python has no encoding of text of this name.
+        If Python has no encoding of text with this name.
 
     Examples
     --------
-    >>> [codec_of(name) for name in ("UTF8", "utf_8_sig", "Latin-1", "windows-1252")]
+    >>> [codec_name(name) for name in ("UTF8", "utf_8_sig", "Latin-1", "windows-1252")]
     ['utf-8', 'utf-8-sig', 'iso8859-1', 'cp1252']
     """
     try:
-        "".encode(encoding)  # codecs such as base64, which encode bytes, are refused here
+        # Codecs that encode bytes, such as base64, raise an error here.
+        "".encode(encoding)
         return codecs.lookup(encoding).name
     except (LookupError, ValueError) as error:
-        known = "it has utf-8, latin-1, utf-16 and others"
+        examples = "it has utf-8, latin-1, utf-16 and others"
         raise DataError(
-            f"dataset.encoding={encoding} is no encoding that Python knows; {known}"
+            f"dataset.encoding={encoding} is not an encoding of Python; {examples}"
         ) from error
 
 
-def marked_encoding(start: bytes) -> str | None:
-    """Return the encoding whose byte-order mark ``start`` begins with: utf-8, utf-16, utf-32, or
-    None.
-    """
-    return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
+def encoding_from_bom(start: bytes) -> str | None:
+    """Return the encoding whose byte-order mark ``start`` begins with, or None."""
+    return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
 
 
-def unmarked_codec(where: str, start: bytes, codec: str) -> str:
-    """Return the codec that decodes a file which begins with ``start``, and drops its byte-order
-    mark.
+def codec_without_bom(source: str, start: bytes, codec: str) -> str:
+    """Return the codec that decodes a file and drops its byte-order mark.
 
     Parameters
     ----------
-    where : how the message names the file.
-    start : its first 4 bytes, or more.
-    codec : as :func:`codec_of` returns it.
+    source : str
+        How the message names the file.
+    start : bytes
+        The first 4 bytes of the file, or more.
+    codec : str
+        Codec as :func:`codec_name` returns it.
 
     Raises
     ------
     DataError
         If the mark is that of another encoding.
     """
-    marked = marked_encoding(start)
-    if marked is None:
+    bom_encoding = encoding_from_bom(start)
+    if bom_encoding is None:
         return codec
-    if not codec.startswith(marked):
+    if not codec.startswith(bom_encoding):
         raise DataError(
-            f"{where} is text in {marked.upper()}; give {override('dataset.encoding', marked)}"
+            f"{source} is text in {bom_encoding.upper()}; give"
+            f" {override('dataset.encoding', bom_encoding)}"
         )
-    return "utf-8-sig" if marked == "utf-8" else marked
+    return "utf-8-sig" if bom_encoding == "utf-8" else bom_encoding
 
 
-def has_wide_units(codec: str) -> bool:
-    """Return whether bytes that are 0 belong to text in this codec."""
+def uses_null_bytes(codec: str) -> bool:
+    """Return whether text in this codec may contain bytes that are 0."""
     return codec.startswith(("utf-16", "utf-32"))
 
 
-OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-BROKEN = (EOFError, OSError, lzma.LZMAError)
-"""What these raise of files that are not compressed, or not to their end."""
-_BINARY = {
+DECOMPRESSORS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+READ_ERRORS = (EOFError, OSError, lzma.LZMAError)
+"""Errors that readers raise for files that are not compressed, or truncated."""
+_BINARY_SIGNATURES = {
     b"PAR1": "a parquet file",
     b"PK\x03\x04": "a zip archive, as spreadsheets and npz files are",
     b"\x1f\x8b": "compressed (.gz)",
@@ -106,84 +109,116 @@ _BINARY = {
 
 
 def file_stem(path: str | None, otherwise: str = "table") -> str:
-    """The name of a file without folder and ending, made of letters, digits, ``_``, ``-`` and
-    ``.``; ``otherwise`` where there is none.
+    """Return the name of a file without folder and ending.
 
+    Parameters
+    ----------
+    path : str or None
+        Path of the file.
+    otherwise : str, default="table"
+        Name if ``path`` is None or has no name.
+
+    Returns
+    -------
+    str
+        Name that consists of letters, digits, ``_``, ``-`` and ``.``.
+
+    Examples
+    --------
     >>> file_stem("data/my table.csv.gz"), file_stem("reviews/"), file_stem(None)
     ('my_table', 'reviews', 'table')
     """
     name = PurePath(path or "")
-    if name.suffix.lower() in OPENERS:
+    if name.suffix.lower() in DECOMPRESSORS:
         name = name.with_suffix("")
     return re.sub(r"[^\w.-]+", "_", name.stem).strip(".") or otherwise
 
 
-def existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
-    """The file or folder ``path``, relative to the working directory.
+def resolve_existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
+    """Return the path of an existing file or folder, relative to the working directory.
+
+    Parameters
+    ----------
+    path : str
+        The path that the user gave.
+    key : str, default="path"
+        The parameter that named it.
+    made_by : str or None, default=None
+        The command that makes the file, which the message then suggests.
 
     Raises
     ------
     NotAtHand
-        If there is none; what makes it is told, or names that are near are offered. ``key`` is the
-        parameter that named it.
+        If the file does not exist. The message suggests ``made_by`` or a similar name.
     """
-    found = Path(path).expanduser()
-    if os.path.exists(found):  # False, where Path.exists raises, of a name that is too long
-        return found
-    folder = found.parent
+    resolved = Path(path).expanduser()
+    # For a name that is too long, Path.exists raises an error, and os.path.exists returns False.
+    if os.path.exists(resolved):
+        return resolved
+    folder = resolved.parent
     way_out = f"; make it by {made_by}" if made_by else ""
     if not os.path.isdir(folder):
-        raise NotAtHand(f"{said(path, key)}: there is no folder {folder.resolve()}{way_out}")
+        raise NotAtHand(
+            f"{path_argument(path, key)}: there is no folder {folder.resolve()}{way_out}"
+        )
     raise NotAtHand(
-        f"{said(path, key)}: no such file in"
-        f" {folder.resolve()}{way_out or did_you_mean(found.name, names_in(folder))}"
+        f"{path_argument(path, key)}: no such file in"
+        f" {folder.resolve()}{way_out or did_you_mean(resolved.name, list_names(folder))}"
     )
 
 
-def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder, sorted, to offer near ones; none of a folder that is not there
-    or closed.
-    """
+def list_names(folder: Path) -> list[str]:
+    """Return the sorted names in a folder, for suggestions; [] if the folder cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
         return []
 
 
-def itself(path: Path) -> list[Path]:
-    """What is read where a parameter names one file."""
+def single_file(path: Path) -> list[Path]:
+    """Return the files that are read for a parameter that names one file."""
     return [path]
 
 
-def said(path: object, key: str = "path") -> str:
-    """How messages name a file: by the argument that a user gave."""
+def path_argument(path: object, key: str = "path") -> str:
+    """Return the argument by which a user named a file, for messages."""
     return f"dataset.{key}={path}"
 
 
-def suffix_of(path: Path, known: Sequence[str], key: str = "path") -> str:
-    """The ending that says what kind of file it is, without that of a compression.
+def checked_suffix(path: Path, allowed: Sequence[str], key: str = "path") -> str:
+    """Return the ending of a file that determines its kind, without that of a compression.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    allowed : sequence of str
+        Endings that are allowed.
+    key : str, default="path"
+        The parameter that named the file, for messages.
 
     Raises
     ------
     DataError
-        If ``path`` is a folder or its ending is none of ``known``.
+        If ``path`` is a folder, or its ending is not in ``allowed``.
     """
     if path.is_dir():
-        raise DataError(f"{said(path, key)} is a folder; give one file")
+        raise DataError(f"{path_argument(path, key)} is a folder; give one file")
     endings = [ending.lower() for ending in path.suffixes]
-    if endings and endings[-1] in OPENERS:
+    if endings and endings[-1] in DECOMPRESSORS:
         endings.pop()
-    if not endings or endings[-1] not in known:
+    if not endings or endings[-1] not in allowed:
         raise DataError(
-            f"{said(path, key)}: the ending of a file says what it is, and must be one of"
-            f" {', '.join(known)}"
+            f"{path_argument(path, key)}: the ending of a file determines its kind, and must be"
+            " one of"
+            f" {', '.join(allowed)}"
         )
     return endings[-1]
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The file, decompressed."""
-    return OPENERS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[return-value]
+    """Open a file for reading and decompress it by its ending."""
+    return DECOMPRESSORS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[return-value]
 
 
 def check_text(path: Path, encoding: str) -> str:
@@ -192,71 +227,87 @@ def check_text(path: Path, encoding: str) -> str:
     Raises
     ------
     DataError
-        Unless the file has something in it and is text in this encoding.
+        If the file is empty, cannot be read, or is not text in this encoding.
     """
-    codec = codec_of(encoding)
+    codec = codec_name(encoding)
     try:
         with open_bytes(path) as file:
-            codec = check_start(said(path), file.read(4096), codec)
+            codec = check_text_start(path_argument(path), file.read(4096), codec)
             file.seek(0)
-            _decode(path, file, codec, encoding)
-    except BROKEN as error:
-        raise unreadable(path, error) from error
+            _check_decodable(path, file, codec, encoding)
+    except READ_ERRORS as error:
+        raise unreadable_file_error(path, error) from error
     return codec
 
 
-def check_start(where: str, start: bytes, codec: str) -> str:
-    """Return the codec that decodes a file which begins with ``start``: ``codec``, without a
-    byte-order mark.
+def check_text_start(source: str, start: bytes, codec: str) -> str:
+    """Return the codec that decodes a file which begins with ``start``.
+
+    Parameters
+    ----------
+    source : str
+        How messages name the file.
+    start : bytes
+        The first bytes of the file.
+    codec : str
+        Codec as :func:`codec_name` returns it.
+
+    Returns
+    -------
+    str
+        ``codec``, or the codec that drops a byte-order mark.
 
     Raises
     ------
     DataError
-        If the file is empty, has the mark of another encoding, or is no text. ``where`` names it.
+        If the file is empty, has the mark of another encoding, or is not text.
     """
     if not start.strip():
-        raise DataError(f"{where} is empty")
-    if kind := next((kind for magic, kind in _BINARY.items() if start.startswith(magic)), None):
-        raise DataError(f"{where} is {kind}, not text; its ending must say so")
-    unmarked = unmarked_codec(where, start, codec)
-    if marked_encoding(start):
-        return unmarked
-    if b"\0" in start and not has_wide_units(codec):
-        raise DataError(f"{where} is no text: byte {start.index(0):,} is 0")
+        raise DataError(f"{source} is empty")
+    if kind := next(
+        (kind for magic, kind in _BINARY_SIGNATURES.items() if start.startswith(magic)), None
+    ):
+        raise DataError(f"{source} is {kind}, not text; give it the ending of its kind")
+    codec_after_mark = codec_without_bom(source, start, codec)
+    if encoding_from_bom(start):
+        return codec_after_mark
+    if b"\0" in start and not uses_null_bytes(codec):
+        raise DataError(f"{source} is not text: byte {start.index(0):,} is 0")
     return codec
 
 
 def sha256_of(path: Path) -> str:
-    """16 hex digits of the hash of the file as it lies there."""
+    """Return 16 hexadecimal digits of the hash of a file, without decompressing it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-def unreadable(path: Path, error: BaseException) -> DataError:
-    """The error for a file that is there and cannot be read."""
+def unreadable_file_error(path: Path, error: BaseException) -> DataError:
+    """Return the error for a file that exists and cannot be read."""
     reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:120]
-    return DataError(f"{said(path)} cannot be read: {reason}")
+    return DataError(f"{path_argument(path)} cannot be read: {reason}")
 
 
-def _decode(path: Path, file: IO[bytes], codec: str, encoding: str) -> None:
-    """Read it all once, so that a byte that is none of the encoding is told with its place in the
-    file.
-    """
-    decoder, done = codecs.getincrementaldecoder(codec)(), 0
+def _check_decodable(path: Path, file: IO[bytes], codec: str, encoding: str) -> None:
+    """Read the whole file once and raise an error with the position of the first invalid byte."""
+    decoder, n_read = codecs.getincrementaldecoder(codec)(), 0
     while True:
         block = file.read(1 << 20)
+        # The decoder holds back the bytes of an incomplete character at the end of a block.
+        # ``error.start`` counts from the first of these.
         pending = len(decoder.getstate()[0])
         try:
             decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            place = done - pending + error.start
+            position = n_read - pending + error.start
             way_out = "; it may be dataset.encoding=latin-1" if codec.startswith("utf-8") else ""
-            found = f"byte {place:,} (0x{error.object[error.start]:02x})"
+            byte = f"byte {position:,} (0x{error.object[error.start]:02x})"
             raise DataError(
-                f"{said(path)} is not text in {encoding}: {found} cannot be decoded{way_out}"
+                f"{path_argument(path)} is not text in {encoding}: {byte} cannot be"
+                f" decoded{way_out}"
             ) from error
         except UnicodeError as error:
-            raise DataError(f"{said(path)} is not text in {encoding}: {error}") from error
+            raise DataError(f"{path_argument(path)} is not text in {encoding}: {error}") from error
         if not block:
             return
-        done += len(block)
+        n_read += len(block)

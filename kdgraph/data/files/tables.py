@@ -1,9 +1,8 @@
-"""Whole numbers that a reader would round: from 2^53 on, a float is no longer one integer.
+"""Tables in csv, tsv, parquet and ARFF files as data frames.
 
-ARFF files as data frames.
-
-Tables in files as data frames: csv, tsv, parquet and ARFF, each refused in one line where it is
-none.
+A float64 represents all integers only up to 2^53. Readers of tables convert integers to floats,
+for example where a cell is missing, and thus round larger ones. The functions here read such
+columns again as integers. A file that is not a table raises an error of one line.
 """
 
 from __future__ import annotations
@@ -20,55 +19,59 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from kdgraph.data.dataset import Kind
-from kdgraph.data.files.delimited import MISSING_CELLS, Format, delimited_layout
+from kdgraph.data.dataset import ColumnKind
+from kdgraph.data.files.delimited import MISSING_CELLS, TextFormat, read_layout
 from kdgraph.data.files.paths import (
-    BROKEN,
-    OPENERS,
+    DECOMPRESSORS,
+    READ_ERRORS,
     check_text,
+    checked_suffix,
     open_bytes,
-    said,
-    suffix_of,
-    unreadable,
+    path_argument,
+    unreadable_file_error,
 )
 from kdgraph.errors import DataError
 
-ROUNDED_FROM = 2**53
-"""From here on neighbouring integers become the same float64."""
-WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
-LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
-_ATTRIBUTE = re.compile(r"^(\s*@attribute\s.*\s)(numeric|integer|real)(\s*)$", re.IGNORECASE)
+FLOAT_INTEGER_LIMIT = 2**53
+"""Smallest integer whose float64 is also that of its neighbour."""
+INTEGER_PATTERN = re.compile(r"[+-]?\d+", re.ASCII)
+_LEADING_ZERO_PATTERN = re.compile(r"[+-]?0\d+", re.ASCII)
+_NUMERIC_ATTRIBUTE_PATTERN = re.compile(
+    r"^(\s*@attribute\s.*\s)(numeric|integer|real)(\s*)$", re.IGNORECASE
+)
 
 
-def numbers_of_text(cells: pd.Series) -> pd.Series:
-    """Return a column of text as integers where all of its cells are some, else as floats, or as
-    text if a cell is no number.
+def parse_number_column(cells: pd.Series) -> pd.Series:
+    """Return a column of text as integers, floats or text.
 
     Parameters
     ----------
-    cells : text [n], with NaN or None where a cell is missing.
+    cells : Series of str, shape (n,)
+        Cells, with NaN or None where one is missing.
 
     Returns
     -------
     Series
-        Of type Int64 or UInt64; text where there are whole numbers of more than 64 bits, or no
-        numbers at all; else Float64[n].
+        Int64[n] or UInt64[n] if all cells are integers. Text if an integer needs more than 64 bits
+        or a cell is not a number. Otherwise Float64[n].
 
     Examples
     --------
-    >>> numbers_of_text(pd.Series(["9007199254740993", None, "12"])).tolist()
+    >>> parse_number_column(pd.Series(["9007199254740993", None, "12"])).tolist()
     [9007199254740993, <NA>, 12]
     """
-    words = cells.dropna().unique()
-    stripped = [str(word).strip() for word in words]
-    if all(WHOLE.fullmatch(word) for word in stripped):
+    texts = cells.dropna().unique()
+    stripped = [str(word).strip() for word in texts]
+    if all(INTEGER_PATTERN.fullmatch(word) for word in stripped):
         values = [int(word) for word in stripped]
-        by_word = dict(zip(words, values, strict=True))
-        whole = integer_array([by_word[cell] if isinstance(cell, str) else None for cell in cells])
+        value_of = dict(zip(texts, values, strict=True))
+        integers = integer_array(
+            [value_of[cell] if isinstance(cell, str) else None for cell in cells]
+        )
         return (
             cells.astype(object)
-            if whole is None
-            else pd.Series(whole, index=cells.index, name=cells.name)
+            if integers is None
+            else pd.Series(integers, index=cells.index, name=cells.name)
         )
     numbers = pd.to_numeric(cells, errors="coerce")
     return (
@@ -79,120 +82,147 @@ def numbers_of_text(cells: pd.Series) -> pd.Series:
 
 
 def integer_array(values: Sequence[int | None]) -> pd.arrays.IntegerArray | None:
-    """Return integers of which some may be missing as an Int64 or UInt64 array [n]; None where one
-    needs more bits.
+    """Return integers, of which some may be missing, as an array of type Int64 or UInt64.
 
-    ``pandas.array`` goes through floats where some integers need the 64th bit.
+    Parameters
+    ----------
+    values : sequence of int or None, length n
+        The integers; None where one is missing.
+
+    Returns
+    -------
+    IntegerArray or None
+        Array [n], or None if an integer needs more than 64 bits.
     """
-    known = [value for value in values if value is not None]
-    low, high = min(known, default=0), max(known, default=0)
+    present = [value for value in values if value is not None]
+    low, high = min(present, default=0), max(present, default=0)
     if high >= 2**64 or low < -(2**63) or (low < 0 and high >= 2**63):
         return None
+    # ``pandas.array`` would convert to floats first if some integers need the 64th bit.
     mask = np.array([value is None for value in values], dtype=bool)
-    kind = np.uint64 if high >= 2**63 else np.int64
+    dtype = np.uint64 if high >= 2**63 else np.int64
     return pd.arrays.IntegerArray(
-        np.array([0 if value is None else value for value in values], dtype=kind), mask
+        np.array([0 if value is None else value for value in values], dtype=dtype), mask
     )
 
 
-def with_whole_numbers(
+def restore_integers(
     frame: pd.DataFrame,
     reread: Callable[[list[int]], pd.DataFrame],
     missing: Iterable[str],
     identifiers: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """Return the table with the columns that pandas rounded read again, integer by integer.
-
-    pandas reads a column of whole numbers as floats where a cell is missing or one has a decimal
-    point, and those of unsigned 64 bits with a missing cell as text in which that cell is no longer
-    missing.
+    """Return the table with the columns that pandas rounded read again as integers.
 
     Parameters
     ----------
-    frame : [n, columns], as pandas read it.
-    reread : returns the columns at these positions as text, in the order of their positions.
-    missing : cells that pandas was to read as missing.
-    identifiers : columns of names that may look like numbers; one with leading zeros stays text.
+    frame : DataFrame, [n, columns]
+        The table as pandas read it.
+    reread : callable
+        Function that returns the columns at the given positions as text, ordered by position.
+    missing : iterable of str
+        Cells that pandas reads as missing.
+    identifiers : iterable of str, default=()
+        Columns of names that may look like numbers. A column with leading zeros stays text.
 
     Returns
     -------
     DataFrame
-        [n, columns]; columns with missing cells are of the nullable types Int64 and UInt64.
+        [n, columns]. Columns with missing cells have the nullable types Int64 and UInt64.
     """
-    named = set(identifiers)
-    rounded = [j for j in range(frame.shape[1]) if _may_be_rounded(frame.iloc[:, j], missing)]
-    codes = [
+    identifier_names = set(identifiers)
+    rounded_positions = [
+        j for j in range(frame.shape[1]) if _may_be_rounded(frame.iloc[:, j], missing)
+    ]
+    identifier_positions = [
         j
         for j, name in enumerate(frame.columns)
-        if name in named and frame.iloc[:, j].dtype.kind in "iuf"
+        if name in identifier_names and frame.iloc[:, j].dtype.kind in "iuf"
     ]
-    if not (positions := sorted({*rounded, *codes})):
+    if not (positions := sorted({*rounded_positions, *identifier_positions})):
         return frame
     columns: dict[int, Any] = {j: frame.iloc[:, j] for j in range(frame.shape[1])}
     for j, (_, text) in zip(positions, reread(positions).items(), strict=True):
         cells = text.set_axis(frame.index)
-        if j in codes and any(
-            LEADING_ZERO.fullmatch(str(word).strip()) for word in cells.dropna().unique()
+        if j in identifier_positions and any(
+            _LEADING_ZERO_PATTERN.fullmatch(str(word).strip()) for word in cells.dropna().unique()
         ):
             columns[j] = cells.astype(object)
-        elif j in rounded:
-            columns[j] = numbers_of_text(cells)
+        elif j in rounded_positions:
+            columns[j] = parse_number_column(cells)
     return pd.concat([column.rename(j) for j, column in columns.items()], axis=1).set_axis(
         frame.columns, axis=1
     )
 
 
 def _may_be_rounded(column: pd.Series, missing: Iterable[str]) -> bool:
+    """Return whether pandas may have rounded the integers of a column."""
+    # pandas reads integers as floats if a cell is missing or has a decimal point. It reads
+    # unsigned integers of 64 bits with a missing cell as text, in which this cell is not missing.
     if column.dtype.kind == "f":
-        return bool((column.abs() >= ROUNDED_FROM).any())
+        return bool((column.abs() >= FLOAT_INTEGER_LIMIT).any())
     return column.dtype == object and bool(column.isin(list(missing)).any())
 
 
-def frame_of_arrow(table: Any) -> pd.DataFrame:
-    """Return a table or batch of pyarrow as a data frame whose 64-bit integers stay integers where
-    cells are missing.
+def frame_from_arrow(table: Any) -> pd.DataFrame:
+    """Return a pyarrow table or batch as a data frame.
+
+    64-bit integers stay integers where cells are missing.
     """
     import pyarrow as pa
 
     frame = table.to_pandas()
     nullable = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
     for j, name in enumerate(frame.columns):
-        place = table.schema.get_field_index(str(name))  # -1 where the name stands twice
+        # The position is -1 if two columns have this name.
+        position = table.schema.get_field_index(str(name))
         if (
-            place >= 0
+            position >= 0
             and frame.iloc[:, j].dtype == np.float64
-            and table.schema.field(place).type in nullable
+            and table.schema.field(position).type in nullable
         ):
-            frame.isetitem(j, table.column(place).to_pandas(types_mapper=nullable.get).array)
+            frame.isetitem(j, table.column(position).to_pandas(types_mapper=nullable.get).array)
     return frame
 
 
-def numbers_as_text(lines: IO[str]) -> Iterator[str]:
-    """Yield the lines of an ARFF file with its numeric attributes declared as text, since liac-arff
-    reads numbers as floats.
+def declare_numbers_as_text(lines: IO[str]) -> Iterator[str]:
+    """Yield the lines of an ARFF file with its numeric attributes declared as text.
+
+    The reason is that liac-arff reads numbers as floats.
     """
     for line in lines:
-        match = _ATTRIBUTE.match(line.rstrip("\r\n"))
+        match = _NUMERIC_ATTRIBUTE_PATTERN.match(line.rstrip("\r\n"))
         yield f"{match[1]}STRING{match[3]}\n" if match else line
         if line.strip().lower().startswith("@data"):
             break
     yield from lines
 
 
-def frame_of_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
-    """All columns [n, columns], a nominal attribute as text and a number as a number; and the names
-    of the nominal ones.
+def frame_from_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the table of an ARFF file and the names of its nominal attributes.
+
+    Parameters
+    ----------
+    text : text file
+        The open file.
+
+    Returns
+    -------
+    frame : DataFrame, [n, columns]
+        All columns, a nominal attribute as text and a numeric one as numbers.
+    nominal : list of str
+        Names of the nominal attributes.
 
     Raises
     ------
     arff.ArffException, ValueError
-        If it is none.
+        If the text is not ARFF.
     """
     import arff
 
-    found = arff.load(text, return_type=arff.DENSE_GEN)
-    names, kinds = zip(*found["attributes"], strict=True)
-    frame = pd.DataFrame.from_records(list(found["data"]), columns=list(names))
+    document = arff.load(text, return_type=arff.DENSE_GEN)
+    names, kinds = zip(*document["attributes"], strict=True)
+    frame = pd.DataFrame.from_records(list(document["data"]), columns=list(names))
     numeric = [
         name
         for name, kind in zip(names, kinds, strict=True)
@@ -200,77 +230,100 @@ def frame_of_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
     ]
     for name in numeric:
         frame[name] = pd.to_numeric(frame[name])
-    if rounded := [name for name in numeric if (frame[name].abs() >= ROUNDED_FROM).any()]:
+    if rounded := [name for name in numeric if (frame[name].abs() >= FLOAT_INTEGER_LIMIT).any()]:
         text.seek(0)
-        found = arff.load(numbers_as_text(text), return_type=arff.DENSE_GEN)
-        cells = pd.DataFrame.from_records(list(found["data"]), columns=list(names))
+        document = arff.load(declare_numbers_as_text(text), return_type=arff.DENSE_GEN)
+        cells = pd.DataFrame.from_records(list(document["data"]), columns=list(names))
         for name in rounded:
-            frame[name] = numbers_of_text(cells[name])
+            frame[name] = parse_number_column(cells[name])
     return frame, [
         str(name) for name, kind in zip(names, kinds, strict=True) if isinstance(kind, list)
     ]
 
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff")
 
 
 @dataclass(frozen=True)
-class Read:
-    """A table as it was read, and the kinds that its file declares for columns."""
+class ParsedTable:
+    """Table as it was read, and the kinds that its file declares for columns."""
 
     frame: pd.DataFrame
-    kinds: dict[str, Kind] = field(default_factory=dict)
+    kinds: dict[str, ColumnKind] = field(default_factory=dict)
 
 
-def read_table(path: Path, form: Format) -> Read:
-    """Read a file by its ending, which may be followed by .gz, .bz2 or .xz for text.
+def read_table(path: Path, text_format: TextFormat) -> ParsedTable:
+    """Read a table by the ending of its file.
+
+    Parameters
+    ----------
+    path : Path
+        The file. The ending of a text file may be followed by .gz, .bz2 or .xz.
+    text_format : TextFormat
+        Encoding and separator of a text file.
 
     Raises
     ------
     DataError
-        If it is none of these, or not what its ending says.
+        If the file has another ending, or is not what its ending declares.
     """
-    suffix = suffix_of(path, SUFFIXES)
+    suffix = checked_suffix(path, TABLE_SUFFIXES)
     if suffix in (".parquet", ".pq"):
         return _read_parquet(path)
-    codec = check_text(path, form.encoding)
+    codec = check_text(path, text_format.encoding)
     return (
         _read_arff(path, codec)
         if suffix == ".arff"
-        else Read(_read_csv(path, form, codec, default_separator(suffix)))
+        else ParsedTable(_read_csv(path, text_format, codec, default_separator(suffix)))
     )
 
 
 def default_separator(suffix: str) -> str:
-    """Return what is between cells of a file where nothing says it."""
+    """Return the separator of a file if neither the user nor the file names one."""
     return "\t" if suffix == ".tsv" else ","
 
 
-def _read_parquet(path: Path) -> Read:
+def _read_parquet(path: Path) -> ParsedTable:
+    """Return the table of a parquet file."""
     from pyarrow import ArrowException, parquet
 
-    if path.suffix.lower() in OPENERS:
-        raise DataError(f"{said(path)}: parquet files are compressed inside; unpack it")
+    if path.suffix.lower() in DECOMPRESSORS:
+        raise DataError(f"{path_argument(path)}: parquet files are compressed inside; unpack it")
     try:
-        return Read(index_as_columns(said(path), frame_of_arrow(parquet.ParquetFile(path).read())))
+        return ParsedTable(
+            index_as_columns(
+                path_argument(path), frame_from_arrow(parquet.ParquetFile(path).read())
+            )
+        )
     except (ArrowException, OSError) as error:
         raise DataError(
-            f"{said(path)} is no parquet file, or damaged: {_first_line(error)}"
+            f"{path_argument(path)} is not a parquet file, or damaged: {_first_error_line(error)}"
         ) from error
 
 
-def index_as_columns(where: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with each level of its index that has a name as a column, and rows numbered
-    from 0.
+def index_as_columns(source: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with each named level of its index as a column, and rows numbered from 0.
 
-    pandas writes a named index, such as one made by ``set_index``, into the file as a column like
-    any other; one without a name numbers or names rows and is no column. ``where`` is how messages
-    name the file.
+    pandas writes a named index, such as one made by ``set_index``, into the file like any other
+    column. An index without a name only numbers or names the rows and does not become a column.
+
+    Parameters
+    ----------
+    source : str
+        How messages name the file.
+    frame : DataFrame, [n, columns]
+        The table.
+
+    Raises
+    ------
+    DataError
+        If a level and a column have the same name.
     """
     levels = [name for name in frame.index.names if name is not None]
-    if twice := [str(name) for name in levels if name in frame.columns]:
+    if duplicates := [str(name) for name in levels if name in frame.columns]:
         raise DataError(
-            f"{where}: the index and a column are both named '{twice[0]}'; give each its own name"
+            f"{source}: the index and a column are both named '{duplicates[0]}'; give each its"
+            " own name"
         )
     return (
         frame.reset_index(level=levels).reset_index(drop=True)
@@ -279,62 +332,65 @@ def index_as_columns(where: str, frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFrame:
+def _read_csv(path: Path, text_format: TextFormat, codec: str, default: str) -> pd.DataFrame:
+    """Return the table of a csv or tsv file."""
     with open_bytes(path) as file:
-        layout = delimited_layout(file, codec, form.separator, default, said(path))
-    layout.refuse_other_separator(said(path))
+        layout = read_layout(file, codec, text_format.separator, default, path_argument(path))
+    layout.refuse_other_separator(path_argument(path))
     names = layout.names
     try:
         with warnings.catch_warnings(), open_bytes(path) as file:
-            warnings.simplefilter(
-                "error", pd.errors.ParserWarning
-            )  # rows that are longer than the header
+            # pandas only warns about rows that are longer than the header.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(file, low_memory=False, **layout.options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
-        raise _not_a_table(path, error, layout.separator, len(names)) from error
+        raise _table_format_error(path, error, layout.separator, len(names)) from error
     nameless = frame.columns.str.fullmatch(r"Unnamed: [\d.]+")
     if len(names) == frame.shape[1]:
         nameless = np.isin(np.arange(len(names)), list(layout.nameless))
-        frame.columns = names  # pandas would rename a name that stands twice
+        # pandas renames the second of two columns with the same name; this restores the names.
+        frame.columns = names
 
     def cells_as_text(positions: list[int]) -> pd.DataFrame:
         with open_bytes(path) as file:
             return pd.read_csv(file, **layout.options, usecols=positions, dtype=str)
 
-    frame = with_whole_numbers(frame, cells_as_text, MISSING_CELLS, form.identifiers)
-    left_open = (
-        nameless & frame.isna().all().to_numpy()
-    )  # which come of separators at the ends of lines
-    return frame.loc[:, ~left_open]
+    frame = restore_integers(frame, cells_as_text, MISSING_CELLS, text_format.identifiers)
+    # Separators at the ends of lines make an empty column without a name.
+    trailing = nameless & frame.isna().all().to_numpy()
+    return frame.loc[:, ~trailing]
 
 
-def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
-    """Return the cells of one column of csv or tsv as they stand there, without white space around
-    them.
+def read_text_column(path: Path, text_format: TextFormat, name: str) -> pd.Series | None:
+    """Return the cells of one column of a csv or tsv file as text.
 
-    Nothing is read as a number, a truth value or missing. Of other files, whose columns have types,
-    return None.
+    No cell is converted to a number, a truth value or a missing value. White space around a cell is
+    removed.
 
     Parameters
     ----------
-    path : of a file that :func:`read_table` reads.
-    form : its encoding and separator.
-    name : of a column that it has.
+    path : Path
+        A file that :func:`read_table` reads.
+    text_format : TextFormat
+        Encoding and separator of the file.
+    name : str
+        A column of the file.
 
     Returns
     -------
-    Series of str, [n], or None
+    Series of str, shape (n,), or None
+        None for other files, whose columns have types.
     """
-    suffix = suffix_of(path, SUFFIXES)
+    suffix = checked_suffix(path, TABLE_SUFFIXES)
     if suffix not in (".csv", ".tsv"):
         return None
     with open_bytes(path) as file:
-        layout = delimited_layout(
+        layout = read_layout(
             file,
-            check_text(path, form.encoding),
-            form.separator,
+            check_text(path, text_format.encoding),
+            text_format.separator,
             default_separator(suffix),
-            said(path),
+            path_argument(path),
         )
     options = {**layout.options, "dtype": str, "na_filter": False}
     with open_bytes(path) as file:
@@ -343,36 +399,43 @@ def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
         )
 
 
-def _not_a_table(path: Path, error: BaseException, separator: str, n_names: int) -> DataError:
-    if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
-        cells = f"line {found[2]} has {found[3]} cells, and those before it {found[1]}"
+def _table_format_error(
+    path: Path, error: BaseException, separator: str, n_names: int
+) -> DataError:
+    """Return the error for a file whose rows do not all fit the header."""
+    if field_counts := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
+        expected, line, observed = field_counts.groups()
+        cells = f"line {line} has {observed} cells, and those before it {expected}"
     elif "does not match" in str(error):
         cells = f"some rows have more cells than the header, which has {n_names}"
     else:
-        cells = _first_line(error).removeprefix("Error tokenizing data. C error: ")
+        cells = _first_error_line(error).removeprefix("Error tokenizing data. C error: ")
     shown = "tab" if separator == "\t" else f"'{separator}'"
     return DataError(
-        f"{said(path)} is no table with {shown} between cells: {cells}; see dataset.separator, and"
-        " quote cells that contain it"
+        f"{path_argument(path)} is not a table with {shown} between cells: {cells}; see"
+        " dataset.separator, and quote cells that contain it"
     )
 
 
-def _read_arff(path: Path, codec: str) -> Read:
+def _read_arff(path: Path, codec: str) -> ParsedTable:
+    """Return the table of an ARFF file and its nominal attributes."""
     import arff
 
     try:
         with open_bytes(path) as file, io.TextIOWrapper(file, codec) as text:
-            frame, nominal = frame_of_arff(text)
+            frame, nominal = frame_from_arff(text)
     except arff.ArffException as error:
         raise DataError(
-            f"{said(path)} is not ARFF: {_first_line(error).removesuffix(', at line -1.')}"
+            f"{path_argument(path)} is not ARFF:"
+            f" {_first_error_line(error).removesuffix(', at line -1.')}"
         ) from error
-    except (ValueError, *BROKEN) as error:
-        raise unreadable(path, error) from error
-    return Read(frame, dict.fromkeys(nominal, "categorical"))
+    except (ValueError, *READ_ERRORS) as error:
+        raise unreadable_file_error(path, error) from error
+    return ParsedTable(frame, dict.fromkeys(nominal, "categorical"))
 
 
-def _first_line(error: BaseException) -> str:
+def _first_error_line(error: BaseException) -> str:
+    """Return the first line of an error message that is not empty, at most 160 characters of it."""
     return next(
         (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
     )[:160]

@@ -1,14 +1,19 @@
-"""From a data frame to a data set: which column is the label, which are features, and what each
-cell is as a number.
-"""
+"""Conversion of data frames to data sets: target, features, groups and roles of the rows."""
 
 from kdgraph.data.frames.columns import (
-    Column,
+    ColumnName,
     ColumnOptions,
-    Require,
+    ColumnRequirement,
+    column_names,
     from_frame,
-    names_as_text,
-    names_of,
+    stringify_names,
 )
 
-__all__ = ["Column", "ColumnOptions", "Require", "from_frame", "names_as_text", "names_of"]
+__all__ = [
+    "ColumnName",
+    "ColumnOptions",
+    "ColumnRequirement",
+    "column_names",
+    "from_frame",
+    "stringify_names",
+]

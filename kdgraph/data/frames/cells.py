@@ -1,10 +1,8 @@
-"""Cells of a table that stand for missing values.
+"""Cells of a table: missing values, exact integers, and numbers or dates that are written as text.
 
-Numbers of a column as they are: integers stay integers, and those that double precision would merge
-are refused.
-
-Text that is numbers or dates to its reader: percent signs, currencies, units, separators of
-thousands, decimal commas.
+Integers stay integers, and a column whose integers double precision would merge raises an error.
+Text with percent signs, currencies, units, thousands separators or decimal commas is classified,
+so that messages can describe it. The rules are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -28,63 +26,79 @@ from pandas.api.types import (
     is_unsigned_integer_dtype,
 )
 
-from kdgraph.data.files.tables import ROUNDED_FROM, WHOLE, integer_array
+from kdgraph.data.files.tables import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN, integer_array
 from kdgraph.errors import DataError
 from kdgraph.wording import counted
 
-LARGEST = 1e18
-"""From here on a number is taken for a code for missing: beside its square, those of all others
-vanish in double precision.
+MAX_CELL_VALUE = 1e18
+"""Numbers from here on are taken for codes of missing values.
+
+In double precision, the squares of all other numbers vanish in a sum with the square of such a
+number.
 """
 
 
 @dataclass(frozen=True)
-class Missing:
-    """Cells to read as missing: as text, and as numbers where they are some."""
+class MissingCells:
+    """Cells to read as missing, as text and, where they are numbers, as numbers.
+
+    Attributes
+    ----------
+    words : frozenset of str
+        The cells as text.
+    numbers : ndarray, Float64[m]
+        Those of the cells that are numbers, sorted.
+    """
 
     words: frozenset[str]
     numbers: np.ndarray
 
     @classmethod
-    def of(cls, cells: Iterable[str | float]) -> Missing:
-        """``-1`` is missing as a number and as the text ``-1``."""
+    def from_cells(cls, cells: Iterable[str | float]) -> MissingCells:
+        """Return the missing cells of a list; ``-1`` is both a number and the text ``-1``."""
         cells = list(cells)
-        words = {plain(cell) for cell in cells}
+        words = {format_cell(cell) for cell in cells}
         numbers = pd.to_numeric(pd.Series(sorted(words), dtype=object), errors="coerce").to_numpy(
             dtype=np.float64
         )
         # A number of 17 digits that pandas reads from text may be off by one in the last place.
-        # Both
-        # it and the number itself count: a cell of a file is the one, a cell of a frame the other.
+        # Cells of files have this value, and cells of data frames the exact one, so both count.
         exact = [float(cell) for cell in cells if not isinstance(cell, str)]
         return cls(frozenset(words), np.unique([*numbers[~np.isnan(numbers)], *exact]))
 
 
-def plain(value: Any) -> str:
-    """Return a cell as a person would write it.
+def format_cell(value: Any) -> str:
+    """Return the text that a person would write for the value of a cell.
 
-    >>> plain(3.0), plain(0.25), plain("3.0")
+    >>> format_cell(3.0), format_cell(0.25), format_cell("3.0")
     ('3', '0.25', '3.0')
     """
     if (
         isinstance(value, (float, np.floating))
         and float(value).is_integer()
-        and abs(value) < LARGEST
+        and abs(value) < MAX_CELL_VALUE
     ):
         return str(int(value))
     return str(value)
 
 
-def is_number(dtype: Any) -> bool:
-    """Return whether a column of this type holds real numbers, which truth values are not."""
+def is_real_dtype(dtype: Any) -> bool:
+    """Return whether a column of this type contains real numbers and not truth values."""
     return is_numeric_dtype(dtype) and not is_bool_dtype(dtype) and not is_complex_dtype(dtype)
 
 
-def exact_numbers(values: Any) -> np.ndarray:
-    """Return a numeric Series, Index or array [n] as Int64[n] or UInt64[n] where its type is an
-    integer, else as Float64[n].
+def to_exact_numbers(values: Any) -> np.ndarray:
+    """Return numbers without loss of precision.
 
-    An integer column must have no missing cell; in a column of floats that is NaN.
+    Parameters
+    ----------
+    values : Series, Index or array, shape (n,)
+        Numbers. A column of integers must not have missing cells.
+
+    Returns
+    -------
+    ndarray
+        Int64[n] or UInt64[n] for an integer type, else Float64[n] with NaN for missing cells.
     """
     if is_unsigned_integer_dtype(values.dtype):
         unsigned = values.to_numpy(dtype=np.uint64)
@@ -94,23 +108,26 @@ def exact_numbers(values: Any) -> np.ndarray:
     return pd.Series(values).to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def typed(column: pd.Series) -> pd.Series:
-    """Return a column of Python numbers or decimals, as databases give them, with a numeric type;
-    any other as it is.
+def infer_numeric_type(column: pd.Series) -> pd.Series:
+    """Return a column of Python numbers or decimals with a numeric type, and any other unchanged.
+
+    Databases return columns of such objects.
 
     Examples
     --------
     >>> from decimal import Decimal
-    >>> typed(pd.Series([Decimal("1.50"), None])).tolist(), typed(pd.Series([2**53 + 1, None], dtype=object)).tolist()
-    ([1.5, nan], [9007199254740993, <NA>])
+    >>> infer_numeric_type(pd.Series([Decimal("1.50"), None])).tolist()
+    [1.5, nan]
+    >>> infer_numeric_type(pd.Series([2**53 + 1, None], dtype=object)).tolist()
+    [9007199254740993, <NA>]
     """
     if column.dtype != object:
         return column
     kind = infer_dtype(column, skipna=True)
-    whole = kind == "integer" or (
+    all_integers = kind == "integer" or (
         kind == "decimal" and all(cell == cell.to_integral_value() for cell in column.dropna())
     )
-    if whole:
+    if all_integers:
         integers = integer_array([None if pd.isna(cell) else int(cell) for cell in column])
         return (
             column
@@ -122,48 +139,55 @@ def typed(column: pd.Series) -> pd.Series:
     return column
 
 
-def check_not_merged(where: str, values: np.ndarray, way_out: str) -> None:
-    """Raise DataError if different integers of ``values`` [n] become the same float.
+def check_distinct_as_float(source: str, values: np.ndarray, way_out: str) -> None:
+    """Raise DataError if different integers become the same float.
 
     Parameters
     ----------
-    where : what the values are, for the message.
-    values : numbers without missing ones; floats are what they are, and pass.
-    way_out : what to do about it.
+    source : str
+        Description of the values, for the message.
+    values : ndarray, shape [n]
+        Numbers without missing ones. Floats always pass.
+    way_out : str
+        Advice at the end of the message.
     """
     if values.dtype.kind not in "iu" or not len(values):
         return
-    large = values[(values >= ROUNDED_FROM) | (values <= -ROUNDED_FROM)]
+    large = values[(values >= FLOAT_INTEGER_LIMIT) | (values <= -FLOAT_INTEGER_LIMIT)]
     n = len(distinct := np.unique(large))
-    if lost := n - len(np.unique(distinct.astype(np.float64))):
-        found = (
-            f"{where} has whole numbers from 2^53 on ({distinct[0]}), and"
-            f" {counted(lost, 'different value')} of {n:,}"
+    if n_lost := n - len(np.unique(distinct.astype(np.float64))):
+        problem = (
+            f"{source} has whole numbers from 2^53 on ({distinct[0]}), and"
+            f" {counted(n_lost, 'different value')} of {n:,}"
         )
-        raise DataError(f"{found} would be lost in double precision; {way_out}")
+        raise DataError(f"{problem} would be lost in double precision; {way_out}")
 
 
-def whole_numbers_of(words: Any) -> np.ndarray:
-    """Return the whole numbers among words as Int64[m] or UInt64[m]; none where one needs more
-    bits, and is too large anyway.
+def parse_integers(texts: Any) -> np.ndarray:
+    """Return the integers among texts as Int64[m] or UInt64[m].
+
+    The array is empty if one of them needs more than 64 bits; such a number exceeds the largest
+    allowed cell anyway.
     """
-    integers = integer_array([int(word) for word in words if WHOLE.fullmatch(word.strip())])
-    return np.empty(0, dtype=np.int64) if integers is None else exact_numbers(integers)
+    integers = integer_array(
+        [int(text) for text in texts if INTEGER_PATTERN.fullmatch(text.strip())]
+    )
+    return np.empty(0, dtype=np.int64) if integers is None else to_exact_numbers(integers)
 
 
 def label_array(values: Sequence[Any]) -> np.ndarray:
-    """Return labels [n] of one type as an array, in which whole numbers stay integers.
+    """Return labels [n] of one type as an array in which integers stay integers.
 
-    numpy makes floats of integers of which some need the 64th bit and others do not; those are
-    unsigned here or, if some are negative, text.
+    numpy converts integers to floats if only some of them need the 64th bit. Here they become
+    unsigned or, if some are negative, text.
 
     >>> label_array([1, 2**64 - 1]).tolist(), label_array(["a", "b"]).tolist()
     ([1, 18446744073709551615], ['a', 'b'])
     """
-    whole = all(
+    all_integers = all(
         isinstance(value, Integral) and not isinstance(value, bool | np.bool_) for value in values
     )
-    if whole and len(values) and max(values) >= 2**63:
+    if all_integers and len(values) and max(values) >= 2**63:
         return (
             np.array(values, dtype=np.uint64)
             if min(values) >= 0
@@ -172,7 +196,7 @@ def label_array(values: Sequence[Any]) -> np.ndarray:
     return np.array(values)
 
 
-Sort = Literal[
+TextForm = Literal[
     "number",
     "date",
     "percent sign",
@@ -185,158 +209,190 @@ Sort = Literal[
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[ap]\.?m\.?)?(?: ?(?:z|utc|[+-]\d{2}:?\d{2}))?"
-DATE = re.compile(
+_DATE_PATTERN = re.compile(
     rf"(?:(?:\d{{4}}([-/.])\d{{1,2}}\1\d{{1,2}}|\d{{1,2}}([-/.])\d{{1,2}}\2(?:\d{{4}}|\d{{2}})"
     rf"|\d{{1,2}}[- /.]+{_MONTH}[- /.,]+\d{{2,4}}|{_MONTH}[- /.]+\d{{1,2}},?[- /.]+\d{{4}})(?:[t"
     rf" ,]+{_TIME})?"
     rf"|(?:19|20)\d{{2}}-(?:0[1-9]|1[0-2])|{_TIME})",
     re.IGNORECASE,
 )
-"""A day, with or without the time; a month of a year; a time of day."""
-_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|RUB|TRY|SGD|HKD|Rs\\.?"
-_BEFORE = re.compile(rf"(?:{_CODES})\s*|R(?=\$)")
-_AFTER = re.compile(rf"\s*(?:{_CODES})")
-_DIGITS = re.compile(
+"""Pattern of a day, with or without a time, of a month of a year, or of a time of day."""
+_CURRENCY_CODES = (
+    "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|RUB|TRY|SGD"
+    r"|HKD|Rs\.?"
+)
+_CURRENCY_PREFIX = re.compile(rf"(?:{_CURRENCY_CODES})\s*|R(?=\$)")
+_CURRENCY_SUFFIX = re.compile(rf"\s*(?:{_CURRENCY_CODES})")
+_DIGITS_PATTERN = re.compile(
     r"[.,]?\d+(?:[.,'’_ \u00a0\u2009\u202f]\d+)*[.,]?(?:e[+-]?\d+)?", re.IGNORECASE
 )
-_UNIT = re.compile(r"\s*((?:[^\W\d_]|[°²³%])(?:[^\W\d_]|[°²³%/*·^. ]){0,14}[23]?)")
-_ORDINAL = {"st", "nd", "rd", "th"}
-# One sign between all groups of three; behind them a decimal point or comma.
-_THOUSANDS = re.compile(r"\d{1,3}(?P<between>[.,'’_\s])\d{3}(?:(?P=between)\d{3})*(?:[.,]\d*)?")
+_UNIT_PATTERN = re.compile(r"\s*((?:[^\W\d_]|[°²³%])(?:[^\W\d_]|[°²³%/*·^. ]){0,14}[23]?)")
+_ORDINAL_SUFFIXES = {"st", "nd", "rd", "th"}
+# All groups of three digits have the same separator; a decimal point or comma may follow them.
+_THOUSANDS_PATTERN = re.compile(
+    r"\d{1,3}(?P<between>[.,'’_\s])\d{3}(?:(?P=between)\d{3})*(?:[.,]\d*)?"
+)
 _SPACES_AND_QUOTES = re.compile(r"[\s'’_]")
 
 
-class Word(NamedTuple):
-    """What a text is to its reader: its sort, None where it is none of them; and its unit, if it is
-    a number with one.
+class ClassifiedText(NamedTuple):
+    """Form of a text, and the unit of a number with a unit.
+
+    Attributes
+    ----------
+    sort : TextForm or None
+        Form of the text; None if it has none of the forms.
+    unit : str, default=""
+        Unit of a number.
     """
 
-    sort: Sort | None
+    sort: TextForm | None
     unit: str = ""
 
 
-def sort_of(word: str) -> Word:
-    """Return what a word is that pandas reads as no number.
+def classify_text(cell: str) -> ClassifiedText:
+    """Return the form of a text that pandas does not read as a number.
+
+    Parameters
+    ----------
+    cell : str
+        The text.
 
     Examples
     --------
-    >>> [sort_of(word).sort for word in ("12.3%", "$1,200", "1,5", "1 200", "2020-01-31", "n.b.")]
+    >>> texts = ("12.3%", "$1,200", "1,5", "1 200", "2020-01-31", "n.b.")
+    >>> [classify_text(text).sort for text in texts]
     ['percent sign', 'currency sign', 'comma', 'thousands separator', 'date', None]
-    >>> sort_of("70 kg"), sort_of("3rd").sort
-    (Word(sort='unit', unit='kg'), None)
+    >>> classify_text("70 kg"), classify_text("3rd").sort
+    (ClassifiedText(sort='unit', unit='kg'), None)
     """
-    text = word.strip()
-    if DATE.fullmatch(text):
-        return Word("date")
-    in_parentheses = text.startswith("(") and text.endswith(")")  # accountants' minus
-    rest, signed = _without_sign(text[1:-1] if in_parentheses else text)
-    marks = [character for character in rest if unicodedata.category(character) == "Sc"]
-    before = _BEFORE.match(rest)
-    rest = rest[before.end() :] if before else rest
-    rest = "".join(
-        character for character in rest if unicodedata.category(character) != "Sc"
+    text = cell.strip()
+    if _DATE_PATTERN.fullmatch(text):
+        return ClassifiedText("date")
+    # The steps strip what may surround the digits, from the outside to the inside: parentheses,
+    # with which accountants mark negative numbers, sign, currency, percent sign, second sign.
+    in_parentheses = text.startswith("(") and text.endswith(")")
+    body, signed = _strip_sign(text[1:-1] if in_parentheses else text)
+    currency_signs = [character for character in body if unicodedata.category(character) == "Sc"]
+    currency_prefix = _CURRENCY_PREFIX.match(body)
+    body = body[currency_prefix.end() :] if currency_prefix else body
+    body = "".join(
+        character for character in body if unicodedata.category(character) != "Sc"
     ).strip()
-    percent = rest[-1:] in ("%", "‰")
-    rest, again = _without_sign(rest.rstrip("%‰ \u00a0\u202f"))
-    digits = _DIGITS.match(rest)
-    if digits is None or len(marks) > 1:
-        return Word(None)
-    behind, core = rest[digits.end() :], digits[0]
-    code = _AFTER.fullmatch(behind) if behind.strip() else None
-    if behind.strip() in ("-", ".-"):
-        behind, signed = "", True  # 5- and Swiss 5.-
-    if behind.strip() and not code:
-        unit = _UNIT.fullmatch(behind)
+    percent = body[-1:] in ("%", "‰")
+    body, signed_inside = _strip_sign(body.rstrip("%‰ \u00a0\u202f"))
+    digits = _DIGITS_PATTERN.match(body)
+    if digits is None or len(currency_signs) > 1:
+        return ClassifiedText(None)
+    suffix, number = body[digits.end() :], digits[0]
+    currency_suffix = _CURRENCY_SUFFIX.fullmatch(suffix) if suffix.strip() else None
+    if suffix.strip() in ("-", ".-"):
+        # A sign behind the number, as in 5- and the Swiss 5.-
+        suffix, signed = "", True
+    if suffix.strip() and not currency_suffix:
+        unit = _UNIT_PATTERN.fullmatch(suffix)
         return (
-            Word("unit", unit[1].strip())
-            if unit and unit[1].lower() not in _ORDINAL
-            else Word(None)
+            ClassifiedText("unit", unit[1].strip())
+            if unit and unit[1].lower() not in _ORDINAL_SUFFIXES
+            else ClassifiedText(None)
         )
     if percent:
-        return Word("percent sign")
-    if marks or before or code:
-        return Word("currency sign")
-    if core.count(",") == 1 or ("," in core and _in_threes(core)):
-        return Word("comma")
-    if "," in core or _SPACES_AND_QUOTES.search(core) or core.count(".") > 1:
-        return Word("thousands separator" if _in_threes(core) else None)
-    return Word("sign" if signed or again or in_parentheses or not core.isascii() else "number")
+        return ClassifiedText("percent sign")
+    if currency_signs or currency_prefix or currency_suffix:
+        return ClassifiedText("currency sign")
+    if number.count(",") == 1 or ("," in number and _has_thousands_groups(number)):
+        return ClassifiedText("comma")
+    if "," in number or _SPACES_AND_QUOTES.search(number) or number.count(".") > 1:
+        return ClassifiedText("thousands separator" if _has_thousands_groups(number) else None)
+    return ClassifiedText(
+        "sign" if signed or signed_inside or in_parentheses or not number.isascii() else "number"
+    )
 
 
-def _without_sign(text: str) -> tuple[str, bool]:
-    """The text behind its sign, and whether it is another than + and -."""
+def _strip_sign(text: str) -> tuple[str, bool]:
+    """Return the text behind its sign, and whether the sign is a character other than + and -."""
     sign = re.match(r"[+\-\u2212\u2013\s]*", text)
     assert sign is not None
     return text[sign.end() :], bool(re.search("[\u2212\u2013]", sign[0]))
 
 
-def _in_threes(core: str) -> bool:
-    """Return whether digits stand in groups of three, as of thousands, so that 1_0, 1.2.3 and
-    192.168.0.1 are no numbers.
+def _has_thousands_groups(number: str) -> bool:
+    """Return whether digits form groups of three that thousands separators divide.
+
+    So 1_0, 1.2.3 and 192.168.0.1 are not numbers.
     """
-    return _THOUSANDS.fullmatch(core) is not None
+    return _THOUSANDS_PATTERN.fullmatch(number) is not None
 
 
-class Mixture(NamedTuple):
-    """How many of the rows of a column of text hold numbers, written in any way, or dates.
+class DominantForm(NamedTuple):
+    """Form that most cells of a text column have.
 
     Attributes
     ----------
-    sort : of the words that make up more than half of the rows: "number" where most are plain
-        numbers, "date" where most are dates, another where most are numbers of which some are
-        written in that way; None where there is no majority.
-    unit : of the numbers, where it is a unit.
-    first : position of the first word of this sort among the words.
+    sort : TextForm or None
+        Form of the texts in more than half of the rows: "number" if most are plain numbers, "date"
+        if most are dates, and another form if most are numbers and some of these are written in
+        that form. None if there is no majority.
+    unit : str
+        Unit of the numbers, if the form is "unit".
+    first : int
+        Position of the first text of this form among the texts.
     """
 
-    sort: Sort | None
+    sort: TextForm | None
     unit: str
     first: int
 
 
-def mixture_of(words: np.ndarray, rows: np.ndarray) -> Mixture:
-    """Return what most cells of a column are.
+def dominant_form(texts: np.ndarray, row_counts: np.ndarray) -> DominantForm:
+    """Return the form that most cells of a column have.
 
     Parameters
     ----------
-    words : the different texts [m].
-    rows : Int[m], how many rows have each.
+    texts : ndarray of str, shape (m,)
+        The distinct texts.
+    row_counts : ndarray, Int[m]
+        Number of rows with each text.
     """
-    numbers = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").notna().to_numpy()
+    numbers = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().to_numpy()
     sorts = [
-        Word("number") if is_number else sort_of(word)
-        for word, is_number in zip(words, numbers, strict=True)
+        ClassifiedText("number") if is_number else classify_text(text)
+        for text, is_number in zip(texts, numbers, strict=True)
     ]
-    half = rows.sum() / 2
-    plain = rows[numbers].sum()
-    dates = rows[[sort == "date" for sort, _ in sorts]].sum()
+    # Plain numbers count together with each special form, because a column in which only some
+    # cells have, say, a thousands separator is nevertheless one of numbers in that form.
+    half = row_counts.sum() / 2
+    n_plain = row_counts[numbers].sum()
+    n_dates = row_counts[[sort == "date" for sort, _ in sorts]].sum()
     units = Counter[str]()
-    for (sort, unit), n in zip(sorts, rows.tolist(), strict=True):
+    for (sort, unit), n in zip(sorts, row_counts.tolist(), strict=True):
         units[unit] += n if sort == "unit" else 0
-    (unit, with_unit), *_ = units.most_common(1) or [("", 0)]
-    disguised = np.array(
+    (unit, n_with_unit), *_ = units.most_common(1) or [("", 0)]
+    is_formatted = np.array(
         [sort not in (None, "number", "date", "unit") for sort, _ in sorts], dtype=bool
     )
-    n_disguised = rows[disguised].sum()
-    if dates > half:
-        return Mixture("date", "", next(i for i, (sort, _) in enumerate(sorts) if sort == "date"))
-    if n_disguised and plain + n_disguised > half:
-        first = int(np.flatnonzero(disguised)[0])
-        return Mixture(sorts[first].sort, "", first)
-    if plain > half:
-        return Mixture("number", "", int(np.flatnonzero(numbers)[0]))
+    n_formatted = row_counts[is_formatted].sum()
+    if n_dates > half:
+        return DominantForm(
+            "date", "", next(i for i, (sort, _) in enumerate(sorts) if sort == "date")
+        )
+    if n_formatted and n_plain + n_formatted > half:
+        first = int(np.flatnonzero(is_formatted)[0])
+        return DominantForm(sorts[first].sort, "", first)
+    if n_plain > half:
+        return DominantForm("number", "", int(np.flatnonzero(numbers)[0]))
     if (
-        with_unit
-        and with_unit >= sum(units.values()) / 2
-        and plain + n_disguised + with_unit > half
+        n_with_unit
+        and n_with_unit >= sum(units.values()) / 2
+        and n_plain + n_formatted + n_with_unit > half
     ):
-        first = next(i for i, word in enumerate(sorts) if word == Word("unit", unit))
-        return Mixture("unit", unit, first)
-    return Mixture(None, "", -1)
+        first = next(i for i, text in enumerate(sorts) if text == ClassifiedText("unit", unit))
+        return DominantForm("unit", unit, first)
+    return DominantForm(None, "", -1)
 
 
-def described(found: Mixture) -> str:
-    """Return what is wrong with the numbers of a column, such as ``numbers with percent signs``."""
-    if found.sort == "unit":
-        return f"numbers with a unit ({found.unit})"
-    return f"numbers with {found.sort}s"
+def describe_form(form: DominantForm) -> str:
+    """Return the description of a form for messages, such as ``numbers with percent signs``."""
+    if form.sort == "unit":
+        return f"numbers with a unit ({form.unit})"
+    return f"numbers with {form.sort}s"

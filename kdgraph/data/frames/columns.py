@@ -1,6 +1,4 @@
-"""From a data frame to a :class:`Dataset`: which column is the label, which are features, and what
-kind each of them is.
-"""
+"""Conversion of a data frame to a :class:`Dataset` by the columns that the user names."""
 
 from __future__ import annotations
 
@@ -11,8 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, Kind, Task
-from kdgraph.data.frames.messages import no_such_column, warn_of_constant_columns, warn_of_copies
+from kdgraph.data.dataset import ColumnKind, Dataset, TaskSetting
+from kdgraph.data.frames.messages import (
+    unknown_column_error,
+    warn_constant_columns,
+    warn_duplicate_rows,
+)
 from kdgraph.errors import DataError, NotAtHand
 from kdgraph.parameters import Count
 from kdgraph.wording import counted, some
@@ -21,54 +23,73 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Column = str | float
-"""The name of a column; of one that is a number, a command line may give the number."""
-Require = Literal["any", "numeric"]
-"""``numeric`` is the filter of Dey et al. (2024): a table with a categorical column or a missing
-value is shut out.
+ColumnName = str | float
+"""Name of a column; for a name that is a number, a command line may contain the number."""
+ColumnRequirement = Literal["any", "numeric"]
+"""Requirement for all columns; ``numeric`` is the filter of Dey et al. (2024).
+
+It excludes a table with a categorical column or a missing value.
 """
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What the user says about the columns of a table.
+    """Description of the columns of a table by the user.
 
     Attributes
     ----------
-    task : what the target is; ``auto`` decides by its values, see
-    :func:`kdgraph.data.frames.targets.task_of`.
-    drop : columns that are not used.
-    categorical : columns whose values are names although they are numbers, such as a month or a
-    postal code.
-    missing : cells of features to read as missing, text or numbers: ``["?", -1]``. A label is
-    missing only where its cell is empty.
-    split_groups : column of the groups of rows that stay together in a split, such as a patient's
-    number; no feature.
-    split_column : column that says of each row train, calibration, test or unused; no feature.
-    require : ``numeric`` shuts out a table with categorical columns or missing values.
-    threshold : cuts a numeric target into two classes, see
-    :data:`kdgraph.data.frames.targets.Threshold`.
-    group : whom a row belongs to, where groups are measured apart: a column, or several of numbers
-        or truth values, of which the largest counts
-        (:func:`kdgraph.data.frames.targets.groups_of`). They are features too, unless ``drop`` has
-        them; columns of the target may be among them, which :attr:`Dataset.facts` then tells.
-    split_at : the last number of ``split_column`` that trains, and the last that calibrates; larger
-    ones test. Empty: it has words.
-    first_numeric : so many features alone, the first of the table that are numeric, so that tables
-    of other columns have equally many.
-    parse_dates : columns of dates or times, which become days since 1970-01-01 in UTC; times of day
-    become shares of a day.
-    date_format : their format as ``datetime.strptime`` has it, such as ``%d/%m/%Y``; None: the one
-        that all cells of the column have.
+    task : TaskSetting, default="auto"
+        Type of the target. ``auto`` infers it from the values, see
+        :func:`kdgraph.data.frames.targets.infer_task`.
+    drop : sequence of str, default=()
+        Columns that are not used.
+    categorical : sequence of str, default=()
+        Columns whose values are names although they are numbers, such as a month or a postal code.
+    missing : sequence of str or float, default=()
+        Cells of features to read as missing, such as ``["?", -1]``. A label is missing only if its
+        cell is empty.
+    split_groups : str or None, default=None
+        Column of the groups of rows that stay together in a split, such as the number of a patient.
+        It is not a feature.
+    split_column : str or None, default=None
+        Column with the role of each row: train, calibration, test or unused. It is not a feature.
+    require : ColumnRequirement, default="any"
+        ``numeric`` excludes tables with categorical columns or missing values.
+    threshold : float, "median" or None, default=None
+        Value that divides a numeric target into two classes, see
+        :data:`kdgraph.data.frames.targets.Threshold`.
+    group : str, sequence of str or None, default=None
+        Group of each row, for metrics by group: a column, or several of numbers or truth values, of
+        which the largest counts (:func:`kdgraph.data.frames.targets.encode_groups`). These columns
+        are features too, unless ``drop`` contains them. Columns of the target may be among them;
+        :attr:`Dataset.facts` then lists these.
+    split_at : sequence of float, default=()
+        The last number of ``split_column`` that trains, and the last that calibrates. Rows with
+        larger numbers test. Empty if the column contains words.
+    first_numeric : int or None, default=None
+        Number of features to use, the first numeric ones of the table, so that tables with
+        different columns have equally many.
+    parse_dates : sequence of str, default=()
+        Columns of dates or times. They become days since 1970-01-01 in UTC, and times of day become
+        fractions of a day.
+    date_format : str or None, default=None
+        Format of these columns for ``datetime.strptime``, such as ``%d/%m/%Y``. None infers the
+        format that all cells of a column have.
+
+    Raises
+    ------
+    DataError
+        If ``split_at`` is given without ``split_column``, or ``date_format`` without
+        ``parse_dates``.
     """
 
-    task: Task = "auto"
+    task: TaskSetting = "auto"
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()
     missing: Sequence[str | float] = ()
     split_groups: str | None = None
     split_column: str | None = None
-    require: Require = "any"
+    require: ColumnRequirement = "any"
     threshold: float | Literal["median"] | None = None
     group: str | Sequence[str] | None = None
     split_at: Sequence[float] = ()
@@ -79,7 +100,8 @@ class ColumnOptions:
     def __post_init__(self) -> None:
         if len(self.split_at) and self.split_column is None:
             raise DataError(
-                "dataset.split_at says where roles end in the numbers of dataset.split_column, and"
+                "dataset.split_at defines where roles end in the numbers of"
+                " dataset.split_column, and"
                 " that names no column"
             )
         if self.date_format is not None and not len(self.parse_dates):
@@ -96,34 +118,38 @@ def from_frame(
     *,
     options: ColumnOptions,
     facts: Mapping[str, Any] = {},
-    feature_kinds: Mapping[str, Kind] | None = None,
+    feature_kinds: Mapping[str, ColumnKind] | None = None,
 ) -> Dataset:
-    """A data set from a frame with one row for each sample.
+    """Return a data set from a frame with one row for each sample.
 
     Parameters
     ----------
-    name : of the data set, for its messages.
-    frame : [n, columns]; numbers and truth values become numeric features, text and categories
-    categorical ones.
-    target : column of the labels, or several of numbers or truth values, of which the largest
-    counts and is no feature.
-    options : what the user says about the columns.
-    facts : goes into :attr:`Dataset.facts`.
-    feature_kinds : kinds by column where the source declares them; ``options.categorical`` has the
-        last word.
+    name : str
+        Name of the data set, for its messages.
+    frame : DataFrame, [n, columns]
+        Numbers and truth values become numeric features; text and categories become categorical
+        ones.
+    target : str or sequence of str
+        Column of the labels; or several of numbers or truth values, of which the largest counts.
+    options : ColumnOptions
+        Description of the columns by the user.
+    facts : mapping, default={}
+        Entries for :attr:`Dataset.facts`.
+    feature_kinds : mapping or None, default=None
+        Kinds of columns that the source declares. ``options.categorical`` overrides them.
 
     Returns
     -------
     Dataset
-        X: Float64[n, d] with codes of the sorted values where a feature is categorical, NaN where a
-        cell is missing.
+        X is Float64[n, d] with the codes of the sorted values where a feature is categorical, and
+        NaN where a cell is missing.
 
     Raises
     ------
     DataError
-        If a column is not there, labels are missing or only one, or a feature cannot be used.
+        If a column does not exist, labels are missing or all equal, or a feature cannot be used.
     NotAtHand
-        If ``options.require`` shuts the table out.
+        If ``options.require`` excludes the table.
 
     Warns
     -----
@@ -131,47 +157,58 @@ def from_frame(
         If features are constant or number the rows, text differs in each row, or rows have the same
         features.
     """
-    from kdgraph.data.frames.dates import with_dates
-    from kdgraph.data.frames.features import encode_features, without_row_numbers
-    from kdgraph.data.frames.messages import ColumnLists
-    from kdgraph.data.frames.targets import encode_target, facts_of_task, groups_of, target_column
+    from kdgraph.data.frames.dates import convert_dates
+    from kdgraph.data.frames.features import drop_row_index, encode_features
+    from kdgraph.data.frames.messages import ColumnSettings
+    from kdgraph.data.frames.targets import encode_groups, encode_target, target_column, task_facts
 
-    frame = _with_text_names(name, frame)
-    _check_names(name, frame, target, options)
-    given = ColumnLists(options.drop, options.categorical, options.parse_dates, options.missing)
-    frame, date_formats = with_dates(name, frame, given, options.date_format)
-    kinds: dict[str, Kind] = {
+    frame = _stringify_columns(name, frame)
+    _check_column_names(name, frame, target, options)
+    settings = ColumnSettings(
+        options.drop, options.categorical, options.parse_dates, options.missing
+    )
+    frame, date_formats = convert_dates(name, frame, settings, options.date_format)
+    kinds: dict[str, ColumnKind] = {
         **(feature_kinds or {}),
         **dict.fromkeys(options.categorical, "categorical"),
     }
-    targets = names_of(target)
-    others = {*targets, *options.drop, options.split_groups, options.split_column}
-    features = frame[[column for column in frame.columns if column not in others]]
-    features = without_row_numbers(name, features, given)
+    targets = column_names(target)
+    excluded = {*targets, *options.drop, options.split_groups, options.split_column}
+    features = frame[[column for column in frame.columns if column not in excluded]]
+    features = drop_row_index(name, features, settings)
     if features.shape[1] == 0:
-        aside = f"the {len(frame.columns) - len(targets)} columns put aside"
+        excluded_columns = f"the {len(frame.columns) - len(targets)} columns put aside"
         raise DataError(
-            f"{name}: no feature is left beside the target '{some(targets)}' and {aside}"
+            f"{name}: no feature is left besides the target '{some(targets)}' and"
+            f" {excluded_columns}"
         )
-    of_groups = names_of(options.group)
-    shared = [column for column in of_groups if column in targets]
-    labels, said = target_column(name, frame, target, options.threshold, options.task)
-    declared = kinds.get(target) if isinstance(target, str) and options.threshold is None else None
-    y, classes, task = encode_target(name, labels, options.task, declared, given)
-    groups, group_names = (
-        (None, ()) if options.group is None else groups_of(name, "group", frame, options.group)
+    group_columns = column_names(options.group)
+    shared_columns = [column for column in group_columns if column in targets]
+    labels, target_facts = target_column(name, frame, target, options.threshold, options.task)
+    declared_kind = (
+        kinds.get(target) if isinstance(target, str) and options.threshold is None else None
     )
-    X, categories = encode_features(name, features, kinds, given)
+    y, classes, task = encode_target(name, labels, options.task, declared_kind, settings)
+    groups, group_names = (
+        (None, ()) if options.group is None else encode_groups(name, "group", frame, options.group)
+    )
+    X, categories = encode_features(name, features, kinds, settings)
     if options.first_numeric is not None:
-        chosen = _first_numeric(name, categories, options.first_numeric)
-        features, X, categories = features.iloc[:, chosen], X[:, chosen], (None,) * len(chosen)
+        positions = _first_numeric(name, categories, options.first_numeric)
+        features, X, categories = (
+            features.iloc[:, positions],
+            X[:, positions],
+            (None,) * len(positions),
+        )
     if options.require == "numeric":
         _require_numeric(name, X, categories, features.columns)
-    warn_of_constant_columns(name, X, list(features.columns))
-    warn_of_copies(name, X)
-    more: dict[str, Any] = {"target_and_group": ", ".join(shared)} if shared else {}
-    more |= {"date_formats": date_formats} if date_formats else {}
-    more |= facts_of_task(y, options.task, task)
+    warn_constant_columns(name, X, list(features.columns))
+    warn_duplicate_rows(name, X)
+    extra_facts: dict[str, Any] = (
+        {"target_and_group": ", ".join(shared_columns)} if shared_columns else {}
+    )
+    extra_facts |= {"date_formats": date_formats} if date_formats else {}
+    extra_facts |= task_facts(y, options.task, task)
     return Dataset(
         name,
         X,
@@ -182,123 +219,132 @@ def from_frame(
         split_groups=(
             None
             if options.split_groups is None
-            else groups_of(name, "split_groups", frame, options.split_groups)[0]
+            else encode_groups(name, "split_groups", frame, options.split_groups)[0]
         ),
         groups=groups,
         group_names=group_names,
-        groups_are_target=bool(shared) and set(targets) == set(of_groups),
+        groups_are_target=bool(shared_columns) and set(targets) == set(group_columns),
         categories=categories if any(categories) else (),
-        roles=_roles(name, frame, options),
-        facts={**facts, **said, **more},
+        roles=_prescribed_roles(name, frame, options),
+        facts={**facts, **target_facts, **extra_facts},
     )
 
 
 def _first_numeric(name: str, categories: Sequence[Any], n: int) -> np.ndarray:
-    """Int[n], places of the first features that are numeric."""
+    """Return the positions Int[n] of the first numeric features."""
     numeric = np.flatnonzero([values is None for values in categories])
     if len(numeric) < n:
         raise DataError(
-            f"{name} has {len(numeric)} numeric features, and dataset.first_numeric asks for {n};"
-            " ask for fewer"
+            f"{name} has {len(numeric)} numeric features, and dataset.first_numeric is {n};"
+            " set it to fewer"
         )
     return numeric[:n]
 
 
-def names_of(columns: Column | Sequence[Column] | None) -> list[str]:
-    """Return the names of columns that are named as one, as several, or not at all.
+def column_names(columns: ColumnName | Sequence[ColumnName] | None) -> list[str]:
+    """Return the names of columns that are given as one name, several, or None.
 
-    >>> names_of("age"), names_of([2019, "a,b"]), names_of(None)
+    >>> column_names("age"), column_names([2019, "a,b"]), column_names(None)
     (['age'], ['2019', 'a,b'], [])
     """
-    named = names_as_text(columns)
-    return [] if named is None else [named] if isinstance(named, str) else list(named)
+    names = stringify_names(columns)
+    return [] if names is None else [names] if isinstance(names, str) else list(names)
 
 
 @overload
-def names_as_text(columns: Column) -> str: ...
+def stringify_names(columns: ColumnName) -> str: ...
 @overload
-def names_as_text(columns: Sequence[Column]) -> list[str]: ...
+def stringify_names(columns: Sequence[ColumnName]) -> list[str]: ...
 @overload
-def names_as_text(columns: None) -> None: ...
+def stringify_names(columns: None) -> None: ...
 @overload
-def names_as_text(columns: Column | Sequence[Column]) -> str | list[str]: ...
-def names_as_text(columns: Any) -> Any:
-    """Return names of columns as text where they are numbers: one, several in a list, or None. All
-    else stays, to be refused.
+def stringify_names(columns: ColumnName | Sequence[ColumnName]) -> str | list[str]: ...
+def stringify_names(columns: Any) -> Any:
+    """Return names of columns with numbers converted to text.
+
+    Parameters
+    ----------
+    columns : name, sequence of names or None
+        Values of other types are returned unchanged; later checks refuse them.
     """
     if isinstance(columns, Sequence) and not isinstance(columns, str):
-        return [names_as_text(column) for column in columns]
+        return [stringify_names(column) for column in columns]
     return str(columns) if isinstance(columns, Real) and not isinstance(columns, bool) else columns
 
 
-def _roles(name: str, frame: pd.DataFrame, options: ColumnOptions) -> np.ndarray | None:
-    """Int8[n], as ``split_column`` says; None without one."""
-    from kdgraph.data.frames.roles import roles_of_column, roles_of_numbers
+def _prescribed_roles(name: str, frame: pd.DataFrame, options: ColumnOptions) -> np.ndarray | None:
+    """Return the roles Int8[n] of ``split_column``, or None without this column."""
+    from kdgraph.data.frames.roles import roles_from_names, roles_from_numbers
 
     if options.split_column is None:
         return None
     column = frame[options.split_column]
     return (
-        roles_of_numbers(name, column, options.split_at)
+        roles_from_numbers(name, column, options.split_at)
         if len(options.split_at)
-        else roles_of_column(name, column)
+        else roles_from_names(name, column)
     )
 
 
-def _with_text_names(name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """The same cells under column names that are text, each of them once, and at least one row."""
+def _stringify_columns(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with text as column names; raise DataError if names repeat."""
     columns = [str(column) for column in frame.columns]
-    if twice := sorted(
+    if duplicates := sorted(
         {column for column in columns if columns.count(column) > 1}
         if len(set(columns)) < len(columns)
         else ()
     ):
         raise DataError(
-            f"{name}: several columns have the same name ({some(twice)}); give each column its own"
+            f"{name}: several columns have the same name ({some(duplicates)}); give each column"
+            " its own"
         )
     if len(frame) == 0:
         raise DataError(f"{name}: the table has {len(columns)} columns and no rows")
     return frame.set_axis(columns, axis=1)
 
 
-def _check_names(
+def _check_column_names(
     name: str, frame: pd.DataFrame, target: str | Sequence[str], options: ColumnOptions
 ) -> None:
-    """Every column that is named is there, and the target is nothing else, but the group where
-    classes are measured apart.
+    """Raise DataError unless each named column exists and the target has no second use.
+
+    Only the group may contain columns of the target, for metrics by class.
     """
-    targets = names_of(target)
+    targets = column_names(target)
     if not targets:
         raise DataError(
             f"{name}: dataset.target must name a column, or several, got {list(target)}"
         )
-    if options.group is not None and not names_of(options.group):
+    if options.group is not None and not column_names(options.group):
         raise DataError(
             f"{name}: dataset.group must name a column, or several, got {list(options.group)};"
             " without groups it is null"
         )
-    named = {
+    columns_by_key = {
         "target": targets,
         "drop": options.drop,
         "categorical": options.categorical,
-        "group": names_of(options.group),
-        "split_groups": names_of(options.split_groups),
-        "split_column": names_of(options.split_column),
+        "group": column_names(options.group),
+        "split_groups": column_names(options.split_groups),
+        "split_column": column_names(options.split_column),
         "parse_dates": options.parse_dates,
     }
-    for key, columns in named.items():
+    for key, columns in columns_by_key.items():
         for column in columns:
             if column not in frame.columns:
-                raise no_such_column(name, key, str(column), list(frame.columns))
+                raise unknown_column_error(name, key, str(column), list(frame.columns))
             if column in targets and key not in ("target", "categorical", "group", "parse_dates"):
                 raise DataError(
                     f"{name}: '{column}' is the target, and dataset.{key} names it too; it can be"
                     " one of both"
                 )
     for key in ("categorical", "group"):
-        if both := [column for column in options.parse_dates if column in named[key]]:
+        if shared_columns := [
+            column for column in options.parse_dates if column in columns_by_key[key]
+        ]:
             raise DataError(
-                f"{name}: '{both[0]}' is in dataset.parse_dates, and dataset.{key} names it too; it"
+                f"{name}: '{shared_columns[0]}' is in dataset.parse_dates, and dataset.{key}"
+                " names it too; it"
                 " can be one of both"
             )
 
@@ -306,16 +352,16 @@ def _check_names(
 def _require_numeric(
     name: str, X: np.ndarray, categories: Sequence[Any], columns: Sequence[str]
 ) -> None:
-    """Raise NotAtHand if a feature is categorical or a cell missing."""
-    found = []
-    if named := [
+    """Raise NotAtHand if a feature is categorical or a cell is missing."""
+    problems = []
+    if categorical := [
         column for column, values in zip(columns, categories, strict=True) if values is not None
     ]:
-        found.append(f"{counted(len(named), 'categorical column')} ({some(named)})")
+        problems.append(f"{counted(len(categorical), 'categorical column')} ({some(categorical)})")
     if missing := int(np.isnan(X).sum()):
-        found.append(counted(missing, "missing cell"))
-    if found:
+        problems.append(counted(missing, "missing cell"))
+    if problems:
         raise NotAtHand(
-            f"{name} has {' and '.join(found)}, and dataset.require=numeric shuts it out;"
+            f"{name} has {' and '.join(problems)}, and dataset.require=numeric shuts it out;"
             " dataset.require=any lets it in"
         )

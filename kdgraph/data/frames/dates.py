@@ -1,4 +1,8 @@
-"""Dates and times as numbers: days since the first of January 1970, where the user asks for it."""
+"""Conversion of dates and times to numbers: days since 1970-01-01.
+
+Columns are converted only where the user lists them in ``dataset.parse_dates``. The rules are
+original to kdgraph.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,15 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
 
-from kdgraph.data.frames.cells import Missing, plain
-from kdgraph.data.frames.messages import ColumnLists, NamedColumn
+from kdgraph.data.frames.cells import MissingCells, format_cell
+from kdgraph.data.frames.messages import ColumnReference, ColumnSettings
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
 from kdgraph.wording import some
 
-ISO, DURATION = "ISO8601", "duration"
-"""The formats of columns that need none: ISO 8601, which pandas reads as one, and lengths of
-time.
-"""
-_DAYS = (
+ISO_FORMAT, DURATION_FORMAT = "ISO8601", "duration"
+"""Formats of columns without a format string: ISO 8601 and durations."""
+_DATE_FORMATS = (
     *(
         "%Y-%m-%d",
         "%Y/%m/%d",
@@ -46,13 +48,17 @@ _DAYS = (
     ),
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y"),
 )
-_TIMES = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
-_FORMATS = (*_DAYS, *(f"{day} {time}" for day, time in product(_DAYS, _TIMES)), *_TIMES)
-_DAY_NS = 86_400 * 10**9
+_TIME_FORMATS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+_ALL_FORMATS = (
+    *_DATE_FORMATS,
+    *(f"{day} {time}" for day, time in product(_DATE_FORMATS, _TIME_FORMATS)),
+    *_TIME_FORMATS,
+)
+_NANOSECONDS_PER_DAY = 86_400 * 10**9
 
 
 def is_date_type(column: pd.Series) -> bool:
-    """Return whether the type of a column is one of dates, or of lengths of time."""
+    """Return whether the type of a column is one of dates or durations."""
     dtype = column.dtype
     return (
         is_datetime64_any_dtype(dtype)
@@ -61,150 +67,189 @@ def is_date_type(column: pd.Series) -> bool:
     )
 
 
-def days_of(column: pd.Series, form: str) -> np.ndarray:
-    """Return dates as days since 1970-01-01 in UTC, times of day as shares of a day, lengths of
-    time as days.
+def to_days(column: pd.Series, date_format: str) -> np.ndarray:
+    """Return dates as days since 1970-01-01 in UTC.
+
+    Times of day become fractions of a day, and durations become days.
 
     Parameters
     ----------
-    column : [n] of dates, or of text in the format ``form``.
-    form : :data:`ISO`, :data:`DURATION`, or a format of ``datetime.strptime``.
+    column : Series, shape (n,)
+        Dates, or text in the format ``date_format``.
+    date_format : str
+        :data:`ISO_FORMAT`, :data:`DURATION_FORMAT`, or a format of ``datetime.strptime``.
 
     Returns
     -------
-    Float64[n]
-        NaN where a cell is missing, or is no date in this format.
+    ndarray, Float64[n]
+        NaN where a cell is missing, or is not a date in this format.
 
     Examples
     --------
-    >>> days_of(pd.Series(["1970-01-02", "1970-01-01 06:00", "unknown"]), ISO).tolist()
+    >>> to_days(pd.Series(["1970-01-02", "1970-01-01 06:00", "unknown"]), ISO_FORMAT).tolist()
     [1.0, 0.25, nan]
     """
     if isinstance(column.dtype, pd.PeriodDtype):
         column = column.dt.start_time
-    if is_timedelta64_dtype(column.dtype) or form == DURATION:
+    if is_timedelta64_dtype(column.dtype) or date_format == DURATION_FORMAT:
         cells = (
             column
             if is_timedelta64_dtype(column.dtype)
             else column.astype(object).where(column.notna(), None)
         )
-        return _in_days(pd.to_timedelta(cells, errors="coerce").to_numpy(dtype="timedelta64[ns]"))
+        return _nanoseconds_to_days(
+            pd.to_timedelta(cells, errors="coerce").to_numpy(dtype="timedelta64[ns]")
+        )
     if not is_datetime64_any_dtype(column.dtype):
-        column = column.map(plain, na_action="ignore").astype(object)
-        if form == ISO:  # a year or another number alone is no date
+        column = column.map(format_cell, na_action="ignore").astype(object)
+        if date_format == ISO_FORMAT:
+            # pandas would read a year or another number alone as a date.
             column = column.where(column.str.contains("-", na=False), None)
     times = pd.to_datetime(
         column,
-        format=None if is_datetime64_any_dtype(column.dtype) else form,
+        format=None if is_datetime64_any_dtype(column.dtype) else date_format,
         errors="coerce",
         utc=True,
     )
-    if "%" in form and not any(sign in form for sign in ("%d", "%j")):
+    if "%" in date_format and not any(sign in date_format for sign in ("%d", "%j")):
         times = times - times.dt.normalize()
-        return _in_days(times.to_numpy(dtype="timedelta64[ns]"))
-    return _in_days(times.dt.tz_localize(None).to_numpy(dtype="datetime64[ns]"))
+        return _nanoseconds_to_days(times.to_numpy(dtype="timedelta64[ns]"))
+    return _nanoseconds_to_days(times.dt.tz_localize(None).to_numpy(dtype="datetime64[ns]"))
 
 
-def _in_days(times: np.ndarray) -> np.ndarray:
-    """Int64 nanoseconds to days; whole days are exact."""
-    whole = times.astype(np.int64)
-    days = whole // _DAY_NS + (whole % _DAY_NS) / _DAY_NS
+def _nanoseconds_to_days(times: np.ndarray) -> np.ndarray:
+    """Return Int64 nanoseconds as days; whole days are exact."""
+    nanoseconds = times.astype(np.int64)
+    days = (
+        nanoseconds // _NANOSECONDS_PER_DAY
+        + (nanoseconds % _NANOSECONDS_PER_DAY) / _NANOSECONDS_PER_DAY
+    )
     return np.where(np.isnat(times), np.nan, days)
 
 
-def formats_of(column: pd.Series) -> list[str]:
-    """Return the formats in which all cells of a column are dates; several where the order of day
-    and month cannot be seen.
+def matching_formats(column: pd.Series) -> list[str]:
+    """Return the formats in which all cells of a column are dates.
+
+    There are several if the cells do not determine the order of day and month.
     """
     if is_timedelta64_dtype(column.dtype):
-        return [DURATION]
+        return [DURATION_FORMAT]
     if is_date_type(column):
-        return [ISO]
-    values = pd.Series(column.dropna().unique(), dtype=object).map(plain)
-    if not np.isnan(days_of(values, ISO)).any():
-        return [ISO]
+        return [ISO_FORMAT]
+    values = pd.Series(column.dropna().unique(), dtype=object).map(format_cell)
+    if not np.isnan(to_days(values, ISO_FORMAT)).any():
+        return [ISO_FORMAT]
     if (
-        values.str.contains("day").all() and not np.isnan(days_of(values, DURATION)).any()
-    ):  # as pandas writes it
-        return [DURATION]
-    first = values.iloc[:20]
-    fitting = [form for form in _FORMATS if not np.isnan(days_of(first, form)).any()]
-    read = {form: days for form in fitting if not np.isnan(days := days_of(values, form)).any()}
-    distinct = {days.tobytes(): form for form, days in reversed(read.items())}
-    return [form for form in read if form in distinct.values()]
+        # pandas writes durations with the word "days".
+        values.str.contains("day").all() and not np.isnan(to_days(values, DURATION_FORMAT)).any()
+    ):
+        return [DURATION_FORMAT]
+    # The first 20 values rule out most of the formats cheaply. Of formats that give equal days for
+    # all values, only the first one counts: these formats do not contradict each other.
+    first_values = values.iloc[:20]
+    candidates = [
+        date_format
+        for date_format in _ALL_FORMATS
+        if not np.isnan(to_days(first_values, date_format)).any()
+    ]
+    days_by_format = {
+        date_format: days
+        for date_format in candidates
+        if not np.isnan(days := to_days(values, date_format)).any()
+    }
+    format_of_days = {
+        days.tobytes(): date_format for date_format, days in reversed(days_by_format.items())
+    }
+    return [date_format for date_format in days_by_format if date_format in format_of_days.values()]
 
 
-def with_dates(
-    table: str, frame: pd.DataFrame, given: ColumnLists, form: str | None
+def convert_dates(
+    table: str, frame: pd.DataFrame, settings: ColumnSettings, date_format: str | None
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a table with columns of dates as numbers, see :func:`days_of`, and the format of each
-    of them.
+    """Return a table with its columns of dates as numbers, and the format of each of them.
 
     Parameters
     ----------
-    table : name, for messages.
-    frame : [n, columns].
-    given : lists of the user: the columns that hold dates or times, and the cells to read as
-    missing.
-    form : their format as of ``datetime.strptime``; None: the one in which all cells are dates.
+    table : str
+        Name of the table, for messages.
+    frame : DataFrame, [n, columns]
+        The table.
+    settings : ColumnSettings
+        Lists of the user: the columns of dates or times, and the cells to read as missing.
+    date_format : str or None
+        Format of the columns for ``datetime.strptime``. None infers the format in which all cells
+        are dates.
 
     Raises
     ------
     DataError
-        If a cell is no date, or whether day or month comes first cannot be seen.
+        If a cell is not a date, or the order of day and month is ambiguous.
     """
     formats: dict[str, str] = {}
-    missing = Missing.of(given.missing)
-    for name in given.parse_dates:
+    missing = MissingCells.from_cells(settings.missing)
+    for name in settings.parse_dates:
         column = frame[name]
         if not is_date_type(column):
-            column = column.where(~column.map(plain).isin(missing.words), None)
+            column = column.where(~column.map(format_cell).isin(missing.words), None)
         if column.isna().all():
             raise DataError(
                 f"{table}: column '{name}' has no date in any row; leave it out of"
                 " dataset.parse_dates"
             )
         formats[name] = (
-            form
-            if form is not None and not is_date_type(column)
-            else _only_format(table, column, given)
+            date_format
+            if date_format is not None and not is_date_type(column)
+            else _unambiguous_format(table, column, settings)
         )
-        days = days_of(column, formats[name])
-        if (bad := np.flatnonzero(np.isnan(days) & column.notna().to_numpy())).size:
-            raise _no_date(table, column, int(bad[0]), formats[name], given)
+        days = to_days(column, formats[name])
+        if (invalid_rows := np.flatnonzero(np.isnan(days) & column.notna().to_numpy())).size:
+            raise _invalid_date_error(table, column, int(invalid_rows[0]), formats[name], settings)
         frame = frame.assign(**{name: days})
     return frame, formats
 
 
-def _only_format(table: str, column: pd.Series, given: ColumnLists) -> str:
-    found = formats_of(column)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        ways = " or ".join(override("dataset.date_format", form) for form in found[:2])
+def _unambiguous_format(table: str, column: pd.Series, settings: ColumnSettings) -> str:
+    """Return the only format of a column; raise DataError if none or several match."""
+    formats = matching_formats(column)
+    if len(formats) == 1:
+        return formats[0]
+    if formats:
+        overrides = " or ".join(
+            override("dataset.date_format", date_format) for date_format in formats[:2]
+        )
         example = column.dropna().iloc[0]
         raise DataError(
             f"{table}: column '{column.name}' has dates such as {example}, and day or month may"
-            f" come first; give {ways}"
+            f" come first; give {overrides}"
         )
-    row = _first_odd_row(column)
-    raise _no_date(table, column, row, None, given)
+    row = _first_unparsable_row(column)
+    raise _invalid_date_error(table, column, row, None, settings)
 
 
-def _first_odd_row(column: pd.Series) -> int:
-    """The first row whose cell does not fit the format that fits most cells."""
-    first = column.dropna().iloc[:200]
-    best = min((ISO, *_FORMATS), key=lambda form: int(np.isnan(days_of(first, form)).sum()))
-    return int(np.flatnonzero(np.isnan(days_of(column, best)) & column.notna().to_numpy())[0])
+def _first_unparsable_row(column: pd.Series) -> int:
+    """Return the first row whose cell does not have the format that most cells have."""
+    first_cells = column.dropna().iloc[:200]
+    best_format = min(
+        (ISO_FORMAT, *_ALL_FORMATS),
+        key=lambda date_format: int(np.isnan(to_days(first_cells, date_format)).sum()),
+    )
+    return int(
+        np.flatnonzero(np.isnan(to_days(column, best_format)) & column.notna().to_numpy())[0]
+    )
 
 
-def _no_date(
-    table: str, column: pd.Series, row: int, form: str | None, given: ColumnLists
+def _invalid_date_error(
+    table: str, column: pd.Series, row: int, date_format: str | None, settings: ColumnSettings
 ) -> DataError:
+    """Return the error for a cell that is not a date."""
     cell = str(column.iloc[row])
-    others = " like the others" if form in (None, ISO, DURATION) else f" in the format {form}"
-    remedy = f"{given.adding('missing', [cell])} reads it as missing"
-    rule = f"which is no date between 1678 and 2261{others}"
+    comparison = (
+        " like the others"
+        if date_format in (None, ISO_FORMAT, DURATION_FORMAT)
+        else f" in the format {date_format}"
+    )
+    remedy = f"{settings.adding('missing', [cell])} reads it as missing"
+    rule = f"which is not a date between 1678 and 2261{comparison}"
     return DataError(
         f"{table}: dataset.parse_dates: column '{column.name}' has {cell!r} in row {row}, {rule};"
         f" {remedy}"
@@ -212,41 +257,58 @@ def _no_date(
 
 
 @cache
-def _example(form: str) -> str:
-    return pd.Timestamp("2020-01-31 13:45").strftime("%Y-%m-%d" if form == ISO else form)
-
-
-def rule_of(form: str) -> str:
-    """Return what a cell must be, for messages: a date in this format, with an example."""
-    return (
-        "a length of time such as 1 days 06:00:00"
-        if form == DURATION
-        else f"a date or time such as {_example(form)}"
+def _example_date(date_format: str) -> str:
+    """Return an example of a date in this format."""
+    return pd.Timestamp("2020-01-31 13:45").strftime(
+        "%Y-%m-%d" if date_format == ISO_FORMAT else date_format
     )
 
 
-def way_out(
-    where: NamedColumn, column: pd.Series, missing: Missing, strays: Sequence[str] = ()
+def date_rule(date_format: str) -> str:
+    """Return a description of a date in this format, with an example, for messages."""
+    return (
+        "a length of time such as 1 days 06:00:00"
+        if date_format == DURATION_FORMAT
+        else f"a date or time such as {_example_date(date_format)}"
+    )
+
+
+def date_overrides(
+    reference: ColumnReference,
+    column: pd.Series,
+    missing: MissingCells,
+    other_texts: Sequence[str] = (),
 ) -> str | None:
-    """Return the overrides that turn a column of dates into numbers, None where it has no format
-    that is known.
+    """Return the overrides that turn a column of dates into numbers.
 
     Parameters
     ----------
-    where : the column in messages.
-    column : [n] of dates, of text that is dates, or of a few ``strays`` among them.
-    missing : cells that are missing already.
-    strays : texts that are no dates.
+    reference : ColumnReference
+        The column in messages.
+    column : Series, shape (n,)
+        Dates, or texts that are dates, with a few ``other_texts`` among them.
+    missing : MissingCells
+        Cells that are missing already.
+    other_texts : sequence of str, default=()
+        Texts that are not dates.
+
+    Returns
+    -------
+    str or None
+        None if no known format matches, or there are more than 5 other texts.
     """
     if not is_date_type(column):
-        column = column.where(~column.map(plain).isin([*missing.words, *strays]), None)
-    found = formats_of(column) if column.notna().any() else []
-    if not found or len(strays) > 5:
+        column = column.where(~column.map(format_cell).isin([*missing.words, *other_texts]), None)
+    formats = matching_formats(column) if column.notna().any() else []
+    if not formats or len(other_texts) > 5:
         return None
-    parts = [where.as_dates(), *([where.without(strays)] if strays else [])]
+    overrides = [
+        reference.as_dates(),
+        *([reference.as_missing(other_texts)] if other_texts else []),
+    ]
     ambiguous = (
-        some([override("dataset.date_format", form) for form in found[:2]])
-        if len(found) > 1
+        some([override("dataset.date_format", date_format) for date_format in formats[:2]])
+        if len(formats) > 1
         else ""
     )
-    return " ".join(parts) + (f" with {ambiguous.replace(', ', ' or ')}" if ambiguous else "")
+    return " ".join(overrides) + (f" with {ambiguous.replace(', ', ' or ')}" if ambiguous else "")

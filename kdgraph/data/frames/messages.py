@@ -1,7 +1,4 @@
-"""How messages about tables name columns.
-
-What a table is used with all the same, but its user should know: one warning each.
-"""
+"""Messages about tables: names of columns, overrides as ways out, and warnings."""
 
 from __future__ import annotations
 
@@ -18,16 +15,19 @@ from kdgraph.wording import some
 
 
 @dataclass(frozen=True)
-class ColumnLists:
-    """Lists that the user gave of a table, to which advice adds.
+class ColumnSettings:
+    """Lists of the user about the columns of a table, to which advice adds entries.
 
-    An override replaces the whole list under its key. So each one repeats what the list already
-    has; else the second way out would undo the first, and lead back to the first message.
+    An override replaces the whole list under its key. Therefore each suggested override repeats the
+    entries of the list. Otherwise the second suggestion would undo the first and lead back to the
+    first message.
 
     Attributes
     ----------
-    drop, categorical, parse_dates : names of columns.
-    missing : cells, text or numbers.
+    drop, categorical, parse_dates : sequence of str
+        Names of columns.
+    missing : sequence of str or float
+        Cells.
     """
 
     drop: Sequence[str] = ()
@@ -40,100 +40,101 @@ class ColumnLists:
     ) -> str:
         """Return the override that adds ``values`` to one of the lists.
 
-        >>> print(ColumnLists(drop=["id"]).adding("drop", ["zip code"]))
+        >>> print(ColumnSettings(drop=["id"]).adding("drop", ["zip code"]))
         'dataset.drop=[id,"zip code"]'
         """
-        already = list(getattr(self, key))
-        # 1, 1.0 and true are equal and not the same.
-        types = {(type(value), value) for value in already}
+        entries = list(getattr(self, key))
+        # 1, 1.0 and true are equal in Python, but they are different cells.
+        types = {(type(value), value) for value in entries}
         added = values if key == "missing" else map(str, values)
         return override(
             f"dataset.{key}",
-            [*already, *(value for value in added if (type(value), value) not in types)],
+            [*entries, *(value for value in added if (type(value), value) not in types)],
         )
 
 
-NO_LISTS = ColumnLists()
-"""Where the user gave no lists."""
+NO_COLUMN_SETTINGS = ColumnSettings()
+"""Settings of a user who gave no lists."""
 
 
 @dataclass(frozen=True)
-class NamedColumn:
-    """A column in a message, with the overrides that are a way out.
+class ColumnReference:
+    """Column in a message, with the overrides that are ways out.
 
     Attributes
     ----------
-    table, name : of the table and of its column.
-    given : the lists that the user gave already.
+    table, name : str
+        Name of the table and of its column.
+    settings : ColumnSettings
+        Lists that the user gave already.
 
     Examples
     --------
-    >>> column = NamedColumn("my", "zip code", ColumnLists(drop=["id"]))
+    >>> column = ColumnReference("my", "zip code", ColumnSettings(drop=["id"]))
     >>> print(f"{column} is empty; leave it out: {column.dropped()}")
     my: column 'zip code' is empty; leave it out: 'dataset.drop=[id,"zip code"]'
     """
 
     table: str
     name: str
-    given: ColumnLists = NO_LISTS
+    settings: ColumnSettings = NO_COLUMN_SETTINGS
 
     def __str__(self) -> str:
         return f"{self.table}: column '{self.name}'"
 
     def dropped(self, *others: str) -> str:
-        """Return the override that leaves out this column, and others with it."""
-        return self.given.adding("drop", [self.name, *others])
+        """Return the override that leaves out this column and others."""
+        return self.settings.adding("drop", [self.name, *others])
 
-    def of_names(self) -> str:
+    def as_categorical(self) -> str:
         """Return the override that reads the values of this column as names."""
-        return self.given.adding("categorical", [self.name])
+        return self.settings.adding("categorical", [self.name])
 
-    def without(self, cells: Sequence[str | float]) -> str:
+    def as_missing(self, cells: Sequence[str | float]) -> str:
         """Return the override that reads such cells as missing."""
-        return self.given.adding("missing", cells)
+        return self.settings.adding("missing", cells)
 
     def as_dates(self) -> str:
         """Return the override that turns the dates of this column into numbers."""
-        return self.given.adding("parse_dates", [self.name])
+        return self.settings.adding("parse_dates", [self.name])
 
 
-def no_such_column(where: str, key: str, column: str, known: Sequence[str]) -> DataError:
-    """The error for a column that ``dataset.<key>`` names and ``where`` does not have.
+def unknown_column_error(source: str, key: str, column: str, columns: Sequence[str]) -> DataError:
+    """Return the error for a column that ``dataset.<key>`` names and ``source`` does not have.
 
-    >>> print(no_such_column("my", "target", "lable", ["age", "label"]))
+    >>> print(unknown_column_error("my", "target", "lable", ["age", "label"]))
     my has no column 'lable' (dataset.target); did you mean 'label'?
     """
     return DataError(
-        f"{where} has no column '{column}'"
-        f" (dataset.{key}){did_you_mean(column, known, f'; it has {some(known, 10)}')}"
+        f"{source} has no column '{column}'"
+        f" (dataset.{key}){did_you_mean(column, columns, f'; it has {some(columns, 10)}')}"
     )
 
 
-def warn_of_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -> None:
-    """Warn of features of X: Float64[n, d] that have one value in all of several rows."""
+def warn_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -> None:
+    """Warn about features of X, Float64[n, d], that have the same value in all of several rows."""
     constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0))  # NaN is neither
     if len(constant) and len(X) > 1:
-        said = some([columns[int(j)] for j in constant])
-        warnings.warn(f"{name}: columns that never change tell nothing: {said}", stacklevel=3)
+        names = some([columns[int(j)] for j in constant])
+        warnings.warn(
+            f"{name}: columns that never change carry no information: {names}", stacklevel=3
+        )
 
 
-def warn_of_copies(name: str, X: np.ndarray) -> None:
-    """Warn of rows of X: Float64[n, d] with the same features; missing equals missing.
-
-    Rows are compared by 64-bit hashes: no sorting of long rows, and two different rows share one
-    with chance 1e-9 among 100,000.
-    """
+def warn_duplicate_rows(name: str, X: np.ndarray) -> None:
+    """Warn about equal rows of X, Float64[n, d]; missing values count as equal."""
     from pandas import Series
     from pandas.util import hash_array
 
-    total = np.zeros(len(X), dtype=np.uint64)
+    # Rows are compared by 64-bit hashes, because sorting long rows is slow. The probability that
+    # two different rows among 100,000 have the same hash is 1e-9.
+    row_hashes = np.zeros(len(X), dtype=np.uint64)
     for j in range(X.shape[1]):
-        total = total * np.uint64(1_000_003) + hash_array(
-            X[:, j] + 0.0
-        )  # + 0.0: no row differs by -0.0 alone
-    if copies := int(Series(total).duplicated(keep=False).sum()):
-        why = "copies that fall into train and test make the test easy"
+        # Adding 0.0 turns -0.0 into 0.0, which is equal but has another hash.
+        row_hashes = row_hashes * np.uint64(1_000_003) + hash_array(X[:, j] + 0.0)
+    if n_copies := int(Series(row_hashes).duplicated(keep=False).sum()):
+        reason = "copies that fall into train and test make the test easy"
         warnings.warn(
-            f"{name}: {copies:,} of {len(X):,} rows have the features of another row; {why}",
+            f"{name}: {n_copies:,} of {len(X):,} rows have the features of another row; {reason}",
             stacklevel=3,
         )

@@ -1,6 +1,6 @@
-"""Whom a row belongs to: by the value of one column, or by the largest of several.
+"""Target and groups of a table: classes or numbers, and the group of each row.
 
-The target of a table: whether it is a class or a number, and its values.
+The rules are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -12,108 +12,123 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype, is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
-from kdgraph.data.dataset import Kind, Task
+from kdgraph.data.dataset import ColumnKind, TaskSetting
 from kdgraph.data.frames.cells import (
-    LARGEST,
-    check_not_merged,
-    described,
-    exact_numbers,
-    is_number,
-    mixture_of,
-    plain,
-    typed,
+    MAX_CELL_VALUE,
+    check_distinct_as_float,
+    describe_form,
+    dominant_form,
+    format_cell,
+    infer_numeric_type,
+    is_real_dtype,
+    to_exact_numbers,
 )
-from kdgraph.data.frames.dates import formats_of, is_date_type
+from kdgraph.data.frames.dates import is_date_type, matching_formats
 from kdgraph.data.frames.features import sorted_codes
-from kdgraph.data.frames.messages import ColumnLists
+from kdgraph.data.frames.messages import ColumnSettings
 from kdgraph.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-OTHER = "other"
-"""The name of rows of which no column is above 0."""
+OTHER_GROUP = "other"
+"""Name of the group of rows in which no column is above 0."""
 
 
-def groups_of(
+def encode_groups(
     table: str, key: str, frame: pd.DataFrame, columns: str | Sequence[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The group of each row; ours.
+    """Return the group of each row.
 
     Parameters
     ----------
-    table, key : name and ``dataset.<key>``, for messages.
-    frame : [n, columns], which has the columns.
-    columns : one, whose values are the groups; or several, see :func:`largest_column`.
+    table, key : str
+        Name of the table, and key in ``dataset.<key>``, for messages.
+    frame : DataFrame, [n, columns]
+        The table with these columns.
+    columns : str or sequence of str
+        One column, whose values are the groups; or several, see :func:`largest_column_index`.
 
     Returns
     -------
-    groups : Int[n], positions in the names.
-    names : of one column its sorted values, of several their names.
+    groups : ndarray, Int[n]
+        Positions in the names.
+    names : tuple of str
+        For one column its sorted values, for several their names.
 
     Raises
     ------
     DataError
-        If a cell is empty, or one of several columns holds no numbers.
+        If a cell is empty, or one of several columns does not contain numbers.
     """
     if isinstance(columns, str):
-        return groups_of_values(table, f"dataset.{key}='{columns}'", frame[columns])
-    return largest_column(table, key, frame[list(columns)])
+        return encode_group_column(table, f"dataset.{key}='{columns}'", frame[columns])
+    return largest_column_index(table, key, frame[list(columns)])
 
 
-def groups_of_values(
-    table: str, where: str, values: pd.Series
+def encode_group_column(
+    table: str, source: str, values: pd.Series
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Int[n], the group of each row by sorted value, and the values as text; ours. DataError where
-    a cell of ``where`` is empty.
-    """
-    from kdgraph.data.frames.features import sorted_codes
+    """Return the group of each row by sorted value, Int[n], and the values as text.
 
+    Raises
+    ------
+    DataError
+        If a cell of ``source`` is empty.
+    """
     codes, names = sorted_codes(values)
     if np.isnan(codes).any():
         row = int(np.flatnonzero(np.isnan(codes))[0])
-        raise DataError(f"{table}: {where} is empty in row {row}; name the group of each row")
+        raise DataError(f"{table}: {source} is empty in row {row}; name the group of each row")
     return codes.astype(np.int64), names
 
 
-def largest_column(table: str, key: str, frame: pd.DataFrame) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Of each row the column with the largest value (its plurality), the first of equals; "other"
-    where none is above 0. Ours.
+def largest_column_index(
+    table: str, key: str, frame: pd.DataFrame
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return for each row the column with the largest value, the first one of equal values.
 
-    So shares of several races give the largest one, and attributes of which at most one is true
-    give that one.
+    For example, fractions of several races give the largest race, and attributes of which at most
+    one is true give that one. A row in which no column is above 0 belongs to "other".
 
     Parameters
     ----------
-    table, key : name and ``dataset.<key>``, for messages.
-    frame : [n, c] of numbers or truth values.
+    table, key : str
+        Name of the table, and key in ``dataset.<key>``, for messages.
+    frame : DataFrame, [n, c]
+        Numbers or truth values.
 
     Returns
     -------
-    largest : Int[n], positions in the names.
-    names : of the c columns, and "other" behind them if a row is.
+    largest : ndarray, Int[n]
+        Positions in the names.
+    names : tuple of str
+        Names of the c columns, and "other" after them if a row belongs to it.
 
     Raises
     ------
     DataError
-        If a column holds something else, or a cell is empty.
+        If a column contains other values, or a cell is empty.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> largest, names = largest_column("t", "group", pd.DataFrame({"black": [0.2, 0.5, 0.0], "white": [0.7, 0.5, 0.0]}))
+    >>> frame = pd.DataFrame({"black": [0.2, 0.5, 0.0], "white": [0.7, 0.5, 0.0]})
+    >>> largest, names = largest_column_index("t", "group", frame)
     >>> [names[i] for i in largest]
     ['white', 'black', 'other']
     """
-    frame = frame.apply(typed)
+    frame = frame.apply(infer_numeric_type)
     for name, dtype in frame.dtypes.items():
         if not (is_numeric_dtype(dtype) or is_bool_dtype(dtype)) or is_complex_dtype(dtype):
             example = frame[name].iloc[0]
-            rule = (
+            reason = (
                 "of several columns the largest counts, so each must hold numbers or truth values"
             )
-            raise DataError(f"{table}: dataset.{key} names '{name}', which has {example!r}; {rule}")
+            raise DataError(
+                f"{table}: dataset.{key} names '{name}', which has {example!r}; {reason}"
+            )
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if (missing := np.isnan(values)).any():
         row, column = np.argwhere(missing)[0]
@@ -122,20 +137,23 @@ def largest_column(table: str, key: str, frame: pd.DataFrame) -> tuple[np.ndarra
             " the cell, or remove the row"
         )
     names = [str(name) for name in frame.columns]
-    none = ~(values > 0).any(axis=1)
-    names += [OTHER] if none.any() and OTHER not in names else []
+    none_positive = ~(values > 0).any(axis=1)
+    names += [OTHER_GROUP] if none_positive.any() and OTHER_GROUP not in names else []
     return np.where(
-        none, names.index(OTHER) if OTHER in names else 0, values.argmax(axis=1)
+        none_positive,
+        names.index(OTHER_GROUP) if OTHER_GROUP in names else 0,
+        values.argmax(axis=1),
     ), tuple(names)
 
 
 Threshold = float | Literal["median"] | None
-"""Where a numeric target is cut into two classes; ``median``: at that of all rows of the table,
-those that test too.
+"""Value that divides a numeric target into two classes; ``median`` is that of all rows.
+
+The median includes the rows that test.
 """
 
-CLASSES_OF_NUMBERS = 20
-"""Whole numbers of at most so many different values are classes where nothing is said."""
+_MAX_NUMERIC_CLASSES = 20
+"""Largest number of distinct integers that count as classes if the task is not declared."""
 
 
 def target_column(
@@ -143,156 +161,170 @@ def target_column(
     frame: pd.DataFrame,
     target: str | Sequence[str],
     threshold: Threshold = None,
-    task: Task = "auto",
+    task: TaskSetting = "auto",
 ) -> tuple[pd.Series, dict[str, Any]]:
-    """One column of labels, of what the user calls the target; ours.
+    """Return one column of labels for the target that the user names.
 
     Parameters
     ----------
-    table : name, for messages.
-    frame : [n, columns], which has the columns.
-    target : a column; or several of numbers or truth values, whose names are the classes: see
-        :func:`~kdgraph.data.frames.targets.largest_column`.
-    threshold : cuts a numeric column into the classes ``<= 0.15`` and ``> 0.15``.
-    task : what the user says that it is.
+    table : str
+        Name of the table, for messages.
+    frame : DataFrame, [n, columns]
+        The table with these columns.
+    target : str or sequence of str
+        One column; or several of numbers or truth values, whose names are the classes, see
+        :func:`~kdgraph.data.frames.targets.largest_column_index`.
+    threshold : float, "median" or None, default=None
+        Value that divides a numeric column into two classes, such as ``<= 0.15`` and ``> 0.15``.
+    task : TaskSetting, default="auto"
+        Type of the target that the user declares.
 
     Returns
     -------
-    labels : [n].
-    facts : what the record should say of it: ``threshold``, the number, if there is one.
+    labels : Series, shape (n,)
+        The labels.
+    facts : dict
+        Entries for the record: ``threshold``, the number, if there is one.
 
     Raises
     ------
     DataError
-        If a cell is empty or no number, or ``threshold`` meets several columns or a regression.
+        If a cell is empty or not a number, or ``threshold`` is given with several columns or for a
+        regression.
     """
     if not isinstance(target, str):
         if threshold is not None:
-            named = f"dataset.target names {len(target)} columns"
+            problem = f"dataset.target names {len(target)} columns"
             raise DataError(
-                f"{table}: dataset.threshold cuts one column of numbers, and {named}; give one of"
+                f"{table}: dataset.threshold cuts one column of numbers, and {problem}; give one of"
                 " them"
             )
-        largest, names = largest_column(table, "target", frame[list(target)])
+        largest, names = largest_column_index(table, "target", frame[list(target)])
         return pd.Series(np.array(names, dtype=object)[largest], name=" ".join(target)), {}
     if threshold is None:
         return frame[target], {}
     if task == "regression":
         raise DataError(
             f"{table}: dataset.threshold={threshold} makes classes, and dataset.task=regression"
-            " wants numbers; give one of them"
+            " needs numbers; give one of them"
         )
-    _check_labelled(table, frame[target])
-    values = _numbers(
+    _check_no_missing_labels(table, frame[target])
+    values = _numeric_target(
         table,
         frame[target],
         "dataset.threshold cuts finite numbers; leave it null, and each value is a class",
     )
-    at = float(np.median(values)) if threshold == "median" else float(threshold)
-    words = np.array(
-        [f"<= {plain(at)}", f"> {plain(at)}"], dtype=object
-    )  # sorted, the lower one is the first class
-    return pd.Series(words[(values > at).astype(int)], name=target), {"threshold": at}
+    cut = float(np.median(values)) if threshold == "median" else float(threshold)
+    # Classes are sorted by name, so the lower one is the first class.
+    class_names = np.array([f"<= {format_cell(cut)}", f"> {format_cell(cut)}"], dtype=object)
+    return pd.Series(class_names[(values > cut).astype(int)], name=target), {"threshold": cut}
 
 
 def encode_target(
     table: str,
     target: pd.Series,
-    task: Task = "auto",
-    kind: Kind | None = None,
-    given: ColumnLists | None = None,
+    task: TaskSetting = "auto",
+    kind: ColumnKind | None = None,
+    settings: ColumnSettings | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Literal["classification", "regression"]]:
-    """The values of the target.
+    """Return the values of the target.
 
     Parameters
     ----------
-    table : name, for messages.
-    target : [n], without missing cells.
-    task : what it is; ``auto``: see :func:`task_of`.
-    kind : what the source declares it to be.
-    given : lists of the user, to which advice adds; None where the source has no options of
-        columns.
+    table : str
+        Name of the table, for messages.
+    target : Series, shape (n,)
+        The target without missing cells.
+    task : TaskSetting, default="auto"
+        Type of the target. For ``auto`` see :func:`infer_task`.
+    kind : ColumnKind or None, default=None
+        Kind that the source declares.
+    settings : ColumnSettings or None, default=None
+        Lists of the user, to which advice adds. None if the source has no options for columns.
 
     Returns
     -------
-    y : Int[n], positions in the classes; Float64[n] for regression.
-    classes : [K], sorted: numbers stay numbers, all else is text; empty for regression.
-    task : "classification" or "regression".
+    y : ndarray, Int[n] or Float64[n]
+        Positions in the classes, or the numbers of a regression.
+    classes : ndarray, shape (K,)
+        Sorted classes. Numbers stay numbers, all others are text. Empty for regression.
+    task : {"classification", "regression"}
+        The resolved task.
 
     Raises
     ------
     DataError
-        If labels are missing, only one, or no numbers for regression that are finite and below
-        1e18; or if nobody says what they are, and they are dates, or numbers that are written so
-        that they are read as text.
+        If labels are missing or all equal, or the numbers of a regression are not finite and below
+        1e18. Also if the task is not declared and the target contains dates, or numbers whose
+        format is read as text.
     """
-    _check_labelled(table, target)
-    target = typed(target)
+    _check_no_missing_labels(table, target)
+    target = infer_numeric_type(target)
     if task == "regression" or (task == "auto" and kind != "categorical"):
-        _check_numbers_and_dates(table, target, task, given)
-    decided = task_of(target, kind) if task == "auto" else task
-    if decided == "regression":
+        _check_target_format(table, target, task, settings)
+    resolved_task = infer_task(target, kind) if task == "auto" else task
+    if resolved_task == "regression":
         rule = (
             "a regression needs finite numbers; dataset.task=classification takes them as classes"
         )
-        return _numbers(table, target, rule), np.empty(0), decided
-    y, classes = _classes(target, kind)
+        return _numeric_target(table, target, rule), np.empty(0), resolved_task
+    y, classes = _encode_classes(target, kind)
     if len(classes) < 2:
         raise DataError(
             f"{table}: a classifier needs two classes, the target '{target.name}' has only"
             f" {classes.tolist()}"
         )
-    return y, classes, decided
+    return y, classes, resolved_task
 
 
-def task_of(target: pd.Series, kind: Kind | None = None) -> Literal["classification", "regression"]:
-    """What a target is where nobody says it.
+def infer_task(
+    target: pd.Series, kind: ColumnKind | None = None
+) -> Literal["classification", "regression"]:
+    """Return the type of a target whose task is not declared.
 
-    Text, categories and truth values are classes. Numbers are classes if all of them are whole and
-    there are at most 20 different ones; a fraction among them, or more values than that, make it a
-    regression.
+    Text, categories and truth values are classes. Numbers are classes if all of them are integers
+    and at most 20 of them are distinct. Otherwise the target is that of a regression.
 
-    >>> task_of(pd.Series([1, 2, 1])), task_of(pd.Series([1.0, 2.5, 1.0]))
+    >>> infer_task(pd.Series([1, 2, 1])), infer_task(pd.Series([1.0, 2.5, 1.0]))
     ('classification', 'regression')
     """
     if kind == "categorical":
         return "classification"
-    if not is_number(target.dtype):
-        return "regression" if _are_fractions_in_text(target) else "classification"
-    values = np.unique(exact_numbers(target))
+    if not is_real_dtype(target.dtype):
+        return "regression" if _is_fractional_text(target) else "classification"
+    values = np.unique(to_exact_numbers(target))
     return (
         "classification"
-        if len(values) <= CLASSES_OF_NUMBERS and (values == np.round(values)).all()
+        if len(values) <= _MAX_NUMERIC_CLASSES and (values == np.round(values)).all()
         else "regression"
     )
 
 
-def facts_of_task(
-    y: np.ndarray, given: Task, task: Literal["classification", "regression"]
+def task_facts(
+    y: np.ndarray, setting: TaskSetting, task: Literal["classification", "regression"]
 ) -> dict[str, Any]:
-    """Return ``whole_values``, how many different targets y [n] there are, where they are whole and
-    nobody says what they are.
+    """Return ``whole_values``, the number of distinct targets y [n], if a regression was inferred.
+
+    The result is empty if the task was declared or not all targets are integers.
     """
-    if given != "auto" or task != "regression" or not (y == np.round(y)).all():
+    if setting != "auto" or task != "regression" or not (y == np.round(y)).all():
         return {}
     return {"whole_values": len(np.unique(y))}
 
 
-def _are_fractions_in_text(target: pd.Series) -> bool:
-    """Whether all cells are text that is read as numbers, and not all of these are whole."""
+def _is_fractional_text(target: pd.Series) -> bool:
+    """Return whether all cells are text that is read as numbers, not all of them integers."""
     if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
         return False
     numbers = pd.to_numeric(pd.Series(target.astype(str).unique(), dtype=object), errors="coerce")
     return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())
 
 
-def _check_numbers_and_dates(
-    table: str, target: pd.Series, task: Task, given: ColumnLists | None
+def _check_target_format(
+    table: str, target: pd.Series, task: TaskSetting, settings: ColumnSettings | None
 ) -> None:
-    """Raise DataError for a target of dates, or of numbers that are written so that they are read
-    as text.
-    """
-    where, rest = (
+    """Raise DataError for dates, or for numbers whose format is read as text."""
+    source, class_advice = (
         f"{table}: the target '{target.name}'",
         "'dataset.task=classification' takes its values as classes",
     )
@@ -305,59 +337,71 @@ def _check_numbers_and_dates(
         "timedelta",
         "period",
     ):
-        raise _dates(where, target, target.iloc[0], given, rest)
+        raise _target_date_error(source, target, target.iloc[0], settings, class_advice)
     if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
         return
-    words = target.astype(str)
-    distinct, codes = np.unique(words.to_numpy(dtype=object), return_inverse=True)
-    found = mixture_of(distinct, np.bincount(codes))
-    few = len(distinct) <= CLASSES_OF_NUMBERS and task == "auto"
-    if found.sort is None or (found.sort == "unit" and few):
+    texts = target.astype(str)
+    distinct, codes = np.unique(texts.to_numpy(dtype=object), return_inverse=True)
+    form = dominant_form(distinct, np.bincount(codes))
+    is_small = len(distinct) <= _MAX_NUMERIC_CLASSES and task == "auto"
+    if form.sort is None or (form.sort == "unit" and is_small):
         return
-    if found.sort == "date":
-        raise _dates(where, target, distinct[found.first], given, rest)
-    if found.sort != "number":
-        wrong = (
-            f"{where} has {described(found)}, such as '{distinct[found.first]}', which are read as"
+    if form.sort == "date":
+        raise _target_date_error(source, target, distinct[form.first], settings, class_advice)
+    if form.sort != "number":
+        problem = (
+            f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are"
+            " read as"
             " text"
         )
-        raise DataError(f"{wrong}; write plain numbers such as 1234.5 for a regression, or {rest}")
-    numbers = pd.to_numeric(words, errors="coerce")
-    if task == "auto" and numbers.isna().any() and not few:
-        row = int(np.flatnonzero(numbers.isna())[0])
-        wrong = f"{where} has '{words.iloc[row]}' in row {row}, and most of its cells are numbers"
-        raise DataError(f"{wrong}; remove the row for a regression, or {rest}")
-
-
-def _dates(
-    where: str, target: pd.Series, example: object, given: ColumnLists | None, rest: str
-) -> DataError:
-    way_out = "write numbers such as days for a regression"
-    if given is not None and len(formats_of(target)) == 1:
-        way_out = (
-            f"{given.adding('parse_dates', [target.name])} turns it into days since 1970-01-01"
+        raise DataError(
+            f"{problem}; write plain numbers such as 1234.5 for a regression, or {class_advice}"
         )
-    return DataError(f"{where} holds dates or times ({example}); {way_out}, {rest}")
+    numbers = pd.to_numeric(texts, errors="coerce")
+    if task == "auto" and numbers.isna().any() and not is_small:
+        row = int(np.flatnonzero(numbers.isna())[0])
+        problem = (
+            f"{source} has '{texts.iloc[row]}' in row {row}, and most of its cells are numbers"
+        )
+        raise DataError(f"{problem}; remove the row for a regression, or {class_advice}")
 
 
-def _check_labelled(table: str, target: pd.Series) -> None:
+def _target_date_error(
+    source: str,
+    target: pd.Series,
+    example: object,
+    settings: ColumnSettings | None,
+    class_advice: str,
+) -> DataError:
+    """Return the error for a target that contains dates or times."""
+    way_out = "write numbers such as days for a regression"
+    if settings is not None and len(matching_formats(target)) == 1:
+        way_out = (
+            f"{settings.adding('parse_dates', [target.name])} turns it into days since 1970-01-01"
+        )
+    return DataError(f"{source} holds dates or times ({example}); {way_out}, {class_advice}")
+
+
+def _check_no_missing_labels(table: str, target: pd.Series) -> None:
+    """Raise DataError if labels are missing."""
     missing = target.isna().to_numpy()
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
-        found = (
+        problem = (
             f"{missing.sum():,} of {len(target):,} rows have no label in '{target.name}' (first:"
             f" row {row})"
         )
-        raise DataError(f"{table}: {found}; remove them")
+        raise DataError(f"{table}: {problem}; remove them")
 
 
-def _classes(target: pd.Series, kind: Kind | None) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and sorted classes: whole numbers as integers, other numbers as floats, truth
-    values as such, all else as text.
+def _encode_classes(target: pd.Series, kind: ColumnKind | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions and sorted classes.
+
+    Integers stay integers, other numbers floats and truth values truth values; all others are text.
     """
-    if kind != "categorical" and (is_number(target.dtype) or is_bool_dtype(target.dtype)):
+    if kind != "categorical" and (is_real_dtype(target.dtype) or is_bool_dtype(target.dtype)):
         values = (
-            target.to_numpy(dtype=bool) if is_bool_dtype(target.dtype) else exact_numbers(target)
+            target.to_numpy(dtype=bool) if is_bool_dtype(target.dtype) else to_exact_numbers(target)
         )
         if (
             values.dtype.kind == "f"
@@ -371,22 +415,25 @@ def _classes(target: pd.Series, kind: Kind | None) -> tuple[np.ndarray, np.ndarr
     return codes.astype(np.int64), np.array(names)
 
 
-def _numbers(table: str, target: pd.Series, rule: str) -> np.ndarray:
-    """The target as Float64[n]; text that is numbers is read. What is none breaks ``rule``."""
-    target = typed(target)
-    numbers = target if is_number(target.dtype) else pd.to_numeric(target, errors="coerce")
+def _numeric_target(table: str, target: pd.Series, rule: str) -> np.ndarray:
+    """Return the target as Float64[n]; ``rule`` ends the message for other values."""
+    target = infer_numeric_type(target)
+    numbers = target if is_real_dtype(target.dtype) else pd.to_numeric(target, errors="coerce")
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    where = f"{table}: the target '{target.name}' has"
+    source = f"{table}: the target '{target.name}' has"
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise DataError(f"{where} '{target.iloc[row]}' in row {row}, and {rule}")
-    if (np.abs(values) >= LARGEST).any():
-        row = int(np.flatnonzero(np.abs(values) >= LARGEST)[0])
-        why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
-        raise DataError(
-            f"{where} {values[row]:g} in row {row}; {why}: remove the row, or rescale the target"
+        raise DataError(f"{source} '{target.iloc[row]}' in row {row}, and {rule}")
+    if (np.abs(values) >= MAX_CELL_VALUE).any():
+        row = int(np.flatnonzero(np.abs(values) >= MAX_CELL_VALUE)[0])
+        reason = (
+            "values from 1e18 on are usually codes for missing, and their squares lose all others"
         )
-    if is_number(numbers.dtype):
-        classes = "'dataset.task=classification' takes them as classes"
-        check_not_merged(where.removesuffix(" has"), exact_numbers(numbers), classes)
+        raise DataError(
+            f"{source} {values[row]:g} in row {row}; {reason}: remove the row, or rescale the"
+            " target"
+        )
+    if is_real_dtype(numbers.dtype):
+        advice = "'dataset.task=classification' takes them as classes"
+        check_distinct_as_float(source.removesuffix(" has"), to_exact_numbers(numbers), advice)
     return values

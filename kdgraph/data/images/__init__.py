@@ -1,5 +1,6 @@
-"""Sets of images: how pixels become arrays, and how images of one set take the shape of
-another's.
+"""Image data sets, of files and of openml.org.
+
+The package reads pixels as arrays and brings images of one set into the shape of another.
 """
 
 from kdgraph.data.images.image_files import ImageFiles

@@ -1,9 +1,8 @@
-"""Pictures (PNG, JPEG and others) of a folder or a zip file, as arrays.
+"""Image files: pictures in a folder or a zip file, .npz files and idx files.
 
-Images of the user's own files as arrays: what kind of file it is, which rows train and test, how
-pixels lie.
-
-Images of the user's own: ``dataset=image_files dataset.path=pictures.zip``.
+``ImageFiles`` is the data set of the user's own images: ``dataset=image_files
+dataset.path=pictures.zip``. The functions find out the kind of a file, read its pixels and labels,
+and find the roles (training, calibration or test) of its rows.
 """
 
 from __future__ import annotations
@@ -20,16 +19,27 @@ from typing import IO, Any, ClassVar, Literal
 import numpy as np
 
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Dataset
-from kdgraph.data.files.arrays import labels_beside, open_npz, read_idx
-from kdgraph.data.files.paths import existing, file_stem, said, sha256_of
+from kdgraph.data.files.arrays import label_file_of, open_npz, read_idx
+from kdgraph.data.files.paths import file_stem, path_argument, resolve_existing, sha256_of
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.overrides import override
 from kdgraph.parameters import Count, check_parameters
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
-_GREY = {"1": "L", "L": "L", "LA": "L", "I;16": "I;16"}
-"""Modes of Pillow that are grey, and what each is read as; all others are read as colours."""
-_DAMAGED = (
+_PICTURE_SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".bmp",
+    ".gif",
+    ".tif",
+    ".tiff",
+    ".webp",
+    ".pgm",
+    ".ppm",
+)
+_GREY_MODES = {"1": "L", "L": "L", "LA": "L", "I;16": "I;16"}
+"""Grey modes of Pillow, and the modes to which they are converted; all others become colours."""
+_PICTURE_ERRORS = (
     OSError,
     SyntaxError,
     ValueError,
@@ -39,52 +49,64 @@ _DAMAGED = (
     zipfile.BadZipFile,
     RuntimeError,
 )
-"""What Pillow and archives raise of content that is not what it should be; RuntimeError: it wants a
-password.
-"""
+"""Errors of Pillow and archives for invalid content; RuntimeError: a password is required."""
 
 
 def read_pictures(
     path: Path, unreadable: list[str] | None = None
 ) -> Iterator[tuple[np.ndarray, str, int]]:
-    """Each picture as UInt8[c, h, w], grey or in colours, with the folder that it is in and its
-    number, in the order of their names.
+    """Yield the pixels, the folder and the number of each picture, in the order of their names.
 
-    The number is the picture's place, from 0, among all names of pictures, those that cannot be
-    read too.
+    The number is the position of the picture, from 0, among the names of all pictures, including
+    those that cannot be read. Transparency is ignored. Names that begin with a dot or two
+    underscores, and files without the suffix of a picture, are left out.
 
-    Transparency is not read. What begins with a dot or two underscores is left out, as are files
-    that are no pictures by their ending. Pictures that cannot be read are left out too where
-    ``unreadable`` is a list, to which their names are added.
+    Parameters
+    ----------
+    path : Path
+        Folder or zip file.
+    unreadable : list of str or None, default=None
+        If it is a list, pictures that cannot be read are left out, and their names are appended to
+        it.
+
+    Yields
+    ------
+    pixels : UInt8[c, h, w]
+        Pixels, with 1 channel for grey and 3 for colours.
+    folder : str
+        Folder of the picture.
+    number : int
+        Position of the picture.
 
     Raises
     ------
     DataError
-        In one line, if there are none, or one cannot be read.
+        If there are no pictures, or one cannot be read and ``unreadable`` is None.
     """
-    names = names_of_pictures(path)
+    names = list_pictures(path)
     if not names:
-        raise DataError(f"{said(path)} has no pictures ({', '.join(SUFFIXES)})")
+        raise DataError(f"{path_argument(path)} has no pictures ({', '.join(_PICTURE_SUFFIXES)})")
     if path.is_dir():
-        yield from _each(path, names, lambda name: (path / name).open("rb"), unreadable)
+        yield from _iterate_pictures(path, names, lambda name: (path / name).open("rb"), unreadable)
         return
     with zipfile.ZipFile(path) as archive:
-        yield from _each(path, names, lambda name: archive.open(str(name)), unreadable)
+        yield from _iterate_pictures(path, names, lambda name: archive.open(str(name)), unreadable)
 
 
-def _each(
+def _iterate_pictures(
     path: Path,
     names: list[PurePosixPath],
     opened: Callable[[PurePosixPath], IO[bytes]],
     unreadable: list[str] | None,
 ) -> Iterator[tuple[np.ndarray, str, int]]:
+    """Yield the same as ``read_pictures`` for the names, which ``opened`` opens."""
     from PIL import Image, UnidentifiedImageError
 
     for number, name in enumerate(names):
         try:
             with opened(name) as file:
-                pixels = _read(file)
-        except (*_DAMAGED, Image.DecompressionBombError) as error:
+                pixels = _read_picture(file)
+        except (*_PICTURE_ERRORS, Image.DecompressionBombError) as error:
             if unreadable is None:
                 way_out = (
                     "repair or remove it, or leave out all such files: dataset.unreadable=skip"
@@ -95,17 +117,18 @@ def _each(
                     else error
                 )
                 raise DataError(
-                    f"{said(path)}: {name} cannot be read as a picture: {reason}; {way_out}"
+                    f"{path_argument(path)}: {name} cannot be read as a picture: {reason};"
+                    f" {way_out}"
                 ) from error
             unreadable.append(str(name))
         else:
             yield pixels, str(name.parent), number
 
 
-def names_of_pictures(path: Path) -> list[PurePosixPath]:
-    """Of a folder or a zip file, in order."""
+def list_pictures(path: Path) -> list[PurePosixPath]:
+    """Return the sorted names of the pictures in a folder or a zip file."""
     if path.is_dir():
-        found = [
+        names = [
             PurePosixPath(file.relative_to(path).as_posix())
             for file in path.rglob("*")
             if file.is_file()
@@ -113,29 +136,32 @@ def names_of_pictures(path: Path) -> list[PurePosixPath]:
     else:
         try:
             with zipfile.ZipFile(path) as archive:
-                found = [PurePosixPath(name) for name in archive.namelist()]
+                names = [PurePosixPath(name) for name in archive.namelist()]
         except (zipfile.BadZipFile, OSError) as error:
-            raise DataError(f"{said(path)} is no zip file, or damaged: {error}") from error
+            raise DataError(
+                f"{path_argument(path)} is not a zip file, or is damaged: {error}"
+            ) from error
     return sorted(
         name
-        for name in found
-        if name.suffix.lower() in SUFFIXES
+        for name in names
+        if name.suffix.lower() in _PICTURE_SUFFIXES
         and not any(p.startswith((".", "__")) for p in name.parts)
     )
 
 
-def _read(file: IO[bytes]) -> np.ndarray:
-    """UInt8[1 or 3, h, w]."""
+def _read_picture(file: IO[bytes]) -> np.ndarray:
+    """Return the pixels of a picture, UInt8[1 or 3, h, w]."""
     from PIL import Image
 
     with Image.open(file) as picture:
-        pixels = np.asarray(picture.convert(_GREY.get(picture.mode, "RGB")))
+        pixels = np.asarray(picture.convert(_GREY_MODES.get(picture.mode, "RGB")))
     if pixels.dtype == np.uint16:
+        # 16-bit grey: 65535 = 255 · 257.
         pixels = (pixels // 257).astype(np.uint8)
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
-ARRAYS = {
+_NPZ_ARRAY_NAMES = {
     ("x_train", "y_train"): TRAIN,
     ("train_images", "train_labels"): TRAIN,
     ("val_images", "val_labels"): CALIBRATION,
@@ -145,23 +171,27 @@ ARRAYS = {
     ("X", "y"): None,
     ("images", "labels"): None,
 }
-"""Names of the arrays of images and labels in .npz files, as they are published, and the role of
-their rows.
-"""
-_KINDS = ".npz, .zip, idx files (…-images-idx3-ubyte.gz), or a folder of pictures or idx files"
+"""Published names of the arrays of images and labels in .npz files, and the role of their rows."""
+_SUPPORTED_FILES = (
+    ".npz, .zip, idx files (…-images-idx3-ubyte.gz), or a folder of pictures or idx files"
+)
 
 
 @dataclass(frozen=True)
-class Part:
+class ImagePart:
     """Images of one shape and one role.
 
     Attributes
     ----------
-    images : Float32[n, c, h, w] in [0, 1].
-    labels : [n] or None.
-    role : of all of them (:mod:`kdgraph.data.dataset`), or None where the file does not say it.
-    source_rows : Int[n], the place of each picture among the names of all pictures; None: images
-        are numbered part by part.
+    images : Float32[n, c, h, w]
+        Images in [0, 1].
+    labels : ndarray of shape [n] or None
+        Labels.
+    role : int or None
+        Role of all images (:mod:`kdgraph.data.dataset`); None if the file does not define it.
+    source_rows : Int[n] or None
+        Position of each picture among the names of all pictures. None: images are numbered part by
+        part.
     """
 
     images: np.ndarray
@@ -170,48 +200,50 @@ class Part:
     source_rows: np.ndarray | None = None
 
 
-def read_parts(path: Path, unreadable: list[str] | None = None) -> list[Part]:
-    """All images of a file or folder that is there; of pictures see
-    :func:`~kdgraph.data.images.image_files.read_pictures`.
+def read_image_parts(path: Path, unreadable: list[str] | None = None) -> list[ImagePart]:
+    """Return all images of an existing file or folder.
+
+    Pictures are read by :func:`~kdgraph.data.images.image_files.read_pictures`.
 
     Raises
     ------
     DataError
-        In one line, if it is of no known kind, or cannot be read.
+        If the kind of the file is not supported, or the file cannot be read.
     """
     if path.suffix.lower() == ".npz":
-        return list(_of_npz(path))
+        return list(_read_npz_parts(path))
     if path.is_dir():
-        found = _idx_in(path)
+        idx_files = _list_idx_files(path)
         return (
-            [_of_idx(file, _role_of(file)) for file in found]
-            if found
-            else _of_pictures(path, unreadable)
+            [_read_idx_part(file, _role_from_name(file)) for file in idx_files]
+            if idx_files
+            else _read_picture_parts(path, unreadable)
         )
-    if _is_idx(path):
-        return [_of_idx(path, None)]
+    if _is_idx_file(path):
+        return [_read_idx_part(path, None)]
     if path.suffix.lower() == ".zip":
-        return _of_pictures(path, unreadable)
-    raise DataError(f"{said(path)} must be one of these: {_KINDS}")
+        return _read_picture_parts(path, unreadable)
+    raise DataError(f"{path_argument(path)} must be one of these: {_SUPPORTED_FILES}")
 
 
-def files_of(path: Path) -> list[Path]:
-    """What :func:`read_parts` reads: the file, or the folder's pictures or idx files, and the
-    labels beside each file of images.
+def list_image_files(path: Path) -> list[Path]:
+    """Return the files that ``read_image_parts`` reads.
+
+    They are the file itself, or the folder's pictures or idx files, and the label file of each idx
+    file of images.
     """
-    idx = _idx_in(path) if path.is_dir() else [path] if _is_idx(path) else []
+    idx = _list_idx_files(path) if path.is_dir() else [path] if _is_idx_file(path) else []
     if idx:
         return [
-            file for images in idx for file in (images, labels_beside(images)) if file is not None
+            file for images in idx for file in (images, label_file_of(images)) if file is not None
         ]
-    return [path / name for name in names_of_pictures(path)] if path.is_dir() else [path]
+    return [path / name for name in list_pictures(path)] if path.is_dir() else [path]
 
 
-def _idx_in(folder: Path) -> list[Path]:
-    """Its idx files of images; of a file and its compressed copy the file."""
-    idx = sorted(
-        (file for file in folder.iterdir() if _is_idx(file)), reverse=True
-    )  # the file comes last
+def _list_idx_files(folder: Path) -> list[Path]:
+    """Return the idx files of images, without compressed copies of other files."""
+    # In reverse order the uncompressed file comes last and replaces its compressed copies.
+    idx = sorted((file for file in folder.iterdir() if _is_idx_file(file)), reverse=True)
     return sorted(
         {
             file.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"): file
@@ -220,69 +252,76 @@ def _idx_in(folder: Path) -> list[Path]:
     )
 
 
-def _is_idx(path: Path) -> bool:
-    """Whether the name is that of images in an idx file."""
+def _is_idx_file(path: Path) -> bool:
+    """Return whether the name is that of an idx file of images."""
     return path.is_file() and "idx3" in path.name and "images" in path.name
 
 
-def _role_of(path: Path) -> int | None:
-    """By the names that MNIST's files have."""
-    before = path.name.rpartition("images")[0]
-    return TRAIN if "train" in before else TEST if "t10k" in before or "test" in before else None
+def _role_from_name(path: Path) -> int | None:
+    """Return the role that the file name has in MNIST, or None."""
+    prefix = path.name.rpartition("images")[0]
+    return TRAIN if "train" in prefix else TEST if "t10k" in prefix or "test" in prefix else None
 
 
-def _of_idx(path: Path, role: int | None) -> Part:
-    images, beside = read_idx(path), labels_beside(path)
+def _read_idx_part(path: Path, role: int | None) -> ImagePart:
+    """Read an idx file of images, and the label file with the matching name."""
+    images, label_file = read_idx(path), label_file_of(path)
     if images.ndim != 3:
         raise DataError(
-            f"{said(path)} must hold images [n, height, width], got shape {images.shape}"
+            f"{path_argument(path)} must hold images [n, height, width], got shape {images.shape}"
         )
-    labels = None if beside is None else read_idx(beside)
+    labels = None if label_file is None else read_idx(label_file)
     if labels is not None and labels.ndim == 2:
-        labels = labels[:, 0]  # QMNIST says more of each digit than what it is
-    return Part(
-        _between_0_and_1(images[:, None], said(path)),
-        _checked(labels, len(images), said(path)),
+        # QMNIST has further columns for each digit, such as its writer.
+        labels = labels[:, 0]
+    return ImagePart(
+        _scale_pixels(images[:, None], path_argument(path)),
+        _check_image_labels(labels, len(images), path_argument(path)),
         role,
     )
 
 
-def _of_npz(path: Path) -> Iterator[Part]:
+def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
+    """Yield a part for each array of images in a .npz file."""
     with open_npz(path) as arrays:
-        named = [names for names in ARRAYS if names[0] in arrays.files]
+        named = [names for names in _NPZ_ARRAY_NAMES if names[0] in arrays.files]
         if not named:
-            known = ", ".join(dict.fromkeys(images for images, _ in ARRAYS))
+            known = ", ".join(dict.fromkeys(images for images, _ in _NPZ_ARRAY_NAMES))
             raise DataError(
-                f"{said(path)} has no array of images named {known}; it has"
+                f"{path_argument(path)} has no array of images named {known}; it has"
                 f" {', '.join(arrays.files) or 'none'}"
             )
         for images, labels in named:
-            where = f"{said(path)}: {images}"
-            X = _between_0_and_1(_channel_first(arrays[images], where), where)
-            yield Part(
+            where = f"{path_argument(path)}: {images}"
+            X = _scale_pixels(_to_channel_first(arrays[images], where), where)
+            yield ImagePart(
                 X,
-                _checked(arrays[labels] if labels in arrays.files else None, len(X), where),
-                ARRAYS[images, labels],
+                _check_image_labels(
+                    arrays[labels] if labels in arrays.files else None, len(X), where
+                ),
+                _NPZ_ARRAY_NAMES[images, labels],
             )
 
 
-def _of_pictures(path: Path, unreadable: list[str] | None) -> list[Part]:
-    """A part for each shape."""
+def _read_picture_parts(path: Path, unreadable: list[str] | None) -> list[ImagePart]:
+    """Return a part for each shape of the pictures."""
     by_shape: dict[tuple[int, ...], list[tuple[np.ndarray, str, int]]] = {}
     for picture in read_pictures(path, unreadable):
         by_shape.setdefault(picture[0].shape, []).append(picture)
     if not by_shape:
-        raise DataError(f"{said(path)} has no picture that can be read, of {len(unreadable or ())}")
+        raise DataError(
+            f"{path_argument(path)} has no picture that can be read, of {len(unreadable or ())}"
+        )
     parts = []
     for pictures in by_shape.values():
         pixels, folders, numbers = zip(*pictures, strict=True)
-        images = _between_0_and_1(np.stack(pixels), said(path))
-        parts.append(Part(images, np.array(folders), source_rows=np.array(numbers)))
+        images = _scale_pixels(np.stack(pixels), path_argument(path))
+        parts.append(ImagePart(images, np.array(folders), source_rows=np.array(numbers)))
     return parts
 
 
-def _checked(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None:
-    """[n] labels, or None where there are none."""
+def _check_image_labels(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None:
+    """Return [n] labels, or None if there are none; raise DataError for another shape."""
     if labels is None:
         return None
     labels = labels[:, 0] if labels.shape == (n, 1) else labels
@@ -293,8 +332,8 @@ def _checked(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None
     return labels
 
 
-def _channel_first(images: np.ndarray, where: str) -> np.ndarray:
-    """[n, c, h, w] of images with channels first, last or without an axis of their own."""
+def _to_channel_first(images: np.ndarray, where: str) -> np.ndarray:
+    """Return images as [n, c, h, w], from channels first, channels last or no channel axis."""
     if images.ndim == 3:
         return images[:, None]
     if images.ndim == 4 and images.shape[1] in (1, 3):
@@ -305,13 +344,14 @@ def _channel_first(images: np.ndarray, where: str) -> np.ndarray:
     raise DataError(f"{where} {rule}, got shape {images.shape}")
 
 
-def _between_0_and_1(images: np.ndarray, where: str) -> np.ndarray:
-    """Float32: integers from 0 to 255 divided by 255, other numbers as they are."""
+def _scale_pixels(images: np.ndarray, where: str) -> np.ndarray:
+    """Return Float32 pixels in [0, 1]; integers are divided by 255."""
     if images.dtype.kind not in "biuf" or not images.size:
         raise DataError(f"{where} must hold numbers, got {images.dtype} of shape {images.shape}")
     brightest = 255 if images.dtype.kind in "iu" else 1
     low, high = float(images.min()), float(images.max())
-    if not (low >= 0 and high <= brightest):  # NaN neither
+    # The comparison is written so that NaN is rejected too.
+    if not (low >= 0 and high <= brightest):
         raise DataError(
             f"{where}: pixels must be integers from 0 to 255 or lie in [0, 1], got {low:g} to"
             f" {high:g}"
@@ -320,33 +360,44 @@ def _between_0_and_1(images: np.ndarray, where: str) -> np.ndarray:
 
 
 class ImageFiles:
-    """Images in files: pictures in a folder or a .zip file, arrays in a .npz file, or idx files as
-    MNIST's.
+    """Images of files: pictures in a folder or a .zip file, arrays in a .npz file, or idx files.
 
-    Of pictures (PNG, JPEG and others) the folder that each is in is its label. A .npz file has the
-    arrays ``x`` and ``y``, ``images`` and ``labels``, ``x_train``, ``y_train``, ``x_test`` and
-    ``y_test``, or those of MedMNIST (``train_images``, …). Of an idx file of images the labels are
-    in the file of the same name but for ``labels``; of a folder all idx files are read, and their
-    names say what trains and what tests. Images without labels, or all with the same, have nothing
-    to learn: they only test, or are a set out of distribution.
+    The label of a picture (PNG, JPEG and others) is its folder. A .npz file has the arrays ``x``
+    and ``y``, ``images`` and ``labels``, ``x_train``, ``y_train``, ``x_test`` and ``y_test``, or
+    those of MedMNIST (``train_images``, …). The labels of an idx file of images are in the file of
+    the same name with ``labels``. All idx files of a folder are read, and their names define which
+    rows train and which test. Images without labels, or all with the same label, cannot train a
+    classifier. They serve only as test rows or as an out-of-distribution set.
 
     Parameters
     ----------
-    path : the file or folder, relative to the working directory.
-    size : height and width that images are resized to, bilinearly; None: as they are, all of them
-    equal.
-    channels : 1, grey from colours (Rec. 601 luma), or 3, grey repeated; None: as they are, all of
-    them equal.
-    invert : white for black and black for white: of what is drawn in black on white, where other
-    sets are white on black.
-    flat : whether rows are vectors of pixels, Float64[n, c·h·w], for parents that take no images,
-    in place of images Float32[n, c, h, w].
-    unreadable : what becomes of a picture that cannot be read. "refuse" is an error that names it;
-        "skip" goes on without it, warns, and says in the facts how many there are.
-    name : what runs are called; None: the file's name without its ending.
+    path : str
+        File or folder, relative to the working directory.
+    size : sequence of 2 ints or None, default=None
+        Height and width to which images are resized, bilinearly. None: images keep their size and
+        must all have the same.
+    channels : {1, 3} or None, default=None
+        1: grey from colours (Rec. 601 luma). 3: grey is repeated. None: images keep their channels
+        and must all have the same number.
+    invert : bool, default=False
+        If True, white and black are exchanged: for pictures in black on white, where other sets are
+        white on black.
+    flat : bool, default=False
+        If True, rows are vectors of pixels, Float64[n, c·h·w], for parents that do not support
+        images. If False, they are images Float32[n, c, h, w].
+    unreadable : {"refuse", "skip"}, default="refuse"
+        Treatment of a picture that cannot be read. "refuse" raises an error that names it. "skip"
+        leaves it out, warns, and records the number of such pictures in the facts.
+    name : str or None, default=None
+        Name of the data set in runs. None: the name of the file without its suffix.
+
+    Examples
+    --------
+    >>> ImageFiles("pictures.zip", size=(28, 28), channels=1).name
+    'pictures'
     """
 
-    reads: ClassVar = {"path": files_of}
+    reads: ClassVar = {"path": list_image_files}
 
     def __init__(
         self,
@@ -372,22 +423,24 @@ class ImageFiles:
             raise ParameterError(f"channels must be 1, 3 or null, got {channels}")
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise :class:`NotAtHand` before any run starts if the file or folder is not there."""
-        existing(self.path)
+        """Raise :class:`NotAtHand` before any run starts if the file or folder does not exist."""
+        resolve_existing(self.path)
 
     def load(self) -> Dataset:
-        """All images.
+        """Return all images.
 
         Raises
         ------
-        NotAtHand, DataError
-            In one line, if the file is not there, or cannot be read, or images differ in size and
-            nothing says which they should have.
+        NotAtHand
+            If the file does not exist.
+        DataError
+            If the file cannot be read, or images differ in shape and ``size`` or ``channels`` is
+            not set.
         """
-        path = existing(self.path)
+        path = resolve_existing(self.path)
         unreadable: list[str] = []
-        parts = read_parts(path, unreadable if self.unreadable == "skip" else None)
-        X, done = self._alike(parts)
+        parts = read_image_parts(path, unreadable if self.unreadable == "skip" else None)
+        X, done = self._with_common_shape(parts)
         facts: dict[str, Any] = {
             "source": "file",
             "path": self.path,
@@ -402,7 +455,7 @@ class ImageFiles:
             )
             warnings.warn(f"{self.name}: left out are {facts['unreadable']}", stacklevel=2)
         names = tuple(f"pixel{i + 1}" for i in range(X[0].size)) if self.flat else ()
-        y, classes, roles = self._labelled(parts)
+        y, classes, roles = self._labels_and_roles(parts)
         X = X.reshape(len(X), -1).astype(np.float64) if self.flat else X
         return Dataset(
             self.name,
@@ -412,12 +465,12 @@ class ImageFiles:
             names,
             roles=roles,
             facts=facts,
-            source_rows=_source_rows(parts),
+            source_rows=_concatenate_source_rows(parts),
         )
 
-    def _alike(self, parts: Sequence[Part]) -> tuple[np.ndarray, list[str]]:
-        """Float32[n, c, h, w] of all parts, and what was done to them, in words."""
-        from kdgraph.data.images.pixels import like_images_of
+    def _with_common_shape(self, parts: Sequence[ImagePart]) -> tuple[np.ndarray, list[str]]:
+        """Return all images in one shape, Float32[n, c, h, w], and a description of the changes."""
+        from kdgraph.data.images.pixels import match_image_shape
 
         shapes = {
             (self.channels or c, *(self.size or (h, w)))
@@ -430,24 +483,28 @@ class ImageFiles:
                 override("dataset.size", [28, 28]) if size else override("dataset.channels", 1)
             )
             raise DataError(
-                f"{said(self.path)} has images of {len(shapes)} shapes, such as {some}; make them"
-                f" equal: {way_out}"
+                f"{path_argument(self.path)} has images of {len(shapes)} shapes, such as {some};"
+                f" make them equal: {way_out}"
             )
         (shape,) = shapes
-        made = [like_images_of(tuple(map(int, shape)), part.images) for part in parts]
-        done = sorted({words for _, all_of_it in made for words in all_of_it})
-        X = np.concatenate([images for images, _ in made])
+        matched = [match_image_shape(tuple(map(int, shape)), part.images) for part in parts]
+        done = sorted({words for _, changes in matched for words in changes})
+        X = np.concatenate([images for images, _ in matched])
         return (1 - X, ["inverted", *done]) if self.invert else (X, done)
 
-    def _labelled(self, parts: Sequence[Part]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Labels Int[n], classes [K], roles Int8[n] or None."""
-        from kdgraph.data.images.pixels import labels_of
+    def _labels_and_roles(
+        self, parts: Sequence[ImagePart]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return labels Int[n], classes [K], and roles Int8[n] or None."""
+        from kdgraph.data.images.pixels import parse_image_labels
 
-        given, roles = [part.labels for part in parts], _roles(parts)
-        labels = [one for one in given if one is not None]
-        if len(labels) == len(given):
+        labels = [part.labels for part in parts if part.labels is not None]
+        roles = _concatenate_roles(parts)
+        # Without labels for all images, or with one class only, nothing can be trained.
+        if len(labels) == len(parts):
             classes, y = np.unique(
-                labels_of(np.concatenate(labels), said(self.path)), return_inverse=True
+                parse_image_labels(np.concatenate(labels), path_argument(self.path)),
+                return_inverse=True,
             )
             if len(classes) > 1:
                 return y, classes, roles
@@ -460,14 +517,17 @@ class ImageFiles:
         return np.zeros(n, dtype=int), np.array(["none"]), only_test
 
 
-def _source_rows(parts: Sequence[Part]) -> np.ndarray | None:
-    """Int[n], where every part has them: pictures of several shapes are read shape by shape."""
+def _concatenate_source_rows(parts: Sequence[ImagePart]) -> np.ndarray | None:
+    """Return the source rows of all parts, Int[n], or None if a part has none.
+
+    Pictures of several shapes are read shape by shape.
+    """
     rows = [part.source_rows for part in parts if part.source_rows is not None]
     return np.concatenate(rows) if len(rows) == len(parts) else None
 
 
-def _roles(parts: Sequence[Part]) -> np.ndarray | None:
-    """Int8[n], where every part has one."""
+def _concatenate_roles(parts: Sequence[ImagePart]) -> np.ndarray | None:
+    """Return the roles of all rows, Int8[n], or None if a part has no role."""
     roles = [part.role for part in parts if part.role is not None]
     return (
         np.repeat(np.array(roles, dtype=np.int8), [len(part.images) for part in parts])

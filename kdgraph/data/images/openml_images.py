@@ -1,4 +1,4 @@
-"""Sets of images of openml.org: a column for each pixel, channel by channel, and the label."""
+"""Image data sets of openml.org, with a column for each pixel and one for the label."""
 
 from __future__ import annotations
 
@@ -13,38 +13,49 @@ from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, check_parameters
 
 if TYPE_CHECKING:
-    from kdgraph.data.images.pixels import Layout
+    from kdgraph.data.images.pixels import PixelLayout
     from kdgraph.data.openml.cache import OpenmlData
-    from kdgraph.data.openml.client import Progress
+    from kdgraph.data.openml.client import FetchProgress
 
 
-BRIGHTEST = 255
-"""The intensity that becomes 1."""
+_MAX_PIXEL_VALUE = 255
+"""Intensity that is scaled to 1."""
 
 
 class OpenmlImages:
-    """Images of openml.org: fetched once into the cache of openml-python, read from there.
+    """Images of openml.org, fetched once into the cache of openml-python and read from there.
 
-    The official training rows are taken to come first and then the official test rows, as these
-    sets are published; each keeps its role. Where another number of rows is there, it is a subset
-    whose order nobody promises: rows have no roles, and ``facts["subset"]`` says so.
+    The published sets list the official training rows first and then the official test rows. Each
+    row keeps this role. If the number of rows differs, the set is a subset with an unknown order.
+    Then the rows have no roles, and ``facts["subset"]`` contains a description.
 
     Parameters
     ----------
-    name : what the user calls it.
-    id : of the data set, as in openml.org/d/554.
-    shape : channels, height and width of an image.
-    official : numbers of official training and test rows.
-    flat : whether rows are vectors of pixels, Float64[n, c·h·w], for parents that take no images,
-        in place of images Float32[n, c, h, w].
+    name : str
+        Name of the data set.
+    id : int
+        Number of the data set, as in openml.org/d/554.
+    shape : sequence of 3 ints
+        Channels, height and width of an image.
+    official : sequence of 2 ints
+        Numbers of official training and test rows.
+    flat : bool, default=False
+        If True, rows are vectors of pixels, Float64[n, c·h·w], for parents that do not support
+        images. If False, they are images Float32[n, c, h, w].
 
     Notes
     -----
-    Which layout the columns of a set in colour have is found out from the images
-    (:func:`kdgraph.data.images.pixels.layout_of`), since OpenML's sets differ and do not say:
-    published notebooks read CIFAR-10 channel by channel, and SVHN pixel by pixel.
+    The layout of the columns of a set in colour is inferred from the images
+    (:func:`kdgraph.data.images.pixels.infer_pixel_layout`), because OpenML's sets differ and do not
+    document it: published notebooks read CIFAR-10 channel by channel, and SVHN pixel by pixel.
 
-    The order of the rows was checked of MNIST alone, by its first labels.
+    The order of the rows was checked for MNIST only, by its first labels.
+
+    Examples
+    --------
+    >>> images = OpenmlImages("mnist", 554, (1, 28, 28), (60000, 10000))
+    >>> images.name, images.flat
+    ('mnist', False)
     """
 
     def __init__(
@@ -69,37 +80,40 @@ class OpenmlImages:
                 f" {list(official)}"
             )
 
-    def prefetch(self, progress: Progress | None = None) -> None:
-        """Make sure that the images are on this machine.
+    def prefetch(self, progress: FetchProgress | None = None) -> None:
+        """Fetch the images if they are not on this machine.
 
         Raises
         ------
-        NotAtHand : in one line, if they cannot be had.
+        NotAtHand
+            If they cannot be fetched.
         """
-        from kdgraph.data.openml.client import fetch
+        from kdgraph.data.openml.client import fetch_dataset
 
-        fetch(self.id, progress)
+        fetch_dataset(self.id, progress)
 
     def load(self) -> Dataset:
-        """All rows; fetched first if they are not there.
+        """Return all rows, and fetch them first if they are not on this machine.
 
         Raises
         ------
-        NotAtHand, DataError : in one line, if they cannot be had, or are no images of this shape
-            with intensities from 0 to 255.
+        NotAtHand
+            If they cannot be fetched.
+        DataError
+            If they are not images of this shape with intensities from 0 to 255.
         """
-        from kdgraph.data.images.pixels import images_of, layout_of, read_images
-        from kdgraph.data.openml.client import fetch
+        from kdgraph.data.images.pixels import infer_pixel_layout, read_pixel_table, reshape_pixels
+        from kdgraph.data.openml.client import fetch_dataset
 
-        data = fetch(self.id)
+        data = fetch_dataset(self.id)
         where = f"{self.name} (OpenML {self.id})"
         if data.target is None:
             raise DataError(f"{where}: OpenML names no target, and images need a label for each")
-        pixels, labels = read_images(data, data.target, where)
+        pixels, labels = read_pixel_table(data, data.target, where)
         shape = self._shape_of(pixels, where)
-        layout = layout_of(pixels, shape)
-        X = images_of(pixels, shape, layout).astype(np.float64 if self.flat else np.float32)
-        X /= BRIGHTEST
+        layout = infer_pixel_layout(pixels, shape)
+        X = reshape_pixels(pixels, shape, layout).astype(np.float64 if self.flat else np.float32)
+        X /= _MAX_PIXEL_VALUE
         names = tuple(f"pixel{i + 1}" for i in range(pixels.shape[1])) if self.flat else None
         rows = {"roles": self._roles(len(X)), "facts": self._facts(data, len(X), layout)}
         return Dataset.from_labels(
@@ -107,6 +121,7 @@ class OpenmlImages:
         )
 
     def _shape_of(self, pixels: np.ndarray, where: str) -> tuple[int, int, int]:
+        """Return channels, height and width, or raise DataError if they do not fit the columns."""
         c, h, w = map(int, self.shape)
         if math.prod((c, h, w)) != pixels.shape[1]:
             rule = f"needs {c * h * w} columns of pixels"
@@ -117,7 +132,7 @@ class OpenmlImages:
         return c, h, w
 
     def _roles(self, n: int) -> np.ndarray | None:
-        """Int8[n]: the official roles, or None of a subset."""
+        """Return the official roles, Int8[n], or None for a subset."""
         train, test = self.official
         return (
             np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [train, test])
@@ -125,7 +140,8 @@ class OpenmlImages:
             else None
         )
 
-    def _facts(self, data: OpenmlData, n: int, layout: Layout) -> dict[str, Any]:
+    def _facts(self, data: OpenmlData, n: int, layout: PixelLayout) -> dict[str, Any]:
+        """Return the facts of the data set."""
         facts: dict[str, Any] = {
             **data.facts,
             "image_shape": list(map(int, self.shape)),

@@ -1,6 +1,8 @@
-"""Images that are kept as a table: a column for each pixel, and one for the label.
+"""Pixels of images: tables with a column for each pixel, layouts, sizes and channels.
 
-Images of one shape made images of another: resized, grey from colours, channels repeated.
+``read_pixel_table`` reads images that are stored as a table, with one column for each pixel and one
+for the label. ``match_image_shape`` brings images into the shape of others: it resizes them,
+converts colours to grey and repeats channels.
 """
 
 from __future__ import annotations
@@ -10,62 +12,80 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kdgraph.data.openml.cache import damaged, read_frame
+from kdgraph.data.openml.cache import damaged_file_error, read_cached_frame
 from kdgraph.errors import DataError
 
 if TYPE_CHECKING:
     from kdgraph.data.openml.cache import OpenmlData
 
 
-Layout = Literal["channel_first", "channel_last"]
-"""The order of the columns: all of one channel and then the next, or all channels of one pixel and
-then the next pixel.
+PixelLayout = Literal["channel_first", "channel_last"]
+"""Order of the columns of pixels.
+
+"channel_first" has all pixels of one channel and then the next channel. "channel_last" has all
+channels of one pixel and then the next pixel.
 """
 
-COLUMNS_AT_A_TIME = 64
-"""Read of a Parquet file at once: 70,000 rows of 64 columns are 36 MB as int64, the widest integers
-that pixels are written as.
+_COLUMNS_PER_READ = 64
+"""Number of columns that are read from a Parquet file at once.
+
+70,000 rows of 64 columns take 36 MB as int64, the widest integers in which pixels are stored.
 """
-IMAGES_TO_LOOK_AT = 200
-"""Of which the layout is found out."""
+_MAX_LAYOUT_IMAGES = 200
+"""Number of images from which the layout is inferred."""
 
 
-def read_images(data: OpenmlData, target: str, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels UInt8[n, d] and labels [n] of a cached data set; ``where`` says whose they are in
-    messages.
+def read_pixel_table(data: OpenmlData, target: str, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return pixels and labels of a cached data set.
 
-    Of Parquet 0.5 s for 70,000 rows of 784, and never in memory as anything wider than the array
-    that it becomes.
+    Parameters
+    ----------
+    data : OpenmlData
+        Cached data set.
+    target : str
+        Name of the column of labels.
+    where : str
+        Name of the data set in messages.
+
+    Returns
+    -------
+    X : UInt8[n, d]
+        Pixels.
+    labels : ndarray of shape [n]
+        Labels.
 
     Raises
     ------
     DataError
-        If the file cannot be read, has no column ``target``, or holds a pixel that is no integer
-        from 0 to 255, or no label.
+        If the file cannot be read or has no column ``target``, if a pixel is not an integer from 0
+        to 255, or if a label is missing.
     """
     try:
         names, n, columns, labels = (
-            _parquet(data, target) if data.loader == "parquet" else _arff(data, target)
+            _read_parquet_pixels(data, target)
+            if data.loader == "parquet"
+            else _read_arff_pixels(data, target)
         )
+        # Columns go directly into a uint8 array, so a wider copy of all pixels is never in memory.
+        # Parquet with 70,000 rows of 784 columns takes 0.5 s.
         X = np.empty((n, len(names)), dtype=np.uint8)
         for j, (name, values) in enumerate(columns):
-            X[:, j] = _checked(values, name, where)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-    ) as error:  # pyarrow's errors are ValueErrors and KeyErrors
+            X[:, j] = _check_pixels(values, name, where)
+    # The errors of pyarrow are ValueErrors and KeyErrors.
+    except (OSError, ValueError, KeyError) as error:
         if isinstance(error, DataError):
             raise
-        raise damaged(data.file, error) from error
-    return X, labels_of(labels, where)
+        raise damaged_file_error(data.file, error) from error
+    return X, parse_image_labels(labels, where)
 
 
-Columns = Iterable[tuple[str, np.ndarray]]
+_PixelColumns = Iterable[tuple[str, np.ndarray]]
 
 
-def _parquet(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns, Iterable[Any]]:
-    """Names of the columns of pixels, number of rows, these columns some at a time, labels."""
+def _read_parquet_pixels(
+    data: OpenmlData, target: str
+) -> tuple[Sequence[str], int, _PixelColumns, Iterable[Any]]:
+    """Return names of the pixel columns, number of rows, the columns one by one, and labels."""
     from pyarrow.parquet import ParquetFile
 
     file = ParquetFile(data.file)
@@ -74,8 +94,8 @@ def _parquet(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns
     ]
 
     def columns() -> Iterator[tuple[str, np.ndarray]]:
-        for start in range(0, len(names), COLUMNS_AT_A_TIME):
-            part = file.read(columns=names[start : start + COLUMNS_AT_A_TIME])
+        for start in range(0, len(names), _COLUMNS_PER_READ):
+            part = file.read(columns=names[start : start + _COLUMNS_PER_READ])
             yield from zip(
                 part.column_names, (column.to_numpy() for column in part.itercolumns()), strict=True
             )
@@ -88,21 +108,23 @@ def _parquet(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns
     )
 
 
-def _arff(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns, Iterable[Any]]:
-    """The same from a file that can only be read as a whole."""
-    frame = read_frame(data)
+def _read_arff_pixels(
+    data: OpenmlData, target: str
+) -> tuple[Sequence[str], int, _PixelColumns, Iterable[Any]]:
+    """Return the same from a file that can only be read as a whole."""
+    frame = read_cached_frame(data)
     labels = frame.pop(target)
     names = [name for name in frame if name not in data.left_out]
     return names, len(frame), ((name, frame[name].to_numpy()) for name in names), labels
 
 
-def _checked(values: np.ndarray, name: str, where: str) -> np.ndarray:
+def _check_pixels(values: np.ndarray, name: str, where: str) -> np.ndarray:
+    """Return the values, or raise DataError if one is not an integer from 0 to 255."""
     if values.dtype != np.uint8:
-        wrong = ~(
-            (values >= 0) & (values <= 255) & (values == np.round(values))
-        )  # NaN is wrong too
-        if wrong.any():
-            row = int(np.argmax(wrong))
+        # NaN fails all comparisons, so it is invalid too.
+        invalid = ~((values >= 0) & (values <= 255) & (values == np.round(values)))
+        if invalid.any():
+            row = int(np.argmax(invalid))
             raise DataError(
                 f"{where}: pixels must be integers from 0 to 255, got {values[row]:g} in column"
                 f" '{name}', row {row}"
@@ -110,8 +132,19 @@ def _checked(values: np.ndarray, name: str, where: str) -> np.ndarray:
     return values
 
 
-def labels_of(values: Iterable[Any], where: str) -> np.ndarray:
-    """Labels [n] as integers if all of them are, digits as text among them, else as text."""
+def parse_image_labels(values: Iterable[Any], where: str) -> np.ndarray:
+    """Return labels as integers if all of them are integers, or digits as text; else as text.
+
+    Returns
+    -------
+    ndarray of shape [n]
+        Labels.
+
+    Raises
+    ------
+    DataError
+        If a label is missing.
+    """
     labels = np.asarray(list(values), dtype=object)
     missing = sum(label is None or label != label for label in labels)
     if missing:
@@ -123,8 +156,8 @@ def labels_of(values: Iterable[Any], where: str) -> np.ndarray:
     return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else labels.astype(str)
 
 
-def images_of(X: np.ndarray, shape: Sequence[int], layout: Layout) -> np.ndarray:
-    """Pixels UInt8[n, c·h·w] as images UInt8[n, c, h, w]."""
+def reshape_pixels(X: np.ndarray, shape: Sequence[int], layout: PixelLayout) -> np.ndarray:
+    """Return pixels UInt8[n, c·h·w] as images UInt8[n, c, h, w]."""
     c, h, w = shape
     return (
         X.reshape(len(X), c, h, w)
@@ -133,71 +166,87 @@ def images_of(X: np.ndarray, shape: Sequence[int], layout: Layout) -> np.ndarray
     )
 
 
-def layout_of(X: np.ndarray, shape: Sequence[int]) -> Layout:
-    """The layout in which neighbouring pixels of X: UInt8[n, c·h·w] differ less: pictures are
-    smooth, and scrambled ones are not.
+def infer_pixel_layout(X: np.ndarray, shape: Sequence[int]) -> PixelLayout:
+    """Return the layout of X: UInt8[n, c·h·w] in which neighbouring pixels differ less.
 
-    Publishers of flat images mean one or the other and seldom say which.
+    Publishers of flat images use both layouts and rarely document which one. Natural images are
+    smooth in the correct layout and not in the other.
     """
-    layouts: tuple[Layout, Layout] = ("channel_first", "channel_last")
+    layouts: tuple[PixelLayout, PixelLayout] = ("channel_first", "channel_last")
     if shape[0] == 1:
         return layouts[0]
-    some = [images_of(X[:IMAGES_TO_LOOK_AT], shape, layout).astype(np.int16) for layout in layouts]
-    roughness = [float(np.abs(np.diff(images, axis=3)).mean()) for images in some]
+    candidates = [
+        reshape_pixels(X[:_MAX_LAYOUT_IMAGES], shape, layout).astype(np.int16) for layout in layouts
+    ]
+    roughness = [float(np.abs(np.diff(images, axis=3)).mean()) for images in candidates]
     return layouts[int(np.argmin(roughness))]
 
 
-LUMA = (0.299, 0.587, 0.114)
-"""Of red, green and blue in the grey of a picture (ITU-R Recommendation BT.601)."""
+_LUMA_WEIGHTS = (0.299, 0.587, 0.114)
+"""Weights of red, green and blue in grey (ITU-R Recommendation BT.601)."""
 
 
-def like_images_of(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Images X: Float32[n, c, h, w] as images of ``shape`` (channels, height, width), and what was
-    done to them, in words.
+def match_image_shape(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Return images in another shape, and a description of the changes.
+
+    Parameters
+    ----------
+    shape : sequence of 3 ints
+        Channels, height and width of the result.
+    X : Float32[n, c, h, w]
+        Images.
+
+    Returns
+    -------
+    X : Float32[n, channels, height, width]
+        Images in [0, 1].
+    changes : list of str
+        Description of the changes.
 
     Raises
     ------
     ValueError
         If the numbers of channels are neither equal nor 1 and 3.
     """
-    done = []
+    changes: list[str] = []
     if X.shape[1] != shape[0]:
         if {X.shape[1], shape[0]} != {1, 3}:
             raise ValueError(
                 f"images of {X.shape[1]} channels cannot become images of {shape[0]}; only 1 and 3"
                 " can be exchanged"
             )
-        done.append(
+        changes.append(
             "grey from colours (Rec. 601 luma)" if shape[0] == 1 else "grey repeated in 3 channels"
         )
         X = (
-            np.tensordot(X, np.asarray(LUMA, dtype=X.dtype), axes=(1, 0))[:, None]
+            np.tensordot(X, np.asarray(_LUMA_WEIGHTS, dtype=X.dtype), axes=(1, 0))[:, None]
             if shape[0] == 1
             else X
         )
     if X.shape[2:] != tuple(shape[1:]):
-        done.insert(
+        changes.insert(
             0, f"resized from {X.shape[2]}×{X.shape[3]} to {shape[1]}×{shape[2]} (bilinear)"
         )
-        X = resized(X, shape[1], shape[2])
-    return np.ascontiguousarray(np.broadcast_to(X, (len(X), *shape))).clip(0, 1), done
+        X = resize_images(X, shape[1], shape[2])
+    return np.ascontiguousarray(np.broadcast_to(X, (len(X), *shape))).clip(0, 1), changes
 
 
-def resized(X: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Images Float32[n, c, h, w] of another size, by bilinear interpolation; where they shrink,
-    over all pixels that fall into one.
+def resize_images(X: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Return images Float32[n, c, h, w] in another size, by bilinear interpolation.
 
-    The same triangle filter as Pillow's ``Image.resize(..., BILINEAR)``, in floating point.
+    When images shrink, a new pixel averages over all old pixels that it covers. The filter is the
+    triangle filter of Pillow's ``Image.resize(..., BILINEAR)``, in floating point.
     """
-    down, across = _triangles(X.shape[2], height), _triangles(X.shape[3], width)
+    down, across = _triangle_weights(X.shape[2], height), _triangle_weights(X.shape[3], width)
     return (down.astype(X.dtype) @ X) @ across.T.astype(X.dtype)
 
 
-def _triangles(n: int, to: int) -> np.ndarray:
-    """Float64[to, n]: the weight of each of ``n`` pixels in a line in each of ``to``; rows sum to
-    1.
+def _triangle_weights(n: int, n_new: int) -> np.ndarray:
+    """Return the weight of each of ``n`` old pixels of a line in each new one: Float64[n_new, n].
+
+    Each row sums to 1.
     """
-    step = n / to
-    centres = (np.arange(to) + 0.5) * step - 0.5
+    step = n / n_new
+    centres = (np.arange(n_new) + 0.5) * step - 0.5
     weights = np.maximum(0, 1 - np.abs(np.arange(n) - centres[:, None]) / max(step, 1.0))
     return weights / weights.sum(axis=1, keepdims=True)

@@ -1,21 +1,23 @@
-"""Rows that are not from the training distribution: far fields, noise, shifts, classes left out,
-other data, several of these.
+"""Sources of rows that are out of distribution (OOD).
+
+They are points far away from the training rows, noise, shifted test rows, left-out classes, rows of
+other data sets, and combinations of these.
 """
 
-from kdgraph.data.ood.other_data import LeftOutClasses, OtherDataset, Several
-from kdgraph.data.ood.shifts import ColumnPermuted, SemanticShifts, Shifted
+from kdgraph.data.ood.other_data import CompositeOod, LeftOutClasses, OtherDataset
+from kdgraph.data.ood.shifts import PermutedColumns, ShapeShifts, ShiftedRows
 from kdgraph.data.ood.synthetic import Annulus, Box, GaussianNoise, Sphere, UniformNoise
 
 __all__ = [
     "Annulus",
     "Box",
-    "ColumnPermuted",
+    "CompositeOod",
     "GaussianNoise",
     "LeftOutClasses",
     "OtherDataset",
-    "SemanticShifts",
-    "Several",
-    "Shifted",
+    "PermutedColumns",
+    "ShapeShifts",
+    "ShiftedRows",
     "Sphere",
     "UniformNoise",
 ]

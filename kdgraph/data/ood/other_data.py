@@ -1,11 +1,8 @@
-"""The columns of any table in the place of those of the training rows.
+"""Out-of-distribution rows of other data sets and left-out classes, and combinations of sources.
 
-Another data set as what is out of distribution, its rows made like the training rows.
-
-Rows of the classes that the split has left out: near to the training distribution, and new to every
-model.
-
-Several sources of rows out of distribution in one run.
+``OtherDataset`` draws rows of another data set and brings them into the shape of the training rows.
+``LeftOutClasses`` draws rows of the classes that the split has left out. These are near to the
+training distribution and new to every model. ``CompositeOod`` joins several sources in one run.
 """
 
 from __future__ import annotations
@@ -21,57 +18,73 @@ import numpy as np
 
 from kdgraph.data.dataset import (
     TEST,
+    ClassHalf,
     Dataset,
-    Fetched,
-    Half,
+    FetchableTable,
     OodSet,
     OodSource,
     Simulation,
     Splits,
     Table,
-    in_half,
+    is_in_class_half,
 )
-from kdgraph.data.images.pixels import like_images_of
-from kdgraph.data.ood.synthetic import a_seed, like_rows_of, numbers_of
+from kdgraph.data.images.pixels import match_image_shape
+from kdgraph.data.ood.synthetic import draw_seed, match_training_rows, numeric_rows
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from kdgraph.parameters import Count, check_parameters
 
 
-def cycled(
+def cycle_columns(
     train: Dataset, X: np.ndarray, other: Dataset | None, name: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, list[str]]:
-    """Rows X of another table with the width and the ranges of the training rows, and what was done
-    to them.
+    """Return rows of another table with the width and the ranges of the training rows.
 
-    Ours. The j-th numeric feature gets the other table's numeric column j mod k, of the k that are
-    not constant: columns are cut off where there are too many, and repeated where there are too
-    few. Each is moved, min-max, from the range that it has in the other table onto the range that
-    the feature has in the training rows, so no value alone is out of range; shape and dependence
-    are those of the other table.
+    The j-th numeric feature becomes the numeric column j mod k of the other table, of the k columns
+    that are not constant. So surplus columns are cut off, and missing ones are filled by
+    repetition. Each column is mapped, min-max, from its range in the other table to the range of
+    the feature in the training rows. So no single value is out of range. Shape and dependence are
+    those of the other table.
 
     Parameters
     ----------
-    X : Float[m, d″] or images, as they are measured. A missing value becomes the mean of its
-    column.
-    other : the whole table, for its ranges and categories; None of a simulation, whose ranges are
-    those of X.
-    rng : decides the training rows that categories are taken from.
+    train : Dataset
+        Training rows.
+    X : Float[m, d″] or images
+        Rows of the other table in their original units. A missing value becomes the mean of its
+        column.
+    other : Dataset or None
+        The whole other table, for its ranges and categories. None for a simulation, whose ranges
+        are those of X.
+    name : str
+        Name of the other data set, for messages.
+    rng : Generator
+        Source of the choice of training rows from which categories are taken.
 
     Returns
     -------
-    Float64[m, d], scaled as training rows are, and words on what was done.
+    X : Float64[m, d]
+        Rows, scaled as the training rows are.
+    changes : list of str
+        Description of the changes.
 
     Raises
     ------
     DataError
-        If one of the two has no numeric column.
+        If one of the two data sets has no numeric column that varies.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
-    every = X if other is None else other.X
+    all_rows = X if other is None else other.X
     numeric = ~other.is_categorical if other is not None and X.ndim == 2 else slice(None)
-    X, every = (rows.reshape(len(rows), -1)[:, numeric].astype(np.float64) for rows in (X, every))
-    low, high = np.fmin.reduce(every), np.fmax.reduce(every)
-    varied = np.flatnonzero(high > low)  # NaN, of a column that is missing in every row, is not
-    to = numbers_of(train)
+    X, all_rows = (
+        rows.reshape(len(rows), -1)[:, numeric].astype(np.float64) for rows in (X, all_rows)
+    )
+    low, high = np.fmin.reduce(all_rows), np.fmax.reduce(all_rows)
+    # A column that is missing in every row has NaN ends and does not count.
+    varied = np.flatnonzero(high > low)
+    to = numeric_rows(train)
     if not len(varied) or not to.shape[1]:
         which = train.name if len(varied) else name
         raise DataError(
@@ -80,43 +93,53 @@ def cycled(
         )
     width = to.shape[1]
     columns = np.resize(varied, width)
-    mean = np.nanmean(every[:, varied], axis=0)
+    mean = np.nanmean(all_rows[:, varied], axis=0)
     X = np.where(np.isnan(X[:, columns]), np.resize(mean, width), X[:, columns])
-    share = (X - low[columns]) / (high - low)[columns]
+    position = (X - low[columns]) / (high - low)[columns]
     to_low, to_high = to.min(axis=0), to.max(axis=0)
     words = (
         f"{width} of {len(varied)} numeric columns"
         if width <= len(varied)
         else f"{len(varied)} numeric columns repeated to {width}"
     )
-    moved = like_rows_of(train, to_low + share * (to_high - to_low), a_seed(rng))
+    moved = match_training_rows(train, to_low + position * (to_high - to_low), draw_seed(rng))
     return moved, [f"{words}, each in the range of a training feature"]
 
 
-OTHER = "choose another data set: ood.name=…"
+_OTHER_DATASET_ADVICE = "choose another data set: ood.name=…"
 
 
 class OtherDataset:
-    """Rows of another data set, drawn at random: of its official test rows where it has them, else
-    of all.
+    """Random rows of another data set, from its official test rows if it has them, else from all.
 
-    As CIFAR-100 and SVHN are for CIFAR-10 in Table 1 of Dey et al. (2024), "Deep discriminative to
-    kernel density graph".
+    CIFAR-100 and SVHN have this role for CIFAR-10 in Table 1 of Dey et al. (2024), "Deep
+    discriminative to kernel density graph".
 
     Images get the shape of the training images: another size by bilinear interpolation, grey from
-    colours (Rec. 601 luma), colours from grey by repeating it. Where the training rows are vectors
-    of pixels, these images become vectors as well. What was done is in the set's ``facts``.
+    colours (Rec. 601 luma), colours from grey by repetition. If the training rows are vectors of
+    pixels, these images become vectors too. The set's ``facts`` list the changes.
 
     Parameters
     ----------
-    source : where the rows come from, as in the group ``dataset``.
-    n : rows; all where there are fewer.
-    columns : of vectors. "same": they must have as many features as the training rows have, the
-        same categories in the same columns, and are scaled as those were. "cycle": any table will
-        do; see :func:`~kdgraph.data.ood.other_data.cycled`.
-    half : "first" or "second": only the rows of that half of the sorted classes, of an odd number
-        the first half being the smaller, such as those that a network has not trained with as
-        outliers (:class:`kdgraph.parents.networks.outlier_sources.RowsOutliers`). None: all.
+    source : Table or Simulation
+        Source of the rows, as in the group ``dataset``.
+    n : int, default=1000
+        Number of rows; all if there are fewer.
+    columns : {"same", "cycle"}, default="same"
+        Treatment of vectors. "same": the rows must have the number of features and the categories
+        of the training rows, and are scaled as those. "cycle": any table is accepted; see
+        :func:`~kdgraph.data.ood.other_data.cycle_columns`.
+    half : {"first", "second"} or None, default=None
+        Half of the sorted classes from which rows are drawn; None means all. For an odd number of
+        classes the first half is the smaller one. So rows can be drawn from classes that a network
+        has not used as outliers in training
+        (:class:`kdgraph.parents.networks.outlier_sources.DatasetOutliers`).
+
+    Examples
+    --------
+    >>> from kdgraph.data.simulations import Spiral
+    >>> OtherDataset(Spiral(), n=100).source.name
+    'spiral'
     """
 
     def __init__(
@@ -124,12 +147,12 @@ class OtherDataset:
         source: Table | Simulation,
         n: Count = 1000,
         columns: Literal["same", "cycle"] = "same",
-        half: Half = None,
+        half: ClassHalf = None,
     ) -> None:
         self.source = source
         self.n = n
         self.columns = columns
-        self.half: Half = half
+        self.half: ClassHalf = half
         check_parameters(self)
         if half is not None and isinstance(source, Simulation):
             raise ParameterError(
@@ -138,142 +161,158 @@ class OtherDataset:
             )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Make sure that the other data set is on this machine."""
-        if isinstance(self.source, Fetched):
+        """Fetch the other data set if it is not on this machine."""
+        if isinstance(self.source, FetchableTable):
             self.source.prefetch(progress)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows, by the name of the other data set and of its
-        half.
+        """Return one set with rows like the training rows.
+
+        Its name is that of the other data set and of the half.
 
         Raises
         ------
         DataError
-            If the other data set is the one that is trained on, or its rows cannot be made like
-            these.
+            If the other data set is the training data set, or its rows cannot be made like the
+            training rows.
         """
         train = splits.train
         if self.source.name == train.name:
             raise DataError(
                 f"{train.name} is the data set that is trained on, so its rows are in distribution;"
-                f" {OTHER}"
+                f" {_OTHER_DATASET_ADVICE}"
             )
-        X, other, facts, source_rows = self._rows(rng)
+        X, other, facts, source_rows = self._draw_rows(rng)
         if other is not None:
-            _refuse_the_same(train, other)
-        if self.columns == "cycle" and not _as_images(train, X, other):
-            X, repaired = cycled(train, X, other, self.source.name, rng)
+            _check_different_datasets(train, other)
+        if self.columns == "cycle" and not _are_image_rows(train, X, other):
+            X, repaired = cycle_columns(train, X, other, self.source.name, rng)
         else:
-            X, repaired = _like(train, X, other, self.source.name)
+            X, repaired = _match_rows(train, X, other, self.source.name)
             X = splits.scaling.apply(X)
         name = self.source.name if self.half is None else f"{self.source.name}_{self.half}_half"
         return [OodSet(name, X, facts={**facts, "repaired": repaired}, source_rows=source_rows)]
 
-    def _rows(
+    def _draw_rows(
         self, rng: np.random.Generator
     ) -> tuple[np.ndarray, Dataset | None, dict[str, Any], np.ndarray | None]:
-        """Rows as they are measured, the table that they come from, facts, and their numbers in the
-        table.
-        """
+        """Return rows in original units, their table, facts, and positions in the table."""
         if isinstance(self.source, Simulation):
             facts = {"source": "simulation", "rows": f"{self.n:,} drawn"}
             return self.source.sample(self.n, rng)[0], None, facts, None
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # of what matters where rows are learnt from
+            # Warnings about training rows do not matter here.
+            warnings.simplefilter("ignore", UserWarning)
             table = self.source.load()
         tests = table.roles is not None and (table.roles == TEST).any()
-        among = np.flatnonzero(in_half(table, self.half) & (table.roles == TEST if tests else True))
+        among = np.flatnonzero(
+            is_in_class_half(table, self.half) & (table.roles == TEST if tests else True)
+        )
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
         rows = f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows"
         rows += f" of the {self.half} half of the classes" if self.half else ""
-        drawn = table.rows(chosen)
-        return drawn.X, table, {**table.facts, "rows": rows}, drawn.source_rows
+        sampled = table.rows(chosen)
+        return sampled.X, table, {**table.facts, "rows": rows}, sampled.source_rows
 
 
-def _refuse_the_same(train: Dataset, other: Dataset) -> None:
-    """One data set can go by two names."""
+def _check_different_datasets(train: Dataset, other: Dataset) -> None:
+    """Raise DataError if both data sets have the same origin, even under different names."""
     origin = [(of.facts.get("source"), of.facts.get("id")) for of in (train, other)]
     if origin[0] == origin[1] and origin[0][1] is not None:
         raise DataError(
             f"{other.name} and {train.name}, which is trained on, are both {origin[0][0]}"
-            f" {origin[0][1]}; {OTHER}"
+            f" {origin[0][1]}; {_OTHER_DATASET_ADVICE}"
         )
 
 
-def _as_images(train: Dataset, X: np.ndarray, other: Dataset | None) -> bool:
-    """Whether these rows become images, or vectors of the pixels of images, as the training rows
-    are.
-    """
+def _are_image_rows(train: Dataset, X: np.ndarray, other: Dataset | None) -> bool:
+    """Return whether the rows become images, or vectors of pixels, like the training rows."""
     of_pixels = X.ndim == 4 or (other is not None and "image_shape" in other.facts)
     return train.are_images or (of_pixels and "image_shape" in train.facts)
 
 
-def _like(
+def _match_rows(
     train: Dataset, X: np.ndarray, other: Dataset | None, name: str
 ) -> tuple[np.ndarray, list[str]]:
-    """Rows of the shape and type of ``train``'s, and what was done to them."""
+    """Return rows of the shape and type of the training rows, and a description of the changes."""
     shape = train.X.shape[1:] if train.are_images else train.facts.get("image_shape")
     from_shape = None if other is None else other.facts.get("image_shape")
     if X.ndim == 2 and shape and from_shape:
         X = X.reshape(len(X), *from_shape)
     if X.ndim == 4 and shape:
-        return _like_images(train, X, shape, name)
+        return _match_images(train, X, shape, name)
     if train.are_images or X.ndim == 4:
         rows = {2: "vectors", 4: "images"}
         raise DataError(
             f"{name} has {rows[X.ndim]}, and {train.name}, which is trained on, has"
-            f" {rows[train.X.ndim]}; {OTHER}"
+            f" {rows[train.X.ndim]}; {_OTHER_DATASET_ADVICE}"
         )
-    _check_columns(train, X, other, name)
+    _check_same_columns(train, X, other, name)
     return X, []
 
 
-def _like_images(
+def _match_images(
     train: Dataset, X: np.ndarray, shape: Sequence[int], name: str
 ) -> tuple[np.ndarray, list[str]]:
+    """Return images like the training rows, and a description of the changes."""
     try:
-        X, done = like_images_of(shape, X)
+        X, done = match_image_shape(shape, X)
     except ValueError as error:
-        raise DataError(f"{name}: {error}; {OTHER}") from error
+        raise DataError(f"{name}: {error}; {_OTHER_DATASET_ADVICE}") from error
     if not train.are_images:
         X, done = X.reshape(len(X), -1), [*done, "flat"]
     return X.astype(train.X.dtype, copy=False), done
 
 
-def _check_columns(train: Dataset, X: np.ndarray, other: Dataset | None, name: str) -> None:
-    """Features of two tables have nothing in common but their number; a model takes them if that is
-    the same.
+def _check_same_columns(train: Dataset, X: np.ndarray, other: Dataset | None, name: str) -> None:
+    """Raise DataError if a model of the training rows cannot take these rows.
+
+    The features of the two tables need not mean the same; only number, categories and missing
+    values are checked.
     """
     if X.shape[1] != train.X.shape[1]:
         rule = f"and rows of {train.name}, which is trained on, have {train.X.shape[1]}"
-        raise DataError(f"rows of {name} have {X.shape[1]} features, {rule}; {OTHER}")
+        raise DataError(
+            f"rows of {name} have {X.shape[1]} features, {rule}; {_OTHER_DATASET_ADVICE}"
+        )
     categories = [
         of.categories if of is not None and of.is_categorical.any() else () for of in (train, other)
     ]
     if categories[0] != categories[1]:
         raise DataError(
             f"{name} and {train.name}, which is trained on, do not have the same categories in the"
-            f" same columns; {OTHER}"
+            f" same columns; {_OTHER_DATASET_ADVICE}"
         )
     if np.isnan(X).any() and not train.has_missing:
         raise DataError(
-            f"{name} has missing values, and {train.name}, which is trained on, has none; {OTHER}"
+            f"{name} has missing values, and {train.name}, which is trained on, has none;"
+            f" {_OTHER_DATASET_ADVICE}"
         )
 
 
-MOST_NAMED = 12
-"""Classes that a line names."""
+_MAX_NAMED_CLASSES = 12
+"""Largest number of classes that a description names."""
 
 
 class LeftOutClasses:
-    """Rows of the same table whose class no model has seen (``dataset.left_out``), drawn at random:
-    of its official test rows where it has them, else of all. Ours; as digits 5 to 9 are for 0 to 4.
+    """Random rows of the classes of the same table that no model has seen (``dataset.left_out``).
+
+    The rows are official test rows if the table has them, else any rows.
 
     Parameters
     ----------
-    n : rows; all where there are fewer.
+    n : int, default=1000
+        Number of rows; all if there are fewer.
+
+    Notes
+    -----
+    Original to kdgraph. For example, the digits 5 to 9 are out of distribution for a model of 0 to
+    4.
+
+    Examples
+    --------
+    >>> LeftOutClasses(n=100).n
+    100
     """
 
     def __init__(self, n: Count = 1000) -> None:
@@ -281,50 +320,63 @@ class LeftOutClasses:
         check_parameters(self)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set; its facts name the classes.
+        """Return one set; its facts contain the classes.
 
         Raises
         ------
         NotAtHand
-            If the split has left out no class, or none of them has rows.
+            If the split has not left out a class, or the left-out classes have no rows.
         """
-        away = splits.left_out
-        if away is None or not len(away.y):
+        left_out = splits.left_out
+        if left_out is None or not len(left_out.y):
             raise NotAtHand(
-                f"no class of {splits.train.name} is left out; name some, or say how many:"
+                f"no class of {splits.train.name} is left out; name some, or give their number:"
                 " dataset.left_out=…"
             )
-        tests = away.roles is not None and (away.roles == TEST).any()
-        among = np.flatnonzero(away.roles == TEST) if tests else np.arange(len(away.y))
+        tests = left_out.roles is not None and (left_out.roles == TEST).any()
+        among = np.flatnonzero(left_out.roles == TEST) if tests else np.arange(len(left_out.y))
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
-        classes = away.classes.tolist()
-        named = ", ".join(map(str, classes[:MOST_NAMED])) + (
-            f" and {len(classes) - MOST_NAMED} more" if len(classes) > MOST_NAMED else ""
+        classes = left_out.classes.tolist()
+        named = ", ".join(map(str, classes[:_MAX_NAMED_CLASSES])) + (
+            f" and {len(classes) - _MAX_NAMED_CLASSES} more"
+            if len(classes) > _MAX_NAMED_CLASSES
+            else ""
         )
         rows = (
             f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows, class"
             f" {named}"
         )
-        drawn = away.rows(chosen)
+        sampled = left_out.rows(chosen)
         facts = {"classes": classes, "rows": rows}
-        return [OodSet("left_out", drawn.X, facts=facts, source_rows=drawn.source_rows)]
+        return [OodSet("left_out", sampled.X, facts=facts, source_rows=sampled.source_rows)]
 
 
-class Several:
-    """The sets of several sources, named by their keys. Ours: in one run, from near to far.
+class CompositeOod:
+    """The sets of several sources, named after the keys of the sources.
 
-    A source that gives one set gives it the name of its key; of a source with more, each set has
-    its own name behind the key (``far/sphere``), or the key alone where that is its own name. Each
-    source has a generator of its own, made of one draw and its key, so that one can be added or
-    taken away without a change to the others.
+    A set is named after the key of its source. If a source has several sets, the name of the set
+    follows the key (``far/sphere``), unless it equals the key. The generator of each source depends
+    on one common draw and on the key, so adding or removing a source does not change the others.
 
     Parameters
     ----------
-    sources : key → source of out-of-distribution rows.
-    missing : what becomes of a source whose rows are not at hand: data that cannot be fetched, a
-        file that is not there, classes of which none is left out. "refuse" is an error; "skip" goes
-        on without it and warns. A run that is done is not done again when such rows come to hand:
-        give ``force=true``.
+    sources : mapping of str to OodSource
+        Sources of out-of-distribution rows by key.
+    missing : {"refuse", "skip"}, default="refuse"
+        Treatment of a source whose rows are not available: data that cannot be fetched, a missing
+        file, or no left-out classes. "refuse" raises an error. "skip" continues without the source
+        and warns. A finished run is not repeated when such rows become available; use
+        ``force=true``.
+
+    Notes
+    -----
+    Original to kdgraph: OOD sets from near to far in one run.
+
+    Examples
+    --------
+    >>> from kdgraph.data.ood import Sphere, UniformNoise
+    >>> list(CompositeOod({"far": Sphere(), "noise": UniformNoise()}).sources)
+    ['far', 'noise']
     """
 
     def __init__(
@@ -345,12 +397,12 @@ class Several:
             )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Make sure that what the sources need is on this machine.
+        """Fetch the data of all sources that are not on this machine.
 
         Raises
         ------
         NotAtHand
-            If something is not, and ``missing`` is "refuse".
+            If data are not available and ``missing`` is "refuse".
         """
         for key, source in self.sources.items():
             if (fetch := getattr(source, "prefetch", None)) is None:
@@ -361,40 +413,43 @@ class Several:
                 if self.missing == "refuse":
                     raise
                 if progress is not None:
-                    progress(_skipped(key, error))
+                    progress(_skip_message(key, error))
 
     def absent(self) -> list[str]:
-        """Keys of the sources that are left out here, of those that can tell before a split; none
-        where a missing one is refused.
+        """Return the keys of the sources that are known to be skipped before the split.
+
+        The list is empty if ``missing`` is "refuse".
         """
         if self.missing == "refuse":
             return []
-        return [key for key, source in self.sources.items() if not _is_at_hand(source)]
+        return [key for key, source in self.sources.items() if not _is_available(source)]
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
-        """The sets of each source in turn, drawn when they are asked for.
+        """Yield the sets of each source in turn, drawn when they are requested.
 
         Raises
         ------
         NotAtHand
-            If rows are not at hand, and ``missing`` is "refuse".
+            If rows are not available and ``missing`` is "refuse".
         """
-        family = a_seed(rng)
+        family = draw_seed(rng)
         for key, source in self.sources.items():
             generator = np.random.default_rng([family, zlib.crc32(key.encode())])
             try:
-                yield from _named(key, source.sets(splits, generator))
+                yield from _rename_sets(key, source.sets(splits, generator))
             except NotAtHand as error:
                 if self.missing == "refuse":
                     raise
-                warnings.warn(_skipped(key, error), stacklevel=2)
+                warnings.warn(_skip_message(key, error), stacklevel=2)
 
 
-def _skipped(key: str, error: NotAtHand) -> str:
+def _skip_message(key: str, error: NotAtHand) -> str:
+    """Return the warning about a skipped source."""
     return f"{key} is skipped: {error}"
 
 
-def _is_at_hand(source: OodSource) -> bool:
+def _is_available(source: OodSource) -> bool:
+    """Return whether the source can fetch its data."""
     fetch = getattr(source, "prefetch", None)
     try:
         if fetch is not None:
@@ -404,17 +459,16 @@ def _is_at_hand(source: OodSource) -> bool:
     return True
 
 
-def _named(key: str, sets: Iterable[OodSet]) -> Iterator[OodSet]:
-    """The sets by the name of the source; whether there is more than one is known when two are
-    drawn.
-    """
-    drawn = iter(sets)
-    first = list(islice(drawn, 2))
-    for each in chain(first, drawn):
-        name = key if len(first) == 1 or each.name == key else f"{key}/{each.name}"
+def _rename_sets(key: str, sets: Iterable[OodSet]) -> Iterator[OodSet]:
+    """Yield the sets under the name of the source."""
+    remaining = iter(sets)
+    # Two sets are drawn first, to learn whether the source has more than one.
+    first = list(islice(remaining, 2))
+    for ood_set in chain(first, remaining):
+        name = key if len(first) == 1 or ood_set.name == key else f"{key}/{ood_set.name}"
         facts = (
-            {**each.facts, "set": each.name}
-            if each.facts and name == key != each.name
-            else each.facts
+            {**ood_set.facts, "set": ood_set.name}
+            if ood_set.facts and name == key != ood_set.name
+            else ood_set.facts
         )
-        yield replace(each, name=name, facts=facts)
+        yield replace(ood_set, name=name, facts=facts)

@@ -1,8 +1,8 @@
-"""Test rows that are moved out of the training distribution: by the loss of the dependence of their
-features, or by a shift.
+"""Out-of-distribution rows that are shifted test rows or shifted images of shapes.
 
-Images that leave the training distribution by degrees in what they mean: other intensities, blends,
-other shapes.
+``PermutedColumns`` removes the dependence between the features of test rows. ``ShiftedRows`` scales
+and shifts test rows. Both are original to kdgraph. ``ShapeShifts`` paints images with other
+intensities, blends and other shapes (Dey et al. 2024, Figure 3 D to F).
 """
 
 from __future__ import annotations
@@ -14,24 +14,33 @@ from typing import Annotated
 import numpy as np
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
-from kdgraph.data.ood.synthetic import generator_of
+from kdgraph.data.ood.synthetic import set_generator
 from kdgraph.data.simulations.plane import balanced_labels
-from kdgraph.data.simulations.shapes import Canvas, Intensity, half_axes
+from kdgraph.data.simulations.shapes import PixelIntensity, ShapeCanvas, half_axes
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check_parameters
 
 
-class ColumnPermuted:
-    """Test rows whose columns are permuted, each by a permutation of its own: every marginal stays,
-    and all dependence goes.
+class PermutedColumns:
+    """Test rows whose columns are permuted independently of each other.
 
-    Ours, for tables; of images the columns are pixels. Categories and missing values are permuted
-    as numbers are. What looks at one feature at a time cannot tell these rows from test rows; a row
-    may still happen to be one that the data could have.
+    Every marginal distribution stays the same, and all dependence is lost. The columns of images
+    are their pixels. Categories and missing values are permuted like numbers.
 
     Parameters
     ----------
-    n : rows; all test rows where there are fewer.
+    n : int, default=1000
+        Number of rows; all test rows if there are fewer.
+
+    Notes
+    -----
+    Original to kdgraph, for tables. A detector that looks at one feature at a time cannot separate
+    these rows from test rows. A permuted row may by chance be one that the data could contain.
+
+    Examples
+    --------
+    >>> PermutedColumns(n=100).n
+    100
     """
 
     def __init__(self, n: Count = 1000) -> None:
@@ -39,25 +48,37 @@ class ColumnPermuted:
         check_parameters(self)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows."""
-        drawn, rows = _test_rows(splits.test, self.n, rng)
-        return [OodSet("permuted", rng.permuted(drawn.X, axis=0), facts={"rows": rows})]
+        """Return one set with rows like the training rows."""
+        test_rows, rows = _draw_test_rows(splits.test, self.n, rng)
+        return [OodSet("permuted", rng.permuted(test_rows.X, axis=0), facts={"rows": rows})]
 
 
-class Shifted:
-    """Test rows that are blown up and shifted: scale · (x - mean) + mean ± shift · std, feature by
-    feature.
+class ShiftedRows:
+    """Test rows that are scaled around the training mean and shifted.
 
-    Ours, for tables. Mean and standard deviation are those of the training rows. The sign is drawn
-    once for each feature, so that all rows move together. A feature that is constant in training is
-    not shifted, categories and missing values stay as they are, and pixels may leave [0, 1].
+    Each feature becomes scale · (x - mean) + mean ± shift · std. Mean and standard deviation are
+    those of the training rows. The sign is drawn once for each feature, so that all rows move
+    together. A feature that is constant in training is not shifted. Categories and missing values
+    do not change, and pixels may leave [0, 1].
 
     Parameters
     ----------
-    scale : what distances from the training mean are multiplied by.
-    shift : in standard deviations of each feature. In d features it is shift · √d in units of the
-        Mahalanobis distance, if they are independent.
-    n : rows; all test rows where there are fewer.
+    scale : float, default=1.5
+        Factor of the distances from the training mean.
+    shift : float, default=1.0
+        Shift in standard deviations of each feature. For d independent features it is shift · √d in
+        units of the Mahalanobis distance.
+    n : int, default=1000
+        Number of rows; all test rows if there are fewer.
+
+    Notes
+    -----
+    Original to kdgraph, for tables.
+
+    Examples
+    --------
+    >>> ShiftedRows(scale=2.0, shift=0.0).scale
+    2.0
     """
 
     def __init__(self, scale: Positive = 1.5, shift: NonNegative = 1.0, n: Count = 1000) -> None:
@@ -72,7 +93,13 @@ class Shifted:
             )
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows."""
+        """Return one set with rows like the training rows.
+
+        Raises
+        ------
+        DataError
+            If the training rows have no numeric feature.
+        """
         train = splits.train
         if train.is_categorical.all() and train.is_categorical.size:
             raise DataError(
@@ -80,69 +107,87 @@ class Shifted:
                 " another ood"
             )
         sign = np.where(rng.random(train.X.shape[1:]) < 0.5, -1.0, 1.0)
-        mean, std = _moments(train.X)
-        drawn, rows = _test_rows(splits.test, self.n, rng)
-        X = drawn.X
+        mean, std = _mean_and_std(train.X)
+        test_rows, rows = _draw_test_rows(splits.test, self.n, rng)
+        X = test_rows.X
+        # The arithmetic is float64; only the result gets the type of the rows.
         moved = (mean + self.scale * (X - mean) + self.shift * sign * std).astype(X.dtype)
         if train.is_categorical.any():
             moved[:, train.is_categorical] = X[:, train.is_categorical]
         params = {"scale": float(self.scale), "shift": float(self.shift)}
         return [
-            OodSet("shifted", moved, params, facts={"rows": rows}, source_rows=drawn.source_rows)
+            OodSet(
+                "shifted", moved, params, facts={"rows": rows}, source_rows=test_rows.source_rows
+            )
         ]
 
 
-def _test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[Dataset, str]:
-    """Rows drawn without replacement, and how many of how many."""
+def _draw_test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[Dataset, str]:
+    """Draw test rows without replacement, and describe how many were drawn."""
     chosen = rng.choice(len(test.y), min(n, len(test.y)), replace=False)
     return test.rows(chosen), f"made of {len(chosen):,} of {len(test.y):,} test rows"
 
 
-def _moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each feature of Float[n, …] in float64, over the values that
-    are known; 0 where there is none.
+def _mean_and_std(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of each feature of Float[n, …], in float64.
+
+    Missing values are left out. Both are 0 for a feature without values.
     """
-    known = ~np.isnan(X)
-    n = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, X, 0.0).sum(axis=0, dtype=np.float64) / n
-    return mean, np.sqrt((np.where(known, X - mean, 0.0) ** 2).sum(axis=0, dtype=np.float64) / n)
+    is_present = ~np.isnan(X)
+    n = np.maximum(is_present.sum(axis=0), 1)
+    mean = np.where(is_present, X, 0.0).sum(axis=0, dtype=np.float64) / n
+    return mean, np.sqrt(
+        (np.where(is_present, X - mean, 0.0) ** 2).sum(axis=0, dtype=np.float64) / n
+    )
 
 
-Axis = Annotated[float, Range(0.01)]
-"""Half of an ellipse's width, in pixels: a circle's radius is both of its axes."""
+_HalfAxis = Annotated[float, Range(0.01)]
+"""Half of an ellipse's width, in pixels; for a circle it is the radius."""
 
 
-class SemanticShifts:
-    """The three shifts of Dey et al. (2024), "Deep discriminative to kernel density graph", Figure
-    3 D to F, Section 5.2.1, a set a value.
+class ShapeShifts:
+    """The three shifts of images of shapes of Dey et al. (2024), with one set for each value.
 
-    Images have the size and the channels of the training images, which must be
-    :class:`kdgraph.data.simulations.Shapes`; radius, sides, intensity, rotated and inside must be
-    as there.
+    The training images must be :class:`kdgraph.data.simulations.Shapes`. The shifted images have
+    their size and channels; ``radius``, ``sides``, ``intensity``, ``rotated`` and ``inside`` must
+    have the same values as there.
 
     Parameters
     ----------
-    intensities : sets "intensity": circles and rectangles as in training, painted with another
-    intensity, of 255 (panel D).
-    epsilons : sets "blend": ε · circle + (1 - ε) · rectangle of two independent images (Eq. 20,
-    panel E).
-    axes : sets "ellipse": ellipses of this half width and of half height ``radius``, in pixels
-        (panel F). Below half a pixel an ellipse is painted one pixel wide.
-    n : images of each set.
-    radius, sides, intensity, rotated, inside : of the data set.
+    intensities : sequence of floats
+        Intensities, from 0 to 255, of the sets "intensity": circles and rectangles as in training
+        with another intensity (panel D).
+    epsilons : sequence of floats
+        Weights ε of the sets "blend": ε · circle + (1 - ε) · rectangle of two independent images
+        (Eq. 20, panel E).
+    axes : sequence of floats
+        Half widths, in pixels, of the sets "ellipse", whose half height is ``radius`` (panel F).
+        Below half a pixel an ellipse is painted one pixel wide.
+    n : int, default=200
+        Number of images of each set.
+    radius, sides, intensity, rotated, inside
+        Parameters of the data set.
 
     Notes
     -----
-    The text of panel D adds a shift to all RGB values of an image "similar to the training points",
-    while every background is 0; here the background stays 0 and only the shape's intensity changes.
+    Dey et al. (2024), "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3 D to
+    F. The text of panel D adds a shift to all RGB values of an image "similar to the training
+    points", while every background is 0. Here the background stays 0, and only the intensity of the
+    shape changes.
 
-    A set's generator is made from the family and the value, so that values can be added or left out
-    without a change to the other sets.
+    The generator of a set depends on the family and the value, so adding or removing values does
+    not change the other sets.
+
+    Examples
+    --------
+    >>> shifts = ShapeShifts(epsilons=(0, 0.5, 1))
+    >>> len(shifts.intensities), len(shifts.epsilons), len(shifts.axes)
+    (17, 3, 13)
     """
 
     def __init__(
         self,
-        intensities: Sequence[Intensity] = (
+        intensities: Sequence[PixelIntensity] = (
             0,
             16,
             32,
@@ -162,11 +207,11 @@ class SemanticShifts:
             255,
         ),
         epsilons: Sequence[Share] = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
-        axes: Sequence[Axis] = (0.01, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40),
+        axes: Sequence[_HalfAxis] = (0.01, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40),
         n: Count = 200,
         radius: Positive = 10.0,
         sides: Sequence[Positive] = (50.0, 20.0),
-        intensity: Intensity = 127.0,
+        intensity: PixelIntensity = 127.0,
         rotated: bool = False,
         inside: bool = True,
     ) -> None:
@@ -184,48 +229,69 @@ class SemanticShifts:
             raise ParameterError(f"sides must be a width and a height, got {list(sides)}")
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
-        """One set for each value, drawn when it is asked for: 200 images of 3 × 100 × 100 are 24
-        MB, and there are 41 sets.
+        """Yield one set for each value, drawn when it is requested.
+
+        A set of 200 images of 3 × 100 × 100 takes 24 MB, and there are 41 sets by default.
+
+        Raises
+        ------
+        DataError
+            If the training rows are not square images.
         """
         train = splits.train
         canvas = self._canvas(train)
         family = int(rng.integers(2**63))
         for name, parameter, values, draw, id_values in (
-            ("intensity", "intensity", self.intensities, self._recoloured, (self.intensity,)),
-            ("blend", "epsilon", self.epsilons, self._blended, (0.0, 1.0)),
-            ("ellipse", "axis", self.axes, self._ellipses, (self.radius,)),
+            (
+                "intensity",
+                "intensity",
+                self.intensities,
+                self._paint_intensity_shift,
+                (self.intensity,),
+            ),
+            ("blend", "epsilon", self.epsilons, self._paint_blend, (0.0, 1.0)),
+            ("ellipse", "axis", self.axes, self._paint_ellipses, (self.radius,)),
         ):
             for value in map(float, values):
-                X = draw(value, canvas, generator_of(family, value, zlib.crc32(name.encode())))
+                X = draw(value, canvas, set_generator(family, value, zlib.crc32(name.encode())))
                 yield OodSet(name, X, {parameter: value}, tuple(map(float, id_values)))
 
-    def _canvas(self, train: Dataset) -> Canvas:
+    def _canvas(self, train: Dataset) -> ShapeCanvas:
+        """Return a canvas of the size and channels of the training images."""
         if not train.are_images or train.X.shape[2] != train.X.shape[3]:
             rows = f"{train.name} has rows of shape {train.X.shape[1:]}"
             raise DataError(
                 f"shifts of shapes need square images, and {rows}; choose dataset=shapes or"
                 " another ood"
             )
-        return Canvas(train.X.shape[2], train.X.shape[1], self.rotated, self.inside)
+        return ShapeCanvas(train.X.shape[2], train.X.shape[1], self.rotated, self.inside)
 
-    def _recoloured(self, intensity: float, canvas: Canvas, rng: np.random.Generator) -> np.ndarray:
+    def _paint_intensity_shift(
+        self, intensity: float, canvas: ShapeCanvas, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Paint circles and rectangles of another intensity."""
         is_box = balanced_labels(self.n, 2, rng) == 1
         return canvas.paint(half_axes(is_box, self.radius, self.sides), is_box, intensity, rng)
 
-    def _blended(self, epsilon: float, canvas: Canvas, rng: np.random.Generator) -> np.ndarray:
-        """Eq. 20."""
-        shares = []
-        for is_box, share in (
+    def _paint_blend(
+        self, epsilon: float, canvas: ShapeCanvas, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Paint blends of a circle and a rectangle (Eq. 20)."""
+        layers = []
+        for is_box, weight in (
             (np.zeros(self.n, dtype=bool), epsilon),
             (np.ones(self.n, dtype=bool), 1 - epsilon),
         ):
-            shares.append(
+            layers.append(
                 canvas.paint(
-                    half_axes(is_box, self.radius, self.sides), is_box, share * self.intensity, rng
+                    half_axes(is_box, self.radius, self.sides), is_box, weight * self.intensity, rng
                 )
             )
-        return shares[0] + shares[1]
+        return layers[0] + layers[1]
 
-    def _ellipses(self, axis: float, canvas: Canvas, rng: np.random.Generator) -> np.ndarray:
+    def _paint_ellipses(
+        self, axis: float, canvas: ShapeCanvas, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Paint ellipses of another half width."""
         half = np.tile([axis, float(self.radius)], (self.n, 1))
         return canvas.paint(half, np.zeros(self.n, dtype=bool), self.intensity, rng)

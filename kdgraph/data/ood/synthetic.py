@@ -1,15 +1,10 @@
-"""Rows like the training rows: of their shape and type, numbers apart from categories, from
-generators that do not depend on each other.
+"""Synthetic out-of-distribution rows: spheres, shells, boxes and noise.
 
-Rows that are not from the training distribution: spheres, shells, boxes and noise around the origin
-of the scaled features.
-
-They work on vectors and on images, which are then vectors of pixels. Where features are
-categorical, the numeric ones move, and the categories of each row are those of a training row drawn
-at random.
-
-Rows of noise that says nothing: images of independent pixels, vectors that fill the box of the
-training rows.
+All sources work on vectors and on images, which they treat as vectors of pixels. ``Sphere``,
+``Annulus``, ``Box`` and ``GaussianNoise`` draw numeric features around the origin of the scaled
+features; the categories of each row are those of a random training row. ``UniformNoise`` draws
+independent pixels, or vectors in the box of the training rows. The functions bring rows into the
+shape and type of the training rows, and make generators that do not depend on each other.
 """
 
 from __future__ import annotations
@@ -25,8 +20,14 @@ from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, check_parameters
 
 
-def n_features_of(train: Dataset) -> int:
-    """Numbers in a row: of an image, its pixels times its channels; categories are none."""
+def count_numeric_features(train: Dataset) -> int:
+    """Return the number of numeric features of a row; for an image, pixels times channels.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+    """
     n = math.prod(train.X.shape[1:]) - int(train.is_categorical.sum())
     if not n:
         raise DataError(
@@ -36,23 +37,37 @@ def n_features_of(train: Dataset) -> int:
     return n
 
 
-def numbers_of(train: Dataset) -> np.ndarray:
-    """Float[n, d]: the training rows as flat vectors, without categories; a missing value is its
-    feature's mean.
+def numeric_rows(train: Dataset) -> np.ndarray:
+    """Return the training rows as flat vectors without categories, Float[n, d].
+
+    A missing value is replaced by the mean of its feature.
     """
     if not train.needs_encoding:
         return train.X.reshape(len(train.X), -1)
     X = train.X[:, ~train.is_categorical]
-    known = ~np.isnan(X)
-    mean = np.where(known, X, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    return np.where(known, X, mean)
+    is_present = ~np.isnan(X)
+    mean = np.where(is_present, X, 0.0).sum(axis=0) / np.maximum(is_present.sum(axis=0), 1)
+    return np.where(is_present, X, mean)
 
 
-def like_rows_of(train: Dataset, X: np.ndarray, seed: int) -> np.ndarray:
-    """Rows X: Float64[n, d] of numbers as rows of the shape and type of ``train``'s; what an image
-    cannot hold is not cut off.
+def match_training_rows(train: Dataset, X: np.ndarray, seed: int) -> np.ndarray:
+    """Return rows of numbers as rows of the shape and type of the training rows.
 
-    ``seed`` decides from which training rows categories are taken.
+    Pixels outside of [0, 1] are not clipped.
+
+    Parameters
+    ----------
+    train : Dataset
+        Training rows.
+    X : Float64[n, d]
+        Numeric features.
+    seed : int
+        Seed of the choice of the training rows from which the categories are taken.
+
+    Returns
+    -------
+    Float[n, …]
+        Rows.
     """
     if train.are_images:
         return X.reshape(len(X), *train.X.shape[1:]).astype(train.X.dtype, copy=False)
@@ -63,21 +78,23 @@ def like_rows_of(train: Dataset, X: np.ndarray, seed: int) -> np.ndarray:
     return rows
 
 
-def a_seed(rng: np.random.Generator) -> int:
-    """Another generator's seed."""
+def draw_seed(rng: np.random.Generator) -> int:
+    """Draw the seed of another generator."""
     return int(rng.integers(2**63))
 
 
-def generator_of(family: int, value: float, *more: int) -> np.random.Generator:
-    """The generator of one set of a family: made from its value, not from its place among the
-    others.
+def set_generator(family: int, value: float, *extra_keys: int) -> np.random.Generator:
+    """Return the generator of one set of a family.
+
+    It depends on the value of the set, not on the set's position in the family.
     """
-    return np.random.default_rng([family, *more, int(np.float64(value).view(np.uint64))])
+    return np.random.default_rng([family, *extra_keys, int(np.float64(value).view(np.uint64))])
 
 
 def largest_norm(X: np.ndarray, rows_at_a_time: int = 256) -> float:
-    """The largest L2 norm of the rows of X: Float[n, …], in float64, some rows at a time: images
-    are held in float32.
+    """Return the largest L2 norm of the rows of X: Float[n, …].
+
+    The norms are computed in float64 for blocks of rows, because images are float32.
     """
     flat = X.reshape(len(X), -1)
     blocks = (
@@ -87,65 +104,86 @@ def largest_norm(X: np.ndarray, rows_at_a_time: int = 256) -> float:
     return max(float(np.linalg.norm(block, axis=1).max()) for block in blocks)
 
 
-Draw = Literal["uniform", "cube"]
+DirectionSampling = Literal["uniform", "cube"]
 
 
 class Sphere:
-    """Rows at exact distances from the origin, one set for each radius: Figure 1 of Dey et al.
-    (2024), in any dimension.
+    """Rows at exact distances from the origin, one set for each radius.
+
+    The out-of-distribution rows of Figure 1 of Dey et al. (2024), in any dimension.
 
     Parameters
     ----------
-    radii : distances from the origin, in scaled features. After ``max_norm`` scaling the training
-    rows lie within 1.
-    n : rows of each set.
-    draw : "uniform" draws directions uniformly, as normalised Gaussians. "cube" normalises uniform
-        draws from [-1, 1]^d, as the results of Dey et al. (2024), "Deep discriminative to kernel
-        density graph", were made; these crowd towards the diagonals.
-    unit : what a radius of 1 is. "feature" is 1 in scaled features. "max_norm" is the largest L2
-        norm of the training rows, within which they lie whatever their scale: that of an image,
-        whose pixels are in [0, 1], can be a hundred.
+    radii : sequence of floats
+        Distances from the origin, in scaled features. After ``max_norm`` scaling the training rows
+        lie within 1.
+    n : int, default=1000
+        Number of rows of each set.
+    draw : {"uniform", "cube"}, default="uniform"
+        "uniform" draws directions uniformly, as normalised Gaussians. "cube" normalises uniform
+        draws from [-1, 1]^d, as in the results of Dey et al. (2024), "Deep discriminative to kernel
+        density graph". These directions are denser near the diagonals.
+    unit : {"feature", "max_norm"}, default="feature"
+        Unit of the radii. "feature" is 1 in scaled features. "max_norm" is the largest L2 norm of
+        the training rows, which may be large: for images with pixels in [0, 1] it can be a hundred.
 
     Notes
     -----
-    A set's generator is made from the radius itself, so that radii can be added or left out without
-    a change to the other sets.
+    The generator of a set depends on its radius, so adding or removing radii does not change the
+    other sets.
+
+    Examples
+    --------
+    >>> Sphere(radii=(1, 2), n=100).radii
+    (1, 2)
     """
 
     def __init__(
         self,
         radii: Sequence[NonNegative] = (0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5),
         n: Count = 1000,
-        draw: Draw = "uniform",
+        draw: DirectionSampling = "uniform",
         unit: Literal["feature", "max_norm"] = "feature",
     ) -> None:
         self.radii = radii
         self.n = n
-        self.draw: Draw = draw
+        self.draw: DirectionSampling = draw
         self.unit = unit
         check_parameters(self)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
-        """One set for each radius, with rows like the training rows, drawn when it is asked for;
-        its ``params`` give the radius.
-        """
+        """Yield one set for each radius, with the radius in ``params``."""
         train = splits.train
         family = int(rng.integers(2**63))
-        unit = largest_norm(numbers_of(train)) if self.unit == "max_norm" else 1.0
+        unit = largest_norm(numeric_rows(train)) if self.unit == "max_norm" else 1.0
         for radius in map(float, self.radii):
-            X = directions(self.n, n_features_of(train), generator_of(family, radius), self.draw)
+            X = random_directions(
+                self.n, count_numeric_features(train), set_generator(family, radius), self.draw
+            )
             X *= unit * radius
-            yield OodSet("sphere", like_rows_of(train, X, family), {"radius": radius})
+            yield OodSet("sphere", match_training_rows(train, X, family), {"radius": radius})
 
 
 class Annulus:
-    """Rows uniform by volume between two spheres around the origin. Ours: one set in place of many
-    radii.
+    """Rows that are uniform by volume between two spheres around the origin.
 
     Parameters
     ----------
-    inner, outer : radii of the two spheres, in scaled features.
-    n : rows.
+    inner : float, default=2.0
+        Radius of the inner sphere, in scaled features.
+    outer : float, default=5.0
+        Radius of the outer sphere, in scaled features.
+    n : int, default=1000
+        Number of rows.
+
+    Notes
+    -----
+    Original to kdgraph: one set that replaces many radii.
+
+    Examples
+    --------
+    >>> Annulus(inner=1.0, outer=3.0).outer
+    3.0
     """
 
     def __init__(self, inner: NonNegative = 2.0, outer: Positive = 5.0, n: Count = 1000) -> None:
@@ -157,35 +195,44 @@ class Annulus:
             raise ParameterError(f"inner must be less than outer = {outer}, got {inner}")
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows.
-
-        The share of the volume within radius r is (r^d - inner^d) / (outer^d - inner^d); its
-        inverse is taken relative to ``outer``, because 5^784 is beyond float64.
-        """
+        """Return one set with rows like the training rows."""
         train = splits.train
-        d = n_features_of(train)
+        d = count_numeric_features(train)
+        # The fraction of the volume within radius r is (r^d - inner^d) / (outer^d - inner^d). Its
+        # inverse is computed relative to ``outer``, because 5^784 exceeds float64.
         hollow = (self.inner / self.outer) ** d
         radius = self.outer * (hollow + rng.random(self.n) * (1 - hollow)) ** (1 / d)
-        X = radius[:, None] * directions(self.n, d, rng)
+        X = radius[:, None] * random_directions(self.n, d, rng)
         return [
             OodSet(
                 "annulus",
-                like_rows_of(train, X, a_seed(rng)),
+                match_training_rows(train, X, draw_seed(rng)),
                 {"inner": float(self.inner), "outer": float(self.outer)},
             )
         ]
 
 
 class Box:
-    """Rows uniform in the box [low, high]^d, outside of a box in it where training data may be:
-    Figure 1 of Dey et al. (2024), of any size.
+    """Rows that are uniform in the box [low, high]^d outside of a smaller box.
+
+    The out-of-distribution region of Figure 1 of Dey et al. (2024), of any size.
 
     Parameters
     ----------
-    low, high : ends of every feature, in scaled features.
-    hole : ends of the box that is left out, or None. The default leaves out where the simulations
-        live: [-2, 2]² without [-1, 1]² is the region that the paper draws as out of distribution.
-    n : rows.
+    low : float, default=-2.0
+        Lower end of every feature, in scaled features.
+    high : float, default=2.0
+        Upper end of every feature, in scaled features.
+    hole : sequence of 2 floats or None, default=(-1.0, 1.0)
+        Ends of the smaller box that is left out. The default is the box of the simulations: the
+        paper draws [-2, 2]² without [-1, 1]² as out of distribution.
+    n : int, default=1000
+        Number of rows.
+
+    Examples
+    --------
+    >>> Box(hole=None).hole is None
+    True
     """
 
     def __init__(
@@ -211,22 +258,24 @@ class Box:
             raise ParameterError(f"hole must be {rule}, got {list(hole)}")
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows; rows in the hole are drawn again."""
+        """Return one set with rows like the training rows; rows in the hole are redrawn."""
         train = splits.train
-        X = rng.uniform(self.low, self.high, (self.n, n_features_of(train)))
-        again = self._in_hole(X)
-        while again.any():
-            X[again] = rng.uniform(self.low, self.high, (again.sum(), X.shape[1]))
-            again = self._in_hole(X)
+        X = rng.uniform(self.low, self.high, (self.n, count_numeric_features(train)))
+        # Rejection sampling is exact, and most rows are accepted at once in many dimensions.
+        in_hole = self._in_hole(X)
+        while in_hole.any():
+            X[in_hole] = rng.uniform(self.low, self.high, (in_hole.sum(), X.shape[1]))
+            in_hole = self._in_hole(X)
         return [
             OodSet(
                 "box",
-                like_rows_of(train, X, a_seed(rng)),
+                match_training_rows(train, X, draw_seed(rng)),
                 {"low": float(self.low), "high": float(self.high)},
             )
         ]
 
     def _in_hole(self, X: np.ndarray) -> np.ndarray:
+        """Return which rows lie in the hole, Bool[n]."""
         if self.hole is None:
             return np.zeros(len(X), dtype=bool)
         low, high = self.hole
@@ -234,18 +283,28 @@ class Box:
 
 
 class GaussianNoise:
-    """Rows of independent Gaussian noise, as in Tree-based Ensemble Learning for
-    Out-of-distribution Detection (TOOD), Section 5.1.
+    """Rows of independent Gaussian noise.
+
+    The noise of Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Section 5.1.
 
     Parameters
     ----------
-    std : standard deviation, in scaled features or in standard deviations of the training rows.
-    like : "standard" is N(0, std²) in every feature. "train" has each training feature's mean, and
-        ``std`` times its standard deviation: what is left of the data when the dependence of its
-        features is lost.
-    n : rows.
-    clip : ends that numbers beyond are set to, (0, 1) for pixels as in that paper's Appendix A;
-        None: nothing is cut off.
+    std : float, default=1.0
+        Standard deviation, in scaled features or in standard deviations of the training rows.
+    like : {"standard", "train"}, default="standard"
+        "standard" is N(0, std²) in every feature. "train" has the mean of each training feature,
+        and ``std`` times its standard deviation: the training distribution without the dependence
+        of its features.
+    n : int, default=1000
+        Number of rows.
+    clip : sequence of 2 floats or None, default=None
+        Ends to which numbers are clipped, (0, 1) for pixels as in that paper's Appendix A. None
+        does not clip.
+
+    Examples
+    --------
+    >>> GaussianNoise(std=2.0, like="train").like
+    'train'
     """
 
     def __init__(
@@ -264,23 +323,28 @@ class GaussianNoise:
             raise ParameterError(f"clip must be two increasing ends, or null, got {list(clip)}")
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows."""
+        """Return one set with rows like the training rows."""
         train = splits.train
-        X = self.std * rng.normal(size=(self.n, n_features_of(train)))
+        X = self.std * rng.normal(size=(self.n, count_numeric_features(train)))
         if self.like == "train":
-            flat = numbers_of(train)
+            flat = numeric_rows(train)
             X = flat.mean(axis=0, dtype=np.float64) + X * flat.std(axis=0, dtype=np.float64)
         if self.clip is not None:
             low, high = map(float, self.clip)
             X = np.clip(X, low, high)
-        return [OodSet("gaussian", like_rows_of(train, X, a_seed(rng)), {"std": float(self.std)})]
+        return [
+            OodSet(
+                "gaussian", match_training_rows(train, X, draw_seed(rng)), {"std": float(self.std)}
+            )
+        ]
 
 
-def directions(
-    n: int, n_features: int, rng: np.random.Generator, draw: Draw = "uniform"
+def random_directions(
+    n: int, n_features: int, rng: np.random.Generator, draw: DirectionSampling = "uniform"
 ) -> np.ndarray:
-    """``n`` unit vectors, Float[n, d]: normalised Gaussians (Muller, 1959), or normalised draws
-    from the cube [-1, 1]^d.
+    """Return ``n`` unit vectors, Float[n, d].
+
+    They are normalised Gaussians (Muller, 1959), or normalised draws from the cube [-1, 1]^d.
     """
     X = (
         rng.normal(size=(n, n_features))
@@ -291,8 +355,8 @@ def directions(
     return X
 
 
-LEVELS = 256
-"""Intensities that a pixel can have."""
+_N_INTENSITIES = 256
+"""Number of intensities of a pixel."""
 
 
 class UniformNoise:
@@ -300,18 +364,24 @@ class UniformNoise:
 
     Parameters
     ----------
-    n : rows.
+    n : int, default=1000
+        Number of rows.
 
     Notes
     -----
-    Of images, every pixel is an integer drawn uniformly from 0 to 255, divided by 255: the noise
-    set of Dey et al. (2024), "Deep discriminative to kernel density graph", Tables 1 and 4 (1,000
-    images of 3 × 32 × 32), in the shape of the training images. So are the vectors of a data set of
-    images that is read as vectors.
+    For images, every pixel is an integer drawn uniformly from 0 to 255, divided by 255. This is the
+    noise set of Dey et al. (2024), "Deep discriminative to kernel density graph", Tables 1 and 4
+    (1,000 images of 3 × 32 × 32), in the shape of the training images. Images that are read as
+    vectors are treated in the same way.
 
-    Of other vectors, every feature is drawn uniformly between the smallest and the largest value
-    that it has in the training rows, and a category uniformly among those that the source names.
-    Each value alone is one that the data could have; only their combination is not.
+    For other vectors, every feature is drawn uniformly between its smallest and its largest value
+    in the training rows. A category is drawn uniformly from the categories of the source. Each
+    single value is possible in the data; only the combination is not.
+
+    Examples
+    --------
+    >>> UniformNoise(n=100).n
+    100
     """
 
     def __init__(self, n: Count = 1000) -> None:
@@ -319,22 +389,22 @@ class UniformNoise:
         check_parameters(self)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows."""
+        """Return one set with rows like the training rows."""
         train = splits.train
         shape = (self.n, *train.X.shape[1:])
         if train.are_images or "image_shape" in train.facts:
-            X = rng.integers(0, LEVELS, shape).astype(train.X.dtype)
-            X /= LEVELS - 1
+            X = rng.integers(0, _N_INTENSITIES, shape).astype(train.X.dtype)
+            X /= _N_INTENSITIES - 1
             return [OodSet("noise", splits.scaling.apply(X))]
-        return [OodSet("noise", _in_the_box(train, shape, rng))]
+        return [OodSet("noise", _uniform_in_ranges(train, shape, rng))]
 
 
-def _in_the_box(train: Dataset, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Float64[n, d]: uniform between the ends of each feature; NaN, a missing value, is no end."""
-    low, high = (
-        np.fmin.reduce(train.X),
-        np.fmax.reduce(train.X),
-    )  # a feature that is missing in every row stays so
+def _uniform_in_ranges(
+    train: Dataset, shape: tuple[int, ...], rng: np.random.Generator
+) -> np.ndarray:
+    """Draw rows uniformly between the ends of each feature: Float64[n, d]."""
+    # Missing values (NaN) do not count. A feature that is missing in every row stays missing.
+    low, high = np.fmin.reduce(train.X), np.fmax.reduce(train.X)
     X = low + (high - low) * rng.random(shape)
     for feature in np.flatnonzero(train.is_categorical):
         X[:, feature] = rng.integers(0, len(train.categories[feature] or ()), len(X))

@@ -1,6 +1,4 @@
-"""Public data through one client, openml-python: tables by number, their cache, and what is said
-when they cannot be had.
-"""
+"""Tables of openml.org, fetched by openml-python and read from its cache."""
 
 from kdgraph.data.openml.tables import Diamonds, OpenmlTable
 

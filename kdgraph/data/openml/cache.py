@@ -1,11 +1,11 @@
-"""What the OpenML cache on this machine holds, in the layout of openml-python, and how it is read.
+"""Reader and checks of the OpenML cache on this machine, in the layout of openml-python.
 
-It is read here, not by ``OpenMLDataset.get_data``: that leaves a pickle beside each file, which two
-processes may write at once (of MNIST 55 MB beside 13 MB), and of the two kinds of files it gives
-categories in two different orders.
+The rows are not read by ``OpenMLDataset.get_data``. That method writes a pickle next to each file,
+and two processes may write it at once (for MNIST, 55 MB for a file of 13 MB). It also orders
+categories differently for the two kinds of files.
 
-Whether what the OpenML cache holds is whole: openml-python checks only ARFF files, and those only
-while it fetches them.
+:func:`check_cached` verifies a data set in the cache. openml-python verifies ARFF files only, and
+only while it fetches them.
 """
 
 from __future__ import annotations
@@ -27,21 +27,33 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_XML = "{http://openml.org/openml}"
+_XML_NAMESPACE = "{http://openml.org/openml}"
 
 
 @dataclass(frozen=True)
 class OpenmlData:
-    """A data set in the cache; nothing of its rows is read yet.
+    """Data set in the cache, of which no row is read yet.
 
     Attributes
     ----------
-    id, name, version : of OpenML.
-    target : its default target, or None.
-    left_out : columns that are row ids or to be ignored.
-    description : in the words of who uploaded it.
-    md5 : of the ARFF file as OpenML announces it, or None.
-    folder, file : where it is; the file is Parquet (.pq) or ARFF.
+    id : int
+        Number of the data set at openml.org.
+    name : str
+        Name at openml.org.
+    version : int
+        Version at openml.org.
+    target : str or None
+        Default target.
+    left_out : tuple of str
+        Columns that contain row ids or that OpenML marks as ignored.
+    description : str
+        Description by its uploader.
+    md5 : str or None
+        Digest of the ARFF file as published by OpenML.
+    folder : Path
+        Folder of the data set in the cache.
+    file : Path
+        File of the rows, Parquet (.pq) or ARFF.
     """
 
     id: int
@@ -56,24 +68,25 @@ class OpenmlData:
 
     @property
     def loader(self) -> str:
-        """``parquet`` or ``arff``."""
+        """Format of the file: "parquet" or "arff"."""
         return "parquet" if self.file.suffix == ".pq" else "arff"
 
     @cached_property
     def features(self) -> dict[str, str]:
-        """Kind of each column as OpenML describes it: nominal, numeric, string or date. Empty where
-        only the data were fetched.
+        """Kind of each column in OpenML's description: nominal, numeric, string or date.
+
+        Empty if only the data were fetched.
         """
         path = self.folder / "features.xml"
-        found = _tree(path).iter(f"{_XML}feature") if path.is_file() else ()
+        nodes = _parse_xml(path).iter(f"{_XML_NAMESPACE}feature") if path.is_file() else ()
         try:
-            return {_text(node, "name"): _text(node, "data_type") for node in found}
+            return {_child_text(node, "name"): _child_text(node, "data_type") for node in nodes}
         except KeyError as error:
-            raise damaged(path, f"a feature has no {error}") from error
+            raise damaged_file_error(path, f"a feature has no {error}") from error
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a record says of where the rows come from."""
+        """Origin of the rows, as written to the record of a run."""
         facts: dict[str, Any] = {
             "source": "openml",
             "id": self.id,
@@ -90,66 +103,82 @@ class OpenmlData:
 
 
 def cache_folder() -> Path:
-    """Where openml-python keeps what it fetched from the server that it is set to.
+    """Return the cache folder of openml-python for the server that it is configured for.
 
-    As it says itself, but for ``OPENML_CACHE_DIR``, which it reads once and we read each time.
+    openml-python determines the folder, but it reads ``OPENML_CACHE_DIR`` only once. This function
+    reads the variable at every call.
     """
     openml = import_openml()
-    if chosen := os.environ.get("OPENML_CACHE_DIR"):
-        openml.config.set_root_cache_directory(Path(chosen).expanduser())
+    if folder := os.environ.get("OPENML_CACHE_DIR"):
+        openml.config.set_root_cache_directory(Path(folder).expanduser())
     return Path(openml.config.get_cache_directory())
 
 
 def import_openml() -> Any:
-    """The package openml, which makes folders as soon as it is imported."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of what it imports itself
-            import openml  # here, not above: it takes a second
-    except OSError as error:
-        where = "point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to"
-        raise NotAtHand(f"openml cannot make its folders ({error}); {where}") from error
-    return openml
-
-
-def cached(id: int) -> OpenmlData | None:
-    """The data set if it is in the cache, else None.
+    """Import and return the package openml, which creates folders during the import.
 
     Raises
     ------
-    DataError : if it is there and damaged.
+    NotAtHand
+        If the folders cannot be created.
+    """
+    try:
+        with warnings.catch_warnings():
+            # The packages that openml imports cause deprecation warnings.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            # The import takes a second, so it is not at the top of the module.
+            import openml
+    except OSError as error:
+        remedy = "point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to"
+        raise NotAtHand(f"openml cannot make its folders ({error}); {remedy}") from error
+    return openml
+
+
+def find_cached(id: int) -> OpenmlData | None:
+    """Return the data set with number ``id`` if it is in the cache, and None otherwise.
+
+    Raises
+    ------
+    DataError
+        If it is in the cache and damaged.
     """
     folder = dataset_folder(id)
-    file = _data_file(folder, id)
+    file = _find_data_file(folder, id)
     if file is None or not (folder / "description.xml").is_file():
         return None
-    root = _tree(folder / "description.xml")
-    target = _text(root, "default_target_attribute", "") or None
+    root = _parse_xml(folder / "description.xml")
+    target = _child_text(root, "default_target_attribute", "") or None
     left_out = [
         name
         for tag in ("row_id_attribute", "ignore_attribute")
-        for name in _names(root.iter(f"{_XML}{tag}"))
+        for name in _split_column_names(root.iter(f"{_XML_NAMESPACE}{tag}"))
     ]
     try:
-        name, version = _text(root, "name"), int(_text(root, "version"))
+        name, version = _child_text(root, "name"), int(_child_text(root, "version"))
     except (KeyError, ValueError) as error:
-        raise damaged(folder / "description.xml", f"no name or no version: {error}") from error
-    words, md5 = _text(root, "description", ""), _text(root, "md5_checksum", "") or None
-    return OpenmlData(id, name, version, target, tuple(left_out), words, md5, folder, file)
+        raise damaged_file_error(
+            folder / "description.xml", f"no name or no version: {error}"
+        ) from error
+    description = _child_text(root, "description", "")
+    md5 = _child_text(root, "md5_checksum", "") or None
+    return OpenmlData(id, name, version, target, tuple(left_out), description, md5, folder, file)
 
 
 def dataset_folder(id: int) -> Path:
-    """Where the data set is, or would be."""
+    """Return the folder of a data set in the cache, which may not exist yet."""
     return cache_folder() / "datasets" / str(id)
 
 
 def is_cached(id: int) -> bool:
-    """Whether the rows are on this machine."""
-    return cached(id) is not None
+    """Return True if the rows of a data set are on this machine."""
+    return find_cached(id) is not None
 
 
-def bytes_on_disk(id: int) -> int:
-    """What the data set takes, whatever of it is there; it may be growing."""
+def cached_size(id: int) -> int:
+    """Return the size in bytes of the files of a data set in the cache.
+
+    The data set may be incomplete, and its files may still be growing.
+    """
     folder = dataset_folder(id)
     return (
         sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
@@ -158,85 +187,118 @@ def bytes_on_disk(id: int) -> int:
     )
 
 
-def read_frame(data: OpenmlData) -> pd.DataFrame:
-    """All columns, the target among them; a nominal column comes as text categories, a missing
-    value as NaN or None.
+def read_cached_frame(data: OpenmlData) -> pd.DataFrame:
+    """Read all columns of a data set, including the target.
+
+    Parameters
+    ----------
+    data : OpenmlData
+        Data set in the cache.
+
+    Returns
+    -------
+    DataFrame
+        A nominal column contains text categories. A missing value is NaN or None.
+
+    Raises
+    ------
+    DataError
+        If the file is damaged.
     """
     from pyarrow.parquet import ParquetFile
 
-    from kdgraph.data.files.tables import frame_of_arrow
+    from kdgraph.data.files.tables import frame_from_arrow
 
     try:
         return (
-            frame_of_arrow(ParquetFile(data.file).read())
+            frame_from_arrow(ParquetFile(data.file).read())
             if data.loader == "parquet"
             else _read_arff(data)
         )
-    except (OSError, ValueError) as error:  # pyarrow's and liac-arff's errors are ValueErrors
-        raise damaged(data.file, error) from error
+    # The errors of pyarrow and of liac-arff are ValueErrors.
+    except (OSError, ValueError) as error:
+        raise damaged_file_error(data.file, error) from error
 
 
-def damaged(file: Path, why: BaseException | str) -> DataError:
-    """The error for a file of the cache that is not what it should be."""
+def damaged_file_error(file: Path, why: BaseException | str) -> DataError:
+    """Return the error for a damaged file of the cache, with the command that replaces it."""
     reason = " ".join(str(why).split())[:120]
     folder = file.parent
-    # A task has no command of its own: it comes with the data set of a run.
-    of_data_set = folder.parent.name == "datasets"
+    # No command fetches a task alone: it is fetched together with the data set of a run.
+    is_dataset = folder.parent.name == "datasets"
     command = (
-        f"'kdg data get {folder.name}'"
-        if of_data_set
-        else "'kdg data get' and the words of the run"
+        f"'kdg data get {folder.name}'" if is_dataset else "'kdg data get' and the words of the run"
     )
     return DataError(
         f"{file} is damaged ({reason}); delete {folder} and fetch it again with {command}"
     )
 
 
-def _data_file(folder: Path, id: int) -> Path | None:
+def _find_data_file(folder: Path, id: int) -> Path | None:
+    """Return the file of the rows of a data set, or None if it is not in the cache."""
     names = [f"dataset_{id}.pq", "dataset.pq", "dataset.arff"]
     if os.environ.get("OPENML_SKIP_PARQUET", "").casefold() == "true":
-        names.reverse()  # but what is here is not fetched again as another kind
+        # The other format stays a fallback, so a file in the cache is not fetched again.
+        names.reverse()
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def _read_arff(data: OpenmlData) -> pd.DataFrame:
-    from kdgraph.data.files.tables import frame_of_arff
+    """Read an ARFF file, with nominal columns as categories."""
+    from kdgraph.data.files.tables import frame_from_arff
 
     with data.file.open(encoding="utf-8") as file:
-        frame, nominal = frame_of_arff(file)
+        frame, nominal = frame_from_arff(file)
     for name in nominal:
         frame[name] = frame[name].astype("category")
     return frame
 
 
-def _tree(path: Path) -> ElementTree.Element:
+def _parse_xml(path: Path) -> ElementTree.Element:
+    """Return the root of an XML file, or raise a DataError if it is damaged."""
     try:
         return ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, OSError) as error:
-        raise damaged(path, error) from error
+        raise damaged_file_error(path, error) from error
 
 
-def _text(node: ElementTree.Element, tag: str, default: str | None = None) -> str:
-    found = node.findtext(f"{_XML}{tag}", default)
-    if found is None:
+def _child_text(node: ElementTree.Element, tag: str, default: str | None = None) -> str:
+    """Return the text of a child element; raise a KeyError if it has neither text nor default."""
+    text = node.findtext(f"{_XML_NAMESPACE}{tag}", default)
+    if text is None:
         raise KeyError(tag)
-    return found
+    return text
 
 
-def _names(nodes: Iterable[ElementTree.Element]) -> list[str]:
-    """Names of columns, which OpenML writes in several elements, or in one with commas."""
+def _split_column_names(nodes: Iterable[ElementTree.Element]) -> list[str]:
+    """Return names of columns, which OpenML writes into several elements, or one with commas."""
     return [name.strip() for node in nodes for name in (node.text or "").split(",") if name.strip()]
 
 
-NOTE = "kdgraph.sha256"
-"""A file beside the data with the digest that they had when they were fetched, as ``sha256sum -c``
-reads it.
+CHECKSUM_FILE = "kdgraph.sha256"
+"""Name of the file with the digest of the data when they were fetched.
+
+It is in the folder of the data, in the format of ``sha256sum -c``.
 """
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What was found of one data set; ``problem`` is one line if it cannot be trusted."""
+class CacheCheck:
+    """Result of the check of one data set in the cache.
+
+    Attributes
+    ----------
+    id : int
+        Number of the data set.
+    name : str
+        Name of the data set; empty if its description cannot be read.
+    rows, columns : int
+        Shape of the table; 0 if it cannot be read.
+    size : int
+        Size of its files in bytes.
+    problem : str or None
+        One line that describes the damage, or None if the data set passed the check.
+    """
 
     id: int
     name: str
@@ -247,7 +309,7 @@ class Checked:
 
 
 def cached_ids() -> list[int]:
-    """Numbers of all data sets in the cache, whole or not."""
+    """Return the numbers of all data sets in the cache, complete or not."""
     folder = cache_folder() / "datasets"
     return (
         sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
@@ -256,67 +318,86 @@ def cached_ids() -> list[int]:
     )
 
 
-def note_checksum(data: OpenmlData) -> None:
-    """Write down the digest of what was fetched; a cache that cannot be written to does without."""
+def write_checksum(data: OpenmlData) -> None:
+    """Write the digest of a fetched data set to a file in its folder.
+
+    A cache without permission to write is left unchanged.
+    """
     with contextlib.suppress(OSError):
-        (data.folder / NOTE).write_text(
+        (data.folder / CHECKSUM_FILE).write_text(
             f"{_digest(data.file, 'sha256')}  {data.file.name}\n", encoding="utf-8"
         )
 
 
-def check_cached(id: int) -> Checked:
-    """Read all of a data set that is in the cache, and compare it with what is said of it.
+def check_cached(id: int) -> CacheCheck:
+    """Read a whole data set in the cache and compare it with its metadata.
 
-    Compared are the digest from when it was fetched, OpenML's own digest of an ARFF file, the
-    number of columns in its list of features, and the number of rows in its list of qualities, each
-    where it is there.
+    The check compares the digest from when the data were fetched, OpenML's digest of an ARFF file,
+    the number of columns in its list of features, and the number of rows in its list of qualities.
+    Each comparison is made only if its metadata are in the cache.
+
+    Parameters
+    ----------
+    id : int
+        Number of the data set.
+
+    Returns
+    -------
+    CacheCheck
+        Shape, size and damage of the data set.
     """
     name, rows, columns, problem = "", 0, 0, None
     try:
-        data = cached(id)
+        data = find_cached(id)
         if data is None:
-            raise damaged(
+            raise damaged_file_error(
                 dataset_folder(id) / "description.xml", "the description or the rows are not there"
             )
         name = data.name
-        frame = read_frame(data)
+        frame = read_cached_frame(data)
         rows, columns = frame.shape
-        _compare(data, rows, columns)
+        _check_against_metadata(data, rows, columns)
     except DataError as error:
         problem = str(error)
-    return Checked(id, name, rows, columns, bytes_on_disk(id), problem)
+    return CacheCheck(id, name, rows, columns, cached_size(id), problem)
 
 
-def _compare(data: OpenmlData, rows: int, columns: int) -> None:
-    noted = data.folder / NOTE
-    if noted.is_file() and (digest := noted.read_text(encoding="utf-8").split())[1:] == [
-        data.file.name
-    ]:
-        _expect(data.file, "SHA-256", _digest(data.file, "sha256"), digest[0])
+def _check_against_metadata(data: OpenmlData, rows: int, columns: int) -> None:
+    """Raise a DataError if a digest or a count differs from the metadata."""
+    checksum_file = data.folder / CHECKSUM_FILE
+    if checksum_file.is_file():
+        # A digest of another file (Parquet instead of ARFF) does not apply.
+        digest, *names = checksum_file.read_text(encoding="utf-8").split() or [""]
+        if names == [data.file.name]:
+            _check_equal(data.file, "SHA-256", _digest(data.file, "sha256"), digest)
     if data.loader == "arff" and data.md5:
-        _expect(data.file, "MD5", _digest(data.file, "md5"), data.md5)
+        _check_equal(data.file, "MD5", _digest(data.file, "md5"), data.md5)
     if data.features:
-        _expect(data.file, "number of columns", columns, len(data.features))
-    if (told := _rows_told(data.folder / "qualities.xml")) is not None:
-        _expect(data.file, "number of rows", rows, told)
+        _check_equal(data.file, "number of columns", columns, len(data.features))
+    if (n_rows := _announced_row_count(data.folder / "qualities.xml")) is not None:
+        _check_equal(data.file, "number of rows", rows, n_rows)
 
 
-def _expect(file: Path, what: str, found: object, told: object) -> None:
-    if found != told:
-        raise damaged(file, f"{what} {found} where {told} is announced")
+def _check_equal(file: Path, quantity: str, actual: object, announced: object) -> None:
+    """Raise a DataError if an actual value differs from its published value."""
+    if actual != announced:
+        raise damaged_file_error(file, f"{quantity} {actual} where {announced} is announced")
 
 
 def _digest(file: Path, kind: str) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, kind).hexdigest()
+    """Return the hex digest of a file by the algorithm ``kind``."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, kind).hexdigest()
 
 
-def _rows_told(path: Path) -> int | None:
+def _announced_row_count(path: Path) -> int | None:
+    """Return the number of rows in the list of qualities, or None if it is not there."""
     if not path.is_file():
         return None
     try:
-        qualities = ElementTree.parse(path).getroot().iter("{http://openml.org/openml}quality")
+        qualities = ElementTree.parse(path).getroot().iter(f"{_XML_NAMESPACE}quality")
         values = {node[0].text: node[1].text for node in qualities if len(node) > 1}
         return int(float(values.get("NumberOfInstances") or ""))
     except (ElementTree.ParseError, ValueError):
-        return None  # nothing is read from this file but that
+        # The file is used for this number only, so damage to it is harmless.
+        return None

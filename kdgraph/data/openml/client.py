@@ -1,12 +1,12 @@
-"""The one way to openml.org: fetch into the cache what is not there, and say in one line why that
-failed.
+"""Client for openml.org: data sets, and tasks with their folds.
 
-Everything that is there is read by :mod:`kdgraph.data.openml.cache`, so a cached data set needs no
-network. openml-python's cache is not safe to be written by two processes: fetch before any worker
-starts.
+Only this module uses the network. It fetches into the cache what is missing, and reduces the
+errors of openml-python to one line. :mod:`kdgraph.data.openml.cache` reads the cache, so a cached
+data set needs no network. Two processes must not write to the cache of openml-python at once, so
+fetch the data before any worker starts.
 
-Folds that OpenML's tasks prescribe: which rows of a data set test, so that results can be set
-beside others' on the same folds.
+The folds of a task prescribe the test rows of a data set, so that results can be compared with
+published results on the same folds.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from kdgraph.data.dataset import TEST, TRAIN, UNUSED
 from kdgraph.data.openml.cache import (
     OpenmlData,
     cache_folder,
-    cached,
-    damaged,
+    damaged_file_error,
+    find_cached,
     import_openml,
-    note_checksum,
+    write_checksum,
 )
 from kdgraph.errors import DataError, NotAtHand
 
@@ -38,127 +38,181 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Progress = Callable[[str], None]
-"""Gets a line about what is going on."""
+FetchProgress = Callable[[str], None]
+"""Function that is called with one line of text at each step."""
 
-TRIES = 3
-"""After a failure 1 and 2 s pass; openml-python's own 5 take 10 s."""
-TIMEOUT = (10, 60)
-"""Seconds to connect, and between two pieces of an answer; openml-python would wait for ever."""
+MAX_TRIES = 3
+"""Number of tries for a request.
 
-_UNKNOWN = (111, 151)
-"""openml.org's error codes for a data set and a task that it does not have."""
-_ELSEWHERE = "point OPENML_CACHE_DIR at a folder that has it"
-_LATER = f"try again later, or {_ELSEWHERE}"
+The pauses between them last 1 and 2 s; with the 5 tries of openml-python they last 10 s.
+"""
+REQUEST_TIMEOUTS = (10, 60)
+"""Seconds to wait for a connection, and between two pieces of a response.
+
+openml-python sets no limit.
+"""
+
+_UNKNOWN_ID_CODES = (111, 151)
+"""Error codes of openml.org for a data set and for a task that do not exist."""
+_CACHE_FOLDER_ADVICE = "point OPENML_CACHE_DIR at a folder that has it"
+_RETRY_ADVICE = f"try again later, or {_CACHE_FOLDER_ADVICE}"
 
 
-class Network:
-    """Whether openml.org may be asked, and why it was out of reach when this process last did; then
-    it does not ask again.
+class NetworkState:
+    """State of the connection to openml.org, shared by the whole process.
+
+    Attributes
+    ----------
+    allowed : bool
+        True if requests may be sent.
+    failure : str or None
+        Reason why the last request did not reach the server. Then the process sends no more
+        requests.
+    status : int
+        HTTP status of the last response. openml-python loses it if the response is not its XML.
     """
 
     allowed: bool = True
     failure: str | None = None
     status: int = 200
-    """Of the last answer of HTTP: openml-python loses it where the answer is not its own XML."""
 
 
-class _Missing(NotAtHand):
-    """What is not in the cache and was not asked for.
+class _NotCached(NotAtHand):
+    """Error for data that are not in the cache and could not be requested.
 
     Attributes
     ----------
-    reason : why, in words that are the same for all that is missing.
+    reason : str
+        Reason in words that are the same for all missing data.
     """
 
-    def __init__(self, what: str, why: str, why_this: str | None = None) -> None:
+    def __init__(self, what: str, reason: str, specific_reason: str | None = None) -> None:
+        """Compose the message from the name of the data and the reason."""
         place = f"not in {cache_folder()}"
-        self.reason = f"{place}; {why}"
-        super().__init__(f"{what} is {place}; {why_this or why}")
+        self.reason = f"{place}; {reason}"
+        super().__init__(f"{what} is {place}; {specific_reason or reason}")
 
 
-def reason_of(error: NotAtHand) -> str:
-    """Why something is not at hand, without its name where that says the same of all others."""
-    return error.reason if isinstance(error, _Missing) else str(error)
+def unavailability_reason(error: NotAtHand) -> str:
+    """Return the reason why data are not at hand.
+
+    The name of the data is omitted if the same reason holds for all other missing data.
+    """
+    return error.reason if isinstance(error, _NotCached) else str(error)
 
 
 @contextmanager
 def offline() -> Iterator[None]:
-    """Nothing is fetched: what is not in the cache is not at hand."""
-    before, Network.allowed = Network.allowed, False
+    """Forbid requests to openml.org within a ``with`` block.
+
+    Data that are not in the cache raise NotAtHand there.
+    """
+    previously_allowed, NetworkState.allowed = NetworkState.allowed, False
     try:
         yield
     finally:
-        Network.allowed = before
+        NetworkState.allowed = previously_allowed
 
 
-def fetch(id: int, progress: Progress | None = None) -> OpenmlData:
-    """The data set ``id``, from the cache or into it.
+def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
+    """Return a data set from the cache, after fetching it if necessary.
+
+    Parameters
+    ----------
+    id : int
+        Number of the data set.
+    progress : callable, default=None
+        Function that is called with a line of text before a download.
+
+    Returns
+    -------
+    OpenmlData
+        The data set in the cache.
 
     Raises
     ------
-    NotAtHand : in one line, if it is not there and cannot be fetched.
-    DataError : if it is there and damaged.
+    NotAtHand
+        If it is not in the cache and cannot be fetched; the message is one line.
+    DataError
+        If it is in the cache and damaged.
     """
-    found = cached(id)
-    if found is None:
+    data = find_cached(id)
+    if data is None:
         what = f"data set {id}"
-        with asking(what) as openml:
+        with openml_session(what) as openml:
             if progress:
                 progress(f"fetching OpenML {what}")
             openml.datasets.get_dataset(
                 id, download_data=True, download_features_meta_data=True, download_qualities=False
             )
-        found = cached(id)
-        if found is None:
-            raise NotAtHand(f"{_host()} gave no file for {what}; {_ELSEWHERE}")
-        note_checksum(found)
-    return found
+        data = find_cached(id)
+        if data is None:
+            raise NotAtHand(f"{_server_host()} gave no file for {what}; {_CACHE_FOLDER_ADVICE}")
+        write_checksum(data)
+    return data
 
 
 @contextmanager
-def asking(what: str) -> Iterator[Any]:
-    """Openml, set to few tries, to silence and to time limits; its errors leave as one line about
-    ``what``.
+def openml_session(what: str) -> Iterator[Any]:
+    """Provide the package openml with few tries, no log output and time limits.
+
+    Parameters
+    ----------
+    what : str
+        Name of the requested data, for messages.
+
+    Yields
+    ------
+    module
+        The package openml.
+
+    Raises
+    ------
+    NotAtHand
+        If requests are forbidden, if an earlier request did not reach the server, or if an error is
+        raised in the block; the message is one line about ``what``.
     """
-    if not Network.allowed:
-        same_words = "'kdg data get' with the words of the run fetches it"
+    if not NetworkState.allowed:
+        general_advice = "'kdg data get' with the words of the run fetches it"
         kind, _, number = what.rpartition(" ")
-        one = f"'kdg data get {number}' fetches it" if kind == "data set" else None
-        raise _Missing(what, same_words, one)
-    if Network.failure:
-        raise _Missing(what, Network.failure)
+        specific_advice = f"'kdg data get {number}' fetches it" if kind == "data set" else None
+        raise _NotCached(what, general_advice, specific_advice)
+    if NetworkState.failure:
+        raise _NotCached(what, NetworkState.failure)
     openml = import_openml()
-    cache_folder()  # sets openml to the folder of the moment
+    # This call makes openml use the folder that is currently configured.
+    cache_folder()
     policy = openml.config.retry_policy, openml.config.connection_n_retries
-    Network.status = 200
+    NetworkState.status = 200
     try:
-        openml.config.set_retry_policy("human", TRIES)
-        with _silence(), _time_limits():
+        openml.config.set_retry_policy("human", MAX_TRIES)
+        with _silence_logging(), _limit_request_time():
             yield openml
-    except Exception as error:  # what a broken answer makes openml raise has no common type
-        raise _one_line(what, error) from error
+    # The exceptions that openml raises for a broken response have no common type.
+    except Exception as error:
+        raise _fetch_error(what, error) from error
     finally:
         openml.config.set_retry_policy(*policy)
 
 
-def _one_line(what: str, error: Exception) -> NotAtHand:
-    """What a user should read instead of an error of openml or of what is below it."""
+def _fetch_error(what: str, error: Exception) -> NotAtHand:
+    """Return an error with a short message for an error of openml or of a library below it."""
     import requests
     import urllib3
     from openml import exceptions
 
-    host = _host()
+    host = _server_host()
     if isinstance(error, requests.exceptions.ConnectionError | urllib3.exceptions.HTTPError):
-        Network.failure = f"{host} cannot be reached ({_reason(error)}); {_LATER}"
-        return _Missing(what, Network.failure)
+        NetworkState.failure = f"{host} cannot be reached ({_error_reason(error)}); {_RETRY_ADVICE}"
+        return _NotCached(what, NetworkState.failure)
     if isinstance(error, exceptions.OpenMLHashException):
         return NotAtHand(
-            f"what {host} sent for {what} does not have the checksum that it announced; {_LATER}"
+            f"what {host} sent for {what} does not have the checksum that it announced;"
+            f" {_RETRY_ADVICE}"
         )
     if isinstance(error, exceptions.OpenMLPrivateDatasetError):
         return NotAtHand(f"{what} of OpenML is private: only its owner can fetch it")
-    if isinstance(error, exceptions.OpenMLServerException) and error.code in _UNKNOWN:
+    if isinstance(error, exceptions.OpenMLServerException) and error.code in _UNKNOWN_ID_CODES:
         return NotAtHand(f"OpenML has no {what}; {host} lists what there is")
     if isinstance(error, exceptions.OpenMLCacheException | OSError) and not isinstance(
         error, requests.exceptions.RequestException
@@ -166,30 +220,31 @@ def _one_line(what: str, error: Exception) -> NotAtHand:
         reason = next(
             (
                 text
-                for each in (error, error.__cause__)
-                if (text := getattr(each, "strerror", None))
+                for cause in (error, error.__cause__)
+                if (text := getattr(cause, "strerror", None))
             ),
-            _reason(error),
+            _error_reason(error),
         )
         way_out = "point OPENML_CACHE_DIR at a folder that can be written to"
         return NotAtHand(f"{what} cannot be written to {cache_folder()} ({reason}); {way_out}")
-    return NotAtHand(f"{host} did not answer for {what} ({_reason(error)}); {_LATER}")
+    return NotAtHand(f"{host} did not answer for {what} ({_error_reason(error)}); {_RETRY_ADVICE}")
 
 
-def _host() -> str:
+def _server_host() -> str:
+    """Return the host name of the configured server, without "www."."""
     return (urlparse(import_openml().config.server).hostname or "openml.org").removeprefix("www.")
 
 
-def _reason(error: Exception) -> str:
-    """A few words: the HTTP status, openml.org's own, or what the operating system says."""
+def _error_reason(error: Exception) -> str:
+    """Return a short reason: openml.org's error code, the HTTP status or the system's message."""
     if code := getattr(error, "code", None):
         return (
             f"code {code}:"
             f" {' '.join(str(getattr(error, 'message', '')).split())[:80].removesuffix(' - None')}"
         )
     text = str(error)
-    if Network.status >= 500 or (Network.status >= 400 and "Status code" in text):
-        return str(Network.status)
+    if NetworkState.status >= 500 or (NetworkState.status >= 400 and "Status code" in text):
+        return str(NetworkState.status)
     if system := re.search(r"\[Errno -?\d+\] ([^'\")]+)", text):
         return system[1].strip()
     cause = " ".join(text.rpartition("Caused by ")[2].split())
@@ -199,57 +254,76 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
-    """Nothing of openml's log: it tells of every answer that is not compressed, and would set up
-    logging for the whole process.
+def _silence_logging() -> Iterator[None]:
+    """Suppress log messages within a ``with`` block.
+
+    openml logs every response that is not compressed, and it would configure logging for the whole
+    process.
     """
-    root, handler, before = logging.getLogger(), logging.NullHandler(), logging.root.manager.disable
+    # Python configures logging only if the root logger has no handler, so a silent one is added.
+    root, handler = logging.getLogger(), logging.NullHandler()
+    previous_level = logging.root.manager.disable
     root.addHandler(handler)
     logging.disable(logging.CRITICAL)
     try:
         yield
     finally:
-        logging.disable(before)
+        logging.disable(previous_level)
         root.removeHandler(handler)
 
 
 @contextmanager
-def _time_limits() -> Iterator[None]:
-    """Requests that end: openml makes sessions of its own, and gives them no limit."""
+def _limit_request_time() -> Iterator[None]:
+    """Set time limits for requests within a ``with`` block.
+
+    openml creates its own sessions and sets no limit for them.
+    """
     import requests
 
-    usual = requests.Session
+    original = requests.Session
 
-    class Impatient(usual):
+    # openml gives no access to its sessions, so the class that it creates is replaced for a while.
+    class TimeLimitedSession(original):
         def request(self, *args: Any, timeout: Any = None, **kwargs: Any) -> Any:
-            answer = super().request(*args, timeout=timeout or TIMEOUT, **kwargs)
-            Network.status = answer.status_code
-            return answer
+            response = super().request(*args, timeout=timeout or REQUEST_TIMEOUTS, **kwargs)
+            NetworkState.status = response.status_code
+            return response
 
-    requests.Session = Impatient  # type: ignore[misc]
+    requests.Session = TimeLimitedSession  # type: ignore[misc]
     try:
         yield
     finally:
-        requests.Session = usual  # type: ignore[misc]
+        requests.Session = original  # type: ignore[misc]
 
 
-def fetch_task(task_id: int, progress: Progress | None = None) -> Path:
-    """The folder of a task's description and folds, in the cache; fetched into it if they are not
-    there.
+def fetch_task(task_id: int, progress: FetchProgress | None = None) -> Path:
+    """Return the cache folder of a task's description and folds, after fetching if necessary.
+
+    Parameters
+    ----------
+    task_id : int
+        Number of the task.
+    progress : callable, default=None
+        Function that is called with a line of text before a download.
+
+    Returns
+    -------
+    Path
+        Folder of the task.
 
     Raises
     ------
-    NotAtHand : in one line, if it is not there and cannot be fetched.
+    NotAtHand
+        If the task is not in the cache and cannot be fetched.
     """
     folder = cache_folder() / "tasks" / str(task_id)
     if not ((folder / "task.xml").is_file() and (folder / "datasplits.arff").is_file()):
-        with asking(f"task {task_id}") as openml:
+        with openml_session(f"task {task_id}") as openml:
             if progress:
                 progress(f"fetching OpenML task {task_id}")
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", ResourceWarning
-                )  # it does not close the file of the folds
+                # openml does not close the file of the folds.
+                warnings.simplefilter("ignore", ResourceWarning)
                 openml.tasks.get_task(task_id, download_splits=True)
     return folder
 
@@ -257,23 +331,39 @@ def fetch_task(task_id: int, progress: Progress | None = None) -> Path:
 def read_fold(
     task_id: int, fold: int, dataset_id: int, n_rows: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Roles of the rows in one fold of the task's first repetition, and what the record says of it.
+    """Return the roles of the rows in one fold of a task's first repetition.
+
+    Parameters
+    ----------
+    task_id : int
+        Number of the task.
+    fold : int
+        Number of the fold, from 0.
+    dataset_id : int
+        Number of the data set that the task must use.
+    n_rows : int
+        Number of rows of the data set.
 
     Returns
     -------
-    roles : Int8[n_rows], TRAIN or TEST; UNUSED where the task has no role for a row.
-    facts : the task and the fold.
+    roles : Int8[n_rows]
+        TRAIN or TEST; UNUSED if the task has no role for a row.
+    facts : dict
+        Task, fold and number of folds, as written to the record of a run.
 
     Raises
     ------
-    DataError : if the task is of another data set, or has no such fold.
+    DataError
+        If the task uses another data set, has no such fold, or is damaged.
+    NotAtHand
+        If the task is not in the cache and cannot be fetched.
     """
     folder = fetch_task(task_id)
-    of = _dataset_of(folder / "task.xml")
-    if of != dataset_id:
+    task_dataset_id = _read_task_dataset_id(folder / "task.xml")
+    if task_dataset_id != dataset_id:
         raise DataError(
-            f"task {task_id} of OpenML is of data set {of}, not of {dataset_id}; give a task of"
-            f" {dataset_id}"
+            f"task {task_id} of OpenML is of data set {task_dataset_id}, not of {dataset_id};"
+            f" give a task of {dataset_id}"
         )
     rows = _read_splits(folder / "datasplits.arff")
     rows = rows[rows["repeat"] == 0]
@@ -282,7 +372,7 @@ def read_fold(
         raise DataError(f"task {task_id} of OpenML has folds 0 to {n_folds - 1}, got {fold}")
     rows = rows[rows["fold"] == fold]
     if rows["rowid"].max() >= n_rows:
-        raise damaged(
+        raise damaged_file_error(
             folder / "datasplits.arff",
             f"it names row {rows['rowid'].max()} of a data set of {n_rows} rows",
         )
@@ -291,17 +381,19 @@ def read_fold(
     return roles, {"task": task_id, "fold": fold, "folds": n_folds}
 
 
-def _dataset_of(path: Path) -> int:
+def _read_task_dataset_id(path: Path) -> int:
+    """Return the number of the data set that a task uses."""
     try:
-        found = ElementTree.parse(path).findtext(".//{http://openml.org/openml}data_set_id")
-        return int(found or "")
+        text = ElementTree.parse(path).findtext(".//{http://openml.org/openml}data_set_id")
+        return int(text or "")
     except (ElementTree.ParseError, OSError, ValueError) as error:
-        raise damaged(path, error) from error
+        raise damaged_file_error(path, error) from error
 
 
 def _read_splits(path: Path) -> pd.DataFrame:
-    """The rows of the ARFF file, with columns type, rowid, repeat and fold; a task of 70,000 rows
-    has 700,000 of them.
+    """Read the rows of the ARFF file, with columns type, rowid, repeat and fold.
+
+    A task on 70,000 rows has 700,000 of them.
     """
     import pandas as pd
 
@@ -319,4 +411,4 @@ def _read_splits(path: Path) -> pd.DataFrame:
             {"rowid": int, "repeat": int, "fold": int}
         )
     except (OSError, ValueError, KeyError) as error:
-        raise damaged(path, error) from error
+        raise damaged_file_error(path, error) from error

@@ -1,7 +1,8 @@
-"""Tables of openml.org, by their number.
+"""Tables of openml.org, chosen by number.
 
-Prices of diamonds with their grades in order of quality, and carat on the scale on which prices are
-straight.
+:class:`OpenmlTable` reads any data set. :class:`Diamonds` reads the prices of diamonds and encodes
+their grades as numbers in order of quality. It can also replace carat by its logarithm, in which
+the logarithm of the price is almost linear.
 """
 
 from __future__ import annotations
@@ -13,74 +14,101 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, Kind, Task
-from kdgraph.data.frames import Column, ColumnOptions, Require, from_frame, names_as_text, names_of
+from kdgraph.data.dataset import ColumnKind, Dataset, TaskSetting
+from kdgraph.data.frames import (
+    ColumnName,
+    ColumnOptions,
+    ColumnRequirement,
+    column_names,
+    from_frame,
+    stringify_names,
+)
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Range, check_parameters
 
 if TYPE_CHECKING:
     from kdgraph.data.openml.cache import OpenmlData
-    from kdgraph.data.openml.client import Progress
+    from kdgraph.data.openml.client import FetchProgress
 
 
 class OpenmlTable:
-    """A data set of openml.org: fetched once into the cache of openml-python, read from there.
+    """Data set of openml.org, fetched once into the cache of openml-python and read from it.
 
-    A feature is categorical if OpenML describes it as nominal, whatever its values are, and if its
-    values are no numbers, whatever OpenML says. The first keeps a set the same through both kinds
-    of files (in ARFF a nominal column is always text), the second is what can be computed with. Row
-    ids and columns that OpenML says to ignore are left out.
+    A feature is categorical in two cases: if OpenML describes it as nominal, whatever its values
+    are, and if its values are not numbers, whatever OpenML describes. The first rule makes both
+    kinds of files equal, because in ARFF a nominal column is always text. The second rule is
+    necessary for computations. Row ids and columns that OpenML marks as ignored are left out.
 
     Parameters
     ----------
-    id : of the data set, as in openml.org/d/44.
-    target : a column, or several of numbers or truth values, of which the largest counts; None for
-    the default target of OpenML. task, drop, categorical, missing, split_groups, split_column,
-    require, threshold, group, split_at, first_numeric,
-    parse_dates, date_format : as in
-        :class:`kdgraph.data.frames.ColumnOptions`.
-    task_id, fold : a task of OpenML on this data set and one fold of it (of its first repetition):
-        the fold's rows test, the others train. Both or none.
-    name : what runs are called; None for openml-<id>.
+    id : int
+        Number of the data set, as in openml.org/d/44.
+    target : str or sequence of str, default=None
+        Target column. For several columns of numbers or truth values, the class of a row is the
+        column with the largest value. None for the default target of OpenML.
+    task, drop, categorical, missing, split_groups, split_column, require
+        Options of the columns; see :class:`kdgraph.data.frames.ColumnOptions`.
+    task_id : int, default=None
+        Number of an OpenML task on this data set; requires ``fold``.
+    fold : int, default=None
+        Fold of the task's first repetition, from 0: the rows of the fold test, the other rows
+        train. Requires ``task_id``.
+    name : str, default=None
+        Name in runs; None for openml-<id>.
+    threshold, group, split_at, first_numeric, parse_dates, date_format
+        Options of the columns; see :class:`kdgraph.data.frames.ColumnOptions`.
+
+    Raises
+    ------
+    DataError
+        If only one of ``task_id`` and ``fold`` is set.
+    ParameterError
+        If a parameter does not have its type or range.
+
+    Examples
+    --------
+    >>> table = OpenmlTable(44, target="class", task_id=43, fold=0)
+    >>> table.name
+    'openml-44'
     """
 
     def __init__(
         self,
         id: Count,
-        target: Column | Sequence[Column] | None = None,
-        task: Task = "auto",
-        drop: Sequence[Column] = (),
-        categorical: Sequence[Column] = (),
+        target: ColumnName | Sequence[ColumnName] | None = None,
+        task: TaskSetting = "auto",
+        drop: Sequence[ColumnName] = (),
+        categorical: Sequence[ColumnName] = (),
         missing: Sequence[str | float] = (),
-        split_groups: Column | None = None,
-        split_column: Column | None = None,
-        require: Require = "any",
+        split_groups: ColumnName | None = None,
+        split_column: ColumnName | None = None,
+        require: ColumnRequirement = "any",
         task_id: Count | None = None,
         fold: Annotated[int, Range(0)] | None = None,
         name: str | None = None,
         threshold: float | Literal["median"] | None = None,
-        group: Column | Sequence[Column] | None = None,
+        group: ColumnName | Sequence[ColumnName] | None = None,
         split_at: Sequence[float] = (),
         first_numeric: Count | None = None,
-        parse_dates: Sequence[Column] = (),
+        parse_dates: Sequence[ColumnName] = (),
         date_format: str | None = None,
     ) -> None:
         self.id = id
-        self.target = names_as_text(target)
-        self.task: Task = task
-        self.drop = names_as_text(drop)
-        self.categorical = names_as_text(categorical)
+        self.target = stringify_names(target)
+        self.task: TaskSetting = task
+        self.drop = stringify_names(drop)
+        self.categorical = stringify_names(categorical)
         self.missing = missing
-        self.split_groups = names_as_text(split_groups)
-        self.split_column = names_as_text(split_column)
-        self.require: Require = require
+        self.split_groups = stringify_names(split_groups)
+        self.split_column = stringify_names(split_column)
+        self.require: ColumnRequirement = require
         self.task_id = task_id
         self.fold = fold
         self.threshold: float | Literal["median"] | None = threshold
-        self.group = names_as_text(group)
+        self.group = stringify_names(group)
         self.split_at = split_at
         self.first_numeric = first_numeric
-        self.parse_dates = names_as_text(parse_dates)
+        self.parse_dates = stringify_names(parse_dates)
         self.date_format = date_format
         self.name = name or f"openml-{id}"
         check_parameters(self)
@@ -90,54 +118,72 @@ class OpenmlTable:
                 f" {fold}; give both or neither"
             )
 
-    def prefetch(self, progress: Progress | None = None) -> None:
-        """Make sure that the rows, and the task's folds, are on this machine, and that ``require``
-        lets them in.
+    def prefetch(self, progress: FetchProgress | None = None) -> None:
+        """Fetch the rows and the folds unless they are in the cache, and check ``require``.
+
+        Parameters
+        ----------
+        progress : callable, default=None
+            Function that is called with a line of text before a download.
 
         Raises
         ------
-        NotAtHand : in one line, if not.
+        NotAtHand
+            If they cannot be fetched; the message is one line.
+        DataError
+            If the rows do not meet ``require`` or cannot be used.
         """
-        from kdgraph.data.openml.client import fetch, fetch_task
+        from kdgraph.data.openml.client import fetch_dataset, fetch_task
 
-        data = fetch(self.id, progress)
+        data = fetch_dataset(self.id, progress)
         if self.task_id is not None:
             fetch_task(self.task_id, progress)
         if self.require != "any":
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", UserWarning
-                )  # the run reads the table again, and tells
+                # The run reads the table again and then shows the warnings.
+                warnings.simplefilter("ignore", UserWarning)
                 self._read(data)
 
     def load(self) -> Dataset:
-        """The whole table; fetched first if it is not there.
+        """Return the whole table, after fetching it if necessary.
 
         Raises
         ------
-        NotAtHand, DataError : in one line, if it cannot be had or used.
+        NotAtHand
+            If it cannot be fetched; the message is one line.
+        DataError
+            If it is damaged or cannot be used; the message is one line.
         """
-        from kdgraph.data.openml.client import fetch
+        from kdgraph.data.openml.client import fetch_dataset
 
-        return self._read(fetch(self.id))
+        return self._read(fetch_dataset(self.id))
 
     def _read(self, data: OpenmlData) -> Dataset:
-        from kdgraph.data.openml.cache import read_frame
+        """Return the data set that the parameters describe, read from the cache."""
+        from kdgraph.data.openml.cache import read_cached_frame
 
         target = self.target or self._default_target(data)
-        group = names_of(self.group)
-        kept = {*names_of(target), *group, self.split_groups, self.split_column, *self.categorical}
-        frame = read_frame(data)
+        group = column_names(self.group)
+        # A column that is named in the parameters stays, even if OpenML marks it as ignored.
+        requested = {
+            *column_names(target),
+            *group,
+            self.split_groups,
+            self.split_column,
+            *self.categorical,
+        }
+        frame = read_cached_frame(data)
         frame = frame.drop(
-            columns=[name for name in data.left_out if name in frame and name not in kept]
+            columns=[name for name in data.left_out if name in frame and name not in requested]
         )
-        given = {option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
+        settings = {option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
+        # An ignored column that is only named as a group must not become a feature.
         only_groups = [
             name for name in group if name in data.left_out and name not in self.categorical
         ]
         drop = [*(name for name in self.drop if name not in data.left_out), *only_groups]
-        options = ColumnOptions(**{**given, "drop": tuple(drop)})
-        nominal: dict[str, Kind] = {
+        options = ColumnOptions(**{**settings, "drop": tuple(drop)})
+        nominal: dict[str, ColumnKind] = {
             name: "categorical"
             for name, kind in data.features.items()
             if kind == "nominal" and name in frame
@@ -148,17 +194,19 @@ class OpenmlTable:
         return dataset if self.task_id is None else self._with_fold(dataset)
 
     def _default_target(self, data: OpenmlData) -> str:
+        """Return OpenML's default target, or raise a DataError if it is not one column."""
         if data.target is None or ("," in data.target and data.target not in data.features):
-            found = (
+            problem = (
                 f"names {'several targets' if data.target else 'no target'} for data set {data.id}"
             )
             columns = ", ".join(list(data.features)[:5]) + (", …" if len(data.features) > 5 else "")
             raise DataError(
-                f"{self.name}: OpenML {found}; choose a column: dataset.target=… ({columns})"
+                f"{self.name}: OpenML {problem}; choose a column: dataset.target=… ({columns})"
             )
         return data.target
 
     def _with_fold(self, dataset: Dataset) -> Dataset:
+        """Return the data set with the roles of the fold."""
         from kdgraph.data.openml.client import read_fold
 
         assert self.task_id is not None and self.fold is not None
@@ -171,29 +219,40 @@ GRADES: dict[str, tuple[str, ...]] = {
     "color": ("J", "I", "H", "G", "F", "E", "D"),
     "clarity": ("I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"),
 }
-"""From worst to best, as ggplot2 documents them."""
-_ID = 42225
+"""Grades from worst to best, as documented by ggplot2."""
+_DIAMONDS_ID = 42225
 
 
 class Diamonds:
-    """Data set 42225 of openml.org, the diamonds of ggplot2: 53,940 rows, price in US dollars, with
-    9 features.
+    """Prices of diamonds in US dollars: data set 42225 of openml.org, from ggplot2.
+
+    It has 53,940 rows and 9 features.
 
     Parameters
     ----------
-    grades : of cut, color and clarity. ordinal: one number each, from 0 for the worst. one_hot: a
-        column of 0 and 1 for each grade but the worst, so that a linear model with an intercept is
-        not singular.
-    log_carat : whether carat is replaced by its logarithm. A model of log price by carat itself
-    explodes at the few large stones.
-    columns : features that are used, by their names in the data set; none: all.
-    name : what runs are called.
+    grades : {"ordinal", "one_hot"}, default="ordinal"
+        Encoding of cut, color and clarity. "ordinal" makes one number of each, from 0 for the worst
+        grade. "one_hot" makes a column of 0 and 1 for each grade but the worst, so that a linear
+        model with an intercept is not singular.
+    log_carat : bool, default=False
+        True to replace carat by its logarithm. A model of the logarithm of the price that uses
+        carat directly predicts far too large prices for the few large stones.
+    columns : sequence of str, default=()
+        Names of the features to use; empty for all.
+    name : str, default="diamonds_graded"
+        Name in runs.
 
     Notes
     -----
     Torres et al. (2024), "Model-free local recalibration of neural networks", section 4.4, train on
-    70 %, recalibrate on 20 % and test on 10 %, and do not say how features were encoded. A file
-    with the same columns reads as ``dataset=table``, with grades by name.
+    70 %, recalibrate on 20 % and test on 10 % of the rows. They do not report the encoding of the
+    features. A file with the same columns can be read with ``dataset=table``; its grades are then
+    encoded by name.
+
+    Examples
+    --------
+    >>> Diamonds(grades="one_hot", log_carat=True).name
+    'diamonds_graded'
     """
 
     def __init__(
@@ -210,81 +269,111 @@ class Diamonds:
         check_parameters(self)
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Make sure that the rows are on this machine.
+        """Fetch the rows unless they are in the cache.
+
+        Parameters
+        ----------
+        progress : callable, default=None
+            Function that is called with a line of text before a download.
 
         Raises
         ------
-        NotAtHand : in one line, if they cannot be had.
+        NotAtHand
+            If they cannot be fetched; the message is one line.
         """
         self._table().prefetch(progress)
 
     def load(self) -> Dataset:
-        """The whole table; fetched first if it is not there.
+        """Return the whole table, after fetching it if necessary.
 
         Raises
         ------
-        NotAtHand, DataError : in one line, if it cannot be had, or does not have the columns and
-            grades.
+        NotAtHand
+            If it cannot be fetched; the message is one line.
+        DataError
+            If the table does not have the required columns or grades; the message is one line.
         """
-        return graded(self._table().load(), self.grades == "one_hot", self.log_carat, self.columns)
+        return encode_grades(
+            self._table().load(), self.grades == "one_hot", self.log_carat, self.columns
+        )
 
     def _table(self) -> OpenmlTable:
-        return OpenmlTable(_ID, target="price", task="regression", name=self.name)
+        """Return the table at openml.org."""
+        return OpenmlTable(_DIAMONDS_ID, target="price", task="regression", name=self.name)
 
 
-def graded(
+def encode_grades(
     dataset: Dataset, one_hot: bool, log_carat: bool, columns: Sequence[str] = ()
 ) -> Dataset:
-    """The data set with numeric features alone; ours, see :class:`Diamonds`.
+    """Return the data set with numeric features only.
 
     Parameters
     ----------
-    dataset : with the features of the diamonds, X: Float[n, d].
-    one_hot : a column for each grade but the worst, instead of one number.
-    log_carat : the logarithm of carat in its place.
-    columns : features that are kept, in this order; none: all.
+    dataset : Dataset
+        Data set with the features of the diamonds, X: Float[n, d].
+    one_hot : bool
+        True for a column for each grade but the worst, False for one number.
+    log_carat : bool
+        True to replace carat by its logarithm.
+    columns : sequence of str, default=()
+        Names of the features to return, in this order; empty for all.
+
+    Returns
+    -------
+    Dataset
+        The same rows, without categories.
 
     Raises
     ------
-    DataError : of a column that is not there, or of a grade that nobody knows.
+    DataError
+        If a column does not exist or a grade is unknown.
+
+    Notes
+    -----
+    Original to kdgraph; see :class:`Diamonds`.
     """
-    kept = tuple(columns) or dataset.feature_names
-    if missing := [name for name in kept if name not in dataset.feature_names]:
+    names = tuple(columns) or dataset.feature_names
+    if missing := [name for name in names if name not in dataset.feature_names]:
         raise DataError(
             f"{dataset.name} has no column {missing[0]!r}; it has"
             f" {', '.join(dataset.feature_names)}"
         )
-    found: dict[str, np.ndarray] = {}
-    for name in kept:
-        at = dataset.feature_names.index(name)
-        values = dataset.X[:, at]
+    encoded: dict[str, np.ndarray] = {}
+    for name in names:
+        position = dataset.feature_names.index(name)
+        values = dataset.X[:, position]
         if name in GRADES:
-            found |= _of_grades(
+            encoded |= _grade_columns(
                 dataset,
                 name,
                 values,
-                dataset.categories[at] if dataset.categories else None,
+                dataset.categories[position] if dataset.categories else None,
                 one_hot,
             )
         elif name == "carat" and log_carat:
-            found["log carat"] = np.log(values)
+            encoded["log carat"] = np.log(values)
         else:
-            found[name] = values
+            encoded[name] = values
     return replace(
-        dataset, X=np.column_stack(list(found.values())), feature_names=tuple(found), categories=()
+        dataset,
+        X=np.column_stack(list(encoded.values())),
+        feature_names=tuple(encoded),
+        categories=(),
     )
 
 
-def _of_grades(
-    dataset: Dataset, name: str, values: np.ndarray, known: tuple[str, ...] | None, one_hot: bool
+def _grade_columns(
+    dataset: Dataset, name: str, values: np.ndarray, grades: tuple[str, ...] | None, one_hot: bool
 ) -> dict[str, np.ndarray]:
+    """Return the encoded columns of one graded feature by name."""
     order = GRADES[name]
-    if known is None or not set(known) <= set(order):
+    if grades is None or not set(grades) <= set(order):
         raise DataError(
             f"{dataset.name}: {name} must have the grades {', '.join(order)}, got"
-            f" {', '.join(known or ('numbers',))}"
+            f" {', '.join(grades or ('numbers',))}"
         )
-    rank = np.array([order.index(grade) for grade in known])[values.astype(np.intp)]
+    # X contains positions among the sorted grade names; the rank follows the order of quality.
+    rank = np.array([order.index(grade) for grade in grades])[values.astype(np.intp)]
     if not one_hot:
         return {name: rank.astype(np.float64)}
     return {f"{name} {grade}": (rank == i).astype(np.float64) for i, grade in enumerate(order) if i}

@@ -1,6 +1,9 @@
-"""Simulations that scikit-learn draws: half circles, circles and blobs.
+"""Classification simulations of round and curved clouds of points.
 
-Trunk: two Gaussian classes whose further features say less and less.
+``Moons``, ``Circles`` and ``Blobs`` draw their rows with scikit-learn. ``Trunk`` draws two
+Gaussian classes in any dimension. Each further feature of ``Trunk`` carries less information
+about the class (Trunk, 1979; Dey et al. 2024, Appendix C). ``Blobs`` and ``Trunk`` also return
+their true posterior.
 """
 
 from __future__ import annotations
@@ -13,27 +16,46 @@ from kdgraph.errors import DataError
 from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range, check_parameters
 
 
-class _Plane:
-    """Two classes in the plane, half of the rows each."""
+class _PlanarSklearnSimulation:
+    """Two classes in the plane, with half of the rows each."""
 
     classes = np.arange(2)
     feature_names = ("x1", "x2")
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """X: Float[n, 2], y: Int[n], in random order."""
+        """Draw rows in random order.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        rng : Generator
+            Source of the seed for scikit-learn.
+
+        Returns
+        -------
+        X : Float[n, 2]
+            Rows.
+        y : Int[n]
+            Classes.
+        """
         return self._make(n_samples=n, random_state=int(rng.integers(2**31 - 1)))
 
     def _make(self, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Call the function of scikit-learn that draws the rows."""
         raise NotImplementedError
 
 
-class Moons(_Plane):
-    """Two half circles that reach into each other (``sklearn.datasets.make_moons``).
+class Moons(_PlanarSklearnSimulation):
+    """Two interleaving half circles (``sklearn.datasets.make_moons``).
 
     Parameters
     ----------
-    noise_std : standard deviation of Gaussian noise on both axes.
+    noise_std : float, default=0.2
+        Standard deviation of the Gaussian noise on both axes.
 
+    Examples
+    --------
     >>> Moons().sample(5, np.random.default_rng(0))[1].tolist()
     [1, 1, 0, 0, 1]
     """
@@ -50,14 +72,23 @@ class Moons(_Plane):
         return make_moons(noise=self.noise_std, **options)
 
 
-class Circles(_Plane):
-    """A circle in another (``sklearn.datasets.make_circles``), whose points are evenly spaced
-    before the noise.
+class Circles(_PlanarSklearnSimulation):
+    """A small circle inside a larger circle (``sklearn.datasets.make_circles``).
+
+    The points are evenly spaced along the circles before the noise is added.
 
     Parameters
     ----------
-    noise_std : standard deviation of Gaussian noise on both axes.
-    factor : radius of the inner circle, class 1; that of the outer one is 1.
+    noise_std : float, default=0.1
+        Standard deviation of the Gaussian noise on both axes.
+    factor : float, default=0.5
+        Radius of the inner circle, which is class 1. The outer circle has radius 1.
+
+    Examples
+    --------
+    >>> X, y = Circles(noise_std=0.0).sample(4, np.random.default_rng(0))
+    >>> sorted(np.hypot(X[:, 0], X[:, 1]).round(3).tolist())
+    [0.5, 0.5, 1.0, 1.0]
     """
 
     name = "circles"
@@ -74,14 +105,24 @@ class Circles(_Plane):
 
 
 class Blobs:
-    """Round Gaussian blobs, one a class (``sklearn.datasets.make_blobs``), and their posterior.
+    """Round Gaussian blobs, one for each class (``sklearn.datasets.make_blobs``).
 
     Parameters
     ----------
-    n_blobs : classes, all with the same share.
-    n_features : dimensions.
-    noise_std : standard deviation of each blob on each axis.
-    draw : which centres, uniform in [-10, 10] on each axis.
+    n_blobs : int, default=3
+        Number of classes. All classes have the same probability.
+    n_features : int, default=2
+        Number of dimensions.
+    noise_std : float, default=2.0
+        Standard deviation of each blob on each axis.
+    draw : int, default=0
+        Seed of the centres, which are uniform in [-10, 10] on each axis.
+
+    Examples
+    --------
+    >>> blobs = Blobs()
+    >>> blobs.posterior(blobs.centres).argmax(axis=1).tolist()
+    [0, 1, 2]
     """
 
     name = "blobs"
@@ -101,7 +142,7 @@ class Blobs:
 
     @property
     def classes(self) -> np.ndarray:
-        """[K], the numbers of the blobs."""
+        """Numbers of the blobs, Int[K]."""
         return np.arange(self.n_blobs)
 
     @property
@@ -111,11 +152,26 @@ class Blobs:
 
     @property
     def centres(self) -> np.ndarray:
-        """Float[K, d]."""
+        """Centres of the blobs, Float[K, d]."""
         return np.random.default_rng(self.draw).uniform(-10, 10, (self.n_blobs, self.n_features))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """X: Float[n, d], y: Int[n], in random order, as many of each class as can be."""
+        """Draw rows in random order, with class counts as equal as possible.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        rng : Generator
+            Source of the seed for scikit-learn.
+
+        Returns
+        -------
+        X : Float[n, d]
+            Rows.
+        y : Int[n]
+            Classes.
+        """
         from sklearn.datasets import make_blobs
 
         seed = int(rng.integers(2**31 - 1))
@@ -125,7 +181,23 @@ class Blobs:
         return X, y
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """P(y|x): Float[m, K]; the nearer centre is the likelier, and far away certain."""
+        """Return the true class probabilities P(y|x).
+
+        The class of the nearest centre is the most probable one. Its probability tends to 1 far
+        away from the centres.
+
+        Parameters
+        ----------
+        X : Float[m, d]
+            Rows.
+        n : int, default=None
+            Not used, because the rows are independent.
+
+        Returns
+        -------
+        Float[m, K]
+            Class probabilities.
+        """
         from scipy.special import softmax
 
         distance = ((np.asarray(X, dtype=np.float64)[:, None] - self.centres) ** 2).sum(axis=2)
@@ -133,23 +205,31 @@ class Blobs:
 
 
 class Trunk:
-    """Class 0 is N(μ, I) and class 1 is N(-μ, I) in any dimension, with μ_i = 1/√i, cut off at the
-    box (-1, 1)^d.
+    """Two Gaussian classes in any dimension, cut off at the box (-1, 1)^d.
 
-    *Trunk* of Dey et al. (2024), Appendix C.
+    Class 0 is N(μ, I) and class 1 is N(-μ, I), with μ_i = 1/√i. This is *Trunk* of Dey et al.
+    (2024), Appendix C.
 
     Parameters
     ----------
-    n_dims : number of features d.
-    truncated : keep only the box, each feature by itself, as the paper's results were made; False
-        is the paper's text.
+    n_dims : int, default=2
+        Number of features d.
+    truncated : bool, default=True
+        If True, only values in the box are drawn, for each feature separately, as in the paper's
+        results. If False, nothing is cut off, as in the paper's text.
 
     Notes
     -----
-    G. V. Trunk, "A problem of dimensionality: a simple example", 1979. P(0|x) = 1/(1 + exp(-2
-    μ·x)): with equal covariances the log odds are linear, and the box, symmetric about 0, keeps the
-    same share of both classes. Outside the box no class has density: 1/2.
+    The posterior is P(0|x) = 1/(1 + exp(-2 μ·x)). The covariances are equal, so the log odds are
+    linear. The box is symmetric about 0, so it keeps the same fraction of both classes. Outside of
+    the box no class has density, and the posterior is 1/2.
 
+    References
+    ----------
+    G. V. Trunk, "A problem of dimensionality: a simple example", 1979.
+
+    Examples
+    --------
     >>> Trunk(n_dims=1).posterior([[0.0], [0.5], [7.0]]).round(3).tolist()
     [[0.5, 0.5], [0.731, 0.269], [0.5, 0.5]]
     """
@@ -165,16 +245,30 @@ class Trunk:
 
     @property
     def mu(self) -> np.ndarray:
-        """Float[d]: the mean of class 0."""
+        """Mean of class 0, Float[d]."""
         return 1 / np.sqrt(np.arange(1, self.n_dims + 1))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` rows, each from a random class: the counts are multinomial. X: Float[n, d], y:
-        Int[n].
+        """Draw rows, each from a random class, so that the class counts are multinomial.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        rng : Generator
+            Source of the draws.
+
+        Returns
+        -------
+        X : Float[n, d]
+            Rows.
+        y : Int[n]
+            Classes.
         """
         y = rng.integers(2, size=n)
         mean = (1 - 2 * y)[:, None] * self.mu
         X = mean + rng.normal(size=mean.shape)
+        # The noise is independent between features, so each value outside is redrawn separately.
         outside = np.abs(X) >= 1
         while self.truncated and outside.any():
             X[outside] = mean[outside] + rng.normal(size=outside.sum())
@@ -182,8 +276,24 @@ class Trunk:
         return X, y
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """P(y|x): Float[m, 2] at X: Float[m, d]; ``n`` changes nothing, since rows are
-        independent.
+        """Return the true class probabilities P(y|x).
+
+        Parameters
+        ----------
+        X : Float[m, d]
+            Rows.
+        n : int, default=None
+            Not used, because the rows are independent.
+
+        Returns
+        -------
+        Float[m, 2]
+            Class probabilities.
+
+        Raises
+        ------
+        DataError
+            If X does not have d columns, or contains NaN or infinity.
         """
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.n_dims:
@@ -193,10 +303,10 @@ class Trunk:
             )
         if not np.isfinite(X).all():
             raise DataError("trunk has no posterior at NaN or infinity; drop such rows")
+        # The product is taken at unit scale first, so that it cannot overflow to inf - inf.
         size = np.maximum(np.abs(X).max(axis=1), 1.0)
-        with np.errstate(
-            over="ignore"
-        ):  # the sign of μ·x decides; log odds beyond float64 mean certainty
+        # Only the sign of μ·x matters where the log odds exceed float64: one class is certain.
+        with np.errstate(over="ignore"):
             log_odds = 2 * ((X / size[:, None]) @ self.mu) * size
             first = np.exp(-np.logaddexp(0, -log_odds))
             second = np.exp(-np.logaddexp(0, log_odds))

@@ -1,10 +1,13 @@
-"""Gaussian XOR: four Gaussian blobs, the same class on each diagonal.
+"""Simulations in the plane of Dey et al. (2024), Appendix C, with their true posteriors.
 
-Spiral: two arms that turn around each other.
+- ``GaussianXor``: four Gaussian blobs, with the same class on each diagonal.
+- ``Spiral``: two arms that turn around each other.
+- ``Circle``: two noisy circles, one inside the other.
+- ``Sinewave`` and ``Polynomial``: each class scatters around the graph of its own function.
 
-Circle: two noisy circles, one inside the other.
-
-Sinewave and polynomial: each class scatters around the graph of its own function.
+The default parameters are those of the paper's figures. Where its text differs, an option selects
+the text's variant. The paper has no densities for the spiral, the circle and the curves; their
+derivations in the Notes are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -20,115 +23,148 @@ from kdgraph.data.simulations.plane import (
     NoiseStd,
     PlaneSimulation,
     ScatterSimulation,
-    Truth,
+    TruthName,
     draw_in_box,
-    integral,
+    integrate,
     log_normal,
     log_wrapped_normal,
-    normal_mass,
-    posterior_from_logs,
+    normal_interval_probability,
+    posterior_from_log_densities,
 )
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range
 
-CENTRES = np.array([[-0.5, 0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, -0.5]])
-"""Means of the blobs: the first two are class 0, the others class 1."""
+_CENTRES = np.array([[-0.5, 0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, -0.5]])
+"""Means of the blobs. The first two are class 0, the others class 1."""
 
 
 class GaussianXor(PlaneSimulation):
-    """Each class is a mixture of two Gaussians, cut off at the box (-1, 1)²: *Gaussian XOR* of Dey
-    et al. (2024), Appendix C.
+    """Two classes, each a mixture of two Gaussians, cut off at the box (-1, 1)².
+
+    This is *Gaussian XOR* of Dey et al. (2024), Appendix C.
 
     Parameters
     ----------
-    noise_std : standard deviation of each blob on both axes.
-    truth : the truth of ``posterior``.
+    noise_std : float, default=0.25
+        Standard deviation of each blob on both axes.
+    truth : {"exact", "paper_grid"}, default="exact"
+        Truth that ``posterior`` returns.
 
     Notes
     -----
-    With φ_c the Gaussian around centre c, P(0|x) = (φ_1 + φ_2) / (φ_1 + φ_2 + φ_3 + φ_4): the box
-    cuts the same share of each blob. The paper's text prints the same means for both classes; this
-    is the arrangement of its figures, whose truth is analytic.
+    With φ_c the Gaussian around centre c, P(0|x) = (φ_1 + φ_2) / (φ_1 + φ_2 + φ_3 + φ_4), because
+    the box cuts the same fraction from each blob. The paper's text prints the same means for both
+    classes. The means here are those of its figures.
 
+    Examples
+    --------
     >>> GaussianXor().posterior([[-0.5, 0.5], [0.0, 0.3], [9.0, 9.0]]).round(3).tolist()
     [[0.999, 0.001], [0.5, 0.5], [0.5, 0.5]]
     """
 
     name = "gaussian_xor"
 
-    def __init__(self, noise_std: NoiseStd = 0.25, truth: Truth = "exact") -> None:
+    def __init__(self, noise_std: NoiseStd = 0.25, truth: TruthName = "exact") -> None:
         self.noise_std = noise_std
         super().__init__(truth)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` rows, each from a random blob: the classes' counts are multinomial. X:
-        Float[n, 2], y: Int[n].
+        """Draw rows, each from a random blob, so that the class counts are multinomial.
+
+        Returns
+        -------
+        X : Float[n, 2]
+            Rows.
+        y : Int[n]
+            Classes.
         """
-        blob = rng.integers(len(CENTRES), size=n)
+        blob = rng.integers(len(_CENTRES), size=n)
 
         def propose(blobs: np.ndarray) -> np.ndarray:
-            return CENTRES[blobs] + rng.normal(0, self.noise_std, (len(blobs), 2))
+            return _CENTRES[blobs] + rng.normal(0, self.noise_std, (len(blobs), 2))
 
         return draw_in_box(propose, blob), blob // 2
 
     def posterior_on_paper_grid(self, X: np.ndarray) -> np.ndarray:
-        """The truth of the paper's Hellinger distances, which for this simulation is the exact
-        posterior: Float[m, 2].
+        """Return the truth of the paper's Hellinger distances.
+
+        For this simulation it is the exact posterior.
+
+        Parameters
+        ----------
+        X : Float[m, 2]
+            Rows.
+
+        Returns
+        -------
+        Float[m, 2]
+            Class probabilities.
         """
-        return posterior_from_logs(self.log_densities(X))
+        return posterior_from_log_densities(self.log_densities(X))
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
-        distance = X[:, None, :] - CENTRES
+        distance = X[:, None, :] - _CENTRES
         blobs = log_normal(distance, self.noise_std).sum(axis=2)
         by_class = np.logaddexp(blobs[:, ::2], blobs[:, 1::2]) - np.log(2)
-        kept = normal_mass(-1 - 0.5, 1 - 0.5, self.noise_std) ** 2
+        kept = normal_interval_probability(-1 - 0.5, 1 - 0.5, self.noise_std) ** 2
         return by_class - np.log(kept)
 
 
-SMALLEST_RADIUS = 1e-300
-"""The density grows like 1/r and is infinite at the origin; nearer points are taken to lie here."""
-FAINT = 1e-9
-"""Below this density per radian a Fourier sum, whose absolute error is near 1e-16, loses its digits
-and a normal density stands in.
+_MIN_RADIUS = 1e-300
+"""Smallest radius at which the density is computed.
+
+The density grows like 1/r and is infinite at the origin. Nearer points are moved to this radius.
+"""
+_MIN_FOURIER_DENSITY = 1e-9
+"""Density per radian below which a normal density replaces the Fourier sum.
+
+The absolute error of the Fourier sum is near 1e-16, so small densities lose their digits.
 """
 
 
 class Spiral(PlaneSimulation):
-    """Radii in increasing order, angles evenly spaced along each arm plus noise; class 1 is class 0
-    turned by half a turn.
+    """Two spiral arms, of which the second is the first turned by half a turn.
 
-    *Spiral* of Dey et al. (2024), Appendix C, with two classes.
+    The sorted radii of an arm are paired with evenly spaced angles plus noise. This is *Spiral* of
+    Dey et al. (2024), Appendix C, with two classes.
 
     Parameters
     ----------
-    noise_std : standard deviation of the angle, in radians. The paper's figures and truth have 0.8,
-    its text 0.3 (variance 0.09).
-    turns : how often an arm goes around.
-    mirrored : class 1 is the exact negative of the rows of class 0, as in the paper's figures;
-    False draws its rows independently.
-    truth : the truth of ``posterior``.
+    noise_std : float, default=0.8
+        Standard deviation of the angle, in radians. The paper's figures and truth have 0.8, its
+        text 0.3 (variance 0.09).
+    turns : float, default=2.0
+        Number of turns of an arm.
+    mirrored : bool, default=True
+        If True, class 1 is the exact negative of the rows of class 0, as in the paper's figures. If
+        False, the rows of class 1 are drawn independently.
+    truth : {"exact", "paper_grid"}, default="exact"
+        Truth that ``posterior`` returns.
 
     Notes
     -----
-    The paper has no densities; these are ours. An arm of m rows pairs the sorted radii r_(1) < … <
-    r_(m) of m uniform draws with the angles δ (i - 1) + N(0, s²), where δ = 2π turns / (m - 1). So
-    P(y|x) depends on m:
+    The paper has no densities. The following ones are original to kdgraph. An arm of m rows pairs
+    the sorted radii r_(1) < … < r_(m) of m uniform draws with the angles δ (i - 1) + N(0, s²),
+    where δ = 2π turns / (m - 1). So P(y|x) depends on m:
 
     - Population, m → ∞: the angle at radius r is a normal around 2π turns r, wrapped around the
       circle.
-    - m rows: a row drawn at random that has radius r is number J + 1 in order, J ~ Binomial(m - 1,
-      r), so its angle is δJ + N(0, s²). The characteristic function is z_k^(m-1) exp(-s²k²/2) with
-      z_k = 1 - r + r exp(ikδ), which gives the exact wrapped density
+    - m rows: a random row with radius r has position J + 1 in the order, J ~ Binomial(m - 1, r), so
+      its angle is δJ + N(0, s²). The characteristic function is z_k^(m-1) exp(-s²k²/2) with z_k = 1
+      - r + r exp(ikδ). It gives the exact wrapped density
 
           f(θ|r) = 1/(2π) [1 + 2 Σ_{k≥1} exp(-s²k²/2) Re(conj(z_k)^(m-1) exp(ikθ))].
 
-      For large m it is the wrapped normal of variance s² + (2π turns)² r (1 - r) / (m - 1), which
-      stands in where f is below 1e-9.
+      For large m it tends to the wrapped normal of variance s² + (2π turns)² r (1 - r) / (m - 1).
+      This normal replaces f where f is below 1e-9.
 
-    In both, the density in the plane is f(θ|r) / r in the disc r ≤ 1. The blur is not small: among
-    1000 rows the Brier score of the population's posterior is a tenth worse than what it claims for
-    itself, and that of ``posterior(X, n=1000)`` is not.
+    In both cases the density in the plane is f(θ|r) / r in the disc r ≤ 1. The difference between
+    the two is not small. For samples of 1000 rows, the Brier score of the population posterior is a
+    tenth worse than the posterior itself predicts. ``posterior(X, n=1000)`` does not have this
+    error.
 
+    Examples
+    --------
     >>> x = [[0.1, 0.5]]
     >>> Spiral().posterior(x).round(3).tolist(), Spiral().posterior(x, n=1000).round(3).tolist()
     ([[0.829, 0.171]], [[0.803, 0.197]])
@@ -141,7 +177,7 @@ class Spiral(PlaneSimulation):
         noise_std: Annotated[float, Range(0.05)] = 0.8,
         turns: Positive = 2.0,
         mirrored: bool = True,
-        truth: Truth = "exact",
+        truth: TruthName = "exact",
     ) -> None:
         self.noise_std = noise_std
         self.turns = turns
@@ -149,13 +185,16 @@ class Spiral(PlaneSimulation):
         super().__init__(truth)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` rows in random order: two arms of ceil(n / 2) rows, of which a random one is
-        dropped if ``n`` is odd.
+        """Draw rows in random order.
+
+        Two arms of ceil(n / 2) rows are drawn. If ``n`` is odd, a random row is dropped.
 
         Returns
         -------
         X : Float[n, 2]
+            Rows.
         y : Int[n]
+            Classes.
         """
         m = (n + 1) // 2
         first = self._arm(m, rng)
@@ -164,7 +203,7 @@ class Spiral(PlaneSimulation):
         return np.concatenate([first, second])[rows], rows // max(m, 1)
 
     def _arm(self, m: int, rng: np.random.Generator) -> np.ndarray:
-        """``m`` rows of class 0: Float[m, 2]."""
+        """Draw ``m`` rows of class 0: Float[m, 2]."""
         r = np.sort(rng.uniform(0, 1, m))
         angle = np.linspace(0, 2 * np.pi * self.turns, m) + rng.normal(0, self.noise_std, m)
         return r[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
@@ -175,14 +214,15 @@ class Spiral(PlaneSimulation):
         in_disc = r <= 1
         logs = np.full((len(X), 2), -np.inf)
         logs[in_disc] = (
-            self._log_angular(angle[in_disc], r[in_disc], n)
-            - np.log(np.maximum(r[in_disc], SMALLEST_RADIUS))[:, None]
+            self._log_angular_density(angle[in_disc], r[in_disc], n)
+            - np.log(np.maximum(r[in_disc], _MIN_RADIUS))[:, None]
         )
-        logs[r == 0] = -np.log(2 * np.pi * SMALLEST_RADIUS)  # no direction there, so neither arm
+        # The origin has no direction, so both arms get the same density there.
+        logs[r == 0] = -np.log(2 * np.pi * _MIN_RADIUS)
         return logs
 
-    def _log_angular(self, angle: np.ndarray, r: np.ndarray, n: int | None) -> np.ndarray:
-        """Log density of the angle given the radius, per radian, for both classes: Float[m, 2]."""
+    def _log_angular_density(self, angle: np.ndarray, r: np.ndarray, n: int | None) -> np.ndarray:
+        """Return the log density, per radian, of the angle given the radius: Float[m, 2]."""
         sweep = 2 * np.pi * self.turns
         from_arm = (angle - sweep * r)[:, None] - np.array([0, np.pi])
         if n is None:
@@ -190,18 +230,22 @@ class Spiral(PlaneSimulation):
         m = (n + 1) // 2
         spread = sweep**2 * r * (1 - r) / max(m - 1, 1)
         normal = log_wrapped_normal(from_arm, np.sqrt(self.noise_std**2 + spread)[:, None])
-        exact = self._angular_of_sample(angle, r, m)
+        exact = self._sample_angular_density(angle, r, m)
         return np.where(
-            exact > FAINT, np.log(np.maximum(exact, FAINT)), np.minimum(normal, np.log(FAINT))
+            exact > _MIN_FOURIER_DENSITY,
+            np.log(np.maximum(exact, _MIN_FOURIER_DENSITY)),
+            np.minimum(normal, np.log(_MIN_FOURIER_DENSITY)),
         )
 
-    def _angular_of_sample(self, angle: np.ndarray, r: np.ndarray, m: int) -> np.ndarray:
-        """Density of the angle given the radius in an arm of ``m`` rows, for both classes:
-        Float[rows, 2]; see Notes.
+    def _sample_angular_density(self, angle: np.ndarray, r: np.ndarray, m: int) -> np.ndarray:
+        """Return the density of the angle given the radius in an arm of ``m`` rows: Float[rows, 2].
+
+        The formula is in the Notes of the class.
         """
         delta = 2 * np.pi * self.turns / max(m - 1, 1)
         total = np.ones((len(r), 2))
-        for k in range(1, int(np.ceil(8.6 / self.noise_std)) + 1):  # exp(-8.6²/2) is below 2^-53
+        # Terms from k = 8.6 / s on are below exp(-8.6²/2) < 2^-53 and cannot change the sum.
+        for k in range(1, int(np.ceil(8.6 / self.noise_std)) + 1):
             z = 1 - r + r * np.exp(1j * k * delta)
             term = (
                 2
@@ -213,47 +257,57 @@ class Spiral(PlaneSimulation):
         return total / (2 * np.pi)
 
 
-AXIS = 1e-15
-"""Points nearer to an axis than this are taken to lie here, because the density is infinite on the
-axes themselves.
+_MIN_AXIS_DISTANCE = 1e-15
+"""Smallest distance from an axis at which the density is computed.
+
+The density is infinite on the axes. Nearer points are moved to this distance.
 """
-ROWS_AT_A_TIME = 256
+_BLOCK_ROWS = 256
 
 
 class Circle(ScatterSimulation):
-    """Class c lies around a circle of radius radii[c], cut off at the box (-1, 1)²: *Circle* of Dey
-    et al. (2024), Appendix C.
+    """Two classes around circles of different radius, cut off at the box (-1, 1)².
+
+    This is *Circle* of Dey et al. (2024), Appendix C.
 
     Parameters
     ----------
-    radii : radius of each of the two classes. The paper's figures have the larger one for class 0,
-    its text for class 1.
-    noise_std : standard deviation of the radius.
-    noise : "per_axis" draws the radius for each axis independently, x = (a cos t, b sin t), as in
-        the paper's figures; "radial" draws one, x = (a cos t, a sin t), as its text says.
-    truth : the truth of ``posterior``.
+    radii : sequence of 2 floats, default=(1.0, 0.75)
+        Radius of each class. The paper's figures have the larger one for class 0, its text for
+        class 1.
+    noise_std : float, default=0.1
+        Standard deviation of the radius.
+    noise : {"per_axis", "radial"}, default="per_axis"
+        "per_axis" draws the radius for each axis independently, x = (a cos t, b sin t), as in the
+        paper's figures. "radial" draws one radius, x = (a cos t, a sin t), as in its text.
+    truth : {"exact", "paper_grid"}, default="exact"
+        Truth that ``posterior`` returns.
 
     Notes
     -----
-    The paper has no densities; these are ours. With t uniform on the circle, w the radius and s the
-    noise's standard deviation, that of a class before the cut is
+    The paper has no densities. The following ones are original to kdgraph. Let t be uniform on the
+    circle, w the radius and s the standard deviation of the noise. The density of a class before
+    the cut is
 
         per axis: f(x) = 1/(2π) ∫ φ((x1/cos t - w)/s) φ((x2/sin t - w)/s) / (s² |cos t sin t|) dt
-        over a full turn, radial:   f(x) = [φ((r - w)/s) + φ((-r - w)/s)] / (2π r s), r = |x|.
+        over a full turn,
+        radial:   f(x) = [φ((r - w)/s) + φ((-r - w)/s)] / (2π r s), r = |x|.
 
-    The integrand of the first has peaks in t that narrow like |x1| near the axes. In v = log|tan t|
-    it is smooth, with no width below s/w: dt/|cos t sin t| = dv, |x1/cos t| = |x1| √(1 + e^2v) =:
-    A, |x2/sin t| = |x2| √(1 + e^-2v) =: B, and the four quadrants of t give
+    The integrand of the first has peaks in t that become as narrow as |x1| near the axes. In v =
+    log|tan t| it is smooth, with no width below s/w: dt/|cos t sin t| = dv, |x1/cos t| = |x1| √(1 +
+    e^2v) =: A, |x2/sin t| = |x2| √(1 + e^-2v) =: B, and the four quadrants of t give
 
-        f(x) = 1/(2π s)² ∫ [e^-(A-w)²/2s² + e^-(A+w)²/2s²] [e^-(B-w)²/2s² + e^-(B+w)²/2s²] dv,
+        f(x) = 1/(2π s)² ∫ [e^-(A-w)²/2s² + e^-(A+w)²/2s²] [e^-(B-w)²/2s² + e^-(B+w)²/2s²] dv.
 
-    to which the trapezoidal rule converges exponentially. The box keeps the share Z of a class, so
-    its density there is f / Z.
+    The trapezoidal rule converges exponentially to this integral. The box keeps the fraction Z of a
+    class, so the density in the box is f / Z.
 
-    A radius can come out as 0, so the density is infinite on the axes (per_axis; it grows like
-    log(1/|x1|)) or at the origin (radial; like 1/r), with a weight of exp(-w²/2s²), which is 6e-13
-    for the defaults. Points nearer than 1e-15 are taken to lie at 1e-15.
+    A radius can be 0. So the density is infinite on the axes (per_axis; it grows like log(1/|x1|))
+    or at the origin (radial; like 1/r). The weight of this part is exp(-w²/2s²), which is 6e-13 for
+    the defaults. Points nearer than 1e-15 are moved to 1e-15.
 
+    Examples
+    --------
     >>> Circle().posterior([[0.0, 0.75], [0.7, 0.7], [0.0, 2.0]]).round(2).tolist()
     [[0.04, 0.96], [1.0, 0.0], [0.5, 0.5]]
     """
@@ -265,7 +319,7 @@ class Circle(ScatterSimulation):
         radii: Sequence[Annotated[float, Range(0, 1.25, "right")]] = (1.0, 0.75),
         noise_std: NoiseStd = 0.1,
         noise: Literal["per_axis", "radial"] = "per_axis",
-        truth: Truth = "exact",
+        truth: TruthName = "exact",
     ) -> None:
         self.radii = radii
         self.noise_std = noise_std
@@ -278,10 +332,10 @@ class Circle(ScatterSimulation):
 
     @cached_property
     def kept(self) -> np.ndarray:
-        """Float[2]: Z, the share of each class's rows that the box keeps."""
+        """Fraction Z of the rows of each class that the box keeps, Float[2]."""
 
         def mass(limit: np.ndarray, w: float) -> np.ndarray:
-            return normal_mass(-limit - w, limit - w, self.noise_std)
+            return normal_interval_probability(-limit - w, limit - w, self.noise_std)
 
         def within(t: np.ndarray, w: float) -> np.ndarray:
             cos, sin = np.cos(t), np.sin(t)
@@ -289,12 +343,12 @@ class Circle(ScatterSimulation):
                 return mass(1 / np.maximum(cos, sin), w)
             return mass(1 / cos, w) * mass(1 / sin, w)
 
-        # All four quadrants are alike, and both halves of one; below π/4 the maximum is smooth.
+        # By symmetry one eighth of the circle suffices. The integrand is smooth below π/4.
         return np.array(
-            [integral(lambda t, w=w: within(t, w), 0, np.pi / 4) / (np.pi / 4) for w in self.radii]
+            [integrate(lambda t, w=w: within(t, w), 0, np.pi / 4) / (np.pi / 4) for w in self.radii]
         )
 
-    def _propose(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _draw_candidates(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         t = rng.uniform(0, 2 * np.pi, len(labels))
         axes = 2 if self.noise == "per_axis" else 1
         radius = np.take(self.radii, labels)[:, None] + rng.normal(
@@ -303,31 +357,31 @@ class Circle(ScatterSimulation):
         return radius * np.column_stack([np.cos(t), np.sin(t)])
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
-        before_cut = self._log_radial if self.noise == "radial" else self._log_per_axis
+        before_cut = (
+            self._log_radial_density if self.noise == "radial" else self._log_per_axis_density
+        )
         return before_cut(X) - np.log(self.kept)
 
-    def _log_radial(self, X: np.ndarray) -> np.ndarray:
-        """Log density of each class before the cut: Float[m, 2]."""
+    def _log_radial_density(self, X: np.ndarray) -> np.ndarray:
+        """Return the log density of each class before the cut: Float[m, 2]."""
         r, w, s = (
-            np.maximum(np.hypot(X[:, :1], X[:, 1:]), AXIS),
+            np.maximum(np.hypot(X[:, :1], X[:, 1:]), _MIN_AXIS_DISTANCE),
             np.asarray(self.radii),
             self.noise_std,
         )
         both_signs = np.logaddexp(-0.5 * ((r - w) / s) ** 2, -0.5 * ((r + w) / s) ** 2)
         return both_signs - np.log((2 * np.pi) ** 1.5 * s * r)
 
-    def _log_per_axis(self, X: np.ndarray) -> np.ndarray:
-        """Log density of each class before the cut: Float[m, 2].
-
-        Points are taken in order of their distance from the nearer axis, because the nearer it is,
-        the longer is the range of v.
-        """
-        distance = np.maximum(np.abs(X), AXIS)
+    def _log_per_axis_density(self, X: np.ndarray) -> np.ndarray:
+        """Return the log density of each class before the cut: Float[m, 2]."""
+        distance = np.maximum(np.abs(X), _MIN_AXIS_DISTANCE)
         logs = np.empty((len(X), 2))
+        # Points nearer to an axis need a longer range of v. Sorting by that distance keeps the
+        # range of most blocks short.
         order = np.argsort(distance.min(axis=1))
-        for start in range(0, len(order), ROWS_AT_A_TIME):
-            rows = order[start : start + ROWS_AT_A_TIME]
-            v, step = self._nodes(*distance[rows].min(axis=0))
+        for start in range(0, len(order), _BLOCK_ROWS):
+            rows = order[start : start + _BLOCK_ROWS]
+            v, step = self._trapezoidal_nodes(*distance[rows].min(axis=0))
             a = np.hypot(distance[rows, :1], distance[rows, :1] * np.exp(v))
             b = np.hypot(distance[rows, 1:], distance[rows, 1:] * np.exp(-v))
             logs[rows] = np.column_stack([self._log_sum(a, b, w) for w in self.radii]) + np.log(
@@ -335,23 +389,26 @@ class Circle(ScatterSimulation):
             )
         return logs - 2 * np.log(2 * np.pi * self.noise_std)
 
-    def _nodes(self, x1: float, x2: float) -> tuple[np.ndarray, float]:
-        """Nodes v of the trapezoidal rule, and their distance, for points at least ``x1`` and
-        ``x2`` from the axes.
+    def _trapezoidal_nodes(self, x1: float, x2: float) -> tuple[np.ndarray, float]:
+        """Return the nodes v of the trapezoidal rule and their distance.
 
-        The integrand's exponent is at least -max(w, √2 - w)²/s² at v = 0; the range ends where A or
-        B makes it smaller by 37, which is 2^-53. The integrand's peaks are no narrower than s/w,
-        and half of that leaves a relative error of exp(-8π²).
+        The points are at least ``x1`` and ``x2`` away from the axes.
         """
+        # The integrand's exponent is at least -max(w, √2 - w)²/s² at v = 0. The range ends where A
+        # or B makes it smaller by 37, a factor of 2^-53. The peaks of the integrand are at least
+        # s/w wide; a step of half of that leaves a relative error of exp(-8π²).
         s, w = self.noise_std, max(self.radii)
-        far = w + np.sqrt(2 * max(w, np.sqrt(2) - min(self.radii)) ** 2 + 2 * 37 * s**2)
-        low, high = -np.log(far / x2), np.log(far / x1)
+        largest_distance = w + np.sqrt(
+            2 * max(w, np.sqrt(2) - min(self.radii)) ** 2 + 2 * 37 * s**2
+        )
+        low, high = -np.log(largest_distance / x2), np.log(largest_distance / x1)
         v = np.linspace(low, high, int(np.ceil((high - low) / (0.5 * s / w))) + 1)
         return v, v[1] - v[0]
 
     def _log_sum(self, a: np.ndarray, b: np.ndarray, w: float) -> np.ndarray:
-        """Log of the sum over v of both factors' product, for ``a`` and ``b`` of shape (m, nodes):
-        Float[m].
+        """Return the log of the sum over v of both factors' product, Float[m].
+
+        ``a`` and ``b`` have shape (m, nodes).
         """
         s = self.noise_std
         exponent = -((a - w) ** 2 + (b - w) ** 2) / (2 * s**2)
@@ -361,57 +418,66 @@ class Circle(ScatterSimulation):
 
 
 class CurveSimulation(ScatterSimulation):
-    """x1 uniform in (-1, 1), x2 = g_c(x1) + N(0, noise_std²) for class c, cut off at the box (-1,
-    1)²: Dey et al. (2024), Appendix C.
+    """Classes that scatter around the graphs of functions, cut off at the box (-1, 1)².
+
+    x1 is uniform in (-1, 1), and x2 = g_c(x1) + N(0, noise_std²) for class c (Dey et al. 2024,
+    Appendix C).
 
     Notes
     -----
-    The paper does not say how x1 is drawn, nor has it densities: uniform, as its figures were made,
-    and ours. The density of class c in the box is f_c(x) = φ((x2 - g_c(x1)) / s) / (2 s Z_c), with
-    s the noise's standard deviation and Z_c = ½ ∫ P(|g_c(t) + N(0, s²)| < 1) dt over (-1, 1), the
-    share of rows that the box keeps.
+    The paper does not state how x1 is drawn. It is uniform here, as in the code of its figures. The
+    paper has no densities; this one is original to kdgraph. The density of class c in the box is
+    f_c(x) = φ((x2 - g_c(x1)) / s) / (2 s Z_c). Here s is the standard deviation of the noise, and
+    Z_c = ½ ∫ P(|g_c(t) + N(0, s²)| < 1) dt over (-1, 1) is the fraction of rows that the box keeps.
     """
 
     noise_std: float
 
     @cached_property
     def kept(self) -> np.ndarray:
-        """Float[K]: Z_c, the share of each class's rows that the box keeps."""
+        """Fraction Z_c of the rows of each class that the box keeps, Float[K]."""
 
         def mass(t: np.ndarray, c: int) -> np.ndarray:
-            height = self._curves(t)[..., c]
-            return normal_mass(-1 - height, 1 - height, self.noise_std)
+            height = self._curve_heights(t)[..., c]
+            return normal_interval_probability(-1 - height, 1 - height, self.noise_std)
 
         return np.array(
-            [integral(lambda t, c=c: mass(t, c), -1, 1) / 2 for c in range(len(self.classes))]
+            [integrate(lambda t, c=c: mass(t, c), -1, 1) / 2 for c in range(len(self.classes))]
         )
 
     @abstractmethod
-    def _curves(self, t: np.ndarray) -> np.ndarray:
-        """Height of each class's curve at ``t``, an array of any shape: Float[..., K]."""
+    def _curve_heights(self, t: np.ndarray) -> np.ndarray:
+        """Return the height of each class's curve at ``t`` of any shape: Float[..., K]."""
 
-    def _propose(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _draw_candidates(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         t = rng.uniform(-1, 1, len(labels))
-        height = self._curves(t)[np.arange(len(labels)), labels]
+        height = self._curve_heights(t)[np.arange(len(labels)), labels]
         return np.column_stack([t, height + rng.normal(0, self.noise_std, len(labels))])
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
-        above = X[:, 1:] - self._curves(X[:, 0])
+        above = X[:, 1:] - self._curve_heights(X[:, 0])
         return log_normal(above, self.noise_std) - np.log(2 * self.kept)
 
 
 class Sinewave(CurveSimulation):
-    """One class scatters around a sine, the other around a cosine of the same frequency: *Sinewave*
-    of Dey et al. (2024), Appendix C.
+    """One class around a sine, the other around a cosine of the same frequency.
+
+    This is *Sinewave* of Dey et al. (2024), Appendix C.
 
     Parameters
     ----------
-    noise_std : standard deviation of x2 around the curve.
-    frequency : radians per unit of x1. The paper's figures have 4, its text has π.
-    first : the curve of class 0. The paper's figures have sin(4 x) for class 0 and cos(4 x) for
-        class 1, its text cos(π x) for class 0 and sin(π x) for class 1.
-    truth : the truth of ``posterior``.
+    noise_std : float, default=0.1
+        Standard deviation of x2 around the curve.
+    frequency : float, default=4.0
+        Radians per unit of x1. The paper's figures have 4, its text has π.
+    first : {"sin", "cos"}, default="sin"
+        Curve of class 0. The paper's figures have sin(4 x) for class 0 and cos(4 x) for class 1.
+        Its text has cos(π x) for class 0 and sin(π x) for class 1.
+    truth : {"exact", "paper_grid"}, default="exact"
+        Truth that ``posterior`` returns.
 
+    Examples
+    --------
     >>> Sinewave().posterior([[0.0, 0.0], [0.0, 0.95]]).round(3).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -423,28 +489,34 @@ class Sinewave(CurveSimulation):
         noise_std: NoiseStd = 0.1,
         frequency: Positive = 4.0,
         first: Literal["sin", "cos"] = "sin",
-        truth: Truth = "exact",
+        truth: TruthName = "exact",
     ) -> None:
         self.noise_std = noise_std
         self.frequency = frequency
         self.first = first
         super().__init__(truth)
 
-    def _curves(self, t: np.ndarray) -> np.ndarray:
+    def _curve_heights(self, t: np.ndarray) -> np.ndarray:
         waves = [np.sin(self.frequency * t), np.cos(self.frequency * t)]
         return np.stack(waves if self.first == "sin" else waves[::-1], axis=-1)
 
 
 class Polynomial(CurveSimulation):
-    """Class c scatters around x2 = x1 ** exponents[c]: *Polynomial* of Dey et al. (2024), Appendix
-    C.
+    """Two classes, each around a power of x1: x2 = x1 ** exponents[c].
+
+    This is *Polynomial* of Dey et al. (2024), Appendix C.
 
     Parameters
     ----------
-    noise_std : standard deviation of x2 around the curve.
-    exponents : two integers from 1.
-    truth : the truth of ``posterior``.
+    noise_std : float, default=0.1
+        Standard deviation of x2 around the curve.
+    exponents : sequence of 2 ints, default=(1, 3)
+        Exponents, at least 1.
+    truth : {"exact", "paper_grid"}, default="exact"
+        Truth that ``posterior`` returns.
 
+    Examples
+    --------
     >>> Polynomial().posterior([[0.0, 0.0], [0.5, 0.5]]).round(2).tolist()
     [[0.51, 0.49], [1.0, 0.0]]
     """
@@ -452,7 +524,10 @@ class Polynomial(CurveSimulation):
     name = "polynomial"
 
     def __init__(
-        self, noise_std: NoiseStd = 0.1, exponents: Sequence[Count] = (1, 3), truth: Truth = "exact"
+        self,
+        noise_std: NoiseStd = 0.1,
+        exponents: Sequence[Count] = (1, 3),
+        truth: TruthName = "exact",
     ) -> None:
         self.noise_std = noise_std
         self.exponents = exponents
@@ -462,5 +537,5 @@ class Polynomial(CurveSimulation):
                 f"exponents must be one for each of the 2 classes, got {list(self.exponents)}"
             )
 
-    def _curves(self, t: np.ndarray) -> np.ndarray:
+    def _curve_heights(self, t: np.ndarray) -> np.ndarray:
         return np.stack([t**a for a in self.exponents], axis=-1)

@@ -1,10 +1,9 @@
-"""The normal distribution on a line, in an interval and around a circle, and the quadrature that
-averages it.
+"""Base classes and formulas of the five simulations in the plane (Dey et al. 2024, Appendix C).
 
-Textbook formulas; SciPy's ``ndtr`` and NumPy's Gauss-Legendre nodes do the work.
-
-What the five simulations in the plane of Dey et al. (2024), Appendix C, share: the box they live
-in, Bayes' rule, the paper's grid.
+The simulations have in common the box (-1, 1)² that contains all rows, Bayes' rule for equally
+frequent classes, and the grid of points on which the paper measures Hellinger distances. The first
+functions are textbook formulas: the normal distribution on a line, in an interval and around a
+circle, and Gauss-Legendre quadrature. SciPy's ``ndtr`` and NumPy's ``leggauss`` compute them.
 """
 
 from __future__ import annotations
@@ -20,28 +19,29 @@ from kdgraph.parameters import Range, check_parameters
 
 
 def log_normal(distance: np.ndarray, std: np.ndarray | float) -> np.ndarray:
-    """Log density of N(0, std²) at ``distance``, elementwise."""
+    """Return the log density of N(0, std²) at ``distance``, elementwise."""
     return -0.5 * (distance / std) ** 2 - np.log(std * np.sqrt(2 * np.pi))
 
 
-def normal_mass(low: np.ndarray | float, high: np.ndarray | float, std: float) -> np.ndarray:
-    """P(low < N(0, std²) < high), elementwise."""
-    from scipy.special import (
-        ndtr,
-    )  # here, not above: a command line that only lists configurations must not wait for scipy
+def normal_interval_probability(
+    low: np.ndarray | float, high: np.ndarray | float, std: float
+) -> np.ndarray:
+    """Return P(low < N(0, std²) < high), elementwise."""
+    # SciPy is imported late, because listing configurations on the command line does not need it.
+    from scipy.special import ndtr
 
     return ndtr(np.asarray(high) / std) - ndtr(np.asarray(low) / std)
 
 
 def log_wrapped_normal(angle: np.ndarray, std: np.ndarray | float) -> np.ndarray:
-    """Log density, per radian, of N(0, std²) wrapped around the circle, elementwise.
+    """Return the log density, per radian, of N(0, std²) wrapped around the circle, elementwise.
 
-    W(a) = Σ_j exp(-(a + 2πj)² / 2 std²) / (std √2π), the sum taken relative to the image nearest to
-    0, so that it cannot underflow.
+    The density is W(a) = Σ_j exp(-(a + 2πj)² / 2 std²) / (std √2π).
     """
     # From std = 9 on, the wrapped density is 1/2π to the last bit (its first harmonic is
     # exp(-std²/2) = 3e-18), and so is that of 9.
     std = np.minimum(std, 9.0)
+    # The sum is taken relative to the image nearest to 0, so that it cannot underflow.
     nearest = np.remainder(angle + np.pi, 2 * np.pi) - np.pi
     reach = int(np.ceil(9 * np.max(std, initial=0.0) / (2 * np.pi))) + 1
     relative = sum(
@@ -50,11 +50,13 @@ def log_wrapped_normal(angle: np.ndarray, std: np.ndarray | float) -> np.ndarray
     return log_normal(nearest, std) + np.log(relative)
 
 
-def integral(
+def integrate(
     function: Callable[[np.ndarray], np.ndarray], low: float, high: float, panels: int = 256
 ) -> float:
-    """∫ function over [low, high] by 16-point Gauss-Legendre in each of ``panels`` equal panels; it
-    takes and gives Float[panels, 16].
+    """Return the integral ∫ function over [low, high].
+
+    The quadrature is 16-point Gauss-Legendre in each of ``panels`` equal panels. ``function`` takes
+    and returns Float[panels, 16].
     """
     nodes, weights = np.polynomial.legendre.leggauss(16)
     edges = np.linspace(low, high, panels + 1)
@@ -63,22 +65,28 @@ def integral(
     return float((function(points) * weights).sum() * half)
 
 
-Truth = Literal["exact", "paper_grid"]
-"""Which truth ``posterior`` gives: Bayes' rule, or the truth that the paper's Hellinger distances
-were measured against.
+TruthName = Literal["exact", "paper_grid"]
+"""Name of the truth that ``posterior`` returns.
+
+"exact" is Bayes' rule. "paper_grid" is the truth of the paper's Hellinger distances.
 """
 NoiseStd = Annotated[float, Range(0.01, 1, "both")]
 """Standard deviation of the noise, in the units of the box (-1, 1)²."""
 
-DRAWS_PER_WINDOW = 1e5 * 0.02**2
-"""The paper's truth is a class share among 100,000 draws in a window of ±0.01 around each grid
-point: 40 draws per unit of density.
+_DRAWS_PER_UNIT_DENSITY = 1e5 * 0.02**2
+"""Expected number of draws in a window of the paper's truth, per unit of density (40).
+
+The paper draws 100,000 rows and counts classes in a window of ±0.01 around each grid point.
 """
 
 
 def paper_grid() -> np.ndarray:
-    """The 200 × 200 points of the paper's Hellinger distances, ``arange(-1, 1, 0.01)`` on both
-    axes: Float[40000, 2], x1 fastest.
+    """Return the 200 × 200 points of the paper's Hellinger distances.
+
+    Returns
+    -------
+    Float[40000, 2]
+        The points of ``arange(-1, 1, 0.01)`` on both axes. The first coordinate varies fastest.
     """
     ticks = np.arange(-1, 1, 0.01)
     x2, x1 = np.meshgrid(ticks, ticks, indexing="ij")
@@ -86,62 +94,129 @@ def paper_grid() -> np.ndarray:
 
 
 class PlaneSimulation(ABC):
-    """Equally frequent classes in the box (-1, 1)², each with a density that is known.
+    """Equally frequent classes in the box (-1, 1)², each with a known density.
 
-    A subclass draws rows and gives the log density of each class at points of the box; everything
-    else follows. Outside the box there is no density, and every class has the same posterior.
+    A subclass implements ``sample`` and ``_log_densities_in_box``. The posterior and the density
+    follow from these. Outside of the box the density is 0, and all classes have the same posterior.
+
+    Parameters
+    ----------
+    truth : {"exact", "paper_grid"}, default="exact"
+        Truth that ``posterior`` returns.
     """
 
     name: ClassVar[str]
     feature_names: tuple[str, ...] = ("x1", "x2")
     classes: np.ndarray
 
-    def __init__(self, truth: Truth = "exact") -> None:
+    def __init__(self, truth: TruthName = "exact") -> None:
         self.truth = truth
         self.classes = np.arange(2)
         check_parameters(self)
 
     @abstractmethod
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` rows in random order.
+        """Draw rows in random order.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        rng : Generator
+            Source of the draws.
 
         Returns
         -------
         X : Float[n, 2]
-        y : Int[n], positions in ``classes``
+            Rows.
+        y : Int[n]
+            Positions in ``classes``.
         """
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """P(y|x): Float[m, K] at X: Float[m, 2], uniform where no class has density.
+        """Return the true class probabilities P(y|x).
 
-        ``n`` is the number of rows of the sample that the rows come from (None: the population). It
-        matters to the spiral alone.
+        Parameters
+        ----------
+        X : Float[m, 2]
+            Rows.
+        n : int, default=None
+            Number of rows of the sample from which the rows come; None means the population. Only
+            the spiral depends on it.
+
+        Returns
+        -------
+        Float[m, K]
+            Class probabilities, uniform where no class has density.
         """
         if self.truth == "paper_grid":
             return self.posterior_on_paper_grid(X)
-        return posterior_from_logs(self.log_densities(X, n))
+        return posterior_from_log_densities(self.log_densities(X, n))
 
     def posterior_on_paper_grid(self, X: np.ndarray) -> np.ndarray:
-        """The truth of the paper's Hellinger distances: Float[m, K] at X: Float[m, 2].
+        """Return the truth of the paper's Hellinger distances.
 
-        The paper's truth is a class share among 100,000 draws in a window of ±0.01, set to 1/2
-        where the window is empty, averaged over 1000 repetitions. A window expects L = 40 f(x)
-        draws, f the mixture's density, and is empty with probability exp(-L), so the average is
-        q(x) = P(y|x) (1 - exp(-L)) + exp(-L) / 2. It rewards saying 1/2 where there is little data.
+        Parameters
+        ----------
+        X : Float[m, 2]
+            Rows.
+
+        Returns
+        -------
+        Float[m, K]
+            Class probabilities.
+
+        Notes
+        -----
+        The paper estimates the truth as the fraction of a class among 100,000 draws in a window of
+        ±0.01. The value is 1/2 where the window is empty, and it is averaged over 1000 repetitions.
+        A window contains L = 40 f(x) draws on average, where f is the density of the mixture. It is
+        empty with probability exp(-L). So the average is q(x) = P(y|x) (1 - exp(-L)) + exp(-L) / 2.
+        This truth rewards the prediction 1/2 where there is little data.
         """
         logs = self.log_densities(X)
-        empty = np.exp(-DRAWS_PER_WINDOW * np.exp(logs).mean(axis=1))[:, None]
-        return posterior_from_logs(logs) * (1 - empty) + empty / logs.shape[1]
+        empty = np.exp(-_DRAWS_PER_UNIT_DENSITY * np.exp(logs).mean(axis=1))[:, None]
+        return posterior_from_log_densities(logs) * (1 - empty) + empty / logs.shape[1]
 
     def density(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """Density of the mixture of the classes: Float[m] at X: Float[m, 2], per unit of area."""
+        """Return the density of the mixture of the classes, per unit of area.
+
+        Parameters
+        ----------
+        X : Float[m, 2]
+            Rows.
+        n : int, default=None
+            Number of rows of the sample; see ``posterior``.
+
+        Returns
+        -------
+        Float[m]
+            Densities.
+        """
         return np.exp(self.log_densities(X, n)).mean(axis=1)
 
     def log_densities(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """Log density of each class: Float[m, K] at X: Float[m, 2]; -inf outside the box.
+        """Return the log density of each class.
 
-        The box's edge has no probability; it counts as inside, so that the paper's grid, which
-        begins at -1, has a truth there.
+        The edge of the box has probability 0. It counts as inside, because the paper's grid begins
+        at -1 and needs a truth there.
+
+        Parameters
+        ----------
+        X : Float[m, 2]
+            Rows.
+        n : int, default=None
+            Number of rows of the sample; see ``posterior``.
+
+        Returns
+        -------
+        Float[m, K]
+            Log densities, -inf outside of the box.
+
+        Raises
+        ------
+        DataError
+            If X does not have 2 columns, or contains NaN.
         """
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != 2:
@@ -160,52 +235,87 @@ class PlaneSimulation(ABC):
 
     @abstractmethod
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
-        """Log density of each class, Float[m, K], at X: Float[m, 2] in [-1, 1]²."""
+        """Return the log density of each class, Float[m, K], at X: Float[m, 2] in [-1, 1]²."""
 
 
 class ScatterSimulation(PlaneSimulation):
-    """As many rows of each class as n allows; a row is proposed for its label again and again until
-    it lies in the box.
+    """Simulations with balanced classes whose rows are redrawn until they lie in the box.
+
+    The label of a row is drawn once. Only its position is proposed again.
     """
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` rows in random order, as many of each class as ``n`` allows. X: Float[n, 2],
-        y: Int[n].
+        """Draw rows in random order, with class counts as equal as possible.
+
+        Returns
+        -------
+        X : Float[n, 2]
+            Rows.
+        y : Int[n]
+            Positions in ``classes``.
         """
         y = balanced_labels(n, len(self.classes), rng)
-        return draw_in_box(lambda labels: self._propose(labels, rng), y), y
+        return draw_in_box(lambda labels: self._draw_candidates(labels, rng), y), y
 
     @abstractmethod
-    def _propose(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """One row for each of ``labels``, Int[m], before the box cuts: Float[m, 2]."""
+    def _draw_candidates(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw one row for each label in Int[m], before the cut at the box: Float[m, 2]."""
 
 
 def balanced_labels(n: int, n_classes: int, rng: np.random.Generator) -> np.ndarray:
-    """Int[n] in random order: every class n // K times, and the rows left over to random classes,
-    so that each has share 1/K on average.
+    """Draw labels in random order, with class counts as equal as possible.
+
+    Every class occurs n // K times. The remaining rows belong to random classes, so that each class
+    has the fraction 1/K on average.
+
+    Returns
+    -------
+    Int[n]
+        Labels.
     """
     first = rng.integers(n_classes)
     return rng.permutation((np.arange(n) + first) % n_classes)
 
 
 def draw_in_box(propose: Callable[[np.ndarray], np.ndarray], labels: np.ndarray) -> np.ndarray:
-    """Rows ``propose(labels)``, each drawn again for its own label until it lies in (-1, 1)²:
-    Float[n, 2].
+    """Draw rows with ``propose`` until all of them lie in (-1, 1)².
+
+    Parameters
+    ----------
+    propose : callable
+        Function that draws one row for each label: Int[m] → Float[m, 2].
+    labels : Int[n]
+        Labels. A redrawn row keeps its label.
+
+    Returns
+    -------
+    Float[n, 2]
+        Rows.
     """
     X = propose(labels)
     outside = np.flatnonzero((np.abs(X) >= 1).any(axis=1))
     while outside.size:
-        again = propose(labels[outside])
-        X[outside] = again
-        outside = outside[(np.abs(again) >= 1).any(axis=1)]
+        redrawn = propose(labels[outside])
+        X[outside] = redrawn
+        outside = outside[(np.abs(redrawn) >= 1).any(axis=1)]
     return X
 
 
-def posterior_from_logs(logs: np.ndarray) -> np.ndarray:
-    """Bayes' rule for equally frequent classes: rows of log densities Float[m, K] to P(y|x):
-    Float[m, K]; 1/K where all are -inf.
+def posterior_from_log_densities(logs: np.ndarray) -> np.ndarray:
+    """Apply Bayes' rule for equally frequent classes.
+
+    Parameters
+    ----------
+    logs : Float[m, K]
+        Log densities of the classes.
+
+    Returns
+    -------
+    Float[m, K]
+        Class probabilities P(y|x); 1/K where all log densities are -inf.
     """
+    # Dividing by the largest density first keeps at least one weight at 1.
     top = logs.max(axis=1, keepdims=True)
-    nowhere = np.isneginf(top)
-    weights = np.exp(np.where(nowhere, 0.0, logs - np.where(nowhere, 0.0, top)))
+    no_density = np.isneginf(top)
+    weights = np.exp(np.where(no_density, 0.0, logs - np.where(no_density, 0.0, top)))
     return weights / weights.sum(axis=1, keepdims=True)

@@ -1,15 +1,14 @@
-"""What simulations of a regression ask of rows before they say what is true there.
+"""Regression simulations whose true conditional distributions are known.
 
-A parabola with normal noise that grows with x: the regression on which a straight line is wrong in
-opposite ways here and there.
+- ``Heteroscedastic``: a parabola with normal noise that grows with x (Torres et al. 2024,
+  Section 4.1). A straight line is too low in some regions and too high in others.
+- ``Rosenbrock``: a Gamma regression whose mean is Rosenbrock's function, a curved valley in the
+  plane (Torres et al. 2024, Section 4.2). The noise grows with the mean.
+- ``Tran20``: a nonlinear regression in 20 dependent features, of which the first 10 have an
+  effect (Torres et al. 2024, Section 4.3).
+- ``FriedmanSimulation``: the three nonlinear regressions of Friedman (1991).
 
-The three nonlinear regressions of Friedman, any number of rows of them, with their true
-distributions.
-
-A Gamma regression whose mean is Rosenbrock's function: a curved valley in the plane, with noise
-that grows up its sides.
-
-A nonlinear regression in 20 features that depend on each other, of which 10 count.
+Small helpers are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
     from kdgraph.distributions import Distribution, Normal
 
 
-def rows_of(X: np.ndarray, name: str, d: int) -> np.ndarray:
-    """X as Float64[n, d]; ours.
+def _validate_features(X: np.ndarray, name: str, d: int) -> np.ndarray:
+    """Return X as Float64[n, d], or raise DataError.
 
     Raises
     ------
     DataError
-        For another number of features, or values that are not finite, with the name of the
+        If the number of features is not d, or a value is not finite. The message names the
         simulation.
     """
     X = np.asarray(X, dtype=np.float64)
@@ -45,19 +44,31 @@ def rows_of(X: np.ndarray, name: str, d: int) -> np.ndarray:
 
 
 class Heteroscedastic:
-    """Y = 10 + 5 X² + N(0, (noise X)²), X uniform on (low, high).
+    """A parabola with normal noise that grows with x.
+
+    Y = 10 + 5 X² + N(0, (noise X)²), with X uniform on (low, high).
 
     Parameters
     ----------
-    low, high : where X lies; 0 < low < high.
-    noise : standard deviation of the noise at X = 1; it grows as X.
+    low : float, default=2.0
+        Lower end of X. It must be above 0 and below ``high``.
+    high : float, default=20.0
+        Upper end of X.
+    noise : float, default=30.0
+        Standard deviation of the noise at X = 1. The standard deviation is proportional to X.
 
     Notes
     -----
-    Torres et al. (2024), "Model-free local recalibration of neural networks", Section 4.1, Eq. 4,
-    with X uniform on (2, 20). The best straight line has slope 5 (low + high), and its mean squared
-    distance to the parabola is 25 (high - low)⁴ / 180: 14580 on (2, 20).
+    The best straight line has slope 5 (low + high). Its mean squared distance to the parabola is
+    25 (high - low)⁴ / 180, which is 14580 on (2, 20).
 
+    References
+    ----------
+    Torres et al. (2024), "Model-free local recalibration of neural networks", Section 4.1, Eq. 4,
+    with X uniform on (2, 20).
+
+    Examples
+    --------
     >>> truth = Heteroscedastic().distribution(np.array([[2.0], [10.0]]))
     >>> truth.mean().tolist(), truth.scale.tolist()
     ([30.0, 510.0], [60.0, 300.0])
@@ -76,13 +87,37 @@ class Heteroscedastic:
             raise ParameterError(f"high must be above low, {low:g}, got {high:g}")
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` independent rows. X: Float[n, 1], y: Float[n]."""
+        """Draw independent rows.
+
+        Returns
+        -------
+        X : Float[n, 1]
+            Features.
+        y : Float[n]
+            Targets.
+        """
         X = rng.uniform(self.low, self.high, size=(n, 1))
         return X, self.distribution(X).sample(1, rng)[:, 0]
 
     def distribution(self, X: np.ndarray) -> Normal:
-        """The true distributions of y at the n rows of X: Float[n, 1], from 0; the law goes on
-        outside of (low, high).
+        """Return the true distributions of y at the rows of X.
+
+        The formula is also used outside of (low, high).
+
+        Parameters
+        ----------
+        X : Float[n, 1]
+            Features above 0.
+
+        Returns
+        -------
+        Normal
+            One distribution for each row.
+
+        Raises
+        ------
+        DataError
+            If X does not have 1 column, or a value is not finite or not above 0.
         """
         from kdgraph.distributions import Normal
 
@@ -100,22 +135,23 @@ class Heteroscedastic:
         return Normal(10 + 5 * x**2, self.noise * x)
 
 
-_CIRCUIT = np.array([0.0, 40 * np.pi, 0.0, 1.0]), np.array([100.0, 560 * np.pi, 1.0, 11.0])
-"""Ends of resistance, angular frequency, inductance and capacitance, which are uniform between
-them.
-"""
+_CIRCUIT_RANGES = np.array([0.0, 40 * np.pi, 0.0, 1.0]), np.array([100.0, 560 * np.pi, 1.0, 11.0])
+"""Lower and upper ends of resistance, angular frequency, inductance and capacitance."""
 
 
-class FriedmanTruth:
-    """Y = m(x) + N(0, noise²), as scikit-learn's ``make_friedman1`` to ``make_friedman3`` have it,
-    drawn anew in every run.
+class FriedmanSimulation:
+    """Friedman's regressions, with known true distributions and new rows in every run.
+
+    Y = m(x) + N(0, noise²), as in scikit-learn's ``make_friedman1`` to ``make_friedman3``.
 
     Parameters
     ----------
-    number : 1: m(x) = 10 sin(π x1 x2) + 20 (x3 - ½)² + 10 x4 + 5 x5 with 10 features uniform on (0,
-        1). 2 and 3: impedance and phase of a circuit of resistance x1 and reactance x2 x3 - 1/(x2
-        x4).
-    noise : standard deviation of the noise.
+    number : {1, 2, 3}, default=1
+        Number of the regression. 1: m(x) = 10 sin(π x1 x2) + 20 (x3 - ½)² + 10 x4 + 5 x5, with 10
+        features that are uniform on (0, 1). 2 and 3: impedance and phase of a circuit with
+        resistance x1 and reactance x2 x3 - 1/(x2 x4).
+    noise : float, default=1.0
+        Standard deviation of the noise.
 
     References
     ----------
@@ -124,7 +160,7 @@ class FriedmanTruth:
 
     Examples
     --------
-    >>> FriedmanTruth(1).distribution(np.full((1, 10), 0.5)).mean().round(3).tolist()
+    >>> FriedmanSimulation(1).distribution(np.full((1, 10), 0.5)).mean().round(3).tolist()
     [14.571]
     """
 
@@ -139,21 +175,44 @@ class FriedmanTruth:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names x1, x2 and so on."""
-        return tuple(f"x{i + 1}" for i in range(self._d))
+        return tuple(f"x{i + 1}" for i in range(self._n_features))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` independent rows. X: Float[n, 10], of 2 and 3 Float[n, 4]; y: Float[n]."""
-        low, high = (np.zeros(10), np.ones(10)) if self.number == 1 else _CIRCUIT
-        X = rng.uniform(low, high, size=(n, self._d))
+        """Draw independent rows.
+
+        Returns
+        -------
+        X : Float[n, d]
+            Features: d = 10 for number 1 and d = 4 for numbers 2 and 3.
+        y : Float[n]
+            Targets.
+        """
+        low, high = (np.zeros(10), np.ones(10)) if self.number == 1 else _CIRCUIT_RANGES
+        X = rng.uniform(low, high, size=(n, self._n_features))
         return X, self.distribution(X).sample(1, rng)[:, 0]
 
     def distribution(self, X: np.ndarray) -> Normal:
-        """The true distributions of y at the n rows of X: Float[n, 10], of 2 and 3 Float[n, 4]; of
-        these x2, x4 and, of 3, x1 not 0.
+        """Return the true distributions of y at the rows of X.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            Features: d = 10 for number 1 and d = 4 for numbers 2 and 3. For numbers 2 and 3, x2 and
+            x4 must not be 0; for number 3, x1 must not be 0 either.
+
+        Returns
+        -------
+        Normal
+            One distribution for each row.
+
+        Raises
+        ------
+        DataError
+            If X does not have d columns, or a value is not finite.
         """
         from kdgraph.distributions import Normal
 
-        X = rows_of(X, self.name, self._d)
+        X = _validate_features(X, self.name, self._n_features)
         if self.number == 1:
             hill = 10 * np.sin(np.pi * X[:, 0] * X[:, 1])
             return Normal(
@@ -172,32 +231,40 @@ class FriedmanTruth:
         )
 
     @property
-    def _d(self) -> int:
+    def _n_features(self) -> int:
+        """Number of features."""
         return 10 if self.number == 1 else 4
 
 
-_SMALLEST_MEAN = 1e-300
-"""The function is 0 at (a, a²), where no Gamma distribution has its mean; no row of a sample is
-there.
+_MIN_MEAN = 1e-300
+"""Smallest mean of the Gamma distributions.
+
+Rosenbrock's function is 0 at (a, a²), where a Gamma distribution with this mean does not exist.
+A sampled row has probability 0 of lying there.
 """
 
 
 class Rosenbrock:
-    """Y ~ Gamma with mean f(x) = (a - x1)² + b (x2 - x1²)² and a shape that is the same everywhere;
-    x1 uniform on (-2, 2), x2 on (-1, 5).
+    """A Gamma regression whose mean is Rosenbrock's function.
+
+    Y ~ Gamma with mean f(x) = (a - x1)² + b (x2 - x1²)² and a constant shape parameter; x1 is
+    uniform on (-2, 2) and x2 on (-1, 5).
 
     Parameters
     ----------
-    a : where the valley's floor is lowest, at x = (a, a²).
-    b : how steep its sides are.
-    shape : of the Gamma distributions: their standard deviation is the mean over √shape, a tenth of
-        it at 100.
+    a : float, default=1.0
+        Position of the minimum of f, which is at x = (a, a²).
+    b : float, default=10.0
+        Steepness of the sides of the valley.
+    shape : float, default=100.0
+        Shape parameter of the Gamma distributions. Their standard deviation is the mean divided by
+        √shape, a tenth of the mean at 100.
 
     Notes
     -----
-    Torres et al. (2024), "Model-free local recalibration of neural networks", section 4.2, with a =
-    1, b = 10 and shape 100. The mean squared distance of y to the true mean is E f² / shape, 57.5
-    with these values, which is what no prediction can go below.
+    Torres et al. (2024), "Model-free local recalibration of neural networks", Section 4.2, with a =
+    1, b = 10 and shape 100. The mean squared distance of y to the true mean is E f² / shape, which
+    is 57.5 with these values. No prediction can have a smaller mean squared error.
 
     Examples
     --------
@@ -217,43 +284,74 @@ class Rosenbrock:
         check_parameters(self)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` independent rows. X: Float[n, 2], y: Float[n]."""
+        """Draw independent rows.
+
+        Returns
+        -------
+        X : Float[n, 2]
+            Features.
+        y : Float[n]
+            Targets.
+        """
         X = rng.uniform((-2.0, -1.0), (2.0, 5.0), size=(n, 2))
         return X, rng.gamma(self.shape, self._mean(X) / self.shape)
 
     def distribution(self, X: np.ndarray) -> Distribution:
-        """The true distributions of y at the n rows of X: Float[n, 2]; the law goes on outside of
-        where rows are drawn.
+        """Return the true distributions of y at the rows of X.
+
+        The formula is also used outside of the ranges from which rows are drawn.
+
+        Parameters
+        ----------
+        X : Float[n, 2]
+            Features.
+
+        Returns
+        -------
+        Distribution
+            One Gamma distribution for each row.
+
+        Raises
+        ------
+        DataError
+            If X does not have 2 columns, or a value is not finite.
         """
         from kdgraph.distributions import ScipyFamily
 
-        mean = np.maximum(self._mean(rows_of(X, self.name, 2)), _SMALLEST_MEAN)
+        mean = np.maximum(self._mean(_validate_features(X, self.name, 2)), _MIN_MEAN)
         return ScipyFamily("gamma", {"a": self.shape, "scale": mean / self.shape})
 
     def _mean(self, X: np.ndarray) -> np.ndarray:
+        """Return f(x) at the rows of X, Float[n]."""
         x1, x2 = X.T
         return (self.a - x1) ** 2 + self.b * (x2 - x1**2) ** 2
 
 
-_D, _CORRELATION = 20, 0.5
+_N_FEATURES, _CORRELATION = 20, 0.5
 
 
 class Tran20:
-    """Y = m(x) + N(0, noise²) with X normal in 20 dimensions, mean 0 and covariance 0.5^|i - j|;
-    x11 to x20 tell nothing that x10 does not.
+    """A nonlinear regression in 20 dependent features, of which the first 10 have an effect.
+
+    Y = m(x) + N(0, noise²). X is normal in 20 dimensions, with mean 0 and covariance 0.5^|i - j|.
+    Given x10, the features x11 to x20 carry no further information.
 
     m(x) = 5 + 10 x1 + 10/(x2² + 1) + 5 x3 x4 + 2 x4 + 5 x4² + 5 x5 + 2 x6 + 10/(x7² + 1) + 5 x8 x9
     + 5 x9² + 5 x10
 
     Parameters
     ----------
-    noise : standard deviation of the noise.
+    noise : float, default=1.0
+        Standard deviation of the noise.
 
     Notes
     -----
-    Tran, Nguyen, Nott and Kohn, "Bayesian deep net GLM and GLMM", JCGS 29, 2020, as Torres et al.
-    (2024), section 4.3, Eq. 6, give it, with noise 1. Torres et al. have 1,000 to 1,000,000 rows,
-    of which 80 % train, 10 % recalibrate and 10 % test.
+    Torres et al. (2024), Section 4.3, Eq. 6, state this regression with noise 1. They use 1,000 to
+    1,000,000 rows: 80 % for training, 10 % for recalibration and 10 % for testing.
+
+    References
+    ----------
+    Tran, Nguyen, Nott and Kohn, "Bayesian deep net GLM and GLMM", JCGS 29, 2020.
 
     Examples
     --------
@@ -263,28 +361,52 @@ class Tran20:
 
     name = "tran20"
     classes = np.empty(0)
-    feature_names: tuple[str, ...] = tuple(f"x{i + 1}" for i in range(_D))
+    feature_names: tuple[str, ...] = tuple(f"x{i + 1}" for i in range(_N_FEATURES))
 
     def __init__(self, noise: Positive = 1.0) -> None:
         self.noise = noise
         check_parameters(self)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` independent rows. X: Float[n, 20], y: Float[n].
+        """Draw independent rows.
 
-        Features are a walk, x_i = ½ x_{i-1} + √¾ z_i with standard normal z_i, which has this
-        covariance.
+        Returns
+        -------
+        X : Float[n, 20]
+            Features.
+        y : Float[n]
+            Targets.
         """
-        X = rng.standard_normal((n, _D))
-        for i in range(1, _D):
+        # The autoregression x_i = ½ x_{i-1} + √¾ z_i, with standard normal z_i, has exactly the
+        # covariance 0.5^|i - j|.
+        X = rng.standard_normal((n, _N_FEATURES))
+        for i in range(1, _N_FEATURES):
             X[:, i] = _CORRELATION * X[:, i - 1] + np.sqrt(1 - _CORRELATION**2) * X[:, i]
         return X, self.distribution(X).sample(1, rng)[:, 0]
 
     def distribution(self, X: np.ndarray) -> Normal:
-        """The true distributions of y at the n rows of X: Float[n, 20]."""
+        """Return the true distributions of y at the rows of X.
+
+        Parameters
+        ----------
+        X : Float[n, 20]
+            Features.
+
+        Returns
+        -------
+        Normal
+            One distribution for each row.
+
+        Raises
+        ------
+        DataError
+            If X does not have 20 columns, or a value is not finite.
+        """
         from kdgraph.distributions import Normal
 
-        x1, x2, x3, x4, x5, x6, x7, x8, x9, x10 = rows_of(X, self.name, _D)[:, :10].T
+        x1, x2, x3, x4, x5, x6, x7, x8, x9, x10 = _validate_features(X, self.name, _N_FEATURES)[
+            :, :10
+        ].T
         linear = 5 + 10 * x1 + 2 * x4 + 5 * x5 + 2 * x6 + 5 * x10
         hills = 10 / (x2**2 + 1) + 10 / (x7**2 + 1)
         products = 5 * x3 * x4 + 5 * x4**2 + 5 * x8 * x9 + 5 * x9**2

@@ -1,7 +1,9 @@
-"""Shapes: images of a circle or of a rectangle somewhere on black, and the canvas that such images
-are painted on.
+"""Simulations of geometric shapes, as images and as clouds of points.
 
-Point clouds whose first two features draw circles, lines or squares, and whose others are noise.
+``Shapes`` draws images of a circle or a rectangle on a black background (Dey et al. 2024, Section
+5.2.1). ``ShapeCanvas`` paints them and the shifted images of :mod:`kdgraph.data.ood.shifts`.
+``PointCloud`` draws points along circles, lines or squares in the first two features (TOOD, Section
+6). Its further features are noise.
 """
 
 from __future__ import annotations
@@ -16,24 +18,30 @@ from kdgraph.data.simulations.plane import balanced_labels
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, Range, check_parameters
 
-Intensity = Annotated[float, Range(0, 255, "both")]
-"""Of a pixel, of 255."""
+PixelIntensity = Annotated[float, Range(0, 255, "both")]
+"""Intensity of a pixel, from 0 to 255."""
 
-ROWS_AT_A_TIME = 32
-"""Images of 100 × 100 pixels whose float64 coordinates stay in the cache (2.5 MB)."""
+_BLOCK_IMAGES = 32
+"""Number of images that are painted at once.
+
+The float64 coordinates of 32 images of 100 × 100 pixels stay in the cache (2.5 MB).
+"""
 
 
 @dataclass(frozen=True)
-class Canvas:
-    """Where shapes are painted, one in each image, on black, as those of Dey et al. (2024), Section
-    5.2.1.
+class ShapeCanvas:
+    """A canvas for images of one shape on a black background (Dey et al. 2024, Section 5.2.1).
 
     Attributes
     ----------
-    size : pixels along each side; pixel i has its centre at i + 0.5.
-    channels : all of them the same.
-    rotated : whether each shape is turned by a random angle.
-    inside : whether no shape is cut by the border.
+    size : int
+        Number of pixels along each side. Pixel i has its centre at i + 0.5.
+    channels : int
+        Number of channels, which are all equal.
+    rotated : bool
+        If True, each shape is turned by a random angle.
+    inside : bool
+        If True, the border never cuts a shape.
     """
 
     size: int
@@ -44,100 +52,125 @@ class Canvas:
     def paint(
         self, half: np.ndarray, is_box: np.ndarray, intensity: float, rng: np.random.Generator
     ) -> np.ndarray:
-        """Paint ellipses and rectangles at random places: Float32[n, channels, size, size] in [0,
-        1].
+        """Paint ellipses and rectangles at random places.
 
-        A pixel belongs to a shape if its centre does; there is no anti-aliasing. What is thinner
-        than a pixel is painted a pixel wide.
+        A pixel belongs to a shape if its centre does. There is no anti-aliasing. A shape thinner
+        than a pixel is painted one pixel wide.
 
         Parameters
         ----------
-        half : Float[n, 2], half of the width and of the height, in pixels.
-        is_box : Bool[n], which ones are rectangles; the others are ellipses.
-        intensity : of all the shape's pixels, of 255.
-        rng : places are uniform over the image, or where the whole shape fits.
+        half : Float[n, 2]
+            Half of the width and of the height, in pixels.
+        is_box : Bool[n]
+            True for rectangles, False for ellipses.
+        intensity : float
+            Intensity of the pixels of the shapes, from 0 to 255.
+        rng : Generator
+            Source of the places, which are uniform over the image, or over the places where the
+            whole shape fits, and of the angles.
+
+        Returns
+        -------
+        Float32[n, channels, size, size]
+            Images in [0, 1].
+
+        Raises
+        ------
+        ParameterError
+            If ``inside`` is True and a shape is larger than the image.
         """
         half = np.maximum(half, 0.5)
         angle = rng.uniform(0, np.pi, len(half)) if self.rotated else np.zeros(len(half))
         axes = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        reach = self._reach(half, is_box, axes)
+        reach = self._border_distance(half, is_box, axes)
         centre = reach + rng.random(half.shape) * (self.size - 2 * reach)
         images = np.empty((len(half), self.channels, self.size, self.size), dtype=np.float32)
         for box in (False, True):
             painted = np.flatnonzero(is_box == box)
-            for start in range(0, len(painted), ROWS_AT_A_TIME):
-                rows = painted[start : start + ROWS_AT_A_TIME]
-                images[rows] = self._covered(centre[rows], half[rows], axes[rows], box=box)[
+            for start in range(0, len(painted), _BLOCK_IMAGES):
+                rows = painted[start : start + _BLOCK_IMAGES]
+                images[rows] = self._covered_pixels(centre[rows], half[rows], axes[rows], box=box)[
                     :, None
                 ] * np.float32(intensity / 255)
         return images
 
-    def _reach(self, half: np.ndarray, is_box: np.ndarray, axes: np.ndarray) -> np.ndarray:
-        """How far from the border a centre must be: Float[n, 2]."""
+    def _border_distance(
+        self, half: np.ndarray, is_box: np.ndarray, axes: np.ndarray
+    ) -> np.ndarray:
+        """Return the smallest distance of each centre from the border: Float[n, 2]."""
         if not self.inside:
             return np.zeros(half.shape)
         along_x, along_y = np.abs(half * axes), np.abs(half * axes[:, ::-1])
         parts = np.stack([along_x, along_y], axis=1)
         reach = np.where(is_box[:, None], parts.sum(axis=2), np.hypot(parts[..., 0], parts[..., 1]))
         if (largest := 2 * reach.max(initial=0)) > self.size:
-            what = f"a shape {largest:.4g} pixels wide does not fit into images of {self.size}"
+            problem = f"a shape {largest:.4g} pixels wide does not fit into images of {self.size}"
             raise ParameterError(
-                f"{what}; raise size, make the shape smaller, or set inside to false"
+                f"{problem}; raise size, make the shape smaller, or set inside to false"
             )
         return reach
 
-    def _covered(
+    def _covered_pixels(
         self, centre: np.ndarray, half: np.ndarray, axes: np.ndarray, *, box: bool
     ) -> np.ndarray:
-        """Which pixels have their centre in the rectangle or ellipse: Bool[m, size, size], rows of
-        pixels first.
-        """
-        at = np.arange(self.size) + 0.5
-        dx, dy = (at - centre[:, :1])[:, None, :], (at - centre[:, 1:])[:, :, None]
+        """Return which pixels have their centre in the shape: Bool[m, size, size]."""
+        pixel_centres = np.arange(self.size) + 0.5
+        dx = (pixel_centres - centre[:, :1])[:, None, :]
+        dy = (pixel_centres - centre[:, 1:])[:, :, None]
         (a, b), (cos, sin) = half.T[..., None, None], axes.T[..., None, None]
         u, v = dx / a, dy / b
-        # otherwise u is a row and v a column, and only their sum is a square: 4000 images take .1
-        # s, not .6 s
+        # Without rotation u stays a row and v a column, and only their sum has the full size:
+        # 4000 images take 0.1 s instead of 0.6 s.
         if self.rotated:
             u, v = cos * dx / a + sin * dy / a, cos * dy / b - sin * dx / b
         return (np.abs(u) <= 1) & (np.abs(v) <= 1) if box else u**2 + v**2 <= 1
 
 
 class Shapes:
-    """Images of a grey circle (class "circle") or a grey rectangle (class "rectangle") at a random
-    place on black.
+    """Images of a grey circle or a grey rectangle at a random place on a black background.
 
     Dey et al. (2024), "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3. The
-    classes have names, not numbers, so that records, predictions and pictures say which is which.
+    classes are named "circle" and "rectangle", so that records and figures are easy to read.
 
     Parameters
     ----------
-    size : pixels along each side of an image.
-    channels : colours, all of the same intensity.
-    radius : of a circle, in pixels.
-    sides : width and height of a rectangle, in pixels.
-    intensity : of the shape's pixels, of 255.
-    rotated : turn each rectangle by a random angle; the paper says nothing of angles, and its
-    picture has none.
-    inside : keep shapes whole: centres are uniform where the shape fits. False is the paper's text,
-        centres uniform over the image.
+    size : int, default=100
+        Number of pixels along each side of an image.
+    channels : int, default=3
+        Number of channels, all with the same intensity.
+    radius : float, default=10.0
+        Radius of a circle, in pixels.
+    sides : sequence of 2 floats, default=(50.0, 20.0)
+        Width and height of a rectangle, in pixels.
+    intensity : float, default=127.0
+        Intensity of the pixels of the shape, from 0 to 255.
+    rotated : bool, default=False
+        If True, each rectangle is turned by a random angle. The paper does not mention angles, and
+        its figure has none.
+    inside : bool, default=True
+        If True, centres are uniform where the whole shape fits. If False, they are uniform over the
+        image, as in the paper's text.
 
     Notes
     -----
-    The text has centres "randomly sampled within a square with sides 100", which is the image, and
-    does not say what becomes of shapes that leave it. If they were cut, 60 % of the rectangles
-    would not have the sides that the text gives them, and 36 % of the circles would not be circles;
-    and as a cut shape is one with shorter axes, the border would vary by itself, in training too,
-    what ellipses out of distribution are there to vary
-    (:class:`kdgraph.data.ood.shifts.SemanticShifts`). So shapes are whole by default. Either way
-    the class can be seen in every image, so that the best possible error is 0: with the default
-    sizes what is left of a cut rectangle is at least 25 pixels wide, and a circle at most 20.
+    The text has centres "randomly sampled within a square with sides 100", which is the image. It
+    does not state what happens to shapes that cross the border. If the border cut them, 60 % of the
+    rectangles would have other sides than those of the text, and 36 % of the circles would not be
+    circles. A cut shape is like a shape with shorter axes. So the border would vary the axes in the
+    training images too, and these axes are what the out-of-distribution ellipses are meant to vary
+    (:class:`kdgraph.data.ood.shifts.ShapeShifts`). Therefore shapes are whole by default. In both
+    cases every image shows its class, so the best possible error is 0: with the default sizes a cut
+    rectangle is at least 25 pixels wide, and a circle at most 20.
 
-    P(y|x) is 0 or 1 on these images and not defined on any other, so there is no posterior.
+    P(y|x) is 0 or 1 on these images and not defined on others, so there is no posterior.
 
+    Examples
+    --------
     >>> X, y = Shapes(size=60).sample(2, np.random.default_rng(0))
-    >>> X.shape, X.dtype.name, (255 * np.unique(X)).tolist(), sorted((X[:, 0] > 0).sum(axis=(1, 2)).tolist())
-    ((2, 3, 60, 60), 'float32', [0.0, 127.0], [311, 1000])
+    >>> X.shape, X.dtype.name, (255 * np.unique(X)).tolist()
+    ((2, 3, 60, 60), 'float32', [0.0, 127.0])
+    >>> sorted((X[:, 0] > 0).sum(axis=(1, 2)).tolist())
+    [311, 1000]
     """
 
     name = "shapes"
@@ -148,7 +181,7 @@ class Shapes:
         channels: Count = 3,
         radius: Positive = 10.0,
         sides: Sequence[Positive] = (50.0, 20.0),
-        intensity: Intensity = 127.0,
+        intensity: PixelIntensity = 127.0,
         rotated: bool = False,
         inside: bool = True,
     ) -> None:
@@ -166,15 +199,17 @@ class Shapes:
         self.feature_names: tuple[str, ...] = ()
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` images in random order, as many of each class as ``n`` allows.
+        """Draw images in random order, with class counts as equal as possible.
 
         Returns
         -------
-        X : Float32[n, channels, size, size] in [0, 1]
-        y : Int[n], positions in ``classes``
+        X : Float32[n, channels, size, size]
+            Images in [0, 1].
+        y : Int[n]
+            Positions in ``classes``.
         """
         y = balanced_labels(n, 2, rng)
-        canvas = Canvas(self.size, self.channels, self.rotated, self.inside)
+        canvas = ShapeCanvas(self.size, self.channels, self.rotated, self.inside)
         return (
             canvas.paint(half_axes(y == 1, self.radius, self.sides), y == 1, self.intensity, rng),
             y,
@@ -182,33 +217,54 @@ class Shapes:
 
 
 def half_axes(is_box: np.ndarray, radius: float, sides: Sequence[float]) -> np.ndarray:
-    """Half of the width and height of a rectangle where ``is_box``, Bool[n], else the radius twice:
-    Float[n, 2] (Section 5.2.1).
+    """Return half of the width and height of each shape (Dey et al. 2024, Section 5.2.1).
+
+    Parameters
+    ----------
+    is_box : Bool[n]
+        True for rectangles, False for circles.
+    radius : float
+        Radius of the circles.
+    sides : sequence of 2 floats
+        Width and height of the rectangles.
+
+    Returns
+    -------
+    Float[n, 2]
+        Half sides of the rectangles; the radius twice for circles.
     """
     return np.where(is_box[:, None], np.array(sides) / 2, radius)
 
 
-Drawn = Literal["circles", "lines", "squares"]
-"""Two of each, one a class: circles of radius 1 and ½, the diagonals of a square, squares with
-sides of 2 and 1.
+CloudShape = Literal["circles", "lines", "squares"]
+"""Name of a pair of shapes, one for each class.
+
+"circles" have radius 1 and ½, "lines" are the diagonals of a square, and "squares" have sides of 2
+and 1.
 """
-SIZES = np.array([1.0, 0.5])
-"""Of the circles and squares of class 0 and class 1: radius, and half of a side."""
+_SHAPE_SIZES = np.array([1.0, 0.5])
+"""Radius, or half of a side, of the circles and squares of class 0 and class 1."""
 
 
 class PointCloud:
-    """Points along two shapes of a kind in the plane, and uniform noise in [-1, 1] in every further
-    dimension.
+    """Points along two shapes in the plane, with uniform noise in all further dimensions.
 
-    The clouds of Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Figures 6
-    and 7, of which the paper gives the names and that "two dimensional projections look like" them;
-    sizes, noise and classes are ours.
+    The noise of the further dimensions is uniform in [-1, 1].
 
     Parameters
     ----------
-    shape : see :data:`Drawn`.
-    n_dims : features d; the shape is in the first two.
-    noise_std : standard deviation of Gaussian noise on each axis of the shape.
+    shape : {"circles", "lines", "squares"}
+        Pair of shapes; see :data:`CloudShape`.
+    n_dims : int, default=2
+        Number of features d. The shapes are in the first two.
+    noise_std : float, default=0.05
+        Standard deviation of the Gaussian noise on each axis of the shape.
+
+    Notes
+    -----
+    The clouds of Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Figures 6
+    and 7. The paper has only their names and that "two dimensional projections look like" them.
+    Sizes, noise and classes are original to kdgraph.
 
     Examples
     --------
@@ -220,9 +276,9 @@ class PointCloud:
     classes = np.arange(2)
 
     def __init__(
-        self, shape: Drawn, n_dims: Annotated[int, Range(2)] = 2, noise_std: NonNegative = 0.05
+        self, shape: CloudShape, n_dims: Annotated[int, Range(2)] = 2, noise_std: NonNegative = 0.05
     ) -> None:
-        self.shape: Drawn = shape
+        self.shape: CloudShape = shape
         self.n_dims = n_dims
         self.noise_std = noise_std
         check_parameters(self)
@@ -230,36 +286,42 @@ class PointCloud:
         self.feature_names = tuple(f"x{i + 1}" for i in range(n_dims))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` rows in random order, as many of each class as ``n`` allows. X: Float[n, d],
-        y: Int[n].
+        """Draw rows in random order, with class counts as equal as possible.
+
+        Returns
+        -------
+        X : Float[n, d]
+            Rows.
+        y : Int[n]
+            Classes.
         """
         y = balanced_labels(n, 2, rng)
-        plane = OUTLINES[self.shape](y, rng) + rng.normal(0, self.noise_std, (n, 2))
+        plane = _OUTLINE_SAMPLERS[self.shape](y, rng) + rng.normal(0, self.noise_std, (n, 2))
         return np.hstack([plane, rng.uniform(-1, 1, (n, self.n_dims - 2))]), y
 
 
-def _circles(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _sample_circles(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw a point of the class's circle for each label: Float[n, 2]."""
     angle = rng.uniform(0, 2 * np.pi, len(y))
-    return SIZES[y, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return _SHAPE_SIZES[y, None] * np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-def _lines(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _sample_lines(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw a point of the class's diagonal for each label: Float[n, 2]."""
     along = rng.uniform(-1, 1, len(y))
     return np.column_stack([along, np.where(y == 0, along, -along)])
 
 
-def _squares(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A point of one side, and which of the four it is."""
+def _sample_squares(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw a side of the class's square and a point on it for each label: Float[n, 2]."""
     along, end, upright = (
         rng.uniform(-1, 1, len(y)),
         rng.choice([-1.0, 1.0], len(y)),
         rng.random(len(y)) < 0.5,
     )
     side = np.column_stack([along, end])
-    return SIZES[y, None] * np.where(upright[:, None], side[:, ::-1], side)
+    return _SHAPE_SIZES[y, None] * np.where(upright[:, None], side[:, ::-1], side)
 
 
-OUTLINES = {"circles": _circles, "lines": _lines, "squares": _squares}
-"""Shape → (Int[n] of classes, generator) → Float[n, 2] of points on it, uniform in the angle or
-along the line.
-"""
+_OUTLINE_SAMPLERS = {"circles": _sample_circles, "lines": _sample_lines, "squares": _sample_squares}
+"""Functions that draw points uniformly along the shapes: (Int[n], rng) → Float[n, 2]."""

@@ -1,14 +1,12 @@
-"""Sources of a fixed number of rows: files of the user's own, arrays, text, and what scikit-learn
-ships or makes.
-"""
+"""Data sets with a fixed number of rows: files of the user, text, and tables of scikit-learn."""
 
 from kdgraph.data.tables.scikit_learn import (
-    Friedman,
+    FriedmanTable,
     GaussianShells,
-    MadeClassification,
-    MadeRegression,
     SklearnTable,
     SwissRoll,
+    SyntheticClassification,
+    SyntheticRegression,
 )
 from kdgraph.data.tables.score_file import ScoreFile
 from kdgraph.data.tables.table_files import ArrayFile, TableFile
@@ -16,14 +14,14 @@ from kdgraph.data.tables.text import Newsgroups, TextFile
 
 __all__ = [
     "ArrayFile",
-    "Friedman",
+    "FriedmanTable",
     "GaussianShells",
-    "MadeClassification",
-    "MadeRegression",
     "Newsgroups",
     "ScoreFile",
     "SklearnTable",
     "SwissRoll",
+    "SyntheticClassification",
+    "SyntheticRegression",
     "TableFile",
     "TextFile",
 ]

@@ -1,6 +1,6 @@
-"""Real tables that scikit-learn ships, so no network is needed.
+"""Tables that scikit-learn ships or generates; none of them needs a network.
 
-Tables that scikit-learn makes, with a structure that is hidden among their features.
+The generated tables have a known structure that is hidden among their features.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ from kdgraph.data.dataset import Dataset
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check_parameters
 
-REGRESSION = {"diabetes"}
+_REGRESSION_LOADERS = {"diabetes"}
 """Loaders whose target is a number."""
 
 
 class SklearnTable:
-    """A table of scikit-learn, as it is shipped: its features, classes and names; of diabetes the
-    features as they were measured.
+    """Table that scikit-learn ships, with its features, classes and names.
 
     Parameters
     ----------
-    loader : digits (1797 rows, 64 features, 10 classes), breast_cancer (569, 30, 2), wine (178, 13,
-        3), iris (150, 4, 3), or, for regression, diabetes (442, 10).
+    loader : {"digits", "breast_cancer", "wine", "iris", "diabetes"}
+        The table: digits (1797 rows, 64 features, 10 classes), breast_cancer (569, 30, 2), wine
+        (178, 13, 3), iris (150, 4, 3) or, for regression, diabetes (442, 10). The features of
+        diabetes have their measured, unscaled values.
 
+    Examples
+    --------
     >>> SklearnTable("iris").load().X.shape
     (150, 4)
     """
@@ -39,21 +42,18 @@ class SklearnTable:
 
     @property
     def name(self) -> str:
-        """The loader's name; of diabetes a longer one, since a table of OpenML with classes is
-        called so.
-        """
+        """Name of the loader; longer for diabetes, since OpenML has a table of this name."""
         return "diabetes_progression" if self.loader == "diabetes" else self.loader
 
     def load(self) -> Dataset:
-        """The whole table."""
-        from sklearn import (
-            datasets,
-        )  # here, not above: a command line that only lists configurations must not wait for scikit-learn
+        """Return the whole table."""
+        # A command line that only lists configurations must not wait for this import.
+        from sklearn import datasets
 
         options = {"scaled": False} if self.loader == "diabetes" else {}
         bunch = getattr(datasets, f"load_{self.loader}")(**options)
         names = tuple(str(name) for name in bunch.feature_names)
-        if self.loader in REGRESSION:
+        if self.loader in _REGRESSION_LOADERS:
             return Dataset(
                 self.name,
                 np.ascontiguousarray(bunch.data),
@@ -65,24 +65,21 @@ class SklearnTable:
         return Dataset.from_labels(self.name, bunch.data, bunch.target, names)
 
 
-Draw = Annotated[int, Range(0)]
-"""Which of the sets that the same parameters can make; a run's seed decides only how it is
-split.
-"""
+RandomState = Annotated[int, Range(0)]
+"""Seed of the generator; the seed of a run only determines how the table is split."""
 
 
-class _Made:
-    """A table that a function of scikit-learn makes."""
+class _SklearnGenerator:
+    """Table that a function of scikit-learn generates."""
 
     name: str
     task: Literal["classification", "regression"] = "regression"
-    draw: Draw
+    draw: RandomState
 
     def load(self) -> Dataset:
-        """The whole table."""
-        from sklearn import (
-            datasets,
-        )  # here, not above: a command line that only lists configurations must not wait for scikit-learn
+        """Return the whole table."""
+        # A command line that only lists configurations must not wait for this import.
+        from sklearn import datasets
 
         X, y = self._make(datasets, random_state=self.draw)[:2]
         if self.task == "classification":
@@ -97,24 +94,45 @@ class _Made:
         )
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
+        """Return X [n, d] and y [n] from the generator, and possibly more arrays."""
         raise NotImplementedError
 
 
-class MadeClassification(_Made):
-    """Clusters at corners of a hypercube, some to each class, among features that tell nothing
-    (``make_classification``).
+class SyntheticClassification(_SklearnGenerator):
+    """Clusters at corners of a hypercube among noise features (``make_classification``).
 
     Parameters
     ----------
-    n_rows : rows.
-    n_features : all of them; those beyond ``n_informative`` and ``n_redundant`` are noise.
-    n_informative : features in which the clusters lie.
-    n_redundant : features that are linear combinations of these.
-    n_classes, n_clusters : classes, and clusters of each.
-    separation : half the side of the hypercube; smaller is harder.
-    flip : share of rows whose label is drawn at random.
-    draw : which set.
-    name : what runs are called.
+    n_rows : int, default=2000
+        Number of rows.
+    n_features : int, default=20
+        Number of features. Those beyond ``n_informative`` and ``n_redundant`` are noise.
+    n_informative : int, default=5
+        Number of features in which the clusters lie.
+    n_redundant : int, default=2
+        Number of features that are linear combinations of the informative ones.
+    n_classes : int, default=2
+        Number of classes.
+    n_clusters : int, default=2
+        Number of clusters of each class.
+    separation : float, default=1.0
+        Half the side length of the hypercube. Smaller values make the task harder.
+    flip : float, default=0.05
+        Fraction of the rows whose label is drawn at random.
+    draw : int, default=0
+        Seed of the generator.
+    name : str, default="made_classification"
+        Name of the runs.
+
+    Raises
+    ------
+    ParameterError
+        If there are too few features, or too few corners for the clusters.
+
+    Examples
+    --------
+    >>> SyntheticClassification(n_rows=100).load().X.shape
+    (100, 20)
     """
 
     task = "classification"
@@ -129,7 +147,7 @@ class MadeClassification(_Made):
         n_clusters: Count = 2,
         separation: Positive = 1.0,
         flip: Share = 0.05,
-        draw: Draw = 0,
+        draw: RandomState = 0,
         name: str = "made_classification",
     ) -> None:
         self.n_rows = n_rows
@@ -171,16 +189,26 @@ class MadeClassification(_Made):
         )
 
 
-class GaussianShells(_Made):
-    """Shells around one point, as many rows in each: what a Gaussian's rows are by how far they lie
-    out (``make_gaussian_quantiles``).
+class GaussianShells(_SklearnGenerator):
+    """Concentric shells with equally many rows in each (``make_gaussian_quantiles``).
+
+    The rows are drawn from a Gaussian, and the class is the quantile of the distance to its centre.
 
     Parameters
     ----------
-    n_rows, n_features : rows, and features.
-    n_classes : shells; the first is a ball.
-    draw : which set.
-    name : what runs are called.
+    n_rows, n_features : int, default=2000 and 5
+        Number of rows, and of features.
+    n_classes : int, default=4
+        Number of shells. The first one is a ball.
+    draw : int, default=0
+        Seed of the generator.
+    name : str, default="gaussian_shells"
+        Name of the runs.
+
+    Examples
+    --------
+    >>> GaussianShells(n_rows=100).load().X.shape
+    (100, 5)
     """
 
     task = "classification"
@@ -190,7 +218,7 @@ class GaussianShells(_Made):
         n_rows: Count = 2000,
         n_features: Count = 5,
         n_classes: Annotated[int, Range(2)] = 4,
-        draw: Draw = 0,
+        draw: RandomState = 0,
         name: str = "gaussian_shells",
     ) -> None:
         self.n_rows = n_rows
@@ -206,19 +234,31 @@ class GaussianShells(_Made):
         )
 
 
-class SwissRoll(_Made):
-    """A rolled sheet in three features, cut along it into classes with as many rows each, among
-    features of noise (``make_swiss_roll``).
+class SwissRoll(_SklearnGenerator):
+    """Rolled sheet in three features, cut along its length into classes (``make_swiss_roll``).
+
+    All classes have equally many rows. Noise features may be added.
 
     Parameters
     ----------
-    n_rows : rows.
-    n_classes : pieces of the sheet, from the innermost to the outermost.
-    noise_std : standard deviation of the noise around the sheet, which is 21 wide and rolled up to
-    a radius of 14.
-    n_noise : features of Gaussian noise beside the three, as wide as these.
-    draw : which set.
-    name : what runs are called.
+    n_rows : int, default=2000
+        Number of rows.
+    n_classes : int, default=4
+        Number of pieces of the sheet, from the innermost to the outermost.
+    noise_std : float, default=0.3
+        Standard deviation of the noise around the sheet, which is 21 wide and rolled up to a radius
+        of 14.
+    n_noise : int, default=0
+        Number of added features of Gaussian noise, with the standard deviation of the other three.
+    draw : int, default=0
+        Seed of the generator.
+    name : str, default="swiss_roll"
+        Name of the runs.
+
+    Examples
+    --------
+    >>> SwissRoll(n_rows=100, n_noise=2).load().X.shape
+    (100, 5)
     """
 
     task = "classification"
@@ -229,7 +269,7 @@ class SwissRoll(_Made):
         n_classes: Annotated[int, Range(2)] = 4,
         noise_std: NonNegative = 0.3,
         n_noise: Annotated[int, Range(0)] = 0,
-        draw: Draw = 0,
+        draw: RandomState = 0,
         name: str = "swiss_roll",
     ) -> None:
         self.n_rows = n_rows
@@ -241,23 +281,37 @@ class SwissRoll(_Made):
         check_parameters(self)
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
-        X, along = datasets.make_swiss_roll(self.n_rows, noise=self.noise_std, **options)
+        X, sheet_positions = datasets.make_swiss_roll(self.n_rows, noise=self.noise_std, **options)
         noise = np.random.default_rng(self.draw).normal(
             scale=X.std(), size=(self.n_rows, self.n_noise)
         )
-        ranks = np.argsort(np.argsort(along))
+        ranks = np.argsort(np.argsort(sheet_positions))
         return np.column_stack([X, noise]), ranks * self.n_classes // self.n_rows
 
 
-class MadeRegression(_Made):
-    """A linear function of some of the features and Gaussian noise (``make_regression``).
+class SyntheticRegression(_SklearnGenerator):
+    """Linear function of some of the features with Gaussian noise (``make_regression``).
 
     Parameters
     ----------
-    n_rows, n_features : rows, and features, which are standard normal.
-    n_informative : features that the target depends on.
-    noise_std : standard deviation of the noise.
-    draw : which set.
+    n_rows, n_features : int, default=2000 and 20
+        Number of rows, and of features, which are standard normal.
+    n_informative : int, default=5
+        Number of features that the target depends on.
+    noise_std : float, default=10.0
+        Standard deviation of the noise.
+    draw : int, default=0
+        Seed of the generator.
+
+    Raises
+    ------
+    ParameterError
+        If ``n_informative`` exceeds ``n_features``.
+
+    Examples
+    --------
+    >>> SyntheticRegression(n_rows=100).load().X.shape
+    (100, 20)
     """
 
     name = "made_regression"
@@ -268,7 +322,7 @@ class MadeRegression(_Made):
         n_features: Count = 20,
         n_informative: Count = 5,
         noise_std: NonNegative = 10.0,
-        draw: Draw = 0,
+        draw: RandomState = 0,
     ) -> None:
         self.n_rows = n_rows
         self.n_features = n_features
@@ -291,16 +345,25 @@ class MadeRegression(_Made):
         )
 
 
-class Friedman(_Made):
-    """One of the three nonlinear regressions of Friedman (1991) and Breiman (1996),
-    ``make_friedman1`` to ``make_friedman3``.
+class FriedmanTable(_SklearnGenerator):
+    """Nonlinear regression of Friedman (1991) and Breiman (1996), ``make_friedman1`` to 3.
 
     Parameters
     ----------
-    number : 1 has 10 features, of which 5 count; 2 and 3 have 4.
-    n_rows : rows.
-    noise_std : standard deviation of the noise.
-    draw : which set.
+    number : {1, 2, 3}, default=1
+        Number of the function. Function 1 has 10 features, of which 5 determine the target; 2 and 3
+        have 4 features.
+    n_rows : int, default=2000
+        Number of rows.
+    noise_std : float, default=1.0
+        Standard deviation of the noise.
+    draw : int, default=0
+        Seed of the generator.
+
+    Examples
+    --------
+    >>> FriedmanTable(2, n_rows=100).load().X.shape
+    (100, 4)
     """
 
     def __init__(
@@ -308,7 +371,7 @@ class Friedman(_Made):
         number: Literal[1, 2, 3] = 1,
         n_rows: Count = 2000,
         noise_std: NonNegative = 1.0,
-        draw: Draw = 0,
+        draw: RandomState = 0,
     ) -> None:
         self.number = number
         self.name = f"friedman{number}"

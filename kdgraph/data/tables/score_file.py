@@ -1,7 +1,8 @@
-"""Scores of classes as probabilities: rows that sum to 1 as far as their printed decimals can, or
-the softmax of logits.
+"""Class scores of a model that was trained elsewhere, as a data set: ``dataset=scores``.
 
-Class scores of a model that was trained elsewhere: ``dataset=scores dataset.path=softmax.npz``.
+Scores are converted to probabilities: rows that sum to 1 within the precision of their printed
+decimals are normalized, and logits pass through the softmax. For example ``dataset=scores
+dataset.path=softmax.npz``. The tolerance is original to kdgraph.
 """
 
 from __future__ import annotations
@@ -14,11 +15,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kdgraph.data.dataset import Dataset
-from kdgraph.data.files.arrays import open_npz, shapes_in
-from kdgraph.data.files.delimited import Format
-from kdgraph.data.files.paths import existing, file_stem, said, sha256_of, suffix_of
-from kdgraph.data.frames.messages import no_such_column
-from kdgraph.data.frames.roles import roles_of_column
+from kdgraph.data.files.arrays import array_shapes, open_npz
+from kdgraph.data.files.delimited import TextFormat
+from kdgraph.data.files.paths import (
+    checked_suffix,
+    file_stem,
+    path_argument,
+    resolve_existing,
+    sha256_of,
+)
+from kdgraph.data.frames.messages import unknown_column_error
+from kdgraph.data.frames.roles import roles_from_names
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.overrides import override
 from kdgraph.parameters import check_parameters
@@ -31,43 +38,54 @@ if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile
 
 
-ScoreKind = Literal["probabilities", "logits"]
-SUM_TOLERANCE = 1e-3
-"""How far a row of probabilities may be from summing to 1, however many decimals it has; it is
-divided by its sum.
+ClassScoreKind = Literal["probabilities", "logits"]
+MIN_SUM_TOLERANCE = 1e-3
+"""Accepted deviation of a sum of probabilities from 1, for any number of decimals.
+
+The row is divided by its sum.
 """
-MOST_TOLERANCE = 0.5
-"""The same of probabilities of few decimals and many classes, whose sum says little."""
-PERCENT_TOLERANCE = 0.02
-"""How far, as a share, sums of rows may be from 100 to be taken for sums of percent."""
-_DECIMALS = range(2, 8)
-"""Printed decimals that are looked for; of more, it takes 20,000 classes for a sum to be off by
-:data:`SUM_TOLERANCE`.
+_MAX_SUM_TOLERANCE = 0.5
+"""Largest accepted deviation, for few decimals and many classes, where the sum is uninformative."""
+_PERCENT_SUM_TOLERANCE = 0.02
+"""Largest relative deviation of sums from 100 at which scores are taken for percent."""
+_DECIMAL_COUNTS = range(2, 8)
+"""Numbers of printed decimals that are tested.
+
+With more decimals, only a sum of 20,000 classes deviates by :data:`MIN_SUM_TOLERANCE`.
 """
 
 
-def probabilities_of(
-    where: str, scores: np.ndarray, kind: ScoreKind, start: int = 0, way_out: str | None = None
+def to_probabilities(
+    source: str,
+    scores: np.ndarray,
+    kind: ClassScoreKind,
+    start: int = 0,
+    way_out: str | None = None,
 ) -> np.ndarray:
     """Return the class probabilities of each row.
 
     Parameters
     ----------
-    where : name of the data set or file, for messages.
-    scores : Float[n, K], finite.
-    kind : "probabilities" are divided by their sum, of "logits" the softmax is taken.
-    start : number of the first row, for messages.
-    way_out : what messages advise; None: what the scores look like decides.
+    source : str
+        Name of the data set or file, for messages.
+    scores : ndarray, Float[n, K]
+        Finite scores.
+    kind : {"probabilities", "logits"}
+        Probabilities are divided by their sum; of logits the softmax is taken.
+    start : int, default=0
+        Number of the first row, for messages.
+    way_out : str or None, default=None
+        Advice in messages. None derives it from the scores.
 
     Returns
     -------
-    Float64[n, K]
+    ndarray, Float64[n, K]
         Rows sum to 1.
 
     Raises
     ------
     DataError
-        If rows are no probabilities: one is below 0, or the sum is further from 1 than
+        If rows are not probabilities: one is below 0, or the sum deviates from 1 by more than
         :func:`sum_tolerance`.
     """
     if kind == "logits":
@@ -77,49 +95,56 @@ def probabilities_of(
     tolerance = sum_tolerance(scores)
     scores = scores.astype(np.float64)
     sums = scores.sum(axis=1)
-    if len(bad := _improper(scores, sums, tolerance)):
-        row = bad[0]
-        found = (
+    if len(improper_rows := _improper_rows(scores, sums, tolerance)):
+        row = improper_rows[0]
+        problem = (
             f"row {start + row} has sum {sums[row]:.6g} and least score {scores[row].min():.6g}"
-            f" ({len(bad):,} such)"
+            f" ({len(improper_rows):,} such)"
         )
         rule = f"probabilities must be at least 0 and sum to 1 within {tolerance:.2g}"
-        raise DataError(f"{where}: {rule}, {found}; {way_out or _way_out(scores, sums)}")
+        raise DataError(
+            f"{source}: {rule}, {problem}; {way_out or _probability_advice(scores, sums)}"
+        )
     return scores / sums[:, None]
 
 
-def warn_of_softmax(name: str, scores: np.ndarray) -> None:
-    """Warn where logits, Float[n, K], are probabilities already: their softmax is other numbers."""
-    wide = scores.astype(np.float64)
-    if len(scores) and not len(_improper(wide, wide.sum(axis=1), sum_tolerance(scores))):
+def warn_repeated_softmax(name: str, scores: np.ndarray) -> None:
+    """Warn if logits, Float[n, K], are probabilities already."""
+    doubles = scores.astype(np.float64)
+    if len(scores) and not len(_improper_rows(doubles, doubles.sum(axis=1), sum_tolerance(scores))):
         way_out = override("dataset.kind", "probabilities")
-        found = "each row of the scores is at least 0 and sums to 1, as probabilities do"
+        problem = "each row of the scores is at least 0 and sums to 1, as probabilities do"
         warnings.warn(
-            f"{name}: {found}, and the softmax of them is taken; give {way_out}", stacklevel=2
+            f"{name}: {problem}, and the softmax of them is taken; give {way_out}", stacklevel=2
         )
 
 
-def _improper(scores: np.ndarray, sums: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return the rows that are no probabilities, Int[m]."""
+def _improper_rows(scores: np.ndarray, sums: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return the numbers of the rows that are not probabilities, Int[m]."""
     return np.flatnonzero((scores.min(axis=1) < 0) | ~(np.abs(sums - 1) <= tolerance))
 
 
 def sum_tolerance(scores: np.ndarray) -> float:
-    """Return how far the sum of a row of printed probabilities may be from 1; ours.
+    """Return the accepted deviation from 1 of the sum of a row of printed probabilities.
 
-    K numbers that are rounded to d decimals are each off by at most half a unit of the last one, so
-    their sum is off by at most K · 0.5 · 10⁻ᵈ, and by the rounding of doubles, some units of 2⁻⁵²
-    for each of them.
+    K numbers that are rounded to d decimals deviate each by at most half a unit of the last
+    decimal. So their sum deviates by at most K · 0.5 · 10⁻ᵈ. The rounding of doubles adds some
+    units of 2⁻⁵² for each number.
 
     Parameters
     ----------
-    scores : Float[n, K], of any precision; d is the least number of decimals, from 2, that all of
-        them have.
+    scores : ndarray, Float[n, K]
+        Scores of any precision. d is the least number of decimals, from 2, that all of them have.
 
     Returns
     -------
     float
-        At least :data:`SUM_TOLERANCE`, at most :data:`MOST_TOLERANCE`.
+        At least :data:`MIN_SUM_TOLERANCE`, and at most :data:`_MAX_SUM_TOLERANCE` apart from the
+        rounding of doubles.
+
+    Notes
+    -----
+    Original to kdgraph.
 
     Examples
     --------
@@ -129,70 +154,82 @@ def sum_tolerance(scores: np.ndarray) -> float:
     0.001
     """
     n_classes = scores.shape[1]
-    # A float32 is as near to a decimal as its own precision allows, not as that of doubles.
+    # A float32 approximates a decimal to the precision of float32, not to that of doubles.
     precision = 4 * np.finfo(scores.dtype).eps if scores.dtype.kind == "f" else 0.0
-    wide = scores.astype(np.float64)
-    tolerance = SUM_TOLERANCE
-    for decimals in _DECIMALS:
-        if (np.abs(np.round(wide, decimals) - wide) <= precision * np.abs(wide)).all():
+    doubles = scores.astype(np.float64)
+    tolerance = MIN_SUM_TOLERANCE
+    for decimals in _DECIMAL_COUNTS:
+        if (np.abs(np.round(doubles, decimals) - doubles) <= precision * np.abs(doubles)).all():
             tolerance = max(tolerance, n_classes * 0.5 * 10.0**-decimals)
             break
-    return float(min(tolerance, MOST_TOLERANCE) + 4 * n_classes * np.finfo(np.float64).eps)
+    return float(min(tolerance, _MAX_SUM_TOLERANCE) + 4 * n_classes * np.finfo(np.float64).eps)
 
 
-def _way_out(scores: np.ndarray, sums: np.ndarray) -> str:
-    """Return what to do about scores that are no probabilities; ``sums``: [n] of their rows."""
+def _probability_advice(scores: np.ndarray, sums: np.ndarray) -> str:
+    """Return advice for scores that are not probabilities; ``sums`` [n] are those of their rows."""
     if scores.min() < 0:
         return f"if they are logits: {override('dataset.kind', 'logits')}"
     if scores.max() <= 1:
         return "divide each row by its sum, or save more decimals"
-    if (np.abs(sums / 100 - 1) <= PERCENT_TOLERANCE).all():
+    if (np.abs(sums / 100 - 1) <= _PERCENT_SUM_TOLERANCE).all():
         return "if they are percent, divide them by 100"
     return (
         f"divide each row by its sum, or if they are logits: {override('dataset.kind', 'logits')}"
     )
 
 
-_Read = tuple[np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]]
-"""Scores Float[n, K], labels Int[n], classes, features by layer, and what else there is to say of
-rows.
-"""
-_WHOLE = re.compile("0|[1-9][0-9]{0,17}")
-"""A whole number as it is printed, without zeros in front: text and number name the same class."""
-_SCORES_RULE = (
+_ScoreContents = tuple[
+    np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]
+]
+"""Scores Float[n, K], labels Int[n], classes, features by layer, and Dataset arguments."""
+_CLASS_NUMBER_PATTERN = re.compile("0|[1-9][0-9]{0,17}")
+"""An integer as it is printed, without leading zeros: text and number name the same class."""
+_SCORE_SHAPE_RULE = (
     "scores must have a column for each class, [n, K]; where p is the probability of the second of"
     " two classes, save numpy.column_stack([1 - p, p])"
 )
 
 
 class ScoreFile:
-    """Scores of K classes for each row, with the label, and maybe features of layers of some
-    network: nothing is trained.
+    """Scores of K classes for each row with the label, and optionally features of network layers.
 
-    Either a table (csv, tsv, parquet, ARFF) with a column for each class, named as the labels name
-    it, in any order; or a .npz file with an array [n, K] whose column k is class k, and labels 0 to
-    K - 1. A .npz file may hold such an array for each of many models: ``dataset.scores=model_17``
-    reads that one.
+    No model is trained. The file is either a table (csv, tsv, parquet, ARFF) with a column for each
+    class, in any order, whose name is the label of the class. Or it is a .npz file with an array
+    [n, K], whose column k is class k, and labels 0 to K - 1. A .npz file may contain such an array
+    for each of many models; ``dataset.scores=model_17`` selects one.
 
     Parameters
     ----------
-    path : the file, relative to the working directory.
-    target : column or array of the labels.
-    scores : array of the scores in a .npz file; None: the only one of two dimensions. Of a table,
-    all columns that nothing else names.
-    kind : "probabilities", which are divided by their sum, or "logits", whose softmax is taken.
-    split_column : column of a table, or array of words in a .npz file, that says calibration, test
-    or unused.
-    made_by : the command that makes the file, which is told where it is not there.
-    name : what runs are called; None: the file's name without its ending.
-    group : column of a table, or array of a .npz file, that says whom a row belongs to, where
-    groups are measured apart.
-    features : arrays [n, m] of a .npz file, or first words of columns of a table ("hidden" for
-        hidden1, hidden2, …, with nothing but a number behind it), each a layer in which methods and
-        metrics that look for near rows can look (``features.layer``); the first where they name
-        none. Calibrators of scores do not see them.
-    encoding, separator : of a table in text; see
-        :class:`kdgraph.data.tables.table_files.TableFile`.
+    path : str
+        The file, relative to the working directory.
+    target : str, default="label"
+        Column or array of the labels.
+    scores : str or None, default=None
+        Array of the scores in a .npz file. None selects the only array of two dimensions. In a
+        table, the scores are all columns that no other parameter names.
+    kind : {"probabilities", "logits"}, default="probabilities"
+        Probabilities are divided by their sum; of logits the softmax is taken.
+    split_column : str or None, default=None
+        Column of a table, or array of words in a .npz file, with calibration, test or unused.
+    made_by : str or None, default=None
+        The command that makes the file. A message contains it if the file does not exist.
+    name : str or None, default=None
+        Name of the runs. None uses the name of the file without its ending.
+    group : str or None, default=None
+        Column of a table, or array of a .npz file, with the group of each row, for metrics by
+        group.
+    features : sequence of str, default=()
+        Arrays [n, m] of a .npz file, or prefixes of columns of a table ("hidden" for hidden1,
+        hidden2, …, a prefix and a number). Each is a layer in which methods and metrics can search
+        for neighbours (``features.layer``); the first one is the default. Calibrators of scores do
+        not use them.
+    encoding, separator : str
+        For a table in text, see :class:`kdgraph.data.tables.table_files.TableFile`.
+
+    Examples
+    --------
+    >>> ScoreFile("data/softmax.npz").name
+    'softmax'
     """
 
     def __init__(
@@ -200,7 +237,7 @@ class ScoreFile:
         path: str,
         target: str = "label",
         scores: str | None = None,
-        kind: ScoreKind = "probabilities",
+        kind: ClassScoreKind = "probabilities",
         split_column: str | None = None,
         made_by: str | None = None,
         name: str | None = None,
@@ -212,7 +249,7 @@ class ScoreFile:
         self.path = path
         self.target = target
         self.scores = scores
-        self.kind: ScoreKind = kind
+        self.kind: ClassScoreKind = kind
         self.split_column = split_column
         self.made_by = made_by
         self.group = group
@@ -221,27 +258,27 @@ class ScoreFile:
         self.separator = separator
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
-        self._form()  # a wrong name is refused before any run starts
+        # An invalid encoding or separator raises an error before any run starts.
+        self._text_format()
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise before any run starts if the file is not there."""
-        self._found()
+        """Raise an error before any run starts if the file does not exist."""
+        self._existing_path()
 
     def load(self) -> Dataset:
-        """All rows; X: Float64[n, K + m], class probabilities, and behind them the features that
-        were named.
+        """Return all rows; X is Float64[n, K + m], class probabilities and then the named features.
 
         Raises
         ------
         DataError
-            In one line, if the file is not there or not what its ending says, a label has no score,
-            or a row is no distribution.
+            If the file does not exist or is not what its ending declares, a label has no score, or
+            a row is not a distribution.
         """
-        from kdgraph.data.files.tables import SUFFIXES
+        from kdgraph.data.files.tables import TABLE_SUFFIXES
 
-        path = self._found()
-        suffix = suffix_of(path, (".npz", *SUFFIXES))
-        scores, y, classes, layers, more = (
+        path = self._existing_path()
+        suffix = checked_suffix(path, (".npz", *TABLE_SUFFIXES))
+        scores, y, classes, layers, roles_and_groups = (
             self._from_arrays() if suffix == ".npz" else self._from_table()
         )
         facts = {
@@ -251,20 +288,19 @@ class ScoreFile:
             "n_rows": len(y),
             "kind": self.kind,
         }
-        probabilities = probabilities_of(self.name, self._finite(scores, "scores"), self.kind)
-        scores = self._finite(scores, "scores")
+        scores = self._check_finite(scores, "scores")
         if self.kind == "logits":
-            warn_of_softmax(self.name, scores)
-        probabilities = probabilities_of(self.name, scores, self.kind)
+            warn_repeated_softmax(self.name, scores)
+        probabilities = to_probabilities(self.name, scores, self.kind)
         X = np.hstack(
-            [probabilities, *(self._numbers(frame, "features") for frame in layers.values())]
+            [probabilities, *(self._numeric_values(frame, "features") for frame in layers.values())]
         )
         names = [
             str(name)
-            for part in (classes.tolist(), *(frame.columns for frame in layers.values()))
-            for name in part
+            for group in (classes.tolist(), *(frame.columns for frame in layers.values()))
+            for name in group
         ]
-        given = tuple((name, frame.shape[1]) for name, frame in layers.items())
+        layer_widths = tuple((name, frame.shape[1]) for name, frame in layers.items())
         return Dataset(
             self.name,
             X,
@@ -273,35 +309,43 @@ class ScoreFile:
             tuple(names),
             facts=facts,
             given_scores=True,
-            given_layers=given,
-            **more,
+            given_layers=layer_widths,
+            **roles_and_groups,
         )
 
-    def _form(self) -> Format:
-        return Format(self.encoding, self.separator)
+    def _text_format(self) -> TextFormat:
+        """Return encoding and separator of the file."""
+        return TextFormat(self.encoding, self.separator)
 
-    def _found(self) -> Path:
-        return existing(self.path, made_by=self.made_by)
+    def _existing_path(self) -> Path:
+        """Return the path of the file; raise NotAtHand if it does not exist."""
+        return resolve_existing(self.path, made_by=self.made_by)
 
-    def _from_arrays(self) -> _Read:
+    def _from_arrays(self) -> _ScoreContents:
+        """Return the contents of a .npz file."""
         from pandas import Series
 
         scores, y, columns, arrays = self._arrays()
         self._check_shapes(scores, y)
         if y.dtype.kind not in "iu" or y.min(initial=0) < 0 or y.max(initial=0) >= scores.shape[1]:
             rule = f"must hold the columns of the labels, 0 to {scores.shape[1] - 1}"
-            found = f"{y.dtype} up to {y.max(initial=0)}" if y.dtype.kind in "iu" else str(y.dtype)
-            raise DataError(f"{said(self.path)}: {self.target} {rule}, got {found}")
+            dtype_name = (
+                f"{y.dtype} up to {y.max(initial=0)}" if y.dtype.kind in "iu" else str(y.dtype)
+            )
+            raise DataError(f"{path_argument(self.path)}: {self.target} {rule}, got {dtype_name}")
         for name, words in columns.items():
             if words.shape != y.shape or words.dtype.kind not in "biufU":
-                found = f"got {words.dtype} of shape {words.shape}"
+                dtype_name = f"got {words.dtype} of shape {words.shape}"
                 raise DataError(
-                    f"{said(self.path)}: {name} must have one word for each of {len(y)} rows,"
-                    f" {found}"
+                    f"{path_argument(self.path)}: {name} must have one word for each of {len(y)}"
+                    " rows,"
+                    f" {dtype_name}"
                 )
-        layers = {name: self._layer(name, array, len(y)) for name, array in arrays.items()}
-        more = self._about_rows({name: Series(words, name=name) for name, words in columns.items()})
-        return scores, y.astype(np.intp), np.arange(scores.shape[1]), layers, more
+        layers = {name: self._layer_frame(name, array, len(y)) for name, array in arrays.items()}
+        roles_and_groups = self._roles_and_groups(
+            {name: Series(words, name=name) for name, words in columns.items()}
+        )
+        return scores, y.astype(np.intp), np.arange(scores.shape[1]), layers, roles_and_groups
 
     def _check_shapes(self, scores: np.ndarray, y: np.ndarray) -> None:
         """Raise DataError unless scores are numbers [n, K] and labels [n]."""
@@ -313,20 +357,24 @@ class ScoreFile:
             )
             rule = "labels must be one number for each row, [n]"
             raise DataError(
-                f"{said(self.path)}: {self.target} has shape {y.shape}, and {rule}; {way_out}"
+                f"{path_argument(self.path)}: {self.target} has shape {y.shape}, and {rule};"
+                f" {way_out}"
             )
         if scores.ndim != 2:
             raise DataError(
-                f"{said(self.path)}: scores have shape {scores.shape}, and {_SCORES_RULE}"
+                f"{path_argument(self.path)}: scores have shape {scores.shape}, and"
+                f" {_SCORE_SHAPE_RULE}"
             )
         if scores.dtype.kind not in "iuf" or len(y) != len(scores):
             shapes = f"{scores.shape} of {scores.dtype} and {y.shape}"
             raise DataError(
-                f"{said(self.path)}: scores must be numbers [n, K] with a label for each row, got"
+                f"{path_argument(self.path)}: scores must be numbers [n, K] with a label for each"
+                " row, got"
                 f" shapes {shapes}"
             )
 
-    def _layer(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
+    def _layer_frame(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
+        """Return the features of one layer as a frame [n, m]."""
         from pandas import DataFrame
 
         if (
@@ -335,157 +383,173 @@ class ScoreFile:
             or len(array) != n
             or array.dtype.kind not in "biuf"
         ):
-            found = f"got {array.dtype} of shape {array.shape}"
+            problem = f"got {array.dtype} of shape {array.shape}"
             raise DataError(
-                f"{said(self.path)}: features {name} must be numbers [n, m] with a row for each of"
-                f" {n} labels, {found}"
+                f"{path_argument(self.path)}: features {name} must be numbers [n, m] with a row"
+                " for each of"
+                f" {n} labels, {problem}"
             )
         return DataFrame(array, columns=[f"{name}{j + 1}" for j in range(array.shape[1])])
 
     def _arrays(
         self,
     ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Scores, labels, what else is asked of rows, and features; no other array of the file,
-        which may have those of many models.
+        """Return scores, labels, arrays with roles and groups, and features.
+
+        Other arrays of the file, which may be those of many models, are not read.
         """
-        with open_npz(self._found()) as found:
-            wanted = self.scores or self._only_matrix(found)
+        with open_npz(self._existing_path()) as archive:
+            scores_name = self.scores or self._single_matrix_name(archive)
             features = [("features", name) for name in self.features]
             for key, name in (
-                ("scores", wanted),
+                ("scores", scores_name),
                 ("target", self.target),
-                *self._named(),
+                *self._extra_columns(),
                 *features,
             ):
-                if name not in found.files:
-                    known = did_you_mean(
-                        str(name), found.files, f"; it has {some(found.files, 10) or 'none'}"
+                if name not in archive.files:
+                    hint = did_you_mean(
+                        str(name), archive.files, f"; it has {some(archive.files, 10) or 'none'}"
                     )
                     raise DataError(
-                        f"{said(self.path)} has no array '{name}' (dataset.{key}){known}"
+                        f"{path_argument(self.path)} has no array '{name}' (dataset.{key}){hint}"
                     )
-            about, layers = (
-                {name: found[name] for _, name in names} for names in (self._named(), features)
+            extra_arrays, layers = (
+                {name: archive[name] for _, name in names}
+                for names in (self._extra_columns(), features)
             )
-            return found[wanted], found[self.target], about, layers
+            return archive[scores_name], archive[self.target], extra_arrays, layers
 
-    def _only_matrix(self, found: NpzFile) -> str:
-        """Return the name of the only array of two dimensions that nothing else names."""
-        others = {self.target, *self.features, *(name for _, name in self._named())}
-        shapes = {name: shape for name, shape in shapes_in(found).items() if name not in others}
+    def _single_matrix_name(self, archive: NpzFile) -> str:
+        """Return the name of the only array of two dimensions that no parameter names."""
+        excluded = {self.target, *self.features, *(name for _, name in self._extra_columns())}
+        shapes = {
+            name: shape for name, shape in array_shapes(archive).items() if name not in excluded
+        }
         matrices = [name for name, shape in shapes.items() if len(shape) == 2]
         if len(matrices) == 1:
             return matrices[0]
         if matrices:
             way_out = f"name that of the scores: {override('dataset.scores', matrices[0])}"
             raise DataError(
-                f"{said(self.path)} has {len(matrices)} arrays [n, K], {some(matrices)}; {way_out}"
+                f"{path_argument(self.path)} has {len(matrices)} arrays [n, K], {some(matrices)};"
+                f" {way_out}"
             )
         if shapes:
             name, shape = next(iter(shapes.items()))
-            raise DataError(f"{said(self.path)}: {name} has shape {shape}, and {_SCORES_RULE}")
+            raise DataError(
+                f"{path_argument(self.path)}: {name} has shape {shape}, and {_SCORE_SHAPE_RULE}"
+            )
         raise DataError(
-            f"{said(self.path)} has no array of scores [n, K]; it has"
-            f" {some(found.files, 10) or 'none'}"
+            f"{path_argument(self.path)} has no array of scores [n, K]; it has"
+            f" {some(archive.files, 10) or 'none'}"
         )
 
-    def _named(self) -> list[tuple[str, str]]:
-        """What says more of a row than its scores and its label: key and name of the column or
-        array.
-        """
+    def _extra_columns(self) -> list[tuple[str, str]]:
+        """Return key and name of the columns or arrays with roles and groups."""
         return [
             (key, name)
             for key, name in (("split_column", self.split_column), ("group", self.group))
             if name is not None
         ]
 
-    def _about_rows(self, columns: Mapping[Any, pd.Series]) -> dict[str, Any]:
-        """Roles and groups of a data set."""
-        from kdgraph.data.frames.targets import groups_of_values
+    def _roles_and_groups(self, columns: Mapping[Any, pd.Series]) -> dict[str, Any]:
+        """Return roles and groups as arguments of a data set."""
+        from kdgraph.data.frames.targets import encode_group_column
 
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if self.split_column is not None:
-            found["roles"] = roles_of_column(self.name, columns[self.split_column], trains=False)
+            arguments["roles"] = roles_from_names(
+                self.name, columns[self.split_column], trains=False
+            )
         if self.group is not None:
-            found["groups_are_target"] = self.group == self.target
-            found["groups"], found["group_names"] = groups_of_values(
+            arguments["groups_are_target"] = self.group == self.target
+            arguments["groups"], arguments["group_names"] = encode_group_column(
                 self.name, f"dataset.group='{self.group}'", columns[self.group]
             )
-        return found
+        return arguments
 
-    def _from_table(self) -> _Read:
+    def _from_table(self) -> _ScoreContents:
+        """Return the contents of a table."""
         from kdgraph.data.files.tables import read_table
-        from kdgraph.data.frames.features import without_row_numbers
+        from kdgraph.data.frames.features import drop_row_index
 
-        path = self._found()
-        frame = read_table(path, self._form()).frame
+        path = self._existing_path()
+        frame = read_table(path, self._text_format()).frame
         frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
-        if twice := sorted(set(frame.columns[frame.columns.duplicated()])):
+        if duplicates := sorted(set(frame.columns[frame.columns.duplicated()])):
             raise DataError(
-                f"{self.name}: several columns have the same name ({some(twice)}); give each column"
+                f"{self.name}: several columns have the same name ({some(duplicates)}); give each"
+                " column"
                 " its own"
             )
-        for key, column in (("target", self.target), *self._named()):
+        for key, column in (("target", self.target), *self._extra_columns()):
             if column not in frame.columns:
-                raise no_such_column(self.name, key, column, list(frame.columns))
-        others = [
+                raise unknown_column_error(self.name, key, column, list(frame.columns))
+        remaining = [
             column
             for column in frame.columns
             if column not in (self.target, self.split_column, self.group)
         ]
-        columns = list(without_row_numbers(self.name, frame[others]).columns)
+        columns = list(drop_row_index(self.name, frame[remaining]).columns)
         layers = {
             name: frame[
                 [column for column in columns if re.fullmatch(f"{re.escape(name)}[0-9]+", column)]
             ]
             for name in self.features
         }
-        if missing := [name for name, found in layers.items() if not found.shape[1]]:
+        if missing := [name for name, layer in layers.items() if not layer.shape[1]]:
             rule = f"no column is '{missing[0]}' with a number behind it (dataset.features)"
             raise DataError(
                 f"{self.name}: {rule}; name the first word of columns, as hidden of hidden1 and"
                 " hidden2"
             )
         columns = [
-            column for column in columns if not any(column in found for found in layers.values())
+            column for column in columns if not any(column in layer for layer in layers.values())
         ]
-        are_numbers = all(_WHOLE.fullmatch(column) for column in columns)
+        are_numbers = all(_CLASS_NUMBER_PATTERN.fullmatch(column) for column in columns)
         columns.sort(key=int if are_numbers else str)
-        y = self._positions(self._cells(path, frame, self.target), columns)
-        about = {name: frame[name] for _, name in self._named()}
+        y = self._class_indices(self._text_cells(path, frame, self.target), columns)
+        extra_columns = {name: frame[name] for _, name in self._extra_columns()}
         if self.group is not None:
-            cells = self._cells(path, frame, self.group)
-            about[self.group] = cells.where(cells != "").rename(self.group)
-        more = self._about_rows(about)
-        scores = self._numbers(frame[columns], "scores")
-        return scores, y, np.array(columns, dtype=int if are_numbers else str), layers, more
-
-    def _cells(self, path: Path, frame: pd.DataFrame, name: str) -> pd.Series:
-        """Return the cells of a column of names as text, [n]: in csv and tsv as they stand there;
-        "" where one is empty.
-
-        There NA, true and 01 are names like others, though pandas reads them as missing, a truth
-        value and 1.
-        """
-        from kdgraph.data.files.tables import text_of_column
-        from kdgraph.data.frames.features import plain
-
-        cells = text_of_column(path, self._form(), name)
+            cells = self._text_cells(path, frame, self.group)
+            extra_columns[self.group] = cells.where(cells != "").rename(self.group)
+        roles_and_groups = self._roles_and_groups(extra_columns)
+        scores = self._numeric_values(frame[columns], "scores")
         return (
-            frame[name].astype(object).map(plain, na_action="ignore").fillna("").astype(str)
+            scores,
+            y,
+            np.array(columns, dtype=int if are_numbers else str),
+            layers,
+            roles_and_groups,
+        )
+
+    def _text_cells(self, path: Path, frame: pd.DataFrame, name: str) -> pd.Series:
+        """Return the cells of a column of names as text, [n], with "" for empty cells.
+
+        In csv and tsv these are the cells of the file.
+        """
+        from kdgraph.data.files.tables import read_text_column
+        from kdgraph.data.frames.features import format_cell
+
+        # NA, true and 01 are valid names, but pandas reads them as missing, a truth value and 1.
+        cells = read_text_column(path, self._text_format(), name)
+        return (
+            frame[name].astype(object).map(format_cell, na_action="ignore").fillna("").astype(str)
             if cells is None
             else cells
         )
 
-    def _positions(self, labels: pd.Series, columns: Sequence[str]) -> np.ndarray:
+    def _class_indices(self, labels: pd.Series, columns: Sequence[str]) -> np.ndarray:
         """Return the position of each label among the columns of scores, Int[n]."""
-        if (empty := np.flatnonzero(labels == "")).size:
-            found = (
-                f"{len(empty):,} of {len(labels):,} rows have no label in '{self.target}' (first:"
-                f" row {empty[0]})"
+        if (empty_rows := np.flatnonzero(labels == "")).size:
+            problem = (
+                f"{len(empty_rows):,} of {len(labels):,} rows have no label in '{self.target}'"
+                " (first:"
+                f" row {empty_rows[0]})"
             )
-            raise DataError(f"{self.name}: {found}; remove them")
-        position_of = {label: _position(label, columns) for label in labels.unique()}
+            raise DataError(f"{self.name}: {problem}; remove them")
+        position_of = {label: _class_column(label, columns) for label in labels.unique()}
         if unknown := sorted(label for label, position in position_of.items() if position is None):
             raise DataError(
                 f"{self.name}: no column has the scores of {some(unknown)}; name each column as its"
@@ -493,45 +557,50 @@ class ScoreFile:
             )
         return labels.map(position_of).to_numpy(dtype=np.intp)
 
-    def _numbers(self, frame: pd.DataFrame, what: str) -> np.ndarray:
-        """Float64[n, m], finite."""
+    def _numeric_values(self, frame: pd.DataFrame, contents: str) -> np.ndarray:
+        """Return the cells as Float64[n, m]; raise DataError for text or infinity."""
         try:
-            found = frame.to_numpy(dtype=np.float64)
+            values = frame.to_numpy(dtype=np.float64)
         except ValueError as error:
             raise DataError(
-                f"{self.name}: a column of {what} holds text ({error}); name only the target beside"
-                " them"
+                f"{self.name}: a column of {contents} holds text ({error}); remove all other"
+                " columns except the target"
             ) from error
-        return self._finite(found, what)
+        return self._check_finite(values, contents)
 
-    def _finite(self, found: np.ndarray, what: str) -> np.ndarray:
-        if len(bad := np.flatnonzero(~np.isfinite(found).all(axis=1))):
+    def _check_finite(self, values: np.ndarray, contents: str) -> np.ndarray:
+        """Return the values; raise DataError unless all of them are finite."""
+        if len(invalid_rows := np.flatnonzero(~np.isfinite(values).all(axis=1))):
             raise DataError(
-                f"{self.name}: {what} must be finite, row {bad[0]} is not ({len(bad)} such)"
+                f"{self.name}: {contents} must be finite, row {invalid_rows[0]} is not"
+                f" ({len(invalid_rows)} such)"
             )
-        return found
+        return values
 
 
-def _position(label: str, columns: Sequence[str]) -> int | None:
-    """Return the place of a label among the names of columns, or None.
+def _class_column(label: str, columns: Sequence[str]) -> int | None:
+    """Return the position of a label among the names of columns, or None.
 
-    The name is the label itself, else the only one that is the same truth value (True, true) or
-    number (1.0, 01, 1).
+    A name matches if it is the label. Otherwise it must be the only one that is the same truth
+    value (True, true) or number (1.0, 01, 1).
     """
     if label in columns:
         return columns.index(label)
     if label.lower() in ("true", "false"):
-        same = [place for place, column in enumerate(columns) if column.lower() == label.lower()]
-    else:
-        same = [
-            place
-            for place, column in enumerate(columns)
-            if _number(column) == _number(label) is not None
+        matches = [
+            position for position, column in enumerate(columns) if column.lower() == label.lower()
         ]
-    return same[0] if len(same) == 1 else None
+    else:
+        matches = [
+            position
+            for position, column in enumerate(columns)
+            if _parse_float(column) == _parse_float(label) is not None
+        ]
+    return matches[0] if len(matches) == 1 else None
 
 
-def _number(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
+    """Return the number that a text represents, or None."""
     try:
         return float(text)
     except ValueError:

@@ -1,6 +1,7 @@
-"""A table of the user's own: ``dataset=table dataset.path=my.csv dataset.target=label``.
+"""Data sets from files of the user: ``dataset=table`` for tables and ``dataset=arrays`` for arrays.
 
-Arrays of the user's own: ``dataset=arrays dataset.path=my.npz``.
+For example ``dataset=table dataset.path=my.csv dataset.target=label``, or ``dataset=arrays
+dataset.path=my.npz``.
 """
 
 from __future__ import annotations
@@ -15,238 +16,283 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import TEST, TRAIN, Dataset, Task
+from kdgraph.data.dataset import TEST, TRAIN, Dataset, TaskSetting
 from kdgraph.data.files.arrays import open_npz
-from kdgraph.data.files.delimited import Format
-from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of, suffix_of
-from kdgraph.data.frames import Column, ColumnOptions, Require, from_frame, names_as_text
-from kdgraph.data.frames.messages import warn_of_constant_columns, warn_of_copies
-from kdgraph.data.frames.roles import roles_of_indices
+from kdgraph.data.files.delimited import TextFormat
+from kdgraph.data.files.paths import (
+    checked_suffix,
+    file_stem,
+    path_argument,
+    resolve_existing,
+    sha256_of,
+    single_file,
+)
+from kdgraph.data.frames import (
+    ColumnName,
+    ColumnOptions,
+    ColumnRequirement,
+    from_frame,
+    stringify_names,
+)
+from kdgraph.data.frames.messages import warn_constant_columns, warn_duplicate_rows
+from kdgraph.data.frames.roles import roles_from_indices
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.parameters import Count, check_parameters
 
 
 class TableFile:
-    r"""A table in a file: csv or tsv (also .gz, .bz2, .xz), parquet, or ARFF, by its ending.
+    r"""Table in a csv, tsv (also .gz, .bz2, .xz), parquet or ARFF file, by its ending.
 
-    In text, an empty cell, NA, NaN, null and <NA> are missing; say of others (``missing``) that
-    they are. A first column without a name that numbers the rows is left out. Of parquet, an index
-    that has a name is a column. ARFF's nominal attributes are categorical.
+    In text files, the empty cell, NA, NaN, null and <NA> are missing; ``missing`` adds others. A
+    first column without a name that numbers the rows is left out. A named index in a parquet file
+    is a column. Nominal attributes in an ARFF file are categorical.
 
     Parameters
     ----------
-    path : the file, relative to the working directory.
-    target : column of the labels; or several of numbers or truth values, of which the largest
-    counts. task, drop, categorical, missing, split_groups, split_column, require, threshold, group,
-    split_at, first_numeric,
-    parse_dates, date_format : see
-        :class:`kdgraph.data.frames.ColumnOptions`.
-    encoding : of the text, by any name that Python has for it; latin-1 decodes anything, often
-    wrongly.
-    separator : between cells, one character, ``tab``, or ``\s+`` for white space; None: what
-        Excel's first line ``sep=;`` names, else a comma, in tsv a tab.
-    indices : a .json or .npz file with row numbers from 0 by role (train, test, and calibration if
-    there is one); others are unused.
-    name : what runs are called; None: the file's name without its ending.
+    path : str
+        The file, relative to the working directory.
+    target : str or sequence of str
+        Column of the labels; or several of numbers or truth values, of which the largest counts.
+    task, drop, categorical, missing, split_groups, split_column, require
+        See :class:`kdgraph.data.frames.ColumnOptions`.
+    encoding : str, default="utf-8"
+        Encoding of the text, by any name that Python has for it. latin-1 decodes all files, but
+        often to wrong characters.
+    separator : str or None, default=None
+        Separator between cells: one character, ``tab``, or ``\s+`` for white space. With None it is
+        the one that Excel's first line ``sep=;`` names, else a comma, or a tab in tsv files.
+    indices : str or None, default=None
+        A .json or .npz file with row numbers from 0 for each role: train, test and optionally
+        calibration. Other rows are unused.
+    name : str or None, default=None
+        Name of the runs. None uses the name of the file without its ending.
+    threshold, group, split_at, first_numeric, parse_dates, date_format
+        See :class:`kdgraph.data.frames.ColumnOptions`.
+
+    Raises
+    ------
+    DataError
+        If ``indices`` and ``split_column`` are both given, or encoding or separator are invalid.
+
+    Examples
+    --------
+    >>> TableFile("data/my.csv", target="label").name
+    'my'
     """
 
-    reads: ClassVar = {"path": itself, "indices": itself}
+    reads: ClassVar = {"path": single_file, "indices": single_file}
 
     def __init__(
         self,
         path: str,
-        target: Column | Sequence[Column],
-        task: Task = "auto",
-        drop: Sequence[Column] = (),
-        categorical: Sequence[Column] = (),
+        target: ColumnName | Sequence[ColumnName],
+        task: TaskSetting = "auto",
+        drop: Sequence[ColumnName] = (),
+        categorical: Sequence[ColumnName] = (),
         missing: Sequence[str | float] = (),
-        split_groups: Column | None = None,
-        split_column: Column | None = None,
-        require: Require = "any",
+        split_groups: ColumnName | None = None,
+        split_column: ColumnName | None = None,
+        require: ColumnRequirement = "any",
         encoding: str = "utf-8",
         separator: str | None = None,
         indices: str | None = None,
         name: str | None = None,
         threshold: float | Literal["median"] | None = None,
-        group: Column | Sequence[Column] | None = None,
+        group: ColumnName | Sequence[ColumnName] | None = None,
         split_at: Sequence[float] = (),
         first_numeric: Count | None = None,
-        parse_dates: Sequence[Column] = (),
+        parse_dates: Sequence[ColumnName] = (),
         date_format: str | None = None,
     ) -> None:
         self.path = path
-        self.target = names_as_text(target)
-        self.task: Task = task
-        self.drop = names_as_text(drop)
-        self.categorical = names_as_text(categorical)
+        self.target = stringify_names(target)
+        self.task: TaskSetting = task
+        self.drop = stringify_names(drop)
+        self.categorical = stringify_names(categorical)
         self.missing = missing
-        self.split_groups = names_as_text(split_groups)
-        self.split_column = names_as_text(split_column)
-        self.require: Require = require
+        self.split_groups = stringify_names(split_groups)
+        self.split_column = stringify_names(split_column)
+        self.require: ColumnRequirement = require
         self.encoding = encoding
         self.separator = separator
         self.indices = indices
         self.threshold: float | Literal["median"] | None = threshold
-        self.group = names_as_text(group)
+        self.group = stringify_names(group)
         self.split_at = split_at
         self.first_numeric = first_numeric
-        self.parse_dates = names_as_text(parse_dates)
+        self.parse_dates = stringify_names(parse_dates)
         self.date_format = date_format
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
-        self._form()  # a wrong name is refused before any run starts
+        # An invalid encoding or separator raises an error before any run starts.
+        self._text_format()
         if indices is not None and split_column is not None:
             raise DataError(
-                "dataset.indices and dataset.split_column both say which rows test; give one of"
+                "dataset.indices and dataset.split_column both define which rows test; give one of"
                 " them"
             )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise before any run starts if a file is not there, or ``require`` shuts the table
-        out.
-        """
-        existing(self.path)
+        """Raise before any run starts if a file is missing or ``require`` excludes the table."""
+        resolve_existing(self.path)
         if self.indices is not None:
-            existing(self.indices, "indices")
+            resolve_existing(self.indices, "indices")
         if self.require != "any":
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the run that reads the table again says them
+                # The run that reads the table again shows the warnings.
+                warnings.simplefilter("ignore")
                 self.load()
 
     def load(self) -> Dataset:
-        """The whole table.
+        """Return the whole table.
+
+        Returns
+        -------
+        Dataset
+            X is Float64[n, d].
 
         Raises
         ------
         DataError
-            In one line, if a file is not there or not what its ending says, or the table cannot be
+            If a file does not exist or is not what its ending declares, or the table cannot be
             used.
         """
         from kdgraph.data.files.tables import read_table
 
-        path = existing(self.path)
-        read = read_table(path, self._form())
+        path = resolve_existing(self.path)
+        parsed = read_table(path, self._text_format())
         facts = {
             "source": "file",
             "path": self.path,
             "sha256": sha256_of(path),
-            "n_rows": len(read.frame),
-            "n_columns": read.frame.shape[1],
+            "n_rows": len(parsed.frame),
+            "n_columns": parsed.frame.shape[1],
         }
         data = from_frame(
             self.name,
-            read.frame,
+            parsed.frame,
             self.target,
-            options=self._options(),
+            options=self._column_options(),
             facts=facts,
-            feature_kinds=read.kinds,
+            feature_kinds=parsed.kinds,
         )
         if self.indices is None:
             return data
         return replace(
-            data, roles=roles_of_indices(self.name, len(data.y), read_indices(self.indices))
+            data, roles=roles_from_indices(self.name, len(data.y), _read_indices(self.indices))
         )
 
-    def _form(self) -> Format:
-        single = (
-            self.target,
-            self.split_groups,
-            self.group,
-        )  # of several columns the largest counts, so these hold numbers
-        identifiers = [*(name for name in single if isinstance(name, str)), *self.categorical]
-        return Format(self.encoding, self.separator, identifiers)
+    def _text_format(self) -> TextFormat:
+        """Return encoding and separator of the file, and its columns of names."""
+        # If one of these keys lists several columns, they contain numbers and not names.
+        name_columns = (self.target, self.split_groups, self.group)
+        identifiers = [*(name for name in name_columns if isinstance(name, str)), *self.categorical]
+        return TextFormat(self.encoding, self.separator, identifiers)
 
-    def _options(self) -> ColumnOptions:
+    def _column_options(self) -> ColumnOptions:
+        """Return the options of columns."""
         return ColumnOptions(
             **{option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
         )
 
 
-def read_indices(given: str) -> Mapping[str, Any]:
-    """Row numbers by role from a .json file with an object of lists, or a .npz file with arrays of
-    these names.
-    """
-    path = existing(given, "indices")
-    suffix = suffix_of(path, (".json", ".npz"), "indices")
+def _read_indices(file_name: str) -> Mapping[str, Any]:
+    """Return row numbers by role from a .json file with lists, or a .npz file with arrays."""
+    path = resolve_existing(file_name, "indices")
+    suffix = checked_suffix(path, (".json", ".npz"), "indices")
     try:
         if suffix == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
                 return dict(arrays)
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(
-            f"{said(given, 'indices')} is no {suffix[1:]} file with lists of row numbers: {error}"
+            f"{path_argument(file_name, 'indices')} is not a {suffix[1:]} file with lists of row"
+            f" numbers: {error}"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DataError(
-            f'{said(given, "indices")} must be like {{"train": [0, 1], "test": [2]}}, got'
-            f" {type(found).__name__}"
+            f'{path_argument(file_name, "indices")} must be like {{"train": [0, 1], "test": [2]}}, got'  # noqa: E501
+            f" {type(content).__name__}"
         )
-    return found
+    return content
 
 
-KNOWN = ("X", "y", "X_test", "y_test", "groups", "split_groups", "feature_names")
+_ARRAY_NAMES = ("X", "y", "X_test", "y_test", "groups", "split_groups", "feature_names")
 
 
 class ArrayFile:
-    """Arrays in one .npz file: ``X`` and ``y``; if it has them ``X_test`` and ``y_test``,
-    ``groups``, ``split_groups``, ``feature_names``.
+    """Arrays in one .npz file: ``X`` and ``y``, and optional ones.
 
-    X is [n, d], or images [n, c, h, w], channel first, in [0, 1]; images of uint8 are divided by
-    255. Where X_test and y_test are there, their rows test, all others train. ``groups``, to be
-    measured apart, and ``split_groups``, whose rows stay together in a split, have one entry for
-    each row of X, then of X_test.
+    The optional arrays are ``X_test`` and ``y_test``, ``groups``, ``split_groups`` and
+    ``feature_names``. X is [n, d], or images [n, c, h, w], channel first, in [0, 1]; images of type
+    uint8 are divided by 255. If X_test and y_test exist, their rows test and all others train.
+    ``groups``, for metrics by group, and ``split_groups``, whose rows stay together in a split,
+    have one entry for each row of X, then of X_test.
 
     Parameters
     ----------
-    path : the file, relative to the working directory.
-    task : what y is; auto decides by its values, see :func:`kdgraph.data.frames.targets.task_of`.
-    name : what runs are called; None: the file's name without its ending.
+    path : str
+        The file, relative to the working directory.
+    task : TaskSetting, default="auto"
+        Type of y. ``auto`` infers it, see :func:`kdgraph.data.frames.targets.infer_task`.
+    name : str or None, default=None
+        Name of the runs. None uses the name of the file without its ending.
+
+    Examples
+    --------
+    >>> ArrayFile("data/my.npz").name
+    'my'
     """
 
-    def __init__(self, path: str, task: Task = "auto", name: str | None = None) -> None:
+    def __init__(self, path: str, task: TaskSetting = "auto", name: str | None = None) -> None:
         self.path = path
-        self.task: Task = task
+        self.task: TaskSetting = task
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise before any run starts if the file is not there."""
-        existing(self.path)
+        """Raise an error before any run starts if the file does not exist."""
+        resolve_existing(self.path)
 
     def load(self) -> Dataset:
-        """All rows, those for test last.
+        """Return all rows, those for testing last.
+
+        Returns
+        -------
+        Dataset
+            X is Float64[n, d], or Float32[n, c, h, w] for images.
 
         Raises
         ------
         DataError
-            In one line, if the file is not there or no .npz, or an array is missing or does not fit
+            If the file does not exist or is not a .npz file, or an array is missing or does not fit
             the others.
         """
         from pandas import Series
 
-        from kdgraph.data.frames.features import check_numbers, warn_of_counting
-        from kdgraph.data.frames.targets import encode_target, facts_of_task
+        from kdgraph.data.frames.features import check_numeric_features, warn_row_numbering
+        from kdgraph.data.frames.targets import encode_target, task_facts
 
-        path = existing(self.path)
+        path = resolve_existing(self.path)
         arrays = self._arrays(path)
         X, labels, roles = self._rows(arrays)
         y, classes, task = encode_target(self.name, Series(labels, name="y"), self.task)
         names = self._feature_names(arrays, X)
         if X.ndim == 2:
-            check_numbers(self.name, X, names)
-            warn_of_constant_columns(self.name, X, names)
-            warn_of_counting(self.name, X, names)
-            warn_of_copies(self.name, X)
+            check_numeric_features(self.name, X, names)
+            warn_constant_columns(self.name, X, names)
+            warn_row_numbering(self.name, X, names)
+            warn_duplicate_rows(self.name, X)
         facts = {
             "source": "file",
             "path": self.path,
             "sha256": sha256_of(path),
             "shape": list(X.shape),
         }
-        facts |= facts_of_task(y, self.task, task)
-        together, _ = self._groups(arrays, "split_groups", len(y))
-        groups, of = self._groups(arrays, "groups", len(y))
+        facts |= task_facts(y, self.task, task)
+        split_groups, _ = self._groups(arrays, "split_groups", len(y))
+        groups, group_names = self._groups(arrays, "groups", len(y))
         return Dataset(
             self.name,
             X,
@@ -254,76 +300,84 @@ class ArrayFile:
             classes,
             names,
             task,
-            split_groups=together,
+            split_groups=split_groups,
             roles=roles,
             facts=facts,
             groups=groups,
-            group_names=of,
+            group_names=group_names,
         )
 
     def _arrays(self, path: Path) -> dict[str, np.ndarray]:
-        with open_npz(path) as found:
-            if unknown := [name for name in found.files if name not in KNOWN]:
-                hint = did_you_mean(unknown[0], KNOWN, f"; known: {', '.join(KNOWN)}")
+        """Return all arrays of the file by name; raise DataError for an unknown name."""
+        with open_npz(path) as archive:
+            if unknown := [name for name in archive.files if name not in _ARRAY_NAMES]:
+                hint = did_you_mean(unknown[0], _ARRAY_NAMES, f"; known: {', '.join(_ARRAY_NAMES)}")
                 raise DataError(
-                    f"{said(path)} has an array '{unknown[0]}' that nothing reads{hint}"
+                    f"{path_argument(path)} has an array '{unknown[0]}' with an unknown name{hint}"
                 )
-            return {name: found[name] for name in found.files}
+            return {name: archive[name] for name in archive.files}
 
     def _rows(
         self, arrays: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """X, y and roles of all rows."""
+        """Return X, y and the roles of all rows."""
         for name in ("X", "y"):
             if name not in arrays:
                 raise DataError(
-                    f"{said(self.path)} has no array '{name}'; it has {', '.join(arrays) or 'none'}"
+                    f"{path_argument(self.path)} has no array '{name}'; it has"
+                    f" {', '.join(arrays) or 'none'}"
                 )
-        X, y = self._part(arrays, "X", "y")
+        X, y = self._check_rows_and_labels(arrays, "X", "y")
         if "X_test" not in arrays and "y_test" not in arrays:
             return X, y, None
         if "X_test" not in arrays or "y_test" not in arrays:
             raise DataError(
-                f"{said(self.path)} has only one of X_test and y_test; give both or neither"
+                f"{path_argument(self.path)} has only one of X_test and y_test; give both or"
+                " neither"
             )
-        X_test, y_test = self._part(arrays, "X_test", "y_test")
+        X_test, y_test = self._check_rows_and_labels(arrays, "X_test", "y_test")
         if X.shape[1:] != X_test.shape[1:]:
             raise DataError(
-                f"{said(self.path)}: a row of X has shape {X.shape[1:]}, one of X_test"
+                f"{path_argument(self.path)}: a row of X has shape {X.shape[1:]}, one of X_test"
                 f" {X_test.shape[1:]}; make them equal"
             )
         roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [len(y), len(y_test)])
-        return np.concatenate([X, X_test]), _joined(y, y_test), roles
+        return np.concatenate([X, X_test]), _concatenate_labels(y, y_test), roles
 
-    def _part(
+    def _check_rows_and_labels(
         self, arrays: Mapping[str, np.ndarray], rows: str, labels: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Float64[n, d] or Float32[n, c, h, w], and the labels [n]."""
-        from kdgraph.data.frames.cells import check_not_merged
+        """Return Float64[n, d] or Float32[n, c, h, w], and the labels [n]."""
+        from kdgraph.data.frames.cells import check_distinct_as_float
 
         X, y = arrays[rows], arrays[labels]
         if X.ndim not in (2, 4) or 0 in X.shape:
             way_out = f"; {rows}[:, None] makes images of one channel" if X.ndim == 3 else ""
             raise DataError(
-                f"{said(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got shape"
+                f"{path_argument(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got"
+                " shape"
                 f" {X.shape}{way_out}"
             )
         if X.dtype.kind not in "biuf":
             raise DataError(
-                f"{said(self.path)}: {rows} must hold numbers, got {X.dtype}; a table with text is"
+                f"{path_argument(self.path)}: {rows} must hold numbers, got {X.dtype}; a table"
+                " with text is"
                 " for dataset=table"
             )
         if y.shape != X.shape[:1]:
             raise DataError(
-                f"{said(self.path)}: {labels} must have one label for each of {len(X)} rows of"
+                f"{path_argument(self.path)}: {labels} must have one label for each of {len(X)}"
+                " rows of"
                 f" {rows}, got shape {y.shape}"
             )
         if y.dtype.kind not in "biufU":
-            raise DataError(f"{said(self.path)}: {labels} must hold numbers or text, got {y.dtype}")
+            raise DataError(
+                f"{path_argument(self.path)}: {labels} must hold numbers or text, got {y.dtype}"
+            )
         if X.ndim == 2:
             names = self._feature_names(arrays, X)
             for j in range(X.shape[1] if X.dtype.kind in "iu" else 0):
-                check_not_merged(
+                check_distinct_as_float(
                     f"{self.name}: column '{names[j]}' of {rows}",
                     X[:, j],
                     f"leave it out of {rows}",
@@ -332,38 +386,40 @@ class ArrayFile:
         return X.astype(np.float32) / np.float32(255 if X.dtype == np.uint8 else 1), y
 
     def _feature_names(self, arrays: Mapping[str, np.ndarray], X: np.ndarray) -> tuple[str, ...]:
+        """Return the names of the features; images have none."""
         if X.ndim == 4:
             return ()
-        given = arrays.get("feature_names")
-        if given is None:
+        names = arrays.get("feature_names")
+        if names is None:
             return tuple(f"x{i + 1}" for i in range(X.shape[1]))
-        if given.shape != (X.shape[1],):
+        if names.shape != (X.shape[1],):
             raise DataError(
-                f"{said(self.path)}: feature_names must be {X.shape[1]} names, got shape"
-                f" {given.shape}"
+                f"{path_argument(self.path)}: feature_names must be {X.shape[1]} names, got shape"
+                f" {names.shape}"
             )
-        return tuple(str(name) for name in given)
+        return tuple(str(name) for name in names)
 
     def _groups(
         self, arrays: Mapping[str, np.ndarray], array: str, n: int
     ) -> tuple[np.ndarray | None, tuple[str, ...]]:
-        """Int[n], positions in the names, and the names; None and no names without that array."""
+        """Return positions in the names, Int[n], and the names; None and () without that array."""
         from pandas import Series
 
-        from kdgraph.data.frames.targets import groups_of_values
+        from kdgraph.data.frames.targets import encode_group_column
 
         if array not in arrays:
             return None, ()
         if arrays[array].shape != (n,):
             raise DataError(
-                f"{said(self.path)}: {array} must have one entry for each of {n} rows, got shape"
+                f"{path_argument(self.path)}: {array} must have one entry for each of {n} rows,"
+                " got shape"
                 f" {arrays[array].shape}"
             )
-        return groups_of_values(self.name, array, Series(arrays[array]))
+        return encode_group_column(self.name, array, Series(arrays[array]))
 
 
-def _joined(y: np.ndarray, y_test: np.ndarray) -> np.ndarray:
-    """Labels [n] and [m] as [n + m]; integers of several types stay integers."""
+def _concatenate_labels(y: np.ndarray, y_test: np.ndarray) -> np.ndarray:
+    """Return labels [n] and [m] as [n + m]; integers of different types stay integers."""
     from kdgraph.data.frames.cells import label_array
 
     if y.dtype.kind in "iu" and y_test.dtype.kind in "iu":

@@ -1,6 +1,7 @@
-"""How good predictive distributions of a continuous outcome are. A distribution has ``len``,
-``cdf``, ``ppf``, ``mean``, ``var``, ``interval`` and ``crps``, vectorised over rows; outcomes are
-continuous, and PIT values are not randomised.
+"""Metrics of predictive distributions of a continuous outcome.
+
+A distribution has ``len``, ``cdf``, ``ppf``, ``mean``, ``var``, ``interval`` and ``crps``, which
+are vectorised over rows. Outcomes are continuous, and PIT values are not randomised.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Cells of rows that lie near each other: where a predictive distribution is to be right by itself,
-and not only on average.
+"""Coverage and PIT values of predictive distributions within cells of rows and within groups.
 
-Whether predictive distributions are right in every cell of rows and in every group, where errors
-elsewhere cannot make up for it.
-
-Rows of a cell all weigh the same, so their effective number is their number. Bands are the central
-95 % of what chance alone makes of calibrated distributions in one cell of that many rows; of 20
-cells one is outside.
+Errors in different cells cannot cancel, as they do in an average over all rows. Cells are clusters
+or grid cells of the features. All rows of a cell have equal weight, so their effective number is
+their number. Bands are the central 95 % of the coverage of calibrated distributions in a cell of
+that many rows, so one in 20 cells is outside by chance.
 """
 
 from __future__ import annotations
@@ -19,62 +16,75 @@ import numpy as np
 
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.metrics.inputs import Grouped, Groups
-from kdgraph.metrics.registry import Itself, kept, metric, table
+from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
 from kdgraph.metrics.regression.pit import distance_to_uniform, histogram_of_pits
 from kdgraph.metrics.regression.scores import checked_level
 from kdgraph.parameters import Count, OpenFraction, check_value
 
 By = Literal["kmeans", "grid"]
-"""How rows become cells."""
+"""Method that divides rows into cells."""
 
 
 def cells_of(X: np.ndarray, cells: Count, by: By, features: Sequence[int]) -> Groups:
-    """The cell of each row; the same for every model and every metric that asks for them of the
-    same rows; ours.
+    """Return the cell of each row.
+
+    Cells depend only on the rows, so all models and metrics share them.
 
     Parameters
     ----------
-    X : Float[n, d], finite.
-    cells : how many, about.
-    by : as of :func:`kmeans_cells` and :func:`grid_cells`.
-    features : of a grid.
+    X : Float[n, d]
+        Features, finite.
+    cells : int
+        Approximate number of cells.
+    by : {"kmeans", "grid"}
+        As for :func:`kmeans_cells` and :func:`grid_cells`.
+    features : sequence of int
+        Features of a grid.
 
     Raises
     ------
-    DataError : of values that are missing.
-    ParameterError : of an option that is out of range, or of a feature that is not there.
+    DataError
+        If values are missing.
+    ParameterError
+        If an option is out of range, or a feature does not exist.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
     check_value("cells", cells, Count)
     check_value("by", by, By)
-    known = kept("cells of rows", Itself(X), cells, by, tuple(features))
-    if "cells" not in known:
+    cache = scope_cache("cells of rows", IdentityKey(X), cells, by, tuple(features))
+    if "cells" not in cache:
         flat = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
         if not np.isfinite(flat).all():
             raise DataError(
                 "rows with missing values lie in no cell; measure in a space (space: …), or by"
                 " group"
             )
-        known["cells"] = (
+        cache["cells"] = (
             kmeans_cells(flat, cells) if by == "kmeans" else grid_cells(flat, cells, features)
         )
-    return known["cells"]
+    return cache["cells"]
 
 
 def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
-    """Clusters of scikit-learn's k-means on features of variance 1, in the order of the first
-    feature of their centres.
+    """Return clusters of scikit-learn's k-means on features of variance 1.
 
-    Where there are one or two features, a cell's name says where its centre is.
+    Clusters are sorted by the first feature of their centres. With one or two features, the name of
+    a cell contains its centre.
 
     Parameters
     ----------
-    X : Float[n, d], finite.
-    cells : clusters; fewer where there are fewer different rows.
+    X : Float[n, d]
+        Features, finite.
+    cells : int
+        Number of clusters; there are fewer if there are fewer distinct rows.
 
     Examples
     --------
-    >>> found = kmeans_cells(np.array([[5.0], [0.25], [0.0], [5.5]]), 2)
-    >>> found.position.tolist(), found.names
+    >>> cells = kmeans_cells(np.array([[5.0], [0.25], [0.0], [5.5]]), 2)
+    >>> cells.position.tolist(), cells.names
     ([1, 0, 0, 1], ('cell 1, x1 0.125', 'cell 2, x1 5.25'))
     """
     from sklearn.cluster import KMeans
@@ -83,7 +93,8 @@ def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
     std = X.std(axis=0)
     unit, middle = np.where(std > 0, std, 1.0), X.mean(axis=0)
     Z = (X - middle) / unit
-    with threadpool_limits(1):  # threads would add in another order
+    # With several threads the order of additions, and so the last bits, would vary.
+    with threadpool_limits(1):
         fitted = KMeans(min(cells, len(np.unique(Z, axis=0))), n_init=1, random_state=0).fit(Z)
     order = np.argsort(fitted.cluster_centers_[:, 0], kind="stable")
     rank = np.argsort(order)
@@ -103,23 +114,32 @@ def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
 
 
 def grid_cells(X: np.ndarray, cells: int, features: Sequence[int]) -> Groups:
-    """A grid over one or two features, cut at quantiles, so that every strip along one of them has
-    as many rows; ours.
+    """Return the cells of a grid over one or two features, cut at quantiles.
+
+    Every strip along a feature has about the same number of rows.
 
     Parameters
     ----------
-    X : Float[n, d], finite.
-    cells : of the grid; along each of two features it is cut into √cells, rounded.
-    features : positions of one or two different features.
+    X : Float[n, d]
+        Features, finite.
+    cells : int
+        Number of cells; each of two features is cut into √cells strips, rounded.
+    features : sequence of int
+        Positions of one or two different features.
 
     Raises
     ------
-    ParameterError : of other features.
+    ParameterError
+        If the features are not one or two different positions.
+
+    Notes
+    -----
+    Original to kdgraph.
 
     Examples
     --------
-    >>> found = grid_cells(np.arange(4.0)[:, None], 2, [0])
-    >>> found.position.tolist(), found.names
+    >>> cells = grid_cells(np.arange(4.0)[:, None], 2, [0])
+    >>> cells.position.tolist(), cells.names
     ([0, 0, 1, 1], ('x1 0 to 1.5', 'x1 1.5 to 3'))
     """
     d = X.shape[1]
@@ -158,19 +178,28 @@ def local_coverage(
     by: By = "kmeans",
     features: Sequence[int] = (0, 1),
 ) -> dict[str, np.ndarray]:
-    """Coverage, width and PIT values of the rows of each cell: an interval that holds on average
-    may fail here and be too wide there.
+    """Tabulate coverage, width and PIT values of the rows of each cell.
+
+    Intervals with the correct coverage on average may be too narrow in one cell and too wide in
+    another.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    X : Float[n, d]: where the rows lie.
-    level : in (0, 1), of the central interval.
-    cells : about how many.
-    by : kmeans: clusters of the features, each in units of its standard deviation; grid: quantiles
-    of one or two features.
-    features : of the grid, from 0.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    X : Float[n, d]
+        Features of the rows.
+    level : float, default=0.95
+        Nominal coverage of the central interval, in (0, 1).
+    cells : int, default=20
+        Approximate number of cells.
+    by : {"kmeans", "grid"}, default="kmeans"
+        "kmeans": clusters of the features, each in units of its standard deviation. "grid":
+        quantiles of one or two features.
+    features : sequence of int, default=(0, 1)
+        Features of the grid, from 0.
 
     Returns
     -------
@@ -180,8 +209,8 @@ def local_coverage(
 
     Notes
     -----
-    What Torres et al. (2024), Figure 3 (e, f), show of single rows. Cells are made of the measured
-    rows without their outcomes.
+    Torres et al. (2024), Figure 3 (e, f), show these numbers for single rows. Cells are made from
+    the features of the test rows, without their outcomes.
     """
     return _by_cell(y, distribution, cells_of(X, cells, by, features), checked_level(level))
 
@@ -190,14 +219,20 @@ def local_coverage(
 def group_coverage(
     y: np.ndarray, distribution: Any, groups: Grouped, *, level: OpenFraction = 0.95
 ) -> dict[str, np.ndarray]:
-    """As :func:`local_coverage`, by the groups that are given; ours.
+    """Tabulate coverage, width and PIT values of each group, as :func:`local_coverage` does.
+
+    Original to kdgraph.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    groups : [n], the group of each row; a group without rows is left out.
-    level : in (0, 1), of the central interval.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    groups : Groups or array of shape [n]
+        Group of each row; groups without rows are left out.
+    level : float, default=0.95
+        Nominal coverage of the central interval, in (0, 1).
     """
     return _by_cell(y, distribution, groups, checked_level(level))
 
@@ -213,15 +248,20 @@ def local_pit(
     by: By = "kmeans",
     features: Sequence[int] = (0, 1),
 ) -> dict[str, np.ndarray]:
-    """Histogram of the PIT values of the rows of each cell, a row for each cell and bin.
+    """Tabulate the histogram of the PIT values in each cell, with a row for each cell and bin.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    X : Float[n, d]: where the rows lie.
-    bins : of [0, 1], as of :func:`pit_histogram`.
-    cells, by, features : as of :func:`local_coverage`.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    X : Float[n, d]
+        Features of the rows.
+    bins : int, default=10
+        Number of bins of [0, 1], as for :func:`pit_histogram`.
+    cells, by, features
+        As for :func:`local_coverage`.
 
     Returns
     -------
@@ -234,16 +274,16 @@ def local_pit(
     """
     check_value("bins", bins, Count)
     pits = distribution.cdf(y)
-    found = []
-    for name, rows in _cells(cells_of(X, cells, by, features)):
-        found.append(
+    histograms = []
+    for name, rows in _populated(cells_of(X, cells, by, features)):
+        histograms.append(
             {
                 "cell": np.repeat(name, bins),
                 "n_eff": np.repeat(len(rows), bins),
                 **histogram_of_pits(pits[rows], bins),
             }
         )
-    return {column: np.concatenate([each[column] for each in found]) for column in found[0]}
+    return {column: np.concatenate([h[column] for h in histograms]) for column in histograms[0]}
 
 
 @metric("worst local coverage gap", better="lower")
@@ -258,16 +298,18 @@ def worst_cell_gap(
     features: Sequence[int] = (0, 1),
     min_count: Count = 30,
 ) -> float:
-    """Largest ``|coverage - level|`` of the cells of :func:`local_coverage` with at least
-    ``min_count`` rows; NaN where none has. Ours.
+    """Measure the largest ``|coverage - level|`` of cells with at least ``min_count`` rows.
 
-    Chance alone makes it of the size of 2·√(level (1 - level) / rows of a cell) for calibrated
-    distributions, so compare numbers of the same rows and cells.
+    It is NaN if there is no such cell. For calibrated distributions it is about
+    2·√(level (1 - level) / rows of a cell) by chance, so compare only numbers of the same rows and
+    cells. Original to kdgraph.
 
     Parameters
     ----------
-    y, distribution, X, level, cells, by, features : as of :func:`local_coverage`.
-    min_count : rows that a cell must have.
+    y, distribution, X, level, cells, by, features
+        As for :func:`local_coverage`.
+    min_count : int, default=30
+        Smallest number of rows of a cell that counts.
     """
     check_value("min_count", min_count, Count)
     return _worst(
@@ -284,16 +326,22 @@ def worst_group_gap(
     level: OpenFraction = 0.95,
     min_count: Count = 30,
 ) -> float:
-    """Largest ``|coverage - level|`` of the groups with at least ``min_count`` rows; NaN where none
-    has. Ours; see :func:`worst_cell_gap`.
+    """Measure the largest ``|coverage - level|`` of groups with at least ``min_count`` rows.
+
+    It is NaN if there is no such group; see :func:`worst_cell_gap`. Original to kdgraph.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    groups : [n], the group of each row.
-    level : in (0, 1), of the central interval.
-    min_count : rows that a group must have.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    groups : Groups or array of shape [n]
+        Group of each row.
+    level : float, default=0.95
+        Nominal coverage of the central interval, in (0, 1).
+    min_count : int, default=30
+        Smallest number of rows of a group that counts.
     """
     check_value("min_count", min_count, Count)
     return _worst(y, distribution, groups, checked_level(level), min_count)
@@ -303,7 +351,7 @@ def _worst(y: np.ndarray, distribution: Any, cells: Groups, level: float, min_co
     low, high = distribution.interval(level)
     covered = (low <= y) & (y <= high)
     gaps = [
-        abs(covered[rows].mean() - level) for _, rows in _cells(cells) if len(rows) >= min_count
+        abs(covered[rows].mean() - level) for _, rows in _populated(cells) if len(rows) >= min_count
     ]
     return float(max(gaps, default=np.nan))
 
@@ -320,13 +368,13 @@ def _by_cell(
         "pit_mean": distribution.cdf(y),
         "crps": distribution.crps(y),
     }
-    names, rows = zip(*_cells(cells), strict=True)
+    names, rows = zip(*_populated(cells), strict=True)
     n = np.array([len(each) for each in rows])
     mean = {
         column: np.array([values[each].mean() for each in rows])
         for column, values in by_row.items()
     }
-    ends = [binom.ppf(share, n, level) / n for share in ((1 - _BAND) / 2, (1 + _BAND) / 2)]
+    ends = [binom.ppf(q, n, level) / n for q in ((1 - _BAND) / 2, (1 + _BAND) / 2)]
     return {
         "cell": np.array(names),
         "n_eff": n,
@@ -341,6 +389,6 @@ def _by_cell(
     }
 
 
-def _cells(cells: Groups) -> list[tuple[str, np.ndarray]]:
-    """Name and rows of each that has some."""
+def _populated(cells: Groups) -> list[tuple[str, np.ndarray]]:
+    """Return name and row numbers of each cell that has rows."""
     return [(name, rows) for name, rows in cells.rows() if len(rows)]

@@ -1,14 +1,12 @@
-"""How far values in [0, 1] are from uniform: three statistics, and a p-value by simulation.
+"""Uniformity of PIT values F(y): distances, p-values and the histogram.
 
-Whether PIT values F(y) are uniform: distances, their p-values, and the histogram.
-
-F(y) is taken as it is, at the upper end of a step and without a random part, so that no number
-depends on a draw. Of distributions with steps (ensembles, neighbours' outcomes, what global and
-local recalibration make, of 1/m each with m atoms) the values are therefore not uniform even where
-they are right: they are too large, by half a step on average and by a whole one at most. It takes
-many rows for each step to see that; and an outcome beyond an ensemble has 0 or 1. Recalibrators
-themselves draw a place within the step (Czado, Gneiting and Held, "Predictive model assessment for
-count data", Biometrics 65, 2009).
+F(y) is evaluated at the upper end of a step of F and without randomisation, so that no number
+depends on a draw. If a distribution has steps (ensembles, outcomes of neighbours, recalibrated
+distributions with m atoms of 1/m), its PIT values are therefore not uniform even if it is correct:
+they are too large, by half a step on average and by one step at most. This is visible only with
+many rows for each step. An outcome beyond an ensemble has the PIT value 0 or 1. Recalibrators draw
+a position within the step (Czado, Gneiting and Held, "Predictive model assessment for count data",
+Biometrics 65, 2009).
 """
 
 from __future__ import annotations
@@ -21,12 +19,13 @@ from kdgraph.metrics.registry import metric, table
 from kdgraph.parameters import Count, Seed, check_value
 
 _VALUES_AT_A_TIME = 1 << 20
-"""Of simulated uniform values: 8 MB. The draws, and so the p-value, do not depend on it."""
+"""Block size of simulated values: 8 MB. The draws, and so the p-value, do not depend on it."""
 
 
 def distance_to_uniform(pits: np.ndarray) -> float:
-    """Kolmogorov-Smirnov distance of values Float[n] in [0, 1] from the uniform distribution, as
-    SciPy's ``kstest``.
+    """Return the Kolmogorov-Smirnov distance of values Float[n] in [0, 1] from uniform.
+
+    It is that of SciPy's ``kstest``.
 
     >>> distance_to_uniform(np.array([0.25, 0.75]))
     0.25
@@ -36,8 +35,9 @@ def distance_to_uniform(pits: np.ndarray) -> float:
 
 
 def cramer_von_mises(pits: np.ndarray) -> float:
-    """W² = 1/12n + Σ ((i - ½)/n - u_i)² of sorted values Float[n] in [0, 1], as SciPy's
-    ``cramervonmises``.
+    """Return W² = 1/12n + Σ ((i - ½)/n - u_i)² of values Float[n] in [0, 1], sorted.
+
+    It is that of SciPy's ``cramervonmises``.
 
     >>> round(cramer_von_mises(np.array([0.25, 0.75])), 6)
     0.041667
@@ -47,7 +47,7 @@ def cramer_von_mises(pits: np.ndarray) -> float:
 
 
 def frosini(pits: np.ndarray) -> float:
-    """B = Σ ``|u_i - (i - ½)/n|`` / √n of sorted values Float[n] in [0, 1]: Frosini (1987).
+    """Return B = Σ ``|u_i - (i - ½)/n|`` / √n of values Float[n] in [0, 1], sorted (Frosini, 1987).
 
     >>> round(frosini(np.array([0.5, 0.5])), 3)  # (1/4 + 1/4) / √2
     0.354
@@ -56,19 +56,22 @@ def frosini(pits: np.ndarray) -> float:
 
 
 def simulated_p_value(statistic: float, n: int, draws: int, rng: np.random.Generator) -> float:
-    """Share of Frosini statistics of n uniform values that are at least ``statistic``, itself among
-    them: (1 + how many) / (1 + draws).
+    """Return the p-value of a Frosini statistic, (1 + k) / (1 + draws).
 
-    So a test at level α rejects a calibrated forecaster in at most α of all cases (Davison and
-    Hinkley, "Bootstrap methods and their application", 1997, section 4.2). Memory does not grow
-    with ``draws``.
+    k is the number of simulated statistics that are at least as large. A test at level α thus
+    rejects a calibrated forecaster in at most α of all cases (Davison and Hinkley, "Bootstrap
+    methods and their application", 1997, section 4.2). Memory does not grow with ``draws``.
 
     Parameters
     ----------
-    statistic : a value of :func:`frosini`.
-    n : how many values it is of.
-    draws : simulated samples.
-    rng : draws them.
+    statistic : float
+        Value of :func:`frosini`.
+    n : int
+        Number of values behind it.
+    draws : int
+        Number of simulated samples.
+    rng : numpy.random.Generator
+        Source of the samples.
     """
     at_a_time = max(_VALUES_AT_A_TIME // n, 1)
     larger = 0
@@ -79,69 +82,73 @@ def simulated_p_value(statistic: float, n: int, draws: int, rng: np.random.Gener
 
 
 def _frosini(samples: np.ndarray) -> np.ndarray:
-    """Float[m] of Float[m, n]."""
+    """Return the Frosini statistics of samples Float[m, n], Float[m]."""
     n = samples.shape[1]
     return np.abs(np.sort(samples, axis=1) - _middles(n)).sum(axis=1) / np.sqrt(n)
 
 
 def _middles(n: int) -> np.ndarray:
-    """(i - ½)/n."""
+    """Return (i - ½)/n for i = 1 to n."""
     return (np.arange(n) + 0.5) / n
 
 
 _ROUNDING = 1e-10
-"""What is so little above the edge of a bin is on it: a step of F that ends there is a sum of
-weights, rounded.
-"""
+"""Tolerance at the edges of bins: a step of F that ends there is a rounded sum of weights."""
 
 
 @metric("PIT distance", better="lower")
 def pit_ks(y: np.ndarray, distribution: Any) -> float:
-    """Kolmogorov-Smirnov distance of the PIT values F(y) from uniform: the largest ``|share of
-    values <= p - p|``, in [1/2n, 1].
+    """Measure the Kolmogorov-Smirnov distance of the PIT values from uniform, in [1/2n, 1].
 
-    Calibrated distributions of n rows have about 0.87/√n, and more than 1.36/√n in 5 of 100 cases;
-    where F has steps, at least half the largest of them. It is SciPy's ``kstest(...,
-    "uniform").statistic``; the 0.87 and 1.36 are of Kolmogorov's limit.
+    It is the largest ``|fraction of values <= p - p|``. Calibrated distributions of n rows have
+    about 0.87/√n, and more than 1.36/√n in 5 of 100 cases; where F has steps, at least half the
+    largest of them. It is SciPy's ``kstest(..., "uniform").statistic``; the 0.87 and 1.36 are of
+    Kolmogorov's limit.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
     """
     return distance_to_uniform(distribution.cdf(y))
 
 
 @metric("PIT Cramér-von Mises", better="lower")
 def pit_cvm(y: np.ndarray, distribution: Any) -> float:
-    """Cramér-von Mises statistic of the PIT values F(y) against uniform: 1/12n + Σ ((i - ½)/n -
-    u_i)² of the sorted ones.
+    """Measure the Cramér-von Mises statistic of the PIT values against uniform.
 
-    Calibrated distributions have 1/6 on average and more than 0.461 in 5 of 100 cases, whatever n
-    is; others grow as n, and so do those with steps: by about n s²/3 of equal steps s, F being at
-    their upper ends. It is SciPy's ``cramervonmises(..., "uniform").statistic``.
+    It is 1/12n + Σ ((i - ½)/n - u_i)² of the sorted values. Calibrated distributions have 1/6 on
+    average and more than 0.461 in 5 of 100 cases, whatever n is; others grow as n, and so do those
+    with steps: by about n s²/3 of equal steps s, F being at their upper ends. It is SciPy's
+    ``cramervonmises(..., "uniform").statistic``.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
     """
     return cramer_von_mises(distribution.cdf(y))
 
 
 @metric("PIT Frosini", better="lower")
 def pit_frosini(y: np.ndarray, distribution: Any) -> float:
-    """Frosini's statistic of the PIT values F(y) against uniform: Σ ``|u_i - (i - ½)/n|`` / √n of
-    the sorted ones.
+    """Measure Frosini's statistic of the PIT values against uniform.
 
-    Calibrated distributions have about √(2π)/8 = 0.313 on average, whatever n is; others grow as
-    √n, and so do those with steps: towards s√n/2 of equal steps s, F being at their upper ends. Its
-    p-value is in :func:`pit_tests`.
+    It is Σ ``|u_i - (i - ½)/n|`` / √n of the sorted values. Calibrated distributions have about
+    √(2π)/8 = 0.313 on average, whatever n is; others grow as √n, and so do those with steps:
+    towards s√n/2 of equal steps s, F being at their upper ends. Its p-value is in
+    :func:`pit_tests`.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
 
     References
     ----------
@@ -156,23 +163,24 @@ def pit_frosini(y: np.ndarray, distribution: Any) -> float:
 def pit_tests(
     y: np.ndarray, distribution: Any, *, draws: Count = 999, random_state: Seed = 0
 ) -> dict[str, np.ndarray]:
-    """Kolmogorov-Smirnov, Cramér-von Mises and Frosini of the PIT values F(y), each with its
-    p-value.
+    """Tabulate three tests of uniform PIT values, with their p-values.
 
-    A small p-value says that distributions are not calibrated. A large one does not say that they
-    are: errors of opposite signs in different places cancel in all of these
-    (:func:`~kdgraph.metrics.local_coverage`). Of distributions with steps they are too small where
-    there are many rows for each step: F(y) is at its upper end.
+    A small p-value is evidence against calibration. A large one is no proof of calibration: errors
+    of opposite signs in different regions cancel (:func:`~kdgraph.metrics.local_coverage`). For
+    distributions with steps, p-values are too small if there are many rows for each step, because
+    F(y) is at the upper end of the step.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
+    y : Float[n]
+        Outcomes.
     distribution : of n rows. Where a method has learnt from other rows, its distributions are not
         exactly those of the rows, and over many such p-values small ones are more frequent than
         they say.
-    draws : samples of n uniform values that Frosini's p-value is simulated with; 1/(draws + 1) is
-    the smallest.
-    random_state : of these samples.
+    draws : int, default=999
+        Number of simulated samples for Frosini's p-value, which is at least 1/(draws + 1).
+    random_state : int, default=0
+        Seed of the samples.
 
     Returns
     -------
@@ -203,18 +211,20 @@ def pit_tests(
 
 @table("PIT histogram")
 def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict[str, np.ndarray]:
-    """How many PIT values F(y) lie in each of ``bins`` equal bins of [0, 1]: flat where
-    distributions are calibrated.
+    """Tabulate the histogram of the PIT values, which is flat for calibrated distributions.
 
     A bin holds lower < F(y) <= upper, the first one 0 too. Where F has steps, F(y) is at the upper
     end of one, so that m equal steps fill the bins alike if m is a multiple of ``bins``.
-    ``density`` is the share of rows over the width: 1 is ideal.
+    ``density`` is the fraction of rows over the width: 1 is ideal.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    bins : how many, from 1.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    bins : int, default=20
+        Number of equal bins of [0, 1].
 
     References
     ----------
@@ -226,7 +236,7 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
 
 
 def histogram_of_pits(pits: np.ndarray, bins: int) -> dict[str, np.ndarray]:
-    """The columns of :func:`pit_histogram` of PIT values Float[n]: Gneiting et al. (2007).
+    """Return the columns of :func:`pit_histogram` for PIT values Float[n] (Gneiting et al., 2007).
 
     >>> histogram_of_pits(np.array([0.0, 0.5, 0.6]), 2)["count"].tolist()
     [2, 1]

@@ -1,14 +1,10 @@
-"""How far the mean of a predictive distribution is from the outcome, and from the true mean where a
-simulation knows it.
+"""Errors of the mean, central prediction intervals, and proper scores of predictive distributions.
 
-Central prediction intervals: how often they hold, how wide they are, and both in one number.
-
-An interval may be infinite: where too few held-out rows stand behind a guarantee, the whole line is
-the only one that keeps it. Such an interval covers, and its width and its score are infinite, and
-so are their means, however few rows it concerns: who may say anything has said nothing. In a record
-an infinite number is null; :func:`unbounded_share` says how many rows it is about.
-
-Proper scores of whole predictive distributions, of one quantile, and how wide they are.
+An interval may be infinite: if there are too few held-out rows for a guarantee, only the whole line
+satisfies it. Such an interval always covers, and its width and its score are infinite. The means
+over rows are then infinite, too, however few rows are concerned, because an infinite interval is
+not informative. In a record an infinite number is null; :func:`unbounded_share` is the fraction of
+rows with infinite intervals.
 """
 
 from __future__ import annotations
@@ -25,26 +21,32 @@ from kdgraph.parameters import OpenFraction, check_value
 
 @metric("RMSE", better="lower", unit="units of y")
 def rmse(y: np.ndarray, distribution: Any) -> float:
-    """Root of the mean of (mean of the distribution - y)², in the units of y; scikit-learn's
-    ``root_mean_squared_error`` of the mean.
+    """Measure the root mean squared error of the predicted mean, in the units of y.
+
+    It is scikit-learn's ``root_mean_squared_error``.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
     """
     return float(np.sqrt(np.mean((distribution.mean() - y) ** 2)))
 
 
 @mean_over_rows("MSE to y", better="lower", unit="squared units of y")
 def mse_y(y: np.ndarray, distribution: Any) -> np.ndarray:
-    """Mean of (mean of the distribution - y)², in squared units of y: the noise of y is in it, so
-    that the truth itself is not at 0.
+    """Measure the mean squared error of the predicted mean to y, in squared units of y.
+
+    It includes the noise of y, so it is not 0 for the true distribution.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows, whose mean is Float[n].
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows, with means Float[n].
 
     Notes
     -----
@@ -56,13 +58,16 @@ def mse_y(y: np.ndarray, distribution: Any) -> np.ndarray:
 
 @mean_over_rows("MSE to the true mean", better="lower", unit="squared units of y")
 def mse_mean(distribution: Any, true_distribution: Any) -> np.ndarray:
-    """Mean of (mean of the distribution - true mean)², in squared units of y: without the noise of
-    y, which no prediction can reach.
+    """Measure the mean squared error of the predicted to the true mean, in squared units of y.
+
+    It excludes the noise of y, which no prediction can remove.
 
     Parameters
     ----------
-    distribution : of n rows, whose mean is Float[n].
-    true_distribution : of the same rows; simulations know them.
+    distribution : Distribution
+        Predicted distributions of the n rows, with means Float[n].
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
 
     Notes
     -----
@@ -98,15 +103,19 @@ LEVELS = (
 
 @mean_over_rows("coverage", better=None)
 def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
-    """Share of rows whose outcome lies in the central interval of this level, its ends included;
-    ``level`` itself is ideal.
+    """Measure the fraction of outcomes in the central interval, ends included.
+
+    The ideal value is ``level``.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    level : in (0, 1); the interval goes from the quantile at (1 - level)/2 to that at (1 +
-        level)/2.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1). The interval ranges from the quantile at (1 - level)/2 to that
+        at (1 + level)/2.
 
     References
     ----------
@@ -119,17 +128,19 @@ def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) ->
 
 @mean_over_rows("interval score", better="lower", unit="units of y")
 def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
-    """Mean of width + 2/α·(distance of y to the interval), α = 1 - level, of the central interval;
-    in the units of y.
+    """Measure the mean interval score of the central interval, in the units of y.
 
-    Not divided by anything (:func:`smis` is), and smaller is better. Infinite where one interval
-    is.
+    The score is width + 2/α·(distance of y to the interval), with α = 1 - level. It is not
+    standardised; :func:`smis` is. It is infinite if any interval is infinite.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    level : in (0, 1), as of :func:`coverage`.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     References
     ----------
@@ -144,18 +155,21 @@ def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 def smis(
     y: np.ndarray, distribution: Any, mean_abs_y: float, *, level: OpenFraction = 0.95
 ) -> np.ndarray:
-    """Standardised mean interval score: :func:`interval_score` over the mean of ``|y|`` on the
-    calibration rows; smaller is better.
+    """Measure the standardised mean interval score (sMIS).
 
-    Infinite where one interval is.
+    It is :func:`interval_score` divided by the mean of ``|y|`` on the calibration rows, and is
+    infinite if any interval is infinite.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    mean_abs_y : above 0, the mean of ``|y|`` of rows that do not test; a run takes its calibration
-    rows.
-    level : in (0, 1), as of :func:`coverage`.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    mean_abs_y : float
+        Mean of ``|y|``, above 0, on rows that are not test rows. A run uses its calibration rows.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     Notes
     -----
@@ -169,15 +183,17 @@ def smis(
 
 @mean_over_rows("mean width", better=None, unit="units of y")
 def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
-    """Mean width of the central intervals of this level, in the units of y: sharpness, which is
-    good only where coverage holds.
+    """Measure the mean width of the central intervals, in the units of y.
 
-    Infinite where one interval is.
+    It is sharpness, which is meaningful only if the coverage is correct. It is infinite if any
+    interval is infinite.
 
     Parameters
     ----------
-    distribution : of n rows.
-    level : in (0, 1), as of :func:`coverage`.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     References
     ----------
@@ -189,12 +205,16 @@ def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
 
 @mean_over_rows("share of infinite intervals", better="lower")
 def unbounded_share(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
-    """Share of rows whose central interval of this level has an infinite end; ours.
+    """Measure the fraction of rows whose central interval has an infinite end.
+
+    Original to kdgraph.
 
     Parameters
     ----------
-    distribution : of n rows.
-    level : in (0, 1), as of :func:`coverage`.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1), as for :func:`coverage`.
     """
     low, high = distribution.interval(checked_level(level))
     return (np.isinf(low) | np.isinf(high)).astype(np.float64)
@@ -204,14 +224,18 @@ def unbounded_share(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndar
 def coverage_curve(
     y: np.ndarray, distribution: Any, *, levels: Sequence[OpenFraction] = LEVELS
 ) -> dict[str, np.ndarray]:
-    """:func:`coverage` of the central intervals of several levels, and their mean ``width`` in the
-    units of y.
+    """Tabulate :func:`coverage` and mean width of the central intervals of several levels.
+
+    Widths are in the units of y.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    levels : each in (0, 1).
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    levels : sequence of float
+        Nominal coverages, each in (0, 1).
 
     References
     ----------
@@ -226,10 +250,12 @@ def coverage_curve(
 
 
 def interval_scores(y: np.ndarray, low: np.ndarray, high: np.ndarray, level: float) -> np.ndarray:
-    """Float[n]: width + 2/α·(distance of y to [low, high]) with α = 1 - level: Gneiting and Raftery
-    (2007), Eq. 43.
+    """Return the interval scores of [low, high], Float[n]: width + 2/α·(distance of y to it).
 
-    >>> interval_scores(np.array([0.0, 3.0]), np.array([-1.0, -1.0]), np.array([1.0, 1.0]), 0.5).tolist()
+    α is 1 - level (Gneiting and Raftery, 2007, Eq. 43).
+
+    >>> low, high = np.array([-1.0, -1.0]), np.array([1.0, 1.0])
+    >>> interval_scores(np.array([0.0, 3.0]), low, high, 0.5).tolist()
     [2.0, 10.0]
     """
     outside = np.maximum(low - y, 0) + np.maximum(y - high, 0)
@@ -237,7 +263,10 @@ def interval_scores(y: np.ndarray, low: np.ndarray, high: np.ndarray, level: flo
 
 
 def checked_level(level: float) -> float:
-    """``level`` itself, if it is in (0, 1); else a ParameterError. Ours."""
+    """Return ``level``, or raise a :class:`ParameterError` unless it is in (0, 1).
+
+    Original to kdgraph.
+    """
     if not 0 < level < 1:
         raise ParameterError(f"level must be in (0, 1), got {level!r}")
     return level
@@ -245,16 +274,18 @@ def checked_level(level: float) -> float:
 
 @mean_over_rows("CRPS", better="lower", unit="units of y")
 def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
-    """Continuous ranked probability score, the mean of ∫ (F(x) - [x >= y])² dx, in the units of y;
-    of a point it is the absolute error.
+    """Measure the continuous ranked probability score (CRPS), in the units of y.
 
-    In closed form for normal distributions, exact for weighted samples, by quadrature of quantiles
-    for others: the distribution says it.
+    It is the mean of ∫ (F(x) - [x >= y])² dx; for a point prediction it is the absolute error. The
+    distribution computes it: in closed form if normal, exactly if it is a weighted sample, and by
+    quadrature of quantiles otherwise.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows, with ``crps(y)``.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows, with ``crps(y)``.
 
     References
     ----------
@@ -265,17 +296,21 @@ def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
 
 @mean_over_rows("quantile score", better="lower", unit="units of y")
 def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.5) -> np.ndarray:
-    """Mean of ([y <= q] - level)·(q - y) with q the quantile at this level, in the units of y: the
-    pinball or check loss.
+    """Measure the pinball loss of the quantile at ``level``, in the units of y.
+
+    It is the mean of ([y <= q] - level)·(q - y), with q the quantile.
 
     At level 0.5 it is half the mean absolute error of the median; twice its integral over all
     levels is the CRPS.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    level : in (0, 1), of the quantile.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    level : float, default=0.5
+        Level of the quantile, in (0, 1).
 
     References
     ----------
@@ -288,16 +323,18 @@ def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 
 @metric("log score", better="lower", unit="nats")
 def log_score(y: np.ndarray, distribution: Any) -> float:
-    """Mean of -log density at the outcome, in nats; it changes with the units of y, so compare it
-    on one data set only.
+    """Measure the mean of -log density at the outcome, in nats.
 
-    NaN where distributions have no density, as those that are empirical behind a recalibrator, and
-    infinite where a density is 0.
+    It depends on the units of y, so compare it only on the same data set. It is NaN if the
+    distributions have no density, such as empirical ones after recalibration, and infinite if a
+    density is 0.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows, with ``pdf``.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows, with ``pdf``.
 
     References
     ----------
@@ -311,12 +348,14 @@ def log_score(y: np.ndarray, distribution: Any) -> float:
 
 @mean_over_rows("mean SD", better=None, unit="units of y")
 def mean_sd(distribution: Any) -> np.ndarray:
-    """Mean standard deviation of the distributions, in the units of y: sharpness, as
-    :func:`mean_width`.
+    """Measure the mean standard deviation of the distributions, in the units of y.
+
+    It is a measure of sharpness, like :func:`mean_width`.
 
     Parameters
     ----------
-    distribution : of n rows, with ``var()``.
+    distribution : Distribution
+        Predicted distributions of the n rows, with ``var()``.
 
     References
     ----------

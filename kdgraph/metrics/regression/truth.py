@@ -1,11 +1,9 @@
-"""Kullback-Leibler divergence of the true distributions from the predicted ones, where a simulation
-knows the truth.
+"""Comparison of predictive with true distributions, where a simulation provides them.
 
-How much worse than the truth itself predictive distributions are, row by row on the same outcomes,
-where a simulation knows it.
-
-The truth has scores above 0 too, which move with the rows that were drawn; of a difference by row
-most of that goes, so its standard error is small, and 0 is what no forecaster can beat on average.
+:func:`kl` is the divergence of the true from the predicted distributions. The ``…_excess`` metrics
+are differences of scores to those of the true distributions on the same outcomes. The truth also
+has scores above 0, which vary with the sampled rows. Most of this variation cancels in a difference
+by row, so its standard error is small, and 0 is the best expected value of any forecaster.
 """
 
 from __future__ import annotations
@@ -20,12 +18,10 @@ from kdgraph.metrics.regression.scores import checked_level, interval_scores
 from kdgraph.parameters import OpenFraction, Range, Seed, check_value
 
 _DRAWS, _BINS, _ADDED = 1000, 30, 0.5
-"""Of :func:`kl_hist30_sym`: draws of each distribution, bins, and what is added to the count of
-each.
-"""
+"""Constants of :func:`kl_hist30_sym`: draws, bins, and the number that is added to each count."""
 _ROWS_AT_A_TIME = 500
 _NODES = 128
-"""Of the quadrature of two densities."""
+"""Nodes of the quadrature of two densities."""
 
 
 @mean_over_rows("KL from truth", better="lower", unit="nats")
@@ -36,42 +32,50 @@ def kl(
     bins: Annotated[int, Range(2)] = 30,
     estimator: Literal["auto", "binned"] = "auto",
 ) -> np.ndarray:
-    """Mean over rows of KL(true || predicted) in nats: 0 for the truth itself.
+    """Measure the mean of KL(true || predicted) in nats, which is 0 for the truth.
 
     Parameters
     ----------
-    distribution : of n rows.
-    true_distribution : of the same rows; simulations know them.
-    bins : of equal predicted mass, as :func:`binned_kl` has them.
-    estimator : auto: by quadrature of the densities where both have one, to six digits of the
-        closed form of normal and of gamma distributions, with a density counted as 2e-308 at least;
-        else binned. binned: always, so that methods with and without a density are measured alike.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
+    bins : int, default=30
+        Number of bins of equal predicted mass, as in :func:`binned_kl`.
+    estimator : {"auto", "binned"}, default="auto"
+        "auto": quadrature of the densities if both exist, otherwise bins. It agrees with the closed
+        form of normal and gamma distributions to six digits; densities are at least 2e-308.
+        "binned": always bins, so that methods with and without a density are comparable.
 
     Notes
     -----
-    Table 1 of Torres et al. (2024) has a KL divergence without saying how it was estimated. On its
-    problem that of the line is 0.298 where they print 0.8455, so that only the order of rows can be
-    compared; :func:`kl_hist30_sym` comes nearest to their numbers.
+    Table 1 of Torres et al. (2024) contains a KL divergence without its estimator. On the same
+    problem the divergence of the linear model is 0.298, and the table has 0.8455, so only rankings
+    can be compared. :func:`kl_hist30_sym` is closest to these numbers.
     """
     check_value("bins", bins, Annotated[int, Range(2)])
     check_value("estimator", estimator, Literal["auto", "binned"])
     exact = (
         estimator == "auto" and hasattr(distribution, "pdf") and hasattr(true_distribution, "pdf")
     )
-    found = np.empty(len(distribution))
-    for rows in _some_at_a_time(len(found)):
-        mine, truth = distribution[rows], true_distribution[rows]
-        found[rows] = _of_densities(truth, mine) if exact else binned_kl(mine, truth, bins)
-    return found
+    divergence = np.empty(len(distribution))
+    for rows in _row_blocks(len(divergence)):
+        predicted, truth = distribution[rows], true_distribution[rows]
+        divergence[rows] = (
+            _kl_of_densities(truth, predicted) if exact else binned_kl(predicted, truth, bins)
+        )
+    return divergence
 
 
-def _some_at_a_time(n: int) -> Iterator[slice]:
+def _row_blocks(n: int) -> Iterator[slice]:
+    """Yield slices of n rows that bound the memory."""
     yield from (slice(first, first + _ROWS_AT_A_TIME) for first in range(0, n, _ROWS_AT_A_TIME))
 
 
 def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarray:
-    """Float[n]: Σ_b p_b log(B p_b), with p_b the true mass between the predicted quantiles at (b -
-    1)/B and b/B.
+    """Return Σ_b p_b log(B p_b) for each row, Float[n].
+
+    p_b is the true mass between the predicted quantiles at (b - 1)/B and b/B.
 
     The divergence KL(true || predicted) is that of the PIT values G(Y) of the true Y from uniform,
     since G is increasing; here of their masses in B equal bins. It needs no density, no draws, and
@@ -84,19 +88,20 @@ def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarra
 
     Parameters
     ----------
-    distribution, true_distribution : of the same n rows.
+    distribution, true_distribution : Distribution
+        Predicted and true distributions of the same n rows.
     bins : B, from 2.
 
     References
     ----------
-    Cover and Thomas, "Elements of information theory", 2006, section 2.8: what is coarser cannot be
-    told apart better.
+    Cover and Thomas, "Elements of information theory", 2006, section 2.8: a coarser partition never
+    increases the divergence.
 
     Examples
     --------
     >>> from kdgraph.distributions import Normal
     >>> truth, wide = Normal(np.zeros(1), np.ones(1)), Normal(np.zeros(1), np.full(1, 2.0))
-    >>> binned_kl(truth, truth, 30).round(12).tolist(), binned_kl(wide, truth, 30).round(2).tolist()  # 0.318 without bins
+    >>> binned_kl(truth, truth, 30).round(12).tolist(), binned_kl(wide, truth, 30).round(2).tolist()
     ([0.0], [0.32])
     """
     edges = distribution.ppf(np.arange(1, bins) / bins)
@@ -110,8 +115,9 @@ def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarra
 def kl_hist30_sym(
     distribution: Any, true_distribution: Any, *, random_state: Seed = 0
 ) -> np.ndarray:
-    """Mean of KL(p || q) + KL(q || p) of histograms of 1,000 draws each in 30 bins, ½ added to
-    every count: only for comparison.
+    """Measure the symmetric KL divergence of histograms of 1,000 draws, only for comparison.
+
+    It is KL(p || q) + KL(q || p) of histograms in 30 bins, with ½ added to every count.
 
     Of the estimators that were tried, this one comes nearest to what Torres et al. (2024) print in
     Table 1 and do not explain. It is biased: of the truth against itself it is about 0.05. Use
@@ -119,13 +125,14 @@ def kl_hist30_sym(
 
     Parameters
     ----------
-    distribution, true_distribution : of the same n rows.
+    distribution, true_distribution : Distribution
+        Predicted and true distributions of the same n rows.
     random_state : of the draws.
     """
     check_value("random_state", random_state, Seed)
     rng = np.random.default_rng(random_state)
     found = np.empty(len(distribution))
-    for rows in _some_at_a_time(len(found)):
+    for rows in _row_blocks(len(found)):
         found[rows] = _between(
             distribution[rows].sample(_DRAWS, rng), true_distribution[rows].sample(_DRAWS, rng)
         )
@@ -133,8 +140,9 @@ def kl_hist30_sym(
 
 
 def _between(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Float[n] of draws Float[n, m] each: histograms in 30 equal bins from the smallest to the
-    largest of both.
+    """Return the symmetric KL divergence of histograms of draws Float[n, m], Float[n].
+
+    The 30 equal bins range from the smallest to the largest of both.
     """
     low = np.minimum(one.min(axis=1), other.min(axis=1))[:, None]
     width = np.maximum(one.max(axis=1), other.max(axis=1))[:, None] - low
@@ -153,8 +161,8 @@ def _shares(places: np.ndarray) -> np.ndarray:
     return (count + _ADDED) / (m + _BINS * _ADDED)
 
 
-def _of_densities(p: Any, q: Any) -> np.ndarray:
-    """Float[n]: KL(p || q) = ∫₀¹ log f(F⁻¹(u)) - log g(F⁻¹(u)) du, of densities f and g.
+def _kl_of_densities(p: Any, q: Any) -> np.ndarray:
+    """Return KL(p || q) = ∫₀¹ log f(F⁻¹(u)) - log g(F⁻¹(u)) du for densities f and g, Float[n].
 
     Gauss-Legendre in s with u = sin²(πs/2), which takes the nodes to both ends, where the
     logarithms grow.
@@ -171,14 +179,18 @@ def _of_densities(p: Any, q: Any) -> np.ndarray:
 
 @mean_over_rows("CRPS above the truth's", better="lower", unit="units of y")
 def crps_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.ndarray:
-    """Mean of :func:`crps` less that of the true distribution on the same rows: on average from 0,
-    which only the truth reaches.
+    """Measure the mean of :func:`crps` minus that of the true distribution on the same rows.
+
+    Its expected value is at least 0, which only the truth reaches.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    true_distribution : of the same rows; simulations know them.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
 
     References
     ----------
@@ -193,40 +205,45 @@ def crps_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.
 def interval_score_excess(
     y: np.ndarray, distribution: Any, true_distribution: Any, *, level: OpenFraction = 0.95
 ) -> np.ndarray:
-    """Mean of :func:`interval_score` less that of the true central interval on the same rows: on
-    average from 0.
+    """Measure the mean of :func:`interval_score` minus that of the true central interval.
 
-    Infinite where an interval is, as the score itself.
+    Its expected value is at least 0. It is infinite if an interval is infinite.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    true_distribution : of the same rows; simulations know them.
-    level : in (0, 1), as of :func:`coverage`.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     References
     ----------
     As :func:`crps_excess`, with the score of Eq. 43.
     """
     (low, high), (true_low, true_high) = (
-        each.interval(checked_level(level)) for each in (distribution, true_distribution)
+        d.interval(checked_level(level)) for d in (distribution, true_distribution)
     )
     return interval_scores(y, low, high, level) - interval_scores(y, true_low, true_high, level)
 
 
 @mean_over_rows("MSE above the truth's", better="lower", unit="squared units of y")
 def mse_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.ndarray:
-    """Mean of :func:`mse_y` less that of the true mean on the same rows: what a table of MSE to y
-    says beside its row of the truth.
+    """Measure the mean of :func:`mse_y` minus that of the true mean on the same rows.
 
-    On average over outcomes it is :func:`mse_mean`, which has less noise; so it may be below 0.
+    Its expected value is :func:`mse_mean`, which has less noise. It may be below 0.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    true_distribution : of the same rows; simulations know them.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
 
     Notes
     -----
@@ -245,16 +262,20 @@ def beside_truth(
     *,
     level: OpenFraction = 0.95,
 ) -> dict[str, np.ndarray]:
-    """Scores of the predicted and of the true distributions on the same rows, and their difference
-    with its standard error.
+    """Tabulate scores of predicted and true distributions on the same rows, and their difference.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    true_distribution : of the same rows; simulations know them.
-    mean_abs_y : as of :func:`smis`.
-    level : in (0, 1), of the central intervals.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
+    mean_abs_y : float
+        As for :func:`smis`.
+    level : float, default=0.95
+        Nominal coverage of the central interval, in (0, 1).
 
     Returns
     -------
@@ -268,8 +289,7 @@ def beside_truth(
     networks", 2024.
     """
     predicted, truth = (
-        _by_row(y, each, mean_abs_y, checked_level(level))
-        for each in (distribution, true_distribution)
+        _by_row(y, d, mean_abs_y, checked_level(level)) for d in (distribution, true_distribution)
     )
     excess = [_mean_and_stderr(predicted[name] - truth[name]) for name in predicted]
     return {
@@ -284,7 +304,7 @@ def beside_truth(
 def _by_row(
     y: np.ndarray, distribution: Any, mean_abs_y: float, level: float
 ) -> dict[str, np.ndarray]:
-    """Float[n] by name of the metric whose mean over rows it is."""
+    """Return the scores by row, Float[n], by the name of the metric that is their mean."""
     low, high = distribution.interval(level)
     score = interval_scores(y, low, high, level)
     return {

@@ -1,5 +1,7 @@
-"""A convolutional autoencoder: images as few numbers, for what takes vectors, as in TOOD (Section
-5.1 and Appendix C) for a forest.
+"""Convolutional autoencoder that converts images to short vectors.
+
+Estimators that require vectors, such as forests, can use it as a preprocessing step, as in TOOD
+(Section 5.1 and Appendix C).
 """
 
 from __future__ import annotations
@@ -19,99 +21,125 @@ from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range, check_parameters
 from kdgraph.parents.networks.convolutional import check_image_shape
 from kdgraph.parents.networks.network import Network
-from kdgraph.parents.networks.torch_state import in_batches, narrow, plain_torch
-from kdgraph.parents.networks.training import Loss
+from kdgraph.parents.networks.torch_state import default_torch_state, map_batches, to_float32
+from kdgraph.parents.networks.training import TrainingLoss
 
-Shrinking = Literal["pooling", "stride"]
-"""How a layer makes an image smaller: a convolution and then max pooling, or a convolution that
-takes steps.
+DownsamplingName = Literal["pooling", "stride"]
+"""Method of a layer to make an image smaller.
+
+"pooling" is a convolution followed by max pooling; "stride" is a strided convolution.
 """
 
 
 class AutoencoderModule(nn.Module):
-    """``decoder(encoder(images))``, images again.
+    """Module ``decoder(encoder(images))`` that reconstructs images.
 
     Parameters
     ----------
-    widths : channels of the images, and those that each of L layers puts out.
-    strides : by how much each layer divides height and width, Int[L].
-    shrink : see :data:`Shrinking`; the decoder undoes it with transposed convolutions, that of
-        pooling without overlap.
+    widths : sequence of int
+        Channels of the images, followed by the output channels of each of L layers.
+    strides : sequence of int, Int[L]
+        Factor by which each layer divides height and width.
+    downsampling : DownsamplingName
+        See :data:`DownsamplingName`. The decoder inverts it with transposed convolutions; those
+        that invert pooling do not overlap.
     """
 
-    def __init__(self, widths: Sequence[int], strides: Sequence[int], shrink: Shrinking):
+    def __init__(
+        self, widths: Sequence[int], strides: Sequence[int], downsampling: DownsamplingName
+    ):
         super().__init__()
         layers = list(zip(pairwise(widths), strides, strict=True))
         down = [
-            part for (before, after), step in layers for part in _down(before, after, step, shrink)
+            layer
+            for (n_inputs, n_outputs), step in layers
+            for layer in _downsampling_layers(n_inputs, n_outputs, step, downsampling)
         ]
         up = [
-            part
-            for (before, after), step in reversed(layers)
-            for part in (_up(after, before, step, shrink), nn.ReLU())
+            layer
+            for (n_inputs, n_outputs), step in reversed(layers)
+            for layer in (_upsampling_layers(n_outputs, n_inputs, step, downsampling), nn.ReLU())
         ]
         self.encoder = nn.Sequential(*down)
         self.decoder = nn.Sequential(*up[:-1], nn.Sigmoid())
 
     def forward(self, images: Tensor) -> Tensor:
-        """Float[n, c, h, w] → Float[n, c, h, w] in [0, 1]."""
+        """Reconstruct images Float[n, c, h, w]; values are in [0, 1]."""
         return self.decoder(self.encoder(images))
 
 
-def _down(before: int, after: int, step: int, shrink: Shrinking) -> list[nn.Module]:
-    if shrink == "stride":
-        return [nn.Conv2d(before, after, 3, stride=step, padding=1), nn.ReLU()]
-    pooled = [nn.MaxPool2d(step)] if step > 1 else []
-    return [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), *pooled]
+def _downsampling_layers(
+    n_inputs: int, n_outputs: int, step: int, downsampling: DownsamplingName
+) -> list[nn.Module]:
+    """Return the layers of one step of the encoder."""
+    if downsampling == "stride":
+        return [nn.Conv2d(n_inputs, n_outputs, 3, stride=step, padding=1), nn.ReLU()]
+    pooling = [nn.MaxPool2d(step)] if step > 1 else []
+    return [nn.Conv2d(n_inputs, n_outputs, 3, padding=1), nn.ReLU(), *pooling]
 
 
-def _up(before: int, after: int, step: int, shrink: Shrinking) -> nn.Module:
-    if shrink == "stride":
-        return nn.ConvTranspose2d(before, after, 3, stride=step, padding=1, output_padding=step - 1)
-    return nn.ConvTranspose2d(before, after, step, stride=step)
+def _upsampling_layers(
+    n_inputs: int, n_outputs: int, step: int, downsampling: DownsamplingName
+) -> nn.Module:
+    """Return the layer of one step of the decoder."""
+    if downsampling == "stride":
+        return nn.ConvTranspose2d(
+            n_inputs, n_outputs, 3, stride=step, padding=1, output_padding=step - 1
+        )
+    return nn.ConvTranspose2d(n_inputs, n_outputs, step, stride=step)
 
 
 class ReconstructionLoss(nn.Module):
-    """Mean squared error over pixels and rows, of rows by their weights."""
+    """Mean squared error over pixels and rows, weighted by row."""
 
     def forward(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Images Float[n, c, h, w] twice, and Float[n] → Float[]."""
+        """Return the loss of images Float[n, c, h, w], twice, and weights Float[n], a scalar."""
         return (weights * (outputs - targets).square().flatten(1).mean(dim=1)).mean()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ConvolutionalAutoencoder(Network):
-    """An autoencoder as a transformer: ``transform`` gives the latents of images,
-    ``inverse_transform`` images of latents.
+    """Convolutional autoencoder as a transformer of images.
 
-    It stands in front of what takes vectors, as in ``Pipeline([("encoder",
-    ConvolutionalAutoencoder()), ("classifier", forest)])``. It sees no label. The defaults are the
-    net of the tree-based detector's paper for images of 1×28×28, whose latents are 4×7×7 = 196
-    numbers; ``channels=(16, 32, 64), strides=(1, 2, 2), shrink="stride"`` is that for 3×32×32, with
-    64×8×8 = 4,096.
+    ``transform`` returns the latents of images, ``inverse_transform`` the images of latents. It is
+    used in front of estimators for vectors, as in ``Pipeline([("encoder",
+    ConvolutionalAutoencoder()), ("classifier", forest)])``. It does not use labels. The defaults
+    are the network of the paper on TOOD (tree-based OOD detection) for images of 1×28×28, whose
+    latents are 4×7×7 = 196 numbers. ``channels=(16, 32, 64), strides=(1, 2, 2),
+    downsampling="stride"`` is its network for 3×32×32, with 64×8×8 = 4,096 numbers.
 
     Parameters
     ----------
-    channels : that each layer of the encoder puts out, of convolutions of 3×3 with ReLU; the
-        decoder has them in reverse, and a sigmoid after the last one.
-    strides : by how much each layer divides height and width, which must be multiples of their
-    product.
-    shrink : see :data:`Shrinking`.
-    learning_rate, max_epochs, patience : of the paper, which does not stop early; so every row is
-    learnt from.
-    **others : those of :class:`Network`.
+    channels : sequence of int, default=(16, 4)
+        Output channels of each layer of the encoder, which are 3×3 convolutions with ReLU. The
+        decoder has them in reverse order, and a sigmoid after the last one.
+    strides : sequence of int, default=(2, 2)
+        Factor by which each layer divides height and width. These must be multiples of the product
+        of all factors.
+    downsampling : {"pooling", "stride"}, default="pooling"
+        See :data:`DownsamplingName`.
+    learning_rate : float, default=1e-3
+        Learning rate of the paper.
+    max_epochs : int, default=30
+        Number of epochs of the paper.
+    patience : int or None, default=None
+        The paper does not stop early, so all rows are training rows.
+    **others
+        Parameters of :class:`Network`.
 
     Attributes
     ----------
-    latent_shape_ : channels, height and width of the latents, which ``transform`` gives flat.
-    reconstruction_error_ : mean squared error per pixel of the training rows during the epoch whose
-        weights were kept; None if none was trained.
+    latent_shape_ : tuple of int
+        Channels, height and width of the latents, which ``transform`` returns flattened.
+    reconstruction_error_ : float or None
+        Mean squared error per pixel of the training rows during the epoch whose weights were kept;
+        None if nothing was trained.
 
     Notes
     -----
-    The paper's text has lost its numbers of channels and its kernels. What is left of its
-    description (layers, pooling, strides, what is activated how) fits these nets, the first of them
-    a common tutorial's; the channels of the second are a guess.
+    The numbers of channels and the kernels are missing in the text of the paper. The rest of its
+    description (layers, pooling, strides, activations) fits these networks. The first one is that
+    of a common tutorial; the channels of the second one are a guess.
 
     References
     ----------
@@ -128,18 +156,17 @@ class ConvolutionalAutoencoder(Network):
 
     channels: Sequence[Count] = (16, 4)
     strides: Sequence[Count] = (2, 2)
-    shrink: Shrinking = "pooling"
+    downsampling: DownsamplingName = "pooling"
     learning_rate: Positive = 1e-3
     max_epochs: Annotated[int, Range(0)] = 30
     patience: Count | None = None
 
     images_only: ClassVar[bool] = True
     learns_from_labels: ClassVar[bool] = False
-    """Whether ``fit`` looks at y; who trains the same rows again with other labels can leave it as
-    it is.
-    """
+    """True if ``fit`` uses y; otherwise one fit serves all labels of the same rows."""
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+        """Return a new autoencoder; raise ValueError if images of this shape cannot be encoded."""
         channels, strides = [int(c) for c in self.channels], [int(s) for s in self.strides]
         check_image_shape(self, input_shape, math.prod(strides), f"strides={tuple(strides)}")
         if any(side % math.prod(strides) for side in input_shape[1:]):
@@ -150,41 +177,53 @@ class ConvolutionalAutoencoder(Network):
             raise ValueError(
                 f"{type(self).__name__} needs {rule}, got {input_shape[1]}×{input_shape[2]}"
             )
-        return AutoencoderModule([input_shape[0], *channels], strides, self.shrink)
+        return AutoencoderModule([input_shape[0], *channels], strides, self.downsampling)
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> TrainingLoss:
+        """Return the reconstruction loss."""
         return ReconstructionLoss()
 
     def fit(self, X, y=None):
-        """Train a new module to give the images back.
+        """Train a new module to reconstruct the images.
 
         Parameters
         ----------
-        X : Float[n, c, h, w] in [0, 1].
-        y : ignored.
+        X : ndarray, Float[n, c, h, w]
+            Images in [0, 1].
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        self
+            Fitted estimator.
 
         Raises
         ------
-        ParameterError : for a parameter outside its range, and channels and strides that are not as
-        many.
-        ValueError : for vectors, for images whose size the strides do not divide, or beyond [0, 1];
-            for NaN or infinity, for a device that is not there, for a training that diverges.
+        ParameterError
+            If a parameter is outside its range, or channels and strides differ in number.
+        ValueError
+            If X contains vectors, images whose size the strides do not divide, values outside [0,
+            1], NaN or infinity; if the device is missing or the training diverges.
         """
         check_parameters(self)
         if not len(self.channels) == len(self.strides) > 0:
-            rule = "channels and strides must be as many, one of each for a layer"
-            raise ParameterError(f"{rule}, got {list(self.channels)} and {list(self.strides)}")
-        self._device()  # one that is not there is told before the rows are looked at
+            raise ParameterError(
+                "channels and strides must have the same number of entries, one for each layer, got"
+                f" {list(self.channels)} and {list(self.strides)}"
+            )
+        # Report a missing device before the images are validated.
+        self._device()
         X = validate_data(self, X, dtype=[np.float64, np.float32], allow_nd=True)
         if X.ndim == 4 and (X.min() < 0 or X.max() > 1):
             raise ValueError(
                 f"{type(self).__name__} needs images in [0, 1], got {X.min():g} to {X.max():g};"
                 " divide by the largest intensity"
             )
-        self._trained_on(X, narrow(X), np.ones(len(X)), math.prod(X.shape[1:]))
-        with plain_torch(), torch.no_grad():
+        self._fit_arrays(X, to_float32(X), np.ones(len(X)), math.prod(X.shape[1:]))
+        with default_torch_state(), torch.no_grad():
             self.latent_shape_ = tuple(
-                self._both_halves()
+                self._autoencoder_module()
                 .encoder(torch.zeros(1, *self.input_shape_).to(self._device()))
                 .shape[1:]
             )
@@ -194,23 +233,50 @@ class ConvolutionalAutoencoder(Network):
         return self
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
-        """Float32[n, m]: the latents of images X, Float[n, c, h, w]; or what another layer puts
-        out, one of ``layer_names_``, flattened.
+        """Return the latents of images, or the outputs of another layer.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, c, h, w]
+            Images.
+        layer : str or None, default=None
+            Name of another layer, one of ``layer_names_``.
+
+        Returns
+        -------
+        ndarray, Float32[n, m]
+            Latents, or the outputs of the layer, flattened.
         """
         if layer is not None:
             return super().transform(X, layer)
-        X, encoder = self._checked(X), self._both_halves().encoder
-        (latents,) = self._in_batches(X, lambda batch: (encoder(batch).flatten(1),))
+        X, encoder = self._validate_X(X), self._autoencoder_module().encoder
+        (latents,) = self._map_batches(X, lambda batch: (encoder(batch).flatten(1),))
         return latents
 
     def inverse_transform(self, Z) -> np.ndarray:
-        """Float32[n, c, h, w] in [0, 1]: images of latents Z, Float[n, m]."""
+        """Return the images of latents.
+
+        Parameters
+        ----------
+        Z : ndarray, Float[n, m]
+            Latents.
+
+        Returns
+        -------
+        ndarray, Float32[n, c, h, w]
+            Images, with values in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If a row does not have m numbers.
+        """
         check_is_fitted(self)
         Z, size = check_array(Z, dtype=[np.float64, np.float32]), math.prod(self.latent_shape_)
         if Z.shape[1] != size:
             raise ValueError(f"a row of latents has {size} numbers, got {Z.shape[1]}")
-        decoder, shape = self._both_halves().decoder, self.latent_shape_
-        (images,) = in_batches(
+        decoder, shape = self._autoencoder_module().decoder, self.latent_shape_
+        (images,) = map_batches(
             Z,
             lambda batch: (decoder(batch.unflatten(1, shape)),),
             input_shape=(size,),
@@ -219,12 +285,12 @@ class ConvolutionalAutoencoder(Network):
         )
         return images
 
-    def _both_halves(self) -> AutoencoderModule:
-        """The module on the device."""
-        module = self._placed()
+    def _autoencoder_module(self) -> AutoencoderModule:
+        """Return the module on the device."""
+        module = self._module_on_device()
         assert isinstance(module, AutoencoderModule)
         return module
 
     def describe(self) -> dict[str, Any]:
-        """What training came to, for the record; with the reconstruction error."""
+        """Return a summary of the training for the record, with the reconstruction error."""
         return super().describe() | {"reconstruction_error": self.reconstruction_error_}

@@ -1,6 +1,8 @@
-"""What training reports while it runs.
+"""Progress reports and checkpoints of a training.
 
-The state of a training on disk, so that one that was cut off goes on where it was.
+A training reports its state after each epoch. It can also save that state to a file, so that an
+interrupted training continues where it stopped. Both depend on the training loop alone and not
+on the model.
 """
 
 from __future__ import annotations
@@ -30,80 +32,101 @@ from kdgraph.errors import ParameterError
 
 
 @dataclass(frozen=True)
-class Progress:
-    """The state of a training after an epoch.
+class TrainingProgress:
+    """State of a training after an epoch.
 
     Attributes
     ----------
-    epoch, of : the epoch that ended (from 1), and the largest number there can be.
-    loss, validation_loss : mean over the training rows during the epoch, and over the held-out rows
-    after it (None without any).
-    seconds_left : mean time of an epoch so far × epochs left; an upper bound, since training may
-    stop early.
-    stage : what is trained for, such as "training".
+    epoch : int
+        Epoch that ended, counted from 1.
+    max_epochs : int
+        Largest possible number of epochs.
+    loss : float
+        Mean loss over the training rows during the epoch.
+    validation_loss : float or None
+        Mean loss over the held-out rows after the epoch; None without held-out rows.
+    seconds_left : float
+        Mean duration of an epoch so far × number of epochs left. It is an upper bound, since
+        training may stop early.
+    stage : str, default="training"
+        Name of the training, such as "training" or "pretraining".
     """
 
     epoch: int
-    of: int
+    max_epochs: int
     loss: float
     validation_loss: float | None
     seconds_left: float
     stage: str = "training"
 
 
-Report = Callable[[Progress], object]
-"""Gets the progress after each epoch; an exception that it raises ends the training."""
+ProgressCallback = Callable[[TrainingProgress], object]
+"""Function that receives the progress after each epoch; an exception it raises ends the
+training.
+"""
 
 
 @contextmanager
-def reporter(verbose: bool, report: Any = None) -> Iterator[Report]:
-    """What to call with each :class:`Progress`; it hands it on to a bar if ``verbose``, and to the
-    function ``report`` if there is one.
+def progress_callback(verbose: bool, report: Any = None) -> Iterator[ProgressCallback]:
+    """Provide a function that passes each :class:`TrainingProgress` to its receivers.
 
-    The bar is on stderr and shows only in a terminal.
+    The progress bar is written to stderr and only shown in a terminal.
+
+    Parameters
+    ----------
+    verbose : bool
+        Show a progress bar.
+    report : callable or None, default=None
+        Function that receives each :class:`TrainingProgress`.
+
+    Yields
+    ------
+    callable
+        Function of a :class:`TrainingProgress`.
 
     Raises
     ------
-    ParameterError : for a ``report`` that cannot be called.
+    ParameterError
+        If ``report`` is not callable.
     """
     if report is not None and not callable(report):
         raise ParameterError(f"report must be a function of a Progress, or None, got {report!r}")
-    told = [] if report is None else [report]
+    receivers = [] if report is None else [report]
     with ExitStack() as stack:
         if verbose and (console := Console(stderr=True)).is_terminal:
-            told.append(_Drawing(stack.enter_context(_bar(console))))
+            receivers.append(_ProgressBarCallback(stack.enter_context(_progress_bar(console))))
 
-        def tell(progress: Progress) -> None:
-            for each in told:
-                each(progress)
+        def notify(progress: TrainingProgress) -> None:
+            for receiver in receivers:
+                receiver(progress)
 
-        yield tell
+        yield notify
 
 
-class _Drawing:
-    """Draws each stage as one line of a rich bar."""
+class _ProgressBarCallback:
+    """Callback that draws each stage as one line of a rich progress bar."""
 
     def __init__(self, bar: Bar):
         self.bar, self.tasks = bar, {}
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: TrainingProgress) -> None:
         if progress.stage not in self.tasks:
             self.tasks[progress.stage] = self.bar.add_task(
-                progress.stage, total=progress.of, losses="", left=""
+                progress.stage, total=progress.max_epochs, losses="", left=""
             )
         losses = [f"loss {progress.loss:.4f}"]
         if progress.validation_loss is not None:
             losses.append(f"validation {progress.validation_loss:.4f}")
-        left = f"at most {_clock(progress.seconds_left)} left"
+        left = f"at most {_format_seconds(progress.seconds_left)} left"
         self.bar.update(
             self.tasks[progress.stage], completed=progress.epoch, losses=" ".join(losses), left=left
         )
 
 
-def _bar(console: Console) -> Bar:
-    text = TextColumn("{task.description}")
+def _progress_bar(console: Console) -> Bar:
+    """Return a bar with the columns stage, epochs, losses and time."""
     return Bar(
-        text,
+        TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[losses]}"),
@@ -114,10 +137,10 @@ def _bar(console: Console) -> Bar:
     )
 
 
-def _clock(seconds: float) -> str:
-    """3725 → ``1:02:05``, 65 → ``1:05``.
+def _format_seconds(seconds: float) -> str:
+    """Format a duration as hours, minutes and seconds.
 
-    >>> _clock(3725.2), _clock(65)
+    >>> _format_seconds(3725.2), _format_seconds(65)
     ('1:02:05', '1:05')
     """
     minutes, s = divmod(round(seconds), 60)
@@ -125,26 +148,36 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
 
 
-INTERVAL = 30.0
-"""Seconds between two states that are written: 50 MB take about 0.1 s for four layers of 1,000
-units.
+SAVE_INTERVAL_SECONDS = 30.0
+"""Seconds between two saved states.
+
+Writing 50 MB (four layers of 1,000 units) takes about 0.1 s.
 """
 
 
 @dataclass
 class Checkpoint:
-    """A file that holds the state of one training.
+    """File that contains the state of one training.
 
     Parameters
     ----------
-    path : the file; its folder is made when it is first written.
-    fingerprint : of everything that decides the numbers (:func:`fingerprint`). A state with another
-        one is not this training's.
+    path : Path
+        The file. Its folder is created when the file is first written.
+    fingerprint : str
+        Hash of everything that determines the numbers (:func:`training_fingerprint`). A state with
+        another fingerprint belongs to another training and is not loaded.
+
+    Raises
+    ------
+    ValueError
+        If ``path`` is a folder.
     """
 
     path: Path
     fingerprint: str
-    _due: float = field(default_factory=lambda: time.monotonic() + INTERVAL, repr=False)
+    _next_save_time: float = field(
+        default_factory=lambda: time.monotonic() + SAVE_INTERVAL_SECONDS, repr=False
+    )
 
     def __post_init__(self) -> None:
         self.path = Path(self.path)
@@ -154,73 +187,101 @@ class Checkpoint:
             )
 
     def for_stage(self, stage: str) -> Checkpoint:
-        """The checkpoint of a training that comes before the main one, in a file beside it."""
+        """Return the checkpoint of a stage before or after the main training.
+
+        It is a file next to this one.
+        """
         return Checkpoint(
             self.path.with_name(f"{self.path.name}.{stage}"), f"{self.fingerprint} {stage}"
         )
 
     def load(self) -> dict[str, Any] | None:
-        """The state that was saved, or None: no file, one that was cut short, or one of another
+        """Return the saved state, or None if there is no usable one.
+
+        A state is unusable if the file does not exist, is truncated, or belongs to another
         training.
         """
-        if not zipfile.is_zipfile(
-            self.path
-        ):  # torch would also read older formats, and warn of them
+        # torch would also read older formats, with a warning.
+        if not zipfile.is_zipfile(self.path):
             return None
         try:
-            # Only tensors and plain containers are read: a file cannot run code.
+            # Only tensors and plain containers are loaded, so a file cannot execute code.
             saved = torch.load(self.path, map_location="cpu", weights_only=True)
         except (OSError, EOFError, RuntimeError, pickle.UnpicklingError):
             return None
-        fits = isinstance(saved, dict) and saved.get("fingerprint") == self.fingerprint
-        return saved["state"] if fits else None
+        is_same_training = isinstance(saved, dict) and saved.get("fingerprint") == self.fingerprint
+        return saved["state"] if is_same_training else None
 
-    def save(self, state: Mapping[str, Any], *, now: bool = False) -> None:
-        """Write the state if :data:`INTERVAL` seconds have passed since the last one, or ``now``; a
-        reader sees it whole or not at all.
+    def save(self, state: Mapping[str, Any], *, force: bool = False) -> None:
+        """Write the state if :data:`SAVE_INTERVAL_SECONDS` have passed since the last write.
+
+        The file is replaced atomically, so a reader never sees a partial state.
+
+        Parameters
+        ----------
+        state : mapping of str to object
+            State of the training.
+        force : bool, default=False
+            Write in any case.
         """
-        if time.monotonic() < self._due and not now:
+        if time.monotonic() < self._next_save_time and not force:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
+        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         try:
-            content = (
-                io.BytesIO()
-            )  # torch reports a full disk as an error of its format when it writes the file
+            # Serialise to memory first: when torch writes a file, it reports a full disk as an
+            # error of its file format.
+            content = io.BytesIO()
             torch.save({"fingerprint": self.fingerprint, "state": dict(state)}, content)
-            unfinished.write_bytes(content.getbuffer())
-            os.replace(unfinished, self.path)
+            temporary.write_bytes(content.getbuffer())
+            os.replace(temporary, self.path)
         finally:
-            unfinished.unlink(missing_ok=True)
-        self._due = time.monotonic() + INTERVAL
+            temporary.unlink(missing_ok=True)
+        self._next_save_time = time.monotonic() + SAVE_INTERVAL_SECONDS
 
     def remove(self) -> None:
-        """Delete the file, and what processes left that were killed while they wrote it: the
-        training is done.
+        """Delete the file and its temporary files.
+
+        Processes that were killed while writing it leave temporary files.
         """
         self.path.unlink(missing_ok=True)
-        for unfinished in self.path.parent.glob(f".{glob.escape(self.path.name)}.*"):
-            unfinished.unlink(missing_ok=True)
+        for temporary in self.path.parent.glob(f".{glob.escape(self.path.name)}.*"):
+            temporary.unlink(missing_ok=True)
 
 
-def fingerprint(arrays: Iterable[Any], words: Iterable[Any]) -> str:
-    """A hash of arrays (dtype, shape and bytes) and of the ``repr`` of words."""
-    digest = hashlib.sha256(repr([torch.__version__, *words]).encode())
+def training_fingerprint(arrays: Iterable[Any], settings: Iterable[Any]) -> str:
+    """Return a hash of arrays (dtype, shape and bytes) and of the ``repr`` of settings.
+
+    Parameters
+    ----------
+    arrays : iterable of array
+        Data and initial weights.
+    settings : iterable of object
+        Everything else that determines the numbers; the version of torch is added.
+
+    Returns
+    -------
+    str
+        Hexadecimal SHA-256 digest.
+    """
+    digest = hashlib.sha256(repr([torch.__version__, *settings]).encode())
     for array in map(np.ascontiguousarray, arrays):
         digest.update(f"{array.dtype} {array.shape}".encode())
         digest.update(array.view(np.uint8).data if array.ndim else array.tobytes())
     return digest.hexdigest()
 
 
-def in_words(value: Any) -> Any:
-    """A parameter as its ``repr`` should have it: of a component its class and parameters, where
-    Python's own would give an address, and scikit-learn's would be cut short.
+def comparable_parameter(value: Any) -> Any:
+    """Return a parameter in a form whose ``repr`` identifies its value.
+
+    A component is replaced by its class and its parameters. Python's own ``repr`` would contain an
+    address, and scikit-learn's would be truncated.
     """
     if isinstance(value, Mapping):
-        return {name: in_words(each) for name, each in value.items()}
+        return {name: comparable_parameter(item) for name, item in value.items()}
     is_component = isinstance(value, BaseEstimator) or type(value).__repr__ is object.__repr__
     return (
-        (type(value).__qualname__, in_words(vars(value)))
+        (type(value).__qualname__, comparable_parameter(vars(value)))
         if is_component and hasattr(value, "__dict__")
         else value
     )

@@ -1,9 +1,10 @@
-"""Losses of classification: (logits Float32[b, K], targets Int[b], weights Float32[b]) → the mean
-over rows of weight × loss.
+"""Network classifiers and their losses.
 
-Networks of torch as classifiers: labels, the loss on their logits, probabilities.
-
-Any module of torch as a classifier.
+:class:`NetworkClassifier` adds labels, losses on logits and probabilities to the network base
+class. :class:`ModuleClassifier` wraps any module of torch. A loss is a function (logits
+Float32[b, K], targets Int[b], weights Float32[b]) that returns the mean over rows of weight × loss.
+The loss "mmce" calibrates during training (Kumar et al. 2018); an exposure trains with outliers
+(Hendrycks et al. 2019).
 """
 
 from __future__ import annotations
@@ -27,136 +28,167 @@ from torch import Tensor, nn
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import NonNegative, check_parameters
 from kdgraph.parents.networks.checkpoint import Checkpoint
-from kdgraph.parents.networks.exposure import Exposure, OutliersBeside
+from kdgraph.parents.networks.exposure import Exposure, OutlierLoss
 from kdgraph.parents.networks.network import Network
-from kdgraph.parents.networks.outlier_sources import from_rows
-from kdgraph.parents.networks.torch_state import narrow, plain_torch
+from kdgraph.parents.networks.outlier_sources import row_sampler
+from kdgraph.parents.networks.torch_state import default_torch_state, to_float32
 from kdgraph.parents.networks.training import (
     Examples,
-    Loss,
-    Options,
-    Trained,
-    decisive_loss,
-    least_nll,
+    TrainingLoss,
+    TrainingOptions,
+    TrainingResult,
+    monitored_loss,
+    tune_loss_weight,
 )
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """-log p of the row's class, as torch has it."""
+    """Return the weighted mean of -log p of the class, as torch computes it."""
     return (weights * F.cross_entropy(logits, targets, reduction="none")).mean()
 
 
 def binary_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """-(1/K) Σ_k of log p_k for the row's class and log(1 - p_k) for the others, where p is the
-    softmax (binary cross-entropy by class).
+    """Return the binary cross-entropy of each class against the others, on the softmax.
 
-    The published implementation of Dey et al. (2024) trains its network for tables with it, as
-    Keras' ``binary_crossentropy``.
-
-    Exact where p rounds to 1: the complement of the largest p is summed from the others, which are
-    at most 1/2.
+    It is -(1/K) Σ_k of log p_k for the class of the row and log(1 - p_k) for the others, where p is
+    the softmax. The published implementation of Dey et al. (2024) trains its network for tables
+    with it, as Keras' ``binary_crossentropy``.
     """
+    # 1 - p would be 0 where p rounds to 1. So the complement of the largest p is the sum of the
+    # others; all other p are at most 1/2, where log1p is exact.
     log_p = logits.log_softmax(dim=1)
     top = log_p.argmax(dim=1, keepdim=True)
     others = log_p.scatter(1, top, -torch.inf)
     log_complement = torch.log1p(-others.exp()).scatter(
         1, top, others.logsumexp(dim=1, keepdim=True)
     )
-    own = F.one_hot(targets, logits.shape[1]).bool()
-    return -(weights * torch.where(own, log_p, log_complement).mean(dim=1)).mean()
+    is_target = F.one_hot(targets, logits.shape[1]).bool()
+    return -(weights * torch.where(is_target, log_p, log_complement).mean(dim=1)).mean()
 
 
-def mean_calibration_error(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """The maximum mean calibration error of Kumar et al. (2018) of a batch:
-    ``kdgraph.metrics.mmce`` with a gradient, a scalar.
+def batch_mmce(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """Return the maximum mean calibration error (MMCE, Kumar et al. 2018) of a batch.
 
-    The root of the mean over pairs of rows of ``(c_i - a_i) (c_j - a_j) exp(-|c_i - c_j| / 0.4)``,
-    with c the largest probability and a 1 where it is that of the row's class. Which class that is
-    does not follow the weights smoothly and is a constant to the gradient. A row's ``c - a`` counts
-    with its weight.
+    It is ``kdgraph.metrics.mmce`` with a gradient: the root of the mean over pairs of rows of
+    ``(c_i - a_i) (c_j - a_j) exp(-|c_i - c_j| / 0.4)``. Here c is the largest probability, and a is
+    1 if it belongs to the class of the row. The predicted class is not differentiable in the
+    weights, so a is a constant for the gradient. ``c - a`` of a row is multiplied by its weight.
     """
     confidence, predicted = logits.softmax(dim=1).max(dim=1)
     gap = weights * (confidence - (predicted == targets).to(confidence.dtype))
-    blocks = zip(gap.split(MMCE_BLOCK), confidence.split(MMCE_BLOCK), strict=True)
+    blocks = zip(gap.split(MMCE_BLOCK_ROWS), confidence.split(MMCE_BLOCK_ROWS), strict=True)
     pairs = sum(
-        own @ torch.exp(-(c[:, None] - confidence).abs() / MMCE_WIDTH) @ gap for own, c in blocks
+        block_gap @ torch.exp(-(c[:, None] - confidence).abs() / _MMCE_KERNEL_WIDTH) @ gap
+        for block_gap, c in blocks
     )
     return (torch.as_tensor(pairs).clamp(min=0) / len(gap) ** 2 + MMCE_EPSILON).sqrt()
 
 
-MMCE_WIDTH = 0.4
-"""Of the Laplacian kernel on confidences, that of Kumar et al. (2018)."""
+_MMCE_KERNEL_WIDTH = 0.4
+"""Width of the Laplacian kernel on confidences (Kumar et al. 2018)."""
 MMCE_EPSILON = 1e-10
-"""Under the root, whose slope would be infinite at 0; so a batch without any error has 1e-5."""
-MMCE_BLOCK = 1024
-"""Rows of the kernel at a time: held-out rows may be many, batches are one block."""
+"""Constant under the root of the MMCE, whose slope would be infinite at 0.
+
+A batch without any calibration error therefore has an MMCE of 1e-5.
+"""
+MMCE_BLOCK_ROWS = 1024
+"""Rows of the kernel matrix that are computed at a time.
+
+Held-out sets may be large; a training batch is usually one block.
+"""
 
 
 @dataclass(frozen=True)
-class Mmce:
-    """Cross-entropy + ``weight`` × :func:`mean_calibration_error` of the batch.
+class MmceLoss:
+    """Cross-entropy + ``weight`` × :func:`batch_mmce` of the batch.
 
+    Parameters
+    ----------
+    weight : float
+        Weight of the MMCE; 0 gives the cross-entropy to the bit.
+
+    Notes
+    -----
+    It is the MMCE over all pairs, not the variant that weights correct and incorrect predictions
+    separately. Each batch has its own MMCE; the loss of several batches is their mean.
+
+    References
+    ----------
     Kumar, Sarawagi, Jain, "Trainable calibration measures for neural networks from kernel mean
-    embeddings", ICML 2018. It is their MMCE over all pairs, not the variant that weights right and
-    wrong rows apart. Each batch has its own; of several it is their mean.
+    embeddings", ICML 2018.
     """
 
     weight: float
 
     def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """A scalar, of logits Float32[b, K], targets Int[b] and weights Float32[b]."""
+        """Return the loss of logits Float32[b, K], targets Int[b] and weights Float32[b].
+
+        It is a scalar.
+        """
         loss = cross_entropy(logits, targets, weights)
-        return (
-            loss + self.weight * mean_calibration_error(logits, targets, weights)
-            if self.weight
-            else loss
-        )
+        return loss + self.weight * batch_mmce(logits, targets, weights) if self.weight else loss
 
 
-LOSSES: dict[str, Loss] = {
+CLASSIFICATION_LOSSES: dict[str, TrainingLoss] = {
     "cross_entropy": cross_entropy,
     "binary_cross_entropy": binary_cross_entropy,
 }
-"""By the name that an estimator's ``loss`` has."""
+"""Losses by the name that the parameter ``loss`` has; "mmce" needs a weight and is separate."""
 
 
-_OUTLIERS = b"outliers"
-"""Beside the seed of a training: what is chosen of outliers once, or found out with them, is no
-order of rows.
+_OUTLIER_STREAM = b"outliers"
+"""Suffix of the seed for choices about outliers before training.
+
+It separates them from the random numbers of the epochs.
 """
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NetworkClassifier(ClassifierMixin, Network):
-    """A network of torch as a classifier and a transformer of scikit-learn.
+    """Torch network as a classifier and transformer of scikit-learn.
 
-    A subclass is a dataclass too; its fields are parameters, and it implements ``_make_module``,
-    from rows to logits.
+    A subclass is a dataclass too. Its fields are parameters, and it implements ``_make_module``,
+    which returns a module that maps rows to logits.
 
     Parameters
     ----------
-    loss : "cross_entropy"; "binary_cross_entropy": that of each class against the others, mean over
-        the classes, on the softmax; or "mmce", which calibrates in training: cross-entropy +
-        ``mmce_weight`` × the batch's maximum mean calibration error (Kumar et al., 2018).
-    mmce_weight : of "mmce", from 0: one, or several, of which the network with the lowest negative
-        log likelihood of the held-out rows is kept (ours). All of them start from the same weights
-        and see the same batches; 0 is "cross_entropy" to the bit.
-    exposure : what trains the network with outliers, an
-    :class:`~kdgraph.parents.networks.exposure.Exposure`; None: nothing does.
-    stop_on : as of :class:`Network`; or "validation_accuracy", that of held-out rows: ``patience``
-    counts epochs in which it did not rise.
-    **others : those of :class:`Network`.
+    loss : {"cross_entropy", "binary_cross_entropy", "mmce"}, default="cross_entropy"
+        Training loss. "binary_cross_entropy" is the binary cross-entropy of each class against the
+        others, averaged over the classes, on the softmax. "mmce" calibrates in training: it is
+        cross-entropy + ``mmce_weight`` × the maximum mean calibration error of the batch (Kumar et
+        al., 2018).
+    mmce_weight : float or sequence of float, default=(0.0, 1.0, 2.0, 4.0, 8.0)
+        Weight of "mmce", from 0. With several weights, the network with the lowest negative log
+        likelihood on the held-out rows is kept. All of them start from the same weights and see the
+        same batches; 0 is "cross_entropy" to the bit.
+    exposure : Exposure or None, default=None
+        Training with outliers, an :class:`~kdgraph.parents.networks.exposure.Exposure`.
+    stop_on : {"validation", "validation_accuracy", "train"}, default="validation"
+        Criterion of early stopping, as in :class:`Network`. With "validation_accuracy",
+        ``patience`` counts epochs in which the accuracy on the held-out rows did not increase.
+    **others
+        Parameters of :class:`Network`.
 
     Attributes
     ----------
-    classes_ : [K] labels, sorted; column j of every output belongs to ``classes_[j]``.
-    mmce_weight_, mmce_nll_ : with "mmce", the weight that was kept, and the negative log
-    likelihoods in nats that decided, one for each.
-    exposure_history_ : as ``history_``, of the tuning with outliers; empty without one. Where there
-        are outliers, each epoch has an outlier_loss, which the other losses leave out: the mean of
-        ``weight`` × what they cost.
-    exposure_ : with ``exposure``, what was found out for it: margins of energies.
-    **others : those of :class:`Network`.
+    classes_ : ndarray of shape (K,)
+        Labels, sorted. Column j of every output belongs to ``classes_[j]``.
+    mmce_weight_ : float
+        Selected weight; only with "mmce".
+    mmce_nll_ : list of float
+        Negative log likelihood in nats for each candidate weight; only with "mmce".
+    exposure_history_ : list of dict
+        As ``history_``, of the tuning with outliers; empty without one. With outliers, each epoch
+        has an ``outlier_loss``: the mean of ``weight`` × the outlier loss. The other losses exclude
+        it.
+    exposure_ : dict
+        Values that were fitted for the exposure, such as energy margins; only with ``exposure``.
+    **others
+        Attributes of :class:`Network`.
+
+    Notes
+    -----
+    The selection of ``mmce_weight`` is original to kdgraph.
     """
 
     loss: Literal["cross_entropy", "binary_cross_entropy", "mmce"] = "cross_entropy"
@@ -164,128 +196,166 @@ class NetworkClassifier(ClassifierMixin, Network):
     exposure: Exposure | None = None
     stop_on: Literal["validation", "validation_accuracy", "train"] = "validation"  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def _loss(self) -> Loss:
-        return Mmce(self.mmce_weight_) if self.loss == "mmce" else LOSSES[self.loss]
+    def _loss(self) -> TrainingLoss:
+        """Return the loss that the parameter ``loss`` names."""
+        return (
+            MmceLoss(self.mmce_weight_) if self.loss == "mmce" else CLASSIFICATION_LOSSES[self.loss]
+        )
 
-    def _mmce_weights(self) -> list[float]:
-        """Those that are tried."""
-        given = np.atleast_1d(self.mmce_weight).astype(float).tolist()
-        if not given:
+    def _candidate_weights(self) -> list[float]:
+        """Return the candidate weights of the MMCE.
+
+        Raise ParameterError if they cannot be compared.
+        """
+        candidates = np.atleast_1d(self.mmce_weight).astype(float).tolist()
+        if not candidates:
             raise ParameterError("mmce_weight must have at least one number, got []")
-        if len(given) > 1 and (self.patience is None or self.stop_on == "train"):
-            why = (
+        if len(candidates) > 1 and (self.patience is None or self.stop_on == "train"):
+            reason = (
                 "without held-out rows (patience=null or stop_on=train) nothing chooses among"
                 " several"
             )
-            raise ParameterError(f"mmce_weight must be one number, got {given}: {why}")
-        return given
+            raise ParameterError(f"mmce_weight must be one number, got {candidates}: {reason}")
+        return candidates
 
-    def _learn(
+    def _train_and_select(
         self,
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
+        options: TrainingOptions,
         *,
         X_outliers: np.ndarray | None = None,
-        **more: Any,
-    ) -> Trained:
+        **train_options: Any,
+    ) -> TrainingResult:
+        """Train the new module in place, with outliers if there is an exposure."""
         if self.exposure is None:
-            return self._chosen(module, examples, validation, options, **more)
-        exposure, rows, rng = (
-            self.exposure,
-            examples.inputs.numpy(),
-            np.random.default_rng([more["seed"], *_OUTLIERS]),
-        )
-        draw = (
-            exposure.drawn_from.like(rows, rng)
+            return self._train_with_best_weight(
+                module, examples, validation, options, **train_options
+            )
+        exposure, rows = self.exposure, examples.inputs.numpy()
+        rng = np.random.default_rng([train_options["seed"], *_OUTLIER_STREAM])
+        sampler = (
+            exposure.outlier_source.make_sampler(rows, rng)
             if X_outliers is None
-            else from_rows(narrow(X_outliers))
+            else row_sampler(to_float32(X_outliers))
         )
 
-        def beside() -> OutliersBeside | None:
-            found = exposure.beside(module, rows, draw, options.device, rng)
-            self.exposure_ = dict(found.learnt) if found else {}
-            return found
+        def make_auxiliary_loss() -> OutlierLoss | None:
+            auxiliary_loss = exposure.auxiliary_loss(module, rows, sampler, options.device, rng)
+            self.exposure_ = dict(auxiliary_loss.fitted_values) if auxiliary_loss else {}
+            return auxiliary_loss
 
+        # With "scratch" the outliers are part of the one training. With "trained" the network is
+        # first trained without them and then tuned for a fixed number of epochs. The auxiliary
+        # loss is made right before its use, since it may depend on the network at that time.
         self.exposure_history_ = []
         if exposure.start == "scratch":
-            return self._chosen(module, examples, validation, options, **more, beside=beside())
-        trained = self._chosen(module, examples, validation, options, **more)
-        tuning = replace(
+            return self._train_with_best_weight(
+                module,
+                examples,
+                validation,
+                options,
+                **train_options,
+                auxiliary_loss=make_auxiliary_loss(),
+            )
+        result = self._train_with_best_weight(
+            module, examples, validation, options, **train_options
+        )
+        tuning_options = replace(
             options,
             max_epochs=exposure.epochs,
             learning_rate=exposure.learning_rate,
             schedule="cosine",
             patience=None,
         )
-        after = more["checkpoint"] and more["checkpoint"].for_stage("exposure")
-        more |= {"checkpoint": after, "beside": beside(), "stage": "exposure"}
-        self.exposure_history_ = self._tune(module, examples, validation, tuning, **more).history
-        if after:
-            after.remove()
-        return trained
+        tuning_checkpoint = train_options["checkpoint"] and train_options["checkpoint"].for_stage(
+            "exposure"
+        )
+        train_options |= {
+            "checkpoint": tuning_checkpoint,
+            "auxiliary_loss": make_auxiliary_loss(),
+            "stage": "exposure",
+        }
+        self.exposure_history_ = self._tune(
+            module, examples, validation, tuning_options, **train_options
+        ).history
+        if tuning_checkpoint:
+            tuning_checkpoint.remove()
+        return result
 
     def _tune(
         self,
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
-        **more: Any,
-    ) -> Trained:
-        """Go on training a module, in place; a subclass whose training begins with something else
-        leaves that out.
-        """
-        return self._train(module, examples, validation, options, **more)
+        options: TrainingOptions,
+        **train_options: Any,
+    ) -> TrainingResult:
+        """Continue the training of a module in place.
 
-    def _chosen(
+        A subclass whose training starts with another step omits that step here.
+        """
+        return self._train(module, examples, validation, options, **train_options)
+
+    def _train_with_best_weight(
         self,
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
-        **more: Any,
-    ) -> Trained:
+        options: TrainingOptions,
+        **train_options: Any,
+    ) -> TrainingResult:
         """Train the new module in place; with "mmce", once for each weight."""
         if self.loss != "mmce":
-            return self._train(module, examples, validation, options, **more)
+            return self._train(module, examples, validation, options, **train_options)
 
-        def trained_with(weight: float, checkpoint: Checkpoint | None) -> Trained:
+        def train_with_weight(weight: float, checkpoint: Checkpoint | None) -> TrainingResult:
             self.mmce_weight_ = weight
             return self._train(
-                module, examples, validation, options, **{**more, "checkpoint": checkpoint}
+                module, examples, validation, options, **{**train_options, "checkpoint": checkpoint}
             )
 
-        weights = self._mmce_weights()
-        at, self.mmce_nll_, trained = least_nll(
-            trained_with, weights, module, validation or examples, options, more["checkpoint"]
+        weights = self._candidate_weights()
+        best, self.mmce_nll_, result = tune_loss_weight(
+            train_with_weight,
+            weights,
+            module,
+            validation or examples,
+            options,
+            train_options["checkpoint"],
         )
-        self.mmce_weight_ = weights[at]
-        return trained
+        self.mmce_weight_ = weights[best]
+        return result
 
     def describe(self) -> dict[str, Any]:
-        """What training came to, for the record; with "mmce" also the weight that was kept, and the
-        NLL in nats that each weight had; with an exposure its name, that of its outliers, and what
-        they cost in the first and the last epoch.
+        """Return a summary of the training for the record.
+
+        Returns
+        -------
+        dict
+            As in :class:`Network`. With "mmce" it also has the selected weight and the NLL in nats
+            of each weight. With an exposure it also has its name, that of its outliers, and the
+            outlier loss in the first and the last epoch.
         """
-        found = super().describe()
+        summary = super().describe()
         if self.loss == "mmce":
-            found |= {"mmce_weight": self.mmce_weight_, "mmce_nll": list(self.mmce_nll_)}
+            summary |= {"mmce_weight": self.mmce_weight_, "mmce_nll": list(self.mmce_nll_)}
         if self.exposure is not None:
-            costs = [
-                each["outlier_loss"]
-                for each in self.exposure_history_ or self.history_
-                if "outlier_loss" in each
+            outlier_losses = [
+                epoch["outlier_loss"]
+                for epoch in self.exposure_history_ or self.history_
+                if "outlier_loss" in epoch
             ]
-            found |= {
-                **self.exposure.words(),
+            summary |= {
+                **self.exposure.describe(),
                 **self.exposure_,
-                "outlier_loss": [costs[0], costs[-1]] if costs else [],
+                "outlier_loss": [outlier_losses[0], outlier_losses[-1]] if outlier_losses else [],
             }
-        return found
+        return summary
 
     def _strata(self, target: np.ndarray) -> np.ndarray:
+        """Stratify the held-out rows by class."""
         return target
 
     def fit(self, X, y, sample_weight=None, X_outliers=None):
@@ -293,44 +363,59 @@ class NetworkClassifier(ClassifierMixin, Network):
 
         Parameters
         ----------
-        X : Float[n, d], or more axes, such as images Float[n, channels, height, width].
-        y : [n] labels of any kind, of at least two classes.
-        sample_weight : Float[n] or None, from 0; a row of weight 0 is left out.
-        X_outliers : Float[m, …] or None, with ``exposure``: rows from which outliers are drawn, in
-            place of its own.
+        X : ndarray, Float[n, d]
+            Rows. They may have more axes, such as images Float[n, channels, height, width].
+        y : ndarray of shape (n,)
+            Labels of any kind, of at least two classes.
+        sample_weight : ndarray, Float[n], or None, default=None
+            Weights, from 0; a row of weight 0 is ignored.
+        X_outliers : ndarray, Float[m, …], or None, default=None
+            Rows from which outliers are drawn, instead of those of ``exposure``.
+
+        Returns
+        -------
+        self
+            Fitted estimator.
 
         Raises
         ------
-        ParameterError : for a parameter outside its range; for outliers without an exposure.
-        ValueError : for NaN or infinity, for one class only, for a device that is not there, for a
-            training that diverges.
+        ParameterError
+            If a parameter is outside its range, or ``X_outliers`` is given without an exposure.
+        ValueError
+            If X contains NaN or infinity, y has one class only, the device is missing, or the
+            training diverges.
 
         Warns
         -----
-        ConvergenceWarning : when the network does no better than the class shares alone.
+        ConvergenceWarning
+            If the network is not better than constant class proportions.
         """
         check_parameters(self)
         if self.loss == "mmce":
-            self._mmce_weights()
+            self._candidate_weights()
         self._check_exposure(X_outliers)
-        self._device()  # one that is not there is told before the rows are looked at
+        # Report a missing device before the rows are validated.
+        self._device()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self.classes_, target = np.unique(y, return_inverse=True)
-        present = self.classes_[np.unique(target[weight > 0])]
-        if len(present) < 2:
+        present_classes = self.classes_[np.unique(target[weight > 0])]
+        if len(present_classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least two classes, got one class:"
-                f" {present.tolist()}"
+                f" {present_classes.tolist()}"
             )
-        beside = {} if X_outliers is None else {"X_outliers": self._outliers_like(X, X_outliers)}
-        self._warn_if_nothing_was_learnt(
-            self._trained_on(X, target, weight, len(self.classes_), **beside)
+        extra_arrays = (
+            {} if X_outliers is None else {"X_outliers": self._validate_outliers(X, X_outliers)}
+        )
+        self._warn_if_no_better_than_constant(
+            self._fit_arrays(X, target, weight, len(self.classes_), **extra_arrays)
         )
         return self
 
     def _check_exposure(self, X_outliers: Any) -> None:
+        """Raise ParameterError for an exposure that cannot be used."""
         if self.exposure is None and X_outliers is not None:
             raise ParameterError(
                 "X_outliers needs an exposure that trains with them, got exposure=None"
@@ -349,7 +434,11 @@ class NetworkClassifier(ClassifierMixin, Network):
                 " scratch"
             )
 
-    def _outliers_like(self, X: np.ndarray, X_outliers: Any) -> np.ndarray:
+    def _validate_outliers(self, X: np.ndarray, X_outliers: Any) -> np.ndarray:
+        """Return validated outliers.
+
+        Raise ValueError if their shape differs from that of the rows.
+        """
         outliers = check_array(
             X_outliers, dtype=[np.float64, np.float32], allow_nd=True, input_name="X_outliers"
         )
@@ -360,74 +449,127 @@ class NetworkClassifier(ClassifierMixin, Network):
             )
         return outliers
 
-    @plain_torch()
-    def _warn_if_nothing_was_learnt(self, decisive: Examples) -> None:
+    @default_torch_state()
+    def _warn_if_no_better_than_constant(self, monitored: Examples) -> None:
+        """Warn if the monitored loss is not below that of constant class proportions."""
         if not self.history_:
             return
-        reached = decisive_loss(self.history_[self.best_epoch_ - 1])
-        shares = torch.zeros(len(self.classes_)).index_add(0, decisive.targets, decisive.weights)
-        constant = self._loss()(
-            (shares / shares.sum()).log().expand(len(decisive), -1),
-            decisive.targets,
-            decisive.weights,
+        network_loss = monitored_loss(self.history_[self.best_epoch_ - 1])
+        class_weights = torch.zeros(len(self.classes_)).index_add(
+            0, monitored.targets, monitored.weights
+        )
+        constant_loss = self._loss()(
+            (class_weights / class_weights.sum()).log().expand(len(monitored), -1),
+            monitored.targets,
+            monitored.weights,
         ).item()
-        if reached > constant * (1 - 1e-6) and not self._beats_the_largest_class(shares):
+        if network_loss > constant_loss * (1 - 1e-6) and not self._beats_majority_class(
+            class_weights
+        ):
             name = type(self).__name__
             advice = "try another random_state or learning_rate, or more epochs"
             message = (
-                f"{name} learnt nothing: its loss, {reached:.3f}, is not below that of the class"
-                f" shares; {advice}"
+                f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of the class"  # noqa: E501
+                f" proportions; {advice}"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
-    def _beats_the_largest_class(self, shares: torch.Tensor) -> bool:
-        """Whether the accuracy that stopped it says that something was learnt: of a network too
-        sure of itself the loss may not.
+    def _beats_majority_class(self, class_weights: torch.Tensor) -> bool:
+        """Return True if early stopping used accuracy, and it is above that of the majority class.
+
+        An overconfident network may be accurate although its loss is high.
         """
         error = self.history_[self.best_epoch_ - 1].get("validation_error")
-        return error is not None and error < 1 - float(shares.max() / shares.sum()) - 1e-6
+        return (
+            error is not None
+            and error < 1 - float(class_weights.max() / class_weights.sum()) - 1e-6
+        )
 
     def logits(self, X) -> np.ndarray:
-        """Float64[n, K]: what the softmax takes; X as in ``fit``."""
-        return self._outputs(X).astype(np.float64)
+        """Return the input of the softmax.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+
+        Returns
+        -------
+        ndarray, Float64[n, K]
+            Logits.
+        """
+        return self._module_outputs(X).astype(np.float64)
 
     @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
-        """Float64[n, K]: class probabilities; rows are finite and sum to 1 for every finite X
-        (Float[n, *input_shape]).
+        """Return class probabilities; rows are finite and sum to 1 for every finite X.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+
+        Returns
+        -------
+        ndarray, Float64[n, K]
+            Probabilities in the order of ``classes_``.
         """
         return softmax(self.logits(X), axis=1)
 
     def decision_function(self, X) -> np.ndarray:
-        """Float64[n], the second logit less the first, for two classes; else the logits, Float64[n,
-        K].
+        """Return the difference of the two logits for two classes, otherwise the logits.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+
+        Returns
+        -------
+        ndarray, Float64[n] or Float64[n, K]
+            The second logit minus the first for two classes; otherwise the logits.
         """
         logits = self.logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
     def predict(self, X) -> np.ndarray:
-        """[n] labels: the class of the largest logit, the first of several."""
+        """Return the class of the largest logit, the first of several.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels.
+        """
         logits = self.logits(X)
         return self.classes_[logits.argmax(axis=1)]
 
 
 @dataclass(eq=False, repr=False)
 class ModuleClassifier(NetworkClassifier):
-    """A module of your own: copied, trained on from the weights that it has, or taken as it is.
+    """Classifier around a given torch module, which is copied and trained or used unchanged.
 
     Parameters
     ----------
-    module : maps Float32[b, *input_shape] to logits Float32[b, K], column j for the j-th label in
-        sorted order. It stays as it is. Lazy layers take their shape from the data.
-    **others : those of :class:`NetworkClassifier`; ``max_epochs=0`` trains nothing, and ``fit``
-        only learns the labels and the shape.
+    module : nn.Module
+        Module that maps Float32[b, *input_shape] to logits Float32[b, K], column j for the j-th
+        label in sorted order. It is not modified. Training starts from its weights. Lazy layers
+        take their shape from the data.
+    **others
+        Parameters of :class:`NetworkClassifier`. With ``max_epochs=0`` nothing is trained, and
+        ``fit`` only stores the labels and the shape.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> module = nn.Sequential(nn.LazyLinear(16), nn.ReLU(), nn.Linear(16, 3))
-    >>> ModuleClassifier(module, max_epochs=5, device="cpu", random_state=0).fit(X, y).predict_proba(X).shape
+    >>> classifier = ModuleClassifier(module, max_epochs=5, device="cpu", random_state=0)
+    >>> classifier.fit(X, y).predict_proba(X).shape
     (150, 3)
     """
 
@@ -435,6 +577,7 @@ class ModuleClassifier(NetworkClassifier):
     _: KW_ONLY
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+        """Return a copy of the module; raise if it does not map one row to K logits."""
         if not isinstance(self.module, nn.Module):
             raise ParameterError(f"module must be a torch.nn.Module, got {self.module!r}")
         module = copy.deepcopy(self.module).cpu().float().eval()

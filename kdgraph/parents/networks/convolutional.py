@@ -1,9 +1,8 @@
-"""Random views of images: the crop and the flip with which He et al. (2016, Section 4.2) train on
-CIFAR.
+"""Convolutional classifiers for images.
 
-Small convolutional networks.
-
-Residual networks for small images (He et al. 2016, Section 4.2).
+:class:`ConvolutionalNetwork` is a small network, :class:`ResidualNetwork` a residual network for
+small images (He et al. 2016, Section 4.2). :func:`random_view` is the augmentation, a crop and a
+flip, with which He et al. train on CIFAR.
 """
 
 from __future__ import annotations
@@ -25,73 +24,81 @@ from kdgraph.parents.networks.network import Network
 def random_view(
     images: Tensor, padding: int = 4, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Each image shifted by up to ``padding`` pixels each way, zeros moving in, and mirrored left
-    to right in half of the cases.
+    """Shift each image at random, with zeros at the border, and mirror it with probability 1/2.
 
     Parameters
     ----------
-    images : Float[n, c, h, w].
-    padding : pixels of zeros on each side from which a crop of the old size is taken.
-    generator : on the CPU, whatever the device of the images, so that a seed gives the same views
-        everywhere; None: torch's own.
+    images : Tensor, Float[n, c, h, w]
+        Images.
+    padding : int, default=4
+        Largest shift in pixels in each direction.
+    generator : torch.Generator or None, default=None
+        Generator on the CPU for any device of the images, so that a seed gives the same views on
+        all devices; None: the generator of torch.
 
     Returns
     -------
-    Float[n, c, h, w].
+    Tensor, Float[n, c, h, w]
+        Shifted and mirrored images.
     """
     n, channels, height, width = images.shape
     shift = torch.randint(0, 2 * padding + 1, (2, n, 1), generator=generator)
     mirrored = torch.rand(n, 1, generator=generator) < 0.5
     rows = shift[0] + torch.arange(height)
     columns = shift[1] + torch.where(mirrored, torch.arange(width - 1, -1, -1), torch.arange(width))
-    rows, columns = (
-        rows[:, None, :, None].to(images.device),
-        columns[:, None, None, :].to(images.device),
-    )
-    each, channel = (
-        torch.arange(n, device=images.device),
-        torch.arange(channels, device=images.device),
-    )
+    # One gather with broadcast indices [n, c, h, w] makes all crops and flips at once.
+    rows = rows[:, None, :, None].to(images.device)
+    columns = columns[:, None, None, :].to(images.device)
+    image_ids = torch.arange(n, device=images.device)
+    channel_ids = torch.arange(channels, device=images.device)
     return functional.pad(images, (padding,) * 4)[
-        each[:, None, None, None], channel[None, :, None, None], rows, columns
+        image_ids[:, None, None, None], channel_ids[None, :, None, None], rows, columns
     ]
 
 
 class RandomView(nn.Module):
-    """:func:`random_view` while training, nothing else afterwards."""
+    """Layer that applies :func:`random_view` in training, and nothing in inference."""
 
     def __init__(self, padding: int = 4):
         super().__init__()
         self.padding = padding
 
     def forward(self, images: Tensor) -> Tensor:
-        """Float[n, c, h, w] → Float[n, c, h, w]."""
+        """Return views of images Float[n, c, h, w], of the same shape."""
         return random_view(images, self.padding) if self.training else images
 
 
-_SMALLEST = {"simple": 3, "lenet": 12}
-"""Height and width that leave the last convolution a pixel: 3 - 2 = 1, and (12 / 2 - 4) / 2 = 1."""
+_MIN_IMAGE_SIDES = {"simple": 3, "lenet": 12}
+"""Smallest height and width: the last convolution then has one pixel.
+
+3 - 2 = 1 for "simple", and (12 / 2 - 4) / 2 = 1 for "lenet".
+"""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ConvolutionalNetwork(NetworkClassifier):
-    """A small convolutional network with ReLU, for images Float[n, channels, height, width].
+    """Small convolutional network with ReLU, for images Float[n, channels, height, width].
 
     Parameters
     ----------
-    architecture : "simple", 3 filters of 3×3, a dense layer of 10 and the logits (Dey et al.,
-        Section 5.2.1); "lenet", LeNet-5 of LeCun et al. with max pooling: 6 and 16 filters of 5×5,
-        dense layers of 120 and 84.
-    learning_rate, max_epochs : larger and fewer than the multilayer perceptron's: at 3e-4, circles
-        and rectangles of 100×100 pixels took more than ten minutes on one core, and where classes
-        can be told apart without error the validation loss never stops falling.
-    **others : those of :class:`NetworkClassifier`.
+    architecture : {"simple", "lenet"}, default="simple"
+        "simple" has 3 filters of 3×3, a dense layer of 10 and the logits (Dey et al., Section
+        5.2.1). "lenet" is LeNet-5 of LeCun et al. with max pooling: 6 and 16 filters of 5×5, dense
+        layers of 120 and 84.
+    learning_rate : float, default=1e-3
+        Learning rate, larger than that of the multilayer perceptron. With 3e-4, circles and
+        rectangles of 100×100 pixels took more than ten minutes on one core.
+    max_epochs : int, default=20
+        Largest number of epochs, smaller than that of the multilayer perceptron: where classes can
+        be separated without error, the validation loss never stops falling.
+    **others
+        Parameters of :class:`NetworkClassifier`.
 
     Notes
     -----
-    Weights start as Glorot and Bengio's uniform ones and biases at 0, Keras' way and so that of Dey
-    et al. With torch's own start, 6 of 24 small networks never learnt to tell a circle from a
-    rectangle (2,000 images, 8 epochs); with this one all 24 did.
+    Initial weights are uniform as of Glorot and Bengio, and biases 0. This is the default of Keras,
+    and so that of Dey et al. With the initial weights of torch, 6 of 24 small networks never
+    learned to separate circles from rectangles (2,000 images, 8 epochs); with these all 24 did.
 
     References
     ----------
@@ -100,6 +107,15 @@ class ConvolutionalNetwork(NetworkClassifier):
 
     LeCun, Bottou, Bengio and Haffner, Gradient-based learning applied to document recognition,
     Proceedings of the IEEE 86, 1998.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> images, y = rng.random((20, 1, 8, 8), dtype=np.float32), np.arange(20) % 2
+    >>> network = ConvolutionalNetwork(max_epochs=1, device="cpu", random_state=0)
+    >>> network.fit(images, y).predict_proba(images).shape
+    (20, 2)
     """
 
     architecture: Literal["simple", "lenet"] = "simple"
@@ -109,24 +125,43 @@ class ConvolutionalNetwork(NetworkClassifier):
     images_only: ClassVar[bool] = True
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+        """Return a new network for images of this shape."""
         check_image_shape(
-            self, input_shape, _SMALLEST[self.architecture], f"architecture={self.architecture!r}"
+            self,
+            input_shape,
+            _MIN_IMAGE_SIDES[self.architecture],
+            f"architecture={self.architecture!r}",
         )
-        layers = (
-            _simple(input_shape[0]) if self.architecture == "simple" else _lenet(input_shape[0])
-        )
+        is_simple = self.architecture == "simple"
+        layers = _simple_layers(input_shape[0]) if is_simple else _lenet_layers(input_shape[0])
         body = nn.Sequential(*layers, nn.Flatten())
         with torch.no_grad():
             width = body(torch.zeros(1, *input_shape)).shape[1]
-        for after in (10,) if self.architecture == "simple" else (120, 84):
-            body.extend([nn.Linear(width, after), nn.ReLU()])
-            width = after
-        return body.append(nn.Linear(width, n_outputs)).apply(_start)
+        for n_units in (10,) if is_simple else (120, 84):
+            body.extend([nn.Linear(width, n_units), nn.ReLU()])
+            width = n_units
+        return body.append(nn.Linear(width, n_outputs)).apply(_init_glorot)
 
 
-def check_image_shape(estimator: Network, shape: tuple[int, ...], smallest: int, of: str) -> None:
-    """Raise ValueError unless one row is an image (channels, height, width) of at least
-    ``smallest`` × ``smallest`` pixels. Ours.
+def check_image_shape(
+    estimator: Network, shape: tuple[int, ...], min_side: int, setting: str
+) -> None:
+    """Raise ValueError unless one row is an image of a minimal size.
+
+    Parameters
+    ----------
+    estimator : Network
+        Estimator that is named in the message.
+    shape : tuple of int
+        Shape of one row; an image has (channels, height, width).
+    min_side : int
+        Smallest height and width.
+    setting : str
+        Parameter and value that require the size, for the message.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
     name = type(estimator).__name__
     if len(shape) != 3:
@@ -134,56 +169,61 @@ def check_image_shape(estimator: Network, shape: tuple[int, ...], smallest: int,
             f"{name} needs images, X of shape (n, channels, height, width), got rows of shape"
             f" {shape}; reshape X"
         )
-    if min(shape[1:]) < smallest:
+    if min(shape[1:]) < min_side:
         raise ValueError(
-            f"{name} with {of} needs images of at least {smallest}×{smallest} pixels, got"
+            f"{name} with {setting} needs images of at least {min_side}×{min_side} pixels, got"
             f" {shape[1]}×{shape[2]}"
         )
 
 
-def _start(layer: nn.Module) -> None:
+def _init_glorot(layer: nn.Module) -> None:
+    """Initialise weights uniformly as of Glorot and Bengio, and biases with 0."""
     if isinstance(layer, nn.Conv2d | nn.Linear):
         nn.init.xavier_uniform_(layer.weight)
         nn.init.zeros_(cast("Tensor", layer.bias))
 
 
-def _simple(channels: int) -> list[nn.Module]:
+def _simple_layers(channels: int) -> list[nn.Module]:
+    """Return the convolutional layers of "simple"."""
     return [nn.Conv2d(channels, 3, 3), nn.ReLU()]
 
 
-def _lenet(channels: int) -> list[nn.Module]:
+def _lenet_layers(channels: int) -> list[nn.Module]:
+    """Return the convolutional layers of "lenet"."""
     first = [nn.Conv2d(channels, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
     return [*first, nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)]
 
 
-_SMALLEST_RESIDUAL = 8
-"""Height and width of which the last stage still has 2×2 pixels."""
+_MIN_RESIDUAL_IMAGE_SIDE = 8
+"""Smallest height and width; the last stage then has 2×2 pixels."""
 
 
 class BasicBlock(nn.Module):
-    """Two 3×3 convolutions and a shortcut without parameters around them (option A of He et al.).
+    """Two 3×3 convolutions and a shortcut without parameters (option A of He et al. 2016).
 
-    Every nonlinearity is a module of its own, so that hooks see each of them.
+    Every nonlinearity is a separate module, so that hooks can record each of them.
 
     Parameters
     ----------
-    channels, filters : of what goes in and what comes out.
-    stride : of the first convolution; the shortcut takes every ``stride``-th pixel and fills new
+    channels, filters : int
+        Input channels and output channels.
+    stride : int, default=1
+        Stride of the first convolution. The shortcut takes every ``stride``-th pixel and fills new
         channels with zeros.
     """
 
     def __init__(self, channels: int, filters: int, stride: int = 1):
         super().__init__()
         self.stride, self.new_channels = stride, filters - channels
-        self.convolution1 = convolution(channels, filters, stride)
+        self.convolution1 = conv3x3(channels, filters, stride)
         self.norm1 = nn.BatchNorm2d(filters)
         self.relu1 = nn.ReLU()
-        self.convolution2 = convolution(filters, filters)
+        self.convolution2 = conv3x3(filters, filters)
         self.norm2 = nn.BatchNorm2d(filters)
         self.relu2 = nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Float[n, channels, h, w] → Float[n, filters, ⌈h/stride⌉, ⌈w/stride⌉]."""
+        """Map Float[n, channels, h, w] to Float[n, filters, ⌈h/stride⌉, ⌈w/stride⌉]."""
         residual = self.norm2(self.convolution2(self.relu1(self.norm1(self.convolution1(x)))))
         shortcut = functional.pad(
             x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.new_channels)
@@ -191,9 +231,10 @@ class BasicBlock(nn.Module):
         return self.relu2(residual + shortcut)
 
 
-def convolution(channels: int, filters: int, stride: int = 1) -> nn.Conv2d:
-    """A 3×3 convolution that keeps the size (for stride 1), without a bias: batch norm has one.
-    Weights as He et al. (2015) draw them.
+def conv3x3(channels: int, filters: int, stride: int = 1) -> nn.Conv2d:
+    """Return a 3×3 convolution without bias, which keeps the size for stride 1.
+
+    The bias is left to batch normalisation. Initial weights are those of He et al. (2015).
     """
     layer = nn.Conv2d(channels, filters, kernel_size=3, stride=stride, padding=1, bias=False)
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
@@ -201,22 +242,32 @@ def convolution(channels: int, filters: int, stride: int = 1) -> nn.Conv2d:
 
 
 def residual_layers(channels: int, depth: int = 20, width: int = 16) -> OrderedDict[str, nn.Module]:
-    """The layers up to the global average: 3×3 convolution, three stages of ``(depth - 2) / 6``
-    blocks, the mean over pixels.
+    """Return the layers of a residual network up to the global average.
 
-    They map Float[n, channels, h, w], of any size, to Float[n, 4·width].
+    These are a 3×3 convolution, three stages of ``(depth - 2) / 6`` blocks, and the mean over
+    pixels. They map Float[n, channels, h, w], of any size, to Float[n, 4·width].
+
+    Parameters
+    ----------
+    channels : int
+        Channels of the images.
+    depth : int, default=20
+        Number of layers with weights, 6n+2.
+    width : int, default=16
+        Filters of the first stage.
 
     Raises
     ------
-    ParameterError : (a ValueError) for a depth that is not 6n+2.
+    ParameterError
+        If the depth is not 6n+2 (a ValueError).
     """
-    blocks, rest = divmod(depth - 2, 6)
-    if rest or blocks < 1:
+    blocks, remainder = divmod(depth - 2, 6)
+    if remainder or blocks < 1:
         raise ParameterError(
             f"depth must be 6n+2 for n from 1 (8, 14, 20, 32, 44, 56, 110), got {depth}"
         )
     layers: OrderedDict[str, nn.Module] = OrderedDict(
-        convolution=convolution(channels, width), norm=nn.BatchNorm2d(width), relu=nn.ReLU()
+        convolution=conv3x3(channels, width), norm=nn.BatchNorm2d(width), relu=nn.ReLU()
     )
     for stage in range(3):
         filters = width * 2**stage
@@ -231,24 +282,37 @@ def residual_layers(channels: int, depth: int = 20, width: int = 16) -> OrderedD
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ResidualNetwork(NetworkClassifier):
-    """ResNet-20 and its deeper sisters for small images (He et al. 2016, Section 4.2), 0.27 M
-    parameters for 10 classes.
+    """Residual network for small images, ResNet-20 by default (He et al. 2016, Section 4.2).
 
-    Defaults of the training are theirs (momentum 0.9, batches of 128, 64,000 steps on 50,000
-    images), but for the learning rate, which falls along a cosine instead of in two steps.
-    ``patience`` is off: with a falling rate the best epochs are the last ones.
+    It has 0.27 M parameters for 10 classes. The training defaults are those of the paper (momentum
+    0.9, batches of 128, 64,000 steps on 50,000 images), except for the learning rate, which falls
+    along a cosine instead of in two steps. ``patience`` is off: with a falling rate the best epochs
+    are the last ones.
 
     Parameters
     ----------
-    depth : 6n+2 layers with weights: 20, 32, 44, 56, 110.
-    width : filters of the first stage; the others have two and four times as many.
-    augment : train on random crops of the images (4 pixels of zeros around them) and mirror half of
-    them, as He et al. did.
-    **others : those of :class:`NetworkClassifier`.
+    depth : int, default=20
+        Number of layers with weights, 6n+2: 20, 32, 44, 56, 110.
+    width : int, default=16
+        Filters of the first stage; the others have two and four times as many.
+    augment : bool, default=False
+        Train on random crops of the images (with 4 pixels of zeros around them) and mirror half of
+        them, as He et al. do.
+    **others
+        Parameters of :class:`NetworkClassifier`.
 
     References
     ----------
     He, Zhang, Ren, Sun, Deep residual learning for image recognition, CVPR 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> images, y = rng.random((20, 1, 8, 8), dtype=np.float32), np.arange(20) % 2
+    >>> network = ResidualNetwork(depth=8, width=2, max_epochs=1, device="cpu", random_state=0)
+    >>> network.fit(images, y).predict_proba(images).shape
+    (20, 2)
     """
 
     depth: Count = 20
@@ -265,7 +329,8 @@ class ResidualNetwork(NetworkClassifier):
     images_only: ClassVar[bool] = True
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        check_image_shape(self, input_shape, _SMALLEST_RESIDUAL, f"depth={self.depth}")
+        """Return a new residual network for images of this shape."""
+        check_image_shape(self, input_shape, _MIN_RESIDUAL_IMAGE_SIDE, f"depth={self.depth}")
         if self.batch_size == 1:
             raise ParameterError(
                 "batch_size must be at least 2, since batches are normalised, got 1"

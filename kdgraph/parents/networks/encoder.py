@@ -1,7 +1,7 @@
-"""The supervised contrastive loss (Khosla et al. 2020) and what a network is made of while it
-trains with it.
+"""Image encoders with a dense head, and the supervised contrastive loss that pretrains them.
 
-An image model with a dense head (Dey et al., Section 5.2 and Appendix F).
+The network is that of Dey et al. (2024), Section 5.2 and Appendix F: an image model, a projection
+to an embedding, and dense layers. The loss is that of Khosla et al. (2020).
 """
 
 from __future__ import annotations
@@ -17,27 +17,36 @@ from torch.nn import functional
 
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range
-from kdgraph.parents.networks.checkpoint import Checkpoint, Report
+from kdgraph.parents.networks.checkpoint import Checkpoint, ProgressCallback
 from kdgraph.parents.networks.classifier import NetworkClassifier
 from kdgraph.parents.networks.convolutional import check_image_shape, random_view
-from kdgraph.parents.networks.image_models import IMPORT_PATH, image_features
-from kdgraph.parents.networks.torch_state import in_batches
-from kdgraph.parents.networks.training import Examples, Options, Trained, train
+from kdgraph.parents.networks.image_models import IMPORT_PATH_PATTERN, load_image_model
+from kdgraph.parents.networks.torch_state import map_batches
+from kdgraph.parents.networks.training import Examples, TrainingOptions, TrainingResult, train
 
 
 class SupervisedContrastiveLoss(nn.Module):
-    """Rows of one class are pulled together on the unit sphere, and away from all others.
+    """Loss that attracts rows of one class on the unit sphere and repels all others.
 
     Parameters
     ----------
-    temperature : τ; 0.1 is what Khosla et al. found best.
+    temperature : float, default=0.1
+        τ; the default is the best value of Khosla et al.
 
     Notes
     -----
-    L_sup_out, Eq. 2 of Khosla et al. (2020), for L2-normalised z, with A(i) all rows but i and P(i)
-    those of them in i's class: L_i = -1/|P(i)| Σ_{p∈P(i)} log( exp(z_i·z_p/τ) / Σ_{a∈A(i)}
-    exp(z_i·z_a/τ) ). The paper sums L_i over the batch; here it is the (weighted) mean over the
-    anchors that have a positive, so that it does not grow with the batch.
+    L_sup_out, Eq. 2 of Khosla et al. (2020), for L2-normalised z. A(i) are all rows but i, and P(i)
+    those of them in the class of i: L_i = -1/|P(i)| Σ_{p∈P(i)} log( exp(z_i·z_p/τ) / Σ_{a∈A(i)}
+    exp(z_i·z_a/τ) ). The paper sums L_i over the batch. Here the loss is the (weighted) mean over
+    the anchors that have a positive, so that it does not grow with the batch.
+
+    Examples
+    --------
+    >>> embeddings = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+    >>> loss = SupervisedContrastiveLoss()
+    >>> together, mixed = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1])
+    >>> bool(loss(embeddings, together) < loss(embeddings, mixed))
+    True
     """
 
     def __init__(self, temperature: float = 0.1):
@@ -47,14 +56,21 @@ class SupervisedContrastiveLoss(nn.Module):
     def forward(
         self, embeddings: Tensor, labels: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
-        """The mean loss of a batch; 0 if no row has another of its class.
+        """Return the mean loss of a batch; it is 0 if no row has another one of its class.
 
         Parameters
         ----------
-        embeddings : Float[n, m], or Float[n, v, m] for v views of each row, which are each other's
-        positives.
-        labels : Int[n].
-        sample_weight : Float[n] or None, the weight of each row as an anchor.
+        embeddings : Tensor, Float[n, m] or Float[n, v, m]
+            Embeddings, or those of v views of each row, which are positives of each other.
+        labels : Tensor, Int[n]
+            Classes.
+        sample_weight : Tensor, Float[n], or None, default=None
+            Weight of each row as an anchor.
+
+        Returns
+        -------
+        Tensor
+            Scalar.
         """
         if embeddings.ndim == 3:
             views = embeddings.shape[1]
@@ -71,31 +87,33 @@ class SupervisedContrastiveLoss(nn.Module):
         return (weight * loss).sum() / torch.where(total > 0, total, 1.0)
 
     def _by_anchor(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Float[n]: L_i, 0 without positives; Float[n]: |P(i)|."""
+        """Return L_i (0 without positives) and |P(i)|, both Float[n]."""
         embeddings = functional.normalize(embeddings, dim=1)
-        itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+        is_self = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
         similarity = embeddings @ embeddings.T / self.temperature
-        lowest = torch.finfo(
-            similarity.dtype
-        ).min  # not -inf: the gradient of a row that is alone in its batch must be 0, not NaN
-        log_share = similarity - similarity.masked_fill(itself, lowest).logsumexp(
+        # Mask with a finite number instead of -inf: the gradient of a row that is the only one in
+        # its batch must be 0, not NaN.
+        lowest = torch.finfo(similarity.dtype).min
+        log_ratio = similarity - similarity.masked_fill(is_self, lowest).logsumexp(
             dim=1, keepdim=True
         )
-        positive = (labels[:, None] == labels[None, :]) & ~itself
-        n_positives = positive.sum(dim=1)
-        summed = torch.where(positive, log_share, 0.0).sum(dim=1)
-        return -summed / n_positives.clamp(min=1), n_positives
+        is_positive = (labels[:, None] == labels[None, :]) & ~is_self
+        n_positives = is_positive.sum(dim=1)
+        log_ratio_sums = torch.where(is_positive, log_ratio, 0.0).sum(dim=1)
+        return -log_ratio_sums / n_positives.clamp(min=1), n_positives
 
 
 class ContrastiveViews(nn.Module):
-    """An encoder as it trains with :class:`SupervisedContrastiveLoss`: images in, the embeddings of
-    one or two views of each out.
+    """Encoder that returns the embeddings of one or two views of each image.
+
+    It is trained with :class:`SupervisedContrastiveLoss` (Khosla et al. 2020).
 
     Parameters
     ----------
-    encoder : maps Float[n, c, h, w] to Float[n, m].
-    augment : whether two random views of each image are made while training; else the image itself
-        is its only view.
+    encoder : nn.Module
+        Module that maps Float[n, c, h, w] to Float[n, m].
+    augment : bool, default=False
+        Make two random views of each image in training; otherwise the image is its only view.
     """
 
     def __init__(self, encoder: nn.Module, augment: bool = False):
@@ -104,40 +122,51 @@ class ContrastiveViews(nn.Module):
         self.augment = augment
 
     def forward(self, images: Tensor) -> Tensor:
-        """Float[n, c, h, w] → Float[n, v, m], v the number of views."""
+        """Map images Float[n, c, h, w] to embeddings Float[n, v, m] of v views."""
         if not (self.augment and self.training):
             return self.encoder(images)[:, None]
         both = self.encoder(torch.cat([random_view(images), random_view(images)]))
         return torch.stack(both.chunk(2), dim=1)
 
 
-class Embedding(nn.Module):
-    """A linear projection of the features, or the features themselves.
+class EmbeddingLayer(nn.Module):
+    """Linear projection of the features, or the features unchanged.
 
-    The features pass as one token each: :class:`kdgraph.geometry.ActivationPartition` takes for the
-    dense head what comes after the last tensor of more than two axes, and neither this projection
-    nor a pooling layer of the encoder belongs to it.
+    Parameters
+    ----------
+    features : int
+        Number of features.
+    size : int or None
+        Number of outputs; None returns the features.
     """
 
     def __init__(self, features: int, size: int | None):
+        # The features pass as one token each, with three axes. ActivationPartition takes as the
+        # dense head what follows the last tensor of more than two axes. Neither this projection
+        # nor a pooling layer of the encoder belongs to the head.
         super().__init__()
         self.projection = nn.Identity() if size is None else nn.Linear(features, size)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Float[n, features] → Float[n, size]."""
+        """Map Float[n, features] to Float[n, size]."""
         return self.projection(features[:, None]).flatten(1)
 
 
 class EncoderModule(nn.Module):
-    """``head(embedding(encoder(images)))``; the embedding is what enters the head.
+    """Module ``head(embedding(encoder(images)))``; the embedding is the input of the head.
 
     Parameters
     ----------
-    encoder : maps Float[n, c, h, w] to Float[n, features].
-    features : their number.
-    embedding_size : m, or None for the features themselves.
-    hidden : units of the head's hidden layers.
-    n_classes : K.
+    encoder : nn.Module
+        Module that maps Float[n, c, h, w] to Float[n, features].
+    features : int
+        Number of features.
+    embedding_size : int or None
+        Size m of the embedding; None uses the features.
+    hidden : sequence of int
+        Units of the hidden layers of the head.
+    n_classes : int
+        Number of classes K.
     """
 
     def __init__(
@@ -150,66 +179,91 @@ class EncoderModule(nn.Module):
     ):
         super().__init__()
         self.encoder = encoder
-        self.embedding = Embedding(features, embedding_size)
+        self.embedding = EmbeddingLayer(features, embedding_size)
         widths = [embedding_size or features, *hidden]
         layers = [
             layer
-            for before, after in pairwise(widths)
-            for layer in (nn.Linear(before, after), nn.ReLU())
+            for n_inputs, n_units in pairwise(widths)
+            for layer in (nn.Linear(n_inputs, n_units), nn.ReLU())
         ]
         self.head = nn.Sequential(*layers, nn.Linear(widths[-1], n_classes))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Float[n, c, h, w] → logits Float[n, K]."""
+        """Map images Float[n, c, h, w] to logits Float[n, K]."""
         return self.head(self.embedding(self.encoder(images)))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EncoderNetwork(NetworkClassifier):
-    """Any image model, a projection to an embedding, and dense layers behind it.
+    """Image model with a projection to an embedding and a dense head.
 
     The default head is that of Dey et al., Appendix F: an embedding of 256 numbers, a dense layer
-    of 200 units, the classes. They train the encoder with the contrastive loss first:
-    ``pretrain="contrastive"``. ``transform(X, "embedding")`` gives what enters the head.
+    of 200 units, the logits. In the paper the encoder is first trained with the contrastive loss:
+    ``pretrain="contrastive"``. ``transform(X, "embedding")`` returns the input of the head.
 
     Parameters
     ----------
-    model : "resnet20", ours and untrained; "package.module:factory", which is called and gives a
-        torch module from images to features, tokens or maps (the last two are averaged); or a
-        folder or name that ``AutoModel`` of transformers loads, from the user's cache or else the
-        network (``pip install 'kdgraph[encoders]'``): its pooled output, or the mean of its last
-        tokens.
-    model_options : keyword arguments of the factory or of ``AutoModel``.
-    weights : "pretrained": those that come with the model (those that a factory gives, random ones
-    for "resnet20"); "random": new ones.
-    image_size : pixels to which images are resized, bilinearly; None: what the config of a model of
-    transformers says, else as they are.
-    embedding_size : m of the linear projection; None: none, and the features of the encoder are the
-    embedding.
-    hidden : units of each hidden layer of the head.
-    pretrain : "contrastive": encoder and projection first learn with the supervised contrastive
-    loss, with the same optimizer and batches.
-    pretrain_epochs : of it; there is no early stopping.
-    temperature : τ of that loss.
-    augment : show it two random views of each image (shifted by up to 4 pixels, and mirrored in
-    half of the cases) rather than the image.
-    freeze : hold the encoder fixed while the rest learns, and the projection too if it was
-        pretrained. What the fixed part puts out is computed once, and the rest learns from that.
-    **others : those of :class:`NetworkClassifier`.
+    model : str, default="resnet20"
+        "resnet20" is the untrained residual network of kdgraph. "package.module:factory" is a
+        function that returns a torch module from images to features, tokens or maps (the last two
+        are averaged). Otherwise it is a folder or name that ``AutoModel`` of transformers can load,
+        from the cache of the user or else the network (``pip install 'kdgraph[encoders]'``). Its
+        features are its pooled output, or the mean of its last tokens.
+    model_options : mapping of str to object, or None, default=None
+        Keyword arguments of the factory or of ``AutoModel``.
+    weights : {"pretrained", "random"}, default="pretrained"
+        "pretrained" are the weights that come with the model (those of a factory, random ones for
+        "resnet20"); "random" are new ones.
+    image_size : int or None, default=None
+        Height and width to which images are resized, bilinearly. None: the size in the config of a
+        model of transformers, otherwise no resizing.
+    embedding_size : int or None, default=256
+        Outputs m of the linear projection. None: no projection; the embedding is the features of
+        the encoder.
+    hidden : sequence of int, default=(200,)
+        Units of each hidden layer of the head.
+    pretrain : {"none", "contrastive"}, default="none"
+        With "contrastive", encoder and projection are first trained with the supervised contrastive
+        loss, with the same optimizer and batches.
+    pretrain_epochs : int, default=100
+        Epochs of the pretraining, without early stopping.
+    temperature : float, default=0.1
+        τ of the contrastive loss.
+    augment : bool, default=False
+        Pretrain on two random views of each image (shifted by up to 4 pixels, and mirrored in half
+        of the cases) instead of the image.
+    freeze : bool, default=False
+        Keep the encoder fixed while the rest is trained; also the projection, if it was pretrained.
+        The outputs of the fixed part are computed once.
+    **others
+        Parameters of :class:`NetworkClassifier`.
 
     Attributes
     ----------
-    pretraining_history_ : as ``history_``, of the contrastive training; empty without one.
+    pretraining_history_ : list of dict
+        As ``history_``, of the contrastive training; empty without one.
 
     Notes
     -----
-    A grey image is repeated to the channels of the model. Models of transformers get images, in [0,
-    1], normalised as their image processor says; what a factory gives must do that itself.
+    A grey image is repeated for the channels of the model. Models of transformers receive images,
+    in [0, 1], normalised as their image processor specifies; the module of a factory must normalise
+    images itself.
 
     References
     ----------
     Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution
     calibrated inference. Khosla et al., Supervised contrastive learning, NeurIPS 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> images, y = rng.random((20, 1, 8, 8), dtype=np.float32), np.arange(20) % 2
+    >>> network = EncoderNetwork(
+    ...     model_options={"depth": 8, "width": 2}, embedding_size=4, max_epochs=1, device="cpu"
+    ... )
+    >>> network.fit(images, y).transform(images, "embedding").shape
+    (20, 4)
     """
 
     model: str = "resnet20"
@@ -226,22 +280,23 @@ class EncoderNetwork(NetworkClassifier):
 
     images_only: ClassVar[bool] = True
 
-    def called_names(self) -> list[str]:
-        """Return what ``fit`` imports by a name: the factory of ``model``, or transformers.
+    def imported_names(self) -> list[str]:
+        """Return the names that ``fit`` imports: the factory of ``model``, or transformers.
 
         Transformers is such a name because it can load code that comes with a model.
         """
         if self.model == "resnet20":
             return []
-        return [self.model] if IMPORT_PATH.fullmatch(self.model) else ["transformers"]
+        return [self.model] if IMPORT_PATH_PATTERN.fullmatch(self.model) else ["transformers"]
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+        """Return a new module around the image model."""
         check_image_shape(self, input_shape, 1, f"model={self.model!r}")
         if self.freeze and self.exposure is not None:
             raise ParameterError(
                 "freeze must be false with an exposure, which trains the whole network, got True"
             )
-        encoder, features = image_features(
+        encoder, features = load_image_model(
             self.model,
             input_shape,
             weights=self.weights,
@@ -257,59 +312,67 @@ class EncoderNetwork(NetworkClassifier):
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
+        options: TrainingOptions,
         *,
         seed: int,
-        report: Report,
+        report: ProgressCallback,
         checkpoint: Checkpoint | None,
-        **more: Any,
-    ) -> Trained:
+        **train_options: Any,
+    ) -> TrainingResult:
+        """Pretrain the encoder if required, then train the module, or its trainable part."""
         assert isinstance(module, EncoderModule)
-        before = checkpoint.for_stage("pretraining") if checkpoint else None
+        # The checkpoint of the pretraining is kept until the training ends: a resumed fit loads the
+        # pretrained encoder from it.
+        pretraining_checkpoint = checkpoint.for_stage("pretraining") if checkpoint else None
         self.pretraining_history_ = []
         if self.pretrain == "contrastive":
-            self.pretraining_history_ = self._pretrained(
-                module, examples, options, seed, report, before
+            self.pretraining_history_ = self._pretrain_encoder(
+                module, examples, options, seed, report, pretraining_checkpoint
             ).history
-        learns: nn.Module = module
+        trainable_part: nn.Module = module
         if self.freeze:
-            fixed, learns = _split(module, projected=self.pretrain == "contrastive")
-            examples = self._behind(fixed, examples, options.device)
-            validation = validation and self._behind(fixed, validation, options.device)
-        trained = super()._train(
-            learns,
+            frozen_part, trainable_part = _split_at_trainable(
+                module, freeze_projection=self.pretrain == "contrastive"
+            )
+            examples = self._precompute_outputs(frozen_part, examples, options.device)
+            validation = validation and self._precompute_outputs(
+                frozen_part, validation, options.device
+            )
+        result = super()._train(
+            trainable_part,
             examples,
             validation,
             options,
             seed=seed,
             report=report,
             checkpoint=checkpoint,
-            **more,
+            **train_options,
         )
-        if before:
-            before.remove()
-        return trained
+        if pretraining_checkpoint:
+            pretraining_checkpoint.remove()
+        return result
 
     def _tune(
         self,
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
-        **more: Any,
-    ) -> Trained:
-        return super()._train(module, examples, validation, options, **more)
+        options: TrainingOptions,
+        **train_options: Any,
+    ) -> TrainingResult:
+        """Continue the training without another pretraining."""
+        return super()._train(module, examples, validation, options, **train_options)
 
-    def _pretrained(
+    def _pretrain_encoder(
         self,
         module: EncoderModule,
         examples: Examples,
-        options: Options,
+        options: TrainingOptions,
         seed: int,
-        report: Report,
+        report: ProgressCallback,
         checkpoint: Checkpoint | None,
-    ) -> Trained:
-        """Train encoder and projection in place."""
+    ) -> TrainingResult:
+        """Train encoder and projection in place with the contrastive loss."""
         return train(
             ContrastiveViews(nn.Sequential(module.encoder, module.embedding), self.augment),
             examples,
@@ -321,26 +384,31 @@ class EncoderNetwork(NetworkClassifier):
             stage="pretraining",
         )
 
-    def _behind(self, fixed: nn.Module, examples: Examples, device: str) -> Examples:
-        """The examples as the fixed part of the module puts them out."""
-        fixed.to(device).eval()
+    def _precompute_outputs(
+        self, frozen_part: nn.Module, examples: Examples, device: str
+    ) -> Examples:
+        """Return the examples with the outputs of the frozen part as inputs."""
+        frozen_part.to(device).eval()
         try:
-            (outputs,) = in_batches(
+            (outputs,) = map_batches(
                 examples.inputs.numpy(),
-                lambda batch: (fixed(batch),),
+                lambda batch: (frozen_part(batch),),
                 input_shape=self.input_shape_,
                 device=device,
                 n_jobs=self.n_jobs,
             )
         finally:
-            fixed.to("cpu")
+            frozen_part.to("cpu")
         return replace(examples, inputs=torch.from_numpy(outputs))
 
 
-def _split(module: EncoderModule, *, projected: bool) -> tuple[nn.Module, nn.Module]:
-    """The part that is fixed and the part that learns, in the order in which images pass through
-    them.
+def _split_at_trainable(
+    module: EncoderModule, *, freeze_projection: bool
+) -> tuple[nn.Module, nn.Module]:
+    """Return the frozen part and the trainable part.
+
+    Images pass through them in this order.
     """
-    if projected:
+    if freeze_projection:
         return nn.Sequential(module.encoder, module.embedding), module.head
     return module.encoder, nn.Sequential(module.embedding, module.head)

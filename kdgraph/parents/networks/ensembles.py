@@ -1,6 +1,8 @@
-"""Several multilayer perceptrons that train side by side as one module, and answer together.
+"""Ensembles of networks: deep ensembles and Monte Carlo dropout.
 
-Monte Carlo dropout: a network as many as it has masks.
+:class:`MultilayerPerceptronEnsemble` trains several perceptrons as one module of stacked weights
+(Lakshminarayanan et al. 2017). :class:`MonteCarloDropout` predicts with one network under many
+dropout masks (Gal and Ghahramani 2016).
 """
 
 from __future__ import annotations
@@ -18,35 +20,46 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from kdgraph.distributions import Distribution, WeightedSamples
-from kdgraph.distributions.base import blocks
+from kdgraph.distributions.base import row_blocks
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count
 from kdgraph.parents.networks.classifier import NetworkClassifier
-from kdgraph.parents.networks.mlp import MultilayerPerceptronRegressor, _Dropout
-from kdgraph.parents.networks.training import Examples, Loss, Options, Trained, train
+from kdgraph.parents.networks.mlp import MultilayerPerceptronRegressor, _DropoutRate
+from kdgraph.parents.networks.training import (
+    Examples,
+    TrainingLoss,
+    TrainingOptions,
+    TrainingResult,
+    train,
+)
 
-Combine = Literal["mean", "mean_logs", "sum_logs"]
+_CombinationRule = Literal["mean", "mean_logs", "sum_logs"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MultilayerPerceptronEnsemble(NetworkClassifier):
-    """Multilayer perceptrons that differ in their weights at the start and in the batches that they
-    see; Lakshminarayanan's deep ensemble.
+    """Deep ensemble of multilayer perceptrons (Lakshminarayanan et al. 2017).
 
-    Every member draws its own batches from the training rows, with replacement; an epoch is as many
-    steps as the rows have batches. All members are one module of stacked weights: a step of ten of
-    them is one product of matrices a layer, not ten.
+    Members differ in their initial weights and in their batches. Every member draws its own batches
+    from the training rows, with replacement. An epoch has as many steps as the rows have batches.
+    All members are one module of stacked weights, so a layer of ten members is one matrix product,
+    not ten.
 
     Parameters
     ----------
-    members : networks.
-    hidden : units of each hidden layer, with ReLU.
-    combine : "mean": of the members' probabilities (Lakshminarayanan et al., Eq. 3; the score of
-        PhANNs is ten times it); "mean_logs": the softmax of the mean of their log probabilities;
-        "sum_logs": of their sum, which is the sharper the more members there are (Salamon et al.,
-        Appendix).
-    patience, stop_on : go by the loss of the members together.
-    **others : those of :class:`NetworkClassifier`.
+    members : int, default=10
+        Number of networks.
+    hidden : sequence of int, default=(300, 100)
+        Units of each hidden layer, with ReLU.
+    combine : {"mean", "mean_logs", "sum_logs"}, default="mean"
+        "mean" is the mean of the probabilities of the members (Lakshminarayanan et al., Eq. 3; the
+        score of PhANNs is ten times it). "mean_logs" is the softmax of the mean of their log
+        probabilities. "sum_logs" is the softmax of their sum, which is sharper the more members
+        there are (Salamon et al., Appendix).
+    patience, stop_on
+        As in :class:`NetworkClassifier`; they monitor the loss of the combined prediction.
+    **others
+        Parameters of :class:`NetworkClassifier`.
 
     References
     ----------
@@ -58,72 +71,109 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> five = MultilayerPerceptronEnsemble(members=5, hidden=(32,), learning_rate=0.01, max_epochs=30, device="cpu", random_state=0)
-    >>> bool(five.fit(X, y).score(X, y) > 0.9), five.member_log_proba(X).shape
+    >>> ensemble = MultilayerPerceptronEnsemble(
+    ...     members=5, hidden=(32,), learning_rate=0.01, max_epochs=30, device="cpu", random_state=0
+    ... )
+    >>> bool(ensemble.fit(X, y).score(X, y) > 0.9), ensemble.member_log_proba(X).shape
     (True, (5, 150, 3))
     """
 
     members: Count = 10
     hidden: Sequence[Count] = (300, 100)
-    combine: Combine = "mean"
+    combine: _CombinationRule = "mean"
 
     def member_log_proba(self, X) -> np.ndarray:
-        """Float64[members, n, K]: log probabilities that each member gives; X as in ``fit``."""
-        X = self._checked(X)
-        module = self._placed()
+        """Return the log probabilities of each member.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+
+        Returns
+        -------
+        ndarray, Float64[members, n, K]
+            Log probabilities.
+        """
+        X = self._validate_X(X)
+        module = self._module_on_device()
         assert isinstance(module, StackedPerceptrons)
-        (found,) = self._in_batches(X, lambda batch: (module.by_member(batch).log_softmax(dim=2),))
-        return np.moveaxis(found.astype(np.float64), 1, 0)
+        (log_proba,) = self._map_batches(
+            X, lambda batch: (module.member_logits(batch).log_softmax(dim=2),)
+        )
+        return np.moveaxis(log_proba.astype(np.float64), 1, 0)
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+        """Return new stacked perceptrons."""
         widths = [prod(input_shape), *(int(width) for width in self.hidden), n_outputs]
         return StackedPerceptrons(widths, self.members, self.combine)
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> TrainingLoss:
+        """Return the loss; "mmce" is not a mean over rows, so it is computed for each member."""
         loss = super()._loss()
-        return MeanOverMembers(loss, self.members) if self.loss == "mmce" else loss
+        return MemberMeanLoss(loss, self.members) if self.loss == "mmce" else loss
 
     def _train(
         self,
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
-        **more: Any,
-    ) -> Trained:
-        rows = min(options.batch_size, len(examples))
+        options: TrainingOptions,
+        **train_options: Any,
+    ) -> TrainingResult:
+        """Train all members together, each on its own batches."""
+        # A batch is the concatenation of one batch for each member. The row numbers are drawn with
+        # replacement, so consecutive parts of them can serve as the batches of the members.
+        member_batch_size = min(options.batch_size, len(examples))
 
-        def order(rng: np.random.Generator, n: int) -> np.ndarray:
-            return rng.integers(n, size=-(-n // rows) * self.members * rows)
+        def sample_member_batches(rng: np.random.Generator, n: int) -> np.ndarray:
+            return rng.integers(
+                n, size=-(-n // member_batch_size) * self.members * member_batch_size
+            )
 
-        together = replace(options, batch_size=self.members * rows)
+        ensemble_options = replace(options, batch_size=self.members * member_batch_size)
         return train(
-            module, examples, self._loss(), together, validation=validation, order=order, **more
+            module,
+            examples,
+            self._loss(),
+            ensemble_options,
+            validation=validation,
+            batch_sampler=sample_member_batches,
+            **train_options,
         )
 
-    def _last_linear(self) -> str:
+    def _last_linear_name(self) -> str:
+        """Return the name of the last stacked linear layer."""
         return [
             name for name, part in self.module_.named_modules() if isinstance(part, StackedLinear)
         ][-1]
 
 
 @dataclass(frozen=True)
-class MeanOverMembers:
-    """Of a batch that has one for each member, the mean of a loss of batches that is no mean over
-    rows (ours); else that loss.
+class MemberMeanLoss:
+    """Mean over members of a loss that is not a mean over rows.
+
+    Without gradients there is one batch for all members, and the loss is computed for it as a
+    whole.
 
     Attributes
     ----------
-    loss : (logits Float32[b, K], targets Int[b], weights Float32[b]) → a scalar.
-    members : with gradients, logits are those of each member's own b / members rows, one member
-        after the other.
+    loss : TrainingLoss
+        Function (logits Float32[b, K], targets Int[b], weights Float32[b]) → scalar.
+    members : int
+        Number of members. With gradients, the logits are those of b / members rows of each member,
+        one member after the other.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
-    loss: Loss
+    loss: TrainingLoss
     members: int
 
     def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """A scalar, of the same arguments as the loss."""
+        """Return the loss of logits, targets and weights, a scalar."""
         if not logits.requires_grad:
             return self.loss(logits, targets, weights)
         parts = zip(
@@ -136,111 +186,124 @@ class MeanOverMembers:
 
 
 class StackedPerceptrons(nn.Module):
-    """Members of equal shape, with their weights in one tensor a layer. How they are stacked is
-    ours; see the ensemble for what they are.
+    """Perceptrons of equal shape whose weights are stacked in one tensor for each layer.
 
     Parameters
     ----------
-    widths : of the input, each hidden layer and the output.
-    members, combine : as of :class:`MultilayerPerceptronEnsemble`.
+    widths : sequence of int
+        Width of the input, of each hidden layer and of the output.
+    members, combine
+        As in :class:`MultilayerPerceptronEnsemble`.
 
     Notes
     -----
-    In training a batch is a batch for each member, one after the other, and the outputs are those
-    of that member for each row, in the same order. The gradient of each member is then that of its
-    own mean loss, as if it trained alone. In eval mode every member sees every row, and the outputs
-    are the logits of all together.
+    The stacking is original to kdgraph. In training, a batch is the concatenation of one batch for
+    each member. The output for a row is that of its member, in the same order. The gradient of each
+    member is then that of its own mean loss, as if it was trained alone. In eval mode every member
+    receives every row, and the outputs are the combined logits.
     """
 
-    def __init__(self, widths: Sequence[int], members: int, combine: Combine):
+    def __init__(self, widths: Sequence[int], members: int, combine: _CombinationRule):
         super().__init__()
         self.layers = nn.ModuleList(
-            StackedLinear(members, before, after) for before, after in pairwise(widths)
+            StackedLinear(members, n_inputs, n_outputs) for n_inputs, n_outputs in pairwise(widths)
         )
         self.members, self.combine = members, combine
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Float32[n, …] → Float32[n, K]: logits of each member's own rows in training (ours), else
-        of all together.
+        """Return logits Float32[n, K] of rows Float32[n, …].
+
+        In training they are those of the member of each row, otherwise those of all members
+        combined.
         """
         if not self.training:
-            return self._combined(self.by_member(rows).log_softmax(dim=2))
-        own = rows.flatten(1).unflatten(0, (self.members, -1)).transpose(0, 1)
-        logits = self._through(own).transpose(0, 1).flatten(0, 1)
+            return self._combine_members(self.member_logits(rows).log_softmax(dim=2))
+        member_rows = rows.flatten(1).unflatten(0, (self.members, -1)).transpose(0, 1)
+        logits = self._apply_layers(member_rows).transpose(0, 1).flatten(0, 1)
         if logits.requires_grad:
-            logits.register_hook(
-                lambda gradient: gradient * self.members
-            )  # of the mean over all rows → over the rows of a member
+            # The loss is a mean over all rows of the batch. Multiplying its gradient by the number
+            # of members makes it that of the mean over the rows of a member.
+            logits.register_hook(lambda gradient: gradient * self.members)
         return logits
 
-    def by_member(self, rows: Tensor) -> Tensor:
-        """Float32[n, …] → Float32[n, members, K]: the logits of every member (Salamon et al.,
-        Appendix: before the softmax layer).
-        """
-        return self._through(rows.flatten(1)[:, None].expand(-1, self.members, -1))
+    def member_logits(self, rows: Tensor) -> Tensor:
+        """Return the logits of every member, Float32[n, members, K], for rows Float32[n, …].
 
-    def _through(self, values: Tensor) -> Tensor:
+        These are the values before the softmax layer (Salamon et al., Appendix).
+        """
+        return self._apply_layers(rows.flatten(1)[:, None].expand(-1, self.members, -1))
+
+    def _apply_layers(self, values: Tensor) -> Tensor:
+        """Return the outputs of the last layer of every member."""
         *hidden, last = self.layers
         for layer in hidden:
             values = functional.relu(layer(values))
         return last(values)
 
-    def _combined(self, log_proba: Tensor) -> Tensor:
+    def _combine_members(self, log_proba: Tensor) -> Tensor:
+        """Return the combined logits by the rule ``combine``."""
         if self.combine == "mean":
             return log_proba.logsumexp(dim=1) - log(self.members)
         return log_proba.sum(dim=1) if self.combine == "sum_logs" else log_proba.mean(dim=1)
 
 
 class StackedLinear(nn.Module):
-    """A linear map for each member: Float32[n, members, before] → Float32[n, members, after].
+    """Linear map for each member: Float32[n, members, n_inputs] → Float32[n, members, n_outputs].
 
-    Its weights begin as those of torch.nn.Linear do.
+    Its initial weights are distributed like those of torch.nn.Linear.
     """
 
-    def __init__(self, members: int, before: int, after: int):
+    def __init__(self, members: int, n_inputs: int, n_outputs: int):
         super().__init__()
-        bound = before**-0.5
-        self.weight = nn.Parameter(torch.empty(members, before, after).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(members, 1, after).uniform_(-bound, bound))
+        bound = n_inputs**-0.5
+        self.weight = nn.Parameter(
+            torch.empty(members, n_inputs, n_outputs).uniform_(-bound, bound)
+        )
+        self.bias = nn.Parameter(torch.empty(members, 1, n_outputs).uniform_(-bound, bound))
 
     def forward(self, values: Tensor) -> Tensor:
-        """Member by member; in memory the rows of one member lie together."""
+        """Apply the map of each member; in memory the rows of one member are contiguous."""
         return torch.baddbmm(self.bias, values.transpose(0, 1), self.weight).transpose(0, 1)
 
 
-_MASKS = b"masks"
-"""Beside the seed of a training: masks of predictions are no order of rows."""
+_MASK_STREAM = b"masks"
+"""Suffix of the seed for masks, which separates them from other random numbers."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MonteCarloDropout(MultilayerPerceptronRegressor):
-    """A perceptron trained with dropout, whose predictions under S random masks are the sample that
-    it predicts.
+    """Perceptron with dropout whose predictions under S random masks are a predicted sample.
 
     The same network without masks, by the "weight scaling inference rule", is
     :class:`MultilayerPerceptronRegressor` with the same parameters; its weights are the same to the
-    bit. A run trains each of the two by itself.
+    bit. A run trains each of the two separately.
 
     Parameters
     ----------
-    masks : S, of each layer of dropout; the paper has 1,000.
-    noise : whether each prediction gets noise, as the head has it, at one level of S that are
-        evenly spread. Without, as in the paper, the sample is of what networks predict and says
-        nothing of how far outcomes are from it.
-    dropout : as of :class:`FullyConnected`, above 0 somewhere.
-    **others : those of :class:`MultilayerPerceptronRegressor`.
+    masks : int, default=100
+        Number S of masks for each dropout layer; the paper has 1,000.
+    noise : bool, default=False
+        Add noise of the predicted distribution to each prediction, at one of S evenly spaced
+        levels. Without noise, as in the paper, the sample consists of the predictions of networks
+        and does not contain the spread of the outcomes around them.
+    dropout : float or sequence of float, default=0.5
+        As in :class:`FullyConnectedMixin`; at least one rate must be above 0.
+    **others
+        Parameters of :class:`MultilayerPerceptronRegressor`.
 
     Attributes
     ----------
-    mask_seed_ : from it follow masks and noise.
-    **others : those of :class:`MultilayerPerceptronRegressor`.
+    mask_seed_ : int
+        Seed of masks and noise.
+    **others
+        Attributes of :class:`MultilayerPerceptronRegressor`.
 
     Notes
     -----
-    A mask is the same for all rows, so each is one network, drawn from those that dropout trains;
-    what a row is given does not depend on the rows beside it. With the head "lognormal" a
-    prediction is exp(f), as in Torres et al.; batches are normalised as in inference. Of 10,000
-    rows under 1,000 masks the default layers take a minute of one core, and 0.6 GB.
+    A mask is the same for all rows, so each mask defines one network, drawn from those that dropout
+    trains. The prediction for a row does not depend on the other rows. With the head "lognormal" a
+    prediction is exp(f), as in Torres et al. Batch normalisation is in inference mode. For 10,000
+    rows and 1,000 masks the default layers need a minute on one core and 0.6 GB.
 
     References
     ----------
@@ -250,29 +313,46 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 1))
-    >>> network = MonteCarloDropout(masks=30, hidden=(16,), max_epochs=3, device="cpu", random_state=0).fit(X, X[:, 0])
-    >>> network.predict_dist(X[:2]).x.shape
+    >>> network = MonteCarloDropout(
+    ...     masks=30, hidden=(16,), max_epochs=3, device="cpu", random_state=0
+    ... )
+    >>> network.fit(X, X[:, 0]).predict_dist(X[:2]).x.shape
     (2, 30)
     """
 
     hidden: Sequence[Count] = (256, 256, 64, 64)
-    dropout: _Dropout | Sequence[_Dropout] = 0.5
+    dropout: _DropoutRate | Sequence[_DropoutRate] = 0.5
     masks: Count = 100
     noise: bool = False
 
     def fit(self, X, y, sample_weight=None):
-        """Train a new module, and draw the seed of the masks; X: Float[n, d], y: Float[n] and
-        errors as of the base.
+        """Train a new module and draw the seed of the masks.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, d]
+            Rows.
+        y : ndarray, Float[n]
+            Outcomes.
+        sample_weight : ndarray, Float[n], or None, default=None
+            Weights, from 0; a row of weight 0 is ignored.
+
+        Returns
+        -------
+        self
+            Fitted estimator.
 
         Raises
         ------
-        ParameterError : without any dropout; else as of the base.
+        ParameterError
+            If there is no dropout; otherwise as in :class:`NetworkRegressor`.
         """
         super().fit(X, y, sample_weight)
         self.mask_seed_ = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return self
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+        """Return a new module; raise ParameterError if it has no dropout."""
         if not any(self._dropouts()):
             raise ParameterError(
                 f"dropout must be above 0 somewhere, for masks to differ, got {self.dropout}"
@@ -280,66 +360,101 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         return super()._make_module(input_shape, n_outputs)
 
     def predict_dist(self, X) -> Distribution:
-        """The samples that the masks give, of rows X (Float[n, *input_shape]), in the units of
-        y.
+        """Return the predictions under the masks as samples, in the units of y.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+
+        Returns
+        -------
+        WeightedSamples
+            A sample of S predictions for each row.
         """
-        outputs = self._by_mask(X)
+        outputs = self._float32_outputs_by_mask(X)
         samples = np.empty(outputs.shape[:2])
-        for rows in blocks(len(samples), self.masks):
-            samples[rows] = self._samples(outputs[rows].astype(np.float64))
+        for rows in row_blocks(len(samples), self.masks):
+            samples[rows] = self._outcome_samples(outputs[rows].astype(np.float64))
         return WeightedSamples(samples)
 
     def outputs_by_mask(self, X) -> np.ndarray:
-        """Float64[n, masks, n_outputs]: what the module puts out under each mask; X as in
-        ``fit``.
+        """Return the outputs of the module under each mask.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+
+        Returns
+        -------
+        ndarray, Float64[n, masks, n_outputs]
+            Outputs.
         """
-        return self._by_mask(X).astype(np.float64)
+        return self._float32_outputs_by_mask(X).astype(np.float64)
 
-    def _by_mask(self, X: Any) -> np.ndarray:
-        """Float32[n, masks, n_outputs]: of 10,000 rows under 1,000 masks 40 MB."""
-        X, module = self._checked(X), self._placed()
-        masks = [torch.from_numpy(mask).to(self._device()) for mask in self._masks(module)]
-        (found,) = self._in_batches(X, lambda batch: (_under_masks(module, batch, masks),))
-        return np.nan_to_num(found, copy=False)
+    def _float32_outputs_by_mask(self, X: Any) -> np.ndarray:
+        """Return the outputs under each mask, Float32[n, masks, n_outputs].
 
-    def _samples(self, outputs: np.ndarray) -> np.ndarray:
-        """Float64[b, masks], in the units of y, of Float64[b, masks, n_outputs]."""
+        For 10,000 rows and 1,000 masks they need 40 MB.
+        """
+        X, module = self._validate_X(X), self._module_on_device()
+        masks = [torch.from_numpy(mask).to(self._device()) for mask in self._draw_masks(module)]
+        (outputs,) = self._map_batches(X, lambda batch: (_apply_masks(module, batch, masks),))
+        return np.nan_to_num(outputs, copy=False)
+
+    def _outcome_samples(self, outputs: np.ndarray) -> np.ndarray:
+        """Return samples Float64[b, masks] in the units of y.
+
+        Outputs are Float64[b, masks, n_outputs].
+        """
         head = self._head()
         if not self.noise:
-            return head.point(outputs, self.units_)
+            return head.point_prediction(outputs, self.target_scaler_)
+        # Each mask has one level of the predicted distribution. The levels are evenly spaced and
+        # permuted, so that they do not depend on the order of the masks.
         levels = (self._rng().permutation(self.masks) + 0.5) / self.masks
-        noisy = [
-            head.distribution(outputs[:, s], self.units_, self.dispersion_).ppf(float(level))
+        samples = [
+            head.distribution(outputs[:, s], self.target_scaler_, self.dispersion_).ppf(
+                float(level)
+            )
             for s, level in enumerate(levels)
         ]
-        return np.stack(noisy, axis=1)
+        return np.stack(samples, axis=1)
 
-    def _rng(self, *more: int) -> np.random.Generator:
-        return np.random.default_rng([self.mask_seed_, *_MASKS, *more])
+    def _rng(self, *layer: int) -> np.random.Generator:
+        """Return the generator of the noise, or that of the masks of a layer."""
+        return np.random.default_rng([self.mask_seed_, *_MASK_STREAM, *layer])
 
-    def _masks(self, module: Any) -> list[np.ndarray]:
-        """Float32[masks, width] for each layer of dropout: 0, or 1/(1 - p) where a unit stays."""
-        found, width = [], 0
+    def _draw_masks(self, module: Any) -> list[np.ndarray]:
+        """Return masks Float32[masks, width] for each dropout layer.
+
+        A mask contains 0 for a dropped unit and 1/(1 - p) for a kept one.
+        """
+        masks, width = [], 0
         for part in module:
             width = part.out_features if isinstance(part, nn.Linear) else width
             if isinstance(part, nn.Dropout):
-                stays = self._rng(len(found)).random((self.masks, width)) >= part.p
-                found.append((stays / (1 - part.p)).astype(np.float32))
-        return found
+                is_kept = self._rng(len(masks)).random((self.masks, width)) >= part.p
+                masks.append((is_kept / (1 - part.p)).astype(np.float32))
+        return masks
 
 
-def _under_masks(module: Any, batch: Tensor, masks: Sequence[Tensor]) -> Tensor:
-    """Float32[b, masks, n_outputs]; what comes before the first mask is the same under all of them,
-    and computed once.
+def _apply_masks(module: Any, batch: Tensor, masks: Sequence[Tensor]) -> Tensor:
+    """Return the outputs Float32[b, masks, n_outputs] under each mask.
+
+    The layers before the first mask are computed once, since they are the same for all masks.
     """
-    parts = list(module)
-    first = next(i for i, part in enumerate(parts) if isinstance(part, nn.Dropout))
-    for part in parts[:first]:
-        batch = part(batch)
-    found = []
+    layers = list(module)
+    first = next(i for i, layer in enumerate(layers) if isinstance(layer, nn.Dropout))
+    for layer in layers[:first]:
+        batch = layer(batch)
+    outputs = []
     for s in range(len(masks[0])):
-        values, rest = batch, iter(masks)
-        for part in parts[first:]:
-            values = values * next(rest)[s] if isinstance(part, nn.Dropout) else part(values)
-        found.append(values)
-    return torch.stack(found, dim=1)
+        values, layer_masks = batch, iter(masks)
+        for layer in layers[first:]:
+            values = (
+                values * next(layer_masks)[s] if isinstance(layer, nn.Dropout) else layer(values)
+            )
+        outputs.append(values)
+    return torch.stack(outputs, dim=1)

@@ -1,9 +1,9 @@
-"""What training with outliers has in common: when it happens, where outliers come from, what a step
-sees of them.
+"""Training with outliers.
 
-What outliers cost: outlier exposure, CEDA, and margins of the energy.
-
-ACET: the worst outliers near those that are drawn.
+An :class:`Exposure` adds a loss on outliers to the training of a classifier. It determines where
+the outliers come from, when the training with them happens, and what their loss is: outlier
+exposure (Hendrycks et al. 2019), CEDA and ACET (Hein et al. 2019), and margins of the energy (Liu
+et al. 2020).
 """
 
 from __future__ import annotations
@@ -20,199 +20,274 @@ from torch import Tensor, nn
 
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, Range, check_parameters
-from kdgraph.parents.networks.outlier_sources import Draw, Outliers, built_in
-from kdgraph.parents.networks.torch_state import in_batches
+from kdgraph.parents.networks.outlier_sources import (
+    OutlierSampler,
+    OutlierSource,
+    outlier_source_from_name,
+)
+from kdgraph.parents.networks.torch_state import map_batches
 
-Cost = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(logits Float32[b, K] of training rows, their weights Float32[b], logits Float32[m, K] of
-outliers) → a scalar.
+OutlierLossFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Function (logits, weights, outlier logits) → scalar.
+
+The arguments are Float32[b, K] and Float32[b] for training rows and Float32[m, K] for outliers.
 """
 
-Harder = Callable[[nn.Module, Tensor], Tensor]
-"""(module, outliers Float32[m, …]) → Float32[m, …]: those that are learnt from instead."""
+OutlierTransform = Callable[[nn.Module, Tensor], Tensor]
+"""Function (module, outliers Float32[m, …]) → Float32[m, …] that replaces the drawn outliers."""
 
 
 @dataclass(frozen=True)
-class OutliersBeside:
-    """What each step of a training sees beside its rows; ours.
+class OutlierLoss:
+    """Auxiliary loss on outliers, see :class:`AuxiliaryLoss`.
 
     Attributes
     ----------
-    draw : outliers, as many as the step has training rows.
-    of_logits : what they cost.
-    weight : of that, in the loss.
-    harder : what becomes of them first, or None.
-    learnt : what was found out before, for the record.
+    sampler : OutlierSampler
+        Function that draws outliers, as many as a step has training rows.
+    loss_function : OutlierLossFunction
+        Loss of the outliers.
+    weight : float
+        Factor of that loss.
+    transform : OutlierTransform or None
+        Function that is applied to the drawn outliers first.
+    fitted_values : mapping of str to object
+        Values that were determined before the training, for the record.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
-    draw: Draw
-    of_logits: Cost
+    sampler: OutlierSampler
+    loss_function: OutlierLossFunction
     weight: float
-    harder: Harder | None = None
-    learnt: Mapping[str, Any] = field(default_factory=dict)
+    transform: OutlierTransform | None = None
+    fitted_values: Mapping[str, Any] = field(default_factory=dict)
 
-    def rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
-        """Float32[n, …]: outliers, on the device of the module."""
-        drawn = torch.from_numpy(self.draw(n, rng)).to(next(module.parameters()).device)
-        return drawn if self.harder is None else self.harder(module, drawn)
+    def sample_rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
+        """Return new outliers Float32[n, …] on the device of the module."""
+        outliers = torch.from_numpy(self.sampler(n, rng)).to(next(module.parameters()).device)
+        return outliers if self.transform is None else self.transform(module, outliers)
 
-    def cost(self, outputs: Tensor, weights: Tensor, others: Tensor) -> Tensor:
-        """``weight`` × the cost, a scalar, of logits Float32[b, K], weights Float32[b] and logits
-        Float32[m, K] of outliers.
+    def loss(self, outputs: Tensor, weights: Tensor, outlier_outputs: Tensor) -> Tensor:
+        """Return ``weight`` × the loss of the outliers, a scalar.
+
+        The arguments are logits Float32[b, K], weights Float32[b] and outlier logits Float32[m, K].
         """
-        return self.weight * self.of_logits(outputs, weights, others)
+        return self.weight * self.loss_function(outputs, weights, outlier_outputs)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Exposure(BaseEstimator):
-    """Training with outliers: cross-entropy on training rows, or another loss, + ``weight`` × what
-    outliers cost (Hendrycks et al. 2019).
+    """Training with outliers: training loss + ``weight`` × outlier loss (Hendrycks et al. 2019).
 
-    A subclass is a dataclass too; it implements ``cost``, or ``beside`` where that has to look at
-    the network first.
+    A subclass is a dataclass too. It implements ``outlier_loss``, or ``auxiliary_loss`` if the loss
+    depends on the network before the training.
 
     Parameters
     ----------
-    outliers : where they come from: "noise", "permuted" or "mixed", half of each, which are made of
-        the training rows alone (:func:`~kdgraph.parents.networks.outlier_sources.built_in`); or any
-        :class:`~kdgraph.parents.networks.outlier_sources.Outliers`. Each step draws as many new
-        ones as it has training rows.
-    weight : of what they cost. 0 draws none.
-    start : "trained": the network is first trained without them, then tuned with them for a fixed
-        number of epochs. "scratch": they are in its one training, which stops as ever by the loss
-        of training or held-out rows alone.
-    epochs, learning_rate : of the tuning; the rate falls along a cosine towards 0. The rest is as
-        in training.
+    outliers : {"noise", "permuted", "mixed"} or OutlierSource, default="noise"
+        Source of the outliers. A name stands for outliers that are made from the training rows
+        alone ("mixed" is half "noise", half "permuted"), see
+        :func:`~kdgraph.parents.networks.outlier_sources.outlier_source_from_name`. Each step draws
+        as many new outliers as it has training rows.
+    weight : float, default=1.0
+        Factor of the outlier loss. With 0 no outliers are drawn.
+    start : {"trained", "scratch"}, default="scratch"
+        With "trained" the network is first trained without outliers and then tuned with them for a
+        fixed number of epochs. With "scratch" there is one training with outliers. It stops as
+        usual by the loss of training or held-out rows alone.
+    epochs : int, default=10
+        Epochs of the tuning.
+    learning_rate : float, default=1e-3
+        Learning rate of the tuning, which falls along a cosine towards 0. All else is as in
+        training.
 
     Notes
     -----
-    Where batches are normalised, training rows and outliers pass through the network together, so
-    that the statistics are of both, as in the published implementations of outlier exposure and
-    energy fine-tuning.
+    With batch normalisation, training rows and outliers pass through the network together, so that
+    the statistics cover both, as in the published implementations of outlier exposure and energy
+    fine-tuning.
     """
 
-    outliers: Literal["noise", "permuted", "mixed"] | Outliers = "noise"
+    outliers: Literal["noise", "permuted", "mixed"] | OutlierSource = "noise"
     weight: NonNegative = 1.0
     start: Literal["trained", "scratch"] = "scratch"
     epochs: Annotated[int, Range(0)] = 10
     learning_rate: Positive = 1e-3
 
     @property
-    def drawn_from(self) -> Outliers:
-        """The outliers, made of their word if that is what they are."""
-        return built_in(self.outliers) if isinstance(self.outliers, str) else self.outliers
+    def outlier_source(self) -> OutlierSource:
+        """Source of the outliers; a name is replaced by the source it stands for."""
+        return (
+            outlier_source_from_name(self.outliers)
+            if isinstance(self.outliers, str)
+            else self.outliers
+        )
 
     def check(self, prefix: str = "exposure.") -> None:
-        """Raise ParameterError for a parameter out of range, here or of the outliers."""
+        """Raise ParameterError if a parameter is out of range, here or of the outlier source."""
         check_parameters(self, prefix)
-        if not isinstance(self.drawn_from, Outliers):
-            rule = "noise, permuted, mixed, or Outliers of kdgraph.parents.networks"
+        if not isinstance(self.outlier_source, OutlierSource):
+            rule = "noise, permuted, mixed, or an OutlierSource of kdgraph.parents.networks"
             raise ParameterError(f"{prefix}outliers must be {rule}, got {self.outliers!r}")
-        self.drawn_from.check(f"{prefix}outliers.")
+        self.outlier_source.check(f"{prefix}outliers.")
 
-    def cost(self, logits: Tensor, weights: Tensor, of_outliers: Tensor) -> Tensor:
-        """A scalar; see :data:`Cost` for the shapes."""
+    def outlier_loss(self, logits: Tensor, weights: Tensor, outlier_logits: Tensor) -> Tensor:
+        """Return the outlier loss, a scalar; see :data:`OutlierLossFunction` for the shapes."""
         raise NotImplementedError
 
-    def beside(
-        self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator
-    ) -> OutliersBeside | None:
-        """What each step sees: of a ``module`` before its training (on the CPU), training rows
-        Float32[n, …], and what draws outliers.
+    def auxiliary_loss(
+        self,
+        module: nn.Module,
+        rows: np.ndarray,
+        sampler: OutlierSampler,
+        device: str,
+        rng: np.random.Generator,
+    ) -> OutlierLoss | None:
+        """Return the auxiliary loss of a training, or None if its weight is 0.
 
-        None where they weigh nothing: then the training is the one without them, to the bit.
+        With None the training is the one without outliers, to the bit.
+
+        Parameters
+        ----------
+        module : nn.Module
+            Module before the training with outliers, on the CPU.
+        rows : ndarray, Float32[n, …]
+            Training rows.
+        sampler : OutlierSampler
+            Function that draws outliers.
+        device : str
+            Device of the training.
+        rng : Generator
+            Random numbers for choices before the training.
+
+        Returns
+        -------
+        OutlierLoss or None
+            The auxiliary loss.
         """
-        return OutliersBeside(draw, self.cost, self.weight) if self.weight else None
+        return OutlierLoss(sampler, self.outlier_loss, self.weight) if self.weight else None
 
-    def words(self) -> dict[str, str]:
-        """Its class and that of the outliers, for the record."""
-        return {"exposure": type(self).__name__, "outliers": type(self.drawn_from).__name__}
+    def describe(self) -> dict[str, str]:
+        """Return the class names of the exposure and of its outlier source, for the record."""
+        return {"exposure": type(self).__name__, "outliers": type(self.outlier_source).__name__}
 
 
-ENERGY_ROWS = 10_000
-"""Training rows, at most, and as many outliers, whose energies say where the margins are: their
-quantiles do not need more.
+_MAX_ENERGY_ROWS = 10_000
+"""Largest number of training rows and of outliers from whose energies margins are estimated.
+
+More rows would not change their quantiles much.
 """
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OutlierExposure(Exposure):
-    """Outliers should get the same probability of every class.
+    """Outlier exposure: outliers should have the same probability for every class.
 
     Parameters
     ----------
-    weight : λ; 0.5 is that of the paper for images.
-    **others : those of :class:`Exposure`.
+    weight : float, default=0.5
+        λ; the default is that of the paper for images.
+    **others
+        Parameters of :class:`Exposure`.
 
     Notes
     -----
-    The cost of an outlier is the cross-entropy of the uniform distribution with p, -(1/K) Σ_k log
+    The loss of an outlier is the cross-entropy of the uniform distribution with p, -(1/K) Σ_k log
     p_k.
 
     References
     ----------
     Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure", ICLR 2019,
     Section 4.3.
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+    >>> loss = OutlierExposure().outlier_loss
+    >>> bool(loss(logits, torch.ones(2), logits[:1]) < loss(logits, torch.ones(2), logits[1:]))
+    True
     """
 
     weight: NonNegative = 0.5
 
-    def cost(self, logits: Tensor, weights: Tensor, of_outliers: Tensor) -> Tensor:
-        """The mean over outliers; a scalar, see :data:`Cost` for the shapes."""
-        return -of_outliers.log_softmax(dim=1).mean()
+    def outlier_loss(self, logits: Tensor, weights: Tensor, outlier_logits: Tensor) -> Tensor:
+        """Return the mean over outliers; see :data:`OutlierLossFunction` for the shapes."""
+        return -outlier_logits.log_softmax(dim=1).mean()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Ceda(Exposure):
-    """Confidence enhancing data augmentation: the largest probability of an outlier should be low.
+    """Confidence enhancing data augmentation: outliers should have a low confidence.
 
     Parameters
     ----------
-    weight : λ.
-    **others : those of :class:`Exposure`.
+    weight : float, default=1.0
+        λ.
+    **others
+        Parameters of :class:`Exposure`.
 
     Notes
     -----
-    The cost of an outlier is max_k log p_k, which is at least -log K.
+    The loss of an outlier is max_k log p_k, which is at least -log K.
 
     References
     ----------
     Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away
     from the training data and how to mitigate the problem", CVPR 2019, Section 4.
+
+    Examples
+    --------
+    >>> logits = torch.zeros(1, 4)
+    >>> round(float(Ceda().outlier_loss(logits, torch.ones(1), logits).exp()), 6)
+    0.25
     """
 
-    def cost(self, logits: Tensor, weights: Tensor, of_outliers: Tensor) -> Tensor:
-        """The mean over outliers; a scalar, see :data:`Cost` for the shapes."""
-        return largest_log_probability(of_outliers).mean()
+    def outlier_loss(self, logits: Tensor, weights: Tensor, outlier_logits: Tensor) -> Tensor:
+        """Return the mean over outliers; see :data:`OutlierLossFunction` for the shapes."""
+        return max_log_probability(outlier_logits).mean()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EnergyMargin(Exposure):
-    """Energies of training rows should be below one margin, those of outliers above another; the
-    energy is -log Σ_k exp(logit_k).
+    """Energy margins: training rows should have low energies, outliers high ones.
+
+    The energy is -log Σ_k exp(logit_k).
 
     Parameters
     ----------
-    weight : 0.1 is that of the paper.
-    start : "trained", as the paper has it. With "scratch" both margins must be given, since there
-    is no network that says them.
-    margin_in, margin_out : m_in and m_out; None: what the network that the tuning begins with says,
-        see Notes. The paper has -23 and -5 for CIFAR-10 and its network.
-    **others : those of :class:`Exposure`.
+    weight : float, default=0.1
+        Factor of the loss; the default is that of the paper.
+    start : {"trained", "scratch"}, default="trained"
+        As in :class:`Exposure`; the default is that of the paper. With "scratch" both margins are
+        required, since there is no trained network to estimate them from.
+    margin_in, margin_out : float or None, default=None
+        m_in and m_out. None: estimated from the network before the tuning, see Notes. The paper has
+        -23 and -5 for CIFAR-10 and its network.
+    **others
+        Parameters of :class:`Exposure`.
 
     Notes
     -----
-    The cost is the mean of max(0, E - m_in)² over training rows + the mean of max(0, m_out - E)²
+    The loss is the mean of max(0, E - m_in)² over training rows + the mean of max(0, m_out - E)²
     over outliers (Liu et al., Eq. 8).
 
-    The paper looks for margins around the mean energies of both. Here m_in is the median energy of
-    training rows, so that half of them have nothing to pay, and m_out is the median energy of
-    outliers, but at least the 95 % quantile of training rows: a network may well give outliers the
-    lower energy, and what is asked of it must still be that they lie apart.
+    The paper searches for margins around the mean energies of both. Here m_in is the median energy
+    of training rows, so half of them have a loss of 0. m_out is the median energy of outliers, but
+    at least the 95 % quantile of training rows: a network may assign lower energies to outliers
+    than to training rows, and the loss must still separate them.
 
     References
     ----------
     Liu, Wang, Owens, Li, "Energy-based out-of-distribution detection", NeurIPS 2020, Section 3.3.
+
+    Examples
+    --------
+    >>> exposure = EnergyMargin(margin_in=-5.0, margin_out=-1.0)
+    >>> exposure.describe()
+    {'exposure': 'EnergyMargin', 'outliers': 'NoiseOutliers'}
     """
 
     weight: NonNegative = 0.1
@@ -221,8 +296,9 @@ class EnergyMargin(Exposure):
     margin_out: float | None = None
 
     def check(self, prefix: str = "exposure.") -> None:
-        """Raise ParameterError for a parameter out of range, for margins that are missing or the
-        wrong way round.
+        """Raise ParameterError if a parameter is out of range.
+
+        It is also raised where margins are missing or reversed.
         """
         super().check(prefix)
         low, high = self.margin_in, self.margin_out
@@ -236,54 +312,94 @@ class EnergyMargin(Exposure):
                 f"{prefix}margin_in must not be above margin_out, {high:g}, got {low:g}"
             )
 
-    def beside(
-        self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator
-    ) -> OutliersBeside | None:
-        """The same, once the margins are known."""
+    def auxiliary_loss(
+        self,
+        module: nn.Module,
+        rows: np.ndarray,
+        sampler: OutlierSampler,
+        device: str,
+        rng: np.random.Generator,
+    ) -> OutlierLoss | None:
+        """Return the auxiliary loss with fixed margins, or None if its weight is 0.
+
+        Parameters and result are as in :meth:`Exposure.auxiliary_loss`; rows are Float32[n, …].
+        """
         if not self.weight:
             return None
+        # Estimate the missing margins. m_out is never below the energies of most training rows,
+        # and m_in never above m_out.
         low, high = self.margin_in, self.margin_out
         if low is None or high is None:
-            some = rows[rng.permutation(len(rows))[:ENERGY_ROWS]]
-            inside, outside = (energies(module, X, device) for X in (some, draw(len(some), rng)))
-            low = float(np.median(inside)) if low is None else low
+            sample = rows[rng.permutation(len(rows))[:_MAX_ENERGY_ROWS]]
+            training_energies, outlier_energies = (
+                energies(module, X, device) for X in (sample, sampler(len(sample), rng))
+            )
+            low = float(np.median(training_energies)) if low is None else low
             high = (
-                max(float(np.quantile(inside, 0.95)), float(np.median(outside)), low)
+                max(
+                    float(np.quantile(training_energies, 0.95)),
+                    float(np.median(outlier_energies)),
+                    low,
+                )
                 if high is None
                 else high
             )
             low = min(low, high)
-        cost = partial(margin_cost, margin_in=low, margin_out=high)
-        return OutliersBeside(
-            draw, cost, self.weight, learnt={"margin_in": low, "margin_out": high}
+        loss_function = partial(energy_margin_loss, margin_in=low, margin_out=high)
+        return OutlierLoss(
+            sampler,
+            loss_function,
+            self.weight,
+            fitted_values={"margin_in": low, "margin_out": high},
         )
 
 
-def largest_log_probability(logits: Tensor) -> Tensor:
-    """Float32[n]: max_k log p_k (Hein et al. 2019, Section 4) of logits Float32[n, K]."""
+def max_log_probability(logits: Tensor) -> Tensor:
+    """Return max_k log p_k, Float32[n], of logits Float32[n, K] (Hein et al. 2019, Section 4)."""
     return logits.max(dim=1).values - logits.logsumexp(dim=1)
 
 
-def margin_cost(
-    logits: Tensor, weights: Tensor, of_outliers: Tensor, *, margin_in: float, margin_out: float
+def energy_margin_loss(
+    logits: Tensor, weights: Tensor, outlier_logits: Tensor, *, margin_in: float, margin_out: float
 ) -> Tensor:
-    """Liu et al. (2020), Eq. 8: a scalar, of logits Float32[b, K], weights Float32[b] and logits
-    Float32[m, K] of outliers.
+    """Return the energy margin loss of Liu et al. (2020), Eq. 8, a scalar.
+
+    Parameters
+    ----------
+    logits : Tensor, Float32[b, K]
+        Logits of training rows.
+    weights : Tensor, Float32[b]
+        Weights of training rows.
+    outlier_logits : Tensor, Float32[m, K]
+        Logits of outliers.
+    margin_in, margin_out : float
+        Energies above m_in for training rows, and below m_out for outliers, have a loss.
     """
     above = (-logits.logsumexp(dim=1) - margin_in).clamp(min=0)
-    below = (margin_out + of_outliers.logsumexp(dim=1)).clamp(min=0)
+    below = (margin_out + outlier_logits.logsumexp(dim=1)).clamp(min=0)
     return (weights * above.square()).mean() + below.square().mean()
 
 
 def energies(module: nn.Module, X: np.ndarray, device: str) -> np.ndarray:
-    """Float64[n]: -log Σ exp of the logits (Liu et al. 2020, Section 3) that a module gives rows X,
-    Float32[n, …].
+    """Return the energies -log Σ exp of the logits (Liu et al. 2020, Section 3).
 
-    The module is on the CPU, before and after; it works on the device.
+    Parameters
+    ----------
+    module : nn.Module
+        Module on the CPU. It is moved to the device meanwhile, and is in eval mode afterwards.
+    X : ndarray, Float32[n, …]
+        Rows.
+    device : str
+        Device of the computation.
+
+    Returns
+    -------
+    ndarray, Float64[n]
+        Energies.
     """
     module.to(device).eval()
     try:
-        found = in_batches(
+        (log_sums,) = map_batches(
             X,
             lambda batch: (torch.logsumexp(module(batch).double(), dim=1),),
             input_shape=X.shape[1:],
@@ -291,109 +407,148 @@ def energies(module: nn.Module, X: np.ndarray, device: str) -> np.ndarray:
         )
     finally:
         module.to("cpu")
-    return -found[0]
+    return -log_sums
 
 
-RADIUS = {True: 0.3, False: 0.1}
-"""By whether rows are images."""
-REACH = 2.5
-"""What all steps add up to, in radii: they can go from any place of the ball to any other."""
+_DEFAULT_RADIUS = {True: 0.3, False: 0.1}
+"""Default radius for images (True) and for vectors (False)."""
+_TOTAL_STEP_IN_RADII = 2.5
+"""Sum of all step sizes in radii; a search can go from any point of the ball to any other."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Acet(Ceda):
-    """Adversarial confidence enhancing training: CEDA on the outliers of highest confidence within
-    a ball around those that are drawn.
+    """Adversarial confidence enhancing training: CEDA on the worst outliers near the drawn ones.
+
+    The worst outliers are those of highest confidence within a ball around the drawn outliers.
 
     Parameters
     ----------
-    radius : of the ball in the maximum norm: of images in intensities, of vectors as a share of
-        each feature's range in training rows. None: 0.3 of images, as in the paper; 0.1 of vectors,
-        where larger balls around noise reach rows in distribution.
-    steps : of the search; the paper has 40, each costs a pass forth and back.
-    **others : those of :class:`Ceda`.
+    radius : float or None, default=None
+        Radius of the ball in the maximum norm. For images it is in intensities; for vectors it is a
+        fraction of the range of each feature in the training rows. None: 0.3 for images, as in the
+        paper; 0.1 for vectors, where larger balls around noise contain in-distribution points.
+    steps : int, default=40
+        Steps of the search; the default is that of the paper. Each step needs a forward and a
+        backward pass.
+    **others
+        Parameters of :class:`Ceda`.
 
     Notes
     -----
-    The search goes ``steps`` times by 2.5 radius / steps along the sign of the gradient of max_k
-    log p_k, back into the ball and, of images, into [0, 1]; of all places on the way it takes the
-    one of highest confidence. The network is in eval mode meanwhile. Norm and radius are the
-    paper's; its search has no fixed size of a step, but halves it when one fails.
+    The search makes ``steps`` steps of size 2.5 radius / steps along the sign of the gradient of
+    max_k log p_k. After each step it projects onto the ball and, for images, onto [0, 1]. The
+    result is the visited point of highest confidence. The network is in eval mode during the
+    search. Norm and radius are those of the paper. The search of the paper has no fixed step size;
+    it halves the step size when a step fails.
 
     References
     ----------
     Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away
     from the training data and how to mitigate the problem", CVPR 2019, Section 4.
+
+    Examples
+    --------
+    >>> from kdgraph.parents.networks import MultilayerPerceptron
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> network = MultilayerPerceptron(
+    ...     hidden=(8,), exposure=Acet(steps=2), max_epochs=2, device="cpu", random_state=0
+    ... )
+    >>> network.fit(X, X[:, 0] > 0).describe()["exposure"]
+    'Acet'
     """
 
     radius: Positive | None = None
     steps: Count = 40
 
-    def beside(
-        self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator
-    ) -> OutliersBeside | None:
-        """The same, with the search before each step."""
-        beside = super().beside(module, rows, draw, device, rng)
-        if beside is None:
+    def auxiliary_loss(
+        self,
+        module: nn.Module,
+        rows: np.ndarray,
+        sampler: OutlierSampler,
+        device: str,
+        rng: np.random.Generator,
+    ) -> OutlierLoss | None:
+        """Return the auxiliary loss with a search before each step, or None if its weight is 0.
+
+        Parameters and result are as in :meth:`Exposure.auxiliary_loss`; rows are Float32[n, …].
+        """
+        ceda_loss = super().auxiliary_loss(module, rows, sampler, device, rng)
+        if ceda_loss is None:
             return None
         are_images = rows.ndim == 4
-        span = (
+        feature_ranges = (
             torch.ones(1) if are_images else torch.from_numpy(rows.max(axis=0) - rows.min(axis=0))
         )
-        radius = RADIUS[are_images] if self.radius is None else self.radius
+        radius = _DEFAULT_RADIUS[are_images] if self.radius is None else self.radius
 
-        def harder(module: nn.Module, outliers: Tensor) -> Tensor:
-            reach = radius * span.to(outliers.device)
-            return ascended(
+        def find_worst_outliers(module: nn.Module, outliers: Tensor) -> Tensor:
+            radii = radius * feature_ranges.to(outliers.device)
+            return projected_gradient_ascent(
                 module,
                 outliers,
-                largest_log_probability,
-                reach,
+                max_log_probability,
+                radii,
                 self.steps,
                 (0.0, 1.0) if are_images else None,
             )
 
-        return replace(beside, harder=harder)
+        return replace(ceda_loss, transform=find_worst_outliers)
 
 
-def ascended(
+def projected_gradient_ascent(
     module: nn.Module,
     start: Tensor,
-    of: Callable[[Tensor], Tensor],
+    objective: Callable[[Tensor], Tensor],
     radius: Tensor,
     steps: int,
-    within: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = None,
 ) -> Tensor:
-    """Rows near ``start`` for which a function of the module's outputs is high, found by projected
-    steps along the gradient's sign; ours.
+    """Maximise a function of the module's outputs within a ball around each row.
 
     Parameters
     ----------
-    module : is in eval mode meanwhile; its weights and their gradients stay as they are.
-    start : Float32[n, …].
-    of : outputs Float32[n, K] → Float32[n].
-    radius : Float32, one for all numbers of a row or one for each.
-    steps : of size 2.5 radius / steps.
-    within : no number of a row leaves this interval.
+    module : nn.Module
+        Module; it is in eval mode during the search. Its weights and their gradients are unchanged.
+    start : Tensor, Float32[n, …]
+        Rows in the centres of the balls.
+    objective : callable
+        Function of outputs Float32[n, K] that returns Float32[n].
+    radius : Tensor, Float32
+        Radius in the maximum norm, a scalar or one for each number of a row.
+    steps : int
+        Number of steps along the sign of the gradient, of size 2.5 radius / steps.
+    bounds : tuple of float or None, default=None
+        Interval to which all numbers of a row are limited.
 
     Returns
     -------
-    Float32[n, …]
-        For each row the best of the places on the way, of which ``start`` is the first.
+    Tensor, Float32[n, …]
+        For each row the best visited point; ``start`` is the first one.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
+    # Each iteration first evaluates the current points and then makes a step, so there are
+    # steps + 1 evaluations. The objective may decrease along the way, so the best point is kept.
     was_training = module.training
     module.eval()
-    best, highest, place = start, torch.full((len(start),), -torch.inf, device=start.device), start
+    best, best_values, points = (
+        start,
+        torch.full((len(start),), -torch.inf, device=start.device),
+        start,
+    )
     for step in range(steps + 1):
-        place = place.detach().requires_grad_()
-        values = of(module(place).float())
-        better = values.detach() > highest
-        best = torch.where(better.view(-1, *[1] * (start.ndim - 1)), place.detach(), best)
-        highest = torch.where(better, values.detach(), highest)
+        points = points.detach().requires_grad_()
+        values = objective(module(points).float())
+        is_better = values.detach() > best_values
+        best = torch.where(is_better.view(-1, *[1] * (start.ndim - 1)), points.detach(), best)
+        best_values = torch.where(is_better, values.detach(), best_values)
         if step < steps:
-            (gradient,) = torch.autograd.grad(values.sum(), place)
-            moved = place.detach() + REACH / steps * radius * gradient.sign()
-            moved = torch.minimum(torch.maximum(moved, start - radius), start + radius)
-            place = moved if within is None else moved.clamp(*within)
+            (gradient,) = torch.autograd.grad(values.sum(), points)
+            next_points = points.detach() + _TOTAL_STEP_IN_RADII / steps * radius * gradient.sign()
+            next_points = torch.minimum(torch.maximum(next_points, start - radius), start + radius)
+            points = next_points if bounds is None else next_points.clamp(*bounds)
     module.train(was_training)
     return best

@@ -1,6 +1,4 @@
-"""Images that are moved against a network: the fast gradient sign method, as a source of rows out
-of distribution.
-"""
+"""Adversarial images as OOD sets: the fast gradient sign method (Goodfellow et al. 2015)."""
 
 from __future__ import annotations
 
@@ -21,33 +19,46 @@ from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, check_parameters
 from kdgraph.parents.networks.network import Network
 
-BRIGHTEST = 255
-"""The intensity that is 1."""
-KEPT = 2
-"""Trained networks that stay in memory."""
-_trained: OrderedDict[str, Any] = OrderedDict()
-"""Networks by a hash of the rows and the settings that they were trained with; the one asked for
-last is last.
-"""
+_MAX_INTENSITY = 255
+"""Intensity of a pixel of value 1."""
+_MAX_CACHED_NETWORKS = 2
+"""Number of trained networks that are kept in memory."""
+_network_cache: OrderedDict[str, Any] = OrderedDict()
+"""Trained networks by a hash of their training rows and settings, least recently used first."""
 
 
-class GradientSign:
-    """Images x + ε · sign(∇ₓ loss), cut to [0, 1], one set for each ε (Goodfellow, Shlens and
-    Szegedy, 2015, Section 4).
+class FastGradientSign:
+    """OOD sets of perturbed images x + ε · sign(∇ₓ loss), clipped to [0, 1], one for each ε.
 
-    As in Figure 5 of the tree-based detector's paper (TOOD), which moves images that are out of
-    distribution. The network is trained on the same training rows as the parent, and is another
-    one: nothing is known of the parent. All sets of these training rows are moved against one
-    network; a random state that is not set is made of the rows. The loss is the cross-entropy of
-    the class that the network predicts, so that no label is needed.
+    Goodfellow, Shlens and Szegedy (2015), Section 4. As in Figure 5 of the paper on TOOD
+    (tree-based OOD detection), the images may be OOD images already.
+
+    The network is trained on the training rows of the parent, but it is another network: nothing of
+    the parent is used. All sets for the same training rows use one network. If its random state is
+    not set, it is derived from the rows. The loss is the cross-entropy of the predicted class, so
+    no labels are required.
 
     Parameters
     ----------
-    network : a network of :mod:`kdgraph.parents.networks` that classifies images; a clone of it is
-    trained.
-    of : the source of the images; None: test rows.
-    levels : ε in intensities, of 255.
-    n : test rows that are moved; all where there are fewer. Not used with ``of``.
+    network : Network
+        Classifier of :mod:`kdgraph.parents.networks` for images; a clone of it is trained.
+    of : OodSource or None, default=None
+        Source of the images that are perturbed; None uses test rows.
+    levels : sequence of float, default=(0, 2, 4, 8)
+        Values of ε in intensities, out of 255.
+    n : int, default=1000
+        Largest number of test rows that are perturbed. It is not used with ``of``.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or ``network`` is not a network classifier.
+
+    Examples
+    --------
+    >>> from kdgraph.parents.networks import ConvolutionalNetwork
+    >>> FastGradientSign(ConvolutionalNetwork(max_epochs=1), levels=(4,)).levels
+    (4,)
     """
 
     def __init__(
@@ -68,20 +79,21 @@ class GradientSign:
             )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Make sure that the images are on this machine."""
-        if (fetch := getattr(self.of, "prefetch", None)) is not None:
-            fetch(progress)
+        """Download the images if they are not on this machine."""
+        if (prefetch_source := getattr(self.of, "prefetch", None)) is not None:
+            prefetch_source(progress)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
-        """For each set of images one for each ε, by the name of the set, "fgsm" of test rows; its
-        ``params`` give ε.
+        """Yield for each set of images one perturbed set for each ε.
+
+        A set keeps its name; perturbed test rows are named "fgsm". Its ``params`` contain ε.
 
         Raises
         ------
         DataError
-            If the training rows are no images.
-        NotAtHand
-            If the images are not at hand; nothing is trained then.
+            If the training rows are not images.
+        DataNotAvailable
+            If the images are not available; then nothing is trained.
         """
         train = splits.train
         if not train.are_images:
@@ -89,49 +101,51 @@ class GradientSign:
                 f"{train.name} has vectors, and images are moved here, by intensities of pixels;"
                 " choose another ood"
             )
-        drawn = iter(self._images(splits, rng))
-        if not (first := list(islice(drawn, 1))):
+        # Draw the first set before training, so that missing images are reported without a
+        # training.
+        image_sets = iter(self._source_images(splits, rng))
+        if not (first_set := list(islice(image_sets, 1))):
             return
-        network = _once_trained(self.network, train)
+        network = _train_cached(self.network, train)
         accuracy = f"{network.score(splits.test.X, splits.test.y):.3f}"
-        for each in chain(first, drawn):
-            sign = np.sign(network.input_gradient(each.X, _loss))
+        for images in chain(first_set, image_sets):
+            sign = np.sign(network.input_gradient(images.X, _predicted_class_loss))
             for level in map(float, self.levels):
-                epsilon = np.float32(level / BRIGHTEST)
+                epsilon = np.float32(level / _MAX_INTENSITY)
                 facts = {
-                    **each.facts,
-                    "moved": f"{level:g}/{BRIGHTEST} against a network of test accuracy {accuracy}",
+                    **images.facts,
+                    "moved": f"{level:g}/{_MAX_INTENSITY} against a network of test accuracy {accuracy}",  # noqa: E501
                 }
                 yield replace(
-                    each,
-                    X=np.clip(each.X + epsilon * sign, 0, 1),
-                    params={**each.params, "epsilon": level / BRIGHTEST},
+                    images,
+                    X=np.clip(images.X + epsilon * sign, 0, 1),
+                    params={**images.params, "epsilon": level / _MAX_INTENSITY},
                     id_values=(),
                     facts=facts,
                 )
 
-    def _images(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
-        """What is moved."""
+    def _source_images(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
+        """Return the image sets that are perturbed."""
         if self.of is not None:
             return self.of.sets(splits, rng)
         rows = rng.choice(len(splits.test.y), min(self.n, len(splits.test.y)), replace=False)
-        drawn = splits.test.rows(rows)
-        return [OodSet("fgsm", drawn.X, source_rows=drawn.source_rows)]
+        test_rows = splits.test.rows(rows)
+        return [OodSet("fgsm", test_rows.X, source_rows=test_rows.source_rows)]
 
 
-def _once_trained(network: Any, train: Dataset) -> Any:
-    """A clone of the network that is trained on these rows; once, for all that ask for it while it
-    is kept.
-    """
+def _train_cached(network: Any, train: Dataset) -> Any:
+    """Return a clone of the network trained on these rows; the latest networks are cached."""
     key = joblib.hash((type(network), network.get_params(), train.fingerprint))
-    if key not in _trained:
-        _trained[key] = seeded_clone(network, int(train.fingerprint[:7], 16)).fit(train.X, train.y)
-    _trained.move_to_end(key)
-    while len(_trained) > KEPT:
-        _trained.popitem(last=False)
-    return _trained[key]
+    if key not in _network_cache:
+        _network_cache[key] = seeded_clone(network, int(train.fingerprint[:7], 16)).fit(
+            train.X, train.y
+        )
+    _network_cache.move_to_end(key)
+    while len(_network_cache) > _MAX_CACHED_NETWORKS:
+        _network_cache.popitem(last=False)
+    return _network_cache[key]
 
 
-def _loss(logits: Tensor) -> Tensor:
-    """Float[n]: the cross-entropy of the class that logits Float[n, K] predict."""
+def _predicted_class_loss(logits: Tensor) -> Tensor:
+    """Return the cross-entropy of the predicted class, Float[n], for logits Float[n, K]."""
     return F.cross_entropy(logits, logits.argmax(dim=1), reduction="none")

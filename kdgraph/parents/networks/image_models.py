@@ -1,5 +1,7 @@
-"""Image models by name, as feature extractors: ours, a factory by import path, or what
-``transformers`` can load.
+"""Image models by name, as feature extractors.
+
+A name is "resnet20" (He et al. 2016), the import path of a factory, or a model that the Hugging
+Face library ``transformers`` can load.
 """
 
 from __future__ import annotations
@@ -21,22 +23,29 @@ from torch.nn import functional
 from kdgraph.errors import UsageError
 from kdgraph.parents.networks.convolutional import residual_layers
 
-Weights = Literal["pretrained", "random"]
-IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+")
-"""The form of an import path: a colon, or dots and no slash."""
+InitialWeights = Literal["pretrained", "random"]
+"""Weights of a loaded model: those that come with it, or new random ones."""
+IMPORT_PATH_PATTERN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+")
+"""Form of an import path: it has a colon, or dots and no slash."""
 
 
-class ImageFeatures(nn.Module):
-    """Images as a data set has them in, features out: size, colours and units are made to fit, and
-    what the model returns is flattened.
+class ImageFeatureExtractor(nn.Module):
+    """Module that maps images of a data set to features.
+
+    It adapts size, colours and scale of the images to the model, and flattens the output.
 
     Parameters
     ----------
-    model : the image model.
-    size : pixels of the height and width to which images are resized bilinearly, or None.
-    channels : a grey image is repeated to so many, or None.
-    mean, std : [c] subtracted from and divided out of the channels, or None.
-    pooled : whether a ``pooler_output`` is to be trusted.
+    model : nn.Module
+        The image model.
+    size : int or None, default=None
+        Height and width in pixels to which images are resized bilinearly.
+    channels : int or None, default=None
+        Number of channels to which a grey image is repeated.
+    mean, std : Tensor of shape (c,), or None, default=None
+        Mean and standard deviation of the channels, by which images are standardised.
+    use_pooler_output : bool, default=True
+        Use ``pooler_output`` if the model returns one.
     """
 
     mean: Tensor | None
@@ -49,15 +58,20 @@ class ImageFeatures(nn.Module):
         channels: int | None = None,
         mean: Tensor | None = None,
         std: Tensor | None = None,
-        pooled: bool = True,
+        use_pooler_output: bool = True,
     ):
         super().__init__()
-        self.model, self.size, self.channels, self.pooled = model, size, channels, pooled
+        self.model, self.size, self.channels, self.use_pooler_output = (
+            model,
+            size,
+            channels,
+            use_pooler_output,
+        )
         self.register_buffer("mean", mean)
         self.register_buffer("std", std)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Float[n, c, h, w] → Float[n, m]."""
+        """Map images Float[n, c, h, w] to features Float[n, m]."""
         if self.size is not None and images.shape[2:] != (self.size, self.size):
             images = functional.interpolate(
                 images, size=(self.size, self.size), mode="bilinear", antialias=True
@@ -66,18 +80,35 @@ class ImageFeatures(nn.Module):
             images = images.expand(-1, self.channels, -1, -1)
         if self.mean is not None and self.std is not None:
             images = (images - self.mean[:, None, None]) / self.std[:, None, None]
-        return feature_of(self.model(images), self.pooled)
+        return flatten_model_output(self.model(images), self.use_pooler_output)
 
 
-def feature_of(output: Any, pooled: bool = True) -> Tensor:
-    """Float[n, m] from what an image model returned.
+def flatten_model_output(output: Any, use_pooler_output: bool = True) -> Tensor:
+    """Return features Float[n, m] from the output of an image model.
 
-    A tensor Float[n, m] is taken as it is, Float[n, tokens, m] and Float[n, m, h, w] are averaged
-    over tokens or pixels. Of an output of ``transformers``, it is ``pooler_output`` if there is one
-    (and ``pooled``), else ``last_hidden_state``.
+    A tensor Float[n, m] is returned unchanged. Float[n, tokens, m] and Float[n, m, h, w] are
+    averaged over tokens or pixels. From an output of ``transformers``, ``pooler_output`` is used if
+    there is one (and ``use_pooler_output`` is true), otherwise ``last_hidden_state``.
+
+    Parameters
+    ----------
+    output : Tensor or model output
+        Output of an image model.
+    use_pooler_output : bool, default=True
+        Use ``pooler_output`` if there is one.
+
+    Returns
+    -------
+    Tensor, Float[n, m]
+        Features.
+
+    Raises
+    ------
+    UsageError
+        If the output has another form.
     """
     if not isinstance(output, Tensor):
-        pooler = getattr(output, "pooler_output", None) if pooled else None
+        pooler = getattr(output, "pooler_output", None) if use_pooler_output else None
         if pooler is not None:
             return pooler.flatten(1)
         output = getattr(output, "last_hidden_state", output)
@@ -100,57 +131,74 @@ def feature_of(output: Any, pooled: bool = True) -> Tensor:
     )
 
 
-def image_features(
+def load_image_model(
     name: str,
     input_shape: tuple[int, ...],
     *,
-    weights: Weights = "pretrained",
+    weights: InitialWeights = "pretrained",
     image_size: int | None = None,
     options: Any = None,
-) -> tuple[ImageFeatures, int]:
-    """The image model called ``name``, ready for images of ``input_shape`` (c, h, w), and the width
-    of its features.
+) -> tuple[ImageFeatureExtractor, int]:
+    """Return the image model of a name for images of a shape, and the number of its features.
 
     Parameters
     ----------
-    name : ``resnet20``; ``package.module:factory`` or ``package.module.factory``, which returns a
-        module; else a folder or a name that ``AutoModel`` of ``transformers`` knows.
-    weights : ``pretrained`` (of ``resnet20``, which has none: random; of a factory: those that it
-        gives) or ``random``, drawn from torch's generator.
-    image_size : pixels to which images are resized; None: what the model's config says, or not at
-    all.
-    options : keyword arguments of the factory, of ``AutoModel``, or of :func:`residual_layers`.
+    name : str
+        ``resnet20``; ``package.module:factory`` or ``package.module.factory``, a function that
+        returns a module; otherwise a folder or a name that ``AutoModel`` of ``transformers`` can
+        load.
+    input_shape : tuple of int
+        Channels, height and width of the images.
+    weights : {"pretrained", "random"}, default="pretrained"
+        "pretrained" are the weights of the checkpoint, or those that a factory sets; those of
+        ``resnet20`` are random. "random" are drawn from the generator of torch.
+    image_size : int or None, default=None
+        Height and width to which images are resized. None: the size in the config of the model,
+        otherwise no resizing.
+    options : mapping or None, default=None
+        Keyword arguments of the factory, of ``AutoModel``, or of :func:`residual_layers`.
+
+    Returns
+    -------
+    features : ImageFeatureExtractor
+        The model.
+    n_features : int
+        Number of features.
 
     Raises
     ------
-    UsageError : (a ValueError) for a name that leads to no model, or a model that cannot take such
-        images.
+    UsageError
+        If the name does not lead to a model, or the model does not accept such images (a
+        ValueError).
     """
     options = dict(options or {})
     if name == "resnet20":
-        features = ImageFeatures(
-            nn.Sequential(_called(partial(residual_layers, input_shape[0]), name, options)),
+        features = ImageFeatureExtractor(
+            nn.Sequential(_call_factory(partial(residual_layers, input_shape[0]), name, options)),
             image_size,
         )
     elif is_import_path(name):
-        features = ImageFeatures(_from_factory(name, weights, options), image_size)
+        features = ImageFeatureExtractor(_from_factory(name, weights, options), image_size)
     else:
         features = _from_transformers(name, weights, image_size, options)
-    wanted = next(
+    # The first convolution determines the number of channels that the model expects.
+    n_channels = next(
         (part.in_channels for part in features.modules() if isinstance(part, nn.Conv2d)), None
     )
-    if input_shape[0] == 1 and wanted is not None and wanted > 1:
-        features.channels = wanted
-    return features, _width(features, name, input_shape)
+    if input_shape[0] == 1 and n_channels is not None and n_channels > 1:
+        features.channels = n_channels
+    return features, _count_features(features, name, input_shape)
 
 
 def is_import_path(name: str) -> bool:
-    """Whether ``name`` has the form of an import path; a folder that exists is none."""
-    return not Path(name).is_dir() and bool(IMPORT_PATH.fullmatch(name))
+    """Return True if ``name`` has the form of an import path and is not an existing folder."""
+    return not Path(name).is_dir() and bool(IMPORT_PATH_PATTERN.fullmatch(name))
 
 
-def _width(features: ImageFeatures, name: str, input_shape: tuple[int, ...]) -> int:
-    """Features of one black image, counted."""
+def _count_features(
+    features: ImageFeatureExtractor, name: str, input_shape: tuple[int, ...]
+) -> int:
+    """Return the number of features of a black image; raise UsageError if the model rejects it."""
     features.eval()
     try:
         with torch.no_grad():
@@ -165,78 +213,82 @@ def _width(features: ImageFeatures, name: str, input_shape: tuple[int, ...]) -> 
         ) from error
 
 
-def _from_factory(name: str, weights: Weights, options: Mapping[str, Any]) -> nn.Module:
+def _from_factory(name: str, weights: InitialWeights, options: Mapping[str, Any]) -> nn.Module:
+    """Return the module that the factory of this import path makes."""
     module, _, factory = name.rpartition(":" if ":" in name else ".")
     try:
-        make: Callable[..., Any] = getattr(import_module(module), factory)
+        factory_function: Callable[..., Any] = getattr(import_module(module), factory)
     except (ImportError, AttributeError) as error:
         raise UsageError(
             f"model '{name}' cannot be imported ({_first_line(error)}); it must be on PYTHONPATH"
         ) from error
-    made = _called(make, name, options)
-    if not isinstance(made, nn.Module):
-        raise UsageError(f"model '{name}' must give a torch.nn.Module, got {type(made).__name__}")
+    model = _call_factory(factory_function, name, options)
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"model '{name}' must give a torch.nn.Module, got {type(model).__name__}")
     if weights == "random":
-        _draw_anew(made, name)
-    return made
+        _reset_parameters(model, name)
+    return model
 
 
-def _called(make: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
+def _call_factory(factory: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
+    """Call a factory; raise UsageError if the options do not fit its signature."""
     try:
-        inspect.signature(make).bind(**options)
+        inspect.signature(factory).bind(**options)
     except TypeError as error:
         raise UsageError(f"model_options do not fit model '{name}' ({error})") from error
-    return make(**options)
+    return factory(**options)
 
 
-def _draw_anew(module: nn.Module, name: str) -> None:
-    for part in module.modules():
-        if hasattr(part, "reset_parameters"):
-            part.reset_parameters()  # pyright: ignore[reportCallIssue] (a method, where there is one)
-        elif next(part.parameters(recurse=False), None) is not None:
-            way_out = "let the factory draw them and take weights=pretrained"
+def _reset_parameters(module: nn.Module, name: str) -> None:
+    """Draw new random weights for all layers of a module."""
+    for layer in module.modules():
+        if hasattr(layer, "reset_parameters"):
+            layer.reset_parameters()  # pyright: ignore[reportCallIssue] (a method, where there is one)
+        elif next(layer.parameters(recurse=False), None) is not None:
+            remedy = "let the factory draw them and take weights=pretrained"
             raise UsageError(
-                f"model '{name}': {type(part).__name__} has no reset_parameters() to draw random"
-                f" weights with; {way_out}"
+                f"model '{name}': {type(layer).__name__} has no reset_parameters() to draw random"
+                f" weights with; {remedy}"
             )
 
 
 def _from_transformers(
-    name: str, weights: Weights, image_size: int | None, options: Mapping[str, Any]
-) -> ImageFeatures:
+    name: str, weights: InitialWeights, image_size: int | None, options: Mapping[str, Any]
+) -> ImageFeatureExtractor:
+    """Return the model that ``transformers`` loads, with normalisation and size from its config."""
     try:
-        transformers = _imported("transformers")
+        transformers = _import_untyped("transformers")
     except ImportError as error:
         raise UsageError(
             f"model '{name}' needs transformers: pip install 'kdgraph[encoders]'"
         ) from error
     mean = std = None
-    pooled = True
+    has_trained_pooler = True
     if weights == "random":
         model = transformers.AutoModel.from_config(
-            _cached_or_fetched(transformers.AutoConfig.from_pretrained, name), **options
+            _load_cached_or_remote(transformers.AutoConfig.from_pretrained, name), **options
         )
     else:
-        model, info = _cached_or_fetched(
+        model, info = _load_cached_or_remote(
             transformers.AutoModel.from_pretrained, name, output_loading_info=True, **options
         )
-        pooled = not any(
-            "pooler" in key for key in info["missing_keys"]
-        )  # else it is random: the checkpoint had another head
-        mean, std = _statistics(name)
+        # A pooler that is missing in the checkpoint has random weights.
+        has_trained_pooler = not any("pooler" in key for key in info["missing_keys"])
+        mean, std = _channel_statistics(name)
     size = getattr(model.config, "image_size", None)
-    return ImageFeatures(
+    return ImageFeatureExtractor(
         model,
         image_size or (size if isinstance(size, int) else None),
         mean=mean,
         std=std,
-        pooled=pooled,
+        use_pooler_output=has_trained_pooler,
     )
 
 
-def _cached_or_fetched(load: Callable[..., Any], name: str, **options: Any) -> Any:
-    """From a folder or the user's cache if it is there, so that nothing waits for a network; else
-    from the network.
+def _load_cached_or_remote(load: Callable[..., Any], name: str, **options: Any) -> Any:
+    """Load from a folder or the cache of the user, otherwise from the network.
+
+    The cache has priority, so that nothing waits for a network.
     """
     try:
         with _without_progress_bar():
@@ -247,7 +299,7 @@ def _cached_or_fetched(load: Callable[..., Any], name: str, **options: Any) -> A
                 f"model '{name}' is none that transformers can load ({_first_line(error)})"
             ) from error
     try:
-        return _from_network(load, name, options)
+        return _load_remote(load, name, options)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"model '{name}' is neither resnet20, an import path, a folder nor in the cache, and"
@@ -257,28 +309,30 @@ def _cached_or_fetched(load: Callable[..., Any], name: str, **options: Any) -> A
 
 @contextmanager
 def _without_progress_bar() -> Iterator[None]:
-    """Reading weights from a disk takes a moment, and transformers would draw a bar for it."""
-    logging = _imported("transformers.utils").logging
-    shown = logging.is_progress_bar_enabled()
+    """Disable the progress bar of transformers; loading weights from a disk takes a moment only."""
+    logging = _import_untyped("transformers.utils").logging
+    was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if was_enabled:
             logging.enable_progress_bar()
 
 
-def _from_network(load: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
+def _load_remote(load: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
+    """Load from the network."""
     return load(name, **options)
 
 
-def _statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
-    """Mean and standard deviation of the channels that the model was trained with, from its image
-    processor's file.
+def _channel_statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
+    """Return mean and standard deviation of the channels in training.
+
+    They are read from the file of the image processor.
     """
-    image_processor = _imported("transformers.image_processing_base").ImageProcessingMixin
+    image_processor = _import_untyped("transformers.image_processing_base").ImageProcessingMixin
     try:
-        said, _ = _cached_or_fetched(image_processor.get_image_processor_dict, name)
+        config, _ = _load_cached_or_remote(image_processor.get_image_processor_dict, name)
     except UsageError:
         warnings.warn(
             f"model '{name}' comes without a preprocessor_config.json: images enter it as they are",
@@ -286,22 +340,25 @@ def _statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
         )
         return None, None
     if (
-        not said.get("do_normalize", True)
-        or said.get("image_mean") is None
-        or said.get("image_std") is None
+        not config.get("do_normalize", True)
+        or config.get("image_mean") is None
+        or config.get("image_std") is None
     ):
         return None, None
-    return torch.tensor(said["image_mean"]), torch.tensor(said["image_std"])
+    return torch.tensor(config["image_mean"]), torch.tensor(config["image_std"])
 
 
-def _imported(module: str) -> Any:
-    """Not by a statement: pyright would read 2,700 modules behind it, a third of its time, and find
-    no types in what is used here.
+def _import_untyped(module: str) -> Any:
+    """Import a module whose types are not checked.
+
+    With an import statement pyright would read 2,700 more modules, a third of its time, and would
+    find no types for the objects that are used here.
     """
     return import_module(module)
 
 
 def _first_line(error: BaseException) -> str:
+    """Return the first line of an error message, or the name of its type."""
     return next(
         (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
     )

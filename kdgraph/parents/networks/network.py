@@ -1,5 +1,7 @@
-"""The scikit-learn side of every network, whatever it predicts: weights, splits, seeds, training,
-layers.
+"""Base class of all networks: the scikit-learn interface around the training loop.
+
+:class:`Network` validates rows, holds out validation rows, seeds and trains a module, runs
+inference and gives access to layers. Subclasses define the module, the loss and the predictions.
 """
 
 from __future__ import annotations
@@ -19,62 +21,105 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range
-from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint, in_words, reporter
-from kdgraph.parents.networks.torch_state import in_batches, narrow, recording, reproducible
-from kdgraph.parents.networks.training import Examples, Loss, Options, Trained, train
+from kdgraph.parents.networks.checkpoint import (
+    Checkpoint,
+    comparable_parameter,
+    progress_callback,
+    training_fingerprint,
+)
+from kdgraph.parents.networks.torch_state import (
+    deterministic_torch,
+    map_batches,
+    record_layers,
+    to_float32,
+)
+from kdgraph.parents.networks.training import (
+    Examples,
+    TrainingLoss,
+    TrainingOptions,
+    TrainingResult,
+    train,
+)
 
-_NOT_IN_THE_NUMBERS = {"n_jobs", "verbose", "report", "checkpoint", "random_state"}
-"""Parameters that change no number, and the seed, of which the fingerprint takes what was drawn."""
+_RESULT_NEUTRAL_PARAMETERS = {"n_jobs", "verbose", "report", "checkpoint", "random_state"}
+"""Parameters that are not part of the fingerprint of a training.
+
+They do not change any number, except ``random_state``: the fingerprint contains the seed that was
+drawn from it.
+"""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Network(TransformerMixin, BaseEstimator):
-    """A network of torch as an estimator and a transformer of scikit-learn; what it predicts is a
-    subclass's to say.
+    """Torch network as an estimator and transformer of scikit-learn.
 
-    A subclass is a dataclass too; its fields are parameters, and it implements ``_make_module`` and
-    ``_loss``. :class:`NetworkClassifier` says what a classifier is; one for regression has other
-    targets, outputs and losses, and this training.
+    A subclass is a dataclass too. Its fields are parameters, and it implements ``_make_module`` and
+    ``_loss``. :class:`NetworkClassifier` defines what a classifier is. Networks for regression have
+    other targets, outputs and losses, and the same training.
 
     Parameters
     ----------
-    optimizer : "adam", or "sgd" with momentum 0.9.
-    learning_rate, weight_decay : of the optimizer; the decay is an L2 penalty, as in torch.optim.
-    schedule : "constant", or "cosine": the learning rate falls towards 0 over ``max_epochs``.
-    batch_size : rows of a step; a single row left over joins the last batch.
-    max_epochs : 0 takes the module as it was made.
-    patience : epochs without a lower loss after which training stops; the weights of the best epoch
-        are kept, the first of several. None: no early stopping, and the last weights are kept.
-    stop_on : "validation", the loss of held-out rows after each epoch; "train", the mean loss of
-    the training rows during it.
-    validation_share : share of the training rows that is held out for "validation", stratified.
-        Where the rows are too few for that, the training loss decides.
-    device : "auto" takes CUDA where torch sees it.
-    amp : train in mixed precision; only on CUDA. Inference is in float32.
-    threads : of torch within an operation in training. Sums of float32 depend on it, so it belongs
-    to what decides the numbers.
-    n_jobs : batches that inference runs side by side; never changes a number.
-    random_state : seeds weights, held-out rows, order and dropout. The global random state of torch
-    stays as it is.
-    verbose : show a progress bar on stderr, if that is a terminal.
-    report : a function that gets each :class:`Progress`, or None.
-    checkpoint : path of a file in which the state of the training is kept. A fit of the same data,
-        parameters and integer ``random_state`` goes on from it, to the same bits. A file that does
-        not fit is overwritten; it is removed when the fit is done.
+    optimizer : {"adam", "sgd"}, default="adam"
+        Optimizer; "sgd" has a momentum of 0.9.
+    learning_rate : float, default=3e-4
+        Learning rate of the optimizer.
+    weight_decay : float, default=0.0
+        L2 penalty of the optimizer, as in torch.optim.
+    schedule : {"constant", "cosine"}, default="constant"
+        Schedule of the learning rate. With "cosine" it falls towards 0 over ``max_epochs``.
+    batch_size : int, default=64
+        Rows of a training step. A single remaining row joins the last batch.
+    max_epochs : int, default=200
+        Largest number of epochs; 0 uses the module unchanged.
+    patience : int or None, default=10
+        Epochs without a lower loss after which training stops. The weights of the best epoch are
+        kept, the first of several. None: no early stopping, and the last weights are kept.
+    stop_on : {"validation", "train"}, default="validation"
+        Criterion of early stopping: the loss of held-out rows after each epoch, or the mean loss of
+        the training rows during it.
+    validation_fraction : float, default=0.1
+        Fraction of the training rows that is held out for "validation", stratified. If there are
+        too few rows to hold some out, the training loss is the criterion.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Device; "auto" uses CUDA if torch detects it.
+    amp : bool, default=True
+        Train in mixed precision; only on CUDA. Inference is in float32.
+    threads : int, default=1
+        Threads of torch within an operation in training. Sums of float32 depend on it, so it is one
+        of the parameters that determine the numbers.
+    n_jobs : int or None, default=None
+        Number of batches that inference runs in parallel. It never changes a number.
+    random_state : int, RandomState instance or None, default=None
+        Seed of weights, held-out rows, batches and dropout. torch's global random state is
+        restored.
+    verbose : bool, default=False
+        Show a progress bar on stderr, if that is a terminal.
+    report : callable or None, default=None
+        Function that receives each :class:`TrainingProgress`.
+    checkpoint : path or None, default=None
+        File in which the state of the training is saved. A fit with the same data, parameters and
+        integer ``random_state`` continues from it, to the same bits. A file of another training is
+        overwritten. The file is removed when the fit is done.
 
     Attributes
     ----------
-    module_ : the trained module, in eval mode, Float32, on the CPU.
-    input_shape_ : shape of one row. ``n_features_in_`` is its first number.
-    history_ : a dict of epoch, loss and validation_loss (None without held-out rows) for each
-        epoch; and of validation_error, the share of held-out rows that is wrong, where that decides
-        when to stop.
-    n_epochs_, best_epoch_ : epochs trained, and the one (from 1) whose weights ``module_`` has.
+    module_ : nn.Module
+        The trained module, in eval mode, Float32, on the CPU.
+    input_shape_ : tuple of int
+        Shape of one row. ``n_features_in_`` is its first number.
+    history_ : list of dict
+        For each epoch its number, ``loss`` and ``validation_loss`` (None without held-out rows). If
+        accuracy is the criterion of early stopping, it also has ``validation_error``, the fraction
+        of held-out rows with an incorrect prediction.
+    n_epochs_ : int
+        Number of trained epochs.
+    best_epoch_ : int
+        Epoch, counted from 1, whose weights ``module_`` has.
 
     Notes
     -----
-    Fits in one process take turns, since torch's random state and thread count belong to the
-    process. Inference gives a row the same bits whatever rows come with it.
+    Fits in one process run one after another, since torch's random state and thread count belong to
+    the process. The output for a row does not depend on the rows that are predicted with it.
     """
 
     optimizer: Literal["adam", "sgd"] = "adam"
@@ -85,7 +130,7 @@ class Network(TransformerMixin, BaseEstimator):
     max_epochs: Annotated[int, Range(0)] = 200
     patience: Count | None = 10
     stop_on: Literal["validation", "train"] = "validation"
-    validation_share: OpenFraction = 0.1
+    validation_fraction: OpenFraction = 0.1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     amp: bool = True
     threads: Count = 1
@@ -96,22 +141,21 @@ class Network(TransformerMixin, BaseEstimator):
     checkpoint: Any = None
 
     images_only: ClassVar[bool] = False
-    """Whether rows must be images; vectors are not taken then."""
+    """True if rows must be images; vectors are rejected then."""
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """A new module that maps Float32[b, *input_shape] to Float32[b, n_outputs]; its weights
-        come from torch's global random state.
+        """Return a new module that maps Float32[b, *input_shape] to Float32[b, n_outputs].
+
+        Its weights are drawn from torch's global random state.
         """
         raise NotImplementedError
 
-    def _loss(self) -> Loss:
-        """What training makes small, and early stopping goes by."""
+    def _loss(self) -> TrainingLoss:
+        """Return the loss that training minimises and that early stopping monitors."""
         raise NotImplementedError
 
     def _strata(self, target: np.ndarray) -> np.ndarray | None:
-        """Int[n], groups of which the held-out rows have their shares, of ``target`` [n]; None:
-        they are drawn from all rows alike.
-        """
+        """Return groups Int[n] by which the held-out rows are stratified, or None for no strata."""
         return None
 
     def _train(
@@ -119,59 +163,69 @@ class Network(TransformerMixin, BaseEstimator):
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
-        **more: Any,
-    ) -> Trained:
-        """Train the new module in place; a subclass may do other things before it. ``more``:
-        keywords of :func:`train`.
-        """
-        return train(module, examples, self._loss(), options, validation=validation, **more)
+        options: TrainingOptions,
+        **train_options: Any,
+    ) -> TrainingResult:
+        """Train the new module in place; a subclass may do other things before it.
 
-    def _learn(
+        ``train_options`` are keyword arguments of :func:`train`.
+        """
+        return train(
+            module, examples, self._loss(), options, validation=validation, **train_options
+        )
+
+    def _train_and_select(
         self,
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
-        **more: Any,
-    ) -> Trained:
-        """Train the new module in place, once; a subclass may do so several times, and keep the
-        best.
-        """
-        return self._train(module, examples, validation, options, **more)
+        options: TrainingOptions,
+        **train_options: Any,
+    ) -> TrainingResult:
+        """Train the new module in place, once.
 
-    def _trained_on(
+        A subclass may train several times and keep the best weights.
+        """
+        return self._train(module, examples, validation, options, **train_options)
+
+    def _fit_arrays(
         self,
         X: np.ndarray,
         target: np.ndarray,
         weight: np.ndarray,
         n_outputs: int,
-        **beside: np.ndarray,
+        **extra_arrays: np.ndarray,
     ) -> Examples:
-        """Train a new module on rows that are checked, and learn everything that ends in ``_``;
-        gives the rows that decided when to stop.
+        """Train a new module on validated rows and set all fitted attributes.
 
-        ``target``: [n] numbers as the loss takes them, ``weight``: Float[n] from 0, ``n_outputs``:
-        of the module for a row, ``beside``: arrays that ``_learn`` takes.
+        ``target`` has n numbers as the loss expects them, ``weight`` is Float[n] from 0,
+        ``n_outputs`` is the number of outputs of the module for a row, and ``extra_arrays`` are
+        passed on to ``_train_and_select``. Returns the rows on which early stopping was decided.
         """
         device = self._device()
         self.input_shape_ = X.shape[1:]
-        rows, held_out, seed = self._divided(target, weight)
+        # The seed determines everything that is random below: the weights of the new module are
+        # drawn first, so a checkpoint's fingerprint can include them.
+        rows, held_out, seed = self._split_rows(target, weight)
         with (
-            reporter(self.verbose, self.report) as report,
-            reproducible(device, seed, self.threads),
+            progress_callback(self.verbose, self.report) as report,
+            deterministic_torch(device, seed, self.threads),
         ):
             module = self._make_module(self.input_shape_, n_outputs).float()
             checkpoint = self._checkpoint(
-                module, (X, target, weight, *beside.values()), seed, device
+                module, (X, target, weight, *extra_arrays.values()), seed, device
             )
-            options = Options(
-                **{f.name: getattr(self, f.name) for f in fields(Options) if f.name != "device"},
+            options = TrainingOptions(
+                **{
+                    f.name: getattr(self, f.name)
+                    for f in fields(TrainingOptions)
+                    if f.name != "device"
+                },
                 device=device,
             )
-            validation = None if held_out is None else examples_of(X, target, weight, held_out)
-            examples = examples_of(X, target, weight, rows)
-            trained = self._learn(
+            validation = None if held_out is None else make_examples(X, target, weight, held_out)
+            examples = make_examples(X, target, weight, rows)
+            result = self._train_and_select(
                 module,
                 examples,
                 validation,
@@ -179,12 +233,12 @@ class Network(TransformerMixin, BaseEstimator):
                 seed=seed,
                 report=report,
                 checkpoint=checkpoint,
-                **beside,
+                **extra_arrays,
             )
         self.module_, self.history_, self.best_epoch_ = (
             module.eval(),
-            trained.history,
-            trained.best_epoch,
+            result.history,
+            result.best_epoch,
         )
         self.n_epochs_ = len(self.history_)
         if checkpoint:
@@ -192,76 +246,112 @@ class Network(TransformerMixin, BaseEstimator):
         return validation or examples
 
     def describe(self) -> dict[str, Any]:
-        """What training came to, for the record: ``epochs``, and ``best_epoch``, whose weights were
-        kept.
+        """Return a summary of the training for the record.
+
+        Returns
+        -------
+        dict
+            ``epochs``, and ``best_epoch``, whose weights the module has.
         """
         return {"epochs": self.n_epochs_, "best_epoch": self.best_epoch_}
 
-    def _outputs(self, X: Any) -> np.ndarray:
-        """Float32[n, …]: what the module puts out, finite also where it overflows, as one may where
-        no row of training was.
+    def _module_outputs(self, X: Any) -> np.ndarray:
+        """Return the outputs of the module, Float32[n, …], with infinities and NaN replaced.
+
+        Outputs may overflow for rows far from the training data.
         """
-        X, module = self._checked(X), self._placed()
-        (outputs,) = self._in_batches(X, lambda batch: (module(batch),))
+        X, module = self._validate_X(X), self._module_on_device()
+        (outputs,) = self._map_batches(X, lambda batch: (module(batch),))
         return np.nan_to_num(outputs)
 
-    def input_gradient(self, X, of: Callable[[Tensor], Tensor]) -> np.ndarray:
-        """Float32[n, *input_shape]: the gradient, by the numbers of each row, of a function of what
-        the module puts out.
+    def input_gradient(self, X, function: Callable[[Tensor], Tensor]) -> np.ndarray:
+        """Return the gradient, by the inputs of each row, of a function of the module's outputs.
 
         Parameters
         ----------
-        X : as in ``fit``.
-        of : Float32[b, …] outputs (logits of a classifier) → Float32[b], a number for each row, by
-            functions of torch.
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+        function : callable
+            Differentiable function of the outputs Float32[b, …] (the logits of a classifier) that
+            returns one number for each row, Float32[b].
+
+        Returns
+        -------
+        ndarray, Float32[n, *input_shape]
+            Gradients.
         """
-        X, module = self._checked(X), self._placed()
+        X, module = self._validate_X(X), self._module_on_device()
 
         def gradient(batch: Tensor) -> tuple[Tensor]:
             with torch.inference_mode(False), torch.enable_grad():
                 inputs = batch.clone().requires_grad_()
-                (found,) = torch.autograd.grad(of(module(inputs)).sum(), inputs)
-            return (found,)
+                (row_gradients,) = torch.autograd.grad(function(module(inputs)).sum(), inputs)
+            return (row_gradients,)
 
-        return self._in_batches(X, gradient)[0]
+        return self._map_batches(X, gradient)[0]
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
-        """Float32[n, m]: what a layer puts out, flattened; one of ``layer_names_``, None for what
-        enters the last linear layer.
+        """Return the outputs of a layer, flattened.
 
-        Of a layer that the module uses several times it is the last output.
+        For a layer that the module uses several times, it is the last output.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+        layer : str or None, default=None
+            One of ``layer_names_``. None returns the input of the last linear layer.
+
+        Returns
+        -------
+        ndarray, Float32[n, m]
+            Embeddings.
+
+        Raises
+        ------
+        ValueError
+            If there is no layer of that name, or it did not run.
         """
-        X = self._checked(X)
-        name = self._last_linear() if layer is None else layer
+        X = self._validate_X(X)
+        name = self._last_linear_name() if layer is None else layer
         if name not in self.layer_names_:
-            close = difflib.get_close_matches(name, self.layer_names_, n=1)
+            similar_names = difflib.get_close_matches(name, self.layer_names_, n=1)
             raise ValueError(
                 f"no layer named {name!r}; "
-                + (f"did you mean {close[0]!r}?" if close else "layer_names_ lists them")
+                + (
+                    f"did you mean {similar_names[0]!r}?"
+                    if similar_names
+                    else "layer_names_ lists them"
+                )
             )
-        with recording(self._placed(), [name], inputs=layer is None) as run:
-            (outputs,) = self._in_batches(X, run)
+        with record_layers(self._module_on_device(), [name], record_inputs=layer is None) as run:
+            (outputs,) = self._map_batches(X, run)
         return outputs.reshape(len(X), -1)
 
     @property
     def layer_names_(self) -> list[str]:
-        """Names of the submodules, in the order in which the module has them."""
+        """Names of the submodules, in the order in which the module contains them."""
         check_is_fitted(self, "module_")
         return [name for name, _ in self.module_.named_modules() if name]
 
-    def _in_batches(
+    def _map_batches(
         self, X: np.ndarray, function: Callable[[Tensor], Sequence[Any]]
     ) -> tuple[np.ndarray, ...]:
-        return in_batches(
+        """Apply a function to all rows in batches, see :func:`map_batches`."""
+        return map_batches(
             X, function, input_shape=self.input_shape_, device=self._device(), n_jobs=self.n_jobs
         )
 
-    def _placed(self) -> nn.Module:
-        """The module on the device; on CUDA a copy, whose memory is free again after use."""
+    def _module_on_device(self) -> nn.Module:
+        """Return the module on the device.
+
+        On CUDA it is a copy, so that its memory is freed after use.
+        """
         device = self._device()
         return self.module_ if device == "cpu" else copy.deepcopy(self.module_).to(device)
 
-    def _checked(self, X) -> np.ndarray:
+    def _validate_X(self, X) -> np.ndarray:
+        """Return validated rows of the shape that was fitted."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], allow_nd=True)
         if X.shape[1:] != self.input_shape_:
@@ -272,55 +362,67 @@ class Network(TransformerMixin, BaseEstimator):
         return X
 
     def _device(self) -> str:
-        seen = torch.cuda.is_available()
-        if self.device == "cuda" and not seen:
+        """Return "cpu" or "cuda"; raise ValueError if CUDA is required but missing."""
+        has_cuda = torch.cuda.is_available()
+        if self.device == "cuda" and not has_cuda:
             raise ValueError("device must be cpu or auto here: torch sees no CUDA device")
-        return "cuda" if seen and self.device != "cpu" else "cpu"
+        return "cuda" if has_cuda and self.device != "cpu" else "cpu"
 
-    def _divided(
+    def _split_rows(
         self, target: np.ndarray, weight: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None, int]:
-        """Row numbers to train on and to stop by (or None), and a seed.
+        """Return row numbers for training, those for early stopping (or None), and a seed.
 
-        Rows without weight are in neither; the only row of a stratum is trained on.
+        Rows without weight are in neither set. The only row of a stratum is used for training.
         """
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         rows = np.flatnonzero(weight > 0)
         if self.patience is None or self.stop_on == "train" or self.max_epochs == 0:
             return rows, None, seed
         strata = self._strata(target)
-        alone = (
+        is_only_row = (
             np.zeros(len(rows), dtype=bool)
             if strata is None
             else np.bincount(strata[rows])[strata[rows]] == 1
         )
-        several = rows[~alone]
-        by = None if strata is None else strata[several]
+        divisible_rows = rows[~is_only_row]
+        stratify = None if strata is None else strata[divisible_rows]
         try:
-            kept, held_out = train_test_split(
-                several, test_size=self.validation_share, stratify=by, random_state=seed
+            training_rows, held_out = train_test_split(
+                divisible_rows,
+                test_size=self.validation_fraction,
+                stratify=stratify,
+                random_state=seed,
             )
-        except ValueError:  # fewer rows than strata on one side
+        except ValueError:
+            # One side would have fewer rows than strata.
             return rows, None, seed
-        return np.concatenate([kept, rows[alone]]), held_out, seed
+        return np.concatenate([training_rows, rows[is_only_row]]), held_out, seed
 
     def _checkpoint(
         self, module: nn.Module, data: tuple[np.ndarray, ...], seed: int, device: str
     ) -> Checkpoint | None:
+        """Return the checkpoint.
+
+        Its fingerprint covers data, initial weights, seed and parameters.
+        """
         if self.checkpoint is None:
             return None
         weights = [tensor.numpy() for tensor in module.state_dict().values()]
         parameters = sorted(
-            (f.name, in_words(getattr(self, f.name)))
+            (f.name, comparable_parameter(getattr(self, f.name)))
             for f in fields(self)
-            if f.name not in _NOT_IN_THE_NUMBERS
+            if f.name not in _RESULT_NEUTRAL_PARAMETERS
         )
         return Checkpoint(
             self.checkpoint,
-            fingerprint([*data, *weights], [type(self).__name__, seed, device, parameters]),
+            training_fingerprint(
+                [*data, *weights], [type(self).__name__, seed, device, parameters]
+            ),
         )
 
-    def _last_linear(self) -> str:
+    def _last_linear_name(self) -> str:
+        """Return the name of the last linear layer."""
         names = [name for name, part in self.module_.named_modules() if isinstance(part, nn.Linear)]
         if not names:
             raise ValueError(
@@ -330,8 +432,10 @@ class Network(TransformerMixin, BaseEstimator):
         return names[-1]
 
     def __sklearn_tags__(self):
-        """Rows may be images (the tag for more than two axes is the nearest that there is);
-        embeddings are Float32 whatever X is.
+        """Return the tags of scikit-learn.
+
+        Rows may be images; the tag for three axes is the nearest existing one. Embeddings are
+        Float32 for any type of X.
         """
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
@@ -340,15 +444,27 @@ class Network(TransformerMixin, BaseEstimator):
         return tags
 
 
-def examples_of(
+def make_examples(
     X: np.ndarray, target: np.ndarray, weight: np.ndarray, rows: np.ndarray
 ) -> Examples:
-    """The ``rows`` (Int[m]) of X Float[n, …], target [n] and weight Float[n] as tensors; weights
-    are divided by their mean, so that multiples of them train the same.
+    """Return :class:`Examples` of selected rows, with weights divided by their mean.
+
+    The division makes training independent of the scale of the weights.
+
+    Parameters
+    ----------
+    X : ndarray, Float[n, …]
+        Inputs.
+    target : ndarray of shape (n,)
+        Targets as the loss expects them.
+    weight : ndarray, Float[n]
+        Weights of the rows.
+    rows : ndarray, Int[m]
+        Numbers of the selected rows.
     """
-    chosen = weight[rows]
+    selected_weights = weight[rows]
     return Examples(
-        torch.from_numpy(narrow(X[rows])),
+        torch.from_numpy(to_float32(X[rows])),
         torch.from_numpy(target[rows]),
-        torch.from_numpy((chosen / chosen.mean()).astype(np.float32)),
+        torch.from_numpy((selected_weights / selected_weights.mean()).astype(np.float32)),
     )

@@ -1,6 +1,7 @@
-"""Outliers made of the training rows alone: noise, rows whose parts are permuted, and mixtures.
+"""Sources of outliers for networks that train with them.
 
-Outliers that are rows of another data set.
+Outliers are made from the training rows alone (noise, permuted rows, mixtures, Hein et al. 2019)
+or drawn from another data set (Hendrycks et al. 2019).
 """
 
 from __future__ import annotations
@@ -15,56 +16,82 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator
 
-from kdgraph.data.dataset import TEST, TRAIN, Dataset, Fetched, Half, Simulation, in_half
-from kdgraph.data.images.pixels import like_images_of
+from kdgraph.data.dataset import (
+    TEST,
+    TRAIN,
+    ClassHalf,
+    Dataset,
+    FetchableTable,
+    Simulation,
+    is_in_class_half,
+)
+from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, Share, check_parameters
 
-Draw = Callable[[int, np.random.Generator], np.ndarray]
-"""(n, generator) → Float32[n, …]: new outliers, of the shape of the training rows."""
+OutlierSampler = Callable[[int, np.random.Generator], np.ndarray]
+"""Function (n, generator) → Float32[n, …] that draws outliers of the shape of the training rows."""
 
-SMOOTHING = (1.0, 2.5)
-"""Pixels: the standard deviations of the Gaussian filter are drawn uniformly between them (Hein et
-al. 2019, Section 5).
+_SMOOTHING_SD_RANGE = (1.0, 2.5)
+"""Range of the standard deviation of the Gaussian filter in pixels, drawn uniformly.
+
+Hein et al. 2019, Section 5.
 """
 
 
-class Outliers(BaseEstimator):
-    """Where a network that trains with outliers has them from; ours. A subclass is a dataclass of
-    its parameters, and has ``like``.
+class OutlierSource(BaseEstimator):
+    """Base class of the sources of outliers.
+
+    A subclass is a dataclass of its parameters and implements ``make_sampler``.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
-    def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
-        """What draws outliers for training rows, Float32[n, d] or images Float32[n, c, h, w], as
-        the network sees them.
+    def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
+        """Return a function that draws outliers for training rows.
 
-        ``rng`` is for what is chosen once; each draw has a generator of its own.
+        Parameters
+        ----------
+        rows : ndarray, Float32[n, d] or Float32[n, c, h, w]
+            Training rows, vectors or images, as the network receives them.
+        rng : Generator
+            Random numbers for choices that are made once. Each draw has its own generator.
+
+        Returns
+        -------
+        OutlierSampler
+            Function that draws outliers.
         """
         raise NotImplementedError
 
     def check(self, prefix: str) -> None:
-        """Raise ParameterError for a parameter out of range, whose name begins with ``prefix``."""
+        """Raise ParameterError if a parameter is out of range; messages start with ``prefix``."""
         check_parameters(self, prefix)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NoiseOutliers(Outliers):
-    """Uniform noise: of vectors in the box of the training rows, of images in [0, 1] for each
-    pixel.
+class NoiseOutliers(OutlierSource):
+    """Uniform noise.
+
+    Vectors are in the bounding box of the training rows, pixels of images in [0, 1].
 
     Parameters
     ----------
-    margin : of vectors, how far the box reaches beyond the training rows on each side, as a share
-    of each feature's range.
-    smoothed : share of the images that are smoothed, which gives them low frequencies as pictures
-        have them.
+    margin : float, default=0.0
+        Extension of the box on each side for vectors, as a fraction of the range of each feature.
+    smoothed_fraction : float, default=0.5
+        Fraction of the images that are smoothed, so that they have low frequencies like natural
+        images.
 
     Notes
     -----
-    Images are smoothed as Hein et al. do it: with a Gaussian filter of 1 to 2.5 pixels, drawn anew
-    for each batch, after which each image is stretched to [0, 1]. They smooth all, and half of what
-    they smooth are training images whose pixels are permuted (:class:`MixedOutliers` of this and of
-    :class:`PermutedOutliers`, both with ``smoothed=1``).
+    Images are smoothed as by Hein et al.: with a Gaussian filter whose standard deviation, 1 to 2.5
+    pixels, is drawn anew for each batch. Then each image is rescaled to [0, 1]. Hein et al. smooth
+    all images, and half of their smoothed images are training images with permuted pixels. This is
+    :class:`MixedOutliers` of this class and of :class:`PermutedOutliers`, both with
+    ``smoothed_fraction=1``.
 
     References
     ----------
@@ -74,169 +101,213 @@ class NoiseOutliers(Outliers):
     Examples
     --------
     >>> rows = np.array([[0, 5], [1, 7]], dtype=np.float32)
-    >>> drawn = NoiseOutliers().like(rows, np.random.default_rng(0))(100, np.random.default_rng(1))
-    >>> drawn.min(axis=0).round(1).tolist(), drawn.max(axis=0).round(1).tolist()
+    >>> sample = NoiseOutliers().make_sampler(rows, np.random.default_rng(0))
+    >>> outliers = sample(100, np.random.default_rng(1))
+    >>> outliers.min(axis=0).round(1).tolist(), outliers.max(axis=0).round(1).tolist()
     ([0.0, 5.0], [1.0, 7.0])
     """
 
     margin: NonNegative = 0.0
-    smoothed: Share = 0.5
+    smoothed_fraction: Share = 0.5
 
-    def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
-        """What draws noise like the training rows Float32[n, …]."""
+    def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
+        """Return a function that draws noise for training rows Float32[n, …]."""
         shape, are_images = rows.shape[1:], rows.ndim == 4
-        low, high = (np.float32(0), np.float32(1)) if are_images else _box(rows, self.margin)
+        low, high = (
+            (np.float32(0), np.float32(1)) if are_images else _bounding_box(rows, self.margin)
+        )
 
         def draw(n: int, rng: np.random.Generator) -> np.ndarray:
             noise = low + (high - low) * rng.random((n, *shape), dtype=np.float32)
-            return _partly_smoothed(noise, self.smoothed, rng) if are_images else noise
+            return _smooth_fraction(noise, self.smoothed_fraction, rng) if are_images else noise
 
         return draw
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PermutedOutliers(Outliers):
-    """Training rows of which the parts are in disorder: columns of vectors, each permuted by
-    itself, or the pixels of each image.
+class PermutedOutliers(OutlierSource):
+    """Training rows whose columns (of vectors) or pixels (of images) are permuted.
 
-    Each value of a vector is one that its feature has, as often as it has it; only what goes with
-    what is lost.
+    Each column of vectors is drawn separately. So every feature keeps its distribution, and the
+    dependence between features is lost.
 
     Parameters
     ----------
-    smoothed : share of the images that are smoothed, as in :class:`NoiseOutliers`.
+    smoothed_fraction : float, default=0.0
+        Fraction of the images that are smoothed, as in :class:`NoiseOutliers`.
 
     References
     ----------
-    Hein et al. (2019), Section 5, of images. Of columns: as the synthetic class of Shi and Horvath,
+    Images: Hein et al. (2019), Section 5. Columns: the synthetic class of Shi and Horvath,
     "Unsupervised learning with random forest predictors", Journal of Computational and Graphical
     Statistics 15, 2006, Addcl1.
+
+    Examples
+    --------
+    >>> rows = np.array([[0, 5], [1, 7]], dtype=np.float32)
+    >>> sample = PermutedOutliers().make_sampler(rows, np.random.default_rng(0))
+    >>> sorted(set(sample(100, np.random.default_rng(1))[:, 1].tolist()))
+    [5.0, 7.0]
     """
 
-    smoothed: Share = 0.0
+    smoothed_fraction: Share = 0.0
 
-    def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
-        """What draws permuted rows of the training rows Float32[n, …], with replacement."""
+    def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
+        """Return a function that draws permuted training rows (of Float32[n, …]).
 
-        def columns(n: int, rng: np.random.Generator) -> np.ndarray:
+        Rows are drawn with replacement.
+        """
+
+        def draw_vectors(n: int, rng: np.random.Generator) -> np.ndarray:
             return rows[rng.integers(len(rows), size=(n, rows.shape[1])), np.arange(rows.shape[1])]
 
-        def pixels(n: int, rng: np.random.Generator) -> np.ndarray:
+        def draw_images(n: int, rng: np.random.Generator) -> np.ndarray:
             flat = rows[rng.integers(len(rows), size=n)].reshape(n, rows.shape[1], -1)
             order = rng.permuted(np.tile(np.arange(flat.shape[2]), (n, 1)), axis=1)
             permuted = np.take_along_axis(flat, order[:, None], axis=2).reshape(n, *rows.shape[1:])
-            return _partly_smoothed(permuted, self.smoothed, rng)
+            return _smooth_fraction(permuted, self.smoothed_fraction, rng)
 
-        return pixels if rows.ndim == 4 else columns
+        return draw_images if rows.ndim == 4 else draw_vectors
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixedOutliers(Outliers):
-    """Outliers of several kinds in equal shares, in any order; ours.
+class MixedOutliers(OutlierSource):
+    """Outliers of several sources in equal proportions, in random order.
 
     Parameters
     ----------
-    parts : name → :class:`Outliers`.
+    sources : mapping of str to OutlierSource
+        Sources by name.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
+    >>> rows = np.array([[0, 5], [1, 7]], dtype=np.float32)
+    >>> mixed = MixedOutliers(sources={"noise": NoiseOutliers(), "permuted": PermutedOutliers()})
+    >>> sample = mixed.make_sampler(rows, np.random.default_rng(0))
+    >>> sample(5, np.random.default_rng(1)).shape
+    (5, 2)
     """
 
-    parts: Mapping[str, Any]
+    sources: Mapping[str, Any]
 
     def check(self, prefix: str) -> None:
-        """Raise ParameterError for a parameter of a part that is out of range, and where there is
-        no part.
-        """
-        if not self.parts:
-            raise ParameterError(f"{prefix}parts must have at least one kind of outliers, got none")
-        for name, part in self.parts.items():
-            part.check(f"{prefix}parts.{name}.")
+        """Raise ParameterError if there is no source, or a parameter of one is out of range."""
+        if not self.sources:
+            raise ParameterError(
+                f"{prefix}sources must have at least one kind of outliers, got none"
+            )
+        for name, source in self.sources.items():
+            source.check(f"{prefix}sources.{name}.")
 
-    def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
-        """What draws from each part for training rows Float32[n, …]."""
-        draws = [part.like(rows, rng) for part in self.parts.values()]
+    def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
+        """Return a function that draws from each source, for training rows Float32[n, …]."""
+        samplers = [source.make_sampler(rows, rng) for source in self.sources.values()]
 
         def draw(n: int, rng: np.random.Generator) -> np.ndarray:
-            sizes = np.diff(np.linspace(0, n, len(draws) + 1).round().astype(int)).tolist()
+            sizes = np.diff(np.linspace(0, n, len(samplers) + 1).round().astype(int)).tolist()
             return rng.permutation(
-                np.concatenate([of(size, rng) for of, size in zip(draws, sizes, strict=True)])
+                np.concatenate(
+                    [sampler(size, rng) for sampler, size in zip(samplers, sizes, strict=True)]
+                )
             )
 
         return draw
 
 
-def built_in(word: str) -> Outliers | str:
-    """What a word stands for: "noise", "permuted", or "mixed", in which images are smoothed as
-    those of Hein et al. (2019, Section 5).
+def outlier_source_from_name(name: str) -> OutlierSource | str:
+    """Return the source that a name stands for; an unknown name is returned unchanged.
 
-    Any other word stays one.
+    The names are "noise", "permuted" and "mixed". With "mixed", images are smoothed as by Hein et
+    al. (2019, Section 5).
     """
-    if word == "mixed":
+    if name == "mixed":
         return MixedOutliers(
-            parts={"noise": NoiseOutliers(smoothed=1.0), "permuted": PermutedOutliers(smoothed=1.0)}
+            sources={
+                "noise": NoiseOutliers(smoothed_fraction=1.0),
+                "permuted": PermutedOutliers(smoothed_fraction=1.0),
+            }
         )
-    made = {"noise": NoiseOutliers, "permuted": PermutedOutliers}
-    return made[word]() if word in made else word
+    sources = {"noise": NoiseOutliers, "permuted": PermutedOutliers}
+    return sources[name]() if name in sources else name
 
 
-def from_rows(rows: np.ndarray) -> Draw:
-    """What draws from given rows Float32[m, …], with replacement; ours."""
+def row_sampler(rows: np.ndarray) -> OutlierSampler:
+    """Return a function that draws from given rows Float32[m, …], with replacement.
+
+    Notes
+    -----
+    Original to kdgraph.
+    """
     return lambda n, rng: rows[rng.integers(len(rows), size=n)]
 
 
-def _box(rows: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
+def _bounding_box(rows: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and the upper corner of the box around rows, extended by ``margin``."""
     low, high = rows.min(axis=0), rows.max(axis=0)
     return low - np.float32(margin) * (high - low), high + np.float32(margin) * (high - low)
 
 
-def _partly_smoothed(images: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Each image smoothed with the probability ``share``, and stretched to [0, 1] then."""
-    chosen, width = rng.random(len(images)) < share, rng.uniform(*SMOOTHING)
-    if not chosen.any():
+def _smooth_fraction(images: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
+    """Smooth each image with probability ``fraction``, and rescale the smoothed ones to [0, 1]."""
+    is_smoothed, width = rng.random(len(images)) < fraction, rng.uniform(*_SMOOTHING_SD_RANGE)
+    if not is_smoothed.any():
         return images
-    smooth = gaussian_filter(images[chosen], sigma=(0, 0, width, width))
+    smooth = gaussian_filter(images[is_smoothed], sigma=(0, 0, width, width))
     low, high = smooth.min(axis=(1, 2, 3), keepdims=True), smooth.max(axis=(1, 2, 3), keepdims=True)
-    images[chosen] = (smooth - low) / np.maximum(high - low, np.finfo(np.float32).tiny)
+    images[is_smoothed] = (smooth - low) / np.maximum(high - low, np.finfo(np.float32).tiny)
     return images
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RowsOutliers(Outliers):
-    """Rows of another data set: of its official training rows where it has them, so that its test
-    rows can still test.
+class DatasetOutliers(OutlierSource):
+    """Rows of another data set, which serve as outliers.
 
-    Images become images like the training images: of their size by bilinear interpolation, grey
-    from colours, colours from grey by repeating it; or vectors of pixels, where the training rows
-    are vectors of as many numbers. Vectors must have as many features as the training rows have,
-    and nothing scales them: they are taken to be on the scale of the rows that the network sees.
+    If the data set has official training rows, outliers come from them, so that its test rows can
+    still be used for tests. Images are converted to images like the training images: to their size
+    by bilinear interpolation, from colours to grey, or from grey to colours by repetition. If the
+    training rows are vectors of as many numbers, images are converted to vectors of pixels. Vectors
+    must have as many features as the training rows. They are not scaled, but expected on the scale
+    of the rows that the network receives.
 
     Parameters
     ----------
-    source : where the rows come from, as in the group ``dataset``.
-    half : "first" or "second": only the rows of that half of the sorted classes, of an odd number
-        the first half being the smaller; so the other half can test (``half`` of
-        :class:`~kdgraph.data.ood.OtherDataset`). None: all.
-    n : rows that are kept in memory, drawn at random; all where there are fewer.
+    source : data source
+        Source of the rows, as in the config group ``dataset``.
+    half : {"first", "second"} or None, default=None
+        Use only the rows of that half of the sorted classes; with an odd number, the first half is
+        the smaller one. So the other half can be used for tests (``half`` of
+        :class:`~kdgraph.data.ood.OtherDataset`). None: all rows.
+    n : int, default=10_000
+        Largest number of rows that are kept in memory, drawn at random.
 
     References
     ----------
     Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure", ICLR 2019, who
-    take 80 Million Tiny Images for CIFAR.
+    use 80 Million Tiny Images for CIFAR.
     """
 
     source: Any
-    half: Half = None
+    half: ClassHalf = None
     n: Count = 10_000
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Make sure that the rows are on this machine."""
-        if isinstance(self.source, Fetched):
+        """Download the rows if they are not on this machine."""
+        if isinstance(self.source, FetchableTable):
             self.source.prefetch(progress)
 
-    def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
-        """What draws rows of the other data set for training rows Float32[n, …].
+    def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
+        """Return a function that draws rows of the other data set, for training rows Float32[n, …].
 
         Raises
         ------
-        DataError : if they cannot be made like these.
+        DataError
+            If the rows cannot be converted to the shape of the training rows.
+        ParameterError
+            If ``half`` is given for a simulation.
         """
         if isinstance(self.source, Simulation):
             if self.half is not None:
@@ -247,50 +318,55 @@ class RowsOutliers(Outliers):
             X = self.source.sample(self.n, rng)[0]
         else:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", UserWarning
-                )  # of what matters where labels are learnt
+                # The warnings concern labels, which are not used here.
+                warnings.simplefilter("ignore", UserWarning)
                 table = self.source.load()
-            among = _chosen(table, self.half)
-            X = table.X[rng.permutation(among)[: self.n]]
-        return from_rows(
-            np.ascontiguousarray(_like(rows.shape[1:], X, self.source.name), dtype=np.float32)
+            candidates = _training_rows(table, self.half)
+            X = table.X[rng.permutation(candidates)[: self.n]]
+        return row_sampler(
+            np.ascontiguousarray(
+                _match_shape(rows.shape[1:], X, self.source.name), dtype=np.float32
+            )
         )
 
 
-def _chosen(table: Dataset, half: Half) -> np.ndarray:
-    """Int[m]: rows that train, of a half of the classes."""
+def _training_rows(table: Dataset, half: ClassHalf) -> np.ndarray:
+    """Return the numbers of the training rows of a half of the classes, Int[m]."""
     if table.roles is None:
-        trains = np.ones(len(table.y), dtype=bool)
+        is_training_row = np.ones(len(table.y), dtype=bool)
     elif len(table.classes) > 1:
-        trains = table.roles == TRAIN
-    else:  # images without labels: no row can train a classifier, and any can be an outlier, those that test last
-        tests = table.roles == TEST
-        trains = ~tests if not tests.all() else tests
-    return np.flatnonzero(trains & in_half(table, half))
+        is_training_row = table.roles == TRAIN
+    else:
+        # Images without labels: they cannot train a classifier, but any of them can be an outlier.
+        # Test rows are used only if there are no others.
+        is_test_row = table.roles == TEST
+        is_training_row = ~is_test_row if not is_test_row.all() else is_test_row
+    return np.flatnonzero(is_training_row & is_in_class_half(table, half))
 
 
-def _like(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
-    """Rows of that shape."""
+def _match_shape(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
+    """Return rows converted to the given shape of one row.
+
+    Raise DataError if that is not possible.
+    """
     if not len(X):
         raise DataError(
-            f"{name} has no rows that train, and outliers are to be some; choose another data set"
+            f"{name} has no training rows to draw outliers from; choose another data set"
         )
     if len(shape) == 3 and X.ndim == 4:
         try:
-            return like_images_of(shape, X)[0]
+            return match_image_shape(shape, X)[0]
         except ValueError as error:
             raise DataError(f"{name}: {error}; choose another data set for the outliers") from error
     if len(shape) == 1 and math.prod(X.shape[1:]) == shape[0]:
         X = X.reshape(len(X), -1)
         if np.isnan(X).any():
             raise DataError(
-                f"{name} has missing values, and a network takes none; choose another data set for"
-                " the outliers"
+                f"{name} has missing values, which networks do not accept; choose another data set"
+                " for the outliers"
             )
         return X
-    rule = f"and the network sees rows of shape {shape}"
     raise DataError(
-        f"rows of {name} have the shape {X.shape[1:]}, {rule}; choose another data set for the"
-        " outliers"
+        f"rows of {name} have the shape {X.shape[1:]}, and the network requires rows of shape"
+        f" {shape}; choose another data set for the outliers"
     )

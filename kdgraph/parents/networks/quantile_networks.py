@@ -1,6 +1,8 @@
-"""A network that predicts quantiles.
+"""Networks that predict quantiles.
 
-A network that takes the level of a quantile as one more input, and learns all levels at once.
+:class:`QuantileNetwork` has an output for each level of a grid.
+:class:`SimultaneousQuantileNetwork` has the level as a further input and is trained for all levels
+at once (Kuleshov and Deshpande 2022).
 """
 
 from __future__ import annotations
@@ -16,55 +18,99 @@ from torch import Tensor, nn
 from kdgraph.distributions import Distribution, QuantileGrid
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, OpenFraction
-from kdgraph.parents.networks.mlp import FullyConnected
-from kdgraph.parents.networks.regressor import Head, NetworkRegressor, QuantileHead, Units
+from kdgraph.parents.networks.mlp import FullyConnectedMixin
+from kdgraph.parents.networks.regressor import (
+    DistributionHead,
+    NetworkRegressor,
+    QuantileHead,
+    TargetScaler,
+)
 
-DECILES = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99)
+_DEFAULT_LEVELS = (
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.9,
+    0.95,
+    0.975,
+    0.99,
+)
 """Deciles, and the ends of the central intervals of 90, 95 and 98 %."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class QuantileNetwork(FullyConnected, NetworkRegressor):
-    """Fully connected layers that predict quantiles at a grid of levels, which never cross; between
-    them lines, beyond exponential tails.
+class QuantileNetwork(FullyConnectedMixin, NetworkRegressor):
+    """Multilayer perceptron that predicts quantiles at a grid of levels, which never cross.
 
-    It assumes no family: what it predicts is a :class:`~kdgraph.distributions.QuantileGrid`. The
-    quantile network of Kuleshov and Deshpande (2022) takes the level as a further input; this one
-    has an output for each level.
+    It does not assume a family. Its predictions are a :class:`~kdgraph.distributions.QuantileGrid`:
+    linear between the levels, with exponential tails beyond them. The quantile network of Kuleshov
+    and Deshpande (2022) has the level as a further input; this one has an output for each level.
 
     Parameters
     ----------
-    levels : at least two, increasing.
-    hidden, activation, dropout, batch_norm, initial_std : the layers, see :class:`FullyConnected`.
-    **others : those of :class:`NetworkRegressor`.
+    levels : sequence of float, default=deciles and tails
+        Levels in (0, 1), at least two, increasing.
+    hidden, activation, dropout, batch_norm, initial_std
+        Parameters of the layers, see :class:`FullyConnectedMixin`.
+    **others
+        Parameters of :class:`NetworkRegressor`.
+
+    Notes
+    -----
+    Quantiles as sums of positive steps are original to kdgraph.
 
     References
     ----------
     Koenker, "Quantile regression", 2005; Taylor, "A quantile regression neural network approach to
     estimating the conditional density of multiperiod returns", Journal of Forecasting 19, 2000.
-    That quantiles are sums of positive steps is ours.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 1))
-    >>> network = QuantileNetwork(levels=(0.1, 0.5, 0.9), hidden=(16,), max_epochs=3, device="cpu", random_state=0).fit(X, X[:, 0])
-    >>> network.predict_dist(X[:2]).values.shape
+    >>> network = QuantileNetwork(
+    ...     levels=(0.1, 0.5, 0.9), hidden=(16,), max_epochs=3, device="cpu", random_state=0
+    ... )
+    >>> network.fit(X, X[:, 0]).predict_dist(X[:2]).values.shape
     (2, 3)
     """
 
-    levels: Sequence[OpenFraction] = DECILES
+    levels: Sequence[OpenFraction] = _DEFAULT_LEVELS
     hidden: Sequence[Count] = (200, 200)
 
-    def _head(self) -> Head:
+    def _head(self) -> DistributionHead:
+        """Return the head of quantiles at ``levels``."""
         return QuantileHead(self.levels)
 
     def fit(self, X, y, sample_weight=None):
-        """Train a new module; X: Float[n, d], y: Float[n] and errors as of the base.
+        """Train a new module.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, d]
+            Rows.
+        y : ndarray, Float[n]
+            Outcomes.
+        sample_weight : ndarray, Float[n], or None, default=None
+            Weights, from 0; a row of weight 0 is ignored.
+
+        Returns
+        -------
+        self
+            Fitted estimator.
 
         Raises
         ------
-        ParameterError : for fewer than two levels, or levels that do not increase; else as of the
-            base.
+        ParameterError
+            If there are fewer than two levels, or they do not increase; otherwise as in
+            :class:`NetworkRegressor`.
         """
         if (
             np.ndim(self.levels) != 1
@@ -77,7 +123,7 @@ class QuantileNetwork(FullyConnected, NetworkRegressor):
         return super().fit(X, y, sample_weight)
 
 
-LEVELS = tuple(
+_PREDICTED_LEVELS = tuple(
     sorted(
         {
             *(i / 100 for i in range(1, 100)),
@@ -92,30 +138,38 @@ LEVELS = tuple(
         }
     )
 )
-"""At which quantiles are predicted: hundredths, and the ends of the central intervals of 95, 99,
-99.5 and 99.8 %.
+"""Levels of the predicted quantiles.
+
+They are hundredths, and the ends of the central intervals of 95, 99, 99.5 and 99.8 %.
 """
-DRAWN = 8
-"""Levels at which a row is looked at in each step, one in each eighth of (0, 1)."""
+_SAMPLED_LEVELS_PER_STEP = 8
+"""Number of random levels for a row in each step, one in each eighth of (0, 1)."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LevelNetwork(NetworkRegressor):
-    """Densely connected layers that map a row and a level τ to the quantile at τ, by the check loss
-    at levels drawn anew in each step.
+class SimultaneousQuantileNetwork(NetworkRegressor):
+    """Densely connected network that maps a row and a level τ to the quantile at τ.
+
+    It is trained with the check loss at levels that are drawn anew in each step.
 
     Parameters
     ----------
-    hidden : units of each hidden layer, which gets the input and what all layers before it put out.
-    level : how τ enters. "score": as the quantile z of a standard normal distribution; then
-        training starts at that distribution, the same for each row, so outcomes must come in such
-        units (both ours). "share": as it is, and training starts anywhere.
-    **others : those of :class:`NetworkRegressor`.
+    hidden : sequence of int, default=(20, 20)
+        Units of each hidden layer. The input of a layer is the input of the network and the outputs
+        of all previous layers.
+    level_input : {"score", "share"}, default="score"
+        Form in which τ is an input. "score" is the quantile z of a standard normal distribution.
+        Then training starts at that distribution for every row, so outcomes must be standardised.
+        "share" is τ itself, and training starts at random weights.
+    **others
+        Parameters of :class:`NetworkRegressor`.
 
     Notes
     -----
-    Early stopping goes by the mean check loss at :data:`LEVELS`. There quantiles are predicted too;
-    where they cross they are put in order.
+    Early stopping monitors the mean check loss at fixed levels: hundredths and the ends of central
+    intervals up to 99.8 %. Predictions are the quantiles at these levels; crossing quantiles are
+    sorted. The normal score as an input and the start at the normal distribution are original to
+    kdgraph.
 
     References
     ----------
@@ -126,97 +180,135 @@ class LevelNetwork(NetworkRegressor):
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 1))
-    >>> network = LevelNetwork(max_epochs=2, device="cpu", random_state=0).fit(X, X[:, 0])
-    >>> network.predict_dist(X[:3]).ppf(np.array([0.005, 0.5, 0.995])).shape
+    >>> network = SimultaneousQuantileNetwork(max_epochs=2, device="cpu", random_state=0)
+    >>> distribution = network.fit(X, X[:, 0]).predict_dist(X[:3])
+    >>> distribution.ppf(np.array([0.005, 0.5, 0.995])).shape
     (3, 3)
     """
 
     hidden: Sequence[Count] = (20, 20)
-    level: Literal["score", "share"] = "score"
+    level_input: Literal["score", "share"] = "score"
 
-    def _head(self) -> Head:
-        return LevelHead(standard=self.level == "score")
+    def _head(self) -> DistributionHead:
+        """Return the head of quantiles at fixed levels."""
+        return SimultaneousQuantileHead(is_standardised=self.level_input == "score")
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        return LevelModule(int(np.prod(input_shape)), self.hidden, scores=self.level == "score")
+        """Return a new module with the level as a further input."""
+        return SimultaneousQuantileModule(
+            int(np.prod(input_shape)), self.hidden, uses_normal_scores=self.level_input == "score"
+        )
 
 
-class LevelHead(Head):
-    """Quantiles at :data:`LEVELS`; a module says beside each at which level it is (ours).
+class SimultaneousQuantileHead(DistributionHead):
+    """Quantiles at fixed levels, for a module that outputs the level next to each quantile.
+
+    Outputs are Float64[n, levels, 2].
 
     Parameters
     ----------
-    standard : whether outcomes are in units of the network already.
+    is_standardised : bool
+        True if the outcomes are standardised already.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     name = "levels"
-    n_outputs = len(LEVELS)
+    n_outputs = len(_PREDICTED_LEVELS)
 
-    def __init__(self, standard: bool) -> None:
-        self.standard = standard
+    def __init__(self, is_standardised: bool) -> None:
+        self.is_standardised = is_standardised
 
-    def units(self, y: np.ndarray, weight: np.ndarray) -> Units:  # noqa: D102 - as in the base
-        return Units(0.0, 1.0) if self.standard else super().units(y, weight)
+    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:  # noqa: D102 - as in the base
+        return TargetScaler(0.0, 1.0) if self.is_standardised else super().fit_scaler(y, weight)
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Mean over rows and levels of (τ - [z < v]) (z - v), of v and τ, Float32[b, m, 2], and
-        targets Float32[b].
-        """
-        over, levels = targets[:, None] - outputs[..., 0], outputs[..., 1]
-        return (weights * torch.maximum(levels * over, (levels - 1) * over).mean(dim=1)).mean()
+        """Return the mean over rows and levels of (τ - [z < v]) (z - v).
 
-    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:
-        """Float[n]: the median, of outputs Float64[n, levels, 2]."""
-        return units.center + units.spread * outputs[..., LEVELS.index(0.5), 0]
+        Outputs v and τ are Float32[b, m, 2], and targets z Float32[b].
+        """
+        residuals, levels = targets[:, None] - outputs[..., 0], outputs[..., 1]
+        return (
+            weights * torch.maximum(levels * residuals, (levels - 1) * residuals).mean(dim=1)
+        ).mean()
+
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
+        """Return the median, Float[n], from outputs Float64[n, levels, 2]."""
+        return scaler.center + scaler.spread * outputs[..., _PREDICTED_LEVELS.index(0.5), 0]
 
     def distribution(  # noqa: D102
-        self, outputs: np.ndarray, units: Units, dispersion: float | None
+        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
-        return QuantileGrid(np.array(LEVELS), units.center + units.spread * outputs[..., 0])
+        return QuantileGrid(
+            np.array(_PREDICTED_LEVELS), scaler.center + scaler.spread * outputs[..., 0]
+        )
 
 
-class LevelModule(nn.Module):
-    """Float32[b, …] → Float32[b, m, 2], quantiles and their levels: :data:`DRAWN` random ones in
-    training, else :data:`LEVELS`; ours.
+class SimultaneousQuantileModule(nn.Module):
+    """Module that maps rows Float32[b, …] to quantiles and their levels, Float32[b, m, 2].
+
+    The levels are random in training, and fixed in inference.
 
     Parameters
     ----------
-    width : numbers of a row.
-    hidden, scores : see :class:`LevelNetwork`.
+    n_inputs : int
+        Number of inputs of a row.
+    hidden : sequence of int
+        See :class:`SimultaneousQuantileNetwork`.
+    uses_normal_scores : bool
+        True for the ``level_input`` "score".
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
-    def __init__(self, width: int, hidden: Sequence[int], *, scores: bool) -> None:
+    def __init__(self, n_inputs: int, hidden: Sequence[int], *, uses_normal_scores: bool) -> None:
         super().__init__()
-        self.scores = scores
-        widths = [width + 1 + sum(hidden[:i]) for i in range(len(hidden) + 1)]
+        self.uses_normal_scores = uses_normal_scores
+        widths = [n_inputs + 1 + sum(hidden[:i]) for i in range(len(hidden) + 1)]
         self.hidden = nn.ModuleList(
-            nn.Linear(before, units) for before, units in zip(widths, hidden, strict=False)
+            nn.Linear(n_inputs_of_layer, units)
+            for n_inputs_of_layer, units in zip(widths, hidden, strict=False)
         )
         self.slopes = nn.ModuleList(nn.PReLU() for _ in hidden)
         self.quantile = nn.Linear(widths[-1], 1)
-        self.levels = nn.Buffer(torch.tensor(LEVELS, dtype=torch.float32))
-        if scores:
+        self.levels = nn.Buffer(torch.tensor(_PREDICTED_LEVELS, dtype=torch.float32))
+        if uses_normal_scores:
+            # The last layer outputs 0 at first, so training starts at the normal distribution.
             nn.init.zeros_(self.quantile.bias)
-            nn.init.zeros_(self.quantile.weight)  # training starts at the normal distribution
+            nn.init.zeros_(self.quantile.weight)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Quantiles and levels; with scores the quantile of a standard normal distribution and what
-        is learnt to add to it (ours).
+        """Return quantiles and levels, Float32[b, m, 2].
+
+        With scores a quantile is that of a standard normal distribution plus the output of the
+        network.
         """
+        # Every layer receives the row, the level and the outputs of all previous layers.
         rows = rows.flatten(1)
-        levels = self._drawn(rows) if self.training else self.levels.expand(len(rows), -1)
-        entering = torch.special.ndtri(levels) if self.scores else levels
-        seen = torch.cat(
-            [rows[:, None, :].expand(-1, levels.shape[1], -1), entering[..., None]], dim=2
+        levels = self._sample_levels(rows) if self.training else self.levels.expand(len(rows), -1)
+        level_inputs = torch.special.ndtri(levels) if self.uses_normal_scores else levels
+        features = torch.cat(
+            [rows[:, None, :].expand(-1, levels.shape[1], -1), level_inputs[..., None]], dim=2
         )
         for layer, slope in zip(self.hidden, self.slopes, strict=True):
-            seen = torch.cat([seen, slope(layer(seen))], dim=2)
-        quantile = self.quantile(seen)[..., 0]
-        return torch.stack([entering + quantile if self.scores else quantile, levels], dim=2)
-
-    def _drawn(self, rows: Tensor) -> Tensor:
-        """Float32[b, DRAWN]: inside of (0, 1), a little further than :data:`LEVELS`."""
-        at = torch.arange(DRAWN, device=rows.device) + torch.rand(
-            len(rows), DRAWN, device=rows.device
+            features = torch.cat([features, slope(layer(features))], dim=2)
+        quantile = self.quantile(features)[..., 0]
+        return torch.stack(
+            [level_inputs + quantile if self.uses_normal_scores else quantile, levels], dim=2
         )
-        return (at / DRAWN).clamp(LEVELS[0] / 2, 1 - LEVELS[0] / 2)
+
+    def _sample_levels(self, rows: Tensor) -> Tensor:
+        """Return random levels, one in each eighth of (0, 1), Float32[b, 8].
+
+        They are clipped to a range slightly wider than that of the predicted levels.
+        """
+        scaled_levels = torch.arange(_SAMPLED_LEVELS_PER_STEP, device=rows.device) + torch.rand(
+            len(rows), _SAMPLED_LEVELS_PER_STEP, device=rows.device
+        )
+        return (scaled_levels / _SAMPLED_LEVELS_PER_STEP).clamp(
+            _PREDICTED_LEVELS[0] / 2, 1 - _PREDICTED_LEVELS[0] / 2
+        )

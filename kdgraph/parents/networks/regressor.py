@@ -1,7 +1,9 @@
-"""What a regression network predicts: a family of distributions, its loss, and its parameters from
-what the module puts out.
+"""Network regressors and the families of distributions that they predict.
 
-Networks of torch as regressors that predict distributions: outcomes, their units, one dispersion.
+A :class:`DistributionHead` is a family of distributions: it defines the loss, and converts the
+outputs of a module to the parameters of the distributions. :class:`NetworkRegressor` standardises
+the outcomes, trains a module with the loss of its head, and estimates a dispersion that is common
+to all rows. The heads follow Torres et al. (2024), Sections 4.1 to 4.4.
 """
 
 from __future__ import annotations
@@ -24,160 +26,222 @@ from torch.nn import functional
 from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamily
 from kdgraph.parameters import check_parameters
 from kdgraph.parents.networks.network import Network
-from kdgraph.parents.networks.torch_state import plain_torch
-from kdgraph.parents.networks.training import Examples, Loss, decisive_loss
-from kdgraph.parents.regressors import LARGEST_SHAPE, gamma_shape, positive
+from kdgraph.parents.networks.torch_state import default_torch_state
+from kdgraph.parents.networks.training import Examples, TrainingLoss, monitored_loss
+from kdgraph.parents.regressors import MAX_GAMMA_SHAPE, check_positive_targets, gamma_shape_mle
 
 HeadName = Literal["normal", "normal_scale", "lognormal", "gamma", "gamma_shape"]
-"""normal: a mean for each row, and one standard deviation for all, as the squared error has it.
-normal_scale: a standard deviation for each row too. lognormal: normal for log y. gamma: the
-logarithm of a mean for each row, and one shape for all. gamma_shape: a shape for each row too.
+"""Name of a head.
+
+- normal: a mean for each row and one standard deviation for all, by the squared error.
+- normal_scale: a mean and a standard deviation for each row.
+- lognormal: normal for log y.
+- gamma: the logarithm of a mean for each row and one shape for all.
+- gamma_shape: the logarithm of a mean and a shape for each row.
 """
 
-LOG_SCALE = 15.0
-"""Standard deviations that a module puts out are within e^±15 of that of all rows, and shapes
-within e^±15 = 3e6.
+_MAX_LOG_SCALE = 15.0
+"""Bound of log scales: predicted standard deviations are within e^±15 of the overall one.
+
+Predicted shapes are within e^±15 = 3e6.
 """
-LOG_MEAN = 60.0
-"""Means on a logarithmic scale are within e^±60 = 1e26 of that of all rows, so that Float32 holds
-them.
+_MAX_LOG_MEAN = 60.0
+"""Bound of log means: predicted means are within e^±60 = 1e26 of the overall one.
+
+So they are finite in Float32.
 """
 
 
 @dataclass(frozen=True)
-class Units:
-    """Where outcomes are, or their logarithms, and how far apart: a module learns (y - center) /
-    spread; ours.
+class TargetScaler:
+    """Location and scale of the outcomes; the module is trained on (y - center) / spread.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     center: float
     spread: float
 
 
-class Head(ABC):
-    """A family of distributions, whose parameters a module puts out for each row, and perhaps one
-    number that is the same for all; ours.
+class DistributionHead(ABC):
+    """Family of distributions whose parameters are the outputs of a module.
+
+    A family may also have one parameter that is the same for all rows, the dispersion.
 
     Attributes
     ----------
-    name : see :data:`HeadName`.
-    n_outputs : of the module, for a row.
-    positive : whether outcomes must be above 0.
+    name : str
+        Name of the head, see :data:`HeadName`.
+    n_outputs : int
+        Number of outputs of the module for a row.
+    requires_positive_target : bool
+        True if outcomes must be above 0.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     name: str = ""
     n_outputs: int = 1
-    positive: bool = False
+    requires_positive_target: bool = False
 
-    def units(self, y: np.ndarray, weight: np.ndarray) -> Units:
-        """Of outcomes Float[n] with their weights Float[n]: mean and standard deviation, 1 where
-        they are all alike.
+    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:
+        """Return mean and standard deviation of outcomes Float[n] with weights Float[n].
+
+        The spread is 1 if all outcomes are equal.
         """
-        y = self.scaled(y)
+        y = self.transform_target(y)
         center = float(np.average(y, weights=weight))
-        reach = max(
-            float(np.abs(y - center).max()), np.finfo(np.float64).tiny
-        )  # a unit in which squares have digits
-        spread = reach * float(np.sqrt(np.average(((y - center) / reach) ** 2, weights=weight)))
-        return Units(center, spread if spread > 1e-12 * max(abs(center), 1e-300) else 1.0)
+        # Divide by the largest deviation first: squares of tiny or huge deviations would underflow
+        # or overflow.
+        max_deviation = max(float(np.abs(y - center).max()), np.finfo(np.float64).tiny)
+        spread = max_deviation * float(
+            np.sqrt(np.average(((y - center) / max_deviation) ** 2, weights=weight))
+        )
+        return TargetScaler(center, spread if spread > 1e-12 * max(abs(center), 1e-300) else 1.0)
 
-    def scaled(self, y: np.ndarray) -> np.ndarray:
-        """Float[n]: the scale on which outcomes Float[n] have a center and a spread."""
+    def transform_target(self, y: np.ndarray) -> np.ndarray:
+        """Return outcomes Float[n] on the scale on which center and spread are computed."""
         return y
 
-    def targets(self, y: np.ndarray, units: Units) -> np.ndarray:
-        """Float32[n]: outcomes Float[n] as the loss takes them."""
-        return ((self.scaled(y) - units.center) / units.spread).astype(np.float32)
+    def loss_targets(self, y: np.ndarray, scaler: TargetScaler) -> np.ndarray:
+        """Return outcomes Float[n] as the loss expects them, Float32[n]."""
+        return ((self.transform_target(y) - scaler.center) / scaler.spread).astype(np.float32)
 
     @abstractmethod
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Float32[b, n_outputs], Float32[b], Float32[b] → the mean of weight × negative log
-        likelihood, up to a constant.
+        """Return the mean of weight × negative log likelihood, up to a constant.
+
+        Parameters
+        ----------
+        outputs : Tensor, Float32[b, n_outputs]
+            Outputs of the module.
+        targets : Tensor, Float32[b]
+            Outcomes as returned by :meth:`loss_targets`.
+        weights : Tensor, Float32[b]
+            Weights of the rows.
+
+        Returns
+        -------
+        Tensor
+            Scalar.
         """
 
-    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
-        """Float64[n_outputs]: the best that are the same for all rows, of Float64[n], Float64[n];
-        None: there are none to compare with.
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
+        """Return the outputs Float64[n_outputs] that are best if they are the same for all rows.
+
+        Parameters
+        ----------
+        targets : ndarray, Float64[n]
+            Outcomes as returned by :meth:`loss_targets`.
+        weights : ndarray, Float64[n]
+            Weights of the rows.
+
+        Returns
+        -------
+        ndarray, Float64[n_outputs], or None
+            None if there is no such baseline.
         """
         return None
 
     def dispersion(
         self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray
     ) -> float | None:
-        """The number that is the same for all rows, of rows: Float64[n, n_outputs], Float64[n],
-        Float64[n]; None: there is none.
+        """Return the parameter that is the same for all rows, or None if there is none.
+
+        Parameters
+        ----------
+        outputs : ndarray, Float64[n, n_outputs]
+            Outputs of the module.
+        targets : ndarray, Float64[n]
+            Outcomes as returned by :meth:`loss_targets`.
+        weights : ndarray, Float64[n]
+            Weights of the rows.
+
+        Returns
+        -------
+        float or None
+            Dispersion.
         """
         return None
 
     @abstractmethod
-    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:
-        """Float[...]: what is predicted for y, without the noise around it, of outputs Float64[...,
-        n_outputs].
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
+        """Return the prediction Float[...] of y without noise.
+
+        Outputs are Float64[..., n_outputs].
         """
 
     @abstractmethod
     def distribution(
-        self, outputs: np.ndarray, units: Units, dispersion: float | None
+        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
-        """Of n rows, in the units of y, of outputs Float64[n, n_outputs]."""
+        """Return the distributions of n rows, in the units of y.
+
+        Outputs are Float64[n, n_outputs].
+        """
 
 
-class NormalHead(Head):
-    """The mean, of outputs Float64[n, 1]; the standard deviation is the root mean square residual:
-    Torres et al. (2024), Section 4.1.
+class NormalHead(DistributionHead):
+    """Normal distribution with a mean for each row, from outputs Float64[n, 1].
+
+    The standard deviation is the root mean square residual: Torres et al. (2024), Section 4.1.
     """
 
     name = "normal"
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Mean of (z - f)² / 2, of outputs Float32[b, 1] and targets Float32[b]."""
+        """Return the mean of (z - f)² / 2 for outputs f Float32[b, 1] and targets z Float32[b]."""
         return (weights * (targets - outputs[:, 0]).square()).mean() / 2
 
-    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         return np.array([np.average(targets, weights=weights)])
 
     def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:  # noqa: D102 - as in the base
         rms = np.sqrt(np.average((targets - outputs[:, 0]) ** 2, weights=weights))
-        return float(
-            max(rms, np.finfo(np.float32).eps)
-        )  # what Float32 cannot tell apart is no certainty
+        # A residual below the resolution of Float32 is not evidence of certainty.
+        return float(max(rms, np.finfo(np.float32).eps))
 
-    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
-        return units.center + units.spread * outputs[..., 0]
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
+        return scaler.center + scaler.spread * outputs[..., 0]
 
     def distribution(  # noqa: D102
-        self, outputs: np.ndarray, units: Units, dispersion: float | None
+        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
-        mean = self.point(outputs, units)
-        return Normal(mean, np.full(len(mean), units.spread * (dispersion or 1.0)))
+        mean = self.point_prediction(outputs, scaler)
+        return Normal(mean, np.full(len(mean), scaler.spread * (dispersion or 1.0)))
 
 
 class LogNormalHead(NormalHead):
-    """The mean of log y, as in Torres et al. (2024), Section 4.2; then the mean of y is exp(f +
-    s²/2).
+    """Lognormal distribution with a mean of log y for each row: Torres et al. (2024), Section 4.2.
+
+    Outputs f are Float64[n, 1]. The mean of y is then exp(f + s²/2).
     """
 
     name = "lognormal"
-    positive = True
+    requires_positive_target = True
 
-    def scaled(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+    def transform_target(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
         return np.log(y)
 
-    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
-        return np.exp(np.clip(super().point(outputs, units), -600, 600))
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
+        return np.exp(np.clip(super().point_prediction(outputs, scaler), -600, 600))
 
     def distribution(  # noqa: D102
-        self, outputs: np.ndarray, units: Units, dispersion: float | None
+        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
-        median = self.point(outputs, units)
+        median = self.point_prediction(outputs, scaler)
         return ScipyFamily(
             "lognorm",
-            {"s": np.full(len(median), units.spread * (dispersion or 1.0)), "scale": median},
+            {"s": np.full(len(median), scaler.spread * (dispersion or 1.0)), "scale": median},
         )
 
 
-class NormalScaleHead(Head):
-    """Mean and log standard deviation, of outputs Float64[n, 2].
+class NormalScaleHead(DistributionHead):
+    """Normal distribution with mean and log standard deviation for each row, outputs Float64[n, 2].
 
     Nix and Weigend, "Estimating the mean and variance of the target probability distribution",
     1994.
@@ -187,86 +251,97 @@ class NormalScaleHead(Head):
     n_outputs = 2
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Mean of log s + (z - f)² / (2 s²), of outputs Float32[b, 2] and targets Float32[b]."""
-        log_scale = outputs[:, 1].clamp(-LOG_SCALE, LOG_SCALE)
+        """Return the mean of log s + (z - f)² / (2 s²).
+
+        Outputs are Float32[b, 2], targets Float32[b].
+        """
+        log_scale = outputs[:, 1].clamp(-_MAX_LOG_SCALE, _MAX_LOG_SCALE)
         return (
             weights * (log_scale + ((targets - outputs[:, 0]) * torch.exp(-log_scale)).square() / 2)
         ).mean()
 
-    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         mean = np.average(targets, weights=weights)
         return np.array(
             [mean, np.log(max(np.average((targets - mean) ** 2, weights=weights), 1e-30)) / 2]
         )
 
-    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
-        return units.center + units.spread * outputs[..., 0]
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
+        return scaler.center + scaler.spread * outputs[..., 0]
 
     def distribution(  # noqa: D102
-        self, outputs: np.ndarray, units: Units, dispersion: float | None
+        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
-        scale = np.exp(np.clip(outputs[:, 1], -LOG_SCALE, LOG_SCALE))
-        return Normal(self.point(outputs, units), units.spread * scale)
+        scale = np.exp(np.clip(outputs[:, 1], -_MAX_LOG_SCALE, _MAX_LOG_SCALE))
+        return Normal(self.point_prediction(outputs, scaler), scaler.spread * scale)
 
 
-class GammaHead(Head):
-    """The log mean, of outputs Float64[n, 1], by the likelihood of Torres et al. (2024), Section
-    4.4, with one shape.
+class GammaHead(DistributionHead):
+    """Gamma distribution with a log mean for each row, from outputs Float64[n, 1], and one shape.
 
-    The mean that is most likely does not depend on the shape, so the network learns it alone, and
-    the shape is its maximum likelihood given the means, where the paper's network learns both by
-    gradients.
+    It has the likelihood of Torres et al. (2024), Section 4.4. The maximum likelihood mean does not
+    depend on the shape. So the network is trained for the mean alone, and the shape is its maximum
+    likelihood estimate given the means. The network of the paper learns both by gradients.
     """
 
     name = "gamma"
-    positive = True
+    requires_positive_target = True
 
-    def units(self, y: np.ndarray, weight: np.ndarray) -> Units:  # noqa: D102 - as in the base
-        return Units(0.0, float(np.average(y, weights=weight)))
+    def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:  # noqa: D102 - as in the base
+        return TargetScaler(0.0, float(np.average(y, weights=weight)))
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Mean of f + z e^-f, of outputs Float32[b, 1] and targets Float32[b]."""
-        log_mean = outputs[:, 0].clamp(-LOG_MEAN, LOG_MEAN)
+        """Return the mean of f + z e^-f for outputs f Float32[b, 1] and targets z Float32[b]."""
+        log_mean = outputs[:, 0].clamp(-_MAX_LOG_MEAN, _MAX_LOG_MEAN)
         return (weights * (log_mean + targets * torch.exp(-log_mean))).mean()
 
-    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         return np.array([np.log(np.average(targets, weights=weights))])
 
     def dispersion(
         self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray
     ) -> float | None:
-        """The shape, at most 1e12; Float64[n, 1], Float64[n], Float64[n]."""
-        log_ratio = np.log(np.maximum(targets, 1e-38)) - np.clip(outputs[:, 0], -LOG_MEAN, LOG_MEAN)
-        return gamma_shape(float(np.average(np.expm1(log_ratio) - log_ratio, weights=weights)))
+        """Return the shape, at most 1e12, from Float64[n, 1], Float64[n], Float64[n]."""
+        log_ratio = np.log(np.maximum(targets, 1e-38)) - np.clip(
+            outputs[:, 0], -_MAX_LOG_MEAN, _MAX_LOG_MEAN
+        )
+        return gamma_shape_mle(float(np.average(np.expm1(log_ratio) - log_ratio, weights=weights)))
 
-    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
-        return units.spread * np.exp(np.clip(outputs[..., 0], -LOG_MEAN, LOG_MEAN))
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:  # noqa: D102
+        return scaler.spread * np.exp(np.clip(outputs[..., 0], -_MAX_LOG_MEAN, _MAX_LOG_MEAN))
 
     def distribution(  # noqa: D102
-        self, outputs: np.ndarray, units: Units, dispersion: float | None
+        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
-        return _gamma(
-            self.point(outputs, units), np.full(len(outputs), min(dispersion or 1.0, LARGEST_SHAPE))
+        return _gamma_distribution(
+            self.point_prediction(outputs, scaler),
+            np.full(len(outputs), min(dispersion or 1.0, MAX_GAMMA_SHAPE)),
         )
 
 
 class GammaShapeHead(GammaHead):
-    """Log mean and log shape, of outputs Float64[n, 2] (ours; Torres et al., 2024, Section 4.4,
-    have one shape).
+    """Gamma distribution with log mean and log shape for each row, from outputs Float64[n, 2].
+
+    Notes
+    -----
+    Original to kdgraph: Torres et al. (2024), Section 4.4, have one shape for all rows.
     """
 
     name = "gamma_shape"
     n_outputs = 2
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """The negative log likelihood of z, of outputs Float32[b, 2] and targets Float32[b]."""
+        """Return the negative log likelihood of z.
+
+        Outputs are Float32[b, 2], targets Float32[b].
+        """
         log_mean, log_shape = (
-            outputs[:, 0].clamp(-LOG_MEAN, LOG_MEAN),
-            outputs[:, 1].clamp(-LOG_SCALE, LOG_SCALE),
+            outputs[:, 0].clamp(-_MAX_LOG_MEAN, _MAX_LOG_MEAN),
+            outputs[:, 1].clamp(-_MAX_LOG_SCALE, _MAX_LOG_SCALE),
         )
         shape, log_ratio = torch.exp(log_shape), torch.log(targets.clamp(min=1e-38)) - log_mean
-        # Of large shapes log Γ(a) and a log a are nearly the same: together they are their
-        # difference in Float64.
+        # For large shapes log Γ(a) and a log a nearly cancel, so their difference is computed in
+        # Float64.
         stirling = (
             torch.lgamma(shape.double()) - shape.double() * log_shape.double() + shape.double()
         ).float()
@@ -275,8 +350,8 @@ class GammaShapeHead(GammaHead):
             * (shape * (torch.expm1(log_ratio) - log_ratio) + stirling + log_mean + log_ratio)
         ).mean()
 
-    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
-        mean = super().constant(targets, weights)
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        mean = super().best_constant_output(targets, weights)
         return np.append(
             mean,
             np.log(super().dispersion(np.full((len(targets), 1), mean), targets, weights) or 1.0),
@@ -286,34 +361,41 @@ class GammaShapeHead(GammaHead):
         return None
 
     def distribution(  # noqa: D102
-        self, outputs: np.ndarray, units: Units, dispersion: float | None
+        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
-        return _gamma(
-            self.point(outputs, units), np.exp(np.clip(outputs[:, 1], -LOG_SCALE, LOG_SCALE))
+        return _gamma_distribution(
+            self.point_prediction(outputs, scaler),
+            np.exp(np.clip(outputs[:, 1], -_MAX_LOG_SCALE, _MAX_LOG_SCALE)),
         )
 
 
-def _gamma(mean: np.ndarray, shape: np.ndarray) -> ScipyFamily:
+def _gamma_distribution(mean: np.ndarray, shape: np.ndarray) -> ScipyFamily:
+    """Return gamma distributions with given means and shapes."""
     return ScipyFamily("gamma", {"a": shape, "scale": mean / shape})
 
 
-HEADS: dict[str, Head] = {
+DISTRIBUTION_HEADS: dict[str, DistributionHead] = {
     head.name: head
     for head in (NormalHead(), NormalScaleHead(), LogNormalHead(), GammaHead(), GammaShapeHead())
 }
-"""By the name that an estimator's ``head`` has."""
+"""Heads by the name that the parameter ``head`` has."""
 
 
-class QuantileHead(Head):
-    """Quantiles at m levels, by the check loss of Koenker (2005), which never cross (ours).
+class QuantileHead(DistributionHead):
+    """Quantiles at m levels, trained with the check loss of Koenker (2005), which never cross.
 
-    The first output is the quantile of the middle level; each further one is the step to the next,
-    as softplus times the step that a standard normal distribution has there, so that training
-    starts near that.
+    The first output is the quantile of the middle level. Each further output determines the step to
+    the next level: softplus of the output times the step of a standard normal distribution. So
+    training starts close to a normal distribution.
 
     Parameters
     ----------
-    levels : Float[m], increasing, in (0, 1).
+    levels : sequence of float, Float[m]
+        Levels in (0, 1), increasing.
+
+    Notes
+    -----
+    The positive steps are original to kdgraph.
     """
 
     name = "quantiles"
@@ -321,83 +403,91 @@ class QuantileHead(Head):
     def __init__(self, levels: Sequence[float]) -> None:
         self.levels = np.asarray(levels, dtype=np.float64)
         self.n_outputs = len(self.levels)
-        self.middle = self.n_outputs // 2
-        self.steps = np.diff(ndtri(self.levels)) / np.log(2)  # softplus(0) = log 2
+        self.middle_index = self.n_outputs // 2
+        # softplus(0) = log 2, so an output of 0 gives exactly the normal step.
+        self.initial_steps = np.diff(ndtri(self.levels)) / np.log(2)
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Mean over rows and levels of (τ - [z < v]) (z - v), of outputs Float32[b, m] and targets
-        Float32[b].
+        """Return the mean over rows and levels of (τ - [z < v]) (z - v).
+
+        Outputs are Float32[b, m] and targets Float32[b].
         """
         steps, levels = (
-            torch.from_numpy(each.astype(np.float32)).to(outputs.device)
-            for each in (self.steps, self.levels)
+            torch.from_numpy(values.astype(np.float32)).to(outputs.device)
+            for values in (self.initial_steps, self.levels)
         )
-        reached = torch.cumsum(functional.softplus(outputs[:, 1:]) * steps, dim=1)
-        reached = torch.cat([torch.zeros_like(outputs[:, :1]), reached], dim=1)
-        over = targets[:, None] - (
-            outputs[:, :1] + (reached - reached[:, self.middle : self.middle + 1])
+        cumulative = torch.cumsum(functional.softplus(outputs[:, 1:]) * steps, dim=1)
+        cumulative = torch.cat([torch.zeros_like(outputs[:, :1]), cumulative], dim=1)
+        residuals = targets[:, None] - (
+            outputs[:, :1] + (cumulative - cumulative[:, self.middle_index : self.middle_index + 1])
         )
-        return (weights * torch.maximum(levels * over, (levels - 1) * over).mean(dim=1)).mean()
+        return (
+            weights * torch.maximum(levels * residuals, (levels - 1) * residuals).mean(dim=1)
+        ).mean()
 
-    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
-        known = np.quantile(targets, self.levels, weights=weights, method="inverted_cdf")
-        steps = np.maximum(np.diff(known) / self.steps, 1e-6)
-        return np.append(
-            known[self.middle], steps + np.log(-np.expm1(-steps))
-        )  # softplus of the latter is the steps
+    def best_constant_output(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        empirical = np.quantile(targets, self.levels, weights=weights, method="inverted_cdf")
+        steps = np.maximum(np.diff(empirical) / self.initial_steps, 1e-6)
+        # steps + log(1 - exp(-steps)) is the inverse of softplus at the steps.
+        return np.append(empirical[self.middle_index], steps + np.log(-np.expm1(-steps)))
 
-    def quantiles(self, outputs: np.ndarray, units: Units) -> np.ndarray:
-        """Float64[..., m], increasing, of outputs Float64[..., m]."""
-        reached = np.cumsum(np.logaddexp(0, outputs[..., 1:]) * self.steps, axis=-1)
-        reached = np.concatenate([np.zeros_like(outputs[..., :1]), reached], axis=-1)
-        return units.center + units.spread * (
-            outputs[..., :1] + (reached - reached[..., self.middle, None])
+    def quantiles(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
+        """Return increasing quantiles Float64[..., m] from outputs Float64[..., m]."""
+        cumulative = np.cumsum(np.logaddexp(0, outputs[..., 1:]) * self.initial_steps, axis=-1)
+        cumulative = np.concatenate([np.zeros_like(outputs[..., :1]), cumulative], axis=-1)
+        return scaler.center + scaler.spread * (
+            outputs[..., :1] + (cumulative - cumulative[..., self.middle_index, None])
         )
 
-    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:
-        """Float[...]: the quantile of the middle level, of outputs Float64[..., m]."""
-        return units.center + units.spread * outputs[..., 0]
+    def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
+        """Return the quantile of the middle level, Float[...], from outputs Float64[..., m]."""
+        return scaler.center + scaler.spread * outputs[..., 0]
 
     def distribution(  # noqa: D102
-        self, outputs: np.ndarray, units: Units, dispersion: float | None
+        self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
-        return QuantileGrid(self.levels, self.quantiles(outputs, units))
+        return QuantileGrid(self.levels, self.quantiles(outputs, scaler))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NetworkRegressor(RegressorMixin, Network):
-    """A network of torch as a regressor and a transformer of scikit-learn, which predicts a
-    distribution for each row.
+    """Torch network as a regressor that predicts distributions, and a transformer of scikit-learn.
 
-    A subclass is a dataclass too; its fields are parameters, and it implements ``_head``, what is
-    predicted, and ``_make_module``, from rows to what the head takes.
+    A subclass is a dataclass too. Its fields are parameters, and it implements ``_head``, which
+    returns the family of distributions, and ``_make_module``, which returns a module that maps rows
+    to the outputs that the head requires.
 
     Parameters
     ----------
-    **others : those of :class:`Network`.
+    **others
+        Parameters of :class:`Network`.
 
     Attributes
     ----------
-    units_ : where outcomes are and how far apart; the module learns standardised ones.
-    dispersion_ : of a head that has one for all rows: the standard deviation of standardised
-        outcomes, or the shape. It is estimated on the held-out rows that decided when to stop, or
-        without them on the training rows; so where the network overfits, it does not call itself
-        certain. None where each row has its own.
-    **others : those of :class:`Network`.
+    target_scaler_ : TargetScaler
+        Location and scale of the outcomes; the module is trained on standardised outcomes.
+    dispersion_ : float or None
+        Dispersion of a head that has one for all rows: the standard deviation of standardised
+        outcomes, or the shape. It is estimated on the held-out rows of early stopping, or without
+        them on the training rows. With held-out rows, overfitting of the network does not make its
+        predictions overconfident. None if each row has its own.
+    **others
+        Attributes of :class:`Network`.
 
     Notes
     -----
-    Dropout and batch normalisation are as in inference when the dispersion is estimated: the
-    "weight scaling inference rule" of Torres et al., "Model-free local recalibration of neural
-    networks", 2024, Section 4.2. What a layer puts out, the last one too, is ``transform(X,
-    layer)``; ``layer_names_`` has their names.
+    The dispersion is estimated with dropout and batch normalisation in inference mode: the "weight
+    scaling inference rule" of Torres et al., "Model-free local recalibration of neural networks",
+    2024, Section 4.2. ``transform(X, layer)`` returns the outputs of a layer, also of the last one;
+    ``layer_names_`` lists the names.
     """
 
-    def _head(self) -> Head:
-        """What is predicted, and the loss of that."""
+    def _head(self) -> DistributionHead:
+        """Return the family of distributions that is predicted, which defines the loss."""
         raise NotImplementedError
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> TrainingLoss:
+        """Return the loss of the head."""
         return self._head().loss
 
     def fit(self, X, y, sample_weight=None):
@@ -405,85 +495,141 @@ class NetworkRegressor(RegressorMixin, Network):
 
         Parameters
         ----------
-        X : Float[n, d], or more axes, such as images Float[n, channels, height, width].
-        y : Float[n]; above 0 with the heads "lognormal" and "gamma".
-        sample_weight : Float[n] or None, from 0; a row of weight 0 is left out.
+        X : ndarray, Float[n, d]
+            Rows. They may have more axes, such as images Float[n, channels, height, width].
+        y : ndarray, Float[n]
+            Outcomes; above 0 with the heads "lognormal", "gamma" and "gamma_shape".
+        sample_weight : ndarray, Float[n], or None, default=None
+            Weights, from 0; a row of weight 0 is ignored.
+
+        Returns
+        -------
+        self
+            Fitted estimator.
 
         Raises
         ------
-        ParameterError : for a parameter outside its range; for a y that must be above 0.
-        ValueError : for NaN or infinity, for a device that is not there, for a training that
-            diverges.
+        ParameterError
+            If a parameter is outside its range, or y must be above 0 and is not.
+        ValueError
+            If X or y contains NaN or infinity, the device is missing, or the training diverges.
 
         Warns
         -----
-        ConvergenceWarning : when the network does no better than one distribution for all rows.
+        ConvergenceWarning
+            If the network is not better than one distribution for all rows.
         """
         check_parameters(self)
-        self._device()  # one that is not there is told before the rows are looked at
+        # Report a missing device before the rows are validated.
+        self._device()
         X, y = validate_data(
             self, X, y, dtype=[np.float64, np.float32], allow_nd=True, y_numeric=True
         )
         head = self._head()
-        y = positive(y, f"head={head.name}") if head.positive else np.asarray(y, dtype=np.float64)
+        y = (
+            check_positive_targets(y, f"head={head.name}")
+            if head.requires_positive_target
+            else np.asarray(y, dtype=np.float64)
+        )
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError(f"{type(self).__name__} needs a row whose weight is above 0")
-        self.units_ = head.units(y, weight)
-        targets = head.targets(y, self.units_)
-        decisive = self._trained_on(X, targets, weight, head.n_outputs)
-        self._warn_if_nothing_was_learnt(decisive, head.constant(targets.astype(float), weight))
-        outputs = self._outputs_of(decisive.inputs.numpy())
+        self.target_scaler_ = head.fit_scaler(y, weight)
+        targets = head.loss_targets(y, self.target_scaler_)
+        monitored = self._fit_arrays(X, targets, weight, head.n_outputs)
+        self._warn_if_no_better_than_constant(
+            monitored, head.best_constant_output(targets.astype(float), weight)
+        )
+        outputs = self._outputs_of_valid_rows(monitored.inputs.numpy())
         self.dispersion_ = head.dispersion(
-            outputs, decisive.targets.numpy().astype(float), decisive.weights.numpy().astype(float)
+            outputs,
+            monitored.targets.numpy().astype(float),
+            monitored.weights.numpy().astype(float),
         )
         return self
 
-    @plain_torch()
-    def _warn_if_nothing_was_learnt(self, decisive: Examples, constant: np.ndarray | None) -> None:
-        """``constant``: Float64[n_outputs], the best for all rows alike."""
+    @default_torch_state()
+    def _warn_if_no_better_than_constant(
+        self, monitored: Examples, constant: np.ndarray | None
+    ) -> None:
+        """Warn if the monitored loss is not below that of the best constant output."""
         if constant is None or not self.history_:
             return
-        reached = decisive_loss(self.history_[self.best_epoch_ - 1])
-        same = torch.from_numpy(constant.astype(np.float32)).expand(len(decisive), -1)
-        known = self._head().loss(same, decisive.targets, decisive.weights).item()
-        if reached > known - 1e-6 * max(abs(known), 1.0):
+        network_loss = monitored_loss(self.history_[self.best_epoch_ - 1])
+        constant_outputs = torch.from_numpy(constant.astype(np.float32)).expand(len(monitored), -1)
+        constant_loss = (
+            self._head().loss(constant_outputs, monitored.targets, monitored.weights).item()
+        )
+        if network_loss > constant_loss - 1e-6 * max(abs(constant_loss), 1.0):
             name = type(self).__name__
             advice = "try another learning_rate or random_state, or more epochs"
             message = (
-                f"{name} learnt nothing: its loss, {reached:.3f}, is not below that of one"
+                f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of one"
                 f" distribution for all rows; {advice}"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
-    def outputs(self, X) -> np.ndarray:
-        """Float64[n, n_outputs]: what the module puts out, the parameters of the head in
-        standardised units; X as in ``fit``.
+    def predict_parameters(self, X) -> np.ndarray:
+        """Return the outputs of the module: the parameters of the head in standardised units.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+
+        Returns
+        -------
+        ndarray, Float64[n, n_outputs]
+            Parameters.
         """
-        return self._outputs(X).astype(np.float64)
+        return self._module_outputs(X).astype(np.float64)
 
     def predict(self, X) -> np.ndarray:
-        """Float64[n]: the mean of :meth:`predict_dist`; X as in ``fit``."""
+        """Return the means of :meth:`predict_dist`.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+
+        Returns
+        -------
+        ndarray, Float64[n]
+            Predicted means.
+        """
         return self.predict_dist(X).mean()
 
     def predict_dist(self, X) -> Distribution:
-        """The predicted distributions of rows X (Float[n, *input_shape]), in the units of y."""
-        return self._head().distribution(self.outputs(X), self.units_, self.dispersion_)
+        """Return the predicted distributions, in the units of y.
+
+        Parameters
+        ----------
+        X : ndarray, Float[n, *input_shape]
+            Rows, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution for each row.
+        """
+        return self._head().distribution(
+            self.predict_parameters(X), self.target_scaler_, self.dispersion_
+        )
 
     def describe(self) -> dict[str, Any]:
-        """What training came to, for the record; with the dispersion, where there is one."""
+        """Return a summary of the training for the record, with the dispersion if there is one."""
         return super().describe() | (
             {} if self.dispersion_ is None else {"dispersion": self.dispersion_}
         )
 
-    def _outputs_of(self, rows: np.ndarray) -> np.ndarray:
-        """Float64[n, n_outputs], of rows that are checked."""
-        module = self._placed()
-        (found,) = self._in_batches(rows, lambda batch: (module(batch),))
-        return np.nan_to_num(found).astype(np.float64)
+    def _outputs_of_valid_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return the outputs Float64[n, n_outputs] for validated rows."""
+        module = self._module_on_device()
+        (outputs,) = self._map_batches(rows, lambda batch: (module(batch),))
+        return np.nan_to_num(outputs).astype(np.float64)
 
     def __sklearn_tags__(self):
-        """With some heads the outcome is above 0."""
+        """Return the tags of scikit-learn; some heads require positive outcomes."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self._head().positive
+        tags.target_tags.positive_only = self._head().requires_positive_target
         return tags

@@ -1,8 +1,8 @@
-"""Torch's global state, set for a while and put back: defaults, random numbers, threads,
-algorithms.
+"""Control of torch's global state, and inference that does not depend on it.
 
-Inference of torch in batches of one fixed size, so that neither a row's batch nor the number of
-threads changes a bit of it.
+Context managers set defaults, random numbers, threads and algorithms for a while and restore
+them. :func:`map_batches` runs inference in batches of one fixed size, so that neither the batch of
+a row nor the number of threads changes its result.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ from joblib import Parallel, delayed
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-_ONE_AT_A_TIME = threading.RLock()
-"""torch's random state and its number of threads belong to the process: two trainings side by side
-would take each other's.
+_TRAINING_LOCK = threading.RLock()
+"""Lock for one training at a time in a process.
+
+torch's random state and its number of threads belong to the process, so concurrent trainings
+would disturb each other.
 """
 
 
 class _ProcessDefaults:
-    """Settings of the whole process, set by the first of several threads that enter and put back by
-    the last that leaves, so that none of them takes another's for the user's.
+    """Context manager for settings of the whole process that several threads may enter.
+
+    The first thread that enters saves and sets them. The last thread that leaves restores them.
+    Otherwise a thread could save the temporary settings of another thread as those of the user.
     """
 
     def __init__(self) -> None:
@@ -58,13 +62,17 @@ _PROCESS_DEFAULTS = _ProcessDefaults()
 
 
 @contextmanager
-def plain_torch() -> Iterator[None]:
-    """Have torch's own defaults, and put what the user has set back: float32 in full precision, on
-    the CPU where no device is named, with gradients, without autocast. Ours.
+def default_torch_state() -> Iterator[None]:
+    """Use torch's own defaults, and restore the settings of the user afterwards.
 
-    It stands around every fit and prediction, so that neither depends on the global state in which
-    it is called. The settings of the process (type and precision) are the defaults for all threads
-    meanwhile; all others belong to the thread.
+    The defaults are: float32 in full precision, the CPU where no device is named, gradients
+    enabled, no autocast. This context surrounds every fit and prediction, so that neither depends
+    on the global state at the call. The settings of the process (type and precision) apply to all
+    threads in the meantime; the others apply to the current thread.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
     with ExitStack() as stack:
         stack.enter_context(_PROCESS_DEFAULTS)
@@ -79,16 +87,25 @@ def plain_torch() -> Iterator[None]:
 
 
 @contextmanager
-def reproducible(device: str, seed: int, threads: int | None = None) -> Iterator[None]:
-    """Same seed, same bits: random numbers from ``seed``, so many threads, deterministic
-    algorithms; then all is set as it was before.
+def deterministic_torch(device: str, seed: int, threads: int | None = None) -> Iterator[None]:
+    """Make the same seed give the same bits, and restore the previous state afterwards.
 
-    One at a time in a process: a second thread waits.
+    Inside the context, random numbers come from ``seed``, the number of threads is fixed and
+    algorithms are deterministic. Only one thread of the process can be inside; a second one waits.
+
+    Parameters
+    ----------
+    device : str
+        Device of the training.
+    seed : int
+        Seed, from 0.
+    threads : int or None, default=None
+        Threads within an operation; None keeps the current number.
     """
     devices = [torch.device(device).index or 0] if device != "cpu" else []
     with (
-        _ONE_AT_A_TIME,
-        plain_torch(),
+        _TRAINING_LOCK,
+        default_torch_state(),
         torch.random.fork_rng(devices),
         torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True),
         intra_op_threads(threads or torch.get_num_threads()),
@@ -98,8 +115,9 @@ def reproducible(device: str, seed: int, threads: int | None = None) -> Iterator
 
 
 def seed_torch(device: str, seed: int) -> None:
-    """Seed the random numbers of the CPU and of this device; not of others, as torch.manual_seed
-    would.
+    """Seed the random numbers of the CPU and of this device.
+
+    Unlike ``torch.manual_seed``, it does not change other devices.
     """
     torch.default_generator.manual_seed(seed)
     if device != "cpu":
@@ -108,8 +126,9 @@ def seed_torch(device: str, seed: int) -> None:
 
 @contextmanager
 def intra_op_threads(n: int) -> Iterator[None]:
-    """Let torch use n threads inside an operation, in this thread and in those started meanwhile,
-    and put the number back.
+    """Set the number of threads within an operation to ``n``, and restore it afterwards.
+
+    It applies to this thread and to threads that are started in the meantime.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(n)
@@ -119,30 +138,34 @@ def intra_op_threads(n: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-LARGEST = 1e15
-"""Rows that reach further are scaled down to it: even squares, and sums over some thousand of them,
-stay finite in float32.
+_MAX_INPUT = 1e15
+"""Largest absolute input; rows with larger values are scaled down.
+
+Squares of such inputs, and sums over some thousand squares, stay finite in float32.
 """
-_NUMBERS = 2**18
-"""Input numbers of a batch of images: 1 MB, so that the activations of a residual network stay
-under 0.1 GB a thread.
+_MAX_BATCH_VALUES = 2**18
+"""Number of input values of a batch of images.
+
+It is 1 MB, so the activations of a residual network stay below 0.1 GB for each thread.
 """
 
-_WIDE = 16
+_MIN_LINEAR_OUTPUTS = 16
+"""Smallest width with which linear layers are computed, see :class:`_PadLinearLayers`."""
 
 
-def batch_rows(input_shape: Sequence[int]) -> int:
-    """Rows of a batch, which follow from the shape of one row alone: 256 vectors, 8 to 256 images
-    (a power of two).
+def inference_batch_size(input_shape: Sequence[int]) -> int:
+    """Return the number of rows of an inference batch: 256 vectors, or 8 to 256 images.
+
+    It depends on the shape of one row alone, and is a power of two.
     """
     if len(input_shape) == 1:
-        # 14,000 rows a second through four layers of 1,000 units, as with 512, and one row alone
-        # takes 18 ms instead of 35
+        # 14,000 rows per second pass through four layers of 1,000 units, as many as with 512. A
+        # single row takes 18 ms instead of 35 ms.
         return 256
-    return 2 ** int(np.clip(math.log2(_NUMBERS / math.prod(input_shape)), 3, 8))
+    return 2 ** int(np.clip(math.log2(_MAX_BATCH_VALUES / math.prod(input_shape)), 3, 8))
 
 
-def in_batches(
+def map_batches(
     X: np.ndarray,
     function: Callable[[Tensor], Sequence[Any]],
     *,
@@ -150,106 +173,126 @@ def in_batches(
     device: str | torch.device = "cpu",
     n_jobs: int | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """Apply ``function`` to all rows of X, a batch at a time; equal to the last bit for any
-    division of the rows and any ``n_jobs``.
+    """Apply ``function`` to all rows of X in batches.
 
-    A matrix product adds in another order for another number of rows or threads. So every batch is
-    full (the last is padded with copies of its last row, cut off afterwards) and runs on one
-    thread; several run side by side. Linear layers with few outputs are computed as wider ones. (Of
-    modules this holds for what nn.Linear and convolutions multiply; a product of another kind may
-    depend on the place of a row in its batch.)
+    The result is equal to the last bit for any division of the rows and any ``n_jobs``, within one
+    machine.
 
     Parameters
     ----------
-    X : Float[n, *input_shape], n >= 1.
-    function : of a batch, Float32[batch_rows, *input_shape] on ``device``; gives tensors or arrays
-        of ``batch_rows`` rows each. It is called from several threads at once, without gradients;
-        modules that it uses must be in eval mode.
-    input_shape : the shape of one row.
-    device : where batches are put. On a CUDA device they run one after another.
-    n_jobs : threads, as in joblib.
+    X : ndarray, Float[n, *input_shape]
+        Rows, at least one.
+    function : callable
+        Function of a batch Float32[batch_size, *input_shape] on ``device``. It returns tensors or
+        arrays of :func:`inference_batch_size` rows each. It is called from several threads
+        concurrently, without gradients; the modules it uses must be in eval mode.
+    input_shape : sequence of int
+        Shape of one row.
+    device : str or torch.device, default="cpu"
+        Device of the batches. On a CUDA device they run one after another.
+    n_jobs : int or None, default=None
+        Number of threads, as in joblib.
 
     Returns
     -------
-    tuple of arrays, what the function gave, of n rows each.
+    tuple of ndarray
+        The outputs of the function, with n rows each.
+
+    Notes
+    -----
+    For modules, the invariance holds for products of nn.Linear and of convolutions. Other products
+    may depend on the position of a row in its batch.
     """
-    rows, device = batch_rows(input_shape), torch.device(device)
+    # A matrix product sums in another order for another number of batch_size or threads. So every
+    # batch
+    # is full (the last one is padded with copies of its last row, which are cut off afterwards)
+    # and runs on one thread. Several batches run in parallel. Linear layers with few outputs are
+    # batch_outputs as wider ones.
+    batch_size, device = inference_batch_size(input_shape), torch.device(device)
 
     def compute(start: int) -> list[np.ndarray]:
-        with torch.inference_mode(), _WideProducts():
-            outputs = function(_full_batch(X[start : start + rows], rows).to(device))
+        with torch.inference_mode(), _PadLinearLayers():
+            outputs = function(_pad_batch(X[start : start + batch_size], batch_size).to(device))
             return [o.cpu().numpy() if isinstance(o, Tensor) else np.asarray(o) for o in outputs]
 
-    def fill(start: int, computed: list[np.ndarray]) -> None:
-        for result, part in zip(results, computed, strict=True):
-            result[start : start + rows] = part[: len(X) - start]
+    def fill(start: int, batch_outputs: list[np.ndarray]) -> None:
+        for result, part in zip(results, batch_outputs, strict=True):
+            result[start : start + batch_size] = part[: len(X) - start]
 
-    with plain_torch(), intra_op_threads(1):
+    with default_torch_state(), intra_op_threads(1):
         first = compute(0)
         results = tuple(np.empty((len(X), *part.shape[1:]), part.dtype) for part in first)
         fill(0, first)
         workers = n_jobs if device.type == "cpu" else 1
-        # Threads whatever the caller's joblib configuration says: another process would fill a copy
-        # of the results.
+        # Always threads, independent of the joblib configuration of the caller: another process
+        # would fill a copy of the results.
         Parallel(n_jobs=workers, require="sharedmem")(
-            delayed(lambda s: fill(s, compute(s)))(s) for s in range(rows, len(X), rows)
+            delayed(lambda s: fill(s, compute(s)))(s) for s in range(batch_size, len(X), batch_size)
         )
     return results
 
 
-def narrow(X: np.ndarray) -> np.ndarray:
-    """Float32, elementwise of X; but a row whose largest absolute number is above 1e15 is scaled
-    down to that, its direction kept.
+def to_float32(X: np.ndarray) -> np.ndarray:
+    """Return X as float32, elementwise, with rows of large values scaled down.
+
+    A row whose largest absolute value is above 1e15 is scaled to 1e15; its direction is kept.
     """
     flat = X.reshape(len(X), -1)
     largest = np.maximum(flat.max(axis=1), -flat.min(axis=1))
-    if (largest <= LARGEST).all():
+    if (largest <= _MAX_INPUT).all():
         return X.astype(np.float32, copy=False)
-    # First to 1, then to 1e15: one factor of 1e15 / 1e308 would lose digits of its own.
-    scale = np.where(largest > LARGEST, largest, 1.0).reshape(-1, *[1] * (X.ndim - 1))
-    return (X / scale * np.where(scale == 1.0, 1.0, LARGEST)).astype(np.float32)
+    # First scale to 1, then to 1e15: a single factor of 1e15 / 1e308 would lose digits.
+    scale = np.where(largest > _MAX_INPUT, largest, 1.0).reshape(-1, *[1] * (X.ndim - 1))
+    return (X / scale * np.where(scale == 1.0, 1.0, _MAX_INPUT)).astype(np.float32)
 
 
 @contextmanager
-def recording(
-    module: nn.Module, names: Sequence[str], *, inputs: bool = False
+def record_layers(
+    module: nn.Module, names: Sequence[str], *, record_inputs: bool = False
 ) -> Iterator[Callable[[Tensor], tuple[Tensor, ...]]]:
-    """A function of a batch that runs ``module`` and gives what its named submodules put out, a
-    tensor each ("" is the module itself).
+    """Provide a function that runs ``module`` on a batch and returns the outputs of its submodules.
 
-    Of a submodule that runs several times it gives the last output. Several threads may call it at
-    once.
+    It returns one tensor for each name. For a submodule that runs several times it is the last
+    output. Several threads may call the function concurrently.
 
     Parameters
     ----------
-    module : in eval mode.
-    names : keys of ``dict(module.named_modules())``.
-    inputs : give what enters the submodules instead (their first argument).
+    module : nn.Module
+        Module in eval mode.
+    names : sequence of str
+        Keys of ``dict(module.named_modules())``; "" is the module itself.
+    record_inputs : bool, default=False
+        Return the first argument of the submodules instead of their output.
+
+    Yields
+    ------
+    callable
+        Function of a batch that returns a tuple of tensors. It raises a ValueError if a named
+        submodule did not run.
     """
-    here, modules = threading.local(), dict(module.named_modules())
+    thread_records, modules = threading.local(), dict(module.named_modules())
 
     def hook_of(name: str):
-        def keep(_: nn.Module, arguments: tuple, output: Any) -> None:
-            if hasattr(
-                here, "seen"
-            ):  # else another thread runs the module for a purpose of its own
-                # A copy, since an in-place activation that follows would write over it.
-                here.seen[name] = (arguments[0] if inputs else output).clone()
+        def store(_: nn.Module, arguments: tuple, output: Any) -> None:
+            # Without the attribute, another thread runs the module for another purpose.
+            if hasattr(thread_records, "tensors"):
+                # Copy the tensor, since a following in-place activation would overwrite it.
+                thread_records.tensors[name] = (arguments[0] if record_inputs else output).clone()
 
-        return keep
+        return store
 
     def run(batch: Tensor) -> tuple[Tensor, ...]:
-        here.seen = {}
+        thread_records.tensors = {}
         module(batch)
-        seen = here.seen
-        del here.seen
+        tensors = thread_records.tensors
+        del thread_records.tensors
         for name in names:
-            if name not in seen:
+            if name not in tensors:
                 raise ValueError(
                     f"layer {name!r} did not run when the module did: it gives nothing; choose one"
                     " that the module calls"
                 )
-        return tuple(seen[name] for name in names)
+        return tuple(tensors[name] for name in names)
 
     handles = [modules[name].register_forward_hook(hook_of(name)) for name in names]
     try:
@@ -259,23 +302,24 @@ def recording(
             handle.remove()
 
 
-class _WideProducts(TorchFunctionMode):
-    """Linear layers with fewer than 16 outputs are computed with 16, of which the others are 0 and
-    cut off.
+class _PadLinearLayers(TorchFunctionMode):
+    """Mode in which linear layers with fewer than 16 outputs are computed with 16.
 
-    For those MKL takes dot products, whose order of summation follows from the alignment of a row,
-    so from its place in the batch (in 71 of 288 shapes tried, all with at most 10 outputs and an
-    input width that is no multiple of 4; in none with 16 outputs).
+    The additional outputs are 0 and are cut off. For narrow layers MKL uses dot products whose
+    order of summation depends on the alignment of a row, and so on its position in the batch. This
+    happened in 71 of 288 tested shapes, all with at most 10 outputs and an input width that is not
+    a multiple of 4, and in none with 16 outputs.
     """
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func is F.linear:
-            return _wide_linear(*args, **(kwargs or {}))
+            return _padded_linear(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
 
 
-def _wide_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    missing = _WIDE - weight.shape[0]
+def _padded_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Compute a linear layer with at least 16 outputs, and return the requested ones."""
+    missing = _MIN_LINEAR_OUTPUTS - weight.shape[0]
     if missing <= 0 or weight.ndim < 2:
         return F.linear(input, weight, bias)
     wide = F.linear(
@@ -286,13 +330,13 @@ def _wide_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
     return wide[..., :-missing]
 
 
-def _full_batch(block: np.ndarray, rows: int) -> Tensor:
-    """Float32[rows, ...]: the block and copies of its last row, in memory of torch's own (its
-    alignment may decide how sums are made).
+def _pad_batch(block: np.ndarray, rows: int) -> Tensor:
+    """Return the block followed by copies of its last row, Float32[rows, ...].
+
+    The memory is allocated by torch, since the alignment may determine the order of sums.
     """
     batch = torch.empty((rows, *block.shape[1:]))
-    batch.numpy()[: len(block)] = narrow(
-        block
-    )  # through NumPy, which also reads rows that nobody may write to
+    # Assign through NumPy, which can also read rows that are not writeable.
+    batch.numpy()[: len(block)] = to_float32(block)
     batch[len(block) :] = batch[len(block) - 1].clone()
     return batch

@@ -1,6 +1,8 @@
-"""The one training loop: any module of torch, any loss of (outputs, targets, weights).
+"""Training loop of all networks.
 
-One network trained with several weights of a term of its loss, and the best of them kept.
+:func:`train` trains any module of torch with any loss of (outputs, targets, weights). It supports
+early stopping, checkpoints and an auxiliary loss on unlabelled rows. :func:`tune_loss_weight`
+trains one network with several weights of a loss term and keeps the best one.
 """
 
 from __future__ import annotations
@@ -18,45 +20,61 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from kdgraph.parents.networks.checkpoint import Checkpoint, Progress, Report
-from kdgraph.parents.networks.torch_state import in_batches, reproducible, seed_torch
+from kdgraph.parents.networks.checkpoint import Checkpoint, ProgressCallback, TrainingProgress
+from kdgraph.parents.networks.torch_state import deterministic_torch, map_batches, seed_torch
 
-Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(outputs Float32[b, ...], targets [b, ...], weights Float32[b]) → a scalar: the mean over the
-batch of weight × what a row costs.
+TrainingLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Function (outputs Float32[b, ...], targets [b, ...], weights Float32[b]) → scalar.
+
+It returns the mean over the batch of weight × loss of a row.
 """
 
 
-Order = Callable[[np.random.Generator, int], np.ndarray]
-"""(generator of an epoch, n) → Int[m]: the rows of the n that the epoch takes, in batches one after
-the other; m need not be n.
+BatchSampler = Callable[[np.random.Generator, int], np.ndarray]
+"""Function (generator of an epoch, n) → Int[m]: the row numbers of an epoch.
+
+The batches are consecutive parts of them; m may differ from n.
 """
 
 
-class Beside(Protocol):
-    """Rows without a label that every step sees beside its training rows, and what they cost:
-    outliers, say. Ours.
+class AuxiliaryLoss(Protocol):
+    """Loss on unlabelled rows, such as outliers, that is added in every training step.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
-    def rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
-        """Float32[n, ...], new ones for each step; ``module`` is on the device of the training."""
+    def sample_rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
+        """Return new rows Float32[n, ...] for a step.
+
+        ``module`` is on the device of the training.
+        """
         ...
 
-    def cost(self, outputs: Tensor, weights: Tensor, others: Tensor) -> Tensor:
-        """A scalar that is added to the loss, of outputs of training rows with their weights
-        Float32[b], and of outputs of the others.
+    def loss(self, outputs: Tensor, weights: Tensor, auxiliary_outputs: Tensor) -> Tensor:
+        """Return the scalar that is added to the loss.
+
+        Parameters
+        ----------
+        outputs : Tensor, Float32[b, ...]
+            Outputs for the training rows.
+        weights : Tensor, Float32[b]
+            Weights of the training rows.
+        auxiliary_outputs : Tensor, Float32[m, ...]
+            Outputs for the auxiliary rows.
         """
         ...
 
 
-def permuted(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Int[n]: every row once."""
+def shuffle_rows(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return each row number once in random order, Int[n]."""
     return rng.permutation(n)
 
 
 @dataclass(frozen=True)
-class Options:
-    """How a training goes; the names are those of :class:`NetworkClassifier`."""
+class TrainingOptions:
+    """Options of a training, with the names and meanings of :class:`NetworkClassifier`."""
 
     optimizer: Literal["adam", "sgd"] = "adam"
     learning_rate: float = 3e-4
@@ -69,23 +87,22 @@ class Options:
     device: str = "cpu"
     amp: bool = True
 
-    def rate(self, epoch: int) -> float:
-        """The learning rate of an epoch (from 0); "cosine" falls from ``learning_rate`` towards 0
-        over ``max_epochs``.
+    def learning_rate_at(self, epoch: int) -> float:
+        """Return the learning rate of an epoch, counted from 0.
+
+        With the schedule "cosine" it falls from ``learning_rate`` towards 0 over ``max_epochs``.
         """
-        falling = (
+        factor = (
             0.5 * (1 + math.cos(math.pi * epoch / self.max_epochs))
             if self.schedule == "cosine"
             else 1.0
         )
-        return self.learning_rate * falling
+        return self.learning_rate * factor
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What is learnt from: inputs Float32[n, ...], targets [n, ...], weights Float32[n] with mean
-    1.
-    """
+    """Training data: inputs Float32[n, ...], targets [n, ...], weights Float32[n] with mean 1."""
 
     inputs: Tensor
     targets: Tensor
@@ -97,9 +114,10 @@ class Examples:
     def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self.inputs[index], self.targets[index], self.weights[index]
 
-    def near(self, device: str) -> Examples:
-        """These on the device if they take less than half of its free memory (gathering a batch
-        there is faster), else as they are.
+    def to_device(self, device: str) -> Examples:
+        """Return the examples on the device, if they need less than half of its free memory.
+
+        Gathering a batch is faster on the device. Larger examples stay on the CPU.
         """
         tensors = (self.inputs, self.targets, self.weights)
         size = sum(t.numel() * t.element_size() for t in tensors)
@@ -109,10 +127,17 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What a training did: for each epoch a dict of epoch, loss and validation_loss, of
-    validation_error where that stops it, and of outlier_loss, the mean of what rows beside them
-    cost, where there are some; and the epoch (from 1) whose weights were kept.
+class TrainingResult:
+    """Result of a training.
+
+    Attributes
+    ----------
+    history : list of dict
+        For each epoch its number ``epoch``, ``loss`` and ``validation_loss``. With ``stop_on``
+        "validation_accuracy" it has ``validation_error``, and with an auxiliary loss
+        ``outlier_loss``, the mean of that loss.
+    best_epoch : int
+        Epoch, counted from 1, whose weights the module has.
     """
 
     history: list[dict[str, Any]]
@@ -122,107 +147,129 @@ class Trained:
 def train(
     module: nn.Module,
     examples: Examples,
-    loss: Loss,
-    options: Options,
+    loss: TrainingLoss,
+    options: TrainingOptions,
     *,
     seed: int,
     validation: Examples | None = None,
-    report: Report | None = None,
+    report: ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
     stage: str = "training",
-    order: Order = permuted,
-    beside: Beside | None = None,
-) -> Trained:
-    """Train a module in place; it comes back on the CPU, in eval mode.
+    batch_sampler: BatchSampler = shuffle_rows,
+    auxiliary_loss: AuxiliaryLoss | None = None,
+) -> TrainingResult:
+    """Train a module in place; afterwards it is on the CPU, in eval mode.
 
-    With a ``patience`` the training stops after that many epochs without a lower loss, and the
-    module gets the weights of the epoch where it was lowest (the first of several); that is the
-    validation loss if there are validation examples, or their share that is wrong with ``stop_on``
-    "validation_accuracy", else the mean training loss during the epoch. Without, it keeps the last
-    weights.
+    With a ``patience`` the training stops after that many epochs without improvement. The module
+    gets the weights of the best epoch (the first of several). The criterion is the validation loss
+    if there are validation examples, or their error rate with ``stop_on`` "validation_accuracy";
+    otherwise it is the mean training loss during the epoch. Without a ``patience`` the module keeps
+    the last weights.
 
-    Order and dropout of epoch e follow from (seed, e) alone, so a training that goes on from a
-    checkpoint gives the same bits as one that was never cut off.
+    Batches and dropout of epoch e depend on (seed, e) alone. So a training that continues from a
+    checkpoint gives the same bits as an uninterrupted one.
 
     Parameters
     ----------
-    module : maps inputs to what the loss takes.
-    examples, validation : on the CPU.
-    loss : see :data:`Loss`.
-    seed : from 0.
-    report : gets the progress after each epoch.
-    checkpoint : where the state is saved and looked for; the file stays, finished, for the caller
-    to remove.
-    stage : what the report calls this training.
-    order : the rows of an epoch.
-    beside : rows that each step sees beside its own; the losses in the history are without them.
+    module : nn.Module
+        Module that maps inputs to the outputs that the loss requires.
+    examples : Examples
+        Training rows, on the CPU.
+    loss : TrainingLoss
+        Loss of a batch.
+    options : TrainingOptions
+        Options of the training.
+    seed : int
+        Seed, from 0.
+    validation : Examples or None, default=None
+        Held-out rows, on the CPU.
+    report : ProgressCallback or None, default=None
+        Function that receives the progress after each epoch.
+    checkpoint : Checkpoint or None, default=None
+        File from which the state is loaded and to which it is saved. The finished file remains; the
+        caller removes it.
+    stage : str, default="training"
+        Name of this training in the reports.
+    batch_sampler : BatchSampler, default=shuffle_rows
+        Function that selects the rows of an epoch.
+    auxiliary_loss : AuxiliaryLoss or None, default=None
+        Additional loss on unlabelled rows. The losses in the history exclude it.
+
+    Returns
+    -------
+    TrainingResult
+        History and best epoch.
 
     Raises
     ------
-    ValueError : when the loss is no longer finite; when nothing can be trained.
+    ValueError
+        If the loss is no longer finite, or if the module has no parameter to train.
     """
     if options.max_epochs == 0:
         module.eval()
-        return Trained([], 0)
-    with reproducible(options.device, seed):
-        course = _Course(module, loss, options, seed, order, beside)
-        course.resume(checkpoint)
+        return TrainingResult([], 0)
+    with deterministic_torch(options.device, seed):
+        training_run = _TrainingRun(module, loss, options, seed, batch_sampler, auxiliary_loss)
+        training_run.resume(checkpoint)
         if examples.inputs.ndim == 4:
-            # Convolutions of few filters: 30 ms a step against 83, ResNet-20 250 against 370.
+            # Channels last is faster: 30 ms a step instead of 83 ms for convolutions with few
+            # filters, 250 ms instead of 370 ms for ResNet-20.
             module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] - documented, but not in its stubs
         try:
-            course.run(
-                examples.near(options.device),
-                validation and validation.near(options.device),
+            training_run.run(
+                examples.to_device(options.device),
+                validation and validation.to_device(options.device),
                 report,
                 checkpoint,
                 stage,
             )
         finally:
-            course.leave()
-    return Trained(course.history, course.best_epoch)
+            training_run.release()
+    return TrainingResult(training_run.history, training_run.best_epoch)
 
 
-class _Course:
-    """A training under way: what a checkpoint holds, and one epoch after another."""
+class _TrainingRun:
+    """State of a training, and the steps that change it.
+
+    The state (module, optimizer, gradient scaler, history, best weights) is what a checkpoint
+    contains. Everything else is derived from the options and the number of the epoch.
+    """
 
     def __init__(
         self,
         module: nn.Module,
-        loss: Loss,
-        options: Options,
+        loss: TrainingLoss,
+        options: TrainingOptions,
         seed: int,
-        order: Order,
-        beside: Beside | None = None,
+        batch_sampler: BatchSampler,
+        auxiliary: AuxiliaryLoss | None = None,
     ):
-        self.module, self.loss, self.options, self.seed, self.order = (
-            module.to(options.device),
-            loss,
-            options,
-            seed,
-            order,
-        )
-        self.beside, self.normalises = (
-            beside,
-            any(isinstance(part, _BatchNorm) for part in module.modules()),
-        )
+        self.module = module.to(options.device)
+        self.loss, self.options, self.seed = loss, options, seed
+        self.batch_sampler = batch_sampler
+        self.auxiliary = auxiliary
+        self.has_batch_norm = any(isinstance(part, _BatchNorm) for part in module.modules())
         self.history: list[dict[str, Any]] = []
         self.best_weights: Mapping[str, Tensor] | None = None
         self.optimizer = _optimizer(module, options)
-        self.mixed = options.amp and options.device != "cpu"
-        self.scaler = torch.amp.GradScaler("cuda", enabled=self.mixed)
+        self.mixed_precision = options.amp and options.device != "cpu"
+        self.scaler = torch.amp.GradScaler("cuda", enabled=self.mixed_precision)
 
     @property
     def best_epoch(self) -> int:
-        """The first epoch (from 1) of the lowest loss, or error where that decides; without
-        patience the last one.
+        """First epoch (from 1) of the lowest early-stopping metric.
+
+        Without patience it is the last epoch.
         """
         if self.options.patience is None or not self.history:
             return len(self.history)
-        return 1 + min(range(len(self.history)), key=lambda e: stopping_measure(self.history[e]))
+        return 1 + min(
+            range(len(self.history)), key=lambda e: early_stopping_metric(self.history[e])
+        )
 
     @property
-    def done(self) -> bool:
+    def is_finished(self) -> bool:
+        """True if the patience is exhausted or all epochs are done."""
         patience = self.options.patience
         stopped = patience is not None and len(self.history) - self.best_epoch >= patience
         return stopped or len(self.history) >= self.options.max_epochs
@@ -231,27 +278,28 @@ class _Course:
         self,
         examples: Examples,
         validation: Examples | None,
-        report: Report | None,
+        report: ProgressCallback | None,
         checkpoint: Checkpoint | None,
         stage: str,
     ) -> None:
-        """Train until it is done, then take the best weights."""
-        start, before = time.perf_counter(), len(self.history)
-        while not self.done:
-            self.history.append(self.epoch(examples, validation))
+        """Train until the run is finished, then load the best weights."""
+        # A resumed run has epochs already; the pace is measured over the new ones alone.
+        start, n_resumed = time.perf_counter(), len(self.history)
+        while not self.is_finished:
+            self.history.append(self.run_epoch(examples, validation))
             if self.options.patience is not None and self.best_epoch == len(self.history):
                 self.best_weights = copy.deepcopy(self.module.state_dict())
             if checkpoint:
-                checkpoint.save(self.state(), now=self.done)
+                checkpoint.save(self.state(), force=self.is_finished)
             if report:
                 epoch = len(self.history)
-                pace = (time.perf_counter() - start) / (epoch - before)
-                last = {key: self.history[-1][key] for key in ("loss", "validation_loss")}
+                pace = (time.perf_counter() - start) / (epoch - n_resumed)
+                losses = {key: self.history[-1][key] for key in ("loss", "validation_loss")}
                 report(
-                    Progress(
+                    TrainingProgress(
                         epoch,
                         self.options.max_epochs,
-                        **last,
+                        **losses,
                         seconds_left=pace * (self.options.max_epochs - epoch),
                         stage=stage,
                     )
@@ -259,98 +307,118 @@ class _Course:
         if self.best_weights is not None:
             self.module.load_state_dict(self.best_weights)
 
-    def epoch(self, examples: Examples, validation: Examples | None) -> dict[str, Any]:
-        """One pass over the examples."""
-        number, rng = len(self.history), np.random.default_rng([self.seed, len(self.history)])
-        self.rng, self.beside_cost = (
-            rng,
-            torch.zeros((), dtype=torch.float64, device=self.options.device),
-        )
+    def run_epoch(self, examples: Examples, validation: Examples | None) -> dict[str, Any]:
+        """Run one epoch and return its entry of the history."""
+        # All randomness of the epoch follows from (seed, number of the epoch), in this order:
+        # torch's seed (dropout, views of images), the batches, then the auxiliary rows step by
+        # step. So a resumed training needs no saved random state.
+        number = len(self.history)
+        self.rng = rng = np.random.default_rng([self.seed, number])
+        self.auxiliary_loss_sum = torch.zeros((), dtype=torch.float64, device=self.options.device)
         seed_torch(self.options.device, int(rng.integers(2**63)))
         for group in self.optimizer.param_groups:
-            group["lr"] = self.options.rate(number)
+            group["lr"] = self.options.learning_rate_at(number)
         self.module.train()
-        order = torch.from_numpy(self.order(rng, len(examples)))
-        loss = self._mean(examples, order, self.step)
+        order = torch.from_numpy(self.batch_sampler(rng, len(examples)))
+        loss = self._mean(examples, order, self.training_step)
         self.module.eval()
         with torch.no_grad():
-            held_out = (
+            validation_loss = (
                 None
                 if validation is None
                 else self._mean(validation, torch.arange(len(validation)), self.evaluate)
             )
-            also = {}
+            more_losses = {}
             if validation is not None and self.options.stop_on == "validation_accuracy":
-                also["validation_error"] = self._mean(
-                    validation, torch.arange(len(validation)), self.wrong
+                more_losses["validation_error"] = self._mean(
+                    validation, torch.arange(len(validation)), self.error_rate
                 )
-            if self.beside is not None:
-                also["outlier_loss"] = self.beside_cost.item() / len(order)
-        if not math.isfinite(sum(also.values(), loss if held_out is None else loss + held_out)):
+            if self.auxiliary is not None:
+                more_losses["outlier_loss"] = self.auxiliary_loss_sum.item() / len(order)
+        # One sum tests all losses: a single infinite or NaN term makes it non-finite.
+        if not math.isfinite(
+            sum(more_losses.values(), loss if validation_loss is None else loss + validation_loss)
+        ):
             rate = f"learning_rate, {self.options.learning_rate:g}"
             raise ValueError(
                 f"training diverged: the loss of epoch {number + 1} is not finite; lower {rate}, or"
                 " scale the features"
             )
-        return {"epoch": number + 1, "loss": loss, "validation_loss": held_out, **also}
+        return {
+            "epoch": number + 1,
+            "loss": loss,
+            "validation_loss": validation_loss,
+            **more_losses,
+        }
 
     def _mean(self, examples: Examples, order: Tensor, function: Callable[..., Tensor]) -> float:
-        """The mean over rows of a function of batches that gives their mean; read once, since each
-        reading waits for the device.
+        """Return the mean over rows of a function that returns the mean of a batch.
+
+        The result is read from the device once, since each reading waits for the device.
         """
         total = torch.zeros((), dtype=torch.float64, device=self.options.device)
         order = order.to(examples.inputs.device)
-        for rows in batches(order, self.options.batch_size):
-            inputs, *rest = (t.to(self.options.device) for t in examples[rows])
+        for rows in split_batches(order, self.options.batch_size):
+            inputs, *targets_and_weights = (t.to(self.options.device) for t in examples[rows])
             if inputs.ndim == 4:
                 inputs = inputs.contiguous(memory_format=torch.channels_last)
-            total += function(inputs, *rest).detach() * len(rows)
+            total += function(inputs, *targets_and_weights).detach() * len(rows)
         return total.item() / len(order)
 
-    def step(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """One step of the optimizer; gives the loss before it."""
-        others = (
-            None if self.beside is None else self.beside.rows(self.module, len(inputs), self.rng)
+    def training_step(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """Make one step of the optimizer.
+
+        The loss before it, without the auxiliary loss, is returned.
+        """
+        auxiliary_rows = (
+            None
+            if self.auxiliary is None
+            else self.auxiliary.sample_rows(self.module, len(inputs), self.rng)
         )
-        with torch.amp.autocast("cuda", enabled=self.mixed):
-            outputs, of_others = self.outputs(inputs, others)
+        with torch.amp.autocast("cuda", enabled=self.mixed_precision):
+            outputs, auxiliary_outputs = self.outputs(inputs, auxiliary_rows)
         loss = total = self.loss(outputs.float(), targets, weights)
-        if self.beside is not None and of_others is not None:
-            cost = self.beside.cost(outputs.float(), weights, of_others.float())
-            self.beside_cost += cost.detach() * len(inputs)
-            total = loss + cost
+        if self.auxiliary is not None and auxiliary_outputs is not None:
+            auxiliary_loss = self.auxiliary.loss(
+                outputs.float(), weights, auxiliary_outputs.float()
+            )
+            self.auxiliary_loss_sum += auxiliary_loss.detach() * len(inputs)
+            total = loss + auxiliary_loss
         self.optimizer.zero_grad()
         self.scaler.scale(total).backward()
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return loss
 
-    def outputs(self, inputs: Tensor, others: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Of training rows and of those beside them: in one pass where batches are normalised, so
-        that their statistics are of both.
-        """
-        if others is None:
+    def outputs(
+        self, inputs: Tensor, auxiliary_rows: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the outputs for training rows and for auxiliary rows (None without any)."""
+        if auxiliary_rows is None:
             return self.module(inputs), None
-        others = others.to(inputs.device)
-        if not self.normalises:
-            return self.module(inputs), self.module(others)
-        both = torch.cat([inputs, others])
+        auxiliary_rows = auxiliary_rows.to(inputs.device)
+        # With batch normalisation both pass through the module together, so that the statistics
+        # cover both.
+        if not self.has_batch_norm:
+            return self.module(inputs), self.module(auxiliary_rows)
+        both = torch.cat([inputs, auxiliary_rows])
         outputs = self.module(
             both.contiguous(memory_format=torch.channels_last) if both.ndim == 4 else both
         )
         return outputs[: len(inputs)], outputs[len(inputs) :]
 
     def evaluate(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """The loss in full precision, as inference has it."""
+        """Return the loss in full precision, as in inference."""
         return self.loss(self.module(inputs), targets, weights)
 
-    def wrong(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """The share of weight whose largest logit is not that of its class."""
+    def error_rate(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """Return the weighted fraction of rows whose largest logit is not that of their class."""
         return (weights * (self.module(inputs).argmax(dim=1) != targets)).mean()
 
     def state(self) -> dict[str, Any]:
-        """All that the rest of the training depends on; learning rates and random states follow
-        from the number of the epoch.
+        """Return everything that determines the rest of the training.
+
+        Learning rates and random states follow from the number of the epoch.
         """
         parts = {"module": self.module, "optimizer": self.optimizer, "scaler": self.scaler}
         return {name: part.state_dict() for name, part in parts.items()} | {
@@ -359,7 +427,7 @@ class _Course:
         }
 
     def resume(self, checkpoint: Checkpoint | None) -> None:
-        """Go on from the state in the checkpoint, if it is this training's."""
+        """Continue from the state in the checkpoint, if it belongs to this training."""
         if checkpoint is None or (state := checkpoint.load()) is None:
             return
         self.module.load_state_dict(state["module"])
@@ -367,8 +435,8 @@ class _Course:
         self.scaler.load_state_dict(state["scaler"])
         self.best_weights, self.history = state["best_weights"], state["history"]
 
-    def leave(self) -> None:
-        """Take the module back to the CPU and leave the device's memory free."""
+    def release(self) -> None:
+        """Move the module back to the CPU and free the memory of the device."""
         self.best_weights = None
         del self.optimizer
         self.module.zero_grad(set_to_none=True)
@@ -377,97 +445,121 @@ class _Course:
             torch.cuda.empty_cache()
 
 
-def batches(order: Tensor, size: int) -> Iterator[Tensor]:
-    """Row numbers in batches of ``size``; a single last row joins the batch before, since batch
-    normalisation cannot take it alone.
+def split_batches(row_ids: Tensor, size: int) -> Iterator[Tensor]:
+    """Split row numbers into batches of ``size``.
+
+    A single last row joins the batch before it, since batch normalisation requires two rows.
     """
-    alone = len(order) % size == 1 and len(order) > size > 1
-    cut = len(order) - size - 1 if alone else len(order)
-    yield from (order[start : start + size] for start in range(0, cut, size))
-    if alone:
-        yield order[cut:]
+    has_single_last = len(row_ids) % size == 1 and len(row_ids) > size > 1
+    last_start = len(row_ids) - size - 1 if has_single_last else len(row_ids)
+    yield from (row_ids[start : start + size] for start in range(0, last_start, size))
+    if has_single_last:
+        yield row_ids[last_start:]
 
 
-def _optimizer(module: nn.Module, options: Options) -> torch.optim.Optimizer:
+def _optimizer(module: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
+    """Return the optimizer for the trainable parameters; raise ValueError if there are none."""
     parameters = [p for p in module.parameters() if p.requires_grad]
     if not parameters:
         raise ValueError(
-            f"{type(module).__name__} has no parameter to train; max_epochs=0 takes it as it is"
+            f"{type(module).__name__} has no parameter to train; max_epochs=0 uses it unchanged"
         )
     rate, decay = options.learning_rate, options.weight_decay
     if options.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=rate, momentum=0.9, weight_decay=decay)
-    # Fused: 17 ms a step against 32 ms on one CPU thread (four layers of 1,000 units, batches of
-    # 64).
+    # The fused optimizer takes 17 ms a step instead of 32 ms on one CPU thread (four layers of
+    # 1,000 units, batches of 64).
     return torch.optim.Adam(parameters, lr=rate, weight_decay=decay, fused=True)
 
 
-def decisive_loss(entry: Mapping[str, Any]) -> float:
-    """Of an epoch in the history, the validation loss, or without one the training loss."""
-    return entry["loss"] if entry["validation_loss"] is None else entry["validation_loss"]
+def monitored_loss(epoch_losses: Mapping[str, Any]) -> float:
+    """Return the validation loss of an epoch in the history, or without one the training loss."""
+    return (
+        epoch_losses["loss"]
+        if epoch_losses["validation_loss"] is None
+        else epoch_losses["validation_loss"]
+    )
 
 
-def stopping_measure(entry: Mapping[str, Any]) -> float:
-    """Of an epoch in the history, what early stopping makes small: the validation error where it
-    has one, else the decisive loss.
+def early_stopping_metric(epoch_losses: Mapping[str, Any]) -> float:
+    """Return the metric of an epoch in the history that early stopping minimises.
+
+    It is the validation error if the epoch has one, otherwise :func:`monitored_loss`.
     """
-    return entry.get("validation_error", decisive_loss(entry))
+    return epoch_losses.get("validation_error", monitored_loss(epoch_losses))
 
 
-def least_nll(
-    trained_with: Callable[[float, Checkpoint | None], Trained],
+def tune_loss_weight(
+    train_with_weight: Callable[[float, Checkpoint | None], TrainingResult],
     weights: Sequence[float],
     module: nn.Module,
-    rows: Examples,
-    options: Options,
+    validation: Examples,
+    options: TrainingOptions,
     checkpoint: Checkpoint | None = None,
-) -> tuple[int, list[float], Trained]:
-    """Train a module in place once for each weight, from the same start, and leave it as the one
-    with the lowest NLL of ``rows``; ours.
+) -> tuple[int, list[float], TrainingResult]:
+    """Train a module in place once for each weight.
 
-    Of one weight alone the NLL is measured too. Each training has a checkpoint of its own, so that
-    what was cut off goes on with the weight where it was; they are removed at the end.
+    The one with the lowest validation NLL is kept.
+
+    Every training starts from the same initial weights. The NLL is also measured if there is only
+    one weight. Each training has its own checkpoint, so that an interrupted tuning continues with
+    the weight where it stopped. The checkpoints are removed at the end.
 
     Parameters
     ----------
-    trained_with : trains ``module`` with a weight.
-    weights : w of them.
-    module : as it was made, on the CPU.
-    rows : that decide, Float32[n, ...] and their classes.
-    options : of the training.
+    train_with_weight : callable
+        Function (weight, checkpoint) that trains ``module``.
+    weights : sequence of float, length w
+        Candidate weights, at least one.
+    module : nn.Module
+        Untrained module, on the CPU.
+    validation : Examples
+        Rows Float32[n, ...] and their classes, on which the NLL is measured.
+    options : TrainingOptions
+        Options of the training.
+    checkpoint : Checkpoint or None, default=None
+        Checkpoint of the main training.
 
     Returns
     -------
-    at : position of the weight that was kept, the first of equals.
-    nll : Float[w], negative log likelihoods in nats.
-    trained : what its training did.
+    best : int
+        Index of the best weight, the first of equals.
+    nll : list of float, Float[w]
+        Negative log likelihoods in nats.
+    result : TrainingResult
+        Result of the training with the best weight.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
     start, stages = (
         copy.deepcopy(module.state_dict()),
         [checkpoint and checkpoint.for_stage(f"mmce_{weight:g}") for weight in weights],
     )
     nll: list[float] = []
-    kept: tuple[int, dict[str, Any], Trained] | None = None
-    for at, (weight, stage) in enumerate(zip(weights, stages, strict=True)):
+    best: tuple[int, dict[str, Any], TrainingResult] | None = None
+    for index, (weight, stage) in enumerate(zip(weights, stages, strict=True)):
         module.load_state_dict(start)
-        trained = trained_with(weight, stage)
-        nll.append(_nll(module, rows, options.device))
-        if kept is None or nll[at] < nll[kept[0]]:
-            kept = at, copy.deepcopy(module.state_dict()), trained
-    assert kept is not None, "weights must have one"
-    module.load_state_dict(kept[1])
+        result = train_with_weight(weight, stage)
+        nll.append(_nll(module, validation, options.device))
+        # Only the best weights so far are stored, so memory does not grow with the candidates.
+        if best is None or nll[index] < nll[best[0]]:
+            best = index, copy.deepcopy(module.state_dict()), result
+    assert best is not None, "weights must have one"
+    module.load_state_dict(best[1])
     for stage in stages:
         if stage:
             stage.remove()
-    return kept[0], nll, kept[2]
+    return best[0], nll, best[2]
 
 
 def _nll(module: nn.Module, rows: Examples, device: str) -> float:
-    """Mean over rows, by their weights, of -log p of the class, in nats."""
+    """Return the weighted mean over rows of -log p of the class, in nats."""
     module.to(device).eval()
     try:
         inputs = rows.inputs.numpy()
-        (logits,) = in_batches(
+        (logits,) = map_batches(
             inputs,
             lambda batch: (module(batch),),
             input_shape=inputs.shape[1:],

@@ -52,9 +52,8 @@ def first_sentences(metric: str) -> str:
     """What a metric's docstring says before its parameters, as plain text; "" for a metric that
     this version does not have.
 
-    >>> first_sentences("error")
-    "Share of rows whose most probable class is not the label (zero-one loss), in [0, 1];
-    scikit-learn's zero_one_loss."
+    >>> first_sentences("error").partition(". ")[0]
+    'Measure the fraction of rows whose most probable class is not the label, in [0, 1]'
     """
     if metric not in METRICS:
         return ""

@@ -13,7 +13,7 @@ from typing import IO
 
 import numpy as np
 
-from kdgraph.data.files.arrays import read_header
+from kdgraph.data.files.arrays import read_npy_header
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS
 
@@ -101,7 +101,7 @@ class ArrayRows:
 
     def _header(self, file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
         try:
-            shape, fortran, dtype = read_header(file)
+            shape, fortran, dtype = read_npy_header(file)
         except ValueError as error:
             raise DataError(f"--input {self.path} is damaged: {error}") from error
         if dtype.kind not in "biuf" or len(shape) not in (2, 4):

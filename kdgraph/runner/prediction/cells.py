@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from kdgraph.data.frames.cells import LARGEST, Missing, plain
-from kdgraph.data.frames.dates import days_of, is_date_type, rule_of
-from kdgraph.data.frames.targets import OTHER
+from kdgraph.data.frames.cells import MAX_CELL_VALUE, MissingCells, format_cell
+from kdgraph.data.frames.dates import date_rule, is_date_type, to_days
+from kdgraph.data.frames.targets import OTHER_GROUP
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import Feature, Schema
 from kdgraph.wording import reads_as_number, some
@@ -49,7 +49,7 @@ class Cells:
     def __init__(self, path: Path, schema: Schema, unseen: Unseen) -> None:
         self.path, self.schema, self.unseen = path, schema, unseen
         self.became_missing: Counter[str] = Counter()
-        self._missing = Missing.of(schema.missing)
+        self._missing = MissingCells.from_cells(schema.missing)
 
     def encoded(self, frame: pd.DataFrame, start: int) -> np.ndarray:
         """Float64[n, d] of a frame that has the schema's columns, and no others, in order;
@@ -58,13 +58,13 @@ class Cells:
         return self._texts(frame) if self.schema.text else self._table(frame, start)
 
     def _texts(self, frame: pd.DataFrame) -> np.ndarray:
-        from kdgraph.data.tables.text import rows_of_texts, text_of_columns
+        from kdgraph.data.tables.text import join_text_columns, vectorize_texts
 
         text = self.schema.text
         assert text is not None
         width = self.schema.shape[0]
-        return rows_of_texts(
-            text_of_columns(frame), text.n_features, text.vectors, posts=text.posts, width=width
+        return vectorize_texts(
+            join_text_columns(frame), text.n_features, text.vectors, posts=text.posts, width=width
         )
 
     def _table(self, frame: pd.DataFrame, start: int) -> np.ndarray:
@@ -87,12 +87,12 @@ class Cells:
         cells = (
             column
             if is_date_type(column)
-            else column.where(~column.map(plain).isin(self._missing.words), None)
+            else column.where(~column.map(format_cell).isin(self._missing.words), None)
         )
-        days = days_of(cells, feature.date_format)
+        days = to_days(cells, feature.date_format)
         bad = np.isnan(days) & cells.notna().to_numpy()
         self._refuse(
-            bad, column, feature, start, f"the model takes {rule_of(feature.date_format)} there"
+            bad, column, feature, start, f"the model takes {date_rule(feature.date_format)} there"
         )
         return days
 
@@ -126,7 +126,7 @@ class Cells:
                 start,
                 "the model wants the largest of several columns",
             )
-        other = of.names.index(OTHER) if OTHER in of.names else NO_GROUP
+        other = of.names.index(OTHER_GROUP) if OTHER_GROUP in of.names else NO_GROUP
         return np.where((values > 0).any(axis=1), values.argmax(axis=1), other)
 
     def _numbers(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
@@ -139,7 +139,7 @@ class Cells:
             self._refuse(bad, column, feature, start, "the model takes numbers there")
         values = np.where(np.isin(values, self._missing.numbers), np.nan, values)
         self._refuse(
-            np.abs(values) >= LARGEST,
+            np.abs(values) >= MAX_CELL_VALUE,
             column,
             feature,
             start,
@@ -161,11 +161,11 @@ class Cells:
             .copy()
         )
         for row in np.flatnonzero(np.abs(values) >= 2**53):
-            word = plain(cells.iloc[row]).strip()
+            word = format_cell(cells.iloc[row]).strip()
             values[row] = float(int(word)) if _WHOLE.fullmatch(word) else values[row]
         bad = np.isnan(values) & cells.notna().to_numpy()
         for row in np.flatnonzero(bad):
-            values[row] = _TRUTH.get(plain(cells.iloc[row]), np.nan)
+            values[row] = _TRUTH.get(format_cell(cells.iloc[row]), np.nan)
         return values, bad & np.isnan(values)
 
     def _codes(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
@@ -192,7 +192,8 @@ class Cells:
         """
         codes, values = pd.factorize(column)
         return np.array(
-            [self._position(plain(value), feature.categories or []) for value in values] + [np.nan]
+            [self._position(format_cell(value), feature.categories or []) for value in values]
+            + [np.nan]
         )[codes]
 
     def _position(self, word: str, categories: list[str]) -> float:
@@ -212,7 +213,9 @@ class Cells:
             return -1
         if not number.is_finite() or number.adjusted() > MOST_DIGITS:
             return -1
-        name = str(int(number)) if number == number.to_integral_value() else plain(float(number))
+        name = (
+            str(int(number)) if number == number.to_integral_value() else format_cell(float(number))
+        )
         return (
             categories.index(name)
             if name in categories and all(reads_as_number(name) for name in categories)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kdgraph.base import COLUMNS, Model
+from kdgraph.base import OUTPUT_COLUMNS, FittedModel
 from kdgraph.data.frames.cells import label_array
 from kdgraph.errors import DataError, UsageError
 from kdgraph.metrics import TopLabel
@@ -42,7 +42,7 @@ _AGAIN = "do the run again with force=true"
 class Saved:
     """The model of a run and the schema of its rows."""
 
-    model: Model
+    model: FittedModel
     schema: Schema
 
 
@@ -67,16 +67,16 @@ def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> Saved:
         In one line, if there is none, if it was made with another key and is not trusted, or if it
         is no model.
     """
-    from kdgraph.persistence import CannotLoad, Untrusted, load
+    from kdgraph.persistence import LoadError, UntrustedFileError, load
 
     file = run_dir / FOLDER / CALIBRATED
     if not file.is_file():
         raise UsageError(_absent(run_dir))
     try:
         model, schema = load(file, trust), read_schema(run_dir / FOLDER / SCHEMA)
-    except Untrusted as error:
+    except UntrustedFileError as error:
         raise UsageError(f"{error}; {_ways_to_trust(error.names)}") from error
-    except CannotLoad as error:
+    except LoadError as error:
         raise UsageError(f"{error}; {_AGAIN}") from error
     except OSError as error:
         raise UsageError(
@@ -98,10 +98,10 @@ def _ways_to_trust(names: Sequence[str]) -> str:
 
 def _check_is_model(model: Any, schema: Schema, file: Path) -> None:
     """Raise UsageError unless it predicts what the schema lists."""
-    if not isinstance(model, Model):
+    if not isinstance(model, FittedModel):
         raise UsageError(f"{file} holds a {type(model).__name__}, not the model of a run; {_AGAIN}")
     expected = "classes" if schema.classes else "distributions"
-    if not (model.classifies if schema.classes else model.gives("distribution")):
+    if not (model.is_classifier if schema.classes else model.supports("distribution")):
         raise UsageError(
             f"{file} holds a model that predicts no {expected}, which {SCHEMA} beside it lists;"
             f" {_AGAIN}"
@@ -174,19 +174,21 @@ def _predicted(saved: Saved, found: Block, start: int, block: int, path: Path) -
 def _columns(saved: Saved, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
     """What the model says of one block, column by column."""
     model, classes = saved.model, label_array(saved.schema.classes)
-    answers = [answer for answer in ("proba", "top", "distribution") if model.gives(answer)]
-    said = model.ask([*answers, *(["ood_score"] if saved.schema.scores_rows else [])], X, groups)
+    answers = [answer for answer in ("proba", "top", "distribution") if model.supports(answer)]
+    said = model.predict_outputs(
+        [*answers, *(["ood_score"] if saved.schema.scores_rows else [])], X, groups
+    )
     columns: dict[str, np.ndarray] = {}
-    if model.classifies:
+    if model.is_classifier:
         top = said["top"] if "top" in said else TopLabel.of(said["proba"])
         columns |= {"predicted": classes[top.predicted], "confidence": top.confidence}
     if "distribution" in said:
-        columns |= COLUMNS["distribution"](said["distribution"], classes)
+        columns |= OUTPUT_COLUMNS["distribution"](said["distribution"], classes)
     columns |= {"ood_score": said["ood_score"]} if "ood_score" in said else {}
     if "proba" in said:
         columns |= {
             f"probability_{name}": column
-            for name, column in COLUMNS["proba"](said["proba"], classes).items()
+            for name, column in OUTPUT_COLUMNS["proba"](said["proba"], classes).items()
         }
     return columns
 

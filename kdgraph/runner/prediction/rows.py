@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from kdgraph.data.files.paths import OPENERS, names_in
-from kdgraph.data.tables.score_file import probabilities_of
+from kdgraph.data.files.paths import DECOMPRESSORS, list_names
+from kdgraph.data.tables.score_file import to_probabilities
 from kdgraph.errors import DataError, UsageError, did_you_mean
 from kdgraph.runner.prediction.arrays import ArrayRows
 from kdgraph.runner.prediction.cells import NO_GROUP, Cells, Unseen
@@ -84,9 +84,11 @@ class NewRows:
         if not os.path.isfile(self.path):
             raise UsageError(
                 f"--input {self.path}: no such"
-                f" file{did_you_mean(self.path.name, names_in(self.path.parent))}"
+                f" file{did_you_mean(self.path.name, list_names(self.path.parent))}"
             )
-        endings = [ending.lower() for ending in self.path.suffixes if ending.lower() not in OPENERS]
+        endings = [
+            ending.lower() for ending in self.path.suffixes if ending.lower() not in DECOMPRESSORS
+        ]
         if not endings or endings[-1] not in SUFFIXES:
             raise UsageError(
                 f"--input {self.path}: the ending says what a file is, and must be one of"
@@ -190,7 +192,7 @@ class NewRows:
             )
         where, way_out = f"--input {self.path}", "the run was made of probabilities; give such"
         return np.hstack(
-            [probabilities_of(where, X[:, :k], self.schema.scores, start, way_out), X[:, k:]]
+            [to_probabilities(where, X[:, :k], self.schema.scores, start, way_out), X[:, k:]]
         )
 
 

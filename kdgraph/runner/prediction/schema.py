@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.data.dataset import Dataset, Scaling, Splits
-from kdgraph.data.files.paths import existing, said, sha256_of
-from kdgraph.data.frames import names_as_text, names_of
-from kdgraph.data.tables.score_file import ScoreKind as KindOfClassScores
+from kdgraph.data.files.paths import path_argument, resolve_existing, sha256_of
+from kdgraph.data.frames import column_names, stringify_names
+from kdgraph.data.tables.score_file import ClassScoreKind as KindOfClassScores
 from kdgraph.errors import DataError
 from kdgraph.parameters import annotations_of, check_value
 from kdgraph.run_config import RunConfig
@@ -50,7 +50,7 @@ class Feature:
     name : of the column.
     categories : its values as text, None of a numeric one.
     date_format : of a column of dates that became numbers, see
-        :func:`kdgraph.data.frames.dates.days_of`; None of any other.
+        :func:`kdgraph.data.frames.dates.to_days`; None of any other.
     """
 
     name: str
@@ -83,11 +83,11 @@ class Texts:
         """
         if (
             self.vectors is not None
-            and sha256_of(existing(self.vectors, "vectors")) != self.vectors_sha256
+            and sha256_of(resolve_existing(self.vectors, "vectors")) != self.vectors_sha256
         ):
             changed = "has other content than when the run was made"
             raise DataError(
-                f"{said(self.vectors, 'vectors')} {changed}; put the former file back, or do the"
+                f"{path_argument(self.vectors, 'vectors')} {changed}; put the former file back, or do the"
                 " run again with force=true"
             )
 
@@ -166,7 +166,7 @@ class Schema:
         return {"format": _FORMAT, **asdict(self), "ood_score_means": OOD_SCORES[self.ood_score]}
 
 
-def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
+def schema_of(config: RunConfig, splits: Splits, model: FittedModel) -> Schema:
     """Of the rows that ``model`` was fitted on."""
     train, node = splits.train, config.dataset
     categories = train.categories or (None,) * len(train.feature_names)
@@ -178,7 +178,7 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
     text = _text(node, train)
     return Schema(
         dataset=str(node["name"]),
-        target=names_as_text(node.get("target")),
+        target=stringify_names(node.get("target")),
         features=[] if text else named,
         shape=list(train.X.shape[1:]),
         text=text,
@@ -201,25 +201,25 @@ def _of_json(cell: str | float) -> str | float:
     return str(cell) if isinstance(cell, float) and not np.isfinite(cell) else cell
 
 
-def _groups(node: Mapping[str, Any], splits: Splits, model: Model) -> Groups | None:
+def _groups(node: Mapping[str, Any], splits: Splits, model: FittedModel) -> Groups | None:
     if splits.train.groups is None or not model.takes_groups:
         return None
     names, group = list(splits.train.group_names), node.get("group")
-    columns = names_of(ARRAY_OF_GROUPS if group is None else group)
-    several = group is not None and not isinstance(names_as_text(group), str)
+    columns = column_names(ARRAY_OF_GROUPS if group is None else group)
+    several = group is not None and not isinstance(stringify_names(group), str)
     return Groups(
         [Feature(column) for column in columns] if several else [Feature(columns[0], names)], names
     )
 
 
-def _kind_of_score(model: Model) -> ScoreKind:
-    if model.scores_sets:
+def _kind_of_score(model: FittedModel) -> ScoreKind:
+    if model.has_set_scores:
         return "sets"
-    if "detector" in model.after:
+    if "detector" in model.post_hoc:
         return "detector"
-    if model.gives("ood_score"):
+    if model.supports("ood_score"):
         return "density"
-    return "confidence" if model.classifies else "none"
+    return "confidence" if model.is_classifier else "none"
 
 
 def read_schema(path: Path) -> Schema:

@@ -15,13 +15,19 @@ from typing import IO, Any, Protocol
 
 import pandas as pd
 
-from kdgraph.data.files.delimited import Delimited, delimited_layout
-from kdgraph.data.files.paths import BROKEN, OPENERS, check_start, codec_of, marked_encoding
+from kdgraph.data.files.delimited import DelimitedLayout, read_layout
+from kdgraph.data.files.paths import (
+    DECOMPRESSORS,
+    READ_ERRORS,
+    check_text_start,
+    codec_name,
+    encoding_from_bom,
+)
 from kdgraph.data.files.tables import (
+    declare_numbers_as_text,
     default_separator,
-    frame_of_arrow,
+    frame_from_arrow,
     index_as_columns,
-    numbers_as_text,
 )
 from kdgraph.errors import DataError
 
@@ -75,12 +81,12 @@ class TextTable:
         self.separator, self.default = separator, default
 
     @cached_property
-    def layout(self) -> Delimited:
+    def layout(self) -> DelimitedLayout:
         """How the file is decoded and divided."""
         where = f"--input {self.path}"
         with _in_one_line(self.path), self.raw.opened() as file:
             codec = _codec(file, self.encoding, where)
-            layout = delimited_layout(file, codec, self.separator, self.default, where)
+            layout = read_layout(file, codec, self.separator, self.default, where)
         layout.refuse_other_separator(where, is_input=True)
         return layout
 
@@ -122,7 +128,7 @@ class ArffTable:
         with self.raw.opened() as file:
             codec = _codec(file, self.encoding, f"--input {self.path}")
             with io.TextIOWrapper(file, codec) as text:
-                yield arff.load(numbers_as_text(text), return_type=arff.DENSE_GEN)
+                yield arff.load(declare_numbers_as_text(text), return_type=arff.DENSE_GEN)
 
     def columns(self) -> list[str]:
         """Names of the attributes."""
@@ -184,7 +190,7 @@ class ParquetTable:
                     if name in ranges
                 }
                 self.read += len(batch)
-                frame = index_as_columns(f"--input {self.path}", frame_of_arrow(batch))
+                frame = index_as_columns(f"--input {self.path}", frame_from_arrow(batch))
                 yield frame.assign(**numbers)[list(wanted)]
 
     def share_read(self) -> float:
@@ -220,7 +226,7 @@ class _Raw:
     @contextmanager
     def opened(self) -> Iterator[Any]:
         with self.path.open("rb") as self.file:
-            opener = OPENERS.get(self.path.suffix.lower())
+            opener = DECOMPRESSORS.get(self.path.suffix.lower())
             yield opener(self.file) if opener else self.file
 
     def share(self) -> float:
@@ -233,7 +239,7 @@ def _codec(file: IO[bytes], encoding: str, where: str) -> str:
     """
     start = file.read(4096)
     file.seek(0)
-    return check_start(where, start, marked_encoding(start) or codec_of(encoding))
+    return check_text_start(where, start, encoding_from_bom(start) or codec_name(encoding))
 
 
 def _stripped(names: Sequence[Any]) -> list[str]:
@@ -261,7 +267,7 @@ def _in_one_line(path: Path) -> Iterator[None]:
         UnicodeDecodeError,
         ArffException,
         ArrowException,
-        *BROKEN,
+        *READ_ERRORS,
     ) as error:
         said = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())[:160]
         raise DataError(f"--input {path} cannot be read: {said}") from error

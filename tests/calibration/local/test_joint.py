@@ -57,7 +57,7 @@ def test_new_rows_have_none(parent, rows):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole sentence is compared
         fitted(parent, rows).predict_confidence(make_moons(300, noise=0.3, random_state=1)[0])
     assert str(caught.value).startswith(
-        "t-SNE has no place for rows that it was not fitted on, and row "
+        "t-SNE cannot embed rows that it was not fitted on, and row "
     )
     assert str(caught.value).endswith(" new; use pca or umap")
 

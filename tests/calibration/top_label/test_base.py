@@ -33,7 +33,6 @@ CALIBRATORS = {
 
 
 @pytest.mark.filterwarnings("ignore:.*the confidence there is")
-@pytest.mark.filterwarnings("ignore:the confidence of 0, 1 is not what")  # few rows at each score
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_the_last_bits_of_the_parents_scores_do_not_move_the_confidence(name):
     """Scores k/40, each of many rows: without a tolerance the last bit puts a row on either side of

@@ -11,9 +11,9 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph.base import Rows
 from kdgraph.calibration.top_label import CumulativeConfidence
 from kdgraph.metrics import TopLabel, nll_top
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
 def drawn(n: int, seed: int = 0, votes: int = 20) -> tuple[np.ndarray, np.ndarray]:

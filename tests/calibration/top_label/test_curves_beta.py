@@ -13,9 +13,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from kdgraph.calibration.top_label import BetaCalibration
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
 def drawn(
@@ -75,9 +75,6 @@ def test_it_finds_the_truth():
 
 @given(st.integers(0, 10_000), st.floats(-3, 3), st.floats(-1, 2))
 @settings(max_examples=25, deadline=None)
-@pytest.mark.filterwarnings(
-    "ignore:the confidence of any class is not what"
-)  # where it would have to fall
 def test_the_loss_is_least_within_the_bounds_and_the_curve_never_falls(seed, a, b):
     X, y, _ = drawn(a, b, 0.0, n=300, seed=seed)
     model = fitted(X, y, by_class=False)
@@ -99,7 +96,7 @@ def test_rows_that_lie_apart_but_for_one_tie_have_no_finite_optimum():
     s = np.array([0.6, 0.65, 0.7, 0.7, 0.7, 0.8, 0.9] * 3)
     X = np.stack([s, (1 - s) / 2, (1 - s) / 2], axis=1)
     y = np.array([1, 1, 1, 0, 0, 0, 0] * 3)  # at 0.7 both
-    with pytest.warns(UserWarning, match=r"^the fit of any class runs to a bound"):
+    with pytest.warns(UserWarning, match=r"^the fit of any class reaches a bound"):
         assert fitted(X, y, by_class=False).predict_confidence(X) == pytest.approx(12 / 21)
     y[:7] = [1, 0, 1, 0, 0, 0, 0]  # one right row below it
     assert fitted(X, y, by_class=False).predict_confidence(X).std() > 0.1
@@ -114,24 +111,23 @@ def test_scores_of_0_and_1_are_clipped_and_counted():
     assert 0.99 < model.predict_confidence(X)[0] <= 1
 
 
-@pytest.mark.filterwarnings(
-    "ignore:the confidence of 1 is not what"
-)  # which pytest.warns hears, and says again
+# pytest.warns re-emits the warnings that it does not match.
+@pytest.mark.filterwarnings("ignore:the confidence of 1 contradicts")
 def test_a_class_that_cannot_be_fitted_has_its_precision_and_is_named():
     X, y, _ = drawn(1.0, 1.0, 0.0)
     k, s = X.argmax(axis=1), X.max(axis=1)
     y = np.select([k == 0, k == 1], [0, np.where(s > 0.7, 1, 2)], y)
     with pytest.warns(UserWarning, match="the confidence there") as caught:
-        model = fitted(X, y)
+        model = fitted(X, y, diagnostics=True)
     assert [str(warning.message) for warning in caught] == [
         (
-            "the calibration rows predicted as 0 are all right or all wrong: the confidence there"
-            " is their share of right ones"
+            "the calibration rows predicted as 0 are all correct or all incorrect: the confidence there"
+            " is their accuracy"
         ),
-        "the fit of 1 runs to a bound: the confidence there is the share of right calibration rows",
+        "the fit of 1 reaches a bound: the confidence there is the accuracy of the calibration rows",
         (
-            "the confidence of 1 is not what the shares of right calibration rows allow in some"
-            " bins of scores: look at it"
+            "the confidence of 1 contradicts the accuracy of the calibration rows in some bins of"
+            " scores: plot it"
         ),
     ]
     assert {warning.filename for warning in caught} == {__file__}
@@ -141,10 +137,10 @@ def test_a_class_that_cannot_be_fitted_has_its_precision_and_is_named():
 
 def test_a_fit_that_does_not_converge_is_named(monkeypatch):
     X, y, _ = drawn(1.0, 1.0, 0.0)
-    monkeypatch.setattr("kdgraph.calibration.top_label.temperature._SLACK", 0.0)
+    monkeypatch.setattr("kdgraph.calibration.top_label.temperature._GRADIENT_TOLERANCE", 0.0)
     with pytest.warns(
         UserWarning,
-        match=r"^the fit of any class did not converge: the confidence there may be improved upon$",
+        match=r"^the fit of any class did not converge: a better confidence may exist$",
     ) as caught:
         fitted(X, y, by_class=False)
     assert caught[0].filename == __file__

@@ -11,9 +11,9 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph.base import Rows
 from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.metrics import TopLabel, ece
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
 def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -115,4 +115,4 @@ def test_a_row_of_weight_two_is_two_rows():
     weighted._fit_scores(Rows(X, y, weight.astype(float)))
     twice = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     for a, b in zip(weighted.curves_, twice.curves_, strict=True):
-        np.testing.assert_allclose(a["share"], b["share"], atol=1e-15)
+        np.testing.assert_allclose(a["accuracy"], b["accuracy"], atol=1e-15)

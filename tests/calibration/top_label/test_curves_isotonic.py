@@ -9,9 +9,9 @@ from sklearn.isotonic import IsotonicRegression
 
 from kdgraph.base import Rows
 from kdgraph.calibration.top_label import IsotonicConfidence
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
 def drawn(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -46,7 +46,7 @@ def test_what_is_learnt_is_arrays():
     X, y = drawn()
     model = IsotonicConfidence(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
     assert all(
-        set(curve) == {"score", "share"} and (np.diff(curve["share"]) >= 0).all()
+        set(curve) == {"score", "accuracy"} and (np.diff(curve["accuracy"]) >= 0).all()
         for curve in model.curves_
     )
 

@@ -13,9 +13,9 @@ from sklearn.isotonic import IsotonicRegression
 
 from kdgraph.base import Rows
 from kdgraph.calibration.top_label import VennAbers
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 2))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 2))))
 
 
 def of_scores(s) -> np.ndarray:
@@ -112,7 +112,7 @@ def test_where_all_rows_are_right_one_wrong_row_is_thought_of():
 
 def test_class_by_class():
     rng = np.random.default_rng(0)
-    parent = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
+    parent = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
     X, y = rng.dirichlet(np.ones(3), size=300), rng.integers(3, size=300)
     k = X.argmax(axis=1)
     with pytest.warns(

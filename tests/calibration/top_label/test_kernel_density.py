@@ -12,13 +12,10 @@ from sklearn.neighbors import KernelDensity
 from kdgraph.base import Rows
 from kdgraph.calibration.top_label import KernelDensityConfidence
 from kdgraph.errors import ParameterError
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
-ALONE = FrozenEstimator(GivenScores().fit(np.empty((0, 2))))
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the confidence of .* goes up and down"
-)  # as narrow bandwidths on few rows should
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
+ALONE = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 2))))
 
 
 def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -137,7 +134,9 @@ def test_beyond_the_scores_it_is_the_edges():
     assert model.predict_confidence(
         [[0.335, 0.335 - 1e-3, 0.331], [1.0, 0.0, 0.0]]
     ) == pytest.approx(curve["confidence"][[0, -1]], abs=1e-3)
-    assert model._at(curve, np.array([0.0, 2.0])) == pytest.approx(curve["confidence"][[0, -1]])
+    assert model._evaluate(curve, np.array([0.0, 2.0])) == pytest.approx(
+        curve["confidence"][[0, -1]]
+    )
 
 
 def test_one_curve_for_all_classes():
@@ -179,8 +178,8 @@ def test_a_class_that_is_always_right_has_its_precision_and_is_named():
     X, y = drawn(200)
     y = np.where(X.argmax(axis=1) == 2, 2, y)
     sentence = (
-        r"^the calibration rows predicted as 2 are all right or all wrong: the confidence there is"
-        r" their share of right ones$"
+        r"^the calibration rows predicted as 2 are all correct or all incorrect: the confidence there is"
+        r" their accuracy$"
     )
     with pytest.warns(UserWarning, match=sentence):
         model = fitted(X, y)
@@ -198,7 +197,7 @@ def test_a_class_for_which_no_kernel_is_wide_enough_has_its_precision_and_is_nam
     with pytest.warns(
         UserWarning,
         match=(
-            r"^the fit of 0 runs to a bound: the confidence there is the share of right calibration"
+            r"^the fit of 0 reaches a bound: the confidence there is the accuracy of the calibration"
             r" rows$"
         ),
     ):

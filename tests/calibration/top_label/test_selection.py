@@ -20,12 +20,12 @@ from kdgraph.calibration.top_label import (
     HistogramBinning,
     TemperatureScaling,
 )
-from kdgraph.calibration.top_label.base import folds_of
+from kdgraph.calibration.top_label.base import draw_folds
 from kdgraph.components import build
 from kdgraph.config import compose
 from kdgraph.density import DensityGate
 from kdgraph.errors import ParameterError
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 CANDIDATES = {
     "sts": TemperatureScaling(None),
@@ -46,7 +46,7 @@ def parent(rows):
     return FrozenEstimator(RandomForestClassifier(40, random_state=0).fit(*rows[:2]))
 
 
-class Loose(GivenScores):
+class Loose(PrecomputedScores):
     """As a network, which checks no sums."""
 
     def predict_proba(self, X):
@@ -58,7 +58,7 @@ def naive_losses(parent, name, X, y, seed) -> np.ndarray:
     proba = parent.predict_proba(X)
     right = proba.argmax(axis=1) == y
     fold, confidence = (
-        folds_of(proba.argmax(axis=1), right, 5, np.random.RandomState(seed)),
+        draw_folds(proba.argmax(axis=1), right, 5, np.random.RandomState(seed)),
         proba.max(axis=1),
     )
     for f in range(5):
@@ -116,7 +116,7 @@ def test_a_parent_that_says_what_is_true_is_left_as_it_is():
     rng = np.random.default_rng(0)
     s = rng.uniform(0.5, 1.0, size=2000)
     X, y = np.stack([s, 1 - s], axis=1), (rng.random(2000) > s).astype(int)
-    parent = FrozenEstimator(GivenScores().fit(X))
+    parent = FrozenEstimator(PrecomputedScores().fit(X))
     best = BestConfidence(parent, candidates={"precision": ClassPrecision(None)}, random_state=0)
     best.fit(X, y, X_calibration=X, y_calibration=y)
     assert best.chosen_ == "none" and best.calibrated_ is None
@@ -163,13 +163,14 @@ def test_the_preset_names_its_candidates(parent, rows):
     )
 
 
-def test_where_nothing_can_be_judged_the_default_is_used(parent, rows):
+def test_where_nothing_can_cross_validate_the_default_is_used(parent, rows):
     X, _, X_calibration, _, _ = rows
     always = parent.predict(X_calibration)
-    for default, said in ((None, "the parent stays as it is"), ("precision", "precision is used")):
-        sentence = (
-            rf"^fewer than two calibration rows are right, or wrong: nothing can be judged, {said}$"
-        )
+    for default, said in (
+        (None, "the parent stays uncalibrated"),
+        ("precision", "precision is used"),
+    ):
+        sentence = rf"^fewer than two calibration rows are correct, or incorrect: cross-validation is impossible, {said}$"
         best = BestConfidence(parent, candidates=CANDIDATES, default=default)
         with pytest.warns(UserWarning, match=sentence):
             best.fit(X, parent.predict(X), X_calibration=X_calibration, y_calibration=always)

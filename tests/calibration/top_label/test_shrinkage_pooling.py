@@ -24,13 +24,13 @@ from kdgraph.calibration.top_label import (
     TemperatureScaling,
     VennAbers,
 )
-from kdgraph.calibration.top_label.base import N_FOLDS, folds_of
-from kdgraph.calibration.top_label.shrinkage import POOLS
+from kdgraph.calibration.top_label.base import N_FOLDS, draw_folds
+from kdgraph.calibration.top_label.shrinkage import POOL_GRID
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import TopLabel
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 4))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 4))))
 CURVES = [
     HistogramBinning(PARENT, bins=5),
     KernelDensityConfidence(PARENT, bandwidth=0.1),
@@ -189,11 +189,11 @@ def test_it_chooses_the_pool_by_the_nll_of_rows_that_were_left_out():
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         model.fit(X, y, X_calibration=X, y_calibration=y)
     top = TopLabel.of(X)
-    fold = folds_of(top.predicted, top.correct(y), N_FOLDS, np.random.RandomState(3))
-    expected = np.zeros(len(POOLS))
+    fold = draw_folds(top.predicted, top.correct(y), N_FOLDS, np.random.RandomState(3))
+    expected = np.zeros(len(POOL_GRID))
     for f in range(N_FOLDS):
         part = fitted(model, X[fold != f], y[fold != f], pool=1.0)
-        for i, pool in enumerate(POOLS):
+        for i, pool in enumerate(POOL_GRID):
             part.pool_ = pool
             for row, label, c in zip(
                 X[fold == f], y[fold == f], part.predict_confidence(X[fold == f]), strict=True
@@ -201,10 +201,10 @@ def test_it_chooses_the_pool_by_the_nll_of_rows_that_were_left_out():
                 c = np.clip(c, 1e-12, 1 - 1e-12)
                 expected[i] -= np.log(c if row.argmax() == label else 1 - c) / 200
     np.testing.assert_allclose(model.pool_nll_, expected, rtol=1e-9)
-    assert model.pool_ == POOLS[int(np.argmin(expected))] and 0 < model.pool_ < POOLS[-1]
+    assert model.pool_ == POOL_GRID[int(np.argmin(expected))] and 0 < model.pool_ < POOL_GRID[-1]
     assert model.describe() == {
         "pool": model.pool_,
-        "pool_nll": pytest.approx({f"{m:g}": e for m, e in zip(POOLS, expected, strict=True)}),
+        "pool_nll": pytest.approx({f"{m:g}": e for m, e in zip(POOL_GRID, expected, strict=True)}),
     }
 
 
@@ -223,7 +223,7 @@ def test_it_pools_alike_classes_more_than_different_ones(model):
         X[np.arange(320), k] = s
         right = rng.random(320) < np.where(k % 2 if differ else True, s, 0.1)
         y = np.where(right, k, (k + 1) % 16)
-        parent = FrozenEstimator(GivenScores().fit(X))
+        parent = FrozenEstimator(PrecomputedScores().fit(X))
         found[differ] = fitted(model, X, y, estimator=parent, pool="cv", random_state=0).pool_
     assert found[False] > found[True]
 
@@ -252,19 +252,22 @@ def test_with_one_curve_for_all_there_is_nothing_to_pool():
     assert fitted(TemperatureScaling(PARENT), X, y, pool="cv").pool_ == 0
 
 
-def test_where_nothing_can_be_judged_it_pools_most():
+def test_where_nothing_can_cross_validate_it_pools_most():
     X, _ = drawn(60)
     y = X.argmax(axis=1)
     y[0] = (y[0] + 1) % 4
     model = fitted(HistogramBinning(PARENT), X, y, pool="cv")
-    assert model.pool_ == POOLS[-1] and model.describe() == {"pool": POOLS[-1], "pool_nll": None}
+    assert model.pool_ == POOL_GRID[-1] and model.describe() == {
+        "pool": POOL_GRID[-1],
+        "pool_nll": None,
+    }
 
 
 @given(st.integers(0, 10_000), st.integers(1, 60), st.integers(2, 6))
 def test_rows_of_a_class_that_are_alike_are_dealt_out_evenly(seed, n, n_folds):
     rng = np.random.RandomState(seed)
     predicted, correct = rng.randint(4, size=n), rng.rand(n) < 0.8
-    fold = folds_of(predicted, correct, n_folds, rng)
+    fold = draw_folds(predicted, correct, n_folds, rng)
     for mine in (
         np.ones(n, dtype=bool),
         *((predicted == k) & (correct == right) for k in range(4) for right in (True, False)),

@@ -8,9 +8,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import precision_score
 
 from kdgraph.calibration.top_label import ClassPrecision
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
 def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

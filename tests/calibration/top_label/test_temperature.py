@@ -18,7 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph.base import Rows
 from kdgraph.calibration.top_label import TemperatureScaling
 from kdgraph.calibration.top_label.temperature import AwardedLoss, LogScores
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 KINDS = {
     "sts": {},
@@ -30,7 +30,7 @@ LOSSES = ["nll", "brier", "full_nll"]
 
 
 def parent(n_classes: int = 3) -> FrozenEstimator:
-    return FrozenEstimator(GivenScores().fit(np.empty((0, n_classes))))
+    return FrozenEstimator(PrecomputedScores().fit(np.empty((0, n_classes))))
 
 
 def drawn(
@@ -254,9 +254,9 @@ def uneven() -> tuple[np.ndarray, np.ndarray]:
 
 NEVER, ONE_SIDED = (
     "no calibration row is predicted as 2",
-    "the calibration rows predicted as 3, 4 are all right or all wrong",
+    "the calibration rows predicted as 3, 4 are all correct or all incorrect",
 )
-BOUNDED = "the fit of 5 runs to a bound"
+BOUNDED = "the fit of 5 reaches a bound"
 
 
 def said(X, y, **options) -> tuple[TemperatureScaling, list[str]]:
@@ -273,8 +273,8 @@ def test_a_class_whose_rows_say_nothing_has_its_precision_and_is_named(kind):
     model, warned = said(X, y, fallback="precision", **KINDS[kind])
     expected = [
         f"{NEVER}: the confidence there is that of all rows",
-        f"{ONE_SIDED}: the confidence there is their share of right ones",
-        f"{BOUNDED}: the confidence there is the share of right calibration rows",
+        f"{ONE_SIDED}: the confidence there is their accuracy",
+        f"{BOUNDED}: the confidence there is the accuracy of the calibration rows",
     ]
     precision = [
         *((X.argmax(axis=1) == y).mean(), 1.0, 0.0),
@@ -321,8 +321,8 @@ def test_rows_that_are_all_right_leave_the_precision(kind, fallback):
     X, _ = drawn(100)
     model, warned = said(X, X.argmax(axis=1), fallback=fallback, **KINDS[kind])
     assert warned == [
-        "the calibration rows predicted as any class are all right or all wrong: the confidence"
-        " there is their share of right ones"
+        "the calibration rows predicted as any class are all correct or all incorrect: the confidence"
+        " there is their accuracy"
     ]
     assert (model.predict_confidence(X) == 1).all()
     assert model.describe()["fell_back"] == ["0", "1", "2"]
@@ -330,8 +330,8 @@ def test_rows_that_are_all_right_leave_the_precision(kind, fallback):
 
 def test_a_class_that_does_not_converge_is_named(monkeypatch):
     X, y = drawn()
-    monkeypatch.setattr("kdgraph.calibration.top_label.temperature._SLACK", 0.0)
-    sentence = "did not converge: the confidence there may be improved upon"
+    monkeypatch.setattr("kdgraph.calibration.top_label.temperature._GRADIENT_TOLERANCE", 0.0)
+    sentence = "did not converge: a better confidence may exist"
     assert said(X, y, by_class=True)[1] == [f"the fit of 0, 1, 2 {sentence}"]
     assert said(X, y, awards=True)[1] == [f"the fit of any class {sentence}"]
 
@@ -349,7 +349,7 @@ def test_a_hopeless_class_gets_its_precision():
     )
     model, warned = said(X, y, by_class=True, fallback="precision")
     assert warned == [
-        "the fit of 0 runs to a bound: the confidence there is the share of right calibration rows"
+        "the fit of 0 reaches a bound: the confidence there is the accuracy of the calibration rows"
     ]
     np.testing.assert_allclose(model.predict_confidence(X)[:200], (y[:200] == 0).mean())
 

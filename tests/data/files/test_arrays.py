@@ -24,7 +24,7 @@ def test_an_array_that_is_not_asked_for_is_not_read(tmp_path):
 def test_what_is_no_npz_is_refused_in_one_line(tmp_path):
     Path(path := tmp_path / "no.npz").write_bytes(b"no")
     message = (
-        f"dataset.path={path} is no .npz file, or damaged: it is not a zip file;"
+        f"dataset.path={path} is not a .npz file, or damaged: it is not a zip file;"
         " numpy.savez('my.npz', X=X, y=y) writes one"
     )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"), open_npz(path):

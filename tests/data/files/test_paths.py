@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.data.files.paths import existing, file_stem, names_in
+from kdgraph.data.files.paths import file_stem, list_names, resolve_existing
 from kdgraph.errors import NotAtHand
 
 
@@ -40,16 +40,16 @@ def test_a_name_that_is_too_long_is_no_file(tmp_path):
         NotAtHand,
         match=f"^{re.escape(f'dataset.path={tmp_path}/{name}: no such file in {tmp_path}')}$",
     ):
-        existing(f"{tmp_path}/{name}")
+        resolve_existing(f"{tmp_path}/{name}")
     with pytest.raises(NotAtHand, match=r": there is no folder "):
-        existing(f"{tmp_path}/{name}/file.csv")
+        resolve_existing(f"{tmp_path}/{name}/file.csv")
 
 
 def test_names_of_a_folder_that_is_not_there_are_none(tmp_path):
     (tmp_path / "b").touch()
     (tmp_path / "a").touch()
     assert (
-        names_in(tmp_path) == ["a", "b"]
-        and names_in(tmp_path / "c") == []
-        and names_in(tmp_path / "a") == []
+        list_names(tmp_path) == ["a", "b"]
+        and list_names(tmp_path / "c") == []
+        and list_names(tmp_path / "a") == []
     )

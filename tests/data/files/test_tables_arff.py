@@ -5,7 +5,7 @@ import io
 import arff
 import pytest
 
-from kdgraph.data.files.tables import frame_of_arff
+from kdgraph.data.files.tables import frame_from_arff
 
 TEXT = """@RELATION r
 @ATTRIBUTE a NUMERIC
@@ -18,7 +18,7 @@ TEXT = """@RELATION r
 
 
 def test_numbers_are_numbers_and_all_else_is_text():
-    frame, nominal = frame_of_arff(io.StringIO(TEXT))
+    frame, nominal = frame_from_arff(io.StringIO(TEXT))
     assert nominal == ["kind of"]
     assert frame["a"].dtype == float and frame["a"].isna().tolist() == [False, True]
     assert frame["kind of"].tolist() == ["high", "low"]
@@ -27,4 +27,4 @@ def test_numbers_are_numbers_and_all_else_is_text():
 
 def test_what_is_none_raises():
     with pytest.raises(arff.ArffException):
-        frame_of_arff(io.StringIO("a,b\n1,2\n"))
+        frame_from_arff(io.StringIO("a,b\n1,2\n"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.data.files.tables import Format, frame_of_arrow, numbers_of_text, read_table
+from kdgraph.data.files.tables import TextFormat, frame_from_arrow, parse_number_column, read_table
 from kdgraph.data.tables import TableFile
 
 LARGE = 2**53
@@ -22,7 +22,7 @@ def _own_folder(tmp_path, monkeypatch):
 
 def column(path, text, **form) -> list:
     path.write_text(text)
-    found = read_table(path, Format(**form)).frame["id"]
+    found = read_table(path, TextFormat(**form)).frame["id"]
     return [None if pd.isna(cell) else cell for cell in found.tolist()]
 
 
@@ -73,7 +73,9 @@ def test_large_integers_of_arff_and_parquet(tmp_path):
     pd.DataFrame(
         {"id": pd.array([LARGE + 1, None, LARGE], dtype="Int64"), "f": [0.5, None, 1]}
     ).to_parquet(path)
-    assert [None if pd.isna(cell) else cell for cell in read_table(path, Format()).frame["id"]] == [
+    assert [
+        None if pd.isna(cell) else cell for cell in read_table(path, TextFormat()).frame["id"]
+    ] == [
         LARGE + 1,
         None,
         LARGE,
@@ -89,17 +91,17 @@ def test_a_table_of_arrow_has_nullable_integers_only_where_it_must():
             "f": [0.5, None],
         }
     )
-    frame = frame_of_arrow(table)
+    frame = frame_from_arrow(table)
     assert [str(dtype) for dtype in frame.dtypes] == ["Int64", "UInt64", "int64", "float64"]
     assert frame["id"][0] == LARGE + 1 and frame["u"][1] == 2**64 - 1
     twice = pa.Table.from_arrays([pa.array([1, None]), pa.array([2, None])], names=["id", "id"])
-    assert frame_of_arrow(twice).shape == (2, 2), "names that stand twice are refused elsewhere"
+    assert frame_from_arrow(twice).shape == (2, 2), "names that stand twice are refused elsewhere"
 
 
 def test_text_becomes_the_narrowest_type():
-    assert numbers_of_text(pd.Series(["a", "1"])).tolist() == ["a", "1"]
-    assert numbers_of_text(pd.Series([None, None], dtype=object)).isna().all()
-    np.testing.assert_array_equal(numbers_of_text(pd.Series(["0.5", None])), [0.5, np.nan])
+    assert parse_number_column(pd.Series(["a", "1"])).tolist() == ["a", "1"]
+    assert parse_number_column(pd.Series([None, None], dtype=object)).isna().all()
+    np.testing.assert_array_equal(parse_number_column(pd.Series(["0.5", None])), [0.5, np.nan])
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])

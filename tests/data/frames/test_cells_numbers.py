@@ -14,8 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.cells import exact_numbers, label_array, typed, whole_numbers_of
-from kdgraph.data.frames.targets import groups_of_values
+from kdgraph.data.frames.cells import (
+    infer_numeric_type,
+    label_array,
+    parse_integers,
+    to_exact_numbers,
+)
+from kdgraph.data.frames.targets import encode_group_column
 from kdgraph.errors import DataError
 
 LARGE = 2**53
@@ -68,7 +73,7 @@ def test_labels_of_64_bits_are_classes():
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20))
 def test_groups_are_those_of_the_integers(values):
-    codes, names = groups_of_values("t", "g", pd.Series(values, dtype="int64"))
+    codes, names = encode_group_column("t", "g", pd.Series(values, dtype="int64"))
     assert [int(names[code]) for code in codes] == values
     assert [int(name) for name in names] == sorted(set(values))
 
@@ -146,15 +151,15 @@ def test_a_regression_that_loses_values_is_refused():
     ],
 )
 def test_objects_that_are_numbers_get_their_type(cells, expected):
-    found = typed(pd.Series(cells, dtype=object))
+    found = infer_numeric_type(pd.Series(cells, dtype=object))
     assert [None if pd.isna(cell) else cell for cell in found.tolist()] == expected
 
 
 def test_numbers_keep_their_type():
-    assert exact_numbers(pd.Series([1, 2], dtype="uint64")).dtype == np.int64
-    assert exact_numbers(pd.Series([1, 2**63], dtype="uint64")).dtype == np.uint64
-    assert exact_numbers(pd.Series([1.5, None])).dtype == np.float64
-    assert whole_numbers_of([" 7", "0.5", str(2**63)]).tolist() == [7, 2**63]
-    assert whole_numbers_of(["7", str(2**64)]).tolist() == []
+    assert to_exact_numbers(pd.Series([1, 2], dtype="uint64")).dtype == np.int64
+    assert to_exact_numbers(pd.Series([1, 2**63], dtype="uint64")).dtype == np.uint64
+    assert to_exact_numbers(pd.Series([1.5, None])).dtype == np.float64
+    assert parse_integers([" 7", "0.5", str(2**63)]).tolist() == [7, 2**63]
+    assert parse_integers(["7", str(2**64)]).tolist() == []
     assert label_array([-1, 2**63]).tolist() == ["-1", str(2**63)]
     assert label_array([True, False]).dtype == bool

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.cells import mixture_of, sort_of
+from kdgraph.data.frames.cells import classify_text, dominant_form
 from kdgraph.errors import DataError
 
 
@@ -88,17 +88,17 @@ def load(values, **options):
     ],
 )
 def test_what_a_word_is(word, sort):
-    assert sort_of(word).sort == sort
+    assert classify_text(word).sort == sort
 
 
 @given(st.text(max_size=12))
 def test_any_text_has_a_sort_or_none(word):
-    sort_of(word)
+    classify_text(word)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False).map(str) | st.integers().map(str))
 def test_a_plain_number_is_in_no_disguise(word):
-    assert sort_of(word).sort == "number"
+    assert classify_text(word).sort == "number"
 
 
 PLAIN = (
@@ -164,7 +164,9 @@ def test_dates_with_a_stray_cell():
         "'dataset.parse_dates=[c]' 'dataset.missing=[soon]' turns it into days since 1970-01-01,"
         " 'dataset.drop=[c]' leaves it out"
     )
-    message = f"t: column 'c' holds dates or times (2021-03-04), and 'soon', which is none; {ways}"
+    message = (
+        f"t: column 'c' holds dates or times (2021-03-04), and 'soon', which is not a date; {ways}"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(cells)
     np.testing.assert_array_equal(
@@ -192,7 +194,7 @@ def test_advice_keeps_what_is_missing_already():
     ],
 )
 def test_rows_are_counted_not_words(words, rows, sort):
-    assert mixture_of(np.array(words, dtype=object), np.array(rows)).sort == sort
+    assert dominant_form(np.array(words, dtype=object), np.array(rows)).sort == sort
 
 
 # targets

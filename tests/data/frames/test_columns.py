@@ -325,11 +325,11 @@ def test_the_target_is_nothing_else():
 def test_nothing_to_learn_from():
     refused(frame().iloc[:0], "t: the table has 2 columns and no rows")
     refused(
-        frame()[["y"]], "t: no feature is left beside the target 'y' and the 0 columns put aside"
+        frame()[["y"]], "t: no feature is left besides the target 'y' and the 0 columns put aside"
     )
     refused(
         frame(),
-        "t: no feature is left beside the target 'y' and the 1 columns put aside",
+        "t: no feature is left besides the target 'y' and the 1 columns put aside",
         drop=["x"],
     )
     twice = frame().set_axis(["x", "x"], axis=1)
@@ -484,7 +484,7 @@ def test_free_text():
     )
     refused(
         table,
-        "t: column 'id' has 1,500 different texts in 1,500 rows, which are no categories; leave it"
+        "t: column 'id' has 1,500 different texts in 1,500 rows, which are not categories; leave it"
         " out: 'dataset.drop=[id]'",
     )
     assert (
@@ -547,7 +547,7 @@ def test_constant_columns_are_named():
     constant = {f"c{i}": 7 for i in range(7)}
     with pytest.warns(
         UserWarning,
-        match=r"^t: columns that never change tell nothing: c0, c1, c2, c3, c4 and 2 more$",
+        match=r"^t: columns that never change carry no information: c0, c1, c2, c3, c4 and 2 more$",
     ):
         assert load(frame(**constant)).X.shape == (4, 8)
 
@@ -594,7 +594,7 @@ def test_text_that_differs_in_each_row_of_a_small_table():
         {"x": np.arange(21) / 2, "c": [f"row {i}" for i in range(21)], "y": np.arange(21) % 2}
     )
     message = (
-        "t: column 'c' has a different text in each of 21 rows and tells nothing of new ones;"
+        "t: column 'c' has a different text in each of 21 rows, so it carries no information about new rows;"
         " 'dataset.drop=[c]'"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
@@ -644,5 +644,5 @@ def test_the_first_numeric_features_are_those_of_the_table_in_its_order():
 
 
 def test_too_few_numeric_features_are_told():
-    message = "t has 2 numeric features, and dataset.first_numeric asks for 3; ask for fewer"
+    message = "t has 2 numeric features, and dataset.first_numeric is 3; set it to fewer"
     refused(frame(name=["a", "b", "a", "b"], size=[4, 3, 2, 1]), message, first_numeric=3)

@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.dates import DURATION, ISO, days_of, formats_of, rule_of
+from kdgraph.data.frames.dates import (
+    DURATION_FORMAT,
+    ISO_FORMAT,
+    date_rule,
+    matching_formats,
+    to_days,
+)
 from kdgraph.errors import DataError
 
 
@@ -35,7 +41,7 @@ def test_days_are_those_of_the_calendar(dates, form):
         [date.strftime(form).replace(f"{date.year}", f"{date.year:04}") for date in dates]
     )
     expected = [(date - datetime.date(1970, 1, 1)).days for date in dates]
-    assert any(days_of(column, found).tolist() == expected for found in formats_of(column))
+    assert any(to_days(column, found).tolist() == expected for found in matching_formats(column))
 
 
 @given(
@@ -47,7 +53,9 @@ def test_days_are_those_of_the_calendar(dates, form):
 )
 def test_text_and_type_give_the_same_days(times):
     typed = pd.Series(times).astype("datetime64[ns]")
-    np.testing.assert_array_equal(days_of(typed.map(str).astype(object), ISO), days_of(typed, ISO))
+    np.testing.assert_array_equal(
+        to_days(typed.map(str).astype(object), ISO_FORMAT), to_days(typed, ISO_FORMAT)
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,19 +118,19 @@ WHERE = "t: dataset.parse_dates: column 'when' has"
         (
             ["2000-01-01", "soon"],
             {},
-            f"{WHERE} 'soon' in row 1, which is no date between 1678 and 2261 like the others; "
+            f"{WHERE} 'soon' in row 1, which is not a date between 1678 and 2261 like the others; "
             "'dataset.missing=[soon]' reads it as missing",
         ),
         (
             ["2000-01-01", "9999-12-31"],
             {"missing": ["?"]},
-            f"{WHERE} '9999-12-31' in row 1, which is no date between 1678 and 2261 like the others; "
+            f"{WHERE} '9999-12-31' in row 1, which is not a date between 1678 and 2261 like the others; "
             '\'dataset.missing=["?","9999-12-31"]\' reads it as missing',
         ),
         (
             ["13/1/2000", "1/13/2000"],
             {"date_format": "%d/%m/%Y"},
-            f"{WHERE} '1/13/2000' in row 1, which is no date between 1678 and 2261 in the format %d/%m/%Y; "
+            f"{WHERE} '1/13/2000' in row 1, which is not a date between 1678 and 2261 in the format %d/%m/%Y; "
             "'dataset.missing=[\"1/13/2000\"]' reads it as missing",
         ),
         (
@@ -163,9 +171,9 @@ def test_names_and_formats_without_columns():
 
 
 def test_examples_of_formats():
-    assert rule_of(ISO) == "a date or time such as 2020-01-31"
-    assert rule_of("%d/%m/%Y") == "a date or time such as 31/01/2020"
-    assert rule_of(DURATION) == "a length of time such as 1 days 06:00:00"
+    assert date_rule(ISO_FORMAT) == "a date or time such as 2020-01-31"
+    assert date_rule("%d/%m/%Y") == "a date or time such as 31/01/2020"
+    assert date_rule(DURATION_FORMAT) == "a length of time such as 1 days 06:00:00"
 
 
 def test_a_split_by_date():

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.features import are_row_numbers, counts_rows
+from kdgraph.data.frames.features import counts_rows, is_row_index
 from kdgraph.data.tables import ArrayFile
 
 N = 40
@@ -93,9 +93,7 @@ def test_a_column_with_another_use_is_no_feature_and_stays():
 
 
 def test_short_tables_and_only_features_may_count():
-    assert not are_row_numbers("id", pd.Series(range(20))) and are_row_numbers(
-        "id", pd.Series(range(21))
-    )
+    assert not is_row_index("id", pd.Series(range(20))) and is_row_index("id", pd.Series(range(21)))
     table = pd.DataFrame({"t": np.arange(N), "y": np.arange(N) / 4})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

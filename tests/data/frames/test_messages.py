@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.messages import ColumnLists, NamedColumn
+from kdgraph.data.frames.messages import ColumnReference, ColumnSettings
 from kdgraph.data.openml import OpenmlTable
 from kdgraph.data.tables import ArrayFile, TableFile
 from kdgraph.errors import DataError
@@ -168,8 +168,8 @@ def test_a_second_way_out_keeps_the_first():
 
 
 def test_text_and_numbers_that_are_equal_in_python_are_told_apart():
-    column = NamedColumn("t", "c", ColumnLists(missing=[1, "1"]))
-    assert column.without([1, 1.0, "1", "-1"]) == '\'dataset.missing=[1,"1",1.0,"-1"]\''
+    column = ColumnReference("t", "c", ColumnSettings(missing=[1, "1"]))
+    assert column.as_missing([1, 1.0, "1", "-1"]) == '\'dataset.missing=[1,"1",1.0,"-1"]\''
 
 
 @pytest.mark.parametrize("text", ["1_0", "1_250", "7%", "€ 12", "3,5"])

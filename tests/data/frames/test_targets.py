@@ -98,7 +98,7 @@ def test_whole_numbers_and_text_that_is_numbers_are_cut_too():
             {"v": [1, 2, 3]},
             {"threshold": 2, "task": "regression"},
             (
-                "t: dataset.threshold=2 makes classes, and dataset.task=regression wants numbers;"
+                "t: dataset.threshold=2 makes classes, and dataset.task=regression needs numbers;"
                 " give one of them"
             ),
         ),
@@ -200,7 +200,7 @@ def test_a_split_by_numbers_that_is_none(number, split_at, message):
 
 def test_an_end_without_a_column():
     message = (
-        "dataset.split_at says where roles end in the numbers of dataset.split_column, and that"
+        "dataset.split_at defines where roles end in the numbers of dataset.split_column, and that"
         " names no column"
     )
     refused(message, "y", {"y": list("aba")}, split_at=[1])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.data.frames.columns import ColumnOptions, from_frame
-from kdgraph.data.frames.targets import largest_column
+from kdgraph.data.frames.targets import largest_column_index
 from kdgraph.errors import DataError
 
 
@@ -50,7 +50,7 @@ shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
     )
 )
 def test_of_several_columns_the_largest_counts_and_the_first_of_equals(rows):
-    largest, names = largest_column("t", "group", pd.DataFrame(rows))
+    largest, names = largest_column_index("t", "group", pd.DataFrame(rows))
     assert [names[i] for i in largest] == [plurality(row) for row in rows]
     assert names == ("b", "a", "c", *(["other"] if "other" in map(plurality, rows) else []))
 
@@ -63,7 +63,7 @@ def test_truth_values_and_numbers_with_a_mask_count_too():
 
 
 def test_a_column_called_other_has_the_rows_of_none():
-    largest, names = largest_column(
+    largest, names = largest_column_index(
         "t", "group", pd.DataFrame({"other": [0, 1, 0], "p": [0, 0, 1]})
     )
     assert names == ("other", "p") and largest.tolist() == [0, 0, 1]

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Fetched
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, FetchableTable
 from kdgraph.data.files.arrays import read_idx
 from kdgraph.data.images import ImageFiles
-from kdgraph.data.images.pixels import resized
-from kdgraph.data.ood import OtherDataset, Several
+from kdgraph.data.images.pixels import resize_images
+from kdgraph.data.ood import CompositeOod, OtherDataset
 from kdgraph.data.splits import make_splits
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from tests.data.images.image_sets import pictures
@@ -98,16 +98,16 @@ def test_idx_files_of_each_type(tmp_path, code, kind):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\x89PNG and so on", "is no idx file: it begins with 89 50 4e 47"),
-        (b"", "is no idx file: it begins with nothing"),
+        (b"\x89PNG and so on", "is not an idx file: it begins with 89 50 4e 47"),
+        (b"", "is not an idx file: it begins with nothing"),
         (
             b"\0\0\x08\x03" + struct.pack(">III", 2, 3, 4) + bytes(23),
-            r"is not whole: it says \(2, 3, 4\) numbers of 1 bytes and has 23",
+            r"is truncated: its header declares \(2, 3, 4\) numbers of 1 bytes, and 23",
         ),
-        (b"\0\0\x08\x03" + struct.pack(">II", 2, 3), "is not whole"),
+        (b"\0\0\x08\x03" + struct.pack(">II", 2, 3), "is truncated"),
     ],
 )
-def test_what_is_no_idx_file_is_told(tmp_path, content, message):
+def test_file_that_is_not_idx_is_refused(tmp_path, content, message):
     (tmp_path / "a-images-idx3").write_bytes(content)
     with pytest.raises(DataError, match=message):
         ImageFiles(str(tmp_path / "a-images-idx3")).load()
@@ -246,7 +246,7 @@ def test_pictures_are_resized_made_grey_and_inverted(tmp_path):
         np.asarray(Image.open(tmp_path / name).convert("L"), dtype=float)
         for name in ("a/0.png", "a/1.png", "b/2.png")
     ]
-    by_pillow[0] = resized(by_pillow[0][None, None], 6, 6)[0, 0]
+    by_pillow[0] = resize_images(by_pillow[0][None, None], 6, 6)[0, 0]
     np.testing.assert_allclose(
         255 - dataset.X[:, 0] * 255, by_pillow, atol=1.01
     )  # Pillow rounds its greys
@@ -273,7 +273,7 @@ def test_one_bit_sixteen_bits_palettes_and_transparency_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.zip", b"no zip", "is no zip file, or damaged"),
+        ("a.zip", b"no zip", "is not a zip file, or is damaged"),
         ("a.tar", b"", "must be one of these: .npz, .zip, idx files"),
         (
             "a/b.png",
@@ -351,7 +351,7 @@ def test_images_without_labels_only_test_and_are_a_set_out_of_distribution(tmp_p
         make_splits(source, rng=np.random.default_rng(0))
     train = ImageFiles(str(mnist[0]))
     splits = make_splits(train, n_train=2, n_calibration=4, n_test=2, rng=np.random.default_rng(0))
-    several = Several(
+    several = CompositeOod(
         {"a": OtherDataset(source), "b": OtherDataset(ImageFiles("nothing.zip"))}, missing="skip"
     )
     several.prefetch()
@@ -370,7 +370,7 @@ def test_images_without_labels_only_test_and_are_a_set_out_of_distribution(tmp_p
 
 def test_a_file_that_is_not_there_is_not_at_hand():
     source = ImageFiles("no/such/folder/a.zip")
-    assert isinstance(source, Fetched) and source.name == "a"
+    assert isinstance(source, FetchableTable) and source.name == "a"
     for ask in (source.prefetch, source.load):
         with pytest.raises(
             NotAtHand, match=r"dataset.path=no/such/folder/a.zip: there is no folder"

@@ -198,9 +198,9 @@ def test_parameters_out_of_range(changes, sentence):
 
 
 def test_what_is_not_here_and_cannot_be_fetched(openml_cache, monkeypatch):
-    from kdgraph.data.openml.client import Network
+    from kdgraph.data.openml.client import NetworkState
 
-    monkeypatch.setattr(Network, "failure", "no network")
+    monkeypatch.setattr(NetworkState, "failure", "no network")
     with pytest.raises(NotAtHand, match=r"^data set 554 is not in .*; no network"):
         source().prefetch()
 

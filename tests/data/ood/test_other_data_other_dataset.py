@@ -10,11 +10,11 @@ import pytest
 
 from kdgraph.data import Dataset
 from kdgraph.data.dataset import TEST, TRAIN, UNUSED, Scaling
-from kdgraph.data.images.pixels import like_images_of
+from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.data.ood.other_data import OtherDataset
 from kdgraph.data.simulations import Shapes, Spiral
 from kdgraph.errors import DataError, NotAtHand, ParameterError
-from kdgraph.parents.networks.outlier_sources import RowsOutliers
+from kdgraph.parents.networks.outlier_sources import DatasetOutliers
 from tests.data.ood import trained
 
 
@@ -98,7 +98,7 @@ def test_a_half_of_the_classes_tests_what_the_other_half_has_trained_with(has_ro
             " classes"
         )
         assert (drawn.name, drawn.facts["rows"], len(drawn.X)) == (f"other_{half}_half", words, n)
-        exposed = RowsOutliers(source=Given(other), half=half).like(
+        exposed = DatasetOutliers(source=Given(other), half=half).make_sampler(
             np.zeros((1, 4)), np.random.default_rng(0)
         )(200, np.random.default_rng(1))
         found[half] = (
@@ -142,7 +142,7 @@ def test_images_get_the_shape_of_the_training_images():
         "resized from 6×6 to 8×7 (bilinear)",
         "grey from colours (Rec. 601 luma)",
     ]
-    expected = {image.tobytes() for image in like_images_of((1, 8, 7), other.X)[0]}
+    expected = {image.tobytes() for image in match_image_shape((1, 8, 7), other.X)[0]}
     assert {image.tobytes() for image in drawn.X} == expected
 
 

@@ -13,7 +13,7 @@ from kdgraph.components import build
 from kdgraph.config import compose
 from kdgraph.data import Dataset
 from kdgraph.data.dataset import OodSet
-from kdgraph.data.ood import Box, GaussianNoise, Several, Sphere
+from kdgraph.data.ood import Box, CompositeOod, GaussianNoise, Sphere
 from kdgraph.errors import ConfigError, NotAtHand, ParameterError
 from kdgraph.report.run_table import run_table
 from tests.data.ood import trained
@@ -40,7 +40,7 @@ def splits():
     )
 
 
-def drawn(several: Several) -> dict:
+def drawn(several: CompositeOod) -> dict:
     return {
         (each.name, *each.params.items()): each
         for each in several.sets(splits(), np.random.default_rng(7))
@@ -49,7 +49,7 @@ def drawn(several: Several) -> dict:
 
 def test_a_single_set_has_the_name_of_its_key_and_one_of_many_its_own_behind_it():
     found = drawn(
-        Several(
+        CompositeOod(
             {
                 "blob": GaussianNoise(n=3),
                 "shell": Sphere([1.0, 2.0], n=3),
@@ -67,13 +67,13 @@ def test_a_single_set_has_the_name_of_its_key_and_one_of_many_its_own_behind_it(
 
 
 def test_no_source_changes_the_rows_of_another():
-    both = drawn(Several({"blob": GaussianNoise(n=5), "box": Box(n=5)}))
+    both = drawn(CompositeOod({"blob": GaussianNoise(n=5), "box": Box(n=5)}))
     other_way = drawn(
-        Several({"more": Sphere([3.0], n=5), "box": Box(n=5), "blob": GaussianNoise(n=5)})
+        CompositeOod({"more": Sphere([3.0], n=5), "box": Box(n=5), "blob": GaussianNoise(n=5)})
     )
     for name, each in both.items():
         np.testing.assert_array_equal(each.X, other_way[name].X)
-    twins = drawn(Several({"a": GaussianNoise(n=5), "b": GaussianNoise(n=5)}))
+    twins = drawn(CompositeOod({"a": GaussianNoise(n=5), "b": GaussianNoise(n=5)}))
     assert not np.array_equal(*(each.X for each in twins.values()))
 
 
@@ -87,21 +87,23 @@ def test_sets_are_drawn_one_at_a_time():
                 asked.append(i)
                 yield OodSet("many", np.zeros((1, 2)), {"i": i})
 
-    sets = Several({"key": Counted()}).sets(splits(), np.random.default_rng(0))
+    sets = CompositeOod({"key": Counted()}).sets(splits(), np.random.default_rng(0))
     next(sets)
     assert asked == [0, 1]
     assert len(list(sets)) == 4
 
 
 def test_what_is_not_at_hand_is_refused():
-    several = Several({"blob": GaussianNoise(n=3), "far": Away()})
+    several = CompositeOod({"blob": GaussianNoise(n=3), "far": Away()})
     for ask in (several.prefetch, lambda: drawn(several)):
         with pytest.raises(NotAtHand, match=r"^nobody has it$"):
             ask()
 
 
 def test_or_skipped_with_a_warning_that_names_it():
-    several = Several({"far": Away(), "blob": GaussianNoise(n=3), "half": Away(1)}, missing="skip")
+    several = CompositeOod(
+        {"far": Away(), "blob": GaussianNoise(n=3), "half": Away(1)}, missing="skip"
+    )
     told = []
     several.prefetch(told.append)
     several.prefetch()
@@ -128,7 +130,7 @@ def test_or_skipped_with_a_warning_that_names_it():
 )
 def test_what_are_no_sources(sources, sentence):
     with pytest.raises(ParameterError, match=sentence):
-        Several(sources)
+        CompositeOod(sources)
 
 
 def test_options_of_the_group_are_sources_by_any_key():
@@ -251,7 +253,7 @@ def test_a_table_of_two_classes_goes_on_without_the_near_ones(tmp_path, capsys):
     said = capsys.readouterr().out
     assert (
         "warning (evaluate): near is skipped: no class of breast_cancer is left out; name some, or"
-        " say how many" in said
+        " give their number" in said
     )
     assert "other (digits): 1,000 at random of 1,797 rows; 30 of 61 numeric columns" in said
 
@@ -312,6 +314,6 @@ def test_what_the_store_keeps_belongs_to_the_sets_that_were_at_hand(tmp_path, mo
         "evaluate",
     }
     assert (
-        Several({"a": Away(), "b": Box()}, missing="skip").absent() == ["a"]
-        and Several({"a": Away()}).absent() == []
+        CompositeOod({"a": Away(), "b": Box()}, missing="skip").absent() == ["a"]
+        and CompositeOod({"a": Away()}).absent() == []
     )

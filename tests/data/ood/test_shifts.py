@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kdgraph.data import Dataset, make_splits
-from kdgraph.data.ood.shifts import SemanticShifts
+from kdgraph.data.ood.shifts import ShapeShifts
 from kdgraph.data.simulations import Shapes
 from kdgraph.errors import DataError, ParameterError
 from tests.data.ood import trained
@@ -22,7 +22,7 @@ def train() -> Dataset:
 
 
 def sets(train, **parameters) -> dict[tuple[str, float], np.ndarray]:
-    found = SemanticShifts(
+    found = ShapeShifts(
         **{"n": 20, "intensities": [], "epsilons": [], "axes": [], **parameters}
     ).sets(trained.on(train), rng())
     return {(one.name, *one.params.values()): one.X for one in found}
@@ -33,7 +33,7 @@ def areas(X: np.ndarray) -> np.ndarray:
 
 
 def test_each_value_makes_one_set_like_the_training_images(train):
-    found = list(SemanticShifts(n=3).sets(trained.on(train), rng()))
+    found = list(ShapeShifts(n=3).sets(trained.on(train), rng()))
     assert [(one.name, one.params) for one in found[:2]] == [
         ("intensity", {"intensity": 0.0}),
         ("intensity", {"intensity": 16.0}),
@@ -54,7 +54,7 @@ def test_each_value_makes_one_set_like_the_training_images(train):
 
 
 def test_sets_are_drawn_when_they_are_asked_for(train):
-    found = SemanticShifts(n=10**9, intensities=[127]).sets(trained.on(train), rng())
+    found = ShapeShifts(n=10**9, intensities=[127]).sets(trained.on(train), rng())
     assert iter(found) is found
 
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_shifted(train):
         r" dataset=shapes or another ood$"
     )
     with pytest.raises(DataError, match=message):
-        next(SemanticShifts().sets(trained.on(vectors), rng()))
+        next(ShapeShifts().sets(trained.on(vectors), rng()))
     message = (
         "^a shape 120 pixels wide does not fit into images of 100; raise size, make the shape"
         " smaller, or set inside to false$"
@@ -137,8 +137,8 @@ def test_what_cannot_be_shifted(train):
     with pytest.raises(
         ParameterError, match=r"^epsilons must be a list of which each is in \[0, 1\], got \[2\]$"
     ):
-        SemanticShifts(epsilons=[2])
+        ShapeShifts(epsilons=[2])
     with pytest.raises(
         ParameterError, match=r"^sides must be a width and a height, got \[1, 2, 3\]$"
     ):
-        SemanticShifts(sides=[1, 2, 3])
+        ShapeShifts(sides=[1, 2, 3])

@@ -6,7 +6,14 @@ from scipy.stats import chisquare, kstest, uniform
 
 from kdgraph.data import Dataset
 from kdgraph.data.dataset import Scaling
-from kdgraph.data.ood.synthetic import Annulus, Box, GaussianNoise, Sphere, directions, largest_norm
+from kdgraph.data.ood.synthetic import (
+    Annulus,
+    Box,
+    GaussianNoise,
+    Sphere,
+    largest_norm,
+    random_directions,
+)
 from kdgraph.errors import DataError, ParameterError
 from tests.data.ood import trained
 
@@ -52,7 +59,7 @@ def test_a_radius_more_changes_no_other_set():
 
 
 def angle_p_value(draw: str) -> float:
-    x = directions(20_000, 2, rng(), draw)
+    x = random_directions(20_000, 2, rng(), draw)
     angle = np.arctan2(x[:, 1], x[:, 0]) % (np.pi / 2)
     return chisquare(np.histogram(angle, bins=16, range=(0, np.pi / 2))[0]).pvalue
 
@@ -66,8 +73,10 @@ def test_uniform_directions_are_uniform_on_the_sphere():
     """A coordinate of a uniform direction in three dimensions is uniform on (-1, 1) (Archimedes);
     of the cube's it is not.
     """
-    assert kstest(directions(20_000, 3, rng())[:, 0], uniform(-1, 2).cdf).pvalue > 1e-3
-    assert kstest(directions(20_000, 3, rng(), "cube")[:, 0], uniform(-1, 2).cdf).pvalue < 1e-6
+    assert kstest(random_directions(20_000, 3, rng())[:, 0], uniform(-1, 2).cdf).pvalue > 1e-3
+    assert (
+        kstest(random_directions(20_000, 3, rng(), "cube")[:, 0], uniform(-1, 2).cdf).pvalue < 1e-6
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])

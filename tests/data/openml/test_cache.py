@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from kdgraph.data.openml.cache import NOTE, cached_ids, check_cached
-from kdgraph.data.openml.client import fetch
+from kdgraph.data.openml.cache import CHECKSUM_FILE, cached_ids, check_cached
+from kdgraph.data.openml.client import fetch_dataset
 from tests.data.openml.server import arff, bake, frame, parquet, qualities
 
 
@@ -36,8 +36,8 @@ def test_the_numbers_that_are_there(openml_cache):
 def test_a_digest_is_noted_when_a_set_is_fetched(openml_server):
     """Other bytes that still are a table of this shape: nothing else would notice them."""
     openml_server.add(61, frame())
-    data = fetch(61)
-    assert (data.folder / NOTE).read_text().endswith("  dataset_61.pq\n")
+    data = fetch_dataset(61)
+    assert (data.folder / CHECKSUM_FILE).read_text().endswith("  dataset_61.pq\n")
     assert check_cached(61).problem is None
     data.file.write_bytes(parquet(frame().assign(length=0.0)))
     problem = check_cached(61).problem
@@ -50,7 +50,9 @@ def test_a_folder_that_cannot_be_written_to_does_without_the_digest(openml_serve
         lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied")),
     )
     openml_server.add(61, frame())
-    assert not (fetch(61).folder / NOTE).exists() and check_cached(61).problem is None
+    assert (
+        not (fetch_dataset(61).folder / CHECKSUM_FILE).exists() and check_cached(61).problem is None
+    )
 
 
 def spoil_parquet(folder):

@@ -15,13 +15,13 @@ import pytest
 
 from kdgraph.data.openml import client
 from kdgraph.data.openml.cache import (
-    bytes_on_disk,
+    cached_size,
     check_cached,
     dataset_folder,
     is_cached,
-    read_frame,
+    read_cached_frame,
 )
-from kdgraph.data.openml.client import fetch, offline
+from kdgraph.data.openml.client import fetch_dataset, offline
 from kdgraph.errors import DataError, NotAtHand
 from tests.data.openml.server import bake, error, frame, numbers
 
@@ -31,7 +31,7 @@ LATER = "try again later, or point OPENML_CACHE_DIR at a folder that has it"
 def refusal(id: int = 61) -> str:
     """The line in which a fetch ends."""
     with pytest.raises(NotAtHand) as caught:
-        fetch(id)
+        fetch_dataset(id)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -39,7 +39,7 @@ def refusal(id: int = 61) -> str:
 def test_a_set_is_fetched_once(openml_server):
     openml_server.add(61, frame())
     told: list[str] = []
-    data = fetch(61, told.append)
+    data = fetch_dataset(61, told.append)
     assert (data.name, data.version, data.target, data.left_out, data.loader) == (
         "made-up-61",
         2,
@@ -55,32 +55,32 @@ def test_a_set_is_fetched_once(openml_server):
         "/bucket/dataset_61.pq",
     ]
     assert [line.split()[1] for line in openml_server.log] == paths
-    assert is_cached(61) and bytes_on_disk(61) > 1000
-    assert fetch(61, told.append) == data
+    assert is_cached(61) and cached_size(61) > 1000
+    assert fetch_dataset(61, told.append) == data
     assert len(openml_server.log) == 4 and len(told) == 1
-    assert read_frame(data).shape == (40, 6)
+    assert read_cached_frame(data).shape == (40, 6)
 
 
 def test_without_parquet_the_arff_file_is_fetched_and_its_digest_checked(openml_server):
     openml_server.add(61, frame())
     openml_server.fail("/bucket/dataset_61.pq", 404, "gone")
-    data = fetch(61)
+    data = fetch_dataset(61)
     assert data.loader == "arff" and data.facts["md5"] == data.md5
     assert check_cached(61).problem is None
-    assert read_frame(data)["colour"].tolist() == frame()["colour"].tolist()
+    assert read_cached_frame(data)["colour"].tolist() == frame()["colour"].tolist()
 
 
 def test_parquet_can_be_refused(openml_server, monkeypatch):
     monkeypatch.setenv("OPENML_SKIP_PARQUET", "true")
     openml_server.add(61, frame())
-    assert fetch(61).loader == "arff"
+    assert fetch_dataset(61).loader == "arff"
     assert not [line for line in openml_server.log if "bucket" in line]
 
 
 def test_an_overloaded_server_is_asked_again(openml_server):
     openml_server.add(61, frame())
     openml_server.fail_data(61, 412, error(107, "Database connection error"), times=1)
-    assert fetch(61).id == 61
+    assert fetch_dataset(61).id == 61
     assert openml_server.log.count("GET /api/v1/xml/data/61") == 2
 
 
@@ -91,7 +91,7 @@ def test_a_server_that_stays_overloaded(openml_server):
         == "127.0.0.1 did not answer for data set 61 (code 107: Database connection error);"
         f" {LATER}"
     )
-    assert len(openml_server.log) == client.TRIES
+    assert len(openml_server.log) == client.MAX_TRIES
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,9 @@ def test_no_network_is_found_out_once(openml_cache, monkeypatch):
     where = openml_cache / "org" / "openml" / "www"
     reason = f"not in {where}; openml.org cannot be reached (Name or service not known); {LATER}"
     assert refusal() == f"data set 61 is {reason}"
-    assert len(asked) == client.TRIES
+    assert len(asked) == client.MAX_TRIES
     assert refusal(62) == f"data set 62 is {reason}"
-    assert len(asked) == client.TRIES
+    assert len(asked) == client.MAX_TRIES
 
 
 def test_a_server_that_is_down(openml_cache, monkeypatch):
@@ -186,7 +186,7 @@ def test_a_server_that_never_answers(openml_cache, monkeypatch):
         monkeypatch.setattr(
             openml.config, "server", f"http://127.0.0.1:{silent.getsockname()[1]}/api/v1/xml"
         )
-        monkeypatch.setattr(client, "TIMEOUT", (1, 0.1))
+        monkeypatch.setattr(client, "REQUEST_TIMEOUTS", (1, 0.1))
         assert refusal() == f"127.0.0.1 did not answer for data set 61 (no answer in time); {LATER}"
 
 
@@ -197,7 +197,7 @@ def test_offline_asks_nobody(openml_server):
             refusal() == f"data set 61 is not in {dataset_folder(61).parents[1]}; 'kdg data get 61'"
             " fetches it"
         )
-    assert not openml_server.log and fetch(61).id == 61
+    assert not openml_server.log and fetch_dataset(61).id == 61
 
 
 def test_a_folder_that_cannot_be_made(openml_server, tmp_path, monkeypatch):
@@ -229,7 +229,7 @@ def test_a_set_in_a_folder_that_cannot_be_written_to_is_read(openml_cache, no_ne
     folder = bake(openml_cache, 61, frame())
     folder.chmod(0o555)
     try:
-        assert read_frame(fetch(61)).shape == (40, 6)
+        assert read_cached_frame(fetch_dataset(61)).shape == (40, 6)
     finally:
         folder.chmod(0o755)
 
@@ -240,7 +240,7 @@ def test_what_is_cached_in_part_is_not_lost_without_a_network(openml_cache, no_n
     """
     folder = bake(openml_cache, 61, frame())
     (folder / "features.xml").unlink()
-    assert fetch(61).features == {}
+    assert fetch_dataset(61).features == {}
     assert (folder / "dataset_61.pq").exists()
 
 
@@ -251,7 +251,7 @@ def test_what_is_damaged_is_not_fetched_over(openml_server, openml_cache, monkey
     folder = bake(openml_cache, 61, frame())
     (folder / "description.xml").write_text("<oml")
     with pytest.raises(DataError, match=r"description\.xml is damaged \("):
-        fetch(61)
+        fetch_dataset(61)
     assert (folder / "dataset_61.pq").exists()
 
 
@@ -266,7 +266,7 @@ def test_openml_is_left_as_it_was_set(openml_server):
         list(logging.getLogger().handlers),
     )
     openml_server.add(61, frame())
-    fetch(61)
+    fetch_dataset(61)
     refusal(62)
     assert before == (
         openml.config.retry_policy,
@@ -281,13 +281,13 @@ def test_it_says_nothing_by_itself(openml_server, capfd):
     """openml logs what it cannot fetch, and every answer that is not compressed."""
     openml_server.add(61, numbers())
     openml_server.fail("/bucket/dataset_61.pq", 404, "gone")
-    fetch(61)
+    fetch_dataset(61)
     assert capfd.readouterr() == ("", "")
 
 
 def test_folders_that_openml_cannot_make(tmp_path):
     (tmp_path / "taken").touch()
-    code = "from kdgraph.data.openml.client import fetch; fetch(61)"
+    code = "from kdgraph.data.openml.client import fetch_dataset; fetch_dataset(61)"
     environment = os.environ | {
         "XDG_CONFIG_HOME": str(tmp_path / "taken"),
         "OPENML_CACHE_DIR": str(tmp_path),

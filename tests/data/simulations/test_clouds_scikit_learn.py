@@ -8,26 +8,26 @@ from sklearn import datasets
 from kdgraph.data.dataset import PosteriorSimulation, Simulation, Table
 from kdgraph.data.simulations.clouds import Blobs, Circles, Moons
 from kdgraph.data.tables.scikit_learn import (
-    Friedman,
+    FriedmanTable,
     GaussianShells,
-    MadeClassification,
-    MadeRegression,
     SwissRoll,
+    SyntheticClassification,
+    SyntheticRegression,
 )
 from kdgraph.errors import ParameterError
 
 SIMULATIONS = [Moons(), Circles(), Blobs(), Blobs(n_blobs=5, n_features=7)]
 CLASSES = [
-    MadeClassification(n_rows=300),
+    SyntheticClassification(n_rows=300),
     GaussianShells(n_rows=300),
     SwissRoll(n_rows=300, n_noise=2),
 ]
 TABLES = [
     *CLASSES,
-    MadeRegression(n_rows=300),
-    Friedman(1, 300),
-    Friedman(2, 300),
-    Friedman(3, 300),
+    SyntheticRegression(n_rows=300),
+    FriedmanTable(1, 300),
+    FriedmanTable(2, 300),
+    FriedmanTable(3, 300),
 ]
 
 
@@ -96,13 +96,13 @@ def vars_of(source) -> dict:
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_friedman_is_that_of_scikit_learn(number):
     X, y = getattr(datasets, f"make_friedman{number}")(50, noise=0.5, random_state=7)
-    data = Friedman(number, n_rows=50, noise_std=0.5, draw=7).load()
+    data = FriedmanTable(number, n_rows=50, noise_std=0.5, draw=7).load()
     np.testing.assert_array_equal(data.X, X)
     np.testing.assert_array_equal(data.y, y)
 
 
 def test_made_classification_has_the_classes_that_were_asked_for():
-    data = MadeClassification(
+    data = SyntheticClassification(
         n_rows=600, n_informative=4, n_classes=5, n_clusters=2, flip=0.0
     ).load()
     assert data.classes.tolist() == list(range(5))
@@ -136,17 +136,17 @@ def test_pieces_of_the_roll_follow_each_other_and_noise_stands_beside_them():
         (lambda: Moons(noise_std=-1), r"noise_std must be in \[0, inf\), got -1"),
         (lambda: Circles(factor=1.0), r"factor must be in \(0, 1\), got 1\.0"),
         (lambda: Blobs(n_blobs=1), r"n_blobs must be in \[2, inf\), got 1"),
-        (lambda: Friedman(4), "number must be one of 1, 2, 3, got 4"),  # type: ignore[arg-type]
+        (lambda: FriedmanTable(4), "number must be one of 1, 2, 3, got 4"),  # type: ignore[arg-type]
         (
-            lambda: MadeRegression(n_informative=30),
+            lambda: SyntheticRegression(n_informative=30),
             "n_informative must be at most n_features, 20, got 30",
         ),
         (
-            lambda: MadeClassification(n_features=6),
+            lambda: SyntheticClassification(n_features=6),
             r"n_features must be at least n_informative \+ n_redundant, 7, got 6",
         ),
         (
-            lambda: MadeClassification(n_classes=5, n_informative=3),
+            lambda: SyntheticClassification(n_classes=5, n_informative=3),
             (
                 "5 classes of 2 clusters need 10 corners of a hypercube; n_informative=3 gives 8:"
                 " raise it"

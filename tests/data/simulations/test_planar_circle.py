@@ -111,7 +111,9 @@ def test_share_that_the_box_keeps(noise):
     rng, simulation = np.random.default_rng(0), Circle(noise=noise)
     np.testing.assert_allclose(simulation.kept, [0.775, 0.998], atol=5e-4)
     for c, z in enumerate(simulation.kept):
-        inside = (np.abs(simulation._propose(np.full(200_000, c), rng)) < 1).all(axis=1).mean()
+        inside = (
+            (np.abs(simulation._draw_candidates(np.full(200_000, c), rng)) < 1).all(axis=1).mean()
+        )
         assert abs(inside - z) < 5 * np.sqrt(z * (1 - z) / 200_000)
 
 

@@ -18,7 +18,7 @@ from kdgraph.data.simulations import (
     Trunk,
     paper_grid,
 )
-from kdgraph.data.simulations.plane import balanced_labels, posterior_from_logs
+from kdgraph.data.simulations.plane import balanced_labels, posterior_from_log_densities
 from kdgraph.errors import DataError, ParameterError
 
 PLANE = {
@@ -239,7 +239,7 @@ def test_paper_grid_runs_along_the_first_feature():
 def test_bayes_rule_far_below_the_smallest_float():
     logs = np.array([[-1e5, -1e5 - 1], [-np.inf, -np.inf], [-np.inf, -1e300], [800.0, 0.0]])
     expected = [[1 / (1 + np.exp(-1)), 1 / (1 + np.e)], [0.5, 0.5], [0, 1], [1, 0]]
-    np.testing.assert_allclose(posterior_from_logs(logs), expected, atol=1e-12)
+    np.testing.assert_allclose(posterior_from_log_densities(logs), expected, atol=1e-12)
 
 
 def test_every_source_is_a_simulation():

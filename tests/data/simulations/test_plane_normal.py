@@ -5,7 +5,11 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm, vonmises
 
-from kdgraph.data.simulations.plane import integral, log_wrapped_normal, normal_mass
+from kdgraph.data.simulations.plane import (
+    integrate,
+    log_wrapped_normal,
+    normal_interval_probability,
+)
 
 
 @pytest.mark.parametrize("std", [0.01, 0.5, 2.0, 8.9, 9.1, 1000.0])
@@ -33,9 +37,9 @@ def test_wrapped_normal_of_each_own_width():
 
 def test_integral_and_mass_by_scipy():
     law = vonmises(3.0)
-    assert integral(law.pdf, -1, 2) == pytest.approx(quad(law.pdf, -1, 2)[0], abs=1e-10)
+    assert integrate(law.pdf, -1, 2) == pytest.approx(quad(law.pdf, -1, 2)[0], abs=1e-10)
     np.testing.assert_allclose(
-        normal_mass(-1, np.array([0.0, 2.0]), 0.7),
+        normal_interval_probability(-1, np.array([0.0, 2.0]), 0.7),
         norm.cdf([0, 2], scale=0.7) - norm.cdf(-1, scale=0.7),
         atol=1e-15,
     )

@@ -9,13 +9,13 @@ from sklearn import datasets
 
 from kdgraph.data import make_splits
 from kdgraph.data.dataset import RegressionSimulation
-from kdgraph.data.simulations import FriedmanTruth, Rosenbrock, Tran20
+from kdgraph.data.simulations import FriedmanSimulation, Rosenbrock, Tran20
 from kdgraph.errors import DataError
 
 SOURCES = {
     "rosenbrock": Rosenbrock(),
     "tran20": Tran20(),
-    **{f"friedman{k}_truth": FriedmanTruth(k) for k in (1, 2, 3)},
+    **{f"friedman{k}_truth": FriedmanSimulation(k) for k in (1, 2, 3)},
 }
 
 
@@ -103,7 +103,7 @@ def test_tran20s_features_and_mean():
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_friedmans_means_are_scikit_learns(number):
     X, y = getattr(datasets, f"make_friedman{number}")(200, noise=0.0, random_state=0)
-    source = FriedmanTruth(number)
+    source = FriedmanSimulation(number)
     np.testing.assert_allclose(source.distribution(X).mean(), y, rtol=1e-10)
     drawn, _ = source.sample(2000, np.random.default_rng(0))
     for ours, theirs in zip(drawn.T, X.T, strict=True):

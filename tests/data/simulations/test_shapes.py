@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kdgraph.data.dataset import PosteriorSimulation, Simulation
 from kdgraph.data.simulations import Shapes
-from kdgraph.data.simulations.shapes import Canvas
+from kdgraph.data.simulations.shapes import ShapeCanvas
 from kdgraph.errors import ParameterError
 
 
@@ -63,7 +63,7 @@ def test_a_pixel_is_painted_if_its_centre_is_in_the_turned_shape(a, b, box, seed
     """The centre and the angle are drawn again from the same generator; the oracle knows corners,
     or foci, not axes.
     """
-    canvas = Canvas(size=44, channels=1, rotated=True, inside=True)
+    canvas = ShapeCanvas(size=44, channels=1, rotated=True, inside=True)
     found = canvas.paint(np.array([[a, b]]), np.array([box]), 255, rng(seed))[0, 0] > 0
     again = rng(seed)
     t = again.uniform(0, np.pi, 1)[0]
@@ -119,7 +119,7 @@ def test_the_class_can_be_seen_even_where_shapes_are_cut():
 
 
 def test_what_is_thinner_than_a_pixel_is_still_there():
-    images = Canvas(40, 1, rotated=False, inside=True).paint(
+    images = ShapeCanvas(40, 1, rotated=False, inside=True).paint(
         np.tile([0.01, 10.0], (300, 1)), np.zeros(300, dtype=bool), 255, rng()
     )
     assert ((images > 0).any(axis=(1, 2, 3))).all()

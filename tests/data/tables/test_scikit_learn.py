@@ -47,7 +47,7 @@ def test_heavy_packages_wait_until_rows_are_asked_for():
         "import sys; from kdgraph.data import images, ood, openml, simulations, tables;"
         " simulations.Circle(); simulations.Blobs(); tables.SklearnTable('wine');"
         " tables.TableFile('a.csv', 'y'); tables.ArrayFile('a.npz'); tables.TextFile('a.csv');"
-        " tables.Newsgroups(); tables.Friedman(); openml.OpenmlTable(61); print([p for p in"
+        " tables.Newsgroups(); tables.FriedmanTable(); openml.OpenmlTable(61); print([p for p in"
         " ('sklearn', 'scipy', 'pandas', 'torch', 'openml') if p in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from kdgraph.data.tables.score_file import (
-    SUM_TOLERANCE,
-    probabilities_of,
+    MIN_SUM_TOLERANCE,
     sum_tolerance,
-    warn_of_softmax,
+    to_probabilities,
+    warn_repeated_softmax,
 )
 from kdgraph.errors import DataError
 
@@ -33,7 +33,7 @@ def test_rows_that_are_rounded_to_their_decimals_are_taken(n_classes, decimals, 
     printed = np.round(exact, decimals).astype(dtype)
     if not (np.abs(printed.astype(np.float64).sum(axis=1) - 1) < 0.5).all():
         return  # so many classes of so few decimals that the sum is no sign of a distribution
-    found = probabilities_of("my", printed, "probabilities")
+    found = to_probabilities("my", printed, "probabilities")
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-14)
     # dividing by a sum that is off by K half units moves a probability by no more than that share
     assert np.abs(found - exact).max() <= (n_classes + 1) * 10.0**-decimals
@@ -41,8 +41,8 @@ def test_rows_that_are_rounded_to_their_decimals_are_taken(n_classes, decimals, 
 
 def test_the_largest_error_of_three_decimals_is_at_the_edge():
     edge = np.array([[0.3335, 0.3335, 0.3335], [0.001, 0.0, 0.998]])[1:]
-    assert probabilities_of("my", edge, "probabilities").shape == (1, 3)
-    assert abs(edge.sum() - 1) > SUM_TOLERANCE  # in doubles
+    assert to_probabilities("my", edge, "probabilities").shape == (1, 3)
+    assert abs(edge.sum() - 1) > MIN_SUM_TOLERANCE  # in doubles
     off = np.array(
         [[0.334, 0.334, 0.334], [0.25, 0.25, 0.5]]
     )  # by 0.002, and 3 half units are 0.0015
@@ -53,15 +53,15 @@ def test_the_largest_error_of_three_decimals_is_at_the_edge():
             r" 1\.002 "
         ),
     ):
-        probabilities_of("my", off, "probabilities")
+        to_probabilities("my", off, "probabilities")
 
 
 def test_a_sum_of_full_precision_may_be_off_by_a_thousandth_as_before():
     third = np.full((2, 3), 1 / 3)
-    assert sum_tolerance(third) == pytest.approx(SUM_TOLERANCE, rel=1e-9)
-    probabilities_of("my", third * 1.0009, "probabilities")
+    assert sum_tolerance(third) == pytest.approx(MIN_SUM_TOLERANCE, rel=1e-9)
+    to_probabilities("my", third * 1.0009, "probabilities")
     with pytest.raises(DataError):
-        probabilities_of("my", third * 1.0011, "probabilities")
+        to_probabilities("my", third * 1.0011, "probabilities")
 
 
 def test_no_tolerance_lets_rows_of_zeros_in():
@@ -74,7 +74,7 @@ def test_no_tolerance_lets_rows_of_zeros_in():
             r" more decimals$"
         ),
     ):
-        probabilities_of("my", scores, "probabilities")
+        to_probabilities("my", scores, "probabilities")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_no_tolerance_lets_rows_of_zeros_in():
 )
 def test_logits_are_advised_only_where_scores_leave_the_unit_interval(scores, way_out):
     with pytest.raises(DataError, match=f"; {re.escape(way_out)}$"):
-        probabilities_of("my", np.array(scores), "probabilities")
+        to_probabilities("my", np.array(scores), "probabilities")
 
 
 def test_the_softmax_of_probabilities_warns():
@@ -102,10 +102,10 @@ def test_the_softmax_of_probabilities_warns():
         " softmax of them is taken; give dataset.kind=probabilities"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
-        warn_of_softmax("my", proba)
-    np.testing.assert_array_equal(probabilities_of("my", proba, "logits"), softmax(proba, axis=1))
+        warn_repeated_softmax("my", proba)
+    np.testing.assert_array_equal(to_probabilities("my", proba, "logits"), softmax(proba, axis=1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_softmax("my", np.log(proba))
+        warn_repeated_softmax("my", np.log(proba))
     # the softmax of logarithms of probabilities is these again, but for roundings
-    np.testing.assert_allclose(probabilities_of("my", np.log(proba), "logits"), proba, rtol=1e-14)
+    np.testing.assert_allclose(to_probabilities("my", np.log(proba), "logits"), proba, rtol=1e-14)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdgraph.data.dataset import TEST, TRAIN, Fetched
+from kdgraph.data.dataset import TEST, TRAIN, FetchableTable
 from kdgraph.data.tables.table_files import ArrayFile
 from kdgraph.errors import DataError
 
@@ -39,7 +39,7 @@ def test_vectors():
     )
     np.testing.assert_array_equal(data.X, X)
     assert data.facts["path"] == "my.npz" and data.facts["shape"] == [4, 3]
-    assert isinstance(ArrayFile("my.npz"), Fetched)
+    assert isinstance(ArrayFile("my.npz"), FetchableTable)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8, np.float64])
@@ -124,13 +124,13 @@ WHERE = "dataset.path=my.npz"
         (
             {"x": X, "y": Y},
             (
-                f"{WHERE} has an array 'x' that nothing reads; known: X, y, X_test, y_test, groups,"
+                f"{WHERE} has an array 'x' with an unknown name; known: X, y, X_test, y_test, groups,"
                 " split_groups, feature_names"
             ),
         ),
         (
             {"X": X, "y": Y, "X_tset": X},
-            f"{WHERE} has an array 'X_tset' that nothing reads; did you mean 'X_test'?",
+            f"{WHERE} has an array 'X_tset' with an unknown name; did you mean 'X_test'?",
         ),
         (
             {"X": X, "y": Y, "X_test": X},
@@ -219,7 +219,7 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(
         DataError,
         match=(
-            r"^dataset\.path=my\.npy: the ending of a file says what it is, and must be one of"
+            r"^dataset\.path=my\.npy: the ending of a file determines its kind, and must be one of"
             r" \.npz$"
         ),
     ):
@@ -230,7 +230,7 @@ def test_files_that_are_none(tmp_path):
         with pytest.raises(
             DataError,
             match=(
-                r"^dataset\.path=my\.npz is no \.npz file, or damaged: [^\n]*;"
+                r"^dataset\.path=my\.npz is not a \.npz file, or damaged: [^\n]*;"
                 r" numpy\.savez\('my\.npz', X=X, y=y\) writes one$"
             ),
         ):
@@ -238,7 +238,9 @@ def test_files_that_are_none(tmp_path):
 
 
 def test_what_its_user_should_know():
-    with pytest.warns(UserWarning, match=r"^my: columns that never change tell nothing: x1$"):
+    with pytest.warns(
+        UserWarning, match=r"^my: columns that never change carry no information: x1$"
+    ):
         load(X=np.column_stack([np.ones(4), np.arange(4)]), y=Y)
     why = "copies that fall into train and test make the test easy"
     with pytest.warns(

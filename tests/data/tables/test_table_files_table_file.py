@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Fetched
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, FetchableTable
 from kdgraph.data.tables import ScoreFile, TextFile
 from kdgraph.data.tables.table_files import TableFile
 from kdgraph.errors import DataError, NotAtHand, ParameterError
@@ -66,7 +66,7 @@ def test_all_kinds_of_files_give_the_same_table(path):
         and data.facts["n_columns"] == 3
         and len(data.facts["sha256"]) == 16
     )
-    assert isinstance(source, Fetched)
+    assert isinstance(source, FetchableTable)
 
 
 ARFF = """% people
@@ -198,7 +198,7 @@ def test_a_file_that_has_a_mark_alone_is_empty():
 
 @pytest.mark.parametrize("encoding", ["utf-9", "hex", "rot13", "undefined", ""])
 def test_an_unknown_encoding_is_refused_before_the_file_is_looked_for(encoding):
-    rule = "is no encoding that Python knows; it has utf-8, latin-1, utf-16 and others"
+    rule = "is not an encoding of Python; it has utf-8, latin-1, utf-16 and others"
     for source in (TableFile, ScoreFile, TextFile):
         with pytest.raises(
             DataError, match=f"^{re.escape(f'dataset.encoding={encoding} {rule}')}$"
@@ -345,7 +345,7 @@ def test_endings_that_say_nothing(path):
     write(path, "a,label\n1,x\n")
     known = ".csv, .tsv, .parquet, .pq, .arff"
     refused(
-        f"dataset.path={path}: the ending of a file says what it is, and must be one of {known}",
+        f"dataset.path={path}: the ending of a file determines its kind, and must be one of {known}",
         path,
         "label",
     )
@@ -365,7 +365,7 @@ def test_a_header_and_no_rows():
 def test_a_parquet_file_that_is_none(ending):
     path = write(f"p.{ending}", "a,label\n1,x\n")
     with pytest.raises(
-        DataError, match=rf"^dataset\.path=p\.{ending} is no parquet file, or damaged: [^\n]+$"
+        DataError, match=rf"^dataset\.path=p\.{ending} is not a parquet file, or damaged: [^\n]+$"
     ):
         TableFile(path, "label").load()
 
@@ -373,18 +373,20 @@ def test_a_parquet_file_that_is_none(ending):
 def test_other_files_by_the_name_of_csv():
     people().to_parquet("p.csv")
     refused(
-        "dataset.path=p.csv is a parquet file, not text; its ending must say so", "p.csv", "label"
+        "dataset.path=p.csv is a parquet file, not text; give it the ending of its kind",
+        "p.csv",
+        "label",
     )
     np.savez("q.npz", X=np.zeros(2))
     with open("q.npz", "rb") as file, open("q.csv", "wb") as copy:
         copy.write(file.read())
     message = (
-        "dataset.path=q.csv is a zip archive, as spreadsheets and npz files are, not text; its"
-        " ending must say so"
+        "dataset.path=q.csv is a zip archive, as spreadsheets and npz files are, not text; give"
+        " it the ending of its kind"
     )
     refused(message, "q.csv", "label")
     write("r.csv", "a,label\n1,x\n\0,y\n")
-    refused("dataset.path=r.csv is no text: byte 12 is 0", "r.csv", "label")
+    refused("dataset.path=r.csv is not text: byte 12 is 0", "r.csv", "label")
     write("s.csv.gz", "a,label\n1,x\n")
     refused("dataset.path=s.csv.gz cannot be read: Not a gzipped file (b'a,')", "s.csv.gz", "label")
 
@@ -418,7 +420,7 @@ def test_other_encodings_than_was_said():
         write("q.csv", "a,label\n", "utf-16"),
         "label",
     )
-    known = "is no encoding that Python knows; it has utf-8, latin-1, utf-16 and others"
+    known = "is not an encoding of Python; it has utf-8, latin-1, utf-16 and others"
     for encoding in ("utf9", "base64"):
         refused(f"dataset.encoding={encoding} {known}", path, "label", encoding=encoding)
     refused(
@@ -443,7 +445,7 @@ def test_the_byte_is_found_far_into_the_file():
 
 def test_text_that_is_no_table():
     way_out = "see dataset.separator, and quote cells that contain it"
-    where = "dataset.path=p.csv is no table with ',' between cells:"
+    where = "dataset.path=p.csv is not a table with ',' between cells:"
     write("p.csv", "a,label\n1,x\n2,3,4,y\n")
     refused(f"{where} line 3 has 4 cells, and those before it 2; {way_out}", "p.csv", "label")
     write("p.csv", "a,label\n1,x,2\n2,y,3\n")
@@ -457,7 +459,7 @@ def test_text_that_is_no_table():
     write("p.csv", "a b\n1 2 3 4\n")
     write("p.tsv", "a\tlabel\n1\tx\n2\t3\t4\ty\n")
     message = (
-        "dataset.path=p.tsv is no table with tab between cells: line 3 has 4 cells, and those"
+        "dataset.path=p.tsv is not a table with tab between cells: line 3 has 4 cells, and those"
         f" before it 2; {way_out}"
     )
     refused(message, "p.tsv", "label")
@@ -600,7 +602,7 @@ def test_files_of_row_numbers_that_are_none(tmp_path):
         indices="rows.json",
     )
     refused(
-        "dataset.indices=p.csv: the ending of a file says what it is, and must be one of .json,"
+        "dataset.indices=p.csv: the ending of a file determines its kind, and must be one of .json,"
         " .npz",
         "p.csv",
         "label",
@@ -611,7 +613,7 @@ def test_files_of_row_numbers_that_are_none(tmp_path):
         with pytest.raises(
             DataError,
             match=(
-                rf"^dataset\.indices={name} is no {name[5:]} file with lists of row numbers:"
+                rf"^dataset\.indices={name} is not a {name[5:]} file with lists of row numbers:"
                 r" [^\n]+$"
             ),
         ):
@@ -620,7 +622,7 @@ def test_files_of_row_numbers_that_are_none(tmp_path):
 
 def test_two_ways_to_say_which_rows_test():
     message = (
-        "^dataset.indices and dataset.split_column both say which rows test; give one of them$"
+        "^dataset.indices and dataset.split_column both define which rows test; give one of them$"
     )
     with pytest.raises(DataError, match=message):
         TableFile("p.csv", "label", indices="i.json", split_column="part")

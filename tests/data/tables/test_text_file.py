@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from kdgraph.data.dataset import Fetched
+from kdgraph.data.dataset import FetchableTable
 from kdgraph.data.tables import TextFile
 from kdgraph.errors import DataError, NotAtHand
 
@@ -50,7 +50,7 @@ def test_columns_of_a_table(ending):
     )
     assert data.classes[data.y].tolist() == LABELS
     assert len(data.feature_names) == 64
-    assert isinstance(source, Fetched)
+    assert isinstance(source, FetchableTable)
 
 
 def test_a_folder_for_each_class():
@@ -91,7 +91,7 @@ def test_files_that_are_none(tmp_path):
     refused(f"dataset.path=mail.csv: no such file in {tmp_path}", TextFile("mail.csv"))
     Path("mail.txt").write_text("x")
     refused(
-        "dataset.path=mail.txt: the ending of a file says what it is, and must be one of .csv,"
+        "dataset.path=mail.txt: the ending of a file determines its kind, and must be one of .csv,"
         " .tsv, .parquet, .pq",
         TextFile("mail.txt"),
     )
@@ -189,8 +189,8 @@ def test_files_that_are_no_word_vectors(tmp_path):
         source.prefetch()
     for text, message in {
         "the 1 2\n": "has a vector for none of the words of these texts",
-        "noon 1 x\n": "is no file of word vectors: line 1 is 'noon 1 x…'",
-        "at 1 2\nnoon 1\n": "is no file of word vectors: line 2 has not 2 numbers",
+        "noon 1 x\n": "is not a file of word vectors: line 1 is 'noon 1 x…'",
+        "at 1 2\nnoon 1\n": "is not a file of word vectors: line 2 does not have 2 numbers",
     }.items():
         Path("glove.txt").write_text(text)
         refused(f"dataset.vectors=glove.txt {message}", source)

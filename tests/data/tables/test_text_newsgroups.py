@@ -45,7 +45,9 @@ def test_newsgroups_without_a_network(monkeypatch):
 
     monkeypatch.setattr(datasets, "fetch_20newsgroups", fail)
     said = []
-    reason = "newsgroups is not on this machine, and no network gave it (<urlopen error no route>)"
+    reason = (
+        "newsgroups is not on this machine, and it cannot be fetched (<urlopen error no route>)"
+    )
     message = f"{reason}; fetch it where there is one, and set SCIKIT_LEARN_DATA to the folder"
     for get in (lambda: Newsgroups().prefetch(said.append), Newsgroups().load):
         with pytest.raises(NotAtHand, match=f"^{re.escape(message)}$"):

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from kdgraph.data.tables.text import hash_names, hashed
+from kdgraph.data.tables.text import hash_texts, hashed_feature_names
 
 
 def test_words_are_those_of_scikit_learn_and_columns_have_names():
     texts = ["Buy cheap watches", "", "a naïve café"]
     np.testing.assert_array_equal(
-        hashed(texts, 16), HashingVectorizer(n_features=16).transform(texts).toarray()
+        hash_texts(texts, 16), HashingVectorizer(n_features=16).transform(texts).toarray()
     )
-    assert hash_names(3) == ("hash_0", "hash_1", "hash_2")
+    assert hashed_feature_names(3) == ("hash_0", "hash_1", "hash_2")

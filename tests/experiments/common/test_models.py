@@ -28,7 +28,7 @@ def test_scores_of_sets_are_read_from_the_store_or_made_again(tmp_path) -> None:
     test, outside = (
         each.calibrated["ood_score"] for each in evaluation_of(record, tmp_path).predictions
     )
-    assert (test.level, test.set_size) == ("instance", 20)
+    assert (test.unit, test.set_size) == ("instance", 20)
     (told,) = (
         e["value"] for e in record["metrics"] if (e["metric"], e["of"]) == ("auroc", "calibrated")
     )

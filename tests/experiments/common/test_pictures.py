@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from experiments.common.pictures import DENSE, figures_of, save_picture
-from kdgraph.figures import styled
+from kdgraph.figures import style_context
 from kdgraph.figures.style import add_axes, new_figure
 
 LISTED = """figure,page,shows,drawn_by,files,caption,missing
@@ -30,7 +30,7 @@ def paper(tmp_path: Path) -> Path:
 
 def drawn(n: int):
     rng = np.random.default_rng(0)
-    with styled():
+    with style_context():
         figure = new_figure(3.5, 2)
         axes = add_axes(figure, 0.4, 0.4, 3, 1.5)
         axes.scatter(rng.random(n), rng.random(n))

@@ -16,7 +16,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.p2.figures import bars, curves, densities, joint, schematics
 from experiments.p2.figures.claims import BIN, claims, held_out, of_several, spread
 from experiments.p2.figures.study import LABELS, ORDER, Study, rows_at, study_of
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.calibration.top_label import (
     ClassPrecision,
     CumulativeConfidence,
@@ -24,7 +24,7 @@ from kdgraph.calibration.top_label import (
     IsotonicConfidence,
     KernelDensityConfidence,
 )
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 CALIBRATORS = {
     "precision": (ClassPrecision, {}),
@@ -53,10 +53,10 @@ def study() -> Study:
     X = np.concatenate([rows_at(score[predicted == one], one, k) for one in range(k)])
     correct = rng.random(len(X)) < score**1.5
     y = np.where(correct, predicted, (predicted + 1) % k)
-    parent = GivenScores().fit(X)
-    models = {"none": Model(parent)}
+    parent = PrecomputedScores().fit(X)
+    models = {"none": FittedModel(parent)}
     for method, (kind, options) in CALIBRATORS.items():
-        models[method] = Model(
+        models[method] = FittedModel(
             parent,
             {
                 "calibrator": (
@@ -95,7 +95,11 @@ def test_nll_is_that_of_every_row_of_the_class(study) -> None:
         for name in ("HTJ", "Other"):
             losses = []
             for row in study.mine(name):
-                c = study.models[method].ask(["top"], study.X[[row]])["top"].confidence[0]
+                c = (
+                    study.models[method]
+                    .predict_outputs(["top"], study.X[[row]])["top"]
+                    .confidence[0]
+                )
                 losses.append(-np.log(c if study.y[row] == ORDER.index(name) else 1 - c))
             assert study.nll[method][name] == pytest.approx(np.mean(losses), rel=1e-9)
 

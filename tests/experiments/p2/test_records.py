@@ -16,7 +16,7 @@ from experiments.p2.records import by_split, claim, entries, main, table
 from kdgraph.calibration.top_label import TemperatureScaling
 from kdgraph.config import plan
 from kdgraph.metrics import TopLabel, nll, nll_top
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 
 def record(
@@ -66,7 +66,7 @@ def test_the_full_nll_of_a_confidence_is_that_of_rows_that_are_filled():
     rng = np.random.default_rng(0)
     X = rng.dirichlet(np.ones(5), size=400)
     y = np.where(rng.random(400) < 0.5, X.argmax(axis=1), rng.integers(5, size=400))
-    parent = FrozenEstimator(GivenScores().fit(X))
+    parent = FrozenEstimator(PrecomputedScores().fit(X))
     model = TemperatureScaling(parent, by_class=True, fill_proba=True).fit(
         X, y, X_calibration=X, y_calibration=y
     )

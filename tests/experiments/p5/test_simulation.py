@@ -24,9 +24,13 @@ AFTER = {
     "isotonic": {"name": "isotonic_pit"},
     "density": {"name": "density_pit"},
     **{
-        place: {"name": "local_pit", "where": place, "layer": None} for place in ("input", "output")
+        place: {"name": "local_pit", "feature_space": place, "layer": None}
+        for place in ("input", "output")
     },
-    **{layer: {"name": "local_pit", "where": "layer", "layer": layer} for layer in ("6", "8")},
+    **{
+        layer: {"name": "local_pit", "feature_space": "layer", "layer": layer}
+        for layer in ("6", "8")
+    },
 }
 Value = Callable[[int, str, str, int, float], float]
 """Size, network, method, k and eps → MSE, to which a hundredth of the seed is added."""

@@ -29,7 +29,7 @@ Y = LOC + SCALE * RNG.standard_t(3, size=80)
 NORMAL = Normal(LOC, SCALE)
 KINDS = {
     "normal": NORMAL,
-    "recalibrated": Recalibrated(NORMAL, WeightedEcdf.of(RNG.beta(2, 2, size=30))),
+    "recalibrated": Recalibrated(NORMAL, WeightedEcdf.from_pits(RNG.beta(2, 2, size=30))),
     "scipy": ScipyFamily("t", {"df": np.full(80, 3.0), "loc": LOC, "scale": SCALE}),
 }
 
@@ -126,7 +126,7 @@ def test_pit_values_on_an_edge_belong_below_it():
     """
     base = Normal(np.zeros(10), np.ones(10))
     y = np.linspace(-1, 1, 10)
-    new = Recalibrated(base, WeightedEcdf.of(base.cdf(y)))
+    new = Recalibrated(base, WeightedEcdf.from_pits(base.cdf(y)))
     assert pit_histogram(y, new, bins=5)["count"].tolist() == [2] * 5
 
 

@@ -50,7 +50,7 @@ def test_the_log_score_is_scipys_and_nothing_where_there_is_no_density():
     assert log_score(Y, NORMAL) == pytest.approx(
         -stats.norm.logpdf(Y, LOC, SCALE).mean(), rel=1e-12
     )
-    steps = Recalibrated(NORMAL, WeightedEcdf.of(np.array([0.3, 0.6])))
+    steps = Recalibrated(NORMAL, WeightedEcdf.from_pits(np.array([0.3, 0.6])))
     assert (
         np.isnan(log_score(Y, steps))
         and score("log_score", {"y": Y, "distribution": steps}).value is None

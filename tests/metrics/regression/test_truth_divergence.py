@@ -77,7 +77,7 @@ def test_bins_near_the_divergence_from_below(p, q):
 
 
 def test_bins_are_a_naive_loop_and_finite_where_the_divergence_is_not():
-    p, q = ONE[:1], Recalibrated(OTHER[:1], WeightedEcdf.of(np.array([0.1, 0.3, 0.35, 0.9])))
+    p, q = ONE[:1], Recalibrated(OTHER[:1], WeightedEcdf.from_pits(np.array([0.1, 0.3, 0.35, 0.9])))
     edges = [-np.inf, *(q.ppf(b / 5)[0] for b in range(1, 5)), np.inf]
     masses = [stats.norm.cdf(b) - stats.norm.cdf(a) for a, b in pairwise(edges)]
     assert binned_kl(q, p, 5)[0] == pytest.approx(
@@ -96,7 +96,7 @@ def test_what_draws_from_the_truth_cost():
     for k in (300, 1000):
         found = np.array(
             [
-                binned_kl(Recalibrated(base, WeightedEcdf.of(rng.random(k))), base, 30)[0]
+                binned_kl(Recalibrated(base, WeightedEcdf.from_pits(rng.random(k))), base, 30)[0]
                 for _ in range(400)
             ]
         )

@@ -1,4 +1,4 @@
-"""Files of training states: whole or not at all, and only for the training that wrote them."""
+"""Checkpoint files: atomic writes, and only for the training that wrote them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kdgraph.parents.networks import checkpoint as module
-from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint
+from kdgraph.parents.networks.checkpoint import Checkpoint, training_fingerprint
 
 STATE = {
     "module": {"weight": torch.arange(6.0).reshape(2, 3)},
@@ -21,7 +21,7 @@ STATE = {
 def test_round_trip(tmp_path):
     saved = Checkpoint(tmp_path / "new folder" / "state", "a")
     assert saved.load() is None
-    saved.save(STATE, now=True)
+    saved.save(STATE, force=True)
     loaded = Checkpoint(saved.path, "a").load()
     assert loaded["history"] == STATE["history"] and torch.equal(
         loaded["module"]["weight"], STATE["module"]["weight"]
@@ -32,9 +32,9 @@ def test_round_trip(tmp_path):
     assert saved.load() is None
 
 
-def test_what_a_killed_writer_left_goes_with_the_file(tmp_path):
+def test_remove_deletes_temporary_files_of_killed_writers(tmp_path):
     checkpoint = Checkpoint(tmp_path / "state[1]", "a")
-    checkpoint.save(STATE, now=True)
+    checkpoint.save(STATE, force=True)
     (tmp_path / ".state[1].4711").write_bytes(b"half of it")
     (tmp_path / ".state1.4711").write_bytes(b"of another training")
     assert checkpoint.load() is not None
@@ -42,22 +42,22 @@ def test_what_a_killed_writer_left_goes_with_the_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [".state1.4711"]
 
 
-def test_of_another_training(tmp_path):
-    Checkpoint(tmp_path / "state", "a").save(STATE, now=True)
+def test_ignores_the_state_of_another_training(tmp_path):
+    Checkpoint(tmp_path / "state", "a").save(STATE, force=True)
     assert Checkpoint(tmp_path / "state", "b").load() is None
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
-def test_cut_short(tmp_path, share):
+def test_ignores_a_truncated_file(tmp_path, share):
     checkpoint = Checkpoint(tmp_path / "state", "a")
-    checkpoint.save(STATE, now=True)
+    checkpoint.save(STATE, force=True)
     whole = checkpoint.path.read_bytes()
     checkpoint.path.write_bytes(whole[: int(share * len(whole))])
     assert checkpoint.load() is None
 
 
 class Runs:
-    """Unpickling it divides by zero."""
+    """Object whose unpickling divides by zero."""
 
     def __reduce__(self):
         return eval, ("1/0",)
@@ -68,7 +68,7 @@ class Runs:
     [b"not a checkpoint", pickle.dumps([1, 2]), pickle.dumps(Runs())],
     ids=["text", "list", "code"],
 )
-def test_a_file_of_another_kind(tmp_path, content):
+def test_ignores_a_file_that_is_not_a_checkpoint(tmp_path, content):
     (tmp_path / "state").write_bytes(content)
     assert Checkpoint(tmp_path / "state", "a").load() is None
 
@@ -76,12 +76,12 @@ def test_a_file_of_another_kind(tmp_path, content):
 @pytest.mark.parametrize(
     "thing", [[1, 2], {"fingerprint": "b"}, Runs()], ids=["list", "other", "code"]
 )
-def test_a_saved_thing_of_another_kind(tmp_path, thing):
+def test_ignores_a_saved_object_that_is_not_a_state(tmp_path, thing):
     torch.save(thing, tmp_path / "state")
     assert Checkpoint(tmp_path / "state", "a").load() is None
 
 
-def test_saves_when_due(tmp_path, monkeypatch):
+def test_saves_only_after_the_interval(tmp_path, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     checkpoint = Checkpoint(tmp_path / "state", "a")
@@ -94,9 +94,9 @@ def test_saves_when_due(tmp_path, monkeypatch):
     assert written == [False, False, True, False, False, True]
 
 
-def test_a_failed_write_leaves_the_last_state(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_previous_state(tmp_path, monkeypatch):
     checkpoint = Checkpoint(tmp_path / "state", "a")
-    checkpoint.save(STATE, now=True)
+    checkpoint.save(STATE, force=True)
 
     write = Path.write_bytes
 
@@ -106,20 +106,20 @@ def test_a_failed_write_leaves_the_last_state(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", fails)
     with pytest.raises(OSError, match="No space"):
-        checkpoint.save(STATE, now=True)
+        checkpoint.save(STATE, force=True)
     monkeypatch.undo()
     assert checkpoint.load() is not None and [path.name for path in tmp_path.iterdir()] == ["state"]
 
 
-def test_stages_have_files_of_their_own(tmp_path):
+def test_each_stage_has_a_separate_file(tmp_path):
     main = Checkpoint(tmp_path / "state", "a")
     before = main.for_stage("pretraining")
-    before.save(STATE, now=True)
+    before.save(STATE, force=True)
     assert main.load() is None and before.load() is not None
     assert before.path == tmp_path / "state.pretraining"
 
 
-def test_a_folder_is_refused(tmp_path):
+def test_rejects_a_folder(tmp_path):
     with pytest.raises(
         ValueError, match="checkpoint must be the path of a file, got the folder"
     ) as caught:
@@ -127,15 +127,18 @@ def test_a_folder_is_refused(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_fingerprint_tells_data_apart():
+def test_fingerprint_differs_for_different_data():
     X = np.arange(6.0).reshape(2, 3)
-    same = [fingerprint([X], ["a", 1]), fingerprint([np.asfortranarray(X)], ["a", 1])]
-    others = [
-        fingerprint([X.reshape(3, 2)], ["a", 1]),
-        fingerprint([X.view(np.int64)], ["a", 1]),
-        fingerprint([X + 1], ["a", 1]),
-        fingerprint([X], ["a", 2]),
-        fingerprint([X], ["a"]),
-        fingerprint([X, np.float64(0)], ["a", 1]),
+    equal_hashes = [
+        training_fingerprint([X], ["a", 1]),
+        training_fingerprint([np.asfortranarray(X)], ["a", 1]),
     ]
-    assert same[0] == same[1] and len({*same, *others}) == 7
+    others = [
+        training_fingerprint([X.reshape(3, 2)], ["a", 1]),
+        training_fingerprint([X.view(np.int64)], ["a", 1]),
+        training_fingerprint([X + 1], ["a", 1]),
+        training_fingerprint([X], ["a", 2]),
+        training_fingerprint([X], ["a"]),
+        training_fingerprint([X, np.float64(0)], ["a", 1]),
+    ]
+    assert equal_hashes[0] == equal_hashes[1] and len({*equal_hashes, *others}) == 7

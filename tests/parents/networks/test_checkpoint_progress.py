@@ -1,4 +1,4 @@
-"""What is said while a network trains: to a function, to a terminal, or nothing."""
+"""Progress reports of a training: to a function, to a terminal, or none."""
 
 from __future__ import annotations
 
@@ -9,44 +9,46 @@ from rich.console import Console
 
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import checkpoint as module
-from kdgraph.parents.networks.checkpoint import Progress, reporter
+from kdgraph.parents.networks.checkpoint import TrainingProgress, progress_callback
 
-FIRST = Progress(epoch=1, of=3, loss=0.71234, validation_loss=0.65432, seconds_left=125.0)
+FIRST = TrainingProgress(
+    epoch=1, max_epochs=3, loss=0.71234, validation_loss=0.65432, seconds_left=125.0
+)
 
 
 @pytest.mark.parametrize("verbose", [False, True])
-def test_silent_without_a_terminal(verbose, capsys):
-    with reporter(verbose) as report:
+def test_bar_is_silent_without_a_terminal(verbose, capsys):
+    with progress_callback(verbose) as report:
         report(FIRST)
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_function_gets_each_progress():
+def test_function_receives_every_report():
     seen = []
-    with reporter(False, seen.append) as report:
+    with progress_callback(False, seen.append) as report:
         report(FIRST)
     assert seen == [FIRST]
 
 
-def test_what_is_no_function_is_refused():
+def test_rejects_a_report_that_is_not_callable():
     with (
         pytest.raises(
             ParameterError, match=r"^report must be a function of a Progress, or None, got True$"
         ),
-        reporter(False, True),
+        progress_callback(False, True),
     ):
         pass
 
 
-def test_an_error_of_the_function_comes_through():
+def test_error_of_the_function_is_raised():
     def stop(progress):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), reporter(False, stop) as report:
+    with pytest.raises(KeyboardInterrupt), progress_callback(False, stop) as report:
         report(FIRST)
 
 
-def test_the_bar_of_a_terminal(monkeypatch, capsys):
+def test_bar_in_a_terminal(monkeypatch, capsys):
     screen = io.StringIO()
 
     def console(*, stderr):
@@ -55,14 +57,19 @@ def test_the_bar_of_a_terminal(monkeypatch, capsys):
 
     monkeypatch.setattr(module, "Console", console)
     seen = []
-    with reporter(True, seen.append) as report:
+    with progress_callback(True, seen.append) as report:
         report(
-            Progress(
-                epoch=1, of=5, loss=2.5, validation_loss=None, seconds_left=9.6, stage="pretraining"
+            TrainingProgress(
+                epoch=1,
+                max_epochs=5,
+                loss=2.5,
+                validation_loss=None,
+                seconds_left=9.6,
+                stage="pretraining",
             )
         )
         report(FIRST)
-    assert len(seen) == 2  # the bar takes nothing from the function
+    assert len(seen) == 2  # The bar does not replace the function.
     shown = screen.getvalue()
     for words in ("pretraining", "1/5", "loss 2.5000", "at most 0:10 left"):
         assert words in shown
@@ -75,5 +82,5 @@ def test_the_bar_of_a_terminal(monkeypatch, capsys):
     ("seconds", "words"),
     [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3600, "1:00:00"), (90061, "25:01:01")],
 )
-def test_clock(seconds, words):
-    assert module._clock(seconds) == words
+def test_formats_durations(seconds, words):
+    assert module._format_seconds(seconds) == words

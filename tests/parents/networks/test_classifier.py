@@ -1,4 +1,4 @@
-"""Networks as scikit-learn classifiers: labels, weights, seeds, the far field, files, messages."""
+"""Networks as scikit-learn classifiers: labels, weights, seeds, OOD rows, files, messages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def fitted(data):
+def fitted_mlp(data):
     return mlp(dropout=0.1).fit(*data)
 
 
@@ -57,33 +57,32 @@ def images(n: int = 80) -> tuple[np.ndarray, np.ndarray]:
     return X[:, None, :, None] * X[:, None, None, :], y
 
 
-def same(a, b, X) -> bool:
+def predicts_the_same(a, b, X) -> bool:
     return np.array_equal(a.logits(X), b.logits(X))
 
 
 @pytest.mark.parametrize(
     "names", [("a", "b", "c"), (5, 6, 9), (-1.0, 0.0, 2.0), (False, True)], ids=str
 )
-def test_any_labels(names):
+def test_accepts_labels_of_any_type(names):
     X, y = problem(80, len(names))
     labelled, numbered = mlp().fit(X, np.array(names)[y]), mlp().fit(X, y)
     assert labelled.classes_.tolist() == sorted(names)
-    assert same(labelled, numbered, X)
+    assert predicts_the_same(labelled, numbered, X)
     assert np.array_equal(labelled.predict(X), np.array(names)[numbered.predict(X)])
     assert labelled.score(X, np.array(names)[y]) > 0.7
 
 
-def test_probabilities_are_the_softmax_of_the_module(data, fitted):
+def test_probabilities_are_the_softmax_of_the_module(data, fitted_mlp):
     with torch.no_grad():
-        logits = fitted.module_(torch.tensor(data[0], dtype=torch.float32)).double()
-    np.testing.assert_allclose(
-        fitted.logits(data[0]), logits.numpy(), atol=1e-5
-    )  # float32, another batch
-    proba = fitted.predict_proba(data[0])
+        logits = fitted_mlp.module_(torch.tensor(data[0], dtype=torch.float32)).double()
+    # Float32, and another batch size.
+    np.testing.assert_allclose(fitted_mlp.logits(data[0]), logits.numpy(), atol=1e-5)
+    proba = fitted_mlp.predict_proba(data[0])
     np.testing.assert_allclose(proba, logits.softmax(1).numpy(), atol=1e-5)
     assert proba.dtype == np.float64 and np.abs(proba.sum(axis=1) - 1).max() < 1e-12
-    assert np.array_equal(fitted.decision_function(data[0]), fitted.logits(data[0]))
-    assert np.array_equal(fitted.predict(data[0]), proba.argmax(axis=1))
+    assert np.array_equal(fitted_mlp.decision_function(data[0]), fitted_mlp.logits(data[0]))
+    assert np.array_equal(fitted_mlp.predict(data[0]), proba.argmax(axis=1))
 
 
 def test_decision_function_of_two_classes():
@@ -94,27 +93,27 @@ def test_decision_function_of_two_classes():
     assert np.array_equal(net.decision_function(X) > 0, net.predict(X) == 1)
 
 
-def test_a_row_alone_has_the_bits_that_it_has_among_others(data, fitted):
+def test_prediction_does_not_depend_on_other_rows(data, fitted_mlp):
     X = data[0]
-    for function in (fitted.predict_proba, fitted.transform, fitted.logits):
+    for function in (fitted_mlp.predict_proba, fitted_mlp.transform, fitted_mlp.logits):
         together = function(X)
         assert all(
             np.array_equal(function(X[i : i + 1]), together[i : i + 1])
             for i in (0, 13, 255, 256, 300)
         )
-    assert same(fitted, clone(fitted).set_params(n_jobs=2).fit(*data), X)
+    assert predicts_the_same(fitted_mlp, clone(fitted_mlp).set_params(n_jobs=2).fit(*data), X)
 
 
 @pytest.mark.parametrize("size", [1e15, 1e16, 1e200, np.finfo(float).max])
-def test_far_rows_have_finite_probabilities(fitted, size):
+def test_far_rows_have_finite_probabilities(fitted_mlp, size):
     X = np.concatenate([np.eye(5), -np.eye(5), np.ones((1, 5))]) * size
-    proba = fitted.predict_proba(X)
+    proba = fitted_mlp.predict_proba(X)
     assert np.isfinite(proba).all() and np.abs(proba.sum(axis=1) - 1).max() < 1e-12
     # Beyond 1e15 only the direction counts: 1e15 / size is rounded, hence one float32 step.
-    np.testing.assert_allclose(proba, fitted.predict_proba(X / size * 1e15), atol=1e-6)
+    np.testing.assert_allclose(proba, fitted_mlp.predict_proba(X / size * 1e15), atol=1e-6)
 
 
-def test_a_module_that_overflows_still_gives_probabilities():
+def test_overflowing_module_has_valid_probabilities():
     class Fourth(nn.Module):
         def forward(self, x):
             return torch.stack([x[:, 0] ** 4, -(x[:, 0] ** 4), x[:, 1] ** 4 - x[:, 0] ** 4], dim=1)
@@ -125,14 +124,14 @@ def test_a_module_that_overflows_still_gives_probabilities():
     np.testing.assert_allclose(proba, [[1, 0, 0], [1, 0, 0], [1 / 3, 1 / 3, 1 / 3]], rtol=1e-15)
 
 
-def test_same_seed_same_bits(data, fitted):
-    assert same(fitted, mlp(dropout=0.1).fit(*data), data[0])
-    assert not same(fitted, mlp(dropout=0.1, random_state=1).fit(*data), data[0])
-    drawn = [mlp(random_state=np.random.RandomState(3)).fit(*data) for _ in range(2)]
-    assert same(*drawn, data[0])
+def test_same_seed_gives_the_same_bits(data, fitted_mlp):
+    assert predicts_the_same(fitted_mlp, mlp(dropout=0.1).fit(*data), data[0])
+    assert not predicts_the_same(fitted_mlp, mlp(dropout=0.1, random_state=1).fit(*data), data[0])
+    networks = [mlp(random_state=np.random.RandomState(3)).fit(*data) for _ in range(2)]
+    assert predicts_the_same(*networks, data[0])
 
 
-def test_torch_and_its_threads_stay_as_they_were(data):
+def test_torch_state_and_threads_are_restored(data):
     torch.manual_seed(5)
     before, threads = torch.get_rng_state(), torch.get_num_threads()
     X = data[0].copy()
@@ -141,58 +140,61 @@ def test_torch_and_its_threads_stay_as_they_were(data):
     assert np.array_equal(data[0], X)
 
 
-def test_training_uses_the_threads_that_it_is_told(data):
-    seen = []
-    mlp(threads=2, max_epochs=1, report=lambda progress: seen.append(torch.get_num_threads())).fit(
-        *data
-    )
-    assert seen == [2]
+def test_training_uses_the_given_number_of_threads(data):
+    records = []
+    mlp(
+        threads=2, max_epochs=1, report=lambda progress: records.append(torch.get_num_threads())
+    ).fit(*data)
+    assert records == [2]
 
 
 def test_weights(data):
     X, y = data
     weight = np.random.default_rng(0).random(len(y)) + 0.1
     weighted = mlp().fit(X, y, weight)
-    assert same(weighted, mlp().fit(X, y, 4 * weight), X)  # a power of two: no rounding
-    assert same(mlp().fit(X, y), mlp().fit(X, y, np.full(len(y), 2.0)), X)
-    assert not same(weighted, mlp().fit(X, y), X)
+    # A power of two does not cause rounding.
+    assert predicts_the_same(weighted, mlp().fit(X, y, 4 * weight), X)
+    assert predicts_the_same(mlp().fit(X, y), mlp().fit(X, y, np.full(len(y), 2.0)), X)
+    assert not predicts_the_same(weighted, mlp().fit(X, y), X)
     heavy = mlp(max_epochs=30).fit(X, y, np.where(y == 0, 100.0, 1.0))
     assert (heavy.predict(X) == 0).mean() > 1.1 * (
         mlp(max_epochs=30).fit(X, y).predict(X) == 0
     ).mean()
 
 
-def test_rows_of_weight_zero_are_as_rows_that_are_not_there(data):
+def test_rows_of_weight_zero_are_ignored(data):
     X, y = data
     weight = np.repeat([1.0, 0.0], [200, 101])
-    assert same(mlp().fit(X, y, weight), mlp().fit(X[:200], y[:200]), X)
+    assert predicts_the_same(mlp().fit(X, y, weight), mlp().fit(X[:200], y[:200]), X)
 
 
 @pytest.mark.parametrize("options", [{"patience": None}, {"stop_on": "train"}], ids=str)
-def test_every_row_is_trained_on_where_nothing_is_held_out(data, options):
+def test_trains_on_every_row_without_held_out_rows(data, options):
     net = mlp(**options).fit(*data)
     assert [entry["validation_loss"] for entry in net.history_] == [None] * net.n_epochs_
 
 
 def test_validation_rows_are_not_trained_on(data, monkeypatch):
-    seen = {}
+    records = {}
 
-    def look(module, examples, loss, options, *, validation, **others):
-        seen["rows"] = [set(map(tuple, part.inputs.numpy())) for part in (examples, validation)]
-        seen["classes"] = np.bincount(validation.targets)
-        return train(module, examples, loss, options, validation=validation, **others)
+    def look(module, examples, loss, options, *, validation, **other_rows):
+        records["rows"] = [set(map(tuple, part.inputs.numpy())) for part in (examples, validation)]
+        records["classes"] = np.bincount(validation.targets)
+        return train(module, examples, loss, options, validation=validation, **other_rows)
 
     from kdgraph.parents.networks import network
 
     train = network.train
     monkeypatch.setattr(network, "train", look)
-    net = mlp(validation_share=0.2).fit(*data)
-    assert [len(rows) for rows in seen["rows"]] == [240, 61] and not set.intersection(*seen["rows"])
-    assert sorted(seen["classes"]) == [20, 20, 21]
+    net = mlp(validation_fraction=0.2).fit(*data)
+    assert [len(rows) for rows in records["rows"]] == [240, 61] and not set.intersection(
+        *records["rows"]
+    )
+    assert sorted(records["classes"]) == [20, 20, 21]
     assert all(entry["validation_loss"] > 0 for entry in net.history_)
 
 
-def test_too_few_rows_to_hold_out_any():
+def test_trains_without_held_out_rows_if_rows_are_too_few():
     X, y = problem(6)
     assert all(entry["validation_loss"] is None for entry in mlp().fit(X, y).history_)
 
@@ -203,7 +205,7 @@ def test_the_only_row_of_a_class_is_trained_on():
     assert net.history_[0]["validation_loss"] is not None and net.predict([[9.0] * 5]) == 2
 
 
-def test_best_weights_are_kept(data):
+def test_keeps_the_weights_of_the_best_epoch(data):
     X, y = data
     history, best = (
         (net := mlp(max_epochs=60, learning_rate=0.2, patience=4).fit(X, y)).history_,
@@ -211,11 +213,11 @@ def test_best_weights_are_kept(data):
     )
     assert best == 1 + np.argmin([entry["validation_loss"] for entry in history])
     assert len(history) == net.n_epochs_ == best + 4
-    assert same(net, mlp(max_epochs=best, learning_rate=0.2, patience=4).fit(X, y), X)
+    assert predicts_the_same(net, mlp(max_epochs=best, learning_rate=0.2, patience=4).fit(X, y), X)
 
 
 @pytest.mark.parametrize("n", [2, 3, 17, 33])
-def test_any_number_of_rows(n):
+def test_accepts_any_number_of_rows(n):
     X, y = problem(n, 2)
     for options in (
         {},
@@ -239,31 +241,34 @@ def test_round_trip_through_a_file(net, dump, data):
         loaded = joblib.load(file)
     else:
         loaded = pickle.loads(dump(net))
-    assert same(net, loaded, X) and np.array_equal(net.transform(X), loaded.transform(X))
+    assert predicts_the_same(net, loaded, X) and np.array_equal(
+        net.transform(X), loaded.transform(X)
+    )
     assert loaded.get_params() == net.get_params()
 
 
 def test_float32_and_lists_and_cross_validation(data):
     X, y = data
     single = X.astype(np.float32)
-    assert same(mlp().fit(single, y), mlp().fit(single.astype(float).tolist(), y.tolist()), single)
+    assert predicts_the_same(
+        mlp().fit(single, y), mlp().fit(single.astype(float).tolist(), y.tolist()), single
+    )
     assert cross_val_score(mlp(max_epochs=20), X, y, cv=2).mean() > 0.7
 
 
-def test_layers(data, fitted):
+def test_layers(data, fitted_mlp):
     X = data[0]
     names = [str(number) for number in range(8)]
-    assert fitted.layer_names_ == names  # Flatten, twice Linear, ReLU and Dropout, Linear
+    assert fitted_mlp.layer_names_ == names  # Flatten, twice Linear, ReLU and Dropout, Linear
     with torch.no_grad():
         x = torch.tensor(X, dtype=torch.float32)
         for name in names:
-            x = fitted.module_[int(name)](x)
-            np.testing.assert_allclose(
-                fitted.transform(X, name), x.numpy(), atol=1e-5
-            )  # float32, another batch
-    assert np.array_equal(fitted.transform(X), fitted.transform(X, "6"))
-    assert np.array_equal(fitted.transform(X, layer="7").astype(float), fitted.logits(X))
-    assert not any(part._forward_hooks for part in fitted.module_.modules())
+            x = fitted_mlp.module_[int(name)](x)
+            # Float32, and another batch size.
+            np.testing.assert_allclose(fitted_mlp.transform(X, name), x.numpy(), atol=1e-5)
+    assert np.array_equal(fitted_mlp.transform(X), fitted_mlp.transform(X, "6"))
+    assert np.array_equal(fitted_mlp.transform(X, layer="7").astype(float), fitted_mlp.logits(X))
+    assert not any(part._forward_hooks for part in fitted_mlp.module_.modules())
 
 
 def test_maps_are_flattened():
@@ -282,13 +287,13 @@ def test_maps_are_flattened():
         ("last", "no layer named 'last'; layer_names_ lists them"),
     ],
 )
-def test_layers_that_are_not_there(data, fitted, layer, message):
+def test_unknown_layer_names_are_rejected(data, fitted_mlp, layer, message):
     with pytest.raises(ValueError, match="no layer") as caught:
-        fitted.transform(data[0], layer)
+        fitted_mlp.transform(data[0], layer)
     assert str(caught.value) == message
 
 
-def test_no_linear_layer():
+def test_transform_requires_a_linear_layer():
     net = ModuleClassifier(nn.Flatten(), max_epochs=0, device="cpu").fit(*problem(10, 5))
     with pytest.raises(ValueError, match="linear") as caught:
         net.transform(np.zeros((1, 5)))
@@ -312,9 +317,9 @@ def killed_after(epoch: int):
 
 
 @pytest.fixture
-def cut_off(data, tmp_path, monkeypatch):
-    """The checkpoint of a fit that was ended after three of six epochs."""
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+def interrupted_checkpoint(data, tmp_path, monkeypatch):
+    """Return the checkpoint of a fit that was interrupted after three of six epochs."""
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     path = tmp_path / "training"
     with pytest.raises(Killed):
         mlp(checkpoint=path, report=killed_after(3), dropout=0.1).fit(*data)
@@ -323,26 +328,28 @@ def cut_off(data, tmp_path, monkeypatch):
 
 
 def epochs_of(net: NetworkClassifier, X, y) -> list[int]:
-    seen = []
-    net.set_params(report=lambda progress: seen.append(progress.epoch)).fit(X, y)
-    return seen
+    records = []
+    net.set_params(report=lambda progress: records.append(progress.epoch)).fit(X, y)
+    return records
 
 
-def test_a_fit_goes_on_from_its_checkpoint(data, fitted, cut_off):
-    net = mlp(checkpoint=str(cut_off), dropout=0.1, n_jobs=2)
+def test_interrupted_fit_resumes_from_its_checkpoint(data, fitted_mlp, interrupted_checkpoint):
+    net = mlp(checkpoint=str(interrupted_checkpoint), dropout=0.1, n_jobs=2)
     assert epochs_of(net, *data) == [4, 5, 6]
     assert (
-        same(net, fitted, data[0])
-        and net.history_ == fitted.history_
-        and net.best_epoch_ == fitted.best_epoch_
+        predicts_the_same(net, fitted_mlp, data[0])
+        and net.history_ == fitted_mlp.history_
+        and net.best_epoch_ == fitted_mlp.best_epoch_
     )
-    assert list(cut_off.parent.iterdir()) == []
+    assert list(interrupted_checkpoint.parent.iterdir()) == []
 
 
-def test_who_watches_is_no_part_of_the_fingerprint(data, cut_off):
-    seen = []
-    mlp(checkpoint=cut_off, report=seen.append, verbose=True, dropout=0.1).fit(*data)
-    assert [progress.epoch for progress in seen] == [4, 5, 6]
+def test_report_is_not_part_of_the_fingerprint(data, interrupted_checkpoint):
+    records = []
+    mlp(checkpoint=interrupted_checkpoint, report=records.append, verbose=True, dropout=0.1).fit(
+        *data
+    )
+    assert [progress.epoch for progress in records] == [4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -356,8 +363,10 @@ def test_who_watches_is_no_part_of_the_fingerprint(data, cut_off):
     ],
     ids=str,
 )
-def test_a_checkpoint_of_other_parameters_is_ignored(data, cut_off, options):
-    assert epochs_of(mlp(**{"checkpoint": cut_off, "dropout": 0.1, **options}), *data) == [
+def test_a_checkpoint_of_other_parameters_is_ignored(data, interrupted_checkpoint, options):
+    assert epochs_of(
+        mlp(**{"checkpoint": interrupted_checkpoint, "dropout": 0.1, **options}), *data
+    ) == [
         1,
         2,
         3,
@@ -365,18 +374,20 @@ def test_a_checkpoint_of_other_parameters_is_ignored(data, cut_off, options):
         5,
         6,
     ]
-    assert not cut_off.exists()
+    assert not interrupted_checkpoint.exists()
 
 
-def test_a_checkpoint_of_other_data_is_ignored(data, cut_off):
+def test_a_checkpoint_of_other_data_is_ignored(data, interrupted_checkpoint):
     X, y = data
-    assert epochs_of(mlp(checkpoint=cut_off, dropout=0.1), X + 1e-9, y)[0] == 1
+    assert epochs_of(mlp(checkpoint=interrupted_checkpoint, dropout=0.1), X + 1e-9, y)[0] == 1
 
 
-def test_a_checkpoint_that_was_cut_short_is_ignored(data, fitted, cut_off):
-    cut_off.write_bytes(cut_off.read_bytes()[:-100])
-    net = mlp(checkpoint=cut_off, dropout=0.1)
-    assert epochs_of(net, *data) == [1, 2, 3, 4, 5, 6] and same(net, fitted, data[0])
+def test_truncated_checkpoint_is_ignored(data, fitted_mlp, interrupted_checkpoint):
+    interrupted_checkpoint.write_bytes(interrupted_checkpoint.read_bytes()[:-100])
+    net = mlp(checkpoint=interrupted_checkpoint, dropout=0.1)
+    assert epochs_of(net, *data) == [1, 2, 3, 4, 5, 6] and predicts_the_same(
+        net, fitted_mlp, data[0]
+    )
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch sees a CUDA device here")
@@ -384,7 +395,7 @@ def test_no_cuda(data):
     with pytest.raises(ValueError, match="device") as caught:
         mlp(device="cuda").fit(*data)
     assert str(caught.value) == "device must be cpu or auto here: torch sees no CUDA device"
-    assert same(mlp(device="auto").fit(*data), mlp(device="cpu").fit(*data), data[0])
+    assert predicts_the_same(mlp(device="auto").fit(*data), mlp(device="cpu").fit(*data), data[0])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -397,7 +408,7 @@ def test_cuda(net, data):
     X, y = data if isinstance(net, MultilayerPerceptron) else images()
     used = torch.cuda.memory_allocated()
     net = clone(net).fit(X, y)
-    assert same(net, clone(net).fit(X, y), X)
+    assert predicts_the_same(net, clone(net).fit(X, y), X)
     assert torch.cuda.memory_allocated() == used and all(
         p.device.type == "cpu" for p in net.module_.parameters()
     )
@@ -411,7 +422,7 @@ def test_cuda(net, data):
     )
 
 
-def test_before_fit():
+def test_raises_before_fit():
     for method in ("predict", "predict_proba", "transform", "logits", "decision_function"):
         with pytest.raises(NotFittedError):
             getattr(mlp(), method)(np.zeros((1, 5)))
@@ -419,7 +430,7 @@ def test_before_fit():
         _ = mlp().layer_names_
 
 
-def test_one_class():
+def test_rejects_a_single_class():
     X, y = problem(20, 2)
     with pytest.raises(ValueError, match="one class") as caught:
         mlp().fit(X, y, (y == 0).astype(float))
@@ -429,7 +440,7 @@ def test_one_class():
     )
 
 
-def test_rows_of_another_shape():
+def test_rejects_rows_of_another_shape():
     X, y = images()
     net = ConvolutionalNetwork(**OPTIONS).fit(X, y)
     with pytest.raises(ValueError, match="shape") as caught:
@@ -447,17 +458,17 @@ def test_parameters_are_checked():
     assert {"hidden", "learning_rate", "device"} <= annotations_of(MultilayerPerceptron).keys()
 
 
-def test_a_subclass_must_say_what_it_is():
+def test_base_class_is_abstract():
     with pytest.raises(NotImplementedError):
         NetworkClassifier(device="cpu").fit(*problem(9))
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "binary_cross_entropy"])
 @pytest.mark.parametrize("patience", [3, None])
-def test_a_network_that_learnt_nothing_says_so(loss, patience):
+def test_warns_if_no_better_than_constant(loss, patience):
     y = np.repeat(["a", "b", "c"], [30, 20, 10])
-    said = "learnt nothing: its loss, .* is not below that of the class shares; try another"
-    with pytest.warns(ConvergenceWarning, match=said) as caught:
+    message = "learnt nothing: its loss, .* is not below that of the class proportions; try another"
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
         MultilayerPerceptron(
             hidden=(4,), max_epochs=5, loss=loss, patience=patience, random_state=0
         ).fit(np.zeros((60, 2)), y)

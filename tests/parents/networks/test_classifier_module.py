@@ -1,4 +1,4 @@
-"""Modules of the user's own."""
+"""Classifiers around modules of the user."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def module(**options) -> nn.Module:
         return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).to(**options)
 
 
-def test_as_it_is(data):
+def test_module_is_used_unchanged_without_epochs(data):
     own = module()
     frozen = ModuleClassifier(own, max_epochs=0, device="cpu").fit(*data)
     with torch.no_grad():
@@ -34,7 +34,7 @@ def test_as_it_is(data):
     assert frozen.n_epochs_ == 0 and frozen.history_ == [] and frozen.module_ is not own
 
 
-def test_it_is_trained_on_from_its_weights_and_stays_as_it_was(data):
+def test_training_starts_from_the_module_and_does_not_modify_it(data):
     own = module().train()
     before = [p.clone() for p in own.parameters()]
     trained = ModuleClassifier(
@@ -62,11 +62,11 @@ def test_clone_and_double_precision(data):
 
 def test_lazy_layers_are_seeded(data):
     lazy = nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(3))
-    first, again, other = (
+    first, second, other = (
         ModuleClassifier(lazy, max_epochs=1, device="cpu", random_state=seed).fit(*data)
         for seed in (0, 0, 1)
     )
-    assert np.array_equal(first.logits(data[0]), again.logits(data[0])) and not np.array_equal(
+    assert np.array_equal(first.logits(data[0]), second.logits(data[0])) and not np.array_equal(
         first.logits(data[0]), other.logits(data[0])
     )
 
@@ -104,7 +104,7 @@ class Pair(nn.Module):
     ],
     ids=["none", "two columns", "pair", "five features"],
 )
-def test_what_is_refused(data, own, kind, message):
+def test_rejects_unsuitable_modules(data, own, kind, message):
     with pytest.raises(kind) as caught:
         ModuleClassifier(own, device="cpu").fit(*data)
     assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""The layers of the small convolutional networks, their smallest images, and that they learn."""
+"""Small convolutional networks: layers, smallest images, and training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 from kdgraph.parents.networks import ConvolutionalNetwork
 
 
-def made(architecture: str, shape: tuple[int, ...]) -> nn.Module:
+def make_module(architecture: str, shape: tuple[int, ...]) -> nn.Module:
     return ConvolutionalNetwork(architecture=architecture)._make_module(shape, 10)
 
 
@@ -30,11 +30,11 @@ def made(architecture: str, shape: tuple[int, ...]) -> nn.Module:
     ],
 )
 def test_number_of_parameters(architecture, shape, n_parameters):
-    assert sum(p.numel() for p in made(architecture, shape).parameters()) == n_parameters
+    assert sum(p.numel() for p in make_module(architecture, shape).parameters()) == n_parameters
 
 
 def test_order_of_the_layers():
-    assert [type(part).__name__ for part in made("simple", (1, 8, 8))] == [
+    assert [type(part).__name__ for part in make_module("simple", (1, 8, 8))] == [
         "Conv2d",
         "ReLU",
         "Flatten",
@@ -43,7 +43,7 @@ def test_order_of_the_layers():
         "Linear",
     ]
     convolution = ["Conv2d", "ReLU", "MaxPool2d"]
-    assert [type(part).__name__ for part in made("lenet", (1, 28, 28))] == [
+    assert [type(part).__name__ for part in make_module("lenet", (1, 28, 28))] == [
         *convolution,
         *convolution,
         "Flatten",
@@ -56,7 +56,7 @@ def test_order_of_the_layers():
 
 
 @pytest.mark.parametrize(("architecture", "smallest"), [("simple", 3), ("lenet", 12)])
-def test_smallest_images(architecture, smallest):
+def test_smallest_accepted_images(architecture, smallest):
     X, y = np.random.default_rng(0).random((6, 2, smallest, smallest + 1)), [0, 1] * 3
     net = ConvolutionalNetwork(architecture=architecture, max_epochs=1, device="cpu")
     assert net.fit(X, y).predict_proba(X).shape == (6, 2)
@@ -69,7 +69,7 @@ def test_smallest_images(architecture, smallest):
     )
 
 
-def test_vectors_are_refused():
+def test_rejects_vectors():
     with pytest.raises(ValueError, match="images") as caught:
         ConvolutionalNetwork().fit(np.zeros((4, 5)), [0, 1, 0, 1])
     assert (
@@ -80,7 +80,7 @@ def test_vectors_are_refused():
 
 
 @pytest.mark.parametrize("architecture", ["simple", "lenet"])
-def test_it_learns_digits(architecture):
+def test_learns_digits(architecture):
     X, y = load_digits(return_X_y=True)
     images = (X / 16).astype(np.float32).reshape(-1, 1, 8, 8)
     if architecture == "lenet":
@@ -104,6 +104,5 @@ def test_biases_start_at_zero_and_weights_within_glorots_bound():
             assert layer.bias is not None and not layer.bias.any()
             receptive = layer.weight[0, 0].numel()
             bound = (6 / (receptive * sum(layer.weight.shape[:2]))) ** 0.5
-            assert (
-                0.8 * bound < layer.weight.abs().max() <= bound
-            )  # of 20 uniform draws or more: below .8 with probability .8^20, .01
+            # The largest of at least 20 uniform draws is below .8 with probability .8^20 = .01.
+            assert 0.8 * bound < layer.weight.abs().max() <= bound

@@ -1,4 +1,4 @@
-"""ResNet-20: its shape, its parameters counted by hand, its shortcuts, and that it learns."""
+"""ResNet-20: shape, number of parameters, shortcuts, and training."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kdgraph.errors import ParameterError
 from kdgraph.parents.networks.convolutional import BasicBlock, ResidualNetwork, residual_layers
 
 
-def stripes(n: int = 64, size: int = 16, channels: int = 1, seed: int = 0):
-    """(X Float32[n, channels, size, size], y): noisy stripes that run across or down, named so."""
+def make_stripes(n: int = 64, size: int = 16, channels: int = 1, seed: int = 0):
+    """Return noisy stripes X Float32[n, channels, size, size] that run across or down, and y."""
     rng = np.random.default_rng(seed)
     down = rng.integers(0, 2, n).astype(bool)
     wave = (np.arange(size) // 2 % 2).astype(float)
@@ -42,9 +42,10 @@ def small(**changes) -> ResidualNetwork:
     )
 
 
-def parameters(depth: int, width: int, channels: int, classes: int) -> int:
-    """Counted from the description: 3×3 kernels without bias, scale and shift of each
-    normalisation, the last layer.
+def expected_parameter_count(depth: int, width: int, channels: int, classes: int) -> int:
+    """Count the parameters from the description of the network.
+
+    They are 3×3 kernels without bias, scale and shift of each normalisation, and the last layer.
     """
     n = (depth - 2) // 6
     widths = [channels, width] + [width * 2**stage for stage in range(3) for _ in range(2 * n)]
@@ -55,13 +56,13 @@ def parameters(depth: int, width: int, channels: int, classes: int) -> int:
 @pytest.mark.parametrize(
     ("depth", "width", "channels", "classes"), [(20, 16, 3, 10), (56, 16, 3, 10), (8, 4, 1, 2)]
 )
-def test_the_number_of_parameters(depth, width, channels, classes):
+def test_number_of_parameters(depth, width, channels, classes):
     module = ResidualNetwork(depth=depth, width=width)._make_module((channels, 32, 32), classes)
-    assert sum(p.numel() for p in module.parameters()) == parameters(
+    assert sum(p.numel() for p in module.parameters()) == expected_parameter_count(
         depth, width, channels, classes
     )
     if (depth, width) == (20, 16):
-        assert parameters(20, 16, 3, 10) == 269_722  # 0.27 M in Table 6 of He et al.
+        assert expected_parameter_count(20, 16, 3, 10) == 269_722  # 0.27 M in Table 6 of He et al.
     weighted = [m for m in module.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
     assert len(weighted) == depth
 
@@ -82,14 +83,14 @@ def test_images_of_any_size_and_channels(shape):
 
 def test_the_shortcut_takes_every_second_pixel_and_fills_new_channels_with_zeros():
     block = BasicBlock(2, 5, stride=2)
-    nn.init.zeros_(block.norm2.weight)  # nothing but the shortcut is left
+    nn.init.zeros_(block.norm2.weight)  # Only the shortcut remains.
     x = torch.rand(3, 2, 5, 6, generator=torch.Generator().manual_seed(0))
     out = block(x)
     assert torch.equal(out[:, :2], x[:, :, ::2, ::2])
     assert torch.equal(out[:, 2:], torch.zeros(3, 3, 3, 3))
 
 
-def test_a_block_adds_what_it_computes_to_its_input():
+def test_block_adds_its_residual_to_the_input():
     block = BasicBlock(2, 2).eval()
     x = torch.randn(3, 2, 4, 4, generator=torch.Generator().manual_seed(0))
     inner = torch.relu(
@@ -108,9 +109,9 @@ def test_weights_are_drawn_with_the_variance_of_he():
 
 
 @pytest.mark.parametrize("depth", [1, 2, 7, 18, 52])
-def test_a_depth_that_is_not_6n_plus_2(depth):
+def test_rejects_a_depth_that_is_not_6n_plus_2(depth):
     with pytest.raises(ParameterError) as caught:
-        ResidualNetwork(depth=depth).fit(*stripes(8))
+        ResidualNetwork(depth=depth).fit(*make_stripes(8))
     assert (
         str(caught.value)
         == f"depth must be 6n+2 for n from 1 (8, 14, 20, 32, 44, 56, 110), got {depth}"
@@ -130,47 +131,47 @@ def test_a_depth_that_is_not_6n_plus_2(depth):
         ((1, 7, 9), "ResidualNetwork with depth=8 needs images of at least 8×8 pixels, got 7×9"),
     ],
 )
-def test_rows_that_it_cannot_take(shape, message):
+def test_rejects_rows_that_are_not_suitable_images(shape, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         small().fit(np.random.default_rng(0).normal(size=(10, *shape)), np.arange(10) % 2)
 
 
-def test_batches_of_one_row():
+def test_rejects_batches_of_one_row():
     with pytest.raises(ParameterError) as caught:
-        small(batch_size=1).fit(*stripes(8))
+        small(batch_size=1).fit(*make_stripes(8))
     assert str(caught.value) == "batch_size must be at least 2, since batches are normalised, got 1"
 
 
-def test_it_learns_and_its_probabilities_name_the_labels():
-    X, y = stripes(64)
+def test_learns_stripes_with_text_labels():
+    X, y = make_stripes(64)
     network = small().fit(X, y)
-    assert network.score(*stripes(64, seed=1)) > 0.9
+    assert network.score(*make_stripes(64, seed=1)) > 0.9
     assert network.classes_.tolist() == ["across", "down"]
     assert network.transform(X).shape == (64, 16)
     np.testing.assert_allclose(network.predict_proba(X).sum(axis=1), 1, atol=1e-12)
 
 
 @pytest.mark.parametrize("augment", [False, True])
-def test_the_seed_decides_and_a_copy_predicts_the_same(augment):
-    X, y = stripes(17, 8, 2)
+def test_is_determined_by_the_seed_and_pickles(augment):
+    X, y = make_stripes(17, 8, 2)
     first = small(augment=augment, max_epochs=1).fit(X, y)
-    again, other = (
+    repeated, other = (
         clone(first).fit(X, y),
         small(augment=augment, max_epochs=1, random_state=1).fit(X, y),
     )
-    assert np.array_equal(first.logits(X), again.logits(X))
+    assert np.array_equal(first.logits(X), repeated.logits(X))
     assert not np.array_equal(first.logits(X), other.logits(X))
     assert np.array_equal(pickle.loads(pickle.dumps(first)).logits(X), first.logits(X))
 
 
 def test_random_views_are_part_of_the_training_only():
-    X, y = stripes(16, 8)
+    X, y = make_stripes(16, 8)
     plain, augmented = small(max_epochs=1).fit(X, y), small(max_epochs=1, augment=True).fit(X, y)
     assert not np.array_equal(plain.logits(X), augmented.logits(X))
     assert np.array_equal(augmented.logits(X), augmented.logits(X))
 
 
-def test_its_training_is_that_of_the_paper_by_default():
+def test_default_training_is_that_of_the_paper():
     defaults = ResidualNetwork()
     assert (
         defaults.optimizer,

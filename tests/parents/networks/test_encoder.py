@@ -1,6 +1,4 @@
-"""Encoders by name: found, made to fit, pretrained, frozen; tiny models that the tests write
-themselves.
-"""
+"""Encoders by name: loading, adapting, pretraining, freezing, with tiny local models."""
 
 from __future__ import annotations
 
@@ -18,7 +16,11 @@ from torch import nn
 from kdgraph.errors import UsageError
 from kdgraph.parents.networks import image_models
 from kdgraph.parents.networks.encoder import EncoderNetwork, SupervisedContrastiveLoss
-from kdgraph.parents.networks.image_models import feature_of, image_features, is_import_path
+from kdgraph.parents.networks.image_models import (
+    flatten_model_output,
+    is_import_path,
+    load_image_model,
+)
 
 FACTORY = """
 import torch
@@ -43,9 +45,10 @@ def text():
 """
 
 
-def discs(n: int = 40, size: int = 16, channels: int = 1, seed: int = 0):
-    """(X Float32[n, channels, size, size], y Int[n] in {3, 8}): a bright left half, or a bright
-    right half, with noise.
+def make_half_bright_images(n: int = 40, size: int = 16, channels: int = 1, seed: int = 0):
+    """Return noisy images with a bright left or right half, and their labels in {3, 8}.
+
+    X is Float32[n, channels, size, size] and y Int[n].
     """
     rng = np.random.default_rng(seed)
     right = rng.integers(0, 2, n).astype(bool)
@@ -57,7 +60,7 @@ def discs(n: int = 40, size: int = 16, channels: int = 1, seed: int = 0):
 
 @pytest.fixture(scope="module")
 def factory(tmp_path_factory):
-    """Import path of the module with factories."""
+    """Return the import path of a module with factories."""
     folder = tmp_path_factory.mktemp("factories")
     (folder / "tiny_encoders.py").write_text(FACTORY)
     sys.path.insert(0, str(folder))
@@ -75,8 +78,9 @@ def transformers():
 
 @pytest.fixture(scope="module")
 def vit(transformers, tmp_path_factory):
-    """A folder with a tiny random vision transformer for 16×16 images of three channels, and its
-    image processor.
+    """Return a folder with a tiny random vision transformer and its image processor.
+
+    It accepts 16×16 images of three channels.
     """
     folder = tmp_path_factory.mktemp("vit")
     config = {
@@ -119,7 +123,7 @@ def equal(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
     return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
 
-def test_the_default_is_resnet20_with_a_head_of_256_200_and_the_classes():
+def test_default_is_resnet20_with_a_head_of_256_200_and_the_classes():
     module = EncoderNetwork()._make_module((3, 32, 32), 10)
     shapes = [
         tuple(layer.weight.shape) for layer in module.modules() if isinstance(layer, nn.Linear)
@@ -133,8 +137,8 @@ def test_the_default_is_resnet20_with_a_head_of_256_200_and_the_classes():
 @pytest.mark.parametrize(
     ("changes", "width"), [({}, 5), ({"embedding_size": None}, 6), ({"hidden": ()}, 5)]
 )
-def test_the_embedding_is_what_enters_the_head(factory, changes, width):
-    X, y = discs()
+def test_embedding_is_the_input_of_the_head(factory, changes, width):
+    X, y = make_half_bright_images()
     fitted = network(f"{factory}:maps", **changes).fit(X, y)
     embedding = fitted.transform(X, "embedding")
     assert embedding.shape == (40, width)
@@ -149,28 +153,30 @@ def test_the_embedding_is_what_enters_the_head(factory, changes, width):
 @pytest.mark.parametrize(
     "changes", [{}, {"pretrain": "contrastive", "augment": True}, {"freeze": True}]
 )
-def test_the_seed_decides_and_a_copy_predicts_the_same(factory, changes):
-    X, y = discs()
+def test_is_determined_by_the_seed_and_pickles(factory, changes):
+    X, y = make_half_bright_images()
     first = network(f"{factory}:maps", **changes).fit(X, y.astype(str))
-    again, other = (
+    repeated, other = (
         clone(first).fit(X, y.astype(str)),
         clone(first).set_params(random_state=1).fit(X, y.astype(str)),
     )
-    assert np.array_equal(first.logits(X), again.logits(X))
+    assert np.array_equal(first.logits(X), repeated.logits(X))
     assert not np.array_equal(first.logits(X), other.logits(X))
     assert np.array_equal(pickle.loads(pickle.dumps(first)).logits(X), first.logits(X))
     assert first.classes_.tolist() == ["3", "8"]
     np.testing.assert_allclose(first.predict_proba(X).sum(axis=1), 1, atol=1e-12)
 
 
-def test_it_learns():
-    fitted = network(model_options={"depth": 8, "width": 4}, max_epochs=3).fit(*discs(64))
-    assert fitted.score(*discs(64, seed=1)) > 0.9
+def test_learns_half_bright_images():
+    fitted = network(model_options={"depth": 8, "width": 4}, max_epochs=3).fit(
+        *make_half_bright_images(64)
+    )
+    assert fitted.score(*make_half_bright_images(64, seed=1)) > 0.9
 
 
 @pytest.mark.parametrize("pretrain", ["none", "contrastive"])
-def test_freeze_holds_the_encoder_and_a_pretrained_projection(factory, pretrain):
-    X, y = discs()
+def test_freeze_fixes_the_encoder_and_a_pretrained_projection(factory, pretrain):
+    X, y = make_half_bright_images()
     options = {
         "pretrain": pretrain,
         "patience": None,
@@ -179,17 +185,16 @@ def test_freeze_holds_the_encoder_and_a_pretrained_projection(factory, pretrain)
         network(f"{factory}:maps", freeze=True, max_epochs=epochs, **options).fit(X, y).module_
         for epochs in (0, 3)
     )
-    assert equal(
-        state(before.encoder), state(after.encoder)
-    )  # statistics of its batch normalisation too
+    # This includes the statistics of batch normalisation.
+    assert equal(state(before.encoder), state(after.encoder))
     assert equal(state(before.embedding), state(after.embedding)) == (pretrain == "contrastive")
     assert not equal(state(before.head), state(after.head))
     tuned = network(f"{factory}:maps", max_epochs=3, **options).fit(X, y).module_
     assert not equal(state(before.encoder), state(tuned.encoder))
 
 
-def test_contrastive_pretraining_brings_the_classes_apart(factory):
-    X, y = discs(64)
+def test_contrastive_pretraining_separates_the_classes(factory):
+    X, y = make_half_bright_images(64)
     options = {
         "model_options": {"depth": 8, "width": 4},
         "max_epochs": 0,
@@ -213,11 +218,11 @@ def test_contrastive_pretraining_brings_the_classes_apart(factory):
 
 
 def test_both_phases_report_their_progress(factory):
-    seen = []
-    network(f"{factory}:maps", pretrain="contrastive", pretrain_epochs=3, report=seen.append).fit(
-        *discs()
-    )
-    assert [(p.stage, p.epoch, p.of) for p in seen] == [
+    reports = []
+    network(
+        f"{factory}:maps", pretrain="contrastive", pretrain_epochs=3, report=reports.append
+    ).fit(*make_half_bright_images())
+    assert [(p.stage, p.epoch, p.max_epochs) for p in reports] == [
         ("pretraining", e, 3) for e in (1, 2, 3)
     ] + [("training", e, 2) for e in (1, 2)]
 
@@ -227,11 +232,9 @@ class Interrupted(Exception):
 
 
 @pytest.mark.parametrize("cut", [("pretraining", 2), ("training", 2)])
-def test_what_was_cut_off_in_either_phase_goes_on_to_the_same_bits(
-    factory, tmp_path, monkeypatch, cut
-):
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
-    X, y = discs()
+def test_interrupted_phases_resume_to_the_same_bits(factory, tmp_path, monkeypatch, cut):
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
+    X, y = make_half_bright_images()
     options = {"pretrain": "contrastive", "augment": True, "pretrain_epochs": 3, "max_epochs": 3}
     whole = network(f"{factory}:maps", **options).fit(X, y)
     epochs = []
@@ -253,9 +256,9 @@ def test_what_was_cut_off_in_either_phase_goes_on_to_the_same_bits(
 
 
 def test_resizing_is_part_of_the_module(factory):
-    X, _ = discs()
+    X, _ = make_half_bright_images()
     plain, half = (
-        image_features(f"{factory}:maps", (1, 16, 16), image_size=size)[0] for size in (None, 8)
+        load_image_model(f"{factory}:maps", (1, 16, 16), image_size=size)[0] for size in (None, 8)
     )
     half.model.load_state_dict(plain.model.state_dict())
     expected = nn.functional.interpolate(
@@ -265,8 +268,8 @@ def test_resizing_is_part_of_the_module(factory):
         torch.testing.assert_close(half(torch.tensor(X)), plain.eval()(expected))
 
 
-def test_a_grey_image_is_repeated_to_the_channels_of_the_model(factory):
-    features, width = image_features(f"{factory}:maps", (1, 16, 16), options={"channels": 3})
+def test_grey_images_are_repeated_for_the_channels_of_the_model(factory):
+    features, width = load_image_model(f"{factory}:maps", (1, 16, 16), options={"channels": 3})
     grey = torch.rand(2, 1, 16, 16, generator=torch.Generator().manual_seed(0))
     assert width == 6
     assert torch.equal(features(grey), features(grey.repeat(1, 3, 1, 1)))
@@ -281,19 +284,24 @@ def test_features_of_outputs():
     tokens, maps, pooled = (
         torch.tensor(rng.normal(size=shape)) for shape in ((2, 3, 4), (2, 4, 3, 5), (2, 4, 1, 1))
     )
-    torch.testing.assert_close(feature_of(tokens), (tokens[:, 0] + tokens[:, 1] + tokens[:, 2]) / 3)
     torch.testing.assert_close(
-        feature_of(maps), torch.tensor(maps.numpy().reshape(2, 4, 15).mean(-1))
+        flatten_model_output(tokens), (tokens[:, 0] + tokens[:, 1] + tokens[:, 2]) / 3
+    )
+    torch.testing.assert_close(
+        flatten_model_output(maps), torch.tensor(maps.numpy().reshape(2, 4, 15).mean(-1))
     )
     assert torch.equal(
-        feature_of(Output(last_hidden_state=tokens, pooler_output=pooled)), pooled[:, :, 0, 0]
+        flatten_model_output(Output(last_hidden_state=tokens, pooler_output=pooled)),
+        pooled[:, :, 0, 0],
     )
     assert torch.equal(
-        feature_of(Output(last_hidden_state=tokens, pooler_output=pooled), pooled=False),
+        flatten_model_output(
+            Output(last_hidden_state=tokens, pooler_output=pooled), use_pooler_output=False
+        ),
         tokens.mean(1),
     )
     assert torch.equal(
-        feature_of(Output(last_hidden_state=tokens, pooler_output=None)), tokens.mean(1)
+        flatten_model_output(Output(last_hidden_state=tokens, pooler_output=None)), tokens.mean(1)
     )
     message = (
         "an image model must return features (2 axes), tokens (3) or maps (4), or an output with"
@@ -301,7 +309,7 @@ def test_features_of_outputs():
     )
     for output, got in ((torch.zeros(3), "a tensor of 1 axes"), ((tokens,), "tuple")):
         with pytest.raises(UsageError) as caught:
-            feature_of(output)
+            flatten_model_output(output)
         assert str(caught.value) == message + got
 
 
@@ -317,11 +325,11 @@ def test_features_of_outputs():
         ("./models/vit", False),
     ],
 )
-def test_which_names_are_import_paths(name, expected):
+def test_recognises_import_paths(name, expected):
     assert is_import_path(name) is expected
 
 
-def test_a_folder_whose_name_has_a_dot_is_a_folder(tmp_path, monkeypatch):
+def test_folder_with_a_dot_is_not_an_import_path(tmp_path, monkeypatch):
     (tmp_path / "vit.small").mkdir()
     monkeypatch.chdir(tmp_path)
     assert not is_import_path("vit.small")
@@ -329,12 +337,12 @@ def test_a_folder_whose_name_has_a_dot_is_a_folder(tmp_path, monkeypatch):
 
 def message_of(model: str, shape=(1, 16, 16), **options) -> str:
     with pytest.raises(UsageError) as caught:
-        image_features(model, shape, **options)
+        load_image_model(model, shape, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_names_that_lead_nowhere(factory):
+def test_rejects_names_without_a_model(factory):
     assert (
         message_of("no_such.module:make")
         == "model 'no_such.module:make' cannot be imported (No module named 'no_such'); it must be"
@@ -361,7 +369,7 @@ def test_names_that_lead_nowhere(factory):
     )
 
 
-def test_images_that_the_model_cannot_take(factory):
+def test_rejects_images_that_the_model_does_not_accept(factory):
     message = message_of(f"{factory}:maps", (2, 16, 16))
     assert message.startswith(f"model '{factory}:maps' cannot take images of 2×16×16 (")
     assert message.endswith("); image_size resizes them")
@@ -373,7 +381,7 @@ def test_random_weights_of_a_factory(factory):
         for weights in ("pretrained", "random"):
             torch.manual_seed(0)
             made.append(
-                image_features(f"{factory}:maps", (1, 16, 16), weights=weights)[0].state_dict()[
+                load_image_model(f"{factory}:maps", (1, 16, 16), weights=weights)[0].state_dict()[
                     "model.0.weight"
                 ]
             )
@@ -393,8 +401,8 @@ def test_without_transformers_the_extra_is_named(monkeypatch):
     )
 
 
-def test_a_model_of_transformers_gives_its_pooled_output(transformers, vit):
-    X, y = discs(24)
+def test_transformers_model_returns_its_pooled_output(transformers, vit):
+    X, y = make_half_bright_images(24)
     fitted = network(str(vit), max_epochs=0, embedding_size=None).fit(X, y)
     mean, std = np.array([0.5, 0.4, 0.3])[:, None, None], np.array([0.2, 0.3, 0.4])[:, None, None]
     images = torch.tensor(((X.repeat(3, axis=1) - mean) / std).astype(np.float32))
@@ -406,21 +414,21 @@ def test_a_model_of_transformers_gives_its_pooled_output(transformers, vit):
     )
 
 
-def test_a_model_of_transformers_trains_resizes_and_pickles(vit):
-    X, y = discs(24, size=12, channels=3)
+def test_transformers_model_trains_resizes_and_pickles(vit):
+    X, y = make_half_bright_images(24, size=12, channels=3)
     fitted = network(str(vit), max_epochs=1, pretrain="contrastive", pretrain_epochs=1).fit(X, y)
     assert fitted.module_.encoder.size == 16
     assert np.array_equal(pickle.loads(pickle.dumps(fitted)).logits(X), fitted.logits(X))
     assert np.array_equal(clone(fitted).fit(X, y).logits(X), fitted.logits(X))
 
 
-def test_a_pooler_that_the_checkpoint_does_not_have_is_not_used(transformers, vit, tmp_path):
+def test_pooler_missing_in_the_checkpoint_is_not_used(transformers, vit, tmp_path):
     model = transformers.ViTModel.from_pretrained(vit, add_pooling_layer=False)
     model.save_pretrained(tmp_path)
     with pytest.warns(
         UserWarning, match="comes without a preprocessor_config.json: images enter it as they are"
     ):
-        features, width = image_features(str(tmp_path), (3, 16, 16))
+        features, width = load_image_model(str(tmp_path), (3, 16, 16))
     images = torch.rand(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         torch.testing.assert_close(features(images), model.eval()(images).last_hidden_state.mean(1))
@@ -430,13 +438,13 @@ def test_a_pooler_that_the_checkpoint_does_not_have_is_not_used(transformers, vi
 def test_random_weights_of_a_model_of_transformers(vit):
     with torch.random.fork_rng([]):
         torch.manual_seed(5)
-        random, _ = image_features(str(vit), (3, 16, 16), weights="random")
-    saved, _ = image_features(str(vit), (3, 16, 16))
+        random, _ = load_image_model(str(vit), (3, 16, 16), weights="random")
+    saved, _ = load_image_model(str(vit), (3, 16, 16))
     assert not equal(state(random.model), state(saved.model))
     assert saved.model.config.hidden_size == random.model.config.hidden_size == 8
 
 
-def test_what_transformers_cannot_load(vit, tmp_path, monkeypatch):
+def test_rejects_names_that_transformers_cannot_load(vit, tmp_path, monkeypatch):
     assert message_of(str(tmp_path)).startswith(
         f"model '{tmp_path}' is none that transformers can load (Unrecognized model in "
     )
@@ -452,7 +460,7 @@ def test_what_transformers_cannot_load(vit, tmp_path, monkeypatch):
             "We couldn't connect to 'https://huggingface.co'\nCheck your internet connection"
         )
 
-    monkeypatch.setattr(image_models, "_from_network", refuse)
+    monkeypatch.setattr(image_models, "_load_remote", refuse)
     assert (
         message_of("nobody/nothing")
         == "model 'nobody/nothing' is neither resnet20, an import path, a folder nor in the cache,"
@@ -461,15 +469,15 @@ def test_what_transformers_cannot_load(vit, tmp_path, monkeypatch):
     assert asked == ["nobody/nothing"]
 
 
-def test_the_partition_reads_the_dense_head_and_puts_gaussians_into_the_embedding(factory):
+def test_partition_uses_the_dense_head_and_gaussians_the_embedding(factory):
     from kdgraph.geometry.activations import ActivationPartition
 
-    X, y = discs()
+    X, y = make_half_bright_images()
     fitted = network(f"{factory}:maps").fit(X, y)
     partition = ActivationPartition(fitted, layers="head")
-    place = partition.place(X)
+    place = partition.locate(X)
     assert np.array_equal(place.points, fitted.transform(X, "embedding").astype(np.float64))
     assert partition.widths.tolist() == [7, 2]
     throughout = ActivationPartition(fitted)
-    assert np.array_equal(throughout.place(X).points, place.points)
+    assert np.array_equal(throughout.locate(X).points, place.points)
     assert throughout.widths.tolist() == [294, 7, 2]  # and the encoder's ReLU: 6 maps of 7×7

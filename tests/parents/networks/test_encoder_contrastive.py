@@ -1,6 +1,4 @@
-"""The supervised contrastive loss against loops over Eq. 2, what must not change it, and the views
-that it compares.
-"""
+"""Supervised contrastive loss against loops over Eq. 2, its invariances, and random views."""
 
 from __future__ import annotations
 
@@ -14,9 +12,10 @@ from kdgraph.parents.networks.convolutional import RandomView, random_view
 from kdgraph.parents.networks.encoder import ContrastiveViews, SupervisedContrastiveLoss
 
 
-def by_loops(embeddings, labels, temperature, weights=None):
-    """Khosla et al. (2020), Eq. 2, term by term; the weighted mean over anchors that have a
-    positive.
+def loss_by_loops(embeddings, labels, temperature, weights=None):
+    """Compute Eq. 2 of Khosla et al. (2020) term by term.
+
+    The result is the weighted mean over anchors that have a positive.
     """
     z = [row / np.sqrt((row**2).sum()) for row in embeddings]
     total = norm = 0.0
@@ -54,18 +53,18 @@ def batches(draw):
 
 @given(batches(), st.floats(0.02, 10), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_it_is_equation_2(batch, temperature, weighted):
+def test_loss_is_equation_2(batch, temperature, weighted):
     embeddings, labels, weights = batch
     weights = weights if weighted else None
     # Both are sums of at most 12 terms in float64, of exponents up to 1/0.02.
     assert loss_of(embeddings, labels, temperature, weights) == pytest.approx(
-        by_loops(embeddings, labels, temperature, weights), rel=1e-9, abs=1e-9
+        loss_by_loops(embeddings, labels, temperature, weights), rel=1e-9, abs=1e-9
     )
 
 
 @given(batches(), st.integers(0, 100))
 @settings(max_examples=30, deadline=None)
-def test_order_length_and_names_of_classes_do_not_matter(batch, seed):
+def test_loss_is_invariant_to_order_length_and_class_names(batch, seed):
     embeddings, labels, weights = batch
     rng = np.random.default_rng(seed)
     order, scale = rng.permutation(len(labels)), rng.uniform(0.1, 10, (len(labels), 1))
@@ -75,7 +74,7 @@ def test_order_length_and_names_of_classes_do_not_matter(batch, seed):
     )
 
 
-def test_two_rows_of_one_class_cost_nothing_and_a_stranger_near_them_does():
+def test_loss_is_0_for_one_class_and_positive_with_a_near_negative():
     apart, near = (
         np.array([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]),
         np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]),
@@ -95,7 +94,7 @@ def test_without_positives_the_loss_and_its_gradient_are_0(labels):
     assert torch.equal(embeddings.grad, torch.zeros_like(embeddings))
 
 
-def test_a_row_of_weight_0_still_pushes_others():
+def test_row_of_weight_0_is_still_a_negative():
     rng = np.random.default_rng(0)
     embeddings, labels = rng.normal(size=(6, 3)), [0, 0, 1, 1, 2, 2]
     assert loss_of(embeddings, labels, weights=[1.0, 1, 1, 1, 0, 0]) != pytest.approx(
@@ -104,7 +103,7 @@ def test_a_row_of_weight_0_still_pushes_others():
     assert loss_of(embeddings, labels, weights=[0.0] * 6) == 0
 
 
-def test_views_are_rows_of_the_same_label_and_weight():
+def test_views_have_the_label_and_weight_of_their_row():
     rng = np.random.default_rng(1)
     views, labels, weights = (
         rng.normal(size=(5, 2, 3)),
@@ -115,10 +114,10 @@ def test_views_are_rows_of_the_same_label_and_weight():
     assert loss_of(views, labels, weights=weights) == pytest.approx(flat, rel=1e-12)
 
 
-def test_a_view_is_a_crop_of_the_padded_image_or_its_mirror_image():
+def test_view_is_a_crop_of_the_padded_image_or_mirrored():
     images = torch.arange(1.0, 2 * 3 * 5 * 4 + 1).reshape(2, 3, 5, 4).repeat(40, 1, 1, 1)
     views = random_view(images, 2, torch.Generator().manual_seed(0)).numpy()
-    seen = set()
+    seen_crops = set()
     for image, view in zip(images.numpy(), views, strict=True):
         padded = np.pad(image, ((0, 0), (2, 2), (2, 2)))
         crops = {
@@ -127,23 +126,23 @@ def test_a_view_is_a_crop_of_the_padded_image_or_its_mirror_image():
             for x in range(5)
             for flip in (0, 1)
         }
-        found = [key for key, crop in crops.items() if np.array_equal(crop, view)]
-        assert len(found) == 1
-        seen |= set(found)
-    assert {flip for *_, flip in seen} == {0, 1}
-    assert {y for y, *_ in seen} == {x for _, x, _ in seen} == set(range(5))
+        matching_keys = [key for key, crop in crops.items() if np.array_equal(crop, view)]
+        assert len(matching_keys) == 1
+        seen_crops |= set(matching_keys)
+    assert {flip for *_, flip in seen_crops} == {0, 1}
+    assert {y for y, *_ in seen_crops} == {x for _, x, _ in seen_crops} == set(range(5))
 
 
-def test_the_generator_decides_the_views():
+def test_views_are_determined_by_the_generator():
     images = torch.rand(8, 1, 6, 6, generator=torch.Generator().manual_seed(0))
-    first, again, other = (
+    first, repeated, other = (
         random_view(images, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
     )
-    assert torch.equal(first, again)
+    assert torch.equal(first, repeated)
     assert not torch.equal(first, other)
 
 
-def test_views_are_made_only_while_training():
+def test_views_are_random_only_in_training():
     images = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     assert torch.equal(RandomView().eval()(images), images)
     views = ContrastiveViews(torch.nn.Flatten(), augment=True)

@@ -1,4 +1,4 @@
-"""Perceptrons that train side by side are those that would have trained alone."""
+"""Stacked perceptrons train exactly as separate networks would."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits, make_moons
 from torch import nn
 
-from kdgraph.base.network_access import inside_of
+from kdgraph.base.network_access import access_network
 from kdgraph.errors import ParameterError
 from kdgraph.geometry import partition_of
 from kdgraph.parents.networks import MultilayerPerceptronEnsemble
@@ -29,8 +29,8 @@ def moons(n: int = 200) -> tuple[np.ndarray, np.ndarray]:
     return make_moons(n, noise=0.2, random_state=0)
 
 
-def alone(module: StackedPerceptrons, member: int) -> nn.Sequential:
-    """The member as torch would have it, with the same weights."""
+def make_separate_member(module: StackedPerceptrons, member: int) -> nn.Sequential:
+    """Return the member as a module of torch layers with the same weights."""
     parts: list[nn.Module] = []
     for stacked in module.layers:
         linear = nn.Linear(*stacked.weight.shape[1:])
@@ -41,10 +41,10 @@ def alone(module: StackedPerceptrons, member: int) -> nn.Sequential:
     return nn.Sequential(*parts[:-1])
 
 
-def test_members_train_as_if_each_were_alone():
+def test_members_train_as_separate_networks():
     torch.manual_seed(0)
     stacked = StackedPerceptrons([5, 8, 6, 3], members=4, combine="mean")
-    single = [alone(stacked, m) for m in range(4)]
+    single = [make_separate_member(stacked, m) for m in range(4)]
     optimizers = [torch.optim.Adam(module.parameters(), lr=0.01) for module in (stacked, *single)]
     stacked.train()
     for _ in range(20):
@@ -66,7 +66,7 @@ def test_members_train_as_if_each_were_alone():
             torch.testing.assert_close(stacked_layer.bias[m, 0], linear.bias, rtol=0, atol=1e-4)
 
 
-def test_weights_begin_as_those_of_torch():
+def test_initial_weights_match_torch():
     torch.manual_seed(0)
     ours = StackedPerceptrons([64, 50, 10], members=30, combine="mean").layers[0]
     theirs = nn.Linear(64, 50)
@@ -79,7 +79,7 @@ def test_weights_begin_as_those_of_torch():
 
 
 @pytest.mark.parametrize("combine", ["mean", "mean_logs", "sum_logs"])
-def test_what_they_say_together(combine):
+def test_combines_members_by_each_rule(combine):
     X, y = moons()
     model = MultilayerPerceptronEnsemble(members=3, combine=combine, max_epochs=3, **SMALL).fit(
         X, y
@@ -88,7 +88,9 @@ def test_what_they_say_together(combine):
     naive = np.stack(
         [
             softmax(
-                alone(model.module_, m)(torch.tensor(X, dtype=torch.float32)).detach().numpy(),
+                make_separate_member(model.module_, m)(torch.tensor(X, dtype=torch.float32))
+                .detach()
+                .numpy(),
                 axis=1,
             )
             for m in range(3)
@@ -106,7 +108,7 @@ def test_what_they_say_together(combine):
     )
 
 
-def test_members_differ_and_together_they_are_better():
+def test_members_differ_and_the_ensemble_is_better():
     X, y = load_digits(return_X_y=True)
     model = MultilayerPerceptronEnsemble(
         members=5,
@@ -127,16 +129,17 @@ def test_members_differ_and_together_they_are_better():
 
 
 def test_every_member_draws_rows_with_replacement():
-    """One batch of all rows: without replacement every member would take the same step from the
-    same weights' mean loss.
+    """Train on one batch of all rows.
+
+    Without replacement every member would see the same batch.
     """
     X, y = moons(64)
-    seen: list[torch.Tensor] = []
+    calls: list[torch.Tensor] = []
 
     class Watched(StackedPerceptrons):
         def forward(self, rows):
             if self.training:
-                seen.append(rows)
+                calls.append(rows)
             return super().forward(rows)
 
     class Ensemble(MultilayerPerceptronEnsemble):
@@ -146,16 +149,15 @@ def test_every_member_draws_rows_with_replacement():
     Ensemble(
         members=3, max_epochs=2, patience=None, device="cpu", batch_size=64, random_state=0
     ).fit(X, y)
-    assert [rows.shape for rows in seen] == [(3 * 64, 2)] * 2
-    batches = [member for rows in seen for member in rows.unflatten(0, (3, 64))]
+    assert [rows.shape for rows in calls] == [(3 * 64, 2)] * 2
+    batches = [member for rows in calls for member in rows.unflatten(0, (3, 64))]
     distinct = [len(batch.unique(dim=0)) for batch in batches]
-    assert all(
-        25 < n < 55 for n in distinct
-    )  # 64 draws out of 64: 41 expected, standard deviation 2.4
+    # 64 draws out of 64 have 41 distinct values on average, with standard deviation 2.4.
+    assert all(25 < n < 55 for n in distinct)
     assert len({batch.sum().item() for batch in batches}) == 6
 
 
-def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(tmp_path):
+def test_interrupted_training_resumes_to_the_same_bits(tmp_path):
     X, y = moons()
     options = {**SMALL, "members": 3, "max_epochs": 6, "patience": None}
     whole = MultilayerPerceptronEnsemble(**options).fit(X, y)
@@ -166,14 +168,14 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         MultilayerPerceptronEnsemble(**options, checkpoint=tmp_path / "part", report=stop).fit(X, y)
-    again = MultilayerPerceptronEnsemble(**options, checkpoint=tmp_path / "part").fit(X, y)
-    np.testing.assert_array_equal(again.predict_proba(X), whole.predict_proba(X))
+    resumed = MultilayerPerceptronEnsemble(**options, checkpoint=tmp_path / "part").fit(X, y)
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
 
 
-def test_its_inside_can_be_read():
+def test_layers_and_gradients_are_accessible():
     X, y = moons()
     model = MultilayerPerceptronEnsemble(members=3, max_epochs=2, **SMALL).fit(X, y)
-    inside = inside_of(model)
+    inside = access_network(model)
     assert inside.features(X).shape == (200, 3 * 16)
     first = model.transform(X, "layers.0").reshape(200, 3, 16)
     weight, bias = (
@@ -188,21 +190,20 @@ def test_its_inside_can_be_read():
         (model.logits(X[:5] + step * e)[:, 0] - model.logits(X[:5] - step * e)[:, 0]) / (2 * step)
         for e in np.eye(2)
     ]
-    np.testing.assert_allclose(
-        gradient, np.transpose(numeric), rtol=0.05, atol=0.02
-    )  # float32 differences; a kink of ReLU is rare
+    # The tolerance covers float32 differences; a kink of ReLU is rare.
+    np.testing.assert_allclose(gradient, np.transpose(numeric), rtol=0.05, atol=0.02)
 
 
-def test_its_partition_is_that_of_all_members():
+def test_partition_combines_all_members():
     X, y = moons(60)
     model = MultilayerPerceptronEnsemble(members=2, max_epochs=2, **SMALL).fit(X, y)
-    codes = partition_of(model).place(X).codes
+    codes = partition_of(model).locate(X).codes
     active = model.transform(X, "layers.0") > 0
-    same = (active[:, None] == active[None]).all(axis=2)
-    np.testing.assert_array_equal((codes[:, None] == codes[None]).all(axis=2), same)
+    same_active_units = (active[:, None] == active[None]).all(axis=2)
+    np.testing.assert_array_equal((codes[:, None] == codes[None]).all(axis=2), same_active_units)
 
 
-def test_what_is_refused():
+def test_rejects_invalid_parameters():
     with pytest.raises(ParameterError, match=r"members must be in \[1, inf\), got 0"):
         MultilayerPerceptronEnsemble(members=0).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(

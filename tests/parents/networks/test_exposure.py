@@ -1,6 +1,4 @@
-"""Networks that train with outliers: what those cost, against numpy; the search for the worst; what
-training and its files promise.
-"""
+"""Training with outliers: losses against numpy, the search of ACET, checkpoints and files."""
 
 from __future__ import annotations
 
@@ -28,13 +26,13 @@ from kdgraph.parents.networks.exposure import (
     Ceda,
     EnergyMargin,
     OutlierExposure,
-    OutliersBeside,
-    ascended,
-    largest_log_probability,
-    margin_cost,
+    OutlierLoss,
+    energy_margin_loss,
+    max_log_probability,
+    projected_gradient_ascent,
 )
-from kdgraph.parents.networks.outlier_sources import NoiseOutliers, RowsOutliers, from_rows
-from kdgraph.persistence import read, to_bytes
+from kdgraph.parents.networks.outlier_sources import DatasetOutliers, NoiseOutliers, row_sampler
+from kdgraph.persistence import from_bytes, to_bytes
 
 SMALL = {
     "hidden": (16,),
@@ -54,7 +52,7 @@ EXPOSURES = [
 NAMES = ["oe", "ceda", "acet", "energy", "oe_tuned"]
 
 
-def rows(n: int = 120, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def make_rows(n: int = 120, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     X, y = make_blobs(
         n, centers=[[0.2, 0.2], [0.8, 0.3], [0.5, 0.8]], cluster_std=0.08, random_state=seed
     )
@@ -65,8 +63,8 @@ def mlp(**options) -> MultilayerPerceptron:
     return MultilayerPerceptron(**{**SMALL, **options})
 
 
-def same(a, b) -> bool:
-    return np.array_equal(a.logits(rows(50, 1)[0]), b.logits(rows(50, 1)[0]))
+def predicts_the_same(a, b) -> bool:
+    return np.array_equal(a.logits(make_rows(50, 1)[0]), b.logits(make_rows(50, 1)[0]))
 
 
 def logits(n: int, seed: int) -> torch.Tensor:
@@ -76,40 +74,45 @@ def logits(n: int, seed: int) -> torch.Tensor:
 # what outliers cost
 
 
-def test_costs_are_those_of_numpy():
+def test_outlier_losses_match_numpy():
     inside, outside, weights = (
         logits(7, 0),
         logits(5, 1),
         torch.tensor(np.random.default_rng(2).random(7)),
     )
     log_p = log_softmax(outside.numpy(), axis=1)
-    assert OutlierExposure().cost(inside, weights, outside).item() == pytest.approx(
+    assert OutlierExposure().outlier_loss(inside, weights, outside).item() == pytest.approx(
         -np.mean([row.sum() / 4 for row in log_p]), rel=1e-12
     )
-    assert Ceda().cost(inside, weights, outside).item() == pytest.approx(
+    assert Ceda().outlier_loss(inside, weights, outside).item() == pytest.approx(
         np.mean([row.max() for row in log_p]), rel=1e-12
     )
     energy_in, energy_out = (-logsumexp(of.numpy(), axis=1) for of in (inside, outside))
     by_hand = np.mean(weights.numpy() * np.maximum(0, energy_in + 4) ** 2) + np.mean(
         np.maximum(0, -2 - energy_out) ** 2
     )
-    found = margin_cost(inside, weights, outside, margin_in=-4.0, margin_out=-2.0).item()
-    assert found == pytest.approx(by_hand, rel=1e-12) and by_hand > 0
+    result = energy_margin_loss(inside, weights, outside, margin_in=-4.0, margin_out=-2.0).item()
+    assert result == pytest.approx(by_hand, rel=1e-12) and by_hand > 0
 
 
-def test_the_uniform_distribution_costs_least():
-    """log K of outlier exposure, -log K of CEDA; and both push logits together."""
+def test_uniform_distribution_has_the_lowest_loss():
+    """Expect log K for outlier exposure and -log K for CEDA, and gradients towards equal logits."""
     flat = torch.zeros(3, 4, requires_grad=True)
     for exposure, least in ((OutlierExposure(), np.log(4)), (Ceda(), -np.log(4))):
-        assert exposure.cost(flat, torch.ones(3), flat).item() == pytest.approx(least, rel=1e-6)
+        assert exposure.outlier_loss(flat, torch.ones(3), flat).item() == pytest.approx(
+            least, rel=1e-6
+        )
         uneven = torch.tensor([[2.0, 0, 0, 0]], requires_grad=True)
-        (gradient,) = torch.autograd.grad(exposure.cost(uneven, torch.ones(1), uneven), uneven)
+        (gradient,) = torch.autograd.grad(
+            exposure.outlier_loss(uneven, torch.ones(1), uneven), uneven
+        )
         assert gradient[0, 0] > 0 and (gradient[0, 1:] < 0).all()
 
 
 def linear_twin(X, y, Z, weight, cost_gradient, rate=0.1):
-    """One step of gradient descent on W of logits X W', without bias, of cross-entropy + weight ×
-    cost of Z, in numpy.
+    """Make one step of gradient descent in numpy.
+
+    The model has logits X W' without bias; the loss is cross-entropy + weight × outlier loss of Z.
     """
 
     def step(W):
@@ -130,39 +133,40 @@ def linear_twin(X, y, Z, weight, cost_gradient, rate=0.1):
     ],
     ids=["oe", "ceda"],
 )
-def test_a_step_is_that_of_the_loss_written_out(exposure, cost_gradient):
-    """Full batches of plain descent (momentum 0.9 has none in its first step) on a linear map;
-    float32 against float64.
+def test_step_matches_explicit_gradient_descent(exposure, cost_gradient):
+    """Train a linear map by plain descent on full batches, in float32 against float64.
+
+    A momentum of 0.9 has no effect in the first step.
     """
-    (X, y), Z = rows(30), rows(30, 5)[0] + 1
+    (X, y), Z = make_rows(30), make_rows(30, 5)[0] + 1
     module = nn.Linear(2, 3, bias=False)
     W = linear_twin(X, y, Z, 0.7, cost_gradient)(module.weight.detach().double().numpy())
     data = training.Examples(torch.from_numpy(X), torch.from_numpy(y), torch.ones(30))
-    options = training.Options(
+    options = training.TrainingOptions(
         optimizer="sgd", learning_rate=0.1, batch_size=30, max_epochs=1, patience=None
     )
-    beside = exposure.beside(module, X, lambda n, rng: Z, "cpu", np.random.default_rng(0))
-    training.train(module, data, cross_entropy, options, seed=0, beside=beside)
+    auxiliary_loss = exposure.auxiliary_loss(
+        module, X, lambda n, rng: Z, "cpu", np.random.default_rng(0)
+    )
+    training.train(module, data, cross_entropy, options, seed=0, auxiliary_loss=auxiliary_loss)
     np.testing.assert_allclose(module.weight.detach().numpy(), W, rtol=1e-5)
 
 
-def test_batches_that_are_normalised_are_so_together():
-    """Statistics are of training rows and outliers, in training and in what inference takes from
-    it.
-    """
+def test_batch_norm_statistics_cover_rows_and_outliers():
+    """Check the statistics in training and the running ones that inference uses."""
     module, (X, y) = (
         nn.Sequential(nn.BatchNorm1d(2, momentum=1.0, affine=False), nn.Linear(2, 3)),
-        rows(40),
+        make_rows(40),
     )
     data = training.Examples(torch.from_numpy(X), torch.from_numpy(y), torch.ones(40))
-    beside = OutliersBeside(lambda n, rng: X[:n] + 10, OutlierExposure().cost, 1.0)
+    auxiliary_loss = OutlierLoss(lambda n, rng: X[:n] + 10, OutlierExposure().outlier_loss, 1.0)
     training.train(
         module,
         data,
         cross_entropy,
-        training.Options(batch_size=40, max_epochs=1),
+        training.TrainingOptions(batch_size=40, max_epochs=1),
         seed=0,
-        beside=beside,
+        auxiliary_loss=auxiliary_loss,
     )
     norm = module[0]
     assert isinstance(norm, nn.BatchNorm1d) and norm.running_mean is not None
@@ -172,33 +176,38 @@ def test_batches_that_are_normalised_are_so_together():
 # ACET
 
 
-def test_the_search_finds_what_is_worse_and_stays_in_its_ball():
-    network = mlp(max_epochs=20).fit(*rows())
+def test_search_increases_the_objective_within_its_ball():
+    network = mlp(max_epochs=20).fit(*make_rows())
     start = torch.rand(60, 2, generator=torch.Generator().manual_seed(0))
     radius = torch.tensor([0.1, 0.3])
     before = {name: value.clone() for name, value in network.module_.state_dict().items()}
-    found = ascended(
-        network.module_.train(), start, largest_log_probability, radius, 10, (0.0, 1.0)
+    result = projected_gradient_ascent(
+        network.module_.train(), start, max_log_probability, radius, 10, (0.0, 1.0)
     )
     assert network.module_.training
     network.module_.eval()
-    values = [largest_log_probability(network.module_(at)).detach() for at in (start, found)]
+    values = [max_log_probability(network.module_(points)).detach() for points in (start, result)]
     assert (values[1] >= values[0]).all() and (values[1] > values[0] + 1e-4).float().mean() > 0.9
-    assert ((found - start).abs() <= radius + 1e-6).all() and found.min() >= 0 and found.max() <= 1
+    assert (
+        ((result - start).abs() <= radius + 1e-6).all() and result.min() >= 0 and result.max() <= 1
+    )
     assert all(
         torch.equal(before[name], value) for name, value in network.module_.state_dict().items()
     )
     assert all(parameter.grad is None for parameter in network.module_.parameters())
 
 
-def test_the_search_is_exact_where_the_answer_is_known():
-    """Of a linear function the worst place of a ball is a corner, and of a parabola its top, which
-    is passed on the way.
+def test_search_is_exact_for_known_maxima():
+    """Search maxima that are known.
+
+    For a linear function it is a corner of the ball. For a parabola it is a point on the way.
     """
     slope, start, radius = torch.tensor([[1.0, -2.0]]), torch.zeros(3, 2), torch.tensor([0.5, 0.2])
-    at = ascended(nn.Identity(), start, lambda x: (x * slope).sum(dim=1), radius, 4)
-    torch.testing.assert_close(at, torch.tensor([[0.5, -0.2]]).expand(3, 2))
-    top = ascended(
+    points = projected_gradient_ascent(
+        nn.Identity(), start, lambda x: (x * slope).sum(dim=1), radius, 4
+    )
+    torch.testing.assert_close(points, torch.tensor([[0.5, -0.2]]).expand(3, 2))
+    top = projected_gradient_ascent(
         nn.Identity(),
         torch.zeros(1, 1),
         lambda x: -(x[:, 0] - 0.25).square(),
@@ -208,63 +217,71 @@ def test_the_search_is_exact_where_the_answer_is_known():
     assert top.item() == pytest.approx(0.25)
 
 
-def test_its_ball_is_a_share_of_each_features_range():
+def test_acet_ball_is_a_fraction_of_each_feature_range():
     X = np.array([[0, 10], [1, 30]], dtype=np.float32)
     start, rng = np.zeros((4, 2), dtype=np.float32) + X[0], np.random.default_rng(0)
-    module = nn.Linear(2, 2)
+    # Without a fixed seed, some initial weights saturate the confidence before the border.
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        module = nn.Linear(2, 2)
     for exposure, share in ((Acet(radius=0.5), 0.5), (Acet(), 0.1)):
-        beside = exposure.beside(module, X, lambda n, rng: start, "cpu", rng)
-        assert beside is not None
-        moved = beside.rows(module, 4, rng).numpy() - start
-        np.testing.assert_allclose(np.abs(moved).max(axis=0), share * np.array([1, 20]), rtol=1e-5)
+        auxiliary_loss = exposure.auxiliary_loss(module, X, lambda n, rng: start, "cpu", rng)
+        assert auxiliary_loss is not None
+        shift = auxiliary_loss.sample_rows(module, 4, rng).numpy() - start
+        np.testing.assert_allclose(np.abs(shift).max(axis=0), share * np.array([1, 20]), rtol=1e-5)
 
 
 # training
 
 
 @pytest.mark.parametrize("exposure", EXPOSURES, ids=NAMES)
-def test_without_weight_it_is_the_training_without_outliers(exposure):
+def test_weight_0_equals_training_without_outliers(exposure):
     plain, weightless = (
-        mlp(dropout=0.2).fit(*rows()),
-        mlp(dropout=0.2, exposure=clone(exposure).set_params(weight=0)).fit(*rows()),
+        mlp(dropout=0.2).fit(*make_rows()),
+        mlp(dropout=0.2, exposure=clone(exposure).set_params(weight=0)).fit(*make_rows()),
     )
     assert weightless.history_ == plain.history_ and weightless.exposure_ == {}
     if exposure.start == "scratch":
-        assert same(plain, weightless) and weightless.exposure_history_ == []
+        assert predicts_the_same(plain, weightless) and weightless.exposure_history_ == []
         return
     assert [each["epoch"] for each in weightless.exposure_history_] == [1, 2, 3]
-    module, (X, y) = plain.module_, rows()
+    module, (X, y) = plain.module_, make_rows()
     data = training.Examples(torch.from_numpy(X), torch.from_numpy(y), torch.ones(len(y)))
-    kept, _, seed = plain._divided(y, np.ones(len(y)))
-    options = training.Options(
+    training_rows, _, seed = plain._split_rows(y, np.ones(len(y)))
+    options = training.TrainingOptions(
         learning_rate=1e-3, schedule="cosine", batch_size=32, max_epochs=3, patience=None
     )
     training.train(
         module,
         replace(
-            data, inputs=data.inputs[kept], targets=data.targets[kept], weights=data.weights[kept]
+            data,
+            inputs=data.inputs[training_rows],
+            targets=data.targets[training_rows],
+            weights=data.weights[training_rows],
         ),
         cross_entropy,
         options,
         seed=seed,
     )
-    assert same(plain, weightless)
+    assert predicts_the_same(plain, weightless)
 
 
 @pytest.mark.parametrize("exposure", EXPOSURES, ids=NAMES)
-def test_outliers_cost_less_and_the_start_stays_as_it_was(exposure):
-    plain, exposed = mlp().fit(*rows()), mlp(exposure=exposure).fit(*rows())
-    assert not same(plain, exposed) and same(exposed, mlp(exposure=exposure).fit(*rows()))
+def test_tuning_lowers_the_outlier_loss_and_keeps_the_first_training(exposure):
+    plain, exposed = mlp().fit(*make_rows()), mlp(exposure=exposure).fit(*make_rows())
+    assert not predicts_the_same(plain, exposed) and predicts_the_same(
+        exposed, mlp(exposure=exposure).fit(*make_rows())
+    )
     tuned = exposure.start == "trained"
     history = exposed.exposure_history_ if tuned else exposed.history_
     assert (exposed.history_ == plain.history_) == tuned and len(history) == (3 if tuned else 4)
     costs = [each["outlier_loss"] for each in history]
-    found = exposed.describe()
+    result = exposed.describe()
     assert (
-        found["outlier_loss"] == [costs[0], costs[-1]]
-        and found["exposure"] == type(exposure).__name__
+        result["outlier_loss"] == [costs[0], costs[-1]]
+        and result["exposure"] == type(exposure).__name__
     )
-    assert found["outliers"] == "NoiseOutliers" and np.isfinite(costs).all()
+    assert result["outliers"] == "NoiseOutliers" and np.isfinite(costs).all()
 
 
 @pytest.mark.parametrize(
@@ -285,42 +302,46 @@ def test_outliers_cost_less_and_the_start_stays_as_it_was(exposure):
     ids=str,
 )
 def test_every_parameter_changes_the_numbers(exposure, changed):
-    assert not same(
-        mlp(exposure=exposure).fit(*rows()),
-        mlp(exposure=clone(exposure).set_params(**changed)).fit(*rows()),
+    assert not predicts_the_same(
+        mlp(exposure=exposure).fit(*make_rows()),
+        mlp(exposure=clone(exposure).set_params(**changed)).fit(*make_rows()),
     )
 
 
-def test_margins_of_energies_are_those_of_the_network_before():
-    X, _ = rows()
+def test_energy_margins_are_estimated_from_the_network_before_tuning():
+    X, _ = make_rows()
     plain, tuned = (
-        mlp(max_epochs=20).fit(*rows()),
-        mlp(max_epochs=20, exposure=EnergyMargin(epochs=1)).fit(*rows()),
+        mlp(max_epochs=20).fit(*make_rows()),
+        mlp(max_epochs=20, exposure=EnergyMargin(epochs=1)).fit(*make_rows()),
     )
-    kept, _, _ = plain._divided(rows()[1], np.ones(len(X)))
-    inside = -logsumexp(plain.logits(X[kept]), axis=1)
-    assert tuned.exposure_["margin_in"] == pytest.approx(
-        np.median(inside), rel=1e-6
-    )  # of logits in float32
+    training_rows, _, _ = plain._split_rows(make_rows()[1], np.ones(len(X)))
+    inside = -logsumexp(plain.logits(X[training_rows]), axis=1)
+    # The logits are in float32.
+    assert tuned.exposure_["margin_in"] == pytest.approx(np.median(inside), rel=1e-6)
     assert tuned.exposure_["margin_out"] >= np.quantile(inside, 0.95) - 1e-6
-    given = mlp(max_epochs=20, exposure=EnergyMargin(epochs=1, **tuned.exposure_)).fit(*rows())
-    assert given.exposure_ == tuned.exposure_ and same(given, tuned)
+    given = mlp(max_epochs=20, exposure=EnergyMargin(epochs=1, **tuned.exposure_)).fit(*make_rows())
+    assert given.exposure_ == tuned.exposure_ and predicts_the_same(given, tuned)
 
 
-def test_given_outliers_take_the_place_of_those_that_are_drawn():
-    """One row alone, given: the network becomes unsure there and stays sure of its own."""
-    (X, y), far = rows(), np.array([[0.0, 0.0]])
+def test_given_outliers_replace_drawn_ones():
+    """Give a single row: the network becomes uncertain there and stays confident on its own rows."""
+    (X, y), given_outlier = make_rows(), np.array([[0.0, 0.0]])
     plain = mlp(max_epochs=30, patience=None).fit(X, y)
     exposed = mlp(max_epochs=30, patience=None, exposure=OutlierExposure(weight=1.0)).fit(
-        X, y, X_outliers=far
+        X, y, X_outliers=given_outlier
     )
-    assert exposed.predict_proba(far).max() < 0.5 < 0.6 < plain.predict_proba(far).max()
+    assert (
+        exposed.predict_proba(given_outlier).max()
+        < 0.5
+        < 0.6
+        < plain.predict_proba(given_outlier).max()
+    )
     assert exposed.score(X, y) > 0.95
     with pytest.raises(
         ParameterError,
         match=r"^X_outliers needs an exposure that trains with them, got exposure=None$",
     ):
-        mlp().fit(X, y, X_outliers=far)
+        mlp().fit(X, y, X_outliers=given_outlier)
     with pytest.raises(
         ValueError,
         match=r"^rows of X_outliers must have the shape of those of X, \(2,\), got \(3,\)$",
@@ -328,25 +349,26 @@ def test_given_outliers_take_the_place_of_those_that_are_drawn():
         mlp(exposure=OutlierExposure()).fit(X, y, X_outliers=np.ones((4, 3)))
 
 
-def test_rows_that_are_labelled_weigh_as_much_as_they_should():
-    """A row of weight 2 twice in the margin's cost is what two rows are; and outliers do not depend
-    on weights.
+def test_sample_weights_apply_to_labelled_rows():
+    """Compare a row of weight 2 with two rows in the margin loss.
+
+    Outliers do not depend on weights.
     """
     inside, outside = logits(2, 0), logits(3, 1)
     twice, one = inside[[0, 1, 1]], torch.tensor([2 / 3, 4 / 3], dtype=torch.float64)
     costs = [
-        margin_cost(of, w, outside, margin_in=-9.0, margin_out=0.0)
+        energy_margin_loss(of, w, outside, margin_in=-9.0, margin_out=0.0)
         for of, w in ((twice, torch.ones(3).double()), (inside, one))
     ]
     assert costs[0].item() == pytest.approx(costs[1].item(), rel=1e-12)
 
 
 @pytest.mark.parametrize("exposure", EXPOSURES, ids=NAMES)
-def test_it_is_written_and_read_again(exposure):
-    network = mlp(exposure=exposure).fit(*rows())
-    again = read(to_bytes(network), "it").value
-    assert same(network, again) and again.describe() == network.describe()
-    assert same(clone(again).fit(*rows()), network)
+def test_saved_model_is_restored(exposure):
+    network = mlp(exposure=exposure).fit(*make_rows())
+    restored = from_bytes(to_bytes(network), "it").value
+    assert predicts_the_same(network, restored) and restored.describe() == network.describe()
+    assert predicts_the_same(clone(restored).fit(*make_rows()), network)
 
 
 @pytest.mark.parametrize(
@@ -354,34 +376,34 @@ def test_it_is_written_and_read_again(exposure):
     [OutlierExposure(), Acet(steps=2, start="trained", epochs=4)],
     ids=["scratch", "trained"],
 )
-def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(exposure, tmp_path, monkeypatch):
+def test_interrupted_training_resumes_to_the_same_bits(exposure, tmp_path, monkeypatch):
     options = {"exposure": exposure, "dropout": 0.2, "checkpoint": str(tmp_path / "state")}
-    whole = mlp(**options).fit(*rows())
+    whole = mlp(**options).fit(*make_rows())
     assert not list(tmp_path.iterdir())
-    epochs, once = [], training._Course.epoch
+    epochs, once = [], training._TrainingRun.run_epoch
     last = 3 if exposure.start == "scratch" else 7  # of the training, or the third of the tuning
 
-    def epoch(self, *rest):
-        epochs.append(self.beside is not None)
+    def epoch(self, *arguments):
+        epochs.append(self.auxiliary is not None)
         if len(epochs) == last:
             raise KeyboardInterrupt
-        return once(self, *rest)
+        return once(self, *arguments)
 
-    monkeypatch.setattr(training._Course, "epoch", epoch)
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+    monkeypatch.setattr(training._TrainingRun, "run_epoch", epoch)
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
-        mlp(**options).fit(*rows())
+        mlp(**options).fit(*make_rows())
     assert list(tmp_path.iterdir())
-    resumed = mlp(**options).fit(*rows())
+    resumed = mlp(**options).fit(*make_rows())
     assert (
-        same(resumed, whole)
+        predicts_the_same(resumed, whole)
         and resumed.exposure_history_ == whole.exposure_history_
         and epochs[last:] == [True] * 2
     )
     assert not list(tmp_path.iterdir())
 
 
-def test_another_exposure_does_not_go_on_from_its_state(tmp_path):
+def test_checkpoint_of_another_exposure_is_ignored(tmp_path):
     network, module = mlp(checkpoint=str(tmp_path / "state")), nn.Linear(2, 3)
     exposures = [
         Acet(steps=3),
@@ -390,11 +412,11 @@ def test_another_exposure_does_not_go_on_from_its_state(tmp_path):
         Acet(steps=3, outliers=NoiseOutliers(margin=0.1)),
     ]
     with_rows = [
-        OutlierExposure(outliers=RowsOutliers(source=Somewhere(place)))
+        OutlierExposure(outliers=DatasetOutliers(source=Somewhere(place)))
         for place in ("here", "here", "there")
     ]
     states = [
-        network.set_params(exposure=one)._checkpoint(module, rows(), 0, "cpu")
+        network.set_params(exposure=one)._checkpoint(module, make_rows(), 0, "cpu")
         for one in exposures + with_rows
     ]
     prints = [state.fingerprint for state in states if state is not None]
@@ -402,7 +424,7 @@ def test_another_exposure_does_not_go_on_from_its_state(tmp_path):
 
 
 class Somewhere:
-    """A source that says nothing of itself but by its fields, as those of the library do."""
+    """Source that is described only by its fields, as those of the library are."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -412,7 +434,7 @@ class Somewhere:
 
 
 def test_an_ensemble_exposes_every_member():
-    X, y = rows()
+    X, y = make_rows()
     options = {**SMALL, "members": 3, "patience": None, "max_epochs": 15}
     for exposure in (
         OutlierExposure(weight=1.0),
@@ -429,7 +451,7 @@ def test_an_ensemble_exposes_every_member():
         assert (confidence[1] < confidence[0]).all() and exposed.score(X, y) > 0.95
 
 
-def test_images_and_networks_that_normalise(recwarn):
+def test_trains_on_images_and_with_batch_norm(recwarn):
     rng = np.random.default_rng(0)
     X, y = rng.random((24, 1, 8, 8), dtype=np.float32), np.arange(24) % 2
     for exposure in (
@@ -481,14 +503,14 @@ def test_an_encoder_is_pretrained_once_and_tuned_whole():
             OutlierExposure(outliers="nois"),  # pyright: ignore[reportArgumentType]
             {},
             (
-                "exposure.outliers must be noise, permuted, mixed, or Outliers of"
+                "exposure.outliers must be noise, permuted, mixed, or an OutlierSource of"
                 " kdgraph.parents.networks, got 'nois'"
             ),
         ),
         (
-            OutlierExposure(outliers=NoiseOutliers(smoothed=2)),
+            OutlierExposure(outliers=NoiseOutliers(smoothed_fraction=2)),
             {},
-            "exposure.outliers.smoothed must be in [0, 1], got 2",
+            "exposure.outliers.smoothed_fraction must be in [0, 1], got 2",
         ),
         (
             OutlierExposure(),
@@ -511,12 +533,14 @@ def test_an_encoder_is_pretrained_once_and_tuned_whole():
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_is_refused(exposure, more, message):
+def test_rejects_invalid_exposures(exposure, more, message):
     with pytest.raises(ParameterError) as caught:
-        mlp(exposure=exposure, **more).fit(*rows())
+        mlp(exposure=exposure, **more).fit(*make_rows())
     assert str(caught.value) == message
 
 
 def test_given_rows_are_drawn_with_replacement():
-    drawn = from_rows(np.arange(3, dtype=np.float32)[:, None])(100, np.random.default_rng(0))
-    assert set(drawn[:, 0]) == {0, 1, 2} and drawn.shape == (100, 1)
+    sampled_rows = row_sampler(np.arange(3, dtype=np.float32)[:, None])(
+        100, np.random.default_rng(0)
+    )
+    assert set(sampled_rows[:, 0]) == {0, 1, 2} and sampled_rows.shape == (100, 1)

@@ -1,4 +1,4 @@
-"""What a user has set in torch changes no fit and no prediction, and is there afterwards."""
+"""The user's torch settings change no fit and no prediction, and are restored."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from kdgraph.parents.networks import (
     MultilayerPerceptronEnsemble,
     QuantileNetwork,
 )
-from kdgraph.parents.networks.torch_state import plain_torch
-from kdgraph.persistence.model_file import read, to_bytes
+from kdgraph.parents.networks.torch_state import default_torch_state
+from kdgraph.persistence.model_file import from_bytes, to_bytes
 
 QUICK = {"max_epochs": 2, "device": "cpu", "random_state": 0}
 X, Y = make_moons(80, noise=0.2, random_state=0)
@@ -145,14 +145,14 @@ def predictions(name: str, fitted) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def reference():
-    """By name, fitted where nothing is set, and what it predicts."""
+    """Return networks by name, fitted with default settings, and their predictions."""
     fitted = {name: fit(name) for name in ESTIMATORS}
     return {name: (each, predictions(name, each)) for name, each in fitted.items()}
 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_torchs_global_state_changes_nothing(reference, name, state):
+def test_results_do_not_depend_on_torchs_global_state(reference, name, state):
     fitted, expected = reference[name]
     with STATES[state]():
         there = predictions(name, fitted)
@@ -164,14 +164,14 @@ def test_torchs_global_state_changes_nothing(reference, name, state):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_network_that_is_read_from_a_file_has_gradients(reference, state):
+def test_loaded_network_has_gradients(reference, state):
     fitted = reference["network"][0]
     file = to_bytes(fitted)
     with STATES[state]():
-        again = read(file, "it").value
-        found = again.input_gradient(X, lambda logits: logits[:, 0])
+        again = from_bytes(file, "it").value
+        result = again.input_gradient(X, lambda logits: logits[:, 0])
     expected = fitted.input_gradient(X, lambda logits: logits[:, 0])
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)
     np.testing.assert_array_equal(again.input_gradient(X, lambda logits: logits[:, 0]), expected)
 
 
@@ -186,17 +186,17 @@ def test_no_global_generator_is_seeded_or_drawn_from(name):
     assert states() == before
 
 
-def test_of_several_threads_the_last_puts_the_users_settings_back():
+def test_last_of_several_threads_restores_the_user_settings():
     inside, leave = threading.Event(), threading.Event()
 
     def other() -> None:
-        with plain_torch():
+        with default_torch_state():
             inside.set()
             leave.wait(10)
 
     with default_dtype(torch.float64):
         thread = threading.Thread(target=other)
-        with plain_torch():
+        with default_torch_state():
             thread.start()
             assert inside.wait(10)
         assert torch.get_default_dtype() == torch.float32  # the other one is still at work
@@ -205,9 +205,9 @@ def test_of_several_threads_the_last_puts_the_users_settings_back():
         assert torch.get_default_dtype() == torch.float64
 
 
-def test_an_error_inside_leaves_everything_as_it_was():
+def test_error_inside_restores_the_global_state():
     with default_dtype(torch.float64), torch.no_grad():
-        with pytest.raises(RuntimeError, match="of its own"), plain_torch():  # noqa: PT012
+        with pytest.raises(RuntimeError, match="of its own"), default_torch_state():  # noqa: PT012
             assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
             raise RuntimeError("of its own")
         assert not torch.is_grad_enabled() and torch.get_default_dtype() == torch.float64

@@ -1,6 +1,4 @@
-"""Images moved against a network: how far, in which direction, and what that does to the
-network.
-"""
+"""Fast gradient sign method: size, direction and effect of the perturbation."""
 
 from __future__ import annotations
 
@@ -13,8 +11,12 @@ from sklearn.ensemble import ExtraTreesClassifier
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.ood import Several
 from kdgraph.errors import DataError, NotAtHand, ParameterError
-from kdgraph.parents.networks import ConvolutionalNetwork, GradientSign
-from kdgraph.parents.networks.gradient_sign import KEPT, _once_trained, _trained
+from kdgraph.parents.networks import ConvolutionalNetwork, FastGradientSign
+from kdgraph.parents.networks.gradient_sign import (
+    _MAX_CACHED_NETWORKS,
+    _network_cache,
+    _train_cached,
+)
 
 
 def network(**more) -> ConvolutionalNetwork:
@@ -37,76 +39,83 @@ def splits() -> Splits:
 
 
 @pytest.fixture(scope="module")
-def moved(splits) -> list[OodSet]:
+def perturbed_sets(splits) -> list[OodSet]:
     return list(
-        GradientSign(network(), levels=[0, 20, 60], n=150).sets(splits, np.random.default_rng(0))
+        FastGradientSign(network(), levels=[0, 20, 60], n=150).sets(
+            splits, np.random.default_rng(0)
+        )
     )
 
 
-def test_each_pixel_moves_by_epsilon_and_stays_a_pixel(splits, moved):
-    plain, *others = moved
-    assert [found.params["epsilon"] for found in moved] == [0, 20 / 255, 60 / 255] and {
-        found.name for found in moved
-    } == {"fgsm"}
-    known = {image.tobytes() for image in splits.test.X}
-    assert len(plain.X) == 150 and all(image.tobytes() in known for image in plain.X)
-    for found in others:
-        step = found.X - plain.X
-        assert found.X.dtype == np.float32 and found.X.min() >= 0 and found.X.max() <= 1
-        inside = (found.X > 0) & (found.X < 1) & (step != 0)
-        np.testing.assert_allclose(
-            np.abs(step[inside]), found.params["epsilon"], atol=1e-6
-        )  # float32 near 1
+def test_each_pixel_changes_by_epsilon_within_its_range(splits, perturbed_sets):
+    plain, *others = perturbed_sets
+    assert [perturbed.params["epsilon"] for perturbed in perturbed_sets] == [
+        0,
+        20 / 255,
+        60 / 255,
+    ] and {perturbed.name for perturbed in perturbed_sets} == {"fgsm"}
+    expected = {image.tobytes() for image in splits.test.X}
+    assert len(plain.X) == 150 and all(image.tobytes() in expected for image in plain.X)
+    for perturbed in others:
+        step = perturbed.X - plain.X
+        assert perturbed.X.dtype == np.float32 and perturbed.X.min() >= 0 and perturbed.X.max() <= 1
+        inside = (perturbed.X > 0) & (perturbed.X < 1) & (step != 0)
+        # The tolerance is that of float32 near 1.
+        np.testing.assert_allclose(np.abs(step[inside]), perturbed.params["epsilon"], atol=1e-6)
         assert inside.mean() > 0.3
 
 
-def test_the_loss_rises_where_a_pixel_moves(splits, moved):
-    """By differences of the loss itself, of a network that is trained here."""
-    net, images = network().fit(splits.train.X, splits.train.y), moved[0].X[:20]
-    sign, predicted = np.sign(moved[1].X - moved[0].X)[:20], net.predict(images)
+def test_loss_increases_along_the_pixel_change(splits, perturbed_sets):
+    """Compare differences of the loss of a network that is trained here."""
+    net, images = network().fit(splits.train.X, splits.train.y), perturbed_sets[0].X[:20]
+    sign, predicted = np.sign(perturbed_sets[1].X - perturbed_sets[0].X)[:20], net.predict(images)
     rng = np.random.default_rng(0)
     for row in range(20):
         pixel = (0, *rng.integers(8, size=2))
         at, step = np.repeat(images[row : row + 1], 2, axis=0), 0.02
         at[1][pixel] += step
         loss = -log_softmax(net.logits(at), axis=1)[:, predicted[row]]
-        if (
-            sign[row][pixel] and abs(loss[1] - loss[0]) > 1e-4
-        ):  # else within rounding, or cut off at the end of its range
+        # Other changes are within rounding or clipped at the end of the range.
+        if sign[row][pixel] and abs(loss[1] - loss[0]) > 1e-4:
             assert np.sign(loss[1] - loss[0]) == sign[row][pixel]
 
 
-def test_the_network_is_wrong_more_often_than_after_steps_that_know_nothing(splits, moved):
-    net, plain = network().fit(splits.train.X, splits.train.y), moved[0].X
-    said = net.predict(plain)
+def test_network_errs_more_often_than_after_random_steps(splits, perturbed_sets):
+    net, plain = network().fit(splits.train.X, splits.train.y), perturbed_sets[0].X
+    predictions = net.predict(plain)
     blind = np.clip(
-        plain + moved[1].params["epsilon"] * np.random.default_rng(0).choice([-1, 1], plain.shape),
+        plain
+        + perturbed_sets[1].params["epsilon"]
+        * np.random.default_rng(0).choice([-1, 1], plain.shape),
         0,
         1,
     )
-    changed = [(net.predict(X) != said).mean() for X in (blind, moved[1].X, moved[2].X)]
+    changed = [
+        (net.predict(X) != predictions).mean()
+        for X in (blind, perturbed_sets[1].X, perturbed_sets[2].X)
+    ]
     assert changed[0] < 0.5 * changed[1] < changed[1] < changed[2]
 
 
-def test_the_same_generator_gives_the_same_images(splits):
-    source = GradientSign(network(max_epochs=1, random_state=None), levels=[8], n=5)
-    one, again, other = (
+def test_same_generator_gives_the_same_images(splits):
+    source = FastGradientSign(network(max_epochs=1, random_state=None), levels=[8], n=5)
+    one, repeated, other = (
         next(iter(source.sets(splits, np.random.default_rng(seed)))).X for seed in (0, 0, 1)
     )
-    np.testing.assert_array_equal(one, again)
+    np.testing.assert_array_equal(one, repeated)
     assert not np.array_equal(one, other)
 
 
-def test_moved_test_rows_keep_their_numbers(splits, moved):
+def test_perturbed_test_rows_keep_their_row_numbers(splits, perturbed_sets):
     place = {row: i for i, row in enumerate(splits.test.source_rows.tolist())}
-    for drawn in moved:
-        assert drawn.source_rows.tolist() == moved[0].source_rows.tolist()
-    unmoved = splits.test.X[[place[row] for row in moved[0].source_rows.tolist()]]
-    np.testing.assert_array_equal(moved[0].X, unmoved)  # by 0 intensities
+    for drawn in perturbed_sets:
+        assert drawn.source_rows.tolist() == perturbed_sets[0].source_rows.tolist()
+    unperturbed = splits.test.X[[place[row] for row in perturbed_sets[0].source_rows.tolist()]]
+    np.testing.assert_array_equal(perturbed_sets[0].X, unperturbed)  # by 0 intensities
 
 
-class Grey:
-    """A source of two grey images; it says when it is asked to be there."""
+class GreySource:
+    """Source of two grey images that records when it is prefetched."""
 
     fetched = False
 
@@ -124,81 +133,86 @@ class Grey:
         ]
 
 
-def test_images_of_another_source_keep_its_name_and_facts(splits):
-    source = GradientSign(network(max_epochs=1), Grey(), levels=[2])
+def test_images_of_another_source_keep_name_and_facts(splits):
+    source = FastGradientSign(network(max_epochs=1), GreySource(), levels=[2])
     source.prefetch()
-    (found,) = source.sets(splits, np.random.default_rng(0))
+    (perturbed,) = source.sets(splits, np.random.default_rng(0))
     assert (
         source.of.fetched
-        and found.name == "grey"
-        and found.params == {"shade": 0.5, "epsilon": 2 / 255}
+        and perturbed.name == "grey"
+        and perturbed.params == {"shade": 0.5, "epsilon": 2 / 255}
     )
-    assert found.facts["rows"] == "2" and found.facts["moved"].startswith(
+    assert perturbed.facts["rows"] == "2" and perturbed.facts["moved"].startswith(
         "2/255 against a network of test accuracy "
     )
 
 
 @pytest.fixture
-def fitted(monkeypatch) -> list[int]:
-    """Grows by the number of rows whenever a network is trained."""
-    found, fit = [], ConvolutionalNetwork.fit
+def fit_row_counts(monkeypatch) -> list[int]:
+    """Return a list that gets the number of rows whenever a network is trained."""
+    row_counts, fit = [], ConvolutionalNetwork.fit
 
     def noted(self, X, y, *more):
-        found.append(len(X))
+        row_counts.append(len(X))
         return fit(self, X, y, *more)
 
     monkeypatch.setattr(ConvolutionalNetwork, "fit", noted)
-    _trained.clear()
-    return found
+    _network_cache.clear()
+    return row_counts
 
 
-class Absent:
-    """A source of images that are not here."""
+class UnavailableSource:
+    """Source whose images are not available."""
 
     def sets(self, splits, rng):
         raise NotAtHand("no images here")
 
 
-def test_nothing_is_trained_for_images_that_are_not_at_hand(splits, fitted):
+def test_nothing_is_trained_for_unavailable_images(splits, fit_row_counts):
     with pytest.raises(NotAtHand):
-        next(iter(GradientSign(network(), Absent()).sets(splits, np.random.default_rng(0))))
-    assert fitted == []
+        next(
+            iter(
+                FastGradientSign(network(), UnavailableSource()).sets(
+                    splits, np.random.default_rng(0)
+                )
+            )
+        )
+    assert fit_row_counts == []
 
 
-def test_several_sets_are_moved_against_one_network_and_other_rows_or_settings_against_another(
-    splits, fitted
-):
+def test_sets_share_one_network_unless_rows_or_settings_differ(splits, fit_row_counts):
     little = network(max_epochs=1, random_state=None)
     sources = {
-        key: GradientSign(network(max_epochs=1, random_state=None), n=n, levels=[8])
+        key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, levels=[8])
         for key, n in (("few", 5), ("more", 9))
     }
     few, more = Several(sources).sets(splits, np.random.default_rng(0))
-    assert len(few.X) == 5 and len(more.X) == 9 and few.facts == more.facts and fitted == [400]
-    assert _once_trained(little, splits.train) is _once_trained(
+    assert (
+        len(few.X) == 5 and len(more.X) == 9 and few.facts == more.facts and fit_row_counts == [400]
+    )
+    assert _train_cached(little, splits.train) is _train_cached(
         network(max_epochs=1, random_state=None), splits.train
     )
-    _once_trained(little, splits.calibration)
-    _once_trained(network(max_epochs=2), splits.calibration)
-    assert fitted == [400, 100, 100] and len(_trained) == KEPT
-    again = Several(sources).sets(
-        splits, np.random.default_rng(0)
-    )  # it is forgotten by now, and trained as before
-    np.testing.assert_array_equal(next(iter(again)).X, few.X)
-    assert len(fitted) == 4
+    _train_cached(little, splits.calibration)
+    _train_cached(network(max_epochs=2), splits.calibration)
+    assert fit_row_counts == [400, 100, 100] and len(_network_cache) == _MAX_CACHED_NETWORKS
+    # The network is no longer cached, and is trained again.
+    repeated = Several(sources).sets(splits, np.random.default_rng(0))
+    np.testing.assert_array_equal(next(iter(repeated)).X, few.X)
+    assert len(fit_row_counts) == 4
 
 
-def test_what_cannot_be_moved_is_told():
+def test_rejects_rows_that_are_not_images():
     with pytest.raises(
         ParameterError,
         match=r"network must be a classifier of kdgraph\.parents\.networks, got ExtraTrees",
     ):
-        GradientSign(ExtraTreesClassifier())
+        FastGradientSign(ExtraTreesClassifier())
     vectors = Dataset.from_labels("rows", np.zeros((4, 2)), np.arange(4) % 2)
     with pytest.raises(DataError, match="rows has vectors, and images are moved here"):
         next(
             iter(
-                GradientSign(network()).sets(
+                FastGradientSign(network()).sets(
                     Splits(vectors, vectors, vectors), np.random.default_rng(0)
                 )
             )

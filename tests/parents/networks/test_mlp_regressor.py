@@ -1,6 +1,4 @@
-"""Networks for regression: without hidden layers they are linear models, whose maximum is known;
-with them, they learn curves and sizes.
-"""
+"""Network regressors against linear models without hidden layers, and their training with them."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.parents import GammaGlm, GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptronRegressor
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
@@ -54,17 +52,18 @@ def test_scikit_learns_checks_of_more(estimator, check):
 
 
 @pytest.mark.parametrize("head", ["normal", "normal_scale", "gamma", "gamma_shape"])
-def test_a_network_that_learns_nothing_says_so(head):
-    """One of a rate too small to move, against one that moves; on other rows than it is trained on,
-    and on these.
+def test_warns_if_no_better_than_constant(head):
+    """Compare a learning rate that is too small with a sufficient one.
+
+    Both are tested with and without held-out rows.
     """
-    X, y = rows(200)
+    X, y = make_regression_rows(200)
     for options in ({"patience": None}, {"patience": 3}):
         options |= {"head": head, "hidden": (16,), "device": "cpu", "random_state": 0}
-        said = (
+        predicted = (
             "learnt nothing: its loss, .* is not below that of one distribution for all rows; try"
         )
-        with pytest.warns(ConvergenceWarning, match=said) as caught:
+        with pytest.warns(ConvergenceWarning, match=predicted) as caught:
             MultilayerPerceptronRegressor(**options, learning_rate=1e-9, max_epochs=1).fit(X, y)
         assert caught[0].filename == __file__  # it points at the call of fit
         with warnings.catch_warnings():
@@ -72,14 +71,14 @@ def test_a_network_that_learns_nothing_says_so(head):
             MultilayerPerceptronRegressor(**options, learning_rate=0.02, max_epochs=15).fit(X, y)
 
 
-def rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+def make_regression_rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(n, 2))
     return X, rng.gamma(9.0, np.exp(4 + X[:, 0]) / 9.0)
 
 
-def line(head: str) -> MultilayerPerceptronRegressor:
-    """A linear model, trained until it stays where it is: all rows, a rate that falls to 0."""
+def fit_linear_model(head: str) -> MultilayerPerceptronRegressor:
+    """Fit a linear model until it converges: on all rows, with a rate that falls to 0."""
     options = {
         "learning_rate": 0.05,
         "batch_size": 100,
@@ -92,28 +91,30 @@ def line(head: str) -> MultilayerPerceptronRegressor:
     )
 
 
-def test_without_hidden_layers_it_is_least_squares():
-    """To 1 % of the residual standard deviation, as near as steps of batches get; that deviation is
-    over n, not over n - 3.
+def test_without_hidden_layers_matches_least_squares():
+    """Compare to 1 % of the residual standard deviation, the accuracy of training in batches.
+
+    That standard deviation is over n, not over n - 3.
     """
-    X, y = rows()
-    ours, known = line("normal").fit(X, y), GaussianLinear().fit(X, y)
-    np.testing.assert_allclose(ours.predict(X), known.predict(X), atol=0.01 * known.sigma_)
+    X, y = make_regression_rows()
+    ours, expected = fit_linear_model("normal").fit(X, y), GaussianLinear().fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), expected.predict(X), atol=0.01 * expected.sigma_)
     assert ours.predict_dist(X[:1]).var()[0] == pytest.approx(
-        known.sigma_**2 * (397 / 400), rel=1e-3
+        expected.sigma_**2 * (397 / 400), rel=1e-3
     )
 
 
-def test_without_hidden_layers_it_is_the_gamma_glm():
-    X, y = rows()
-    ours, known = line("gamma").fit(X, y), GammaGlm(dispersion="ml").fit(X, y)
-    np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=0.01)
-    assert ours.dispersion_ == pytest.approx(known.shape_, rel=1e-3)
+def test_without_hidden_layers_matches_the_gamma_glm():
+    X, y = make_regression_rows()
+    ours, expected = fit_linear_model("gamma").fit(X, y), GammaGlm(dispersion="ml").fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), expected.predict(X), rtol=0.01)
+    assert ours.dispersion_ == pytest.approx(expected.shape_, rel=1e-3)
 
 
-def test_the_dispersion_is_that_of_held_out_rows():
-    """A network that has learnt noise by heart is not certain: its residuals on its own training
-    rows are far smaller.
+def test_dispersion_is_estimated_on_held_out_rows():
+    """Fit noise with an overfitted network: its predictions must not be overconfident.
+
+    Its residuals on its own training rows are far smaller.
     """
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 30)), rng.normal(size=60)
@@ -125,7 +126,7 @@ def test_the_dispersion_is_that_of_held_out_rows():
         "device": "cpu",
         "random_state": 0,
     }
-    learnt = MultilayerPerceptronRegressor(**options, validation_share=0.3).fit(X, y)
+    learnt = MultilayerPerceptronRegressor(**options, validation_fraction=0.3).fit(X, y)
     learnt_by_heart = MultilayerPerceptronRegressor(**{**options, "patience": None}).fit(X, y)
     assert learnt.predict_dist(X).var()[0] > 0.5 > 0.05 > learnt_by_heart.predict_dist(X).var()[0]
 
@@ -133,7 +134,7 @@ def test_the_dispersion_is_that_of_held_out_rows():
 @pytest.mark.parametrize(
     "head", ["normal_scale", pytest.param("gamma_shape", marks=pytest.mark.slow)]
 )
-def test_it_learns_where_outcomes_spread(head):
+def test_learns_heteroscedastic_noise(head):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(800, 1))
     y = 50 + rng.normal(size=800) * np.where(X[:, 0] < 0, 1.0, 6.0)
@@ -145,17 +146,17 @@ def test_it_learns_where_outcomes_spread(head):
         "device": "cpu",
         "random_state": 0,
     }
-    said = (
+    predicted = (
         MultilayerPerceptronRegressor(head=head, **options)
         .fit(X, y)
         .predict_dist(np.array([[-0.6], [0.6]]))
     )
-    np.testing.assert_allclose(said.mean(), 50, atol=1.5)
-    np.testing.assert_allclose(np.sqrt(said.var()), [1, 6], rtol=0.3)
+    np.testing.assert_allclose(predicted.mean(), 50, atol=1.5)
+    np.testing.assert_allclose(np.sqrt(predicted.var()), [1, 6], rtol=0.3)
 
 
-def test_units_of_the_outcome_change_nothing():
-    X, y = rows()
+def test_predictions_scale_with_the_units_of_the_outcome():
+    X, y = make_regression_rows()
     for head in ("normal", "gamma"):
         one, other = (
             MultilayerPerceptronRegressor(**{**SMALL, "max_epochs": 5}, head=head).fit(X, unit * y)
@@ -164,8 +165,8 @@ def test_units_of_the_outcome_change_nothing():
         np.testing.assert_allclose(other.predict(X), one.predict(X) * 2.0**20, rtol=1e-6)
 
 
-def test_rows_stand_alone_and_seeds_decide():
-    X, y = rows(300)
+def test_is_determined_by_the_seed_and_independent_of_other_rows():
+    X, y = make_regression_rows(300)
     mlp = MultilayerPerceptronRegressor(**SMALL, head="normal_scale").fit(X, y)
     whole, parts = (
         mlp.predict_dist(X),
@@ -177,8 +178,8 @@ def test_rows_stand_alone_and_seeds_decide():
     )
 
 
-def test_a_feature_map_reads_any_layer_and_the_output():
-    X, y = rows(300)
+def test_transform_returns_any_layer_and_the_output():
+    X, y = make_regression_rows(300)
     mlp = MultilayerPerceptronRegressor(**{**SMALL, "hidden": (16, 5)}).fit(X, y)
     assert mlp.layer_names_ == ["0", "1", "2", "3", "4", "5"]
     features = {
@@ -190,7 +191,7 @@ def test_a_feature_map_reads_any_layer_and_the_output():
         for layer in "245"
     }
     assert [features[layer].shape[1] for layer in "245"] == [16, 5, 1]
-    np.testing.assert_array_equal(features["5"], mlp.outputs(X))
+    np.testing.assert_array_equal(features["5"], mlp.predict_parameters(X))
     np.testing.assert_array_equal(
         FeatureMap(reduce="none", scale="none").fit(mlp, X).transform(mlp, X), features["4"]
     )
@@ -212,7 +213,7 @@ def test_a_feature_map_reads_any_layer_and_the_output():
         ({"hidden": 10}, [1.0, 2.0], "hidden must be a list, got 10"),
     ],
 )
-def test_what_is_refused(options, y, message):
+def test_rejects_invalid_parameters_and_outcomes(options, y, message):
     with pytest.raises(ParameterError) as caught:
         MultilayerPerceptronRegressor(**options).fit([[0.0], [1.0]], y)
     assert str(caught.value) == message
@@ -221,13 +222,13 @@ def test_what_is_refused(options, y, message):
 @pytest.mark.parametrize(
     "name", ["mlp_regressor", "mlp_normal_scale", "mlp_lognormal", "mlp_gamma"]
 )
-def test_its_configurations_and_saved_ones(name):
-    X, y = rows(60)
+def test_configs_and_saved_models(name):
+    X, y = make_regression_rows(60)
     mlp = build(compose([f"parent={name}", "dataset=heteroscedastic"]).parent)
     assert type(mlp) is MultilayerPerceptronRegressor and name.endswith(
         mlp.head.replace("normal", "regressor") if name == "mlp_regressor" else mlp.head
     )
     mlp.set_params(hidden=(4,), max_epochs=2, device="cpu", random_state=0).fit(X, y)
-    again = read(to_bytes(mlp), "it").value
-    np.testing.assert_array_equal(again.predict_dist(X).ppf(0.3), mlp.predict_dist(X).ppf(0.3))
-    assert again.describe() == mlp.describe()
+    restored = from_bytes(to_bytes(mlp), "it").value
+    np.testing.assert_array_equal(restored.predict_dist(X).ppf(0.3), mlp.predict_dist(X).ppf(0.3))
+    assert restored.describe() == mlp.describe()

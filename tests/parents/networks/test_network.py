@@ -1,6 +1,4 @@
-"""What all networks share says nothing of classes: a regression on the same base; gradients by the
-input, against differences.
-"""
+"""Base class of networks: a regression on it, and gradients against finite differences."""
 
 from __future__ import annotations
 
@@ -39,24 +37,25 @@ class Line(RegressorMixin, Network):
     def fit(self, X, y):
         check_parameters(self)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        self._trained_on(X, np.asarray(y, dtype=np.float32), np.ones(len(y)), 1)
+        self._fit_arrays(X, np.asarray(y, dtype=np.float32), np.ones(len(y)), 1)
         return self
 
     def predict(self, X):
-        return self._outputs(X)[:, 0]
+        return self._module_outputs(X)[:, 0]
 
 
 @pytest.fixture(scope="module")
-def rows():
+def make_linear_rows():
     X = np.random.default_rng(0).normal(size=(200, 3))
     return X, X @ [1.0, -2.0, 0.5] + 3
 
 
-def test_a_regression_trains_stops_and_predicts_as_a_classifier_does(rows):
-    """On a line without noise the held-out loss goes to 0; seeds, early stopping and layers are the
-    base's.
+def test_regression_on_the_base_class_trains_stops_and_predicts(make_linear_rows):
+    """Fit a line without noise, for which the held-out loss converges to 0.
+
+    Seeds, early stopping and layers are those of the base class.
     """
-    X, y = rows
+    X, y = make_linear_rows
     model = Line(max_epochs=60, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, atol=1e-3)
     assert model.history_[-1]["validation_loss"] < 1e-5 and not hasattr(model, "classes_")
@@ -68,10 +67,10 @@ def test_a_regression_trains_stops_and_predicts_as_a_classifier_does(rows):
         model.predict(X[:, :2])
 
 
-def test_held_out_rows_are_drawn_from_all_alike_where_there_are_no_strata(rows):
-    _, y = rows
-    kept, held, _ = Line(random_state=0)._divided(y, np.ones(200))
-    assert len(held) == 20 and sorted([*kept, *held]) == list(range(200))
+def test_held_out_rows_are_random_without_strata(make_linear_rows):
+    _, y = make_linear_rows
+    training_rows, held, _ = Line(random_state=0)._split_rows(y, np.ones(200))
+    assert len(held) == 20 and sorted([*training_rows, *held]) == list(range(200))
 
 
 @pytest.fixture(scope="module")
@@ -85,21 +84,22 @@ def mlp():
     )
 
 
-def test_the_gradient_by_the_input_is_that_of_differences(mlp):
-    """Of the largest log probability, which ODIN climbs. The network is float32: steps of 1/64, and
-    1e-3 of what rounding leaves.
+def test_input_gradient_matches_finite_differences(mlp):
+    """Test the gradient of the largest log probability, which ODIN uses.
+
+    The network is float32: steps are 1/64, and the tolerance of 1e-3 covers rounding.
     """
     model, X = mlp
-    some = X[::10].astype(np.float32).astype(np.float64)
-    found = model.input_gradient(some, lambda logits: logits.log_softmax(dim=1).amax(dim=1))
-    assert found.shape == some.shape and found.dtype == np.float32
+    sample = X[::10].astype(np.float32).astype(np.float64)
+    gradient = model.input_gradient(sample, lambda logits: logits.log_softmax(dim=1).amax(dim=1))
+    assert gradient.shape == sample.shape and gradient.dtype == np.float32
 
-    def value(rows):
-        return log_softmax(model.logits(rows), axis=1).max(axis=1)
+    def value(make_linear_rows):
+        return log_softmax(model.logits(make_linear_rows), axis=1).max(axis=1)
 
     step = 2.0**-6
     for j in range(4):
-        up, down = some.copy(), some.copy()
+        up, down = sample.copy(), sample.copy()
         up[:, j] += step
         down[:, j] -= step
         difference = (value(up) - value(down)) / (2 * step)
@@ -107,15 +107,15 @@ def test_the_gradient_by_the_input_is_that_of_differences(mlp):
         kinked |= ((model.transform(up, "3") > 0) != (model.transform(down, "3") > 0)).any(axis=1)
         smooth = ~kinked
         assert smooth.sum() >= 8
-        np.testing.assert_allclose(found[smooth, j], difference[smooth], rtol=2e-2, atol=2e-3)
+        np.testing.assert_allclose(gradient[smooth, j], difference[smooth], rtol=2e-2, atol=2e-3)
 
 
-def test_a_gradient_leaves_the_network_as_it_was(mlp):
+def test_gradient_does_not_modify_the_network(mlp):
     model, X = mlp
     before = [parameter.detach().clone() for parameter in model.module_.parameters()]
-    alone = model.input_gradient(X[3:4], lambda logits: logits.logsumexp(dim=1))
+    gradient_alone = model.input_gradient(X[3:4], lambda logits: logits.logsumexp(dim=1))
     np.testing.assert_allclose(
-        alone,
+        gradient_alone,
         model.input_gradient(X, lambda logits: logits.logsumexp(dim=1))[3:4],
         rtol=1e-5,
         atol=1e-7,

@@ -1,6 +1,4 @@
-"""Outliers: of the shape and in the range that they should have, of the distribution that they
-promise, or rows of another data set.
-"""
+"""Outlier sources: shape, range and distribution of outliers, and rows of another data set."""
 
 from __future__ import annotations
 
@@ -13,11 +11,11 @@ from kdgraph.data.dataset import TEST, TRAIN, UNUSED, Dataset
 from kdgraph.data.simulations import Spiral
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parents.networks.outlier_sources import (
+    DatasetOutliers,
     MixedOutliers,
     NoiseOutliers,
     PermutedOutliers,
-    RowsOutliers,
-    built_in,
+    outlier_source_from_name,
 )
 
 
@@ -26,7 +24,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def vectors() -> np.ndarray:
-    """The second feature follows from the first."""
+    """Return vectors whose second feature is a function of the first."""
     first = rng().random(500, dtype=np.float32)
     return np.column_stack([first, 10 + 2 * first]).astype(np.float32)
 
@@ -35,52 +33,55 @@ def images() -> np.ndarray:
     return (rng().random((40, 3, 6, 5), dtype=np.float32) < 0.3).astype(np.float32)
 
 
-ALL = [NoiseOutliers(), PermutedOutliers(smoothed=0.5), built_in("mixed")]
+ALL = [NoiseOutliers(), PermutedOutliers(smoothed_fraction=0.5), outlier_source_from_name("mixed")]
 
 
 @pytest.mark.parametrize("outliers", ALL, ids=["noise", "permuted", "mixed"])
 @pytest.mark.parametrize("rows", [vectors(), images()], ids=["vectors", "images"])
-def test_they_are_like_the_training_rows_and_follow_from_the_generator(outliers, rows):
-    before, draw = rows.copy(), outliers.like(rows, rng())
-    one, again, other = draw(33, rng(1)), draw(33, rng(1)), draw(33, rng(2))
-    assert one.shape == (33, *rows.shape[1:]) and one.dtype == np.float32
-    np.testing.assert_array_equal(one, again)
-    assert not np.array_equal(one, other)
-    assert (one >= rows.min(axis=0) - 1e-6).all() and (one <= rows.max(axis=0) + 1e-6).all()
+def test_outliers_have_the_training_shape_and_follow_from_the_generator(outliers, rows):
+    before, draw = rows.copy(), outliers.make_sampler(rows, rng())
+    first_draw, second_draw, other = draw(33, rng(1)), draw(33, rng(1)), draw(33, rng(2))
+    assert first_draw.shape == (33, *rows.shape[1:]) and first_draw.dtype == np.float32
+    np.testing.assert_array_equal(first_draw, second_draw)
+    assert not np.array_equal(first_draw, other)
+    assert (first_draw >= rows.min(axis=0) - 1e-6).all() and (
+        first_draw <= rows.max(axis=0) + 1e-6
+    ).all()
     np.testing.assert_array_equal(rows, before)
 
 
 def test_noise_fills_the_box_and_its_margin():
-    drawn = NoiseOutliers(margin=0.5).like(vectors(), rng())(4000, rng(1))
+    samples = NoiseOutliers(margin=0.5).make_sampler(vectors(), rng())(4000, rng(1))
     low, high = vectors().min(axis=0), vectors().max(axis=0)
     for column, start, width in zip(
-        drawn.T, low - 0.5 * (high - low), 2 * (high - low), strict=True
+        samples.T, low - 0.5 * (high - low), 2 * (high - low), strict=True
     ):
         assert kstest(column, "uniform", args=(start, width)).pvalue > 0.01
-    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.05
+    assert abs(np.corrcoef(samples.T)[0, 1]) < 0.05
 
 
-def test_permuted_columns_keep_their_values_and_lose_each_other():
+def test_permuted_columns_keep_values_and_lose_dependence():
     X = vectors()
-    drawn = PermutedOutliers().like(X, rng())(4000, rng(1))
-    assert np.isin(drawn[:, 0], X[:, 0]).all() and np.isin(drawn[:, 1], X[:, 1]).all()
-    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.05 < 0.99 < np.corrcoef(X.T)[0, 1]
-    assert len(np.unique(drawn[:, 0])) > 0.99 * len(X)  # each is drawn eight times in the mean
+    samples = PermutedOutliers().make_sampler(X, rng())(4000, rng(1))
+    assert np.isin(samples[:, 0], X[:, 0]).all() and np.isin(samples[:, 1], X[:, 1]).all()
+    assert abs(np.corrcoef(samples.T)[0, 1]) < 0.05 < 0.99 < np.corrcoef(X.T)[0, 1]
+    assert len(np.unique(samples[:, 0])) > 0.99 * len(X)  # each is drawn eight times in the mean
 
 
-def test_permuted_pixels_are_those_of_one_image_in_all_its_channels():
+def test_pixels_are_permuted_within_an_image_alike_in_all_channels():
     X = images()
-    drawn = PermutedOutliers().like(X, rng())(50, rng(1))
+    samples = PermutedOutliers().make_sampler(X, rng())(50, rng(1))
     colours = {tuple(sorted(map(tuple, image.reshape(3, -1).T.tolist()))) for image in X}
-    found = [tuple(sorted(map(tuple, image.reshape(3, -1).T.tolist()))) for image in drawn]
-    assert set(found) <= colours and len(set(found)) > 20
-    assert not any((image == other).all() for image in drawn for other in X)
+    result = [tuple(sorted(map(tuple, image.reshape(3, -1).T.tolist()))) for image in samples]
+    assert set(result) <= colours and len(set(result)) > 20
+    assert not any((image == other).all() for image in samples for other in X)
 
 
-def test_smoothed_images_are_filtered_and_stretched():
+def test_smoothed_images_are_filtered_and_rescaled():
     X = rng().random((200, 1, 12, 12), dtype=np.float32)
     rough, smooth, half = (
-        NoiseOutliers(smoothed=share).like(X, rng())(200, rng(3)) for share in (0.0, 1.0, 0.5)
+        NoiseOutliers(smoothed_fraction=share).make_sampler(X, rng())(200, rng(3))
+        for share in (0.0, 1.0, 0.5)
     )
     chosen, width = rng(3), None
     noise = chosen.random((200, 1, 12, 12), dtype=np.float32)
@@ -97,28 +98,29 @@ def test_smoothed_images_are_filtered_and_stretched():
     assert np.abs(np.diff(smooth, axis=3)).mean() < 0.5 * np.abs(np.diff(rough, axis=3)).mean()
 
 
-def test_a_mixture_has_all_its_parts_in_any_order():
+def test_mixture_contains_all_sources_in_random_order():
     X = np.zeros((5, 1), dtype=np.float32)
     X[0] = 1
     parts = {"noise": NoiseOutliers(), "permuted": PermutedOutliers()}
-    drawn = MixedOutliers(parts=parts).like(X, rng())(1001, rng(1))[:, 0]
-    of_rows = np.isin(drawn, [0, 1])
+    samples = MixedOutliers(sources=parts).make_sampler(X, rng())(1001, rng(1))[:, 0]
+    of_rows = np.isin(samples, [0, 1])
     assert of_rows.sum() in (500, 501) and 200 < of_rows[:500].sum() < 300
     with pytest.raises(
-        ParameterError, match=r"^outliers.parts must have at least one kind of outliers, got none$"
+        ParameterError,
+        match=r"^outliers.sources must have at least one kind of outliers, got none$",
     ):
-        MixedOutliers(parts={}).check("outliers.")
+        MixedOutliers(sources={}).check("outliers.")
     with pytest.raises(
-        ParameterError, match=r"^outliers.parts.a.margin must be in \[0, inf\), got -1$"
+        ParameterError, match=r"^outliers.sources.a.margin must be in \[0, inf\), got -1$"
     ):
-        MixedOutliers(parts={"a": NoiseOutliers(margin=-1)}).check("outliers.")
+        MixedOutliers(sources={"a": NoiseOutliers(margin=-1)}).check("outliers.")
 
 
 # rows of another data set
 
 
-class Given:
-    """A table of its fields."""
+class TableSource:
+    """Source of a table with given fields."""
 
     name = "other"
 
@@ -129,8 +131,8 @@ class Given:
         return Dataset.from_labels("other", self.X, self.y, roles=self.roles)
 
 
-class Unlabelled(Given):
-    """Rows of nobody knows what, as a folder of images is read."""
+class UnlabelledSource(TableSource):
+    """Source of images without labels, as read from a folder."""
 
     def __init__(self, X, roles):
         super().__init__(X, np.zeros(len(X), dtype=int), roles)
@@ -139,82 +141,84 @@ class Unlabelled(Given):
         return Dataset("other", self.X, self.y, np.array(["none"]), (), roles=self.roles)
 
 
-def labelled(n: int = 40, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    """Every row says its class and its place."""
+def make_labelled_dataset(n: int = 40, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Return a data set whose rows contain their class and their row number."""
     y = np.arange(n) % k
     return np.column_stack([y, np.arange(n)]).astype(float), y
 
 
 def drawn_rows(source, rows=None, **options) -> np.ndarray:
     like = np.zeros((3, 2), dtype=np.float32) if rows is None else rows
-    return RowsOutliers(source=source, **options).like(like, rng())(600, rng(1))
+    return DatasetOutliers(source=source, **options).make_sampler(like, rng())(600, rng(1))
 
 
-def test_rows_are_those_that_train_and_of_half_the_classes():
-    X, y = labelled()
+def test_uses_training_rows_of_half_the_classes():
+    X, y = make_labelled_dataset()
     roles = np.where(np.arange(len(y)) < 25, TRAIN, TEST)
-    assert set(drawn_rows(Given(X, y))[:, 1]) == set(range(40))
-    assert set(drawn_rows(Given(X, y, roles))[:, 1]) == set(range(25))
-    halves = [set(drawn_rows(Given(X, y, roles), half=half)[:, 0]) for half in ("first", "second")]
+    assert set(drawn_rows(TableSource(X, y))[:, 1]) == set(range(40))
+    assert set(drawn_rows(TableSource(X, y, roles))[:, 1]) == set(range(25))
+    halves = [
+        set(drawn_rows(TableSource(X, y, roles), half=half)[:, 0]) for half in ("first", "second")
+    ]
     assert halves == [{0, 1}, {2, 3, 4}]
-    assert len(set(drawn_rows(Given(X, y), n=7)[:, 1])) == 7
+    assert len(set(drawn_rows(TableSource(X, y), n=7)[:, 1])) == 7
 
 
-def test_images_without_labels_can_be_outliers_and_those_that_test_are_the_last_to_be():
-    X, _ = labelled()
-    assert set(drawn_rows(Unlabelled(X, np.full(40, TEST)))[:, 1]) == set(range(40))
-    assert set(drawn_rows(Unlabelled(X, np.where(np.arange(40) < 25, UNUSED, TEST)))[:, 1]) == set(
-        range(25)
-    )
+def test_unlabelled_images_are_outliers_and_test_images_a_last_resort():
+    X, _ = make_labelled_dataset()
+    assert set(drawn_rows(UnlabelledSource(X, np.full(40, TEST)))[:, 1]) == set(range(40))
+    assert set(
+        drawn_rows(UnlabelledSource(X, np.where(np.arange(40) < 25, UNUSED, TEST)))[:, 1]
+    ) == set(range(25))
 
 
-def test_images_become_images_like_those_of_training():
+def test_images_are_converted_to_the_training_shape():
     X = rng().random((6, 3, 8, 8), dtype=np.float32)
-    other = Given(X, np.arange(6) % 2)
+    other = TableSource(X, np.arange(6) % 2)
     grey = drawn_rows(other, np.zeros((2, 1, 4, 4), dtype=np.float32))
     assert grey.shape == (600, 1, 4, 4) and len(np.unique(grey[:, 0, 0, 0])) == 6
     flat = drawn_rows(other, np.zeros((2, 192), dtype=np.float32))
     assert set(flat[:, 0]) == set(X[:, 0, 0, 0])
 
 
-def test_a_simulation_is_drawn_from():
-    drawn = drawn_rows(Spiral(), n=50)
-    assert drawn.shape == (600, 2) and len(np.unique(drawn[:, 0])) == 50
+def test_draws_from_a_simulation():
+    samples = drawn_rows(Spiral(), n=50)
+    assert samples.shape == (600, 2) and len(np.unique(samples[:, 0])) == 50
 
 
 @pytest.mark.parametrize(
     ("source", "rows", "options", "error", "message"),
     [
         (
-            Given(*labelled()),
+            TableSource(*make_labelled_dataset()),
             np.zeros((2, 3)),
             {},
             DataError,
-            "rows of other have the shape (2,), and the network sees rows of shape (3,); ",
+            "rows of other have the shape (2,), and the network requires rows of shape (3,); ",
         ),
         (
-            Given(*labelled()),
+            TableSource(*make_labelled_dataset()),
             np.zeros((2, 1, 4, 4)),
             {},
             DataError,
-            "rows of other have the shape (2,), and the network sees rows of shape",
+            "rows of other have the shape (2,), and the network requires rows of shape",
         ),
         (
-            Given(*labelled(), np.full(40, TEST)),
+            TableSource(*make_labelled_dataset(), np.full(40, TEST)),
             np.zeros((2, 2)),
             {},
             DataError,
-            "other has no rows that train, and outliers are to be some",
+            "other has no training rows to draw outliers from",
         ),
         (
-            Given(np.full((4, 2), np.nan), [0, 1, 0, 1]),
+            TableSource(np.full((4, 2), np.nan), [0, 1, 0, 1]),
             np.zeros((2, 2)),
             {},
             DataError,
-            "other has missing values, and a network takes none",
+            "other has missing values, which networks do not accept",
         ),
         (
-            Given(np.zeros((4, 2, 5, 5)), [0, 1, 0, 1]),
+            TableSource(np.zeros((4, 2, 5, 5)), [0, 1, 0, 1]),
             np.zeros((2, 1, 5, 5)),
             {},
             DataError,
@@ -229,7 +233,7 @@ def test_a_simulation_is_drawn_from():
         ),
     ],
 )
-def test_rows_that_cannot_be_made_like_these(source, rows, options, error, message):
+def test_rejects_rows_of_another_shape(source, rows, options, error, message):
     with pytest.raises(error) as caught:
         drawn_rows(source, rows.astype(np.float32), **options)
     assert str(caught.value).startswith(message)

@@ -1,6 +1,4 @@
-"""Quantile networks: the check loss of scikit-learn, its minimum without features, quantiles that
-never cross.
-"""
+"""Quantile networks: check loss of scikit-learn, its minimum, and quantiles that never cross."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ from kdgraph.components import build
 from kdgraph.config import compose
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import QuantileNetwork
-from kdgraph.parents.networks.regressor import QuantileHead, Units
-from kdgraph.persistence import read, to_bytes
+from kdgraph.parents.networks.regressor import QuantileHead, TargetScaler
+from kdgraph.persistence import from_bytes, to_bytes
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
@@ -44,16 +42,16 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-def test_the_loss_is_the_mean_of_scikit_learns():
+def test_loss_matches_scikit_learn():
     head, rng = QuantileHead(LEVELS), np.random.default_rng(0)
     outputs, z, weight = (
         rng.normal(size=(30, 4)),
         rng.normal(size=30),
         rng.integers(1, 4, size=30).astype(float),
     )
-    values = head.quantiles(outputs, Units(0.0, 1.0))
+    values = head.quantiles(outputs, TargetScaler(0.0, 1.0))
     assert (np.diff(values, axis=1) > 0).all() and np.array_equal(values[:, 2], outputs[:, 0])
-    known = np.mean(
+    expected = np.mean(
         [
             mean_pinball_loss(z, values[:, j], alpha=q, sample_weight=weight)
             for j, q in enumerate(LEVELS)
@@ -61,23 +59,23 @@ def test_the_loss_is_the_mean_of_scikit_learns():
     )
     loss = head.loss(
         *(
-            torch.from_numpy(each.astype(np.float32))
-            for each in (outputs, z, weight / weight.mean())
+            torch.from_numpy(part.astype(np.float32))
+            for part in (outputs, z, weight / weight.mean())
         )
     )
-    assert float(loss) == pytest.approx(known, rel=1e-5)
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
 
 
-def test_it_starts_near_a_standard_normal_distribution():
+def test_starts_near_a_standard_normal_distribution():
     np.testing.assert_allclose(
-        QuantileHead(LEVELS).quantiles(np.zeros(4), Units(0.0, 1.0)),
+        QuantileHead(LEVELS).quantiles(np.zeros(4), TargetScaler(0.0, 1.0)),
         stats.norm.ppf(LEVELS),
         atol=1e-12,
     )
 
 
-def test_without_anything_to_learn_from_it_gives_the_quantiles_of_the_sample():
-    """Of an exponential sample: to 3 % of its mean, as near as steps of batches get."""
+def test_predicts_sample_quantiles_for_uninformative_features():
+    """Fit an exponential sample to 3 % of its mean, the accuracy of training in batches."""
     y = np.random.default_rng(0).exponential(10.0, size=1000)
     options = {
         "hidden": (),
@@ -87,17 +85,18 @@ def test_without_anything_to_learn_from_it_gives_the_quantiles_of_the_sample():
         "patience": None,
         "schedule": "cosine",
     }
-    said = (
+    predicted = (
         QuantileNetwork(levels=LEVELS, **options, device="cpu", random_state=0)
         .fit(np.zeros((1000, 1)), y)
         .predict_dist([[0.0]])
     )
-    np.testing.assert_allclose(said.ppf(np.array(LEVELS))[0], np.quantile(y, LEVELS), atol=0.3)
+    np.testing.assert_allclose(predicted.ppf(np.array(LEVELS))[0], np.quantile(y, LEVELS), atol=0.3)
 
 
-def test_it_learns_where_outcomes_spread():
-    """Coverage of the central 80 % on either side, to 4 standard errors of 400 rows, 0.08, and what
-    is left to learn.
+def test_learns_heteroscedastic_noise():
+    """Measure the coverage of the central 80 % on either side.
+
+    The tolerance is 0.08 for 4 standard errors of 400 rows, plus an allowance for the training.
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(1200, 1))
@@ -119,18 +118,21 @@ def test_it_learns_where_outcomes_spread():
         ((0.0, 0.4), "levels must be a list of which each is in (0, 1), got (0.0, 0.4)"),
     ],
 )
-def test_what_is_refused(levels, message):
+def test_rejects_invalid_levels(levels, message):
     with pytest.raises(ParameterError) as caught:
         QuantileNetwork(levels=levels).fit([[0.0], [1.0]], [0.0, 1.0])
     assert str(caught.value) == message
 
 
-def test_its_configuration_and_a_saved_one():
+def test_config_and_saved_model():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
-    made = build(compose(["parent=quantile_network", "dataset=heteroscedastic"]).parent)
-    assert type(made) is QuantileNetwork and tuple(made.levels) == QuantileNetwork().levels
-    made.set_params(hidden=(4,), max_epochs=2, device="cpu", random_state=0).fit(X, y)
+    configured = build(compose(["parent=quantile_network", "dataset=heteroscedastic"]).parent)
+    assert (
+        type(configured) is QuantileNetwork and tuple(configured.levels) == QuantileNetwork().levels
+    )
+    configured.set_params(hidden=(4,), max_epochs=2, device="cpu", random_state=0).fit(X, y)
     np.testing.assert_array_equal(
-        read(to_bytes(made), "it").value.predict_dist(X).ppf(0.3), made.predict_dist(X).ppf(0.3)
+        from_bytes(to_bytes(configured), "it").value.predict_dist(X).ppf(0.3),
+        configured.predict_dist(X).ppf(0.3),
     )

@@ -1,6 +1,4 @@
-"""Losses are the negative log likelihoods of SciPy; what is the same for all rows is the maximum of
-that.
-"""
+"""Distribution heads: losses are negative log likelihoods of SciPy, dispersions their maxima."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import pytest
 import torch
 from scipy import optimize, stats
 
-from kdgraph.parents.networks.regressor import HEADS, QuantileHead, Units
+from kdgraph.parents.networks.regressor import DISTRIBUTION_HEADS, QuantileHead, TargetScaler
 
 RNG = np.random.default_rng(0)
 Y = RNG.gamma(3.0, 20.0, size=50)
@@ -19,8 +17,8 @@ W = RNG.integers(1, 4, size=50).astype(float)
 
 
 def nll(head: str, outputs: np.ndarray, dispersion: float | None) -> np.ndarray:
-    """Float[n], in units of y, by SciPy."""
-    f, g, units = outputs[:, 0], outputs[:, -1], HEADS[head].units(Y, W)
+    """Return the negative log likelihoods of SciPy, Float[n], in units of y."""
+    f, g, units = outputs[:, 0], outputs[:, -1], DISTRIBUTION_HEADS[head].fit_scaler(Y, W)
     center, spread = units.center, units.spread
     if head.startswith("gamma"):
         shape, mean = dispersion or np.exp(g), spread * np.exp(f)
@@ -31,92 +29,102 @@ def nll(head: str, outputs: np.ndarray, dispersion: float | None) -> np.ndarray:
     return -stats.norm.logpdf(Y, center + spread * f, spread * (dispersion or np.exp(g)))
 
 
-@pytest.mark.parametrize("name", HEADS)
-def test_the_loss_is_a_likelihood_and_the_distribution_is_that(name):
-    """Differences of the loss between two sets of outputs are those of SciPy's; of heads with one
-    dispersion, times its factor.
+@pytest.mark.parametrize("name", DISTRIBUTION_HEADS)
+def test_loss_is_the_likelihood_of_the_predicted_distribution(name):
+    """Compare differences of the loss between two sets of outputs with those of SciPy.
+
+    For heads with one dispersion they are multiplied by its factor.
     """
-    head = HEADS[name]
-    units, (one, two) = head.units(Y, W), RNG.normal(0, 0.5, size=(2, 50, head.n_outputs))
-    dispersion = head.dispersion(one, head.targets(Y, units).astype(float), W)
+    head = DISTRIBUTION_HEADS[name]
+    units, (one, two) = head.fit_scaler(Y, W), RNG.normal(0, 0.5, size=(2, 50, head.n_outputs))
+    dispersion = head.dispersion(one, head.loss_targets(Y, units).astype(float), W)
     targets, weights = (
-        torch.from_numpy(head.targets(Y, units)),
+        torch.from_numpy(head.loss_targets(Y, units)),
         torch.from_numpy(W.astype(np.float32)),
     )
     loss = [
-        float(head.loss(torch.from_numpy(each.astype(np.float32)), targets, weights))
-        for each in (one, two)
+        float(head.loss(torch.from_numpy(values.astype(np.float32)), targets, weights))
+        for values in (one, two)
     ]
-    known = [(W * nll(name, each, dispersion)).mean() for each in (one, two)]
+    expected_nll = [(W * nll(name, values, dispersion)).mean() for values in (one, two)]
     factor = 1.0 if dispersion is None else dispersion if name == "gamma" else 1 / dispersion**2
+    # The loss is a sum in Float32.
     assert factor * (loss[0] - loss[1]) == pytest.approx(
-        known[0] - known[1], rel=1e-4
-    )  # Float32 sums
-    said: Any = head.distribution(one, units, dispersion)
-    np.testing.assert_allclose(-np.log(said.pdf(Y)), nll(name, one, dispersion), rtol=1e-9)
+        expected_nll[0] - expected_nll[1], rel=1e-4
+    )
+    distribution: Any = head.distribution(one, units, dispersion)
+    np.testing.assert_allclose(-np.log(distribution.pdf(Y)), nll(name, one, dispersion), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["normal", "lognormal", "gamma"])
-def test_the_dispersion_is_the_maximum_of_the_likelihood(name):
-    head = HEADS[name]
-    units, outputs = head.units(Y, W), RNG.normal(0, 0.3, size=(50, 1))
-    found = head.dispersion(outputs, head.targets(Y, units).astype(float), W)
+def test_dispersion_maximises_the_likelihood(name):
+    head = DISTRIBUTION_HEADS[name]
+    units, outputs = head.fit_scaler(Y, W), RNG.normal(0, 0.3, size=(50, 1))
+    dispersion_estimate = head.dispersion(outputs, head.loss_targets(Y, units).astype(float), W)
     best = optimize.minimize_scalar(
         lambda log: (W * nll(name, outputs, np.exp(log))).sum(),
         bounds=(-5, 5),
         options={"xatol": 1e-9},
     )
-    assert found is not None and np.log(found) == pytest.approx(
+    # The targets are Float32.
+    assert dispersion_estimate is not None and np.log(dispersion_estimate) == pytest.approx(
         best.x, abs=1e-5
-    )  # targets are Float32
+    )
 
 
-def test_a_log_normal_mean_has_half_the_variance_in_it():
-    said = HEADS["lognormal"].distribution(np.array([[0.5]]), Units(1.0, 2.0), 0.3)
-    assert said.mean()[0] == pytest.approx(np.exp(2.0 + 0.6**2 / 2))
+def test_lognormal_mean_includes_half_the_variance():
+    distribution = DISTRIBUTION_HEADS["lognormal"].distribution(
+        np.array([[0.5]]), TargetScaler(1.0, 2.0), 0.3
+    )
+    assert distribution.mean()[0] == pytest.approx(np.exp(2.0 + 0.6**2 / 2))
 
 
-def test_outcomes_that_are_all_alike_have_a_unit():
-    for name, head in HEADS.items():
-        units = head.units(np.full(4, 7.0), np.ones(4))
-        said = head.distribution(
+def test_equal_outcomes_have_spread_1():
+    for name, head in DISTRIBUTION_HEADS.items():
+        units = head.fit_scaler(np.full(4, 7.0), np.ones(4))
+        distribution = head.distribution(
             np.zeros((1, 2)),
             units,
-            head.dispersion(np.zeros((4, 1)), head.targets(np.full(4, 7.0), units), np.ones(4)),
+            head.dispersion(
+                np.zeros((4, 1)), head.loss_targets(np.full(4, 7.0), units), np.ones(4)
+            ),
         )
-        assert np.isfinite(said.ppf(0.9)).all() and (said.mean() > 6.9).all(), name
+        assert np.isfinite(distribution.ppf(0.9)).all() and (distribution.mean() > 6.9).all(), name
 
 
-@pytest.mark.parametrize("name", HEADS)
-def test_whatever_a_module_puts_out_there_is_a_distribution(name):
+@pytest.mark.parametrize("name", DISTRIBUTION_HEADS)
+def test_extreme_outputs_give_valid_distributions(name):
     outputs = np.array([[1e4, 1e4], [-1e4, -1e4], [1e4, -1e4], [0.0, 0.0]])
-    said = HEADS[name].distribution(outputs, Units(3.0, 2.0), 1.0)
-    assert np.isfinite(said.ppf(np.array([0.05, 0.95]))).all()
+    distribution = DISTRIBUTION_HEADS[name].distribution(outputs, TargetScaler(3.0, 2.0), 1.0)
+    assert np.isfinite(distribution.ppf(np.array([0.05, 0.95]))).all()
 
 
 @pytest.mark.parametrize(
-    "head", [*HEADS.values(), QuantileHead((0.1, 0.5, 0.8))], ids=[*HEADS, "quantiles"]
+    "head",
+    [*DISTRIBUTION_HEADS.values(), QuantileHead((0.1, 0.5, 0.8))],
+    ids=[*DISTRIBUTION_HEADS, "quantiles"],
 )
-def test_no_constant_outputs_have_a_lower_loss(head):
-    """The best that is the same for all rows, by search: not below by more than Float32 sums, and a
-    little off it is above.
+def test_best_constant_output_minimises_the_loss(head):
+    """Search for better constant outputs.
+
+    None is better by more than the rounding of Float32 sums, and outputs nearby are worse.
     """
-    targets = head.targets(Y, head.units(Y, W))
+    targets = head.loss_targets(Y, head.fit_scaler(Y, W))
     inputs = torch.from_numpy(targets), torch.from_numpy(W.astype(np.float32))
-    constant = head.constant(targets.astype(float), W)
+    constant = head.best_constant_output(targets.astype(float), W)
 
     def loss(outputs: np.ndarray) -> float:
         return float(
             head.loss(torch.from_numpy(outputs.astype(np.float32)).expand(50, -1), *inputs)
         )
 
-    found = optimize.minimize(
+    search = optimize.minimize(
         loss,
         constant + 0.05,
         method="Nelder-Mead",
         options={"xatol": 1e-4, "fatol": 1e-9, "maxiter": 2000},
     )
     assert constant.shape == (head.n_outputs,) and loss(constant) == pytest.approx(
-        found.fun, abs=2e-5
+        search.fun, abs=2e-5
     )
     assert loss(constant + 0.2) > loss(constant)

@@ -1,4 +1,4 @@
-"""scikit-learn's own contract, for networks small enough to be trained fifty times."""
+"""Estimator checks of scikit-learn, for networks small enough to be trained fifty times."""
 
 from __future__ import annotations
 

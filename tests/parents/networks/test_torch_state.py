@@ -1,6 +1,4 @@
-"""A row has the same bits whatever rows come with it, whatever its place, and however many threads
-there are.
-"""
+"""Inference does not depend on other rows, on the position of a row, or on threads."""
 
 from __future__ import annotations
 
@@ -10,7 +8,12 @@ import torch
 from joblib import parallel_config
 from torch import nn
 
-from kdgraph.parents.networks.torch_state import batch_rows, in_batches, narrow, recording
+from kdgraph.parents.networks.torch_state import (
+    inference_batch_size,
+    map_batches,
+    record_layers,
+    to_float32,
+)
 
 MODULES = {
     # Odd widths and few outputs: without _WideProducts, torch's product of (7, 17, 3) depends on
@@ -51,18 +54,18 @@ MODULES = {
 
 @pytest.fixture(scope="module", params=MODULES)
 def case(request):
-    """(shape of a row, module, rows for more than three batches, outputs)."""
+    """Return the shape of a row, a module, rows for more than three batches, and outputs."""
     shape, module = MODULES[request.param]
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3 * batch_rows(shape) + 37, *shape))
+    X = rng.normal(size=(3 * inference_batch_size(shape) + 37, *shape))
     return shape, module.eval(), X, run(module, X, shape)
 
 
 def run(module, X, shape, n_jobs=None):
-    return in_batches(X, lambda batch: (module(batch),), input_shape=shape, n_jobs=n_jobs)[0]
+    return map_batches(X, lambda batch: (module(batch),), input_shape=shape, n_jobs=n_jobs)[0]
 
 
-def test_the_numbers_are_those_of_the_module(case):
+def test_results_equal_those_of_the_module(case):
     _, module, X, outputs = case
     with torch.no_grad():
         expected = module.double()(torch.from_numpy(X)).numpy()
@@ -72,25 +75,25 @@ def test_the_numbers_are_those_of_the_module(case):
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3, -1])
-def test_threads(case, n_jobs):
+def test_thread_count_does_not_change_results(case, n_jobs):
     shape, module, X, outputs = case
     assert np.array_equal(run(module, X, shape, n_jobs), outputs)
 
 
-def test_threads_stay_threads_under_another_configuration_of_joblib(case):
+def test_uses_threads_under_any_joblib_configuration(case):
     shape, module, X, outputs = case
     with parallel_config(backend="loky", n_jobs=2):
         assert np.array_equal(run(module, X, shape, 2), outputs)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_order(case, seed):
+def test_rows_keep_their_order(case, seed):
     shape, module, X, outputs = case
     order = np.random.default_rng(seed).permutation(len(X))
     assert np.array_equal(run(module, X[order], shape), outputs[order])
 
 
-def test_a_row_alone_and_any_part(case):
+def test_results_do_not_depend_on_other_rows(case):
     shape, module, X, outputs = case
     for row in np.random.default_rng(1).choice(len(X), 8, replace=False):
         assert np.array_equal(run(module, X[row : row + 1], shape), outputs[row : row + 1])
@@ -98,8 +101,8 @@ def test_a_row_alone_and_any_part(case):
         assert np.array_equal(run(module, X[part], shape), outputs[part])
 
 
-def test_number_of_threads_outside(case):
-    """What the user set changes no bit and is there afterwards."""
+def test_user_thread_count_changes_nothing_and_is_restored(case):
+    """Compare results under several thread counts of the user."""
     shape, module, X, outputs = case
     before = torch.get_num_threads()
     try:
@@ -111,10 +114,10 @@ def test_number_of_threads_outside(case):
 
 
 def test_every_batch_is_full_and_runs_on_one_thread():
-    seen = []
+    batch_sizes = []
 
     def look(batch):
-        seen.append(
+        batch_sizes.append(
             (
                 tuple(batch.shape),
                 torch.get_num_threads(),
@@ -125,8 +128,8 @@ def test_every_batch_is_full_and_runs_on_one_thread():
         return batch.sum(dim=1), batch.numpy()[:, :1] > 0
 
     X = np.ones((600, 3))
-    sums, positive = in_batches(X, look, input_shape=(3,), n_jobs=2)
-    assert seen == [((256, 3), 1, True, torch.float32)] * 3
+    sums, positive = map_batches(X, look, input_shape=(3,), n_jobs=2)
+    assert batch_sizes == [((256, 3), 1, True, torch.float32)] * 3
     assert (
         np.array_equal(sums, np.full(600, 3, np.float32))
         and positive.shape == (600, 1)
@@ -138,55 +141,57 @@ def test_every_batch_is_full_and_runs_on_one_thread():
     ("shape", "rows"),
     [((2,), 256), ((5000,), 256), ((1, 8, 8), 256), ((3, 32, 32), 64), ((3, 224, 224), 8)],
 )
-def test_rows_of_a_batch(shape, rows):
-    assert batch_rows(shape) == rows
+def test_batch_size_follows_from_the_row_shape(shape, rows):
+    assert inference_batch_size(shape) == rows
 
 
-def test_an_error_in_a_thread_leaves_torch_as_it_was():
+def test_error_in_a_thread_restores_torch():
     before = torch.get_num_threads()
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         run(nn.Linear(4, 2), np.ones((600, 3)), (3,), 2)
     assert torch.get_num_threads() == before
 
 
-def test_narrow_keeps_directions():
+def test_to_float32_keeps_directions():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 6))
-    far = X * np.logspace(0, 300, 50)[:, None]
-    narrowed = narrow(far).astype(float)
-    assert (
-        np.isfinite(narrowed).all() and np.abs(narrowed).max() < 1.0000001e15
-    )  # the float32 next to 1e15
+    large_rows = X * np.logspace(0, 300, 50)[:, None]
+    narrowed = to_float32(large_rows).astype(float)
+    # The bound is the float32 next to 1e15.
+    assert np.isfinite(narrowed).all() and np.abs(narrowed).max() < 1.0000001e15
     cosine = (narrowed * X).sum(1) / np.linalg.norm(narrowed, axis=1) / np.linalg.norm(X, axis=1)
     assert (
         cosine > 1 - 1e-12
     ).all()  # six numbers rounded by 6e-8 turn a direction by at most their square
-    near = np.abs(far).max(1) <= 1e15
+    small_rows = np.abs(large_rows).max(1) <= 1e15
     assert (
-        np.array_equal(narrowed[near], far[near].astype(np.float32).astype(float))
-        and 0 < near.sum() < 50
+        np.array_equal(
+            narrowed[small_rows], large_rows[small_rows].astype(np.float32).astype(float)
+        )
+        and 0 < small_rows.sum() < 50
     )
 
 
-def test_narrow_at_the_edges_of_float64():
+def test_to_float32_at_the_limits_of_float64():
     largest = np.finfo(float).max
     X = np.array([[largest, -largest, 0.0], [5e-324, 1e-50, 0.0], [1e15, -1e15, 1.0]])
     assert np.array_equal(
-        narrow(X), np.array([[1e15, -1e15, 0.0], [0.0, 0.0, 0.0], [1e15, -1e15, 1.0]], np.float32)
+        to_float32(X),
+        np.array([[1e15, -1e15, 0.0], [0.0, 0.0, 0.0], [1e15, -1e15, 1.0]], np.float32),
     )
     image = np.full((2, 1, 2, 2), -largest)
-    assert np.array_equal(narrow(image), np.full((2, 1, 2, 2), -1e15, np.float32))
+    assert np.array_equal(to_float32(image), np.full((2, 1, 2, 2), -1e15, np.float32))
     single = np.ones((3, 2), np.float32)
-    assert narrow(single) is single
+    assert to_float32(single) is single
 
 
-def test_recording_is_not_written_over_and_leaves_no_hook():
+def test_recorded_outputs_are_copies_and_hooks_are_removed():
     module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 2)).eval()
     batch = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
     with (
         torch.no_grad(),
-        recording(module, ["", "0", "1"]) as run_it,
-        recording(module, ["2"], inputs=True) as into_last,
+        record_layers(module, ["", "0", "1"]) as run_it,
+        record_layers(module, ["2"], record_inputs=True) as into_last,
     ):
         outputs, before, after = run_it(batch)
         (entering,) = into_last(batch)
@@ -201,7 +206,7 @@ def test_recording_is_not_written_over_and_leaves_no_hook():
     assert not any(part._forward_hooks for part in module.modules())
 
 
-def test_recording_a_layer_that_does_not_run():
+def test_recording_rejects_a_layer_that_does_not_run():
     class Half(nn.Module):
         def __init__(self):
             super().__init__()
@@ -211,7 +216,7 @@ def test_recording_a_layer_that_does_not_run():
             return self.used(x)
 
     with (
-        recording(Half().eval(), ["unused"]) as run_it,
+        record_layers(Half().eval(), ["unused"]) as run_it,
         pytest.raises(ValueError, match="did not run") as caught,
     ):
         run_it(torch.zeros(1, 2))

@@ -1,6 +1,4 @@
-"""The training loop against loops written out, and its promises: same seed same bits, cut off and
-resumed same bits.
-"""
+"""Training loop against explicit loops; seeds and resumed trainings give the same bits."""
 
 from __future__ import annotations
 
@@ -14,18 +12,18 @@ from torch import nn
 
 from kdgraph.parents.networks.checkpoint import Checkpoint
 from kdgraph.parents.networks.classifier import binary_cross_entropy, cross_entropy
-from kdgraph.parents.networks.torch_state import intra_op_threads, reproducible
-from kdgraph.parents.networks.training import Examples, Options, batches, train
+from kdgraph.parents.networks.torch_state import deterministic_torch, intra_op_threads
+from kdgraph.parents.networks.training import Examples, TrainingOptions, split_batches, train
 
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Threads that wait for each other are slow on a busy machine."""
+    """Use one thread, since threads that wait for each other are slow on a busy machine."""
     with intra_op_threads(1):
         yield
 
 
-OPTIONS = Options(max_epochs=6, batch_size=16, learning_rate=0.01, patience=None)
+OPTIONS = TrainingOptions(max_epochs=6, batch_size=16, learning_rate=0.01, patience=None)
 
 
 def examples(n: int, seed: int = 0, weights=None) -> Examples:
@@ -40,7 +38,7 @@ def examples(n: int, seed: int = 0, weights=None) -> Examples:
 
 
 def network(seed: int = 0, dropout: float = 0.0, norm: bool = False) -> nn.Sequential:
-    with reproducible("cpu", seed):
+    with deterministic_torch("cpu", seed):
         middle = [nn.BatchNorm1d(12)] if norm else []
         return nn.Sequential(
             nn.Linear(4, 12), *middle, nn.ReLU(), nn.Dropout(dropout), nn.Linear(12, 3)
@@ -51,15 +49,16 @@ def weights_of(module: nn.Module) -> list[torch.Tensor]:
     return [value.clone() for value in module.state_dict().values()]
 
 
-def equal(a: nn.Module, b: nn.Module) -> bool:
+def assert_equal_states(a: nn.Module, b: nn.Module) -> bool:
     return all(torch.equal(x, y) for x, y in zip(weights_of(a), weights_of(b), strict=True))
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
-def test_one_batch_an_epoch_is_the_optimizer_written_out(optimizer, schedule):
-    """With all rows in one batch, order cancels out: Adam (Kingma and Ba, Algorithm 1) and
-    momentum, in float64.
+def test_one_batch_an_epoch_matches_the_explicit_optimizer(optimizer, schedule):
+    """Compare with Adam (Kingma and Ba, Algorithm 1) and momentum in float64.
+
+    With all rows in one batch, their order has no effect.
     """
     data, module = examples(30), network()
     options = replace(
@@ -90,13 +89,14 @@ def test_one_batch_an_epoch_is_the_optimizer_written_out(optimizer, schedule):
 
 
 def test_loss_of_the_history_is_the_mean_over_rows():
-    """At a learning rate of (almost) 0 the weights stay, and batches of 16, 16, 16 and 3 rows give
-    the mean over all 51.
+    """Train with a learning rate of almost 0, so that the weights stay the same.
+
+    Batches of 16, 16, 16 and 3 rows then have the mean loss over all 51 rows.
     """
     weights = np.random.default_rng(1).random(51)
     data, validation = examples(51, weights=weights), examples(20, 1)
     module = network()
-    trained = train(
+    result = train(
         module,
         data,
         cross_entropy,
@@ -105,34 +105,37 @@ def test_loss_of_the_history_is_the_mean_over_rows():
         validation=validation,
     )
     with torch.no_grad():
-        costs = nn.functional.cross_entropy(
+        row_losses = nn.functional.cross_entropy(
             network()(data.inputs), data.targets, reduction="none"
         ).numpy()
         held_out = nn.functional.cross_entropy(
             network()(validation.inputs), validation.targets
         ).item()
-    (entry,) = trained.history
+    (entry,) = result.history
     assert entry["epoch"] == 1
-    assert entry["loss"] == pytest.approx((weights * costs).mean(), rel=1e-6)  # float32
+    assert entry["loss"] == pytest.approx((weights * row_losses).mean(), rel=1e-6)  # float32
     assert entry["validation_loss"] == pytest.approx(held_out, rel=1e-6)
 
 
-def test_rows_of_weight_zero_teach_nothing():
-    """One batch with half of the rows at weight 0 and half at 2 is the batch of these alone."""
+def test_rows_of_weight_zero_are_ignored():
+    """Compare one batch with half of the rows at weight 0 with the batch of the others.
+
+    The others have a weight of 2, so that the mean weight is 1.
+    """
     data = examples(40, weights=np.repeat([2.0, 0.0], 20))
     half = Examples(data.inputs[:20], data.targets[:20], torch.ones(20))
-    weighted, alone = network(), network()
+    weighted, separate = network(), network()
     train(weighted, data, cross_entropy, replace(OPTIONS, batch_size=40, optimizer="sgd"), seed=0)
-    train(alone, half, cross_entropy, replace(OPTIONS, batch_size=20, optimizer="sgd"), seed=0)
-    for a, b in zip(weights_of(weighted), weights_of(alone), strict=True):
-        torch.testing.assert_close(
-            a, b, rtol=1e-5, atol=1e-6
-        )  # sums of 40 float32 terms in another order
+    train(separate, half, cross_entropy, replace(OPTIONS, batch_size=20, optimizer="sgd"), seed=0)
+    for a, b in zip(weights_of(weighted), weights_of(separate), strict=True):
+        # These are sums of 40 float32 terms in another order.
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
 def scripted(losses):
-    """A loss whose validation values are given: the weights that it sees are counted up by one an
-    epoch.
+    """Return a loss with given validation values.
+
+    The weights that it receives increase by one in each epoch.
     """
     values = iter(losses)
 
@@ -165,29 +168,27 @@ def scripted(losses):
 def test_early_stopping(losses, patience, n_epochs, best):
     module, loss = scripted(losses)
     one = Examples(torch.zeros(4, 1), torch.zeros(4), torch.ones(4))
-    options = Options(
+    options = TrainingOptions(
         optimizer="adam", learning_rate=1.0, batch_size=4, max_epochs=6, patience=patience
     )
-    trained = train(module, one, loss, options, seed=0, validation=one)
-    assert (len(trained.history), trained.best_epoch) == (n_epochs, best)
+    result = train(module, one, loss, options, seed=0, validation=one)
+    assert (len(result.history), result.best_epoch) == (n_epochs, best)
     # Adam moves by the learning rate while the gradient stays the same, so the count is the epoch
     # of the weights.
     assert module.count.item() == pytest.approx(best, rel=1e-5)
 
 
-def test_without_validation_the_training_loss_decides():
+def test_training_loss_is_monitored_without_validation():
     module = network()
-    trained = train(
+    result = train(
         module,
         examples(64),
         cross_entropy,
         replace(OPTIONS, max_epochs=60, patience=3, learning_rate=0.3),
         seed=0,
     )
-    losses = [entry["loss"] for entry in trained.history]
-    assert (
-        trained.best_epoch == 1 + int(np.argmin(losses)) and len(losses) == trained.best_epoch + 3
-    )
+    losses = [entry["loss"] for entry in result.history]
+    assert result.best_epoch == 1 + int(np.argmin(losses)) and len(losses) == result.best_epoch + 3
 
 
 @pytest.mark.parametrize(
@@ -202,9 +203,9 @@ def test_without_validation_the_training_loss_decides():
         (3, 2, [3]),
     ],
 )
-def test_batches_take_every_row_once_and_none_alone(n, size, sizes):
+def test_batches_contain_every_row_once_and_never_a_single_row(n, size, sizes):
     order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
-    parts = list(batches(order, size))
+    parts = list(split_batches(order, size))
     assert [len(part) for part in parts] == sizes
     assert torch.equal(torch.cat(parts), order)
 
@@ -226,12 +227,12 @@ def test_batch_normalisation_with_any_number_of_rows(n):
     )
 
 
-def test_same_seed_same_bits_and_another_seed_others():
-    first, again, other = (network(dropout=0.3) for _ in range(3))
-    for module, seed in ((first, 1), (again, 1), (other, 2)):
+def test_is_determined_by_the_seed():
+    first, repeated, other = (network(dropout=0.3) for _ in range(3))
+    for module, seed in ((first, 1), (repeated, 1), (other, 2)):
         train(module, examples(50), cross_entropy, OPTIONS, seed=seed)
         torch.rand(3)  # the user's own numbers do not matter
-    assert equal(first, again) and not equal(first, other)
+    assert assert_equal_states(first, repeated) and not assert_equal_states(first, other)
 
 
 class Killed(Exception):
@@ -244,8 +245,8 @@ class Killed(Exception):
     [{}, {"patience": 2, "learning_rate": 0.2}, {"optimizer": "sgd", "schedule": "cosine"}],
     ids=str,
 )
-def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(tmp_path, monkeypatch, cut, changes):
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+def test_interrupted_training_resumes_to_the_same_bits(tmp_path, monkeypatch, cut, changes):
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     options = replace(OPTIONS, **changes)
     data, validation = examples(50), examples(20, 1)
     whole = network(dropout=0.3, norm=True)
@@ -270,7 +271,7 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(tmp_path, monkeypa
             checkpoint=at(tmp_path),
         )
     resumed = network(seed=9, dropout=0.3, norm=True)
-    trained = train(
+    result = train(
         resumed,
         data,
         cross_entropy,
@@ -280,7 +281,7 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(tmp_path, monkeypa
         report=report,
         checkpoint=at(tmp_path),
     )
-    assert equal(resumed, whole) and trained == expected
+    assert assert_equal_states(resumed, whole) and result == expected
     assert seen == list(range(1, len(expected.history) + 1))
 
 
@@ -289,12 +290,12 @@ def at(folder) -> Checkpoint:
 
 
 def test_a_finished_training_is_not_repeated(tmp_path):
-    whole, again = network(), network(seed=5)
+    whole, repeated = network(), network(seed=5)
     expected = train(whole, examples(50), cross_entropy, OPTIONS, seed=3, checkpoint=at(tmp_path))
     reports = []
     assert (
         train(
-            again,
+            repeated,
             examples(50),
             cross_entropy,
             OPTIONS,
@@ -304,14 +305,14 @@ def test_a_finished_training_is_not_repeated(tmp_path):
         )
         == expected
     )
-    assert equal(whole, again) and reports == []
+    assert assert_equal_states(whole, repeated) and reports == []
 
 
-def test_what_is_reported(monkeypatch):
+def test_reports_every_epoch(monkeypatch):
     clock = iter(np.arange(0.0, 100.0, 10.0))
     monkeypatch.setattr("kdgraph.parents.networks.training.time.perf_counter", lambda: next(clock))
     reports = []
-    trained = train(
+    result = train(
         network(),
         examples(50),
         cross_entropy,
@@ -320,22 +321,22 @@ def test_what_is_reported(monkeypatch):
         report=reports.append,
         stage="warming up",
     )
-    assert [(r.epoch, r.of, r.seconds_left, r.stage) for r in reports] == [
+    assert [(r.epoch, r.max_epochs, r.seconds_left, r.stage) for r in reports] == [
         (e, 6, 10.0 * (6 - e), "warming up") for e in range(1, 7)
     ]
     assert [(r.loss, r.validation_loss) for r in reports] == [
-        (h["loss"], None) for h in trained.history
+        (h["loss"], None) for h in result.history
     ]
 
 
-def test_nothing_global_changes():
+def test_global_state_is_restored():
     torch.manual_seed(7)
     before, threads = torch.get_rng_state(), torch.get_num_threads()
     module = network(dropout=0.5)
     train(module, examples(50), cross_entropy, OPTIONS, seed=1)
     assert torch.equal(torch.get_rng_state(), before) and torch.get_num_threads() == threads
     assert not module.training and all(p.grad is None for p in module.parameters())
-    with reproducible("cpu", 0, threads + 1):
+    with deterministic_torch("cpu", 0, threads + 1):
         assert torch.get_num_threads() == threads + 1
     assert torch.equal(torch.get_rng_state(), before) and torch.get_num_threads() == threads
 
@@ -354,11 +355,11 @@ def test_trainings_in_two_threads_take_turns():
         worker.start()
     for worker in workers:
         worker.join()
-    assert all(equal(module, expected) for module in modules)
+    assert all(assert_equal_states(module, expected) for module in modules)
 
 
 @pytest.mark.parametrize("patience", [None, 3])
-def test_divergence_is_said(patience):
+def test_divergence_raises(patience):
     options = replace(OPTIONS, optimizer="sgd", learning_rate=1e30, patience=patience)
     with pytest.raises(ValueError, match="training diverged") as caught:
         train(network(), examples(50), cross_entropy, options, seed=0)
@@ -369,10 +370,10 @@ def test_divergence_is_said(patience):
     )
 
 
-def test_nothing_to_train():
+def test_rejects_a_module_without_parameters():
     with pytest.raises(ValueError, match="Flatten") as caught:
         train(nn.Flatten(), examples(50), cross_entropy, OPTIONS, seed=0)
-    assert str(caught.value) == "Flatten has no parameter to train; max_epochs=0 takes it as it is"
+    assert str(caught.value) == "Flatten has no parameter to train; max_epochs=0 uses it unchanged"
     assert (
         train(
             nn.Flatten(), examples(50), cross_entropy, replace(OPTIONS, max_epochs=0), seed=0
@@ -381,7 +382,7 @@ def test_nothing_to_train():
     )
 
 
-def test_parameters_that_are_frozen_stay():
+def test_frozen_parameters_are_not_changed():
     module = network()
     module[0].requires_grad_(False)
     before = module[0].weight.clone()
@@ -406,9 +407,11 @@ def test_binary_cross_entropy_by_class(n_classes):
     assert ours.item() == pytest.approx(expected, rel=1e-12)
 
 
-def test_binary_cross_entropy_is_finite_where_the_softmax_is_not_soft():
-    """A logit ahead by 200: the wrong row costs (200 + 200) / 3 and its gradient is finite, the
-    right row costs nothing.
+def test_binary_cross_entropy_is_finite_for_a_saturated_softmax():
+    """Test a logit that is larger by 200.
+
+    A row of another class has a loss of (200 + 200) / 3 and a finite gradient. A row of that class has
+    a loss of 0.
     """
     logits = torch.tensor(
         [[200.0, 0.0, 0.0], [200.0, 0.0, 0.0], [0.0, 0.0, 0.0]], requires_grad=True
@@ -431,16 +434,14 @@ def test_examples_by_row_and_their_weights():
         and torch.equal(targets, data.targets[[3, 0]])
         and weights.tolist() == [4.0, 1.0]
     )
-    assert data.near("cpu") is data
+    assert data.to_device("cpu") is data
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("amp", [True, False])
 def test_cuda(amp, tmp_path, monkeypatch):
-    """Trains to the same bits twice, also when cut off, and leaves module and memory where they
-    were.
-    """
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+    """Train to the same bits twice, also after an interruption, and release the memory."""
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     options = replace(OPTIONS, device="cuda", amp=amp)
     used = torch.cuda.memory_allocated()
     modules = [network(dropout=0.3) for _ in range(3)]
@@ -462,7 +463,9 @@ def test_cuda(amp, tmp_path, monkeypatch):
             checkpoint=at(tmp_path),
         )
     train(modules[2], examples(50), cross_entropy, options, seed=0, checkpoint=at(tmp_path))
-    assert equal(modules[0], modules[1]) and equal(modules[0], modules[2])
+    assert assert_equal_states(modules[0], modules[1]) and assert_equal_states(
+        modules[0], modules[2]
+    )
     assert (
         all(p.device.type == "cpu" for p in modules[0].parameters())
         and torch.cuda.memory_allocated() == used

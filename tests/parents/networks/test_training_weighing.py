@@ -1,6 +1,4 @@
-"""Networks that are calibrated in training: which weight is kept, and what else of a training that
-needs.
-"""
+"""Networks calibrated in training: selection of the weight, early stopping by accuracy."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ SMALL = {
 }
 
 
-def noisy(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Moons of which a fifth of the labels is wrong."""
+def make_noisy_moons(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return moons with an incorrect label for a fifth of the rows."""
     X, y = make_moons(n, noise=0.3, random_state=seed)
     return X, np.where(np.random.default_rng(seed).random(n) < 0.2, 1 - y, y)
 
@@ -34,53 +32,68 @@ def mlp(**options) -> MultilayerPerceptron:
     return MultilayerPerceptron(**{**SMALL, **options})
 
 
-def same(a, b) -> bool:
-    X = noisy(50, 1)[0]
+def predicts_the_same(a, b) -> bool:
+    X = make_noisy_moons(50, 1)[0]
     return np.array_equal(a.logits(X), b.logits(X))
 
 
-def test_a_weight_of_none_is_the_cross_entropy_to_the_bit():
+def test_weight_0_is_the_cross_entropy_to_the_bit():
     plain, weighed = (
-        mlp(dropout=0.2).fit(*noisy(300)),
-        mlp(dropout=0.2, loss="mmce", mmce_weight=0).fit(*noisy(300)),
+        mlp(dropout=0.2).fit(*make_noisy_moons(300)),
+        mlp(dropout=0.2, loss="mmce", mmce_weight=0).fit(*make_noisy_moons(300)),
     )
-    assert same(plain, weighed) and weighed.history_ == plain.history_ and weighed.mmce_weight_ == 0
+    assert (
+        predicts_the_same(plain, weighed)
+        and weighed.history_ == plain.history_
+        and weighed.mmce_weight_ == 0
+    )
     assert not hasattr(plain, "mmce_weight_")
 
 
 def held_out(X, y, seed):
-    """The rows that a network of this seed stops by, by the rule that its docstring tells."""
-    drawn = int(np.random.RandomState(seed).randint(np.iinfo(np.int32).max))
-    return train_test_split(np.arange(len(y)), test_size=0.1, stratify=y, random_state=drawn)[1]
+    """Return the held-out rows of a network with this seed, by the documented rule."""
+    drawn_seed = int(np.random.RandomState(seed).randint(np.iinfo(np.int32).max))
+    return train_test_split(np.arange(len(y)), test_size=0.1, stratify=y, random_state=drawn_seed)[
+        1
+    ]
 
 
-def test_of_several_weights_the_lowest_nll_of_held_out_rows_is_kept():
-    X, y = noisy(400)
+def test_keeps_the_weight_with_the_lowest_held_out_nll():
+    X, y = make_noisy_moons(400)
     rows, weights = held_out(X, y, 0), [0.0, 2.0, 8.0]
-    alone = [mlp(loss="mmce", mmce_weight=weight).fit(X, y) for weight in weights]
-    expected = [nll(y[rows], one.predict_proba(X[rows])) for one in alone]
-    found = mlp(loss="mmce", mmce_weight=weights).fit(X, y)
-    np.testing.assert_allclose(found.mmce_nll_, expected, rtol=1e-6)  # of logits in float32
+    single_weight_networks = [mlp(loss="mmce", mmce_weight=weight).fit(X, y) for weight in weights]
+    expected = [nll(y[rows], one.predict_proba(X[rows])) for one in single_weight_networks]
+    tuned = mlp(loss="mmce", mmce_weight=weights).fit(X, y)
+    np.testing.assert_allclose(tuned.mmce_nll_, expected, rtol=1e-6)  # of logits in float32
     best = int(np.argmin(expected))
-    assert found.mmce_weight_ == weights[best] and same(found, alone[best])
-    assert (found.history_, found.best_epoch_) == (alone[best].history_, alone[best].best_epoch_)
+    assert tuned.mmce_weight_ == weights[best] and predicts_the_same(
+        tuned, single_weight_networks[best]
+    )
+    assert (tuned.history_, tuned.best_epoch_) == (
+        single_weight_networks[best].history_,
+        single_weight_networks[best].best_epoch_,
+    )
 
 
-def of_many_features(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """20 features of which two tell something: a network that learns the rows by heart is too sure
-    of others.
+def make_many_features(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return 20 features, two of which are informative.
+
+    A network that overfits the rows is overconfident on others.
     """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 20))
     return X, (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0).astype(int)
 
 
-def test_it_calibrates_a_network_that_would_be_too_sure():
-    """On new rows the error was 0.11 to 0.16 without it in five seeds, and 0.05 to 0.10 with it."""
-    test = of_many_features(2000, 1)
+def test_calibrates_an_overconfident_network():
+    """Compare the error on new rows.
+
+    In five seeds it was 0.11 to 0.16 without calibration, and 0.05 to 0.10 with it.
+    """
+    test = make_many_features(2000, 1)
     options = {"max_epochs": 30, "patience": None, "hidden": (64,), "learning_rate": 0.005}
     plain, calibrated = (
-        mlp(**options, **more).fit(*of_many_features(200, 0))
+        mlp(**options, **more).fit(*make_many_features(200, 0))
         for more in ({}, {"loss": "mmce", "mmce_weight": 8.0})
     )
     errors = [mmce(test[1], net.predict_proba(test[0])) for net in (plain, calibrated)]
@@ -88,9 +101,12 @@ def test_it_calibrates_a_network_that_would_be_too_sure():
     assert calibrated.score(*test) > plain.score(*test) - 0.02
 
 
-def test_an_ensemble_is_calibrated_too():
-    """On new rows the error was 0.10 to 0.13 without it in four seeds, and 0.03 to 0.07 with it."""
-    train, test = of_many_features(100, 0), of_many_features(2000, 1)
+def test_calibrates_an_ensemble():
+    """Compare the error on new rows.
+
+    In four seeds it was 0.10 to 0.13 without calibration, and 0.03 to 0.07 with it.
+    """
+    train, test = make_many_features(100, 0), make_many_features(2000, 1)
     options = {**SMALL, "members": 2, "patience": None}
     plain, calibrated = (
         MultilayerPerceptronEnsemble(**options, **more).fit(*train)
@@ -114,14 +130,14 @@ def test_an_ensemble_is_calibrated_too():
         ),
     ],
 )
-def test_what_is_refused(options, message):
+def test_rejects_weights_that_cannot_be_compared(options, message):
     with pytest.raises(ParameterError) as caught:
-        mlp(loss="mmce", **options).fit(*noisy(50))
+        mlp(loss="mmce", **options).fit(*make_noisy_moons(50))
     assert str(caught.value) == message
 
 
-def test_a_training_that_was_cut_off_goes_on_with_its_weight(tmp_path, monkeypatch):
-    X, y = noisy(200)
+def test_interrupted_training_resumes_with_its_weight(tmp_path, monkeypatch):
+    X, y = make_noisy_moons(200)
     options = {
         "loss": "mmce",
         "mmce_weight": [0.0, 2.0, 4.0],
@@ -131,22 +147,22 @@ def test_a_training_that_was_cut_off_goes_on_with_its_weight(tmp_path, monkeypat
     whole = mlp(**options).fit(X, y)
     assert not list(tmp_path.iterdir())
     epochs = []
-    once = training._Course.epoch
+    once = training._TrainingRun.run_epoch
 
-    def epoch(self, *rest):
+    def epoch(self, *arguments):
         epochs.append(self.loss.weight)
         if len(epochs) == 8:  # the third of the second weight
             raise KeyboardInterrupt
-        return once(self, *rest)
+        return once(self, *arguments)
 
-    monkeypatch.setattr(training._Course, "epoch", epoch)
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+    monkeypatch.setattr(training._TrainingRun, "run_epoch", epoch)
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         mlp(**options).fit(X, y)
     assert len(list(tmp_path.iterdir())) == 2
     resumed = mlp(**options).fit(X, y)
     assert (
-        same(resumed, whole)
+        predicts_the_same(resumed, whole)
         and resumed.mmce_nll_ == whole.mmce_nll_
         and epochs[8:] == [2.0] * 3 + [4.0] * 5
     )
@@ -156,8 +172,8 @@ def test_a_training_that_was_cut_off_goes_on_with_its_weight(tmp_path, monkeypat
 # stopping on accuracy
 
 
-def test_accuracy_decides_which_epoch_is_kept():
-    X, y = noisy(400)
+def test_validation_accuracy_selects_the_epoch():
+    X, y = make_noisy_moons(400)
     net = mlp(stop_on="validation_accuracy", patience=5, max_epochs=60, hidden=(64, 64)).fit(X, y)
     errors = [entry["validation_error"] for entry in net.history_]
     assert net.best_epoch_ == 1 + int(np.argmin(errors)) and net.n_epochs_ == net.best_epoch_ + 5
@@ -166,36 +182,37 @@ def test_accuracy_decides_which_epoch_is_kept():
     )
     by_loss = mlp(patience=5, max_epochs=60, hidden=(64, 64)).fit(X, y)
     assert "validation_error" not in by_loss.history_[0] and by_loss.best_epoch_ != net.best_epoch_
-    for one, other in zip(
-        net.history_, by_loss.history_, strict=False
-    ):  # until one of them stops, they are the same training
+    # Both trainings are the same until one of them stops.
+    for one, other in zip(net.history_, by_loss.history_, strict=False):
         assert (one["loss"], one["validation_loss"]) == (other["loss"], other["validation_loss"])
 
 
-def test_weights_of_rows_count_in_that_accuracy():
-    X, y = noisy(400)
+def test_validation_accuracy_uses_row_weights():
+    X, y = make_noisy_moons(400)
     weight = np.where(y == 1, 3.0, 1.0)
     net = mlp(stop_on="validation_accuracy", patience=4, max_epochs=20).fit(X, y, weight)
     rows = held_out(X, y, 0)
     wrong = net.predict(X[rows]) != y[rows]
     expected = (wrong * weight[rows]).sum() / weight[rows].sum()
+    # Float32.
     assert net.history_[net.best_epoch_ - 1]["validation_error"] == pytest.approx(
         expected, abs=1e-6
-    )  # float32
+    )
 
 
-def test_a_network_that_is_too_sure_has_learnt_something_if_it_is_right(recwarn):
-    """Of accuracy that stops late the loss may be above that of the class shares, and nothing is
-    wrong with the training.
+def test_no_warning_for_an_accurate_overconfident_network(recwarn):
+    """Stop late by accuracy.
+
+    The loss may then be above that of constant class proportions without a failed training.
     """
-    X, y = noisy(300)
+    X, y = make_noisy_moons(300)
     net = mlp(stop_on="validation_accuracy", max_epochs=5).fit(X, y)
     net.history_[net.best_epoch_ - 1]["validation_loss"] = 5.0
-    net._warn_if_nothing_was_learnt(training.Examples(*_tensors(X, y)))
+    net._warn_if_no_better_than_constant(training.Examples(*_tensors(X, y)))
     assert not recwarn.list
     net.history_[net.best_epoch_ - 1]["validation_error"] = 0.6
     with pytest.warns(UserWarning, match="learnt nothing"):
-        net._warn_if_nothing_was_learnt(training.Examples(*_tensors(X, y)))
+        net._warn_if_no_better_than_constant(training.Examples(*_tensors(X, y)))
 
 
 def _tensors(X, y):
@@ -204,6 +221,6 @@ def _tensors(X, y):
     return torch.from_numpy(X).float(), torch.from_numpy(y), torch.ones(len(y))
 
 
-def test_it_is_an_estimator_that_can_be_cloned():
+def test_can_be_cloned():
     net = mlp(loss="mmce", mmce_weight=(0.0, 1.0), stop_on="validation_accuracy")
     assert clone(net).get_params() == net.get_params()

@@ -440,12 +440,12 @@ def test_a_table_is_no_image(tmp_path):
 
 
 def test_texts_are_hashed_as_in_training(tmp_path):
-    from kdgraph.data.tables.text import hashed
+    from kdgraph.data.tables.text import hash_texts
 
     path = tmp_path / "new.csv"
     path.write_text('id,review\n1,"Rain, rain"\n2,\n3,go away\n')
     X = read(path, schema(features=[], shape=[8], text=Texts(["review"], 8)))
-    np.testing.assert_array_equal(X, hashed(["Rain, rain", "", "go away"], 8))
+    np.testing.assert_array_equal(X, hash_texts(["Rain, rain", "", "go away"], 8))
 
 
 @given(st.lists(st.integers(0, 7), max_size=8), st.integers(1, 6))

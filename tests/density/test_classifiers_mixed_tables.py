@@ -1,6 +1,4 @@
-"""Numbers, categories and missing values in one table, through every calibrator on every kind of
-parent.
-"""
+"""Tables of numbers, categories and missing values, with every calibrator and kind of parent."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from kdgraph.parents.networks import MultilayerPerceptron
 NAN, CATEGORIES = np.nan, (None, None, ("blue", "green", "red", "violet"))
 
 
-def table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Two numbers and a colour, a tenth of the first number and of the colour missing; no row is
     violet. A third of the rows is class 1.
     """
@@ -46,8 +44,8 @@ def table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def framed(X: np.ndarray) -> pd.DataFrame:
-    """The same rows with names, words for colours, and an index that is no position."""
+def to_frame(X: np.ndarray) -> pd.DataFrame:
+    """The same rows as a frame with column names, colour names and a non-consecutive index."""
     colour = pd.Series(
         [None if np.isnan(code) else CATEGORIES[2][int(code)] for code in X[:, 2]], dtype=object
     )
@@ -62,18 +60,22 @@ PARENTS = {
         hidden=(16, 16), learning_rate=0.01, max_epochs=20, device="cpu", random_state=0
     ),
 }
-(X, Y), (HELD_X, HELD_Y), (TEST_X, TEST_Y) = table(240, 0), table(120, 1), table(200, 2)
+(X, Y), (HELD_X, HELD_Y), (TEST_X, TEST_Y) = (
+    draw_table(240, 0),
+    draw_table(120, 1),
+    draw_table(200, 2),
+)
 HELD = {"X_calibration": HELD_X, "y_calibration": HELD_Y}
 
 
 @pytest.fixture(scope="module", params=PARENTS)
 def parent(request):
-    """A fitted pipeline, as a run makes it."""
+    """A fitted pipeline, as runs create it."""
     dataset = Dataset.from_labels("mixed", X, Y, categories=CATEGORIES)
-    return Preprocess().around(clone(PARENTS[request.param]), dataset).fit(X, Y)
+    return Preprocess().wrap(clone(PARENTS[request.param]), dataset).fit(X, Y)
 
 
-def graph_on(parent):
+def fit_graph_on(parent):
     return (
         KernelDensityNetwork
         if isinstance(parent[-1], MultilayerPerceptron)
@@ -82,7 +84,7 @@ def graph_on(parent):
 
 
 METHODS = {
-    "density": graph_on,
+    "density": fit_graph_on,
     "isotonic": lambda parent: ScoreMap(FrozenEstimator(parent)),
     "temperature": lambda parent: ScoreMap(FrozenEstimator(parent), method="temperature"),
     "refit": lambda parent: Refit(FrozenEstimator(parent)),
@@ -98,9 +100,9 @@ def check_rows_sum_to_one(proba):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_on_every_parent(parent, method):
+def test_methods_support_pipelines_of_mixed_tables(parent, method):
     model = METHODS[method](parent).fit(X, Y, **HELD)
-    assert model.score(TEST_X, TEST_Y) > 0.75  # 0.67 for who always says class 0
+    assert model.score(TEST_X, TEST_Y) > 0.75  # 0.67 for a constant prediction of class 0
     unknown = TEST_X.copy()
     unknown[:, 2] = 3
     check_rows_sum_to_one(
@@ -111,8 +113,8 @@ def test_every_method_on_every_parent(parent, method):
     )
 
 
-def encoded(rows: np.ndarray, *, ordinal: bool) -> np.ndarray:
-    """What the parent should get, made by hand."""
+def encode_rows(rows: np.ndarray, *, ordinal: bool) -> np.ndarray:
+    """Rows as the parent should receive them, encoded manually."""
     filled = np.where(np.isnan(rows[:, 0]), np.nanmedian(X[:, 0]), rows[:, 0])
     if ordinal:
         return np.column_stack(
@@ -128,57 +130,55 @@ def encoded(rows: np.ndarray, *, ordinal: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize("method", WITH_FLOOR)
-def test_it_is_the_method_on_rows_encoded_by_hand(parent, method):
+def test_predictions_equal_those_on_manually_encoded_rows(parent, method):
     by_hand = {"ordinal": not isinstance(parent[-1], MultilayerPerceptron)}
     rows = np.concatenate([TEST_X, [[0, 0, 3], [NAN, 0, 3]]])
-    train, held, test = (encoded(part, **by_hand) for part in (X, HELD_X, rows))
+    train, held, test = (encode_rows(part, **by_hand) for part in (X, HELD_X, rows))
     bare = make_pipeline(clone(parent[-1]).fit(train, Y))  # no step before the last
     expected = (
         METHODS[method](bare)
         .fit(train, Y, X_calibration=held, y_calibration=HELD_Y)
         .predict_proba(test)
     )
-    found = METHODS[method](parent).fit(X, Y, **HELD).predict_proba(rows)
-    assert np.array_equal(found, expected)
+    method_proba = METHODS[method](parent).fit(X, Y, **HELD).predict_proba(rows)
+    assert np.array_equal(method_proba, expected)
 
 
 @pytest.mark.parametrize("method", WITH_FLOOR)
-def test_far_out_the_prior_is_what_is_left_whatever_the_category_and_whatever_is_missing(
-    parent, method
-):
+def test_predictions_tend_to_the_prior_for_any_category_and_missing_value(parent, method):
     model, rng = METHODS[method](parent).fit(X, Y, **HELD), np.random.default_rng(3)
     assert model.prior_.tolist() == [2 / 3, 1 / 3]
     for radius in (1e3, 1e6, 1e30):
         angle = rng.uniform(0, 2 * np.pi, 60)
-        far = np.column_stack(
+        far_rows = np.column_stack(
             [radius * np.cos(angle), radius * np.sin(angle), rng.choice([0, 1, 2, 3, NAN], 60)]
         )
-        far[:20, 0] = NAN  # then only the second number is far
-        far[:20, 1] = radius
-        proba = model.predict_proba(far)
+        far_rows[:20, 0] = NAN  # then only the second number is far from the data
+        far_rows[:20, 1] = radius
+        proba = model.predict_proba(far_rows)
         check_rows_sum_to_one(proba)
         np.testing.assert_allclose(proba, np.tile(model.prior_, (60, 1)), atol=1e-8)
 
 
 @pytest.mark.parametrize("variant", ["paper", "reference", "figure1"])
-def test_the_papers_variants_take_such_tables_too(variant):
-    parent = Preprocess().around(
+def test_published_variants_support_mixed_tables(variant):
+    parent = Preprocess().wrap(
         PARENTS["forest"], Dataset.from_labels("mixed", X, Y, categories=CATEGORIES)
     )
     kdf = KernelDensityForest(parent, variant=variant, random_state=0).fit(X, Y)
     check_rows_sum_to_one(kdf.predict_proba(np.concatenate([TEST_X, [[1e30, NAN, 3]]])))
 
 
-def test_a_gate_may_stand_on_a_pipeline_of_its_own():
-    linear = make_pipeline(columns(), LogisticRegression())
+def test_gate_partition_may_be_a_pipeline():
+    linear = make_pipeline(make_transformer(), LogisticRegression())
     gate = DensityGate(
-        linear, partition=make_pipeline(columns(), PARENTS["forest"]), random_state=0
+        linear, partition=make_pipeline(make_transformer(), PARENTS["forest"]), random_state=0
     )
-    assert gate.fit(framed(X), Y).score(framed(TEST_X), TEST_Y) > 0.75
+    assert gate.fit(to_frame(X), Y).score(to_frame(TEST_X), TEST_Y) > 0.75
 
 
-def columns(sparse: bool = True) -> ColumnTransformer:
-    """Chosen by name."""
+def make_transformer(sparse: bool = True) -> ColumnTransformer:
+    """Transformer that selects columns by name."""
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     colours = OneHotEncoder(handle_unknown="ignore")
     return ColumnTransformer(
@@ -188,8 +188,8 @@ def columns(sparse: bool = True) -> ColumnTransformer:
 
 
 FOREST, NETWORK = (
-    make_pipeline(columns(), PARENTS["forest"]),
-    make_pipeline(columns(sparse=False), PARENTS["network"]),
+    make_pipeline(make_transformer(), PARENTS["forest"]),
+    make_pipeline(make_transformer(sparse=False), PARENTS["network"]),
 )
 ON_FRAMES = [
     KernelDensityForest(FOREST, random_state=0),
@@ -211,46 +211,48 @@ ON_FRAMES = [
     ON_FRAMES,
     ids=lambda m: f"{type(m).__name__}-{getattr(m, 'variant', getattr(m, 'method', ''))}",
 )
-def test_frames_stay_frames_on_their_way_to_a_pipeline_that_asks_for_names(model, monkeypatch):
+def test_frames_reach_pipelines_that_need_column_names(model, monkeypatch):
     model = clone(model).fit(
-        framed(X), pd.Series(Y), X_calibration=framed(HELD_X), y_calibration=HELD_Y
+        to_frame(X), pd.Series(Y), X_calibration=to_frame(HELD_X), y_calibration=HELD_Y
     )
-    frame, proba = framed(TEST_X), model.predict_proba(framed(TEST_X))
+    frame, proba = to_frame(TEST_X), model.predict_proba(to_frame(TEST_X))
     check_rows_sum_to_one(proba)
     assert model.feature_names_in_.tolist() == ["size", "weight", "colour"]
-    monkeypatch.setattr(graph, "_BLOCK", 64)
+    monkeypatch.setattr(graph, "_PREDICTION_BLOCK", 64)
     assert np.array_equal(model.predict_proba(frame), proba)
     frozen = clone(model).set_params(estimator=FrozenEstimator(model.estimator_))
     frozen.fit(
-        framed(X), Y, X_calibration=framed(HELD_X), y_calibration=HELD_Y
+        to_frame(X), Y, X_calibration=to_frame(HELD_X), y_calibration=HELD_Y
     )  # no warning about names
     assert np.array_equal(frozen.predict_proba(frame), proba)
     with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
         model.predict_proba(frame[["weight", "size", "colour"]])
     with pytest.raises(ValueError, match="minimum of 1 is required"):
         model.predict_proba(frame[:0])
-    assert clone(model).fit(framed(X), Y).score(frame, TEST_Y) > (
+    assert clone(model).fit(to_frame(X), Y).score(frame, TEST_Y) > (
         0.75 if getattr(model, "variant", "") != "paper" else 0.6
     )
 
 
 @pytest.mark.parametrize("model", [KernelDensityForest, DensityGate, ScoreMap, Uncalibrated])
-def test_a_bare_parent_that_was_fitted_on_a_frame_gets_frames(model):
-    numbers, held = (framed(np.nan_to_num(rows))[["size", "weight"]] for rows in (X, HELD_X))
+def test_parent_fitted_on_a_frame_receives_frames(model):
+    numbers, held = (to_frame(np.nan_to_num(rows))[["size", "weight"]] for rows in (X, HELD_X))
     forest = FrozenEstimator(clone(PARENTS["forest"]).fit(numbers, Y))
-    found = (
+    method_proba = (
         model(forest).fit(numbers, Y, X_calibration=held, y_calibration=HELD_Y).predict_proba(held)
     )
     on_arrays = FrozenEstimator(clone(PARENTS["forest"]).fit(numbers.to_numpy(), Y))
     expected = model(on_arrays).fit(
         numbers.to_numpy(), Y, X_calibration=held.to_numpy(), y_calibration=HELD_Y
     )
-    assert np.array_equal(found, expected.predict_proba(held.to_numpy()))
+    assert np.array_equal(method_proba, expected.predict_proba(held.to_numpy()))
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_so_does_a_bare_network():
-    numbers = framed(np.nan_to_num(X))[["size", "weight"]]
+@pytest.mark.filterwarnings(
+    "ignore:.*X_calibration="
+)  # the parent is fitted on the calibration rows
+def test_network_fitted_on_a_frame_receives_frames():
+    numbers = to_frame(np.nan_to_num(X))[["size", "weight"]]
     network = FrozenEstimator(clone(PARENTS["network"]).fit(numbers, Y))
     for model in (
         KernelDensityNetwork(network),
@@ -294,16 +296,16 @@ ONE_LINE = (
         ),
     ],
 )
-def test_distances_to_what_is_missing_are_refused_in_one_line(model, reason):
-    """Trees of scikit-learn take NaN, so nothing else would refuse it."""
-    for rows in (X[:, :2], framed(X)[["size", "weight"]]):
+def test_distances_with_missing_values_raise(model, reason):
+    """Trees of scikit-learn accept NaN, so that no other check would raise."""
+    for rows in (X[:, :2], to_frame(X)[["size", "weight"]]):
         with pytest.raises(ValueError, match="NaN") as caught:
             clone(model).fit(rows, Y)
         assert str(caught.value) == f"{reason}; {ONE_LINE}"
 
 
 @pytest.mark.parametrize("last", ["forest", "network"])
-def test_also_in_what_is_predicted(last):
+def test_missing_values_in_predictions_raise(last):
     kind, complete = (
         {"forest": KernelDensityForest, "network": KernelDensityNetwork}[last],
         np.nan_to_num(X),
@@ -317,7 +319,7 @@ def test_also_in_what_is_predicted(last):
             model.predict_proba(X)
 
 
-def test_a_map_of_scores_needs_no_distance():
+def test_score_calibrators_accept_missing_values():
     native = ScoreMap(PARENTS["forest"], random_state=0).fit(X, Y)
     assert native.score(TEST_X, TEST_Y) > 0.75
     with pytest.raises(ValueError, match=r"^Input X contains NaN"):

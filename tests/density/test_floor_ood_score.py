@@ -1,4 +1,4 @@
-"""The score for being out of distribution: it is what the blend with the prior goes by."""
+"""OOD scores, which determine the blend with the prior."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.density.floor import ood_score
+from kdgraph.density.floor import density_ood_score
 
 
 @pytest.fixture(scope="module")
-def data(spirals):
+def spiral_rows(spirals):
     return spirals(400, 5)
 
 
 @pytest.fixture(scope="module")
-def gate(data):
+def gate(spiral_rows):
     return DensityGate(RandomForestClassifier(20, random_state=0), alpha=0.05, random_state=0).fit(
-        *data
+        *spiral_rows
     )
 
 
-def test_the_gate_blends_by_its_score(data, gate):
-    X = np.concatenate([data[0], 3 * data[0]])
+def test_gate_weights_follow_its_ood_score(spiral_rows, gate):
+    X = np.concatenate([spiral_rows[0], 3 * spiral_rows[0]])
     weight = np.maximum(expit(-gate.ood_score(X)), gate.min_weight)[:, None]
     expected = weight * gate.estimator_.predict_proba(X) + (1 - weight) * gate.prior_
     np.testing.assert_allclose(gate.predict_proba(X), expected, rtol=0, atol=1e-12)
 
 
-def test_above_zero_the_prior_has_more_than_half_the_say(gate):
+def test_positive_score_means_prior_weight_above_half(gate):
     score = gate.ood_score([[0.1, 0.1], [3.0, 3.0], [30.0, 30.0]])
     assert score[0] < 0 < score[1] < score[2]
     proba = gate.predict_proba([[30.0, 30.0]])
@@ -40,23 +40,23 @@ def test_above_zero_the_prior_has_more_than_half_the_say(gate):
 
 
 @pytest.mark.parametrize("variant", ["kdgraph", "paper", "reference", "figure1"])
-def test_every_variant_has_one_for_each_row_that_no_other_row_changes(data, variant):
+def test_scores_of_all_variants_do_not_depend_on_other_rows(spiral_rows, variant):
     kdf = KernelDensityForest(
         RandomForestClassifier(8, random_state=0), variant=variant, random_state=0
-    ).fit(*data)
-    X = np.concatenate([data[0][:30], 5 + data[0][:30]])
+    ).fit(*spiral_rows)
+    X = np.concatenate([spiral_rows[0][:30], 5 + spiral_rows[0][:30]])
     score = kdf.ood_score(X)
     assert score.shape == (60,) and not np.isnan(score).any()
     np.testing.assert_array_equal(
         score, np.concatenate([kdf.ood_score(X[:7]), kdf.ood_score(X[7:])])
     )
-    np.testing.assert_array_equal(score, ood_score(kdf.log_density(X), kdf.log_floor_))
+    np.testing.assert_array_equal(score, density_ood_score(kdf.log_density(X), kdf.log_floor_))
     proba, log_density = kdf.proba_and_log_density(X)
     np.testing.assert_array_equal(proba, kdf.predict_proba(X))
     np.testing.assert_array_equal(log_density, kdf.log_density(X))
 
 
-def test_few_rows_like_the_training_rows_are_above_zero(spirals):
+def test_few_in_distribution_rows_score_above_zero(spirals):
     X, y = spirals(3000, 0)
     kdf = KernelDensityForest(
         RandomForestClassifier(20, random_state=0), alpha=0.1, random_state=0
@@ -65,6 +65,6 @@ def test_few_rows_like_the_training_rows_are_above_zero(spirals):
     assert 0.04 < share < 0.16  # 0.1, within three standard errors of the floor's 300 rows
 
 
-def test_where_there_is_no_density_it_is_infinite_whatever_the_floor():
-    assert ood_score(np.array([-math.inf, -3.0]), -1.0).tolist() == [math.inf, 2.0]
-    assert ood_score(np.array([-math.inf]), -math.inf).tolist() == [math.inf]
+def test_score_of_zero_density_is_infinite_at_any_floor():
+    assert density_ood_score(np.array([-math.inf, -3.0]), -1.0).tolist() == [math.inf, 2.0]
+    assert density_ood_score(np.array([-math.inf]), -math.inf).tolist() == [math.inf]

@@ -21,8 +21,8 @@ def geodesic_distance(codes, leaf_starts):
     similarities.
     """
     groups = polytopes_of(codes)
-    index = LeafIndex(codes[groups.row], np.eye(len(groups)), leaf_starts)
-    return 1 - index.masses(codes, np.array([1.0]))[0][:, groups.of_row, 0]
+    index = LeafIndex(codes[groups.representatives], np.eye(len(groups)), leaf_starts)
+    return 1 - index.query(codes, np.array([1.0]))[0][:, groups.polytope_of_row, 0]
 
 
 def assert_is_a_metric(distance, codes):
@@ -37,13 +37,13 @@ def assert_is_a_metric(distance, codes):
 
 @settings(deadline=None, max_examples=150)
 @given(CODES)
-def test_any_codes(codes):
+def test_geodesic_distance_of_any_codes_is_a_metric(codes):
     assert_is_a_metric(geodesic_distance(codes, np.arange(codes.shape[1] + 1) * 4), codes)
 
 
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**31), scale=st.sampled_from([0.1, 1.0, 10.0, 1e6]))
-def test_random_points_on_real_forests(spiral_forest, blob_forest, seed, scale):
+def test_geodesic_distance_on_fitted_forests_is_a_metric(spiral_forest, blob_forest, seed, scale):
     for forest in (spiral_forest, blob_forest):
         X = np.random.default_rng(seed).normal(0, scale, (40, forest.n_features_in_))
         X[20:] = X[:20] * 1.01  # some fall into the same polytope

@@ -1,4 +1,4 @@
-"""One small table of numbers for each variant, so that no change of a number goes unseen.
+"""Golden numbers of each variant, which detect any change of a result.
 
 Rows and trees come from fixed seeds and no compiled loop uses fast arithmetic, so on one platform
 the numbers repeat to the last digit shown. Another platform's exp and pow may differ in the last
@@ -23,7 +23,7 @@ GOLDEN = {
 }
 
 
-def spiral(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_spiral(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     radius = rng.random(n)
@@ -34,14 +34,14 @@ def spiral(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("variant", GOLDEN)
 def test_golden_numbers(variant):
     (X, y), (X_calibration, y_calibration), (test, truth) = (
-        spiral(300, 0),
-        spiral(130, 1),
-        spiral(500, 2),
+        draw_spiral(300, 0),
+        draw_spiral(130, 1),
+        draw_spiral(500, 2),
     )
     kdf = KernelDensityForest(RandomForestClassifier(80, random_state=0), variant=variant)
     kdf.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
-    around = np.linspace(0, 2 * np.pi, 200, endpoint=False)
-    ring = 1.5 * np.column_stack([np.cos(around), np.sin(around)])
+    circle_angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    ring = 1.5 * np.column_stack([np.cos(circle_angle), np.sin(circle_angle)])
     error = (kdf.predict(test) != truth).mean()
     nll = -np.log(np.maximum(kdf.predict_proba(test)[np.arange(500), truth], 1e-6)).mean()
     confidence = kdf.predict_proba(ring).max(axis=1).mean()

@@ -1,4 +1,4 @@
-"""What a network says inside, behind whatever is around it."""
+"""Access to the network inside pipelines and other wrappers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kdgraph.base.network_access import inside_of
+from kdgraph.base.network_access import access_network
 from kdgraph.calibration import Uncalibrated
 from kdgraph.parents.networks import MultilayerPerceptron
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def network_parts():
     X, y = load_iris(return_X_y=True)
     scaler = StandardScaler().fit(X)
     network = MultilayerPerceptron(hidden=(8,), max_epochs=5, device="cpu", random_state=0).fit(
@@ -25,8 +25,8 @@ def fitted():
     return X, y, scaler, network
 
 
-def test_it_is_found_behind_what_wraps_it(fitted):
-    X, y, scaler, network = fitted
+def test_network_is_found_inside_wrappers(network_parts):
+    X, y, scaler, network = network_parts
     pipeline = make_pipeline(scaler, network)
     wrapped = [
         pipeline,
@@ -35,20 +35,20 @@ def test_it_is_found_behind_what_wraps_it(fitted):
     ]
     scaled = scaler.transform(X)
     for parent in (*wrapped, make_pipeline(scaler, make_pipeline(network))):
-        inside = inside_of(parent)
+        inside = access_network(parent)
         assert inside.network is network
         np.testing.assert_array_equal(inside.logits(X), network.logits(scaled))
         np.testing.assert_array_equal(inside.features(X), network.transform(scaled))
         np.testing.assert_array_equal(inside.features(X, "1"), network.transform(scaled, "1"))
-        of = lambda logits: logits.logsumexp(dim=1)  # noqa: E731
+        function = lambda logits: logits.logsumexp(dim=1)  # noqa: E731
         np.testing.assert_array_equal(
-            inside.input_gradient(X, of), network.input_gradient(scaled, of)
+            inside.input_gradient(X, function), network.input_gradient(scaled, function)
         )
-    np.testing.assert_array_equal(inside_of(network).logits(scaled), network.logits(scaled))
+    np.testing.assert_array_equal(access_network(network).logits(scaled), network.logits(scaled))
 
 
-def test_a_forest_has_none(fitted):
-    X, y, scaler, _ = fitted
+def test_a_forest_is_refused(network_parts):
+    X, y, scaler, _ = network_parts
     with pytest.raises(
         TypeError,
         match=(
@@ -56,4 +56,4 @@ def test_a_forest_has_none(fitted):
             r" kdgraph\.parents\.networks$"
         ),
     ):
-        inside_of(make_pipeline(scaler, RandomForestClassifier(3).fit(X, y)))
+        access_network(make_pipeline(scaler, RandomForestClassifier(3).fit(X, y)))

@@ -1,3 +1,5 @@
+"""Inputs that an estimator accepts: missing values, data frames, weights."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -19,7 +21,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.base.rows import allows_missing, reads_columns, transforms_first, weights_for
+from kdgraph.base.rows import (
+    accepts_dataframe,
+    allows_missing,
+    has_transformer_steps,
+    sample_weight_kwargs,
+)
 from kdgraph.calibration import ScoreMap
 from kdgraph.parents import column_encoder
 
@@ -46,8 +53,9 @@ X, Y = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]}), [0,
         DensityGate(ScoreMap(ENCODED)),
         DensityGate(RandomForestClassifier(), partition=FrozenEstimator(ENCODED)),
     ],
+    ids=lambda estimator: type(estimator).__name__,
 )
-def test_missing_values_are_allowed_where_something_inside_may_take_them(estimator):
+def test_missing_values_are_allowed_if_a_step_may_take_them(estimator):
     assert allows_missing(estimator)
 
 
@@ -59,8 +67,9 @@ def test_missing_values_are_allowed_where_something_inside_may_take_them(estimat
         SimpleImputer(missing_values=-1),
         object(),
     ],
+    ids=lambda estimator: type(estimator).__name__,
 )
-def test_and_nowhere_else(estimator):
+def test_missing_values_are_not_allowed_for_other_estimators(estimator):
     assert not allows_missing(estimator)
 
 
@@ -71,43 +80,46 @@ def test_and_nowhere_else(estimator):
         KernelDensityForest(RandomForestClassifier()),
         DensityGate(ENCODED, partition=RandomForestClassifier()),
     ],
+    ids=lambda estimator: type(estimator).__name__,
 )
-def test_the_tag_of_what_measures_distances_does_not_allow_them_without_a_pipeline(estimator):
+def test_distances_need_a_pipeline_to_allow_missing_values(estimator):
     assert not estimator.__sklearn_tags__().input_tags.allow_nan
     assert KernelDensityForest(ENCODED).__sklearn_tags__().input_tags.allow_nan
 
 
-def test_frames_go_to_what_is_composed_and_to_what_was_fitted_on_one():
+def test_meta_estimators_and_models_fitted_on_frames_accept_frames():
     assert (
-        reads_columns(IMPUTED)
-        and reads_columns(CalibratedClassifierCV(IMPUTED))
-        and reads_columns(KernelDensityForest(IMPUTED))
+        accepts_dataframe(IMPUTED)
+        and accepts_dataframe(CalibratedClassifierCV(IMPUTED))
+        and accepts_dataframe(KernelDensityForest(IMPUTED))
     )
-    assert not reads_columns(LogisticRegression()) and not reads_columns(RandomForestClassifier())
+    assert not accepts_dataframe(LogisticRegression()) and not accepts_dataframe(
+        RandomForestClassifier()
+    )
     for estimator in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
-        assert reads_columns(FrozenEstimator(estimator.fit(X, Y)))
-        assert not reads_columns(FrozenEstimator(estimator.fit(X.to_numpy(), Y)))
+        assert accepts_dataframe(FrozenEstimator(estimator.fit(X, Y)))
+        assert not accepts_dataframe(FrozenEstimator(estimator.fit(X.to_numpy(), Y)))
 
 
-def test_what_transforms_before_its_last_step():
+def test_transformer_steps_are_found_inside_wrappers():
     for estimator in (
         IMPUTED,
         FrozenEstimator(IMPUTED),
         CalibratedClassifierCV(IMPUTED),
         ScoreMap(FrozenEstimator(IMPUTED)),
     ):
-        assert transforms_first(estimator)
+        assert has_transformer_steps(estimator)
     for estimator in (
         RandomForestClassifier(),
         FrozenEstimator(GaussianNB()),
         Pipeline([("model", GaussianNB())]),
     ):
-        assert not transforms_first(estimator)
+        assert not has_transformer_steps(estimator)
 
 
-def test_weights_are_for_the_last_step():
+def test_sample_weight_goes_to_the_last_step():
     weight = np.array([1.0, 2.0])
     nested = Pipeline([("scale", StandardScaler()), ("inner", Pipeline([("model", GaussianNB())]))])
-    assert weights_for(nested, np.ones(2)) == {}
-    assert weights_for(nested, weight) == {"inner__model__sample_weight": weight}
-    assert weights_for(GaussianNB(), weight) == {"sample_weight": weight}
+    assert sample_weight_kwargs(nested, np.ones(2)) == {}
+    assert sample_weight_kwargs(nested, weight) == {"inner__model__sample_weight": weight}
+    assert sample_weight_kwargs(GaussianNB(), weight) == {"sample_weight": weight}

@@ -1,4 +1,4 @@
-"""Proposition 2 of Dey et al.: along any ray the probabilities tend to the class shares of the
+"""Proposition 2 of Dey et al.: along any ray the probabilities tend to the class fractions of the
 training rows.
 """
 
@@ -23,14 +23,14 @@ OUTERMOST = [
 
 
 @pytest.fixture(scope="module", params=["spiral", "blobs"])
-def rays(request, spirals, three_blobs):
+def rows_and_directions(request, spirals, three_blobs):
     """(X, y, Float[100, d] of length 1): classes are not equally frequent."""
     X, y = spirals(300, 5) if request.param == "spiral" else three_blobs(300, 5)
     directions = np.random.default_rng(6).normal(size=(100, X.shape[1]))
     return X, y, directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
-def distances_to_the_prior(model, directions, radii):
+def max_distance_to_prior(model, directions, radii):
     """Float[radii]: the largest |g_y - P_y| over rays and classes; every probability is checked on
     the way.
     """
@@ -45,9 +45,13 @@ def distances_to_the_prior(model, directions, radii):
 
 
 @pytest.mark.parametrize("distance", ["geodesic", "euclidean"])
-@pytest.mark.parametrize(("variant", "left"), [("kdgraph", 1e-9), ("paper", 0), ("figure1", 0)])
-def test_every_variant_with_a_floor_that_can_act_tends_to_the_prior(rays, variant, left, distance):
-    X, y, directions = rays
+@pytest.mark.parametrize(
+    ("variant", "remaining_weight"), [("kdgraph", 1e-9), ("paper", 0), ("figure1", 0)]
+)
+def test_variants_with_an_effective_floor_tend_to_the_prior(
+    rows_and_directions, variant, remaining_weight, distance
+):
+    X, y, directions = rows_and_directions
     kdf = KernelDensityForest(
         RandomForestClassifier(20, random_state=0),
         variant=variant,
@@ -57,14 +61,14 @@ def test_every_variant_with_a_floor_that_can_act_tends_to_the_prior(rays, varian
     radii = (
         RADII + OUTERMOST if distance == "geodesic" else RADII
     )  # scikit-learn's neighbours overflow where squares do
-    found = distances_to_the_prior(kdf, directions, radii)
+    distance_to_prior = max_distance_to_prior(kdf, directions, radii)
     assert (
-        found.max() <= left + 1e-12
-    )  # min_weight is what is left of the posterior, in "kdgraph" only
+        distance_to_prior.max() <= remaining_weight + 1e-12
+    )  # min_weight is the remaining weight of the posterior, in "kdgraph" only
 
 
-def test_confidence_falls_steadily_on_the_way_out(rays):
-    X, y, directions = rays
+def test_confidence_decreases_with_distance(rows_and_directions):
+    X, y, directions = rows_and_directions
     kdf = KernelDensityForest(ExtraTreesClassifier(20, random_state=0), random_state=0).fit(X, y)
     mean = [
         np.abs(kdf.predict_proba(radius * directions) - kdf.prior_).max(axis=1).mean()
@@ -75,21 +79,21 @@ def test_confidence_falls_steadily_on_the_way_out(rays):
     assert mean[-1] <= 1e-6
 
 
-def test_the_floor_of_the_published_implementation_cannot_act(rays):
-    X, y, directions = rays
+def test_reference_floor_has_no_effect(rows_and_directions):
+    X, y, directions = rows_and_directions
     forest = RandomForestClassifier(20, random_state=0)
     reference = KernelDensityForest(forest, variant="reference", random_state=0).fit(X, y)
-    far = [reference.predict_proba(radius * directions) for radius in RADII]
+    outer_proba = [reference.predict_proba(radius * directions) for radius in RADII]
     assert np.array_equal(
-        far[-2], far[-1]
-    )  # the same nearest polytope from 1e6 to 1e30, and nothing else counts
-    assert far[-1].max(axis=1).mean() > reference.prior_.max() + 0.2
-    mended = KernelDensityForest(forest, variant="reference", floor="auto", random_state=0).fit(
+        outer_proba[-2], outer_proba[-1]
+    )  # the nearest polytope is the same from 1e6 to 1e30
+    assert outer_proba[-1].max(axis=1).mean() > reference.prior_.max() + 0.2
+    with_floor = KernelDensityForest(forest, variant="reference", floor="auto", random_state=0).fit(
         X, y
     )
     assert (
-        distances_to_the_prior(mended, directions, RADII[2:]).max() <= 1e-12
-    )  # its widths differ by 10^4, so nearer is not enough
+        max_distance_to_prior(with_floor, directions, RADII[2:]).max() <= 1e-12
+    )  # widths differ by 10^4, so that smaller radii are not enough
 
 
 GATED = {
@@ -102,38 +106,41 @@ GATED = {
 
 
 @pytest.mark.parametrize("name", GATED)
-def test_the_gate_takes_any_classifier_to_the_prior(rays, name):
-    X, y, directions = rays
+def test_gate_tends_to_the_prior_for_any_classifier(rows_and_directions, name):
+    X, y, directions = rows_and_directions
     partition = RandomForestClassifier(20, random_state=0) if name == "linear" else None
     gate = DensityGate(GATED[name], partition=partition, random_state=0).fit(X, y)
     assert (
         np.abs(gate.estimator_.predict_proba(1e6 * directions) - gate.prior_).max(axis=1).mean()
         > 0.15
-    )  # ungated it says something else
-    assert distances_to_the_prior(gate, directions, RADII).max() <= 1e-9 + 1e-12
+    )  # without the gate the predictions differ from the prior
+    assert max_distance_to_prior(gate, directions, RADII).max() <= 1e-9 + 1e-12
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_with_no_least_weight_the_gate_meets_its_limit(rays):
-    X, y, directions = rays
+@pytest.mark.filterwarnings(
+    "ignore:.*X_calibration="
+)  # the parent is fitted on the calibration rows
+def test_gate_without_min_weight_reaches_the_prior(rows_and_directions):
+    X, y, directions = rows_and_directions
     gate = DensityGate(
         FrozenEstimator(RandomForestClassifier(20, random_state=0).fit(X, y)),
         min_weight=0,
         random_state=0,
     ).fit(X, y)
-    assert distances_to_the_prior(gate, directions, RADII).max() <= 1e-15
+    assert max_distance_to_prior(gate, directions, RADII).max() <= 1e-15
 
 
-def test_where_classes_are_equally_frequent_the_forests_class_leads_at_any_distance(spirals):
+def test_argmax_survives_at_any_distance_with_equal_priors(spirals):
     X, y = spirals(300, 5)
     rows = np.concatenate([np.flatnonzero(y == 1), np.flatnonzero(y == 0)[: (y == 1).sum()]])
     forest = RandomForestClassifier(20, random_state=0).fit(X[rows], y[rows])
     kdf = KernelDensityForest(FrozenEstimator(forest)).fit(
         X[rows], y[rows], X_calibration=X, y_calibration=y
     )
-    far = 1e6 * np.random.default_rng(0).normal(size=(100, 2))
-    near = kdf.posterior_(
-        kdf.graph_.visit(kdf.graph_.partition.place(far), kdf.posterior_.exponents), kdf.graph_
+    outer_proba = 1e6 * np.random.default_rng(0).normal(size=(100, 2))
+    posterior = kdf.posterior_(
+        kdf.graph_.query(kdf.graph_.partition.locate(outer_proba), kdf.posterior_.exponents),
+        kdf.graph_,
     )[0]
-    assert np.array_equal(kdf.predict(far), kdf.classes_[near.argmax(axis=1)])
-    assert len(set(kdf.predict(far))) == 2
+    assert np.array_equal(kdf.predict(outer_proba), kdf.classes_[posterior.argmax(axis=1)])
+    assert len(set(kdf.predict(outer_proba))) == 2

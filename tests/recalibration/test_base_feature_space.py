@@ -1,6 +1,4 @@
-"""Spaces of neighbours: each against Algorithm 1 by the book, with distances that numpy makes of
-what the parent is.
-"""
+"""Feature spaces: each against a loop of Algorithm 1 with distances computed by numpy."""
 
 from __future__ import annotations
 
@@ -18,8 +16,8 @@ K = 25
 Q = np.array([0.05, 0.5, 0.95])
 
 
-def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Two features of which one counts, in units of its own; outcomes above 0."""
+def make_outcome_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows with one relevant feature of two, in different units, and positive outcomes."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.5, 2, size=(n, 2)) * [1.0, 50.0]
     return X, 1 + 2 * X[:, 0] ** 2 + X[:, 0] * rng.uniform(-1, 1, size=n)
@@ -27,13 +25,11 @@ def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def parts():
-    return rows(150, 1), rows(160, 2), rows(40, 3)
+    return make_outcome_rows(150, 1), make_outcome_rows(160, 2), make_outcome_rows(40, 3)
 
 
-def is_algorithm_1(parent, parts, apart: np.ndarray, rtol: float, **settings) -> None:
-    """LocalPit behind the fitted ``parent`` is, row by row, the weighted sample that distances
-    Float[test, calibration] give.
-    """
+def assert_equals_algorithm_1(parent, parts, apart: np.ndarray, rtol: float, **settings) -> None:
+    """Compare LocalPit with the weighted samples of distances Float[test, calibration]."""
     train, (X_held, y_held), (X, y) = parts
     model = LocalPit(FrozenEstimator(parent), k=K, random_state=0, **settings).fit(
         *train, X_calibration=X_held, y_calibration=y_held
@@ -68,8 +64,9 @@ def is_algorithm_1(parent, parts, apart: np.ndarray, rtol: float, **settings) ->
 
 
 def distances(at: np.ndarray, held: np.ndarray, units: str = "sd") -> np.ndarray:
-    """Float[m, n], Euclidean, each column in standard deviations of ``held``, or as it is; one that
-    is constant does not count.
+    """Return Euclidean distances Float[m, n], in standard deviations of ``held`` or raw units.
+
+    A constant feature is not rescaled.
     """
     spread = held.std(axis=0)
     unit = np.where(spread > 0, spread, 1.0) if units == "sd" else np.ones(held.shape[1])
@@ -95,10 +92,8 @@ def network(parts):
 @pytest.mark.parametrize(
     ("layer", "depth", "active"), [(None, 2, True), ("3", 2, False), ("2", 1, True)]
 )
-def test_layers_of_a_network(network, parts, layer, depth, active, units):
-    """What hidden layers put out by products of its weights in numpy: None is the last one. A
-    network computes in float32: 1e-5 of each.
-    """
+def test_layer_space_matches_activations_in_numpy(network, parts, layer, depth, active, units):
+    """Layer None is the last hidden one; the network computes in float32, to 1e-5."""
     parts = tuple((X / [1, 50], y) for X, y in parts)
     weights = {
         name: value.numpy().astype(float) for name, value in network.module_.state_dict().items()
@@ -112,21 +107,22 @@ def test_layers_of_a_network(network, parts, layer, depth, active, units):
 
     apart = distances(outputs(parts[2][0]), outputs(parts[1][0]), units)
     assert len(np.unique(apart)) > apart.size / 2
-    is_algorithm_1(network, parts, apart, 1e-5, where="layer", layer=layer, units=units)
+    assert_equals_algorithm_1(
+        network, parts, apart, 1e-5, feature_space="layer", layer=layer, units=units
+    )
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_leaves_of_a_forest(parts, frozen):
-    """1 - the share of trees in which two rows are in one leaf; at the k-th distance, where many
-    are, nothing has weight.
+def test_geodesic_space_matches_shared_leaves(parts, frozen):
+    """The distance is 1 minus the fraction of trees with a common leaf.
 
-    One that is given is fitted on the parent's training rows, or frozen and left as it is. Weights
-    are kept in float32.
+    A forest is fitted on the parent's training rows, unless it is frozen. Rows at the distance of
+    the k-th neighbour have no weight. Weights are stored in float32.
     """
     (X, y), (X_held, _), (X_test, _) = parts
     forest = RandomForestRegressor(30, min_samples_leaf=10, max_features=1, random_state=0)
     other = RandomForestRegressor(20, min_samples_leaf=5, max_features=1, random_state=1).fit(
-        *rows(150, 4)
+        *make_outcome_rows(150, 4)
     )
     given, fitted = (
         (FrozenEstimator(other), other)
@@ -135,38 +131,38 @@ def test_leaves_of_a_forest(parts, frozen):
     )
     leaves, held = fitted.apply(X_test), fitted.apply(X_held)
     apart = np.array([[1 - np.mean(a == b) for b in held] for a in leaves])
-    is_algorithm_1(GaussianLinear().fit(X, y), parts, apart, 1e-6, where="geodesic", forest=given)
+    assert_equals_algorithm_1(
+        GaussianLinear().fit(X, y), parts, apart, 1e-6, feature_space="geodesic", forest=given
+    )
 
 
 @pytest.mark.parametrize("units", ["sd", "raw"])
-def test_the_output_is_mean_and_standard_deviation(parts, units):
-    """Of a Gamma model the deviation grows as the mean. Weights are kept in float32."""
+def test_output_space_is_mean_and_standard_deviation(parts, units):
+    """The deviation of a Gamma model grows with its mean; weights are stored in float32."""
     parent = GammaGlm().fit(*parts[0])
     said = [parent.predict_dist(X) for X, _ in parts[1:]]
     held, at = (np.stack([each.mean(), np.sqrt(each.var())], axis=1) for each in said)
-    is_algorithm_1(parent, parts, distances(at, held, units), 1e-6, where="output", units=units)
+    assert_equals_algorithm_1(
+        parent, parts, distances(at, held, units), 1e-6, feature_space="output", units=units
+    )
 
 
 @pytest.mark.parametrize("units", ["sd", "raw"])
-def test_rows_as_given_and_as_the_parent_sees_them(parts, units):
-    """A design of the logarithm of one of two columns: input is that alone, given both as they
-    come. Weights are kept in float32.
-    """
+def test_given_space_skips_the_transformations_of_input_space(parts, units):
+    """The input is the logarithm of one of two columns; given are both raw columns."""
     (X, y), (X_held, _), (X_test, _) = parts
     table = Dataset("table", X, y, np.empty(0), ("weight", "depth"), "regression")
-    parent = Design(log=("weight",), columns=("weight",)).around(GaussianLinear(), table).fit(X, y)
+    parent = Design(log=("weight",), columns=("weight",)).wrap(GaussianLinear(), table).fit(X, y)
     seen = distances(np.log(X_test[:, :1]), np.log(X_held[:, :1]), units)
-    is_algorithm_1(parent, parts, seen, 1e-6, where="input", units=units)
-    is_algorithm_1(
-        parent, parts, distances(X_test, X_held, units), 1e-6, where="given", units=units
+    assert_equals_algorithm_1(parent, parts, seen, 1e-6, feature_space="input", units=units)
+    assert_equals_algorithm_1(
+        parent, parts, distances(X_test, X_held, units), 1e-6, feature_space="given", units=units
     )
 
 
 @pytest.mark.parametrize("k", [5, 12, 20, 21, 22, 30])
-def test_few_neighbours_in_many_dimensions_have_slopes(k):
-    """Also fewer than the 20 slopes: regressions are solvable, quantiles are numbers that increase
-    and stay near the outcomes.
-    """
+def test_local_linear_is_finite_with_fewer_neighbours_than_slopes(k):
+    """There are 20 slopes; quantiles increase and stay near the outcomes."""
     rng = np.random.default_rng(k)
     X = rng.normal(size=(500, 20))
     y = X[:, 0] + X[:, 1] ** 2 + np.exp(X[:, 2] / 2) * rng.normal(size=500)

@@ -1,6 +1,4 @@
-"""Columns that hold no numbers, before estimators that take nothing else: one line, whose way out
-works when pasted.
-"""
+"""Columns that are not numeric are refused in one line, with advice that works when pasted."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.calibration import ScoreMap
 from kdgraph.calibration.top_label import HistogramBinning
-from kdgraph.detection import LeafBox, NearestNeighbours
+from kdgraph.detection import KthNeighbourDistance, LeafBox
 from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import GlobalPit, LocalPit
 
@@ -33,16 +31,16 @@ NAMES = {
     "ExtraTreesClassifier": ExtraTreesClassifier,
     "GaussianLinear": GaussianLinear,
     "HistGradientBoostingClassifier": HistGradientBoostingClassifier,
-    "NearestNeighbours": NearestNeighbours,
+    "KthNeighbourDistance": KthNeighbourDistance,
 }
-"""What a user of the advice has imported."""
+"""Names that the pasted advice needs."""
 MODELS = [
     KernelDensityForest(FOREST, random_state=0),
     DensityGate(FOREST, random_state=0),
     ScoreMap(FOREST, random_state=0),
     HistogramBinning(FOREST, random_state=0),
     LeafBox(FOREST, random_state=0),
-    NearestNeighbours(random_state=0),
+    KthNeighbourDistance(random_state=0),
     GlobalPit(GaussianLinear(), random_state=0),
     LocalPit(GaussianLinear(), random_state=0),
 ]
@@ -60,7 +58,7 @@ TIMES = {
     "periods": pd.period_range("2021-03", periods=N, freq="M"),
     "durations": pd.to_timedelta(np.arange(N), unit="h"),
 }
-TAKEN = {
+NUMERIC = {
     "bool": Y == 1,
     "boolean": pd.array(Y == 1, dtype="boolean"),
     "Int64": pd.array(Y, dtype="Int64"),
@@ -71,21 +69,21 @@ TAKEN = {
 }
 
 
-def refusal(model, X) -> str:
+def error_message(model, X) -> str:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole sentence is compared
         model.fit(X, Y)
     return str(caught.value)
 
 
-def parent_of(model) -> str:
+def parent_name(model) -> str:
     return type(model if model.estimator is None else model.estimator).__name__
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("kind", TEXT)
-def test_text_is_refused_with_an_encoder_that_works(model, kind):
+def test_text_is_refused_with_a_working_encoder(model, kind):
     X = NUMBERS.assign(place=TEXT[kind])
-    message, parent = refusal(model, X), parent_of(model)
+    message, parent = error_message(model, X), parent_name(model)
     encoder = (
         "make_column_transformer((OneHotEncoder(handle_unknown='ignore'), ['place']),"
         " remainder='passthrough')"
@@ -96,16 +94,16 @@ def test_text_is_refused_with_an_encoder_that_works(model, kind):
         == f"could not convert string to float: {str(WORDS[0])!r} in column 'place'; {parent} takes"
         f" numbers, put an encoder into the pipeline, as in {advice}"
     )
-    way_out = eval(advice, dict(NAMES))  # pasted
-    pasted = way_out if model.estimator is None else type(model)(way_out, random_state=0)
+    encoded = eval(advice, dict(NAMES))  # pasted
+    pasted = encoded if model.estimator is None else type(model)(encoded, random_state=0)
     pasted.fit(X, Y).predict(X)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("kind", TIMES)
-def test_dates_are_refused_with_a_number_that_works(model, kind):
+def test_dates_are_refused_with_a_working_conversion(model, kind):
     X = NUMBERS.assign(seen=TIMES[kind])
-    message, parent = refusal(model, X), parent_of(model)
+    message, parent = error_message(model, X), parent_name(model)
     advice = "X.assign(seen=X['seen'].astype('int64'))"
     assert (
         message
@@ -115,14 +113,14 @@ def test_dates_are_refused_with_a_number_that_works(model, kind):
     model.fit(eval(advice, {"X": X}), Y)
 
 
-@pytest.mark.parametrize("kind", TAKEN)
+@pytest.mark.parametrize("kind", NUMERIC)
 @pytest.mark.filterwarnings("ignore:pandas.DataFrame with sparse columns found")  # scikit-learn's
-def test_what_is_a_number_is_taken_as_the_forest_takes_it(kind):
-    X = NUMBERS.assign(more=TAKEN[kind])
+def test_columns_of_numbers_are_accepted(kind):
+    X = NUMBERS.assign(more=NUMERIC[kind])
     as_floats = NUMBERS.assign(more=Y.astype(float))
-    found = KernelDensityForest(FOREST, random_state=0).fit(X, Y).predict_proba(X)
+    proba = KernelDensityForest(FOREST, random_state=0).fit(X, Y).predict_proba(X)
     assert np.array_equal(
-        found,
+        proba,
         KernelDensityForest(FOREST, random_state=0).fit(as_floats, Y).predict_proba(as_floats),
     )
 
@@ -130,19 +128,19 @@ def test_what_is_a_number_is_taken_as_the_forest_takes_it(kind):
 def test_a_missing_integer_is_a_missing_value():
     X = NUMBERS.assign(more=pd.array([None, *Y[1:]], dtype="Int64"))
     assert np.isfinite(ScoreMap(FOREST, random_state=0).fit(X, Y).predict_proba(X)).all()
-    assert refusal(KernelDensityForest(FOREST), X).startswith(
+    assert error_message(KernelDensityForest(FOREST), X).startswith(
         "Input X contains NaN, and KernelDensityForest measures distances"
     )
 
 
-def test_text_in_an_array_is_named_by_its_position():
+def test_text_in_an_array_is_refused_by_position():
     X = NUMBERS.assign(place=WORDS).to_numpy(dtype=object)
     start = (
         f"could not convert string to float: {str(WORDS[0])!r} in column 2; ExtraTreesClassifier"
         " takes numbers"
     )
-    for given in (X, X.astype(str)):
-        assert refusal(KernelDensityForest(FOREST), given).startswith(start)
+    for calibration_rows in (X, X.astype(str)):
+        assert error_message(KernelDensityForest(FOREST), calibration_rows).startswith(start)
     model = KernelDensityForest(FOREST, random_state=0).fit(NUMBERS.assign(place=Y).to_numpy(), Y)
     with pytest.raises(
         ValueError, match=r"^could not convert string to float: '(rural|urban)' in column 2;"
@@ -150,19 +148,21 @@ def test_text_in_an_array_is_named_by_its_position():
         model.predict(X)
 
 
-def test_a_parent_that_takes_categories_gets_them():
+def test_categories_are_passed_to_a_parent_that_takes_them():
     X = NUMBERS.assign(place=pd.Categorical(WORDS))
     boosting = HistGradientBoostingClassifier(max_iter=5, random_state=0)
     rows = slice(0, 80)
-    given = {"X_calibration": X[80:], "y_calibration": Y[80:]}
-    found = ScoreMap(boosting, method="sigmoid").fit(X[rows], Y[rows], **given)
-    alone = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X[rows], Y[rows])
-    assert np.array_equal(found.estimator_.predict_proba(X), alone.predict_proba(X))
-    frozen = ScoreMap(FrozenEstimator(alone), method="sigmoid").fit(X[rows], Y[rows], **given)
-    assert np.array_equal(frozen.predict_proba(X), found.predict_proba(X))
+    calibration_rows = {"X_calibration": X[80:], "y_calibration": Y[80:]}
+    proba = ScoreMap(boosting, method="sigmoid").fit(X[rows], Y[rows], **calibration_rows)
+    plain = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X[rows], Y[rows])
+    assert np.array_equal(proba.estimator_.predict_proba(X), plain.predict_proba(X))
+    frozen = ScoreMap(FrozenEstimator(plain), method="sigmoid").fit(
+        X[rows], Y[rows], **calibration_rows
+    )
+    assert np.array_equal(frozen.predict_proba(X), proba.predict_proba(X))
     encoder = make_column_transformer((OneHotEncoder(), ["place"]), remainder="passthrough")
     gate = DensityGate(boosting, partition=make_pipeline(encoder, FOREST), random_state=0).fit(X, Y)
     np.testing.assert_allclose(gate.predict_proba(X).sum(axis=1), 1)
-    assert "in column 'place'; ExtraTreesClassifier takes numbers" in refusal(
+    assert "in column 'place'; ExtraTreesClassifier takes numbers" in error_message(
         DensityGate(boosting, partition=FOREST), X
     )

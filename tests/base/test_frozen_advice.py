@@ -1,4 +1,4 @@
-"""What is no parent, in one line with a way out that works when pasted."""
+"""Unsuitable parents are refused in one line, with advice that works when it is pasted."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from sklearn.svm import SVC
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import GroupWise, ScoreMap
 from kdgraph.calibration.top_label import HistogramBinning
-from kdgraph.detection import LeafBox, MaxProbability, NearestNeighbours
-from kdgraph.parents import GaussianLinear, PredictiveRegressor
+from kdgraph.detection import KthNeighbourDistance, LeafBox, MaxProbability
+from kdgraph.parents import GaussianLinear, ProbabilisticRegressor
 from kdgraph.parents.networks import ModuleClassifier
 from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
 
@@ -41,7 +41,7 @@ AFTER = [
     ScoreMap,
     HistogramBinning,
     MaxProbability,
-    NearestNeighbours,
+    KthNeighbourDistance,
     LeafBox,
     GlobalPit,
 ]
@@ -54,7 +54,7 @@ NAMES = {
             RandomForestClassifier,
             RidgeClassifier,
             SVC,
-            PredictiveRegressor,
+            ProbabilisticRegressor,
             GaussianProcessRegressor,
         ),
         *(
@@ -69,47 +69,49 @@ NAMES = {
 }
 
 
-def refusal(model, y=Y, kind=TypeError, **more) -> str:
+def error_message(model, y=Y, kind=TypeError, **fit_kwargs) -> str:
     with pytest.raises(kind) as caught:
-        model.fit(X, y, **more)
+        model.fit(X, y, **fit_kwargs)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def pasted(message: str):
-    """What the last expression of the advice makes."""
+def evaluate_advice(message: str):
+    """Return the value of the last expression in the message."""
     return eval(re.search(r"\w+\([^;]*\)$", message)[0], dict(NAMES))
 
 
 @pytest.mark.parametrize("kind", AFTER)
-def test_a_class_in_place_of_an_instance(kind):
-    given = GaussianLinear if kind is GlobalPit else RandomForestClassifier
-    message = refusal(kind(given))
+def test_a_class_instead_of_a_parent_instance_is_refused(kind):
+    wrong_argument = GaussianLinear if kind is GlobalPit else RandomForestClassifier
+    message = error_message(kind(wrong_argument))
+    name = wrong_argument.__name__
     assert (
         message
-        == f"{kind.__name__}: estimator must be an instance, got the class {given.__name__}; pass"
-        f" {given.__name__}()"
+        == f"{kind.__name__}: estimator must be an instance, got the class {name}; pass {name}()"
     )
-    assert isinstance(pasted(message), given)
+    assert isinstance(evaluate_advice(message), wrong_argument)
 
 
-def test_a_class_in_place_of_any_other_instance():
+def test_a_class_instead_of_another_component_is_refused():
     message = "{}: {} must be an instance, got the class {}; pass {}"
     gate = DensityGate(GradientBoostingClassifier(), partition=RandomForestClassifier)
-    assert refusal(gate) == message.format(
+    assert error_message(gate) == message.format(
         "DensityGate", "partition", "RandomForestClassifier", "RandomForestClassifier()"
     )
-    pit = refusal(ConformalPit(GaussianLinear(), LocalPit))
+    pit = error_message(ConformalPit(GaussianLinear(), LocalPit))
     assert pit == message.format("ConformalPit", "recalibrator", "LocalPit", "LocalPit(None)")
-    ConformalPit(GaussianLinear(), pasted(pit).set_params(k=5), random_state=0).fit(X, X[:, 0])
-    groups = refusal(GroupWise(RandomForestClassifier(), ScoreMap), groups=Y)
+    ConformalPit(GaussianLinear(), evaluate_advice(pit).set_params(k=5), random_state=0).fit(
+        X, X[:, 0]
+    )
+    groups = error_message(GroupWise(RandomForestClassifier(), ScoreMap), groups=Y)
     assert groups == message.format("GroupWise", "calibrator", "ScoreMap", "ScoreMap(None)")
 
 
 @pytest.mark.parametrize("kind", AFTER)
-def test_a_bare_torch_module(kind):
+def test_a_torch_module_is_refused_with_its_wrapper(kind):
     assert (
-        refusal(kind(MODULE))
+        error_message(kind(MODULE))
         == f"{kind.__name__} needs an estimator of scikit-learn, got the torch module Sequential;"
         " wrap it: kdgraph.parents.networks.ModuleClassifier(module) or skorch's"
         " NeuralNetClassifier(module)"
@@ -123,9 +125,9 @@ def test_the_wrapper_of_a_torch_module_works():
 
 
 @pytest.mark.parametrize("kind", AFTER)
-def test_what_is_no_estimator_at_all(kind):
+def test_a_string_is_refused_as_parent(kind):
     message = "{} needs an estimator of scikit-learn, with fit and get_params, got str: forest"
-    assert refusal(kind("forest")) == message.format(kind.__name__)
+    assert error_message(kind("forest")) == message.format(kind.__name__)
 
 
 @pytest.mark.parametrize("kind", [KernelDensityForest, KernelDensityNetwork, DensityGate])
@@ -133,29 +135,31 @@ def test_what_is_no_estimator_at_all(kind):
     "parent", [HistGradientBoostingClassifier, GradientBoostingClassifier, MLPClassifier]
 )
 @pytest.mark.parametrize(
-    "wrap", [lambda parent: parent, lambda parent: make_pipeline(StandardScaler(), parent)]
+    "wrap",
+    [lambda parent: parent, lambda parent: make_pipeline(StandardScaler(), parent)],
+    ids=["alone", "in a pipeline"],
 )
 def test_a_classifier_without_a_partition_is_refused_before_it_is_fitted(
     kind, parent, wrap, monkeypatch
 ):
     message = (
         f"{parent.__name__} has no partition to read; pass a fitted forest or tree of scikit-learn,"
-        " or a network of torch; any classifier can stand in front of a forest's partition:"
+        " or a network of torch; any classifier can be combined with a forest's partition:"
         f" DensityGate({parent.__name__}(), partition=RandomForestClassifier())"
     )
     with monkeypatch.context() as patched:
         patched.setattr(parent, "fit", lambda *_, **__: pytest.fail("fitted"))
-        found = refusal(kind(wrap(parent())))
-    assert found == message
-    gate = pasted(found).set_params(partition__n_estimators=5, random_state=0)
+        refusal = error_message(kind(wrap(parent())))
+    assert refusal == message
+    gate = evaluate_advice(refusal).set_params(partition__n_estimators=5, random_state=0)
     if parent is not MLPClassifier:  # which warns that 200 epochs are not enough
         np.testing.assert_allclose(gate.fit(X, Y).predict_proba(X).sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("kind", AFTER_CLASSIFIERS)
-def test_a_regressor_after_which_a_classifier_is_needed(kind):
+def test_a_regressor_is_refused_if_a_classifier_is_needed(kind):
     assert (
-        refusal(kind(RandomForestRegressor(3)))
+        error_message(kind(RandomForestRegressor(3)))
         == f"{kind.__name__} needs an estimator with predict_proba, got RandomForestRegressor, a"
         " regressor; pass a classifier, or repair its predictive distributions by"
         " kdgraph.recalibration"
@@ -164,69 +168,75 @@ def test_a_regressor_after_which_a_classifier_is_needed(kind):
 
 @pytest.mark.parametrize("kind", AFTER_CLASSIFIERS)
 @pytest.mark.parametrize(
-    "wrap", [lambda parent: parent, lambda parent: FrozenEstimator(parent.fit(X, Y))]
+    "wrap",
+    [lambda parent: parent, lambda parent: FrozenEstimator(parent.fit(X, Y))],
+    ids=["unfitted", "frozen"],
 )
-def test_a_pipeline_that_ends_in_a_transformer(kind, wrap):
+def test_a_pipeline_without_a_final_predictor_is_refused(kind, wrap):
     assert (
-        refusal(kind(wrap(make_pipeline(StandardScaler()))))
+        error_message(kind(wrap(make_pipeline(StandardScaler()))))
         == f"{kind.__name__} needs an estimator with predict_proba, got Pipeline whose last step,"
         " StandardScaler, predicts nothing; let it end in an estimator that does"
     )
 
 
 @pytest.mark.parametrize("parent", [SVC, RidgeClassifier])
-def test_a_classifier_of_scores_alone(parent):
-    message = refusal(ScoreMap(parent()))
+def test_a_classifier_without_probabilities_is_refused(parent):
+    message = error_message(ScoreMap(parent()))
     advice = f"CalibratedClassifierCV({parent.__name__}())"
     start = (
-        f"ScoreMap needs an estimator with predict_proba, got {parent.__name__}; let its scores"
-        " become probabilities: "
+        f"ScoreMap needs an estimator with predict_proba, got {parent.__name__}; convert its scores"
+        " to probabilities: "
     )
     assert message == start + advice
-    ScoreMap(pasted(message), random_state=0).fit(X, Y).predict_proba(X)
+    ScoreMap(evaluate_advice(message), random_state=0).fit(X, Y).predict_proba(X)
 
 
-def test_regressors_that_predict_no_distributions():
+def test_regressors_without_distributions_are_refused():
     start = "LocalPit needs an estimator with predict_dist, got "
     for parent in (GaussianProcessRegressor, BayesianRidge):
-        message = refusal(LocalPit(parent()))
+        message = error_message(LocalPit(parent()))
         assert (
             message
-            == f"{start}{parent.__name__}; wrap it: PredictiveRegressor({parent.__name__}())"
+            == f"{start}{parent.__name__}; wrap it: ProbabilisticRegressor({parent.__name__}())"
         )
-        assert isinstance(pasted(message).regressor, parent)
-    assert np.isfinite(LocalPit(pasted(message), random_state=0).fit(X, X[:, 0]).predict(X)).all()
-    rest = (
+        assert isinstance(evaluate_advice(message).regressor, parent)
+    assert np.isfinite(
+        LocalPit(evaluate_advice(message), random_state=0).fit(X, X[:, 0]).predict(X)
+    ).all()
+    advice = (
         "; pass one that predicts distributions, such as GaussianLinear(), or another library's in"
-        " PredictiveRegressor"
+        " ProbabilisticRegressor"
     )
-    assert refusal(LocalPit(LinearRegression())) == f"{start}LinearRegression{rest}"
+    assert error_message(LocalPit(LinearRegression())) == f"{start}LinearRegression{advice}"
     pipeline = make_pipeline(StandardScaler(), LinearRegression())
-    assert refusal(LocalPit(pipeline)) == f"{start}Pipeline{rest}"
+    assert error_message(LocalPit(pipeline)) == f"{start}Pipeline{advice}"
     assert (
-        refusal(LocalPit(RandomForestClassifier()))
+        error_message(LocalPit(RandomForestClassifier()))
         == f"{start}RandomForestClassifier, a classifier; calibrate it by kdgraph.calibration, or"
         " pass a regressor that predicts distributions"
     )
 
 
 @pytest.mark.parametrize("kind", AFTER_CLASSIFIERS[:1] + AFTER_CLASSIFIERS[2:])
-def test_labels_of_several_types_or_none(kind):
+def test_mixed_and_missing_labels_are_refused(kind):
     model = kind(RandomForestClassifier(3, random_state=0), random_state=0)
     mixed = np.array([1, "a"] * 45, dtype=object)
     message = (
         "labels must be of one type, y has text and numbers; make all of them text, y.astype(str)"
     )
-    assert refusal(model, mixed, ValueError) == message
+    assert error_message(model, mixed, ValueError) == message
     model.fit(X, mixed.astype(str))
     gaps = np.array(["a", None, "b"] * 30, dtype=object)
     assert (
-        refusal(model, gaps, ValueError)
+        error_message(model, gaps, ValueError)
         == "30 of 90 labels in y are None; leave out the rows without a label"
     )
-    assert refusal(model, np.where(Y == 1, np.nan, 0.0), ValueError) == "Input y contains NaN."
-    assert refusal(model, X[:, 0], ValueError).startswith("Unknown label type: continuous.")
-    given = {"X_calibration": X, "y_calibration": gaps}
-    assert refusal(model, np.array(["a", "b", "b"] * 30), ValueError, **given).startswith(
-        "30 of 90 labels in y are None"
+    assert (
+        error_message(model, np.where(Y == 1, np.nan, 0.0), ValueError) == "Input y contains NaN."
     )
+    assert error_message(model, X[:, 0], ValueError).startswith("Unknown label type: continuous.")
+    wrong_argument = {"X_calibration": X, "y_calibration": gaps}
+    assert error_message(
+        model, np.array(["a", "b", "b"] * 30), ValueError, **wrong_argument
+    ).startswith("30 of 90 labels in y are None")

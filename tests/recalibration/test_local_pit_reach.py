@@ -1,6 +1,4 @@
-"""Where local recalibration has nothing to go by: rows outside of the calibration rows are told,
-and neighbours that a search misses.
-"""
+"""Diagnostics of local recalibration: rows outside of the calibration rows, and recall."""
 
 from __future__ import annotations
 
@@ -18,14 +16,14 @@ from kdgraph.recalibration import LocalPit
 from kdgraph.smoothing.neighbours import NeighbourSearch
 
 
-def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
+def make_local_pit_reach_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(n, 2)) * [1.0, 50.0]
     return X, 3 * X[:, 0] ** 2 + X[:, 1] / 50 + (0.1 + np.abs(X[:, 0])) * rng.normal(size=n)
 
 
 def split():
-    X, y = rows(260)
+    X, y = make_local_pit_reach_rows(260)
     return (
         (X[:60], y[:60]),
         {"X_calibration": X[60:220], "y_calibration": y[60:220]},
@@ -35,18 +33,19 @@ def split():
 
 
 OUTSIDE = (
-    "rows are more than twice as far from their neighbours as any calibration row: what is said"
-    " there is what holds at the edge of the"
+    "rows are more than twice as far from their neighbours as any calibration row: their"
+    " distributions are those at the edge of the"
 )
 
 
 @pytest.mark.parametrize(
     ("near", "rank"), [({"k": 20}, 19), ({"k": 160}, 158), ({"radius": 0.5}, 0)]
 )
-def test_rows_outside_are_told(near, rank, monkeypatch):
-    """Those whose k-th neighbour, or with a radius the nearest row, is more than twice as far away
-    as that of any calibration row among the others: by all distances in numpy. Blocks are told
-    together.
+def test_warns_about_rows_outside_of_the_calibration_rows(near, rank, monkeypatch):
+    """Compare with all distances in numpy; one warning covers all blocks.
+
+    A row is outside if its k-th neighbour (with a radius, the nearest row) is more than twice as
+    far as that of any calibration row.
     """
     train, calibration, X, _ = split()
     model = LocalPit(GaussianLinear(), **near).fit(*train, **calibration)
@@ -58,24 +57,24 @@ def test_rows_outside_are_told(near, rank, monkeypatch):
     reach = among[:, rank].max()
     assert model.reach_ == pytest.approx(reach, rel=1e-9)
     places = np.linspace(-6, 6, 60)[:, None] * unit
-    apart = np.sort(np.linalg.norm((places[:, None] - held[None]) / unit, axis=2), axis=1)[
+    distance = np.sort(np.linalg.norm((places[:, None] - held[None]) / unit, axis=2), axis=1)[
         :, min(near.get("k", 1) - 1, 159)
     ]
-    n_far = int((apart > 2 * reach).sum())
-    assert 0 < n_far < 60
+    n_outside = int((distance > 2 * reach).sum())
+    assert 0 < n_outside < 60
     monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.predict_dist(places)
-    said = [str(each.message) for each in told if "twice as far" in str(each.message)]
-    assert said == [f"{n_far} of 60 {OUTSIDE} calibration rows"]
+    reported = [str(each.message) for each in caught if "twice as far" in str(each.message)]
+    assert reported == [f"{n_outside} of 60 {OUTSIDE} calibration rows"]
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*twice as far")
         warnings.filterwarnings("ignore", message=".*no calibration row within")
         model.predict_dist(X)
 
 
-def test_few_calibration_rows_do_not_say_what_is_far():
+def test_few_calibration_rows_define_no_reach():
     (X, y), held, *_ = split()
     for n in (24, 25):
         model = LocalPit(GaussianLinear(), k=5).fit(
@@ -86,11 +85,9 @@ def test_few_calibration_rows_do_not_say_what_is_far():
             assert np.isfinite(model.predict([[1e6, 0.0]])).all()  # a warning would be an error
 
 
-@pytest.mark.parametrize("space", [{"where": "geodesic"}, {"where": "output"}])
-def test_where_no_row_can_be_outside_none_is_told(space):
-    """Leaves, where nothing is further away than 1; and the output of a parent that says the same
-    of all calibration rows.
-    """
+@pytest.mark.parametrize("space", [{"feature_space": "geodesic"}, {"feature_space": "output"}])
+def test_no_warning_where_no_row_can_be_outside(space):
+    """In leaves no distance exceeds 1; a constant output has only distances of 0."""
     train, calibration, X, _ = split()
     parent = FrozenEstimator(GaussianLinear().fit(np.zeros_like(train[0]), train[1]))
     model = LocalPit(parent, k=20, random_state=0, **space).fit(*train, **calibration)
@@ -104,11 +101,11 @@ def test_where_no_row_can_be_outside_none_is_told(space):
         (Heteroscedastic(), GaussianLinear(), {"radius": 0.1}),
         (Tran20(), GaussianLinear(), {"k": 25}),
         (Friedman(1, 2000), GaussianLinear(), {"k": 25, "degree": 1}),
-        (Friedman(1, 2000), GaussianLinear(), {"where": "output", "k": 25}),
+        (Friedman(1, 2000), GaussianLinear(), {"feature_space": "output", "k": 25}),
     ],
 )
-def test_new_rows_of_the_same_kind_are_not_outside(data, parent, space):
-    """More of them than there are calibration rows; a warning would be an error."""
+def test_no_warning_for_new_rows_of_the_same_distribution(data, parent, space):
+    """There are more new rows than calibration rows; a warning would be an error."""
     splits = make_splits(
         data, n_train=500, n_calibration=500, n_test=1000, rng=np.random.default_rng(0)
     )
@@ -119,34 +116,35 @@ def test_new_rows_of_the_same_kind_are_not_outside(data, parent, space):
     assert np.isfinite(model.predict_dist(test.X).mean()).all() and model.reach_
 
 
-def test_the_record_says_how_many_neighbours_an_approximate_search_finds():
-    """Of 200 rows, against all distances in numpy, each row left out."""
-    X, y = rows(1000)
+def test_recall_of_an_approximate_search():
+    """Compare 200 rows with all distances in numpy, each row left out."""
+    X, y = make_local_pit_reach_rows(1000)
     X = np.random.default_rng(1).normal(size=(1000, 6))
     model = LocalPit(GaussianLinear(), k=60, eps=4.0, random_state=0).fit(
         X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
     )
-    at, search = X[100:] / X[100:].std(axis=0), NeighbourSearch(model.at_, eps=4.0)
-    asked = np.random.default_rng(
+    at, search = X[100:] / X[100:].std(axis=0), NeighbourSearch(model.coordinates_, eps=4.0)
+    recall_ids = np.random.default_rng(
         np.random.RandomState(0).randint(np.iinfo(np.int32).max)
     ).permutation(900)[:200]
-    apart = np.linalg.norm(at[asked][:, None] - at[None], axis=2)
-    apart[np.arange(200), asked] = np.inf
-    shares = []
-    for i, row in zip(asked, apart <= np.sort(apart, axis=1)[:, [59]], strict=True):
-        found = search.nearest(model.at_[[i]], 61)[1][0]
-        shares.append(row[found].sum() / 60)
+    distance = np.linalg.norm(at[recall_ids][:, None] - at[None], axis=2)
+    distance[np.arange(200), recall_ids] = np.inf
+    recalls = []
+    for i, row in zip(recall_ids, distance <= np.sort(distance, axis=1)[:, [59]], strict=True):
+        found = search.nearest(model.coordinates_[[i]], 61)[1][0]
+        recalls.append(row[found].sum() / 60)
     assert (
-        model.describe()["recall"] == pytest.approx(np.mean(shares), rel=1e-9)
-        and 0.3 < np.mean(shares) < 0.99
+        model.describe()["recall"] == pytest.approx(np.mean(recalls), rel=1e-9)
+        and 0.3 < np.mean(recalls) < 0.99
     )
 
 
-def test_where_the_search_is_exact_there_is_no_recall():
-    """Without eps; of one feature, and of many; in a radius; a tree of a small eps finds nearly
-    all.
+def test_no_recall_for_an_exact_search():
+    """The search is exact without eps, with one or many features, and in a radius.
+
+    A tree with a small eps finds nearly all neighbours.
     """
-    X, y = rows(300)
+    X, y = make_local_pit_reach_rows(300)
     wide = np.random.default_rng(0).normal(size=(300, 12))
     cases = (
         (X, {}, False),
@@ -154,9 +152,9 @@ def test_where_the_search_is_exact_there_is_no_recall():
         (wide, {"eps": 1.0}, False),
         (X, {"eps": 1.0, "radius": 0.5}, False),
     )
-    for inputs, settings, said in (*cases, (X, {"eps": 1e-6}, True)):
+    for inputs, settings, reported in (*cases, (X, {"eps": 1e-6}, True)):
         model = LocalPit(GaussianLinear(), **{"k": 20} | settings).fit(
             inputs[:100], y[:100], X_calibration=inputs[100:], y_calibration=y[100:]
         )
-        assert ("recall" in model.describe()) == said
+        assert ("recall" in model.describe()) == reported
     assert model.recall_ == 1.0
