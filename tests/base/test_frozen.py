@@ -138,7 +138,7 @@ def test_rows_are_split_if_training_rows_are_required():
         )
         assert len(model.pits_) == n
         conformal = ConformalPit(recalibrated.estimator, recalibrated, random_state=0)
-        assert len(conformal.fit(X[NEW], TARGET[NEW]).y_held_) == n // 2
+        assert len(conformal.fit(X[NEW], TARGET[NEW]).y_held_out_) == n // 2
 
 
 def test_frozen_regressors_warn_too():

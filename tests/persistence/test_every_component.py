@@ -31,7 +31,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "ConvolutionalNetwork": {"max_epochs": 1},
     "ResidualNetwork": {"depth": 8, "width": 4, "max_epochs": 1},
     "EncoderNetwork": {"hidden": [8], "embedding_size": 4, "max_epochs": 1},
-    "GivenScores": {},
+    "PrecomputedScores": {},
     "LatentClassifier": {
         "encoder": {
             "_target_": "kdgraph.parents.networks.ConvolutionalAutoencoder",
@@ -43,7 +43,7 @@ SMALL: dict[str, dict[str, Any]] = {
 """Values that make a parent small, by a word of its class."""
 SMALL_REGRESSORS: dict[str, dict[str, Any]] = {
     "networks": {"hidden": [8, 8], "max_epochs": 2},
-    "NearestOutcomes": {"k": 20},
+    "NearestNeighbourRegressor": {"k": 20},
 }
 """Likewise."""
 

@@ -431,7 +431,7 @@ SURVIVES = """
 import sys
 import numpy as np
 from kdgraph.errors import KdgError
-from kdgraph.persistence import read
+from kdgraph.persistence import from_bytes
 from kdgraph.persistence.archive import pack, unpack
 document, arrays = unpack(open(sys.argv[1], "rb").read())
 rng, X = np.random.default_rng(int(sys.argv[2])), np.random.default_rng(0).random((50, 3))
@@ -442,7 +442,7 @@ for _ in range(150):
         if len(array) and array.dtype.kind in "biuf":
             array[rng.integers(len(array))] = rng.choice([0, 1, 2, 127, 100]) if array.dtype.kind in "bu" else rng.choice([-1, 0, 2, 10**6])
     try:
-        read(pack(document, damaged), "it").value.predict_proba(X)
+        from_bytes(pack(document, damaged), "it").value.predict_proba(X)
     except (KdgError, ValueError, IndexError, ArithmeticError, TypeError):
         pass
 print("alive")

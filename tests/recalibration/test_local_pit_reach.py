@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic, Tran20
-from kdgraph.data.tables import Friedman
+from kdgraph.data.tables import FriedmanTable
 from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import LocalPit
 from kdgraph.smoothing.neighbours import NeighbourSearch
@@ -100,8 +100,8 @@ def test_no_warning_where_no_row_can_be_outside(space):
         (Heteroscedastic(), GaussianLinear(), {"k": 25}),
         (Heteroscedastic(), GaussianLinear(), {"radius": 0.1}),
         (Tran20(), GaussianLinear(), {"k": 25}),
-        (Friedman(1, 2000), GaussianLinear(), {"k": 25, "degree": 1}),
-        (Friedman(1, 2000), GaussianLinear(), {"feature_space": "output", "k": 25}),
+        (FriedmanTable(1, 2000), GaussianLinear(), {"k": 25, "degree": 1}),
+        (FriedmanTable(1, 2000), GaussianLinear(), {"feature_space": "output", "k": 25}),
     ],
 )
 def test_no_warning_for_new_rows_of_the_same_distribution(data, parent, space):

@@ -217,7 +217,7 @@ def progress(self, done):
         Path(there).touch()
         time.sleep(60)
 
-checkpoint.INTERVAL = 0.0
+checkpoint.SAVE_INTERVAL_SECONDS = 0.0
 Watch.progress = progress
 main(["run", *arguments])
 """

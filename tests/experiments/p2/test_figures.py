@@ -285,7 +285,7 @@ def test_runs_are_found_and_their_models_with_them(study, kdg, tmp_path) -> None
         "-m",
         "experiment=paper/p2/phanns",
         "dataset.path=rows.parquet",
-        "calibrator=none,histogram",
+        "calibrator=none,paper/p2/histogram",
         "hydra/launcher=basic",
     )
     assert code == 0, err

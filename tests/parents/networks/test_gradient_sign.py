@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
-from kdgraph.data.ood import Several
+from kdgraph.data.ood import CompositeOod
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from kdgraph.parents.networks import ConvolutionalNetwork, FastGradientSign
 from kdgraph.parents.networks.gradient_sign import (
@@ -186,7 +186,7 @@ def test_sets_share_one_network_unless_rows_or_settings_differ(splits, fit_row_c
         key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, levels=[8])
         for key, n in (("few", 5), ("more", 9))
     }
-    few, more = Several(sources).sets(splits, np.random.default_rng(0))
+    few, more = CompositeOod(sources).sets(splits, np.random.default_rng(0))
     assert (
         len(few.X) == 5 and len(more.X) == 9 and few.facts == more.facts and fit_row_counts == [400]
     )
@@ -197,7 +197,7 @@ def test_sets_share_one_network_unless_rows_or_settings_differ(splits, fit_row_c
     _train_cached(network(max_epochs=2), splits.calibration)
     assert fit_row_counts == [400, 100, 100] and len(_network_cache) == _MAX_CACHED_NETWORKS
     # The network is no longer cached, and is trained again.
-    repeated = Several(sources).sets(splits, np.random.default_rng(0))
+    repeated = CompositeOod(sources).sets(splits, np.random.default_rng(0))
     np.testing.assert_array_equal(next(iter(repeated)).X, few.X)
     assert len(fit_row_counts) == 4
 
