@@ -25,7 +25,7 @@ from kdgraph.runner.files import write_atomically
 from kdgraph.runner.heard import heard_warnings
 from kdgraph.runner.watch import Watch
 
-CODE_SCHEMA = {"fit": 3, "calibrate": 11, "parent_says": 1, "space": 2, "evaluate": 10}
+CODE_SCHEMA = {"fit": 4, "calibrate": 12, "parent_says": 2, "space": 3, "evaluate": 11}
 """Version of what each stage does; raise it with a change that alters its values, and old entries
 are no longer found, nor those of stages that build on it.
 """
