@@ -450,6 +450,12 @@ def smooth_ece(y: np.ndarray, top: Top) -> float:
     ----------
     Błasiok, Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR
     2024, as ``relplot.smECE`` computes it.
+
+    Examples
+    --------
+    >>> y, proba = [0, 0, 0, 1], [[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]]
+    >>> round(smooth_ece(y, proba), 4)  # doctest: +SKIP
+    0.0902
     """
     check_package(METRICS["smooth_ece"])
     from relplot.metrics import smECE  # pyright: ignore[reportMissingImports]

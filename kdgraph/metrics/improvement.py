@@ -22,6 +22,14 @@ class Improvement:
         Improvements; NaN if the parent's value is too small to divide by, or a value is missing.
     left_out : int
         Number of pairs whose parent's value is too small.
+
+    Examples
+    --------
+    The second parent has an error of 0, so it cannot be improved on relatively:
+
+    >>> improvement = relative_improvement([0.5, 0.0], [0.25, 0.125])
+    >>> improvement.values.tolist(), improvement.left_out
+    ([0.5, nan], 1)
     """
 
     values: np.ndarray

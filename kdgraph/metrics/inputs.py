@@ -32,6 +32,14 @@ class Groups:
         Positions in the names, from 0.
     names : tuple of str
         Names of the groups. Some groups may have no rows.
+
+    Examples
+    --------
+    >>> groups = Groups.of(["b", "a", "b"])
+    >>> groups.names, groups.position.tolist()
+    (('a', 'b'), [1, 0, 1])
+    >>> {name: rows.tolist() for name, rows in groups.rows()}
+    {'a': [1], 'b': [0, 2]}
     """
 
     position: np.ndarray
@@ -109,6 +117,14 @@ class TopLabel:
         the prediction.
     n_classes : int or None, default=None
         Number of classes K, if available.
+
+    Examples
+    --------
+    >>> top = TopLabel.of(np.array([[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]]))
+    >>> top.predicted.tolist(), top.confidence.tolist(), top.n_classes
+    ([0, 0, 1], [0.75, 0.5, 0.875], 2)
+    >>> top[1:].correct(np.array([1, 1])).tolist()
+    [False, True]
     """
 
     predicted: np.ndarray
@@ -268,6 +284,7 @@ def _features(value: Any) -> np.ndarray:
 
 
 def _groups(value: Any) -> Groups:
+    """Return groups, or integers, texts or booleans converted to them."""
     return value if isinstance(value, Groups) else Groups.of(value)
 
 
@@ -355,12 +372,14 @@ def _check_consistency(inputs: dict[str, Any], output: str) -> None:
             )
 
 
-def _same_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...], base: str) -> None:
-    if shape != wanted:
-        raise ValueError(f"{name} must have shape {wanted} to fit {base}, got {shape}")
+def _same_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...], base: str) -> None:
+    """Raise ValueError unless an input has the shape that the input ``base`` requires."""
+    if shape != expected:
+        raise ValueError(f"{name} must have shape {expected} to fit {base}, got {shape}")
 
 
 def _raise_at(bad: np.ndarray, values: np.ndarray, name: str, rule: str) -> None:
+    """Raise ValueError with the first value at which ``bad`` is True, and their number."""
     if bad.any():
         first = np.argwhere(bad)[0]
         raise ValueError(

@@ -38,6 +38,16 @@ class LocalErrors:
         Effective numbers of rows behind the errors; NaN where ``slce`` is NaN.
     count : Int[n]
         Number of rows in the same bin of confidence.
+
+    Examples
+    --------
+    The last row is alone in its bin of confidence:
+
+    >>> errors = local_errors([0.5, 0.5, 0.9], [True, False, True], [[0.0], [0.0], [1.0]])
+    >>> errors.slce.round(2).tolist(), errors.n_eff.tolist(), errors.count.tolist()
+    ([[0.0, 0.0, -0.1]], [[2.0, 2.0, 1.0]], [2, 2, 1])
+    >>> errors.counted(min_count=2).tolist()
+    [True, True, False]
     """
 
     slce: np.ndarray
@@ -551,10 +561,6 @@ def slce(
 ) -> Mapping[str, np.ndarray]:
     """Tabulate the signed local calibration error (SLCE) of every row.
 
-    Columns are ``confidence``, ``correct``, ``slce`` (positive where the model is overconfident),
-    ``n_eff`` (effective number of rows behind it), ``bin_count`` (number of rows in its bin of
-    confidence) and ``bandwidth``, which is constant.
-
     Parameters
     ----------
     y : Int[n]
@@ -566,6 +572,13 @@ def slce(
         Features or images.
     bandwidth, bins, scale, kernel, leave_one_out
         As for :func:`local_errors`.
+
+    Returns
+    -------
+    dict
+        ``confidence``, ``correct``, ``slce`` (positive where the model is overconfident), ``n_eff``
+        (effective number of rows behind it), ``bin_count`` (number of rows in its bin of
+        confidence) and ``bandwidth``, which is constant, each [n].
 
     References
     ----------
@@ -602,9 +615,6 @@ def lce_map(
 ) -> Mapping[str, np.ndarray]:
     """Tabulate :func:`slce` with the features of every row, if there are exactly two.
 
-    Columns are ``x1, x2`` (the features, or the two dimensions of a feature space) and those of
-    :func:`slce`. The table is empty unless there are exactly two features.
-
     Parameters
     ----------
     y : Int[n]
@@ -617,9 +627,23 @@ def lce_map(
     bandwidth, bins, scale, kernel, leave_one_out
         As for :func:`local_errors`.
 
+    Returns
+    -------
+    dict
+        ``x1`` and ``x2`` (the features, or the two dimensions of a feature space) and the columns
+        of :func:`slce`, each [n].
+
     References
     ----------
     Luo et al., UAI 2022, Figure 2.
+
+    Examples
+    --------
+    >>> y, proba = [0, 0, 1, 1], [[0.75, 0.25]] * 4
+    >>> X = np.array([[0.0, 1.0], [0.1, 1.0], [1.0, 1.0], [1.1, 1.0]])
+    >>> table = lce_map(y, proba, X)
+    >>> [table[column].round(2).tolist() for column in ("x1", "x2", "slce")]
+    [[0.0, 0.1, 1.0, 1.1], [1.0, 1.0, 1.0, 1.0], [-0.25, -0.25, 0.75, 0.75]]
     """
     if X.shape[1:] != (2,):
         return {}
@@ -648,9 +672,6 @@ def lce_by_bandwidth(
 ) -> Mapping[str, np.ndarray]:
     """Tabulate :func:`lce` and :func:`mlce` by bandwidth, computing distances only once.
 
-    Columns are ``bandwidth, lce, mlce, n_eff`` (the median over rows of the effective number of
-    rows) and ``mlce_n_eff`` (that of the row with the largest error).
-
     Parameters
     ----------
     y : Int[n]
@@ -661,15 +682,28 @@ def lce_by_bandwidth(
     X : Float[n, d] or Float[n, ...]
         Features or images.
     bandwidths : sequence of float
-        Bandwidths γ, in the order of the table.
+        Bandwidths γ, in the order of the table. The default ranges from 0.0125 to 12.8.
     bins, scale, kernel, leave_one_out
         As for :func:`local_errors`.
     min_count
         As for :func:`mlce`.
 
+    Returns
+    -------
+    dict
+        ``bandwidth``, ``lce``, ``mlce``, ``n_eff`` (the median over rows of the effective number of
+        rows) and ``mlce_n_eff`` (that of the row with the largest error), each Float[b].
+
     References
     ----------
     Luo et al., UAI 2022, Figures 1, 3 and 5 to 19.
+
+    Examples
+    --------
+    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
+    >>> table = lce_by_bandwidth(y, proba, X, bandwidths=[0.2, 1e9])
+    >>> [table[column].round(2).tolist() for column in ("lce", "mlce", "n_eff")]
+    [[0.5, 0.25], [0.75, 0.25], [1.65, 4.0]]
     """
     errors = cached_local_errors(y, top, X, bandwidths, bins, scale, kernel, leave_one_out)
     return {

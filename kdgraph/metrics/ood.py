@@ -64,9 +64,9 @@ def delong_stderr(ood_score: np.ndarray, id_score: np.ndarray) -> float | None:
     return math.sqrt(sum(float(np.var(side, ddof=1)) / len(side) for side in placements))
 
 
-def _placements(scores: np.ndarray, of_others: np.ndarray) -> np.ndarray:
-    """Return the fraction of the others below each score; equal ones count half. Float[m]."""
-    ranked = np.sort(of_others)
+def _placements(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Return the fraction of the reference below each score, Float[m]; ties count half."""
+    ranked = np.sort(reference)
     return (np.searchsorted(ranked, scores, "left") + np.searchsorted(ranked, scores, "right")) / (
         2 * len(ranked)
     )
@@ -204,8 +204,8 @@ def _fpr_at(
     else:
         positive, negative = -id_score, -ood_score
     # k/n is compared with the rate because both are rounded in the same way; 0.95·n may exceed k.
-    reached = np.arange(1, len(positive) + 1) / len(positive) >= tpr
-    threshold = np.sort(positive)[::-1][reached.argmax()]
+    is_sufficient = np.arange(1, len(positive) + 1) / len(positive) >= tpr
+    threshold = np.sort(positive)[::-1][is_sufficient.argmax()]
     return float((negative >= threshold).mean())
 
 
@@ -251,6 +251,15 @@ class OodMetrics:
     metrics : dict
         Estimates by name: auroc, aupr_out, aupr_in, fpr95_id, fpr95_ood, fpr90_id and fpr90_ood.
         The suffix is the positive class.
+
+    Examples
+    --------
+    >>> result = ood_metrics([1.0, 2.0, 0.0], [3.0, 2.0], rng=np.random.default_rng(0))
+    >>> result.n_id, result.n_ood, result.level, sorted(result.metrics)[:3]
+    (3, 2, 0.95, ['aupr_in', 'aupr_out', 'auroc'])
+    >>> auroc = result["auroc"]
+    >>> auroc.low <= auroc.value <= auroc.high
+    True
     """
 
     n_id: int
@@ -321,73 +330,76 @@ def ood_metrics(
     if not isinstance(rng, np.random.Generator):
         raise ParameterError(f"rng must be a numpy Generator, got {rng!r}")
     scores = check_inputs({"ood_score": ood_score, "id_score": id_score})
-    out, inside = scores["ood_score"], scores["id_score"]
+    ood_score, id_score = scores["ood_score"], scores["id_score"]
     values = {
-        "auroc": auroc(out, inside),
-        "aupr_out": aupr_out(out, inside),
-        "aupr_in": aupr_in(out, inside),
-        "fpr95_id": fpr95(out, inside, positive="id"),
-        "fpr95_ood": fpr95(out, inside, positive="ood"),
-        "fpr90_id": fpr90(out, inside, positive="id"),
-        "fpr90_ood": fpr90(out, inside, positive="ood"),
+        "auroc": auroc(ood_score, id_score),
+        "aupr_out": aupr_out(ood_score, id_score),
+        "aupr_in": aupr_in(ood_score, id_score),
+        "fpr95_id": fpr95(ood_score, id_score, positive="id"),
+        "fpr95_ood": fpr95(ood_score, id_score, positive="ood"),
+        "fpr90_id": fpr90(ood_score, id_score, positive="id"),
+        "fpr90_ood": fpr90(ood_score, id_score, positive="ood"),
     }
-    resampled = [metrics_of_counts(*counts) for counts in _resampled(out, inside, n_bootstrap, rng)]
+    resampled = [
+        metrics_of_counts(*counts)
+        for counts in _resampled_counts(ood_score, id_score, n_bootstrap, rng)
+    ]
     ends = [(1 - level) / 2, (1 + level) / 2]
     bounds = {
         name: np.quantile(np.concatenate([block[name] for block in resampled]), ends).tolist()
         for name in values
     }
     metrics = {name: BootstrapEstimate(value, *bounds[name]) for name, value in values.items()}
-    return OodMetrics(
-        len(inside), len(out), len(out) / (len(out) + len(inside)), level, n_bootstrap, metrics
-    )
+    m, n = len(ood_score), len(id_score)
+    return OodMetrics(n, m, m / (m + n), level, n_bootstrap, metrics)
 
 
-def metrics_of_counts(out: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
+def metrics_of_counts(ood_counts: np.ndarray, id_counts: np.ndarray) -> dict[str, np.ndarray]:
     """Return the metrics of :func:`ood_metrics` for b samples at once, Float[b] each.
 
     The samples are bootstrap resamples (Efron and Tibshirani, 1993).
 
     Parameters
     ----------
-    out, inside : Int[b, t]
+    ood_counts, id_counts : Int[b, t]
         Numbers of OOD rows and of test rows with each of t increasing scores.
     """
     # A resample only changes how often each score occurs. With counts by score, every metric is a
-    # few cumulative sums, so the scores need not be sorted again for each resample.
-    m, n = out.sum(axis=1, keepdims=True), inside.sum(axis=1, keepdims=True)
-    below, refused, caught = (
-        np.cumsum(inside, axis=1) - inside,
-        _cumulative_from_top(inside),
-        _cumulative_from_top(out),
-    )
-    passed, missed = np.cumsum(inside, axis=1), np.cumsum(out, axis=1)
+    # few cumulative sums, so the scores need not be sorted again for each resample. At the
+    # threshold of a score, rows with this score or a higher one are rejected as OOD; for "in"
+    # metrics, rows with this score or a lower one are accepted.
+    m, n = ood_counts.sum(axis=1, keepdims=True), id_counts.sum(axis=1, keepdims=True)
+    ood_rejected, id_rejected = _cumulative_from_top(ood_counts), _cumulative_from_top(id_counts)
+    ood_accepted, id_accepted = np.cumsum(ood_counts, axis=1), np.cumsum(id_counts, axis=1)
+    id_below = id_accepted - id_counts
     metrics = {
-        "auroc": (out * (below + inside / 2)).sum(axis=1) / (m * n)[:, 0],
-        "aupr_out": _precision(out, caught, refused) / m[:, 0],
-        "aupr_in": _precision(inside, passed, missed) / n[:, 0],
+        "auroc": (ood_counts * (id_below + id_counts / 2)).sum(axis=1) / (m * n)[:, 0],
+        "aupr_out": _precision(ood_counts, ood_rejected, id_rejected) / m[:, 0],
+        "aupr_in": _precision(id_counts, id_accepted, ood_accepted) / n[:, 0],
     }
     for percent in (95, 90):
-        metrics[f"fpr{percent}_ood"] = _false_at(percent / 100, caught[:, ::-1], refused[:, ::-1])
-        metrics[f"fpr{percent}_id"] = _false_at(percent / 100, passed, missed)
+        tpr = percent / 100
+        metrics[f"fpr{percent}_ood"] = _false_at(tpr, ood_rejected[:, ::-1], id_rejected[:, ::-1])
+        metrics[f"fpr{percent}_id"] = _false_at(tpr, id_accepted, ood_accepted)
     return metrics
 
 
-def _resampled(
-    out: np.ndarray, inside: np.ndarray, n_bootstrap: int, rng: np.random.Generator
+def _resampled_counts(
+    ood_score: np.ndarray, id_score: np.ndarray, n_bootstrap: int, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield blocks of resamples as counts of both sides by score, Int[b, t]."""
+    """Yield blocks of resamples as counts of OOD rows and of test rows by score, Int[b, t]."""
     # Each side has a separate generator, so that blocks of any size draw the same rows.
-    scores, ranks = np.unique(np.concatenate([out, inside]), return_inverse=True)
-    sides = list(zip((ranks[: len(out)], ranks[len(out) :]), rng.spawn(2), strict=True))
+    scores, ranks = np.unique(np.concatenate([ood_score, id_score]), return_inverse=True)
+    m = len(ood_score)
+    sides = list(zip((ranks[:m], ranks[m:]), rng.spawn(2), strict=True))
     block_size = max(1, COUNTS_AT_A_TIME // len(scores))
     for start in range(0, n_bootstrap, block_size):
         b = min(block_size, n_bootstrap - start)
-        out_counts, inside_counts = (
+        ood_counts, id_counts = (
             _counts(rank[generator.integers(len(rank), size=(b, len(rank)))], len(scores))
             for rank, generator in sides
         )
-        yield out_counts, inside_counts
+        yield ood_counts, id_counts
 
 
 def _counts(ranks: np.ndarray, n_scores: int) -> np.ndarray:

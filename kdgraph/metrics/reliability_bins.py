@@ -78,6 +78,16 @@ class ReliabilityBins:
         Number of rows in each bin.
     confidence, accuracy : Float[b]
         Means over the rows of each bin; NaN for empty bins.
+
+    Examples
+    --------
+    Three rows in two bins, of which the first one is empty:
+
+    >>> bins = reliability_bins([0.75, 0.75, 1.0], [True, False, True], bins=2)
+    >>> bins.count.tolist(), bins.confidence.round(3).tolist(), bins.accuracy.round(3).tolist()
+    ([0, 3], [nan, 0.833], [nan, 0.667])
+    >>> bins.gap.round(3).tolist(), bins.share.tolist()
+    ([0.167], [1.0])
     """
 
     lower: np.ndarray
@@ -346,6 +356,12 @@ def reliability_bins(
     ------
     ValueError
         If there are no rows, shapes differ, or a confidence is outside [0, 1] by more than 1e-6.
+
+    Examples
+    --------
+    >>> bins = reliability_bins([0.5, 0.7, 0.8, 1.0], [1, 0, 1, 1], bins=2, strategy="mass")
+    >>> bins.lower.tolist(), bins.upper.tolist(), bins.accuracy.tolist()
+    ([0.0, 0.7], [0.7, 1.0], [0.5, 1.0])
     """
     confidence, correct = check_confidences(confidence, correct)
     intervals = intervals_of(confidence, bins, strategy)

@@ -70,8 +70,8 @@ def set_p_values(
     References
     ----------
     Phipson and Smyth, "Permutation p-values should never be zero", Statistical Applications in
-    Genetics and Molecular Biology 9, 2010, for k + 1 over N + 1. ``scipy.stats.permutation_test``
-    gives the same of one set.
+    Genetics and Molecular Biology 9, 2010, for k + 1 over N + 1. For a single set the p-value is
+    that of ``scipy.stats.permutation_test``.
 
     Examples
     --------
@@ -145,22 +145,26 @@ def power_curve(
     >>> power_curve(id_score + 50, id_score, shares=[0, 0.5, 1], set_size=10, rng=rng)["share"]
     array([0. , 0.5, 1. ])
     """
-    out, inside = np.asarray(ood_score, dtype=np.float64), np.asarray(id_score, dtype=np.float64)
-    if len(out) and len(inside):
-        _check(out[None], inside, statistic, n_permutations)
-    half = len(inside) // 2
-    size = min(set_size, half, len(out))
+    ood_score = np.asarray(ood_score, dtype=np.float64)
+    id_score = np.asarray(id_score, dtype=np.float64)
+    if len(ood_score) and len(id_score):
+        _check(ood_score[None], id_score, statistic, n_permutations)
+    half = len(id_score) // 2
+    size = min(set_size, half, len(ood_score))
     counts = (
         np.unique([0 if share == 0 else max(1, round(share * size)) for share in shares])
         if size > 1
         else np.empty(0, dtype=int)
     )
-    within = rng.permuted(np.broadcast_to(inside, (n_sets, len(inside))), axis=1)
-    without = rng.permuted(np.broadcast_to(out, (n_sets, len(out))), axis=1)
-    permutations, power = rng.spawn(1)[0].integers(2**63), []
+    # Every set has one permutation of the scores of each kind. A set with k OOD rows takes the
+    # first k of the one and size - k of the other; from position ``half`` on, scores are the
+    # reference. All fractions thus differ only in k.
+    id_shuffled = rng.permuted(np.broadcast_to(id_score, (n_sets, len(id_score))), axis=1)
+    ood_shuffled = rng.permuted(np.broadcast_to(ood_score, (n_sets, len(ood_score))), axis=1)
+    test_seed, power = rng.spawn(1)[0].integers(2**63), []
     for k in counts.tolist():
-        pooled = np.hstack([within[:, : size - k], without[:, :k], within[:, half:]])
-        p = _p_values(pooled, size, statistic, n_permutations, np.random.default_rng(permutations))
+        pooled = np.hstack([id_shuffled[:, : size - k], ood_shuffled[:, :k], id_shuffled[:, half:]])
+        p = _p_values(pooled, size, statistic, n_permutations, np.random.default_rng(test_seed))
         power.append((p <= false_alarm + EQUAL).mean())
     return {
         "share": counts / max(size, 1),
@@ -184,8 +188,8 @@ def contamination(
 ) -> dict[str, np.ndarray]:
     """Tabulate the power of the set test by the fraction of OOD rows and the size of the set.
 
-    The test does not use which rows of a set are OOD, as in the monitoring of a stream. Methods
-    that score whole sets have no such table.
+    The test does not use which rows of a set are OOD, as in the monitoring of a stream. It requires
+    scores of rows, so there is no such table for methods that score sets.
 
     Parameters
     ----------
@@ -252,8 +256,8 @@ def _p_values(
     # treats both alike. The comparison below is negated, so that a statistic that is NaN counts as
     # at least as large, and gives no evidence.
     members = np.argsort(rng.random((n_permutations, pooled.shape[1])), axis=1)[:, :m]
-    drawn = np.vstack([np.arange(m), members])
-    statistics = _STATISTICS[statistic](np.stack([_finite(scores) for scores in pooled]), drawn)
+    draws = np.vstack([np.arange(m), members])
+    statistics = _STATISTICS[statistic](np.stack([_finite(scores) for scores in pooled]), draws)
     at_least = ~(
         statistics[:, 1:]
         < statistics[:, :1] - EQUAL * np.abs(statistics).max(axis=1, keepdims=True)
@@ -270,42 +274,44 @@ def _finite(scores: np.ndarray) -> np.ndarray:
     return np.clip(scores, low, high)
 
 
-def _indicators(drawn: np.ndarray, n: int) -> np.ndarray:
-    """Return which of n rows each of N draws contains, Bool[N, n]."""
-    inside = np.zeros((len(drawn), n), dtype=bool)
-    np.put_along_axis(inside, drawn, True, axis=1)
-    return inside
+def _indicators(draws: np.ndarray, n: int) -> np.ndarray:
+    """Return which of n rows each of the draws Int[N, m] contains, Bool[N, n]."""
+    is_member = np.zeros((len(draws), n), dtype=bool)
+    np.put_along_axis(is_member, draws, True, axis=1)
+    return is_member
 
 
-def _mean(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def _mean(pooled: np.ndarray, draws: np.ndarray) -> np.ndarray:
     """Return the mean of scores Float[s, n] over the rows of draws Int[N, m], Float[s, N]."""
     # Scores are divided by the largest one first, so that sums of very large scores stay finite.
     unit = np.maximum(np.abs(pooled).max(axis=1, keepdims=True), 1.0)
     return (
         pooled
         / unit
-        @ _indicators(drawn, pooled.shape[1]).T.astype(np.float64)
-        / drawn.shape[1]
+        @ _indicators(draws, pooled.shape[1]).T.astype(np.float64)
+        / draws.shape[1]
         * unit
     )
 
 
-def _max(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Return the largest score of each draw, Float[s, N]."""
-    return np.stack([scores[drawn].max(axis=1) for scores in pooled])
+def _max(pooled: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """Return the largest of the scores Float[s, n] in each draw, Float[s, N]."""
+    return np.stack([scores[draws].max(axis=1) for scores in pooled])
 
 
-def _ks(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Return the two-sample Kolmogorov-Smirnov statistic of each draw against the other rows."""
-    inside = _indicators(drawn, pooled.shape[1])
-    m, n = drawn.shape[1], pooled.shape[1] - drawn.shape[1]
+def _ks(pooled: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """Return two-sample Kolmogorov-Smirnov statistics of draws against the other rows, [s, N]."""
+    # With c members of a draw among the first k sorted scores, the distribution functions of the
+    # m members and the n other rows are c/m and (k - c)/n.
+    is_member = _indicators(draws, pooled.shape[1])
+    m, n = draws.shape[1], pooled.shape[1] - draws.shape[1]
     statistics = []
     for scores in pooled:
         order = np.argsort(scores, kind="stable")
         # Distribution functions are compared after the last of equal scores only.
         last = np.flatnonzero(np.append(np.diff(scores[order]) > 0, True))
-        drawn_counts = np.cumsum(inside[:, order], axis=1, dtype=np.int32)[:, last]
-        statistics.append(np.abs(drawn_counts * (1 / m + 1 / n) - (last + 1) / n).max(axis=1))
+        member_counts = np.cumsum(is_member[:, order], axis=1, dtype=np.int32)[:, last]
+        statistics.append(np.abs(member_counts * (1 / m + 1 / n) - (last + 1) / n).max(axis=1))
     return np.stack(statistics)
 
 

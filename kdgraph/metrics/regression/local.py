@@ -99,7 +99,7 @@ def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
     order = np.argsort(fitted.cluster_centers_[:, 0], kind="stable")
     rank = np.argsort(order)
     centres = fitted.cluster_centers_[order] * unit + middle
-    places = [
+    suffixes = [
         (
             "".join(f", x{f + 1} {value:.3g}" for f, value in enumerate(centre))
             if X.shape[1] <= 2
@@ -109,7 +109,7 @@ def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
     ]
     return Groups(
         rank[fitted.labels_].astype(np.intp),
-        tuple(f"cell {i + 1}{place}" for i, place in enumerate(places)),
+        tuple(f"cell {i + 1}{suffix}" for i, suffix in enumerate(suffixes)),
     )
 
 
@@ -152,19 +152,22 @@ def grid_cells(X: np.ndarray, cells: int, features: Sequence[int]) -> Groups:
             f"features must be one or two different positions from 0 to {d - 1}, got"
             f" {list(features)}"
         )
-    side = max(round(cells ** (1 / len(features))), 1)
+    n_strips = max(round(cells ** (1 / len(features))), 1)
     position, names = np.zeros(len(X), dtype=np.intp), [""]
+    # Positions and names are extended feature by feature, the last feature varying fastest. Equal
+    # quantiles are merged, so a feature may have fewer strips than requested.
     for f in features:
-        edges = np.unique(np.quantile(X[:, f], np.arange(side + 1) / side))
-        strips = max(len(edges) - 1, 1)
-        position = position * strips + np.searchsorted(edges[1:-1], X[:, f], side="right")
+        edges = np.unique(np.quantile(X[:, f], np.arange(n_strips + 1) / n_strips))
+        strip_of_row = np.searchsorted(edges[1:-1], X[:, f], side="right")
+        position = position * max(len(edges) - 1, 1) + strip_of_row
         ends = pairwise(edges) if len(edges) > 1 else [(edges[0], edges[0])]
-        along = [f"x{f + 1} {low:.3g} to {high:.3g}" for low, high in ends]
-        names = [f"{name}, {strip}".removeprefix(", ") for name in names for strip in along]
+        strip_names = [f"x{f + 1} {low:.3g} to {high:.3g}" for low, high in ends]
+        names = [f"{name}, {strip}".removeprefix(", ") for name in names for strip in strip_names]
     return Groups(position, tuple(names))
 
 
 _BAND = 0.95
+"""Probability that the coverage of calibrated distributions in a cell lies inside its band."""
 
 
 @table("local coverage")
@@ -203,14 +206,27 @@ def local_coverage(
 
     Returns
     -------
-    Columns ``cell``, ``n_eff``, ``coverage``, ``low`` and ``high`` (the band that calibrated
-    distributions stay in), ``gap`` (coverage - level), ``width`` (mean), ``pit_mean`` (½ is ideal:
-    above it, outcomes are larger than predicted), ``pit_ks`` and ``crps`` (mean).
+    dict
+        ``cell`` (name), ``n_eff`` (number of rows), ``coverage``, ``low`` and ``high`` (ends of the
+        95 % band of the coverage of calibrated distributions), ``gap`` (coverage - level),
+        ``width`` (mean), ``pit_mean`` (½ is ideal; if it is above, outcomes are larger than
+        predicted), ``pit_ks`` and ``crps`` (mean), each [c] for c cells with rows.
 
     Notes
     -----
     Torres et al. (2024), Figure 3 (e, f), show these numbers for single rows. Cells are made from
     the features of the test rows, without their outcomes.
+
+    Examples
+    --------
+    The outcomes of the second cell are outside of their intervals:
+
+    >>> from kdgraph.distributions import Normal
+    >>> X, y = np.array([[0.0], [0.1], [5.0], [5.1]]), [0.0, 0.5, 3.0, -3.0]
+    >>> normal = Normal(np.zeros(4), np.ones(4))
+    >>> table = local_coverage(y, normal, X, cells=2)
+    >>> [table[column].round(2).tolist() for column in ("n_eff", "coverage", "width", "pit_mean")]
+    [[2, 2], [1.0, 0.0], [3.92, 3.92], [0.6, 0.5]]
     """
     return _by_cell(y, distribution, cells_of(X, cells, by, features), checked_level(level))
 
@@ -221,18 +237,33 @@ def group_coverage(
 ) -> dict[str, np.ndarray]:
     """Tabulate coverage, width and PIT values of each group, as :func:`local_coverage` does.
 
-    Original to kdgraph.
-
     Parameters
     ----------
     y : Float[n]
         Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows.
-    groups : Groups or array of shape [n]
-        Group of each row; groups without rows are left out.
+    groups : Int[n], texts [n] or Groups
+        Group of each row (:class:`~kdgraph.metrics.Groups`); groups without rows are left out.
     level : float, default=0.95
         Nominal coverage of the central interval, in (0, 1).
+
+    Returns
+    -------
+    dict
+        The columns of :func:`local_coverage`, with the name of the group as ``cell``.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> normal = Normal(np.zeros(4), np.ones(4))
+    >>> table = group_coverage([0.0, 0.5, 3.0, -3.0], normal, ["a", "a", "b", "b"])
+    >>> dict(zip(table["cell"].tolist(), table["coverage"].tolist(), strict=True))
+    {'a': 1.0, 'b': 0.0}
     """
     return _by_cell(y, distribution, groups, checked_level(level))
 
@@ -265,12 +296,21 @@ def local_pit(
 
     Returns
     -------
-    Columns ``cell``, ``n_eff`` (rows of the cell), ``lower``, ``upper``, ``count`` and ``density``,
-    of which 1 is ideal.
+    dict
+        ``cell`` (name), ``n_eff`` (number of rows of the cell) and the columns of
+        :func:`~kdgraph.metrics.pit_histogram`, each [c · bins] for c cells with rows.
 
     Notes
     -----
-    Torres et al. (2024), Figures 1 (f) and 5 (c, d), have the neighbourhoods of two chosen points.
+    Torres et al. (2024), Figures 1 (f) and 5 (c, d), show the neighbourhoods of two chosen points.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> X, y = np.array([[0.0], [0.1], [5.0], [5.1]]), [0.0, 0.5, 3.0, 2.0]
+    >>> table = local_pit(y, Normal(np.zeros(4), np.ones(4)), X, bins=2, cells=2)
+    >>> [table[column].tolist() for column in ("lower", "count", "density")]
+    [[0.0, 0.5, 0.0, 0.5], [1, 1, 0, 2], [1.0, 1.0, 0.0, 2.0]]
     """
     check_value("bins", bins, Count)
     pits = distribution.cdf(y)
@@ -301,18 +341,30 @@ def worst_cell_gap(
     """Measure the largest ``|coverage - level|`` of cells with at least ``min_count`` rows.
 
     It is NaN if there is no such cell. For calibrated distributions it is about
-    2·√(level (1 - level) / rows of a cell) by chance, so compare only numbers of the same rows and
-    cells. Original to kdgraph.
+    2·√(level (1 - level) / rows of a cell) by chance, so compare it only for the same rows and
+    cells.
 
     Parameters
     ----------
     y, distribution, X, level, cells, by, features
         As for :func:`local_coverage`.
     min_count : int, default=30
-        Smallest number of rows of a cell that counts.
+        Cells with fewer rows are left out.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> X, y = np.array([[0.0], [0.1], [5.0], [5.1]]), [0.0, 0.5, 3.0, -3.0]
+    >>> normal = Normal(np.zeros(4), np.ones(4))
+    >>> worst_cell_gap(y, normal, X, cells=2, min_count=2)  # coverage 0 in the second cell
+    0.95
     """
     check_value("min_count", min_count, Count)
-    return _worst(
+    return _largest_gap(
         y, distribution, cells_of(X, cells, by, features), checked_level(level), min_count
     )
 
@@ -328,7 +380,7 @@ def worst_group_gap(
 ) -> float:
     """Measure the largest ``|coverage - level|`` of groups with at least ``min_count`` rows.
 
-    It is NaN if there is no such group; see :func:`worst_cell_gap`. Original to kdgraph.
+    It is NaN if there is no such group; see :func:`worst_cell_gap`.
 
     Parameters
     ----------
@@ -336,18 +388,32 @@ def worst_group_gap(
         Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows.
-    groups : Groups or array of shape [n]
-        Group of each row.
+    groups : Int[n], texts [n] or Groups
+        Group of each row (:class:`~kdgraph.metrics.Groups`).
     level : float, default=0.95
         Nominal coverage of the central interval, in (0, 1).
     min_count : int, default=30
-        Smallest number of rows of a group that counts.
+        Groups with fewer rows are left out.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> normal = Normal(np.zeros(4), np.ones(4))
+    >>> worst_group_gap([0.0, 0.5, 3.0, -3.0], normal, ["a", "a", "b", "b"], min_count=2)
+    0.95
     """
     check_value("min_count", min_count, Count)
-    return _worst(y, distribution, groups, checked_level(level), min_count)
+    return _largest_gap(y, distribution, groups, checked_level(level), min_count)
 
 
-def _worst(y: np.ndarray, distribution: Any, cells: Groups, level: float, min_count: int) -> float:
+def _largest_gap(
+    y: np.ndarray, distribution: Any, cells: Groups, level: float, min_count: int
+) -> float:
+    """Return the largest gap of cells with ``min_count`` rows; NaN if there is none."""
     low, high = distribution.interval(level)
     covered = (low <= y) & (y <= high)
     gaps = [
@@ -359,6 +425,7 @@ def _worst(y: np.ndarray, distribution: Any, cells: Groups, level: float, min_co
 def _by_cell(
     y: np.ndarray, distribution: Any, cells: Groups, level: float
 ) -> dict[str, np.ndarray]:
+    """Return the columns of :func:`local_coverage`, one entry for each cell with rows."""
     from scipy.stats import binom
 
     low, high = distribution.interval(level)
@@ -368,12 +435,13 @@ def _by_cell(
         "pit_mean": distribution.cdf(y),
         "crps": distribution.crps(y),
     }
-    names, rows = zip(*_populated(cells), strict=True)
-    n = np.array([len(each) for each in rows])
+    names, row_numbers = zip(*_populated(cells), strict=True)
+    n = np.array([len(rows) for rows in row_numbers])
     mean = {
-        column: np.array([values[each].mean() for each in rows])
+        column: np.array([values[rows].mean() for rows in row_numbers])
         for column, values in by_row.items()
     }
+    # The number of covered rows of calibrated distributions is binomial.
     ends = [binom.ppf(q, n, level) / n for q in ((1 - _BAND) / 2, (1 + _BAND) / 2)]
     return {
         "cell": np.array(names),
@@ -384,7 +452,7 @@ def _by_cell(
         "gap": mean["coverage"] - level,
         "width": mean["width"],
         "pit_mean": mean["pit_mean"],
-        "pit_ks": np.array([distance_to_uniform(by_row["pit_mean"][each]) for each in rows]),
+        "pit_ks": np.array([distance_to_uniform(by_row["pit_mean"][rows]) for rows in row_numbers]),
         "crps": mean["crps"],
     }
 

@@ -27,6 +27,8 @@ def distance_to_uniform(pits: np.ndarray) -> float:
 
     It is that of SciPy's ``kstest``.
 
+    Examples
+    --------
     >>> distance_to_uniform(np.array([0.25, 0.75]))
     0.25
     """
@@ -39,6 +41,8 @@ def cramer_von_mises(pits: np.ndarray) -> float:
 
     It is that of SciPy's ``cramervonmises``.
 
+    Examples
+    --------
     >>> round(cramer_von_mises(np.array([0.25, 0.75])), 6)
     0.041667
     """
@@ -49,6 +53,8 @@ def cramer_von_mises(pits: np.ndarray) -> float:
 def frosini(pits: np.ndarray) -> float:
     """Return B = Σ ``|u_i - (i - ½)/n|`` / √n of values Float[n] in [0, 1], sorted (Frosini, 1987).
 
+    Examples
+    --------
     >>> round(frosini(np.array([0.5, 0.5])), 3)  # (1/4 + 1/4) / √2
     0.354
     """
@@ -60,7 +66,7 @@ def simulated_p_value(statistic: float, n: int, draws: int, rng: np.random.Gener
 
     k is the number of simulated statistics that are at least as large. A test at level α thus
     rejects a calibrated forecaster in at most α of all cases (Davison and Hinkley, "Bootstrap
-    methods and their application", 1997, section 4.2). Memory does not grow with ``draws``.
+    methods and their application", 1997, Section 4.2). Memory does not grow with ``draws``.
 
     Parameters
     ----------
@@ -73,12 +79,12 @@ def simulated_p_value(statistic: float, n: int, draws: int, rng: np.random.Gener
     rng : numpy.random.Generator
         Source of the samples.
     """
-    at_a_time = max(_VALUES_AT_A_TIME // n, 1)
-    larger = 0
-    for first in range(0, draws, at_a_time):
-        simulated = _frosini(rng.random((min(at_a_time, draws - first), n)))
-        larger += int((simulated >= statistic).sum())
-    return (1 + larger) / (1 + draws)
+    block_size = max(_VALUES_AT_A_TIME // n, 1)
+    n_larger = 0
+    for first in range(0, draws, block_size):
+        simulated = _frosini(rng.random((min(block_size, draws - first), n)))
+        n_larger += int((simulated >= statistic).sum())
+    return (1 + n_larger) / (1 + draws)
 
 
 def _frosini(samples: np.ndarray) -> np.ndarray:
@@ -100,10 +106,10 @@ _ROUNDING = 1e-10
 def pit_ks(y: np.ndarray, distribution: Any) -> float:
     """Measure the Kolmogorov-Smirnov distance of the PIT values from uniform, in [1/2n, 1].
 
-    It is the largest ``|fraction of values <= p - p|``. Calibrated distributions of n rows have
-    about 0.87/√n, and more than 1.36/√n in 5 of 100 cases; where F has steps, at least half the
-    largest of them. It is SciPy's ``kstest(..., "uniform").statistic``; the 0.87 and 1.36 are of
-    Kolmogorov's limit.
+    It is the largest ``|fraction of values <= p - p|``, the statistic of SciPy's
+    ``kstest(..., "uniform")``. Calibrated distributions of n rows have about 0.87/√n, and more than
+    1.36/√n in 5 of 100 cases (Kolmogorov's limit). If F has steps, the distance is at least half of
+    the largest step.
 
     Parameters
     ----------
@@ -111,6 +117,14 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
         Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows.
+
+    Examples
+    --------
+    Both PIT values are 0.5:
+
+    >>> from kdgraph.distributions import Normal
+    >>> pit_ks([0.0, 0.0], Normal(np.zeros(2), np.ones(2)))
+    0.5
     """
     return distance_to_uniform(distribution.cdf(y))
 
@@ -119,10 +133,11 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
 def pit_cvm(y: np.ndarray, distribution: Any) -> float:
     """Measure the Cramér-von Mises statistic of the PIT values against uniform.
 
-    It is 1/12n + Σ ((i - ½)/n - u_i)² of the sorted values. Calibrated distributions have 1/6 on
-    average and more than 0.461 in 5 of 100 cases, whatever n is; others grow as n, and so do those
-    with steps: by about n s²/3 of equal steps s, F being at their upper ends. It is SciPy's
-    ``cramervonmises(..., "uniform").statistic``.
+    It is 1/12n + Σ ((i - ½)/n - u_i)² of the sorted values, the statistic of SciPy's
+    ``cramervonmises(..., "uniform")``. Calibrated distributions have 1/6 on average and more than
+    0.461 in 5 of 100 cases, for any n. For other distributions it grows in proportion to n. It does
+    so for distributions with steps, too: equal steps s add about n s²/3, because F is evaluated at
+    their upper ends.
 
     Parameters
     ----------
@@ -130,6 +145,12 @@ def pit_cvm(y: np.ndarray, distribution: Any) -> float:
         Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> round(pit_cvm([0.0, 0.0], Normal(np.zeros(2), np.ones(2))), 4)  # 1/24 + 1/16 + 1/16
+    0.1667
     """
     return cramer_von_mises(distribution.cdf(y))
 
@@ -139,9 +160,9 @@ def pit_frosini(y: np.ndarray, distribution: Any) -> float:
     """Measure Frosini's statistic of the PIT values against uniform.
 
     It is Σ ``|u_i - (i - ½)/n|`` / √n of the sorted values. Calibrated distributions have about
-    √(2π)/8 = 0.313 on average, whatever n is; others grow as √n, and so do those with steps:
-    towards s√n/2 of equal steps s, F being at their upper ends. Its p-value is in
-    :func:`pit_tests`.
+    √(2π)/8 = 0.313 on average, for any n. For other distributions it grows in proportion to √n. It
+    does so for distributions with steps, too: it approaches s√n/2 for equal steps s, because F is
+    evaluated at their upper ends. :func:`pit_tests` returns its p-value.
 
     Parameters
     ----------
@@ -154,7 +175,13 @@ def pit_frosini(y: np.ndarray, distribution: Any) -> float:
     ----------
     Frosini, "On the distribution and power of a goodness-of-fit statistic with parametric and
     nonparametric applications", in "Goodness-of-fit", Colloquia Mathematica Societatis János Bolyai
-    45, 1987; the test of Torres et al. (2024), section 4.1.
+    45, 1987. Torres et al. (2024), Section 4.1, use this test.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> round(pit_frosini([0.0, 0.0], Normal(np.zeros(2), np.ones(2))), 4)  # (1/4 + 1/4) / √2
+    0.3536
     """
     return frosini(distribution.cdf(y))
 
@@ -174,9 +201,10 @@ def pit_tests(
     ----------
     y : Float[n]
         Outcomes.
-    distribution : of n rows. Where a method has learnt from other rows, its distributions are not
-        exactly those of the rows, and over many such p-values small ones are more frequent than
-        they say.
+    distribution : Distribution
+        Predicted distributions of the n rows. A method that is fitted on other rows does not
+        predict the true distributions exactly, so over many tests small p-values are more frequent
+        than under calibration.
     draws : int, default=999
         Number of simulated samples for Frosini's p-value, which is at least 1/(draws + 1).
     random_state : int, default=0
@@ -184,26 +212,34 @@ def pit_tests(
 
     Returns
     -------
-    Columns ``test``, ``statistic``, ``p_value``; the first two p-values are SciPy's.
+    dict
+        ``test``, ``statistic`` and ``p_value``, each [3]. The first two p-values are SciPy's.
+
+    Examples
+    --------
+    Distributions that are twice as wide as the outcomes; 1/200 is the smallest simulated p-value:
+
+    >>> from kdgraph.distributions import Normal
+    >>> y = np.random.default_rng(0).normal(size=200)
+    >>> table = pit_tests(y, Normal(np.zeros(200), np.full(200, 2.0)), draws=199)
+    >>> dict(zip(table["test"].tolist(), table["p_value"].round(3).tolist(), strict=True))
+    {'kolmogorov_smirnov': 0.0, 'cramer_von_mises': 0.0, 'frosini': 0.005}
     """
     from scipy import stats
 
     check_value("draws", draws, Count)
     check_value("random_state", random_state, Seed)
     pits = distribution.cdf(y)
-    ks, cvm, third = (
-        stats.kstest(pits, "uniform"),
-        stats.cramervonmises(pits, "uniform"),
-        frosini(pits),
-    )
+    ks, cvm = stats.kstest(pits, "uniform"), stats.cramervonmises(pits, "uniform")
+    frosini_statistic, rng = frosini(pits), np.random.default_rng(random_state)
     return {
         "test": np.array(["kolmogorov_smirnov", "cramer_von_mises", "frosini"]),
-        "statistic": np.array([ks.statistic, cvm.statistic, third]),
+        "statistic": np.array([ks.statistic, cvm.statistic, frosini_statistic]),
         "p_value": np.array(
             [
                 ks.pvalue,
                 cvm.pvalue,
-                simulated_p_value(third, len(pits), draws, np.random.default_rng(random_state)),
+                simulated_p_value(frosini_statistic, len(pits), draws, rng),
             ]
         ),
     }
@@ -213,9 +249,8 @@ def pit_tests(
 def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict[str, np.ndarray]:
     """Tabulate the histogram of the PIT values, which is flat for calibrated distributions.
 
-    A bin holds lower < F(y) <= upper, the first one 0 too. Where F has steps, F(y) is at the upper
-    end of one, so that m equal steps fill the bins alike if m is a multiple of ``bins``.
-    ``density`` is the fraction of rows over the width: 1 is ideal.
+    A bin holds lower < F(y) <= upper; the first bin also holds 0. If F has steps, F(y) is at the
+    upper end of a step, so m equal steps fill all bins equally only if m is a multiple of ``bins``.
 
     Parameters
     ----------
@@ -226,10 +261,23 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
     bins : int, default=20
         Number of equal bins of [0, 1].
 
+    Returns
+    -------
+    dict
+        ``lower`` and ``upper`` (edges), ``count`` (rows) and ``density`` (fraction of rows divided
+        by the width; 1 is ideal), each [bins].
+
     References
     ----------
     Dawid, "Statistical theory: the prequential approach", JRSS A 147, 1984, for the PIT; Gneiting
     et al., JRSS B 69, 2007, for its histogram.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> table = pit_histogram([-2.0, 0.5, 0.75, 1.0], Normal(np.zeros(4), np.ones(4)), bins=2)
+    >>> {column: values.tolist() for column, values in table.items()}
+    {'lower': [0.0, 0.5], 'upper': [0.5, 1.0], 'count': [1, 3], 'density': [0.5, 1.5]}
     """
     check_value("bins", bins, Count)
     return histogram_of_pits(distribution.cdf(y), bins)
@@ -238,12 +286,14 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
 def histogram_of_pits(pits: np.ndarray, bins: int) -> dict[str, np.ndarray]:
     """Return the columns of :func:`pit_histogram` for PIT values Float[n] (Gneiting et al., 2007).
 
+    Examples
+    --------
     >>> histogram_of_pits(np.array([0.0, 0.5, 0.6]), 2)["count"].tolist()
     [2, 1]
     """
     edges = np.arange(bins + 1) / bins
-    found = np.clip(np.searchsorted(edges + _ROUNDING, pits, side="left") - 1, 0, bins - 1)
-    count = np.bincount(found, minlength=bins)
+    position = np.searchsorted(edges + _ROUNDING, pits, side="left") - 1
+    count = np.bincount(np.clip(position, 0, bins - 1), minlength=bins)
     return {
         "lower": edges[:-1],
         "upper": edges[1:],

@@ -31,6 +31,12 @@ def rmse(y: np.ndarray, distribution: Any) -> float:
         Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> round(rmse([3.0, -1.0], Normal(np.zeros(2), np.ones(2))), 3)  # √((9 + 1) / 2)
+    2.236
     """
     return float(np.sqrt(np.mean((distribution.mean() - y) ** 2)))
 
@@ -50,8 +56,14 @@ def mse_y(y: np.ndarray, distribution: Any) -> np.ndarray:
 
     Notes
     -----
-    The MSE of Torres et al., "Model-free local recalibration of neural networks", 2024, Table 2,
-    where the true model has 59.64; that of Table 1 is :func:`mse_mean`.
+    It is the MSE in Table 2 of Torres et al., "Model-free local recalibration of neural networks",
+    2024, where the true model has 59.64. The MSE in their Table 1 is :func:`mse_mean`.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> mse_y([3.0, -1.0], Normal(np.zeros(2), np.ones(2)))
+    5.0
     """
     return (distribution.mean() - y) ** 2
 
@@ -71,8 +83,14 @@ def mse_mean(distribution: Any, true_distribution: Any) -> np.ndarray:
 
     Notes
     -----
-    The MSE of Torres et al., "Model-free local recalibration of neural networks", 2024, Table 1,
-    whose means are of resampled draws.
+    It is the MSE in Table 1 of Torres et al., "Model-free local recalibration of neural networks",
+    2024, who estimate the predicted means from draws.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> mse_mean(Normal(np.zeros(2), np.ones(2)), Normal(np.array([1.0, 2.0]), np.ones(2)))
+    2.5
     """
     return (distribution.mean() - true_distribution.mean()) ** 2
 
@@ -99,6 +117,7 @@ LEVELS = (
     0.95,
     0.99,
 )
+"""Nominal coverages of :func:`coverage_curve`."""
 
 
 @mean_over_rows("coverage", better=None)
@@ -121,6 +140,14 @@ def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) ->
     ----------
     Gneiting, Balabdaoui, Raftery, "Probabilistic forecasts, calibration and sharpness", JRSS B 69,
     2007.
+
+    Examples
+    --------
+    One of four outcomes is outside of ±1.96:
+
+    >>> from kdgraph.distributions import Normal
+    >>> coverage([-3.0, -0.5, 0.5, 1.0], Normal(np.zeros(4), np.ones(4)))
+    0.75
     """
     low, high = distribution.interval(checked_level(level))
     return ((low <= y) & (y <= high)).astype(np.float64)
@@ -146,6 +173,17 @@ def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
     ----------
     Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102,
     2007, Eq. 43.
+
+    Examples
+    --------
+    The width is 3.92. The second outcome is 1.04 above the interval, which costs 40 · 1.04 more:
+
+    >>> from kdgraph.distributions import Normal
+    >>> normal = Normal(np.zeros(2), np.ones(2))
+    >>> interval_score.by_row([0.0, 3.0], normal).round(2).tolist()
+    [3.92, 45.52]
+    >>> round(interval_score([0.0, 3.0], normal), 2)
+    24.72
     """
     low, high = distribution.interval(checked_level(level))
     return interval_scores(y, low, high, level)
@@ -173,9 +211,17 @@ def smis(
 
     Notes
     -----
-    Eq. 5 of Torres et al. (2024), whose quantiles are "standardized by the validation set mean
-    absolute values". As printed its sign is turned and the width counts against the penalties; with
-    the score of Gneiting and Raftery (2007), Eq. 43, its Table 1 comes out.
+    It is Eq. 5 of Torres et al. (2024), whose quantiles are "standardized by the validation set
+    mean absolute values". In the printed equation the signs of the width and of the penalties
+    differ. With the score of Gneiting and Raftery (2007), Eq. 43, the numbers of their Table 1 are
+    reproduced.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> normal = Normal(np.zeros(2), np.ones(2))
+    >>> round(smis([0.0, 3.0], normal, mean_abs_y=2.0), 2)  # the interval score is 24.72
+    12.36
     """
     low, high = distribution.interval(checked_level(level))
     return interval_scores(y, low, high, level) / mean_abs_y
@@ -185,8 +231,8 @@ def smis(
 def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Measure the mean width of the central intervals, in the units of y.
 
-    It is sharpness, which is meaningful only if the coverage is correct. It is infinite if any
-    interval is infinite.
+    It measures sharpness, which is meaningful only if the coverage is correct. It is infinite if
+    any interval is infinite.
 
     Parameters
     ----------
@@ -197,7 +243,13 @@ def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
 
     References
     ----------
-    Gneiting, Balabdaoui, Raftery, JRSS B 69, 2007: as sharp as can be, subject to calibration.
+    Gneiting, Balabdaoui, Raftery, JRSS B 69, 2007: maximise sharpness subject to calibration.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> round(mean_width(Normal(np.zeros(2), np.array([1.0, 2.0]))), 2)  # 2 · 1.96 · 1.5
+    5.88
     """
     low, high = distribution.interval(checked_level(level))
     return high - low
@@ -207,14 +259,30 @@ def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
 def unbounded_share(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Measure the fraction of rows whose central interval has an infinite end.
 
-    Original to kdgraph.
-
     Parameters
     ----------
     distribution : Distribution
         Predicted distributions of the n rows.
     level : float, default=0.95
         Nominal coverage, in (0, 1), as for :func:`coverage`.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
+    Intervals that are guaranteed to cover 95 % require 19 held-out rows in a cell; the second cell
+    has ten:
+
+    >>> import warnings
+    >>> from kdgraph.distributions import ConformalIntervals, Normal
+    >>> normal, y = Normal(np.zeros(40), np.ones(40)), np.linspace(-2, 2, 40)
+    >>> cells = np.repeat([0, 1], [30, 10])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     unbounded_share(ConformalIntervals(normal, normal, y, cells, cells))
+    0.25
     """
     low, high = distribution.interval(checked_level(level))
     return (np.isinf(low) | np.isinf(high)).astype(np.float64)
@@ -226,8 +294,6 @@ def coverage_curve(
 ) -> dict[str, np.ndarray]:
     """Tabulate :func:`coverage` and mean width of the central intervals of several levels.
 
-    Widths are in the units of y.
-
     Parameters
     ----------
     y : Float[n]
@@ -235,12 +301,25 @@ def coverage_curve(
     distribution : Distribution
         Predicted distributions of the n rows.
     levels : sequence of float
-        Nominal coverages, each in (0, 1).
+        Nominal coverages, each in (0, 1). The default ranges from 0.05 to 0.99.
+
+    Returns
+    -------
+    dict
+        ``level``, ``coverage`` and ``width`` (mean, in the units of y), each Float[l].
 
     References
     ----------
     Gneiting et al., JRSS B 69, 2007, who judge sharpness (the width) subject to calibration (the
     coverage).
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> normal = Normal(np.zeros(4), np.ones(4))
+    >>> table = coverage_curve([-3.0, -0.5, 0.5, 1.0], normal, levels=[0.5, 0.95])
+    >>> {column: values.round(2).tolist() for column, values in table.items()}
+    {'level': [0.5, 0.95], 'coverage': [0.5, 0.75], 'width': [1.35, 3.92]}
     """
     check_value("levels", levels, Sequence[OpenFraction])
     intervals = [distribution.interval(level) for level in levels]
@@ -254,6 +333,8 @@ def interval_scores(y: np.ndarray, low: np.ndarray, high: np.ndarray, level: flo
 
     α is 1 - level (Gneiting and Raftery, 2007, Eq. 43).
 
+    Examples
+    --------
     >>> low, high = np.array([-1.0, -1.0]), np.array([1.0, 1.0])
     >>> interval_scores(np.array([0.0, 3.0]), low, high, 0.5).tolist()
     [2.0, 10.0]
@@ -276,8 +357,8 @@ def checked_level(level: float) -> float:
 def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
     """Measure the continuous ranked probability score (CRPS), in the units of y.
 
-    It is the mean of ∫ (F(x) - [x >= y])² dx; for a point prediction it is the absolute error. The
-    distribution computes it: in closed form if normal, exactly if it is a weighted sample, and by
+    It is the mean of ∫ (F(x) - [x >= y])² dx; for a point prediction it is the absolute error. It
+    is computed in closed form for normal distributions, exactly for weighted samples, and by
     quadrature of quantiles otherwise.
 
     Parameters
@@ -289,7 +370,14 @@ def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
 
     References
     ----------
-    Gneiting and Raftery, JASA 102, 2007, who turn its sign; here smaller is better.
+    Gneiting and Raftery, JASA 102, 2007, Eq. 20. Their score has the opposite sign; here lower is
+    better.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> round(crps([0.0], Normal(np.zeros(1), np.ones(1))), 4)  # (√2 - 1) / √π
+    0.2337
     """
     return distribution.crps(y)
 
@@ -298,10 +386,8 @@ def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
 def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.5) -> np.ndarray:
     """Measure the pinball loss of the quantile at ``level``, in the units of y.
 
-    It is the mean of ([y <= q] - level)·(q - y), with q the quantile.
-
-    At level 0.5 it is half the mean absolute error of the median; twice its integral over all
-    levels is the CRPS.
+    It is the mean of ([y <= q] - level)·(q - y), with q the quantile. At level 0.5 it is half the
+    mean absolute error of the median. Twice its integral over all levels is the CRPS.
 
     Parameters
     ----------
@@ -314,8 +400,14 @@ def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 
     References
     ----------
-    Gneiting and Raftery, JASA 102, 2007, section 6.1; scikit-learn's ``mean_pinball_loss`` of the
-    quantiles.
+    Gneiting and Raftery, JASA 102, 2007, Section 6.1. It is scikit-learn's ``mean_pinball_loss`` of
+    the quantiles.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> quantile_score([3.0, 2.0], Normal(np.zeros(2), np.ones(2)))  # half of the mean error 2.5
+    1.25
     """
     quantile = distribution.ppf(checked_level(level))
     return ((y <= quantile) - level) * (quantile - y)
@@ -338,7 +430,13 @@ def log_score(y: np.ndarray, distribution: Any) -> float:
 
     References
     ----------
-    Good, "Rational decisions", JRSS B 14, 1952; Gneiting and Raftery, JASA 102, 2007, section 4.
+    Good, "Rational decisions", JRSS B 14, 1952; Gneiting and Raftery, JASA 102, 2007, Section 4.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> round(log_score([0.0], Normal(np.zeros(1), np.ones(1))), 3)  # log √(2π)
+    0.919
     """
     if not hasattr(distribution, "pdf"):
         return float("nan")
@@ -360,5 +458,11 @@ def mean_sd(distribution: Any) -> np.ndarray:
     References
     ----------
     Gneiting, Balabdaoui, Raftery, JRSS B 69, 2007, for sharpness.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> mean_sd(Normal(np.zeros(2), np.array([1.0, 3.0])))
+    2.0
     """
     return np.sqrt(distribution.var())
