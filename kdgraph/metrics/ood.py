@@ -366,8 +366,8 @@ def metrics_of_counts(ood_counts: np.ndarray, id_counts: np.ndarray) -> dict[str
     """
     # A resample only changes how often each score occurs. With counts by score, every metric is a
     # few cumulative sums, so the scores need not be sorted again for each resample. At the
-    # threshold of a score, rows with this score or a higher one are rejected as OOD; for "in"
-    # metrics, rows with this score or a lower one are accepted.
+    # threshold of a score, rows with this score or a higher one are rejected if OOD is the positive
+    # class, and rows with this score or a lower one are accepted if in-distribution is.
     m, n = ood_counts.sum(axis=1, keepdims=True), id_counts.sum(axis=1, keepdims=True)
     ood_rejected, id_rejected = _cumulative_from_top(ood_counts), _cumulative_from_top(id_counts)
     ood_accepted, id_accepted = np.cumsum(ood_counts, axis=1), np.cumsum(id_counts, axis=1)

@@ -31,6 +31,16 @@ def cache_scope() -> Iterator[None]:
     """Share intermediate results between metrics until the block ends.
 
     Outside of such a block everything is computed anew.
+
+    Examples
+    --------
+    The local errors are computed once for both metrics:
+
+    >>> from kdgraph.metrics import lce, mlce
+    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, np.array([[0.0], [0.1], [1.0], [1.1]])
+    >>> with cache_scope():
+    ...     round(lce(y, proba, X), 2), round(mlce(y, proba, X), 2)
+    (0.5, 0.75)
     """
     token = _CACHE.set({})
     try:
@@ -92,6 +102,14 @@ class Metric(Protocol[P]):
     package : tuple of (str, str) or None
         An optional package that the metric imports, and the extra of kdgraph that installs it
         ("relplot", "smooth").
+
+    Examples
+    --------
+    >>> nll = METRICS["nll"]
+    >>> nll.label, nll.better, nll.unit, nll.is_table
+    ('NLL', 'lower', 'nats', False)
+    >>> nll.by_row(y=[0, 1], proba=[[0.5, 0.5], [0.75, 0.25]]).round(2).tolist()
+    [0.69, 1.39]
     """
 
     __name__: str
@@ -122,7 +140,29 @@ def metric(
 ) -> Callable[[Callable[P, float]], Metric[P]]:
     """Return a decorator that registers a function which returns a number.
 
-    Its arrays, and those of its standard error, are checked before the call.
+    Inputs of the function, and of its standard error, are converted and checked before the call.
+
+    Parameters
+    ----------
+    label : str
+        Display name, such as "ECE".
+    better : {"lower", "higher"} or None
+        Direction that is better; None if the number is only descriptive.
+    unit : str, default=None
+        Unit, such as "nats"; None for pure numbers.
+    package : tuple of (str, str), default=None
+        Optional package that the function imports, and the extra of kdgraph that installs it.
+    stderr : callable, default=None
+        Function of the same arguments that returns the standard error, or None.
+
+    Examples
+    --------
+    >>> @metric("largest probability", better=None)
+    ... def largest_probability(proba):
+    ...     return float(proba.max())
+    >>> score("largest_probability", {"proba": [[0.75, 0.25], [0.5, 0.5]]})
+    Score(value=0.75, stderr=None, n=2)
+    >>> del METRICS["largest_probability"]
     """
 
     def decorate(function: Callable[P, float]) -> Metric[P]:
@@ -137,7 +177,21 @@ def metric(
 def table(label: str) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metric[P]]:
     """Return a decorator that registers a function which returns columns by name, each [m].
 
-    Its arrays are checked before the call.
+    Inputs of the function are converted and checked before the call.
+
+    Parameters
+    ----------
+    label : str
+        Display name, such as "PIT histogram".
+
+    Examples
+    --------
+    >>> @table("class frequencies")
+    ... def class_frequencies(y):
+    ...     return {"label": np.unique(y), "rows": np.bincount(y)}
+    >>> tabulate("class_frequencies", {"y": [0, 1, 1]})
+    [{'label': 0, 'rows': 1}, {'label': 1, 'rows': 2}]
+    >>> del METRICS["class_frequencies"]
     """
 
     def decorate(function: Callable[P, Mapping[str, np.ndarray]]) -> Metric[P]:
@@ -151,7 +205,25 @@ def mean_over_rows(
 ) -> Callable[[Callable[P, np.ndarray]], Metric[P]]:
     """Return a decorator that registers the mean of a function which returns Float[n].
 
-    The function is available as the attribute ``by_row``. The mean over no rows is NaN.
+    The function is available as the attribute ``by_row``. Its inputs are converted and checked
+    before the call. The mean over no rows is NaN.
+
+    Parameters
+    ----------
+    label, better, unit
+        As for :func:`metric`.
+
+    Examples
+    --------
+    >>> @mean_over_rows("margin", better=None)
+    ... def margin(proba):
+    ...     ranked = np.sort(proba, axis=1)
+    ...     return ranked[:, -1] - ranked[:, -2]
+    >>> margin([[0.75, 0.25], [0.5, 0.5]]), margin.by_row([[0.75, 0.25], [0.5, 0.5]]).tolist()
+    (0.25, [0.5, 0.0])
+    >>> score("margin", {"proba": [[0.75, 0.25], [0.5, 0.5]]})
+    Score(value=0.25, stderr=0.25, n=2)
+    >>> del METRICS["margin"]
     """
 
     def decorate(function: Callable[P, np.ndarray]) -> Metric[P]:
@@ -234,6 +306,15 @@ class Score:
         training, and not the difference of two models on the same test set.
     n : int
         Number of rows.
+
+    Examples
+    --------
+    The mean confidence of incorrect predictions is undefined if there are none:
+
+    >>> inputs = {"y": [0, 0], "proba": [[0.75, 0.25], [1.0, 0.0]]}
+    >>> confidence, wrong = score("mmc", inputs), score("mmc_wrong", inputs)
+    >>> confidence.value, round(confidence.stderr, 4), confidence.n, wrong.value
+    (0.875, 0.125, 2, None)
     """
 
     value: float | None
@@ -248,6 +329,15 @@ def select_metric(key: str, options: Mapping[str, Any] | None) -> tuple[str, dic
     be computed several times with different options. The option ``space`` is not returned
     (:func:`space_option`).
 
+    Parameters
+    ----------
+    key : str
+        Config key.
+    options : dict or None
+        Options that the config has for the key.
+
+    Examples
+    --------
     >>> select_metric("ece", {"bins": 15}), select_metric("ece_10", {"metric": "ece", "bins": 10})
     (('ece', {'bins': 15}), ('ece', {'bins': 10}))
     """
@@ -257,7 +347,18 @@ def select_metric(key: str, options: Mapping[str, Any] | None) -> tuple[str, dic
 
 
 def space_option(options: Mapping[str, Any] | None) -> str | None:
-    """Return the name of the feature space of a metric, None for the original features."""
+    """Return the name of the feature space of a metric, None for the original features.
+
+    Parameters
+    ----------
+    options : dict or None
+        Options that the config has for the metric.
+
+    Examples
+    --------
+    >>> space_option({"space": "pca", "bins": 10}), space_option({"bins": 10})
+    ('pca', None)
+    """
     return (options or {}).get("space")
 
 
@@ -323,7 +424,28 @@ def tabulate(
 ) -> list[dict[str, Any]]:
     """Evaluate the table called ``name`` and return its rows, each a dictionary by column.
 
-    Parameters and errors are those of :func:`score`.
+    Parameters
+    ----------
+    name, inputs, options, source
+        As for :func:`score`.
+
+    Returns
+    -------
+    list of dict
+        Numbers and texts by column, as JSON can hold them except for NaN and infinities.
+
+    Raises
+    ------
+    ConfigError, ValueError
+        As for :func:`score`.
+
+    Examples
+    --------
+    >>> inputs = {"y": [0, 1], "proba": [[0.9, 0.1], [0.8, 0.2]]}
+    >>> for row in tabulate("risk_coverage", inputs):
+    ...     print(row)
+    {'coverage': 0.5, 'risk': 0.0, 'confidence': 0.9}
+    {'coverage': 1.0, 'risk': 0.5, 'confidence': 0.8}
     """
     table, arguments = _prepared(name, inputs, options, source)
     columns = {column: np.asarray(values).tolist() for column, values in table(**arguments).items()}
@@ -345,6 +467,11 @@ def needs(name: str) -> frozenset[str]:
     """Return the names of the inputs that a metric requires.
 
     They are keys of :data:`~kdgraph.metrics.inputs.INPUTS`.
+
+    Examples
+    --------
+    >>> sorted(needs("hellinger"))
+    ['proba', 'truth']
     """
     return frozenset(p for p in inspect.signature(_find(name)).parameters if p in INPUTS)
 
@@ -356,6 +483,15 @@ def about(key: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     ``detects``: True for metrics of OOD detection, and ``metric``: the name of the metric if it
     differs from the key.
 
+    Parameters
+    ----------
+    key : str
+        Config key.
+    options : dict, default=None
+        Options that the config has for the key.
+
+    Examples
+    --------
     >>> about("nll")
     {'label': 'NLL', 'better': 'lower', 'unit': 'nats'}
     """
@@ -368,7 +504,13 @@ def about(key: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """Return the options of a metric with their defaults."""
+    """Return the options of a metric with their defaults.
+
+    Examples
+    --------
+    >>> options_of("ece")
+    {'bins': 15, 'strategy': 'uniform', 'norm': 'l1', 'debiased': False}
+    """
     parameters = inspect.signature(_find(name)).parameters
     return {p: parameters[p].default for p in parameters if p not in INPUTS}
 
@@ -384,11 +526,30 @@ def check_metric(
 
     Only names are checked, so this can be called before anything is computed.
 
+    Parameters
+    ----------
+    name : str
+        Key of :data:`METRICS`.
+    available : iterable of str
+        Names of the available inputs. ``proba`` includes the predicted classes.
+    options : dict, default=None
+        Options of the metric.
+    source : str, default="this data set"
+        Name of the data in error messages.
+
     Raises
     ------
     ConfigError
         If the metric or an option does not exist, a required input is not in ``available``, or an
         optional package is not installed.
+
+    Examples
+    --------
+    >>> check_metric("ece", ["y", "proba"], {"bins": 10})
+    >>> check_metric("ece", ["proba"], source="the OOD set")
+    Traceback (most recent call last):
+        ...
+    kdgraph.errors.ConfigError: ece needs the labels, which the OOD set does not have; ...
     """
     defaults = options_of(name)
     check_package(METRICS[name])
