@@ -217,6 +217,7 @@ def reward_by_ratio(
     if ratio.ndim != 1 or not len(ratio) or not (ratio > 0).all():
         raise ParameterError(f"ratios must be a list of numbers above 0, got {ratios!r}")
     wrong = ~top.correct(y)
+    # In units of the cost of an abstention, an error costs the ratio itself.
     threshold = 1 - 1 / ratio
     unsure = np.array([(top.confidence < at).mean() for at in threshold])
     predicted_wrong = np.array([(wrong & (top.confidence >= at)).mean() for at in threshold])

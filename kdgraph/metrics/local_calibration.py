@@ -245,6 +245,7 @@ class _Sample:
             raise ValueError(
                 f"X must have a row for each of {len(confidence)} confidences, got {len(rows)}"
             )
+        # Bandwidths are converted to the units of the features once, for rows and for points.
         edges = np.append(reliability.lower, reliability.upper[-1])
         unit = rms_of(rows) if scale == "rms" else 1.0
         gap = confidence - np.asarray(correct, dtype=np.float64)
@@ -441,12 +442,8 @@ def mlce(
     top : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
-    X : Float[n, d] or Float[n, ...]
-        Features or images.
-    bandwidth, bins, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
-    min_count : int, default=1
-        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
+    X, bandwidth, bins, scale, kernel, min_count, leave_one_out
+        As for :func:`lce`.
 
     References
     ----------
@@ -485,12 +482,8 @@ def lce_n_eff(
     top : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
-    X : Float[n, d] or Float[n, ...]
-        Features or images.
-    bandwidth, bins, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
-    min_count : int, default=1
-        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
+    X, bandwidth, bins, scale, kernel, min_count, leave_one_out
+        As for :func:`lce`.
 
     Examples
     --------
@@ -525,12 +518,8 @@ def mlce_n_eff(
     top : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
-    X : Float[n, d] or Float[n, ...]
-        Features or images.
-    bandwidth, bins, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
-    min_count : int, default=1
-        Rows in bins with fewer rows are left out; the number is NaN if no row is left.
+    X, bandwidth, bins, scale, kernel, min_count, leave_one_out
+        As for :func:`lce`.
 
     Examples
     --------
@@ -568,10 +557,8 @@ def slce(
     top : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
-    X : Float[n, d] or Float[n, ...]
-        Features or images.
-    bandwidth, bins, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
+    X, bandwidth, bins, scale, kernel, leave_one_out
+        As for :func:`lce`.
 
     Returns
     -------
@@ -647,14 +634,9 @@ def lce_map(
     """
     if X.shape[1:] != (2,):
         return {}
-    options = {
-        "bandwidth": bandwidth,
-        "bins": bins,
-        "scale": scale,
-        "kernel": kernel,
-        "leave_one_out": leave_one_out,
-    }
-    return {"x1": X[:, 0], "x2": X[:, 1], **slce(y, top, X, **options)}
+    options = {"scale": scale, "kernel": kernel, "leave_one_out": leave_one_out}
+    errors = slce(y, top, X, bandwidth=bandwidth, bins=bins, **options)
+    return {"x1": X[:, 0], "x2": X[:, 1], **errors}
 
 
 @table("LCE by bandwidth")
@@ -683,10 +665,8 @@ def lce_by_bandwidth(
         Features or images.
     bandwidths : sequence of float
         Bandwidths γ, in the order of the table. The default ranges from 0.0125 to 12.8.
-    bins, scale, kernel, leave_one_out
-        As for :func:`local_errors`.
-    min_count
-        As for :func:`mlce`.
+    bins, scale, kernel, min_count, leave_one_out
+        As for :func:`lce`.
 
     Returns
     -------

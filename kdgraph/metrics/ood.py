@@ -344,6 +344,7 @@ def ood_metrics(
         metrics_of_counts(*counts)
         for counts in _resampled_counts(ood_score, id_score, n_bootstrap, rng)
     ]
+    # Quantiles of the resamples are the ends of the percentile interval.
     ends = [(1 - level) / 2, (1 + level) / 2]
     bounds = {
         name: np.quantile(np.concatenate([block[name] for block in resampled]), ends).tolist()

@@ -227,6 +227,7 @@ def contamination(
         "n_permutations": n_permutations,
     }
     check_value("seed", seed, Seed)
+    # Each size has a separate generator, so that its curve does not depend on the other sizes.
     sizes = sorted({min(size, len(id_score) // 2, len(ood_score)) for size in set_sizes})
     curves = [
         power_curve(
