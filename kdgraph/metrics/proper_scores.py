@@ -144,8 +144,7 @@ def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
         Labels, as positions in the classes.
     top : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`). c is the
-        confidence.
+        (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
     clip : float, default=1e-12
         Smallest distance of c from 0 and 1, in (0, 0.5). A single incorrect prediction with c = 1
         costs -log clip (27.6 nats at 1e-12), so always report ``clip`` with the number;
@@ -180,8 +179,7 @@ def nll_top_clipped(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> float:
         Labels, as positions in the classes.
     top : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`). c is the
-        confidence.
+        (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
     clip : float, default=1e-12
         The ``clip`` of the :func:`nll_top` with which the count is reported.
 
@@ -211,8 +209,7 @@ def brier_top(y: np.ndarray, top: Top) -> np.ndarray:
         Labels, as positions in the classes.
     top : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`). c is the
-        confidence.
+        (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
 
     References
     ----------
