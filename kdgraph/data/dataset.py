@@ -537,7 +537,7 @@ class FetchableTable(Table, Protocol):
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If the rows cannot be downloaded, or the source excludes them by its requirements.
         """
         ...
@@ -568,7 +568,7 @@ ClassHalf = Literal["first", "second"] | None
 """Half of the sorted classes; the first half of an odd number is the smaller. None: all."""
 
 
-def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
+def is_in_class_half(table: Dataset, class_half: ClassHalf) -> np.ndarray:
     """Return the rows whose class is in one half of the sorted classes.
 
     With the two halves, a network can learn from some classes of a data set, and can then be tested
@@ -578,7 +578,7 @@ def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
     ----------
     table : Dataset
         Rows with classes.
-    half : {"first", "second"} or None
+    class_half : {"first", "second"} or None
         The half; None for all classes.
 
     Returns
@@ -597,12 +597,12 @@ def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
     >>> is_in_class_half(table, "first").tolist(), is_in_class_half(table, "second").tolist()
     ([True, False, False], [False, True, True])
     """
-    if half is None:
+    if class_half is None:
         return np.ones(len(table.y), dtype=bool)
     if len(table.classes) < 2:
         raise DataError(
-            f"{table.name} has no classes to be divided into halves; give half=null, or choose"
-            " another data set"
+            f"{table.name} has no classes to be divided into halves; give class_half=null,"
+            " or choose another data set"
         )
     is_first = table.y < len(table.classes) // 2
-    return is_first if half == "first" else ~is_first
+    return is_first if class_half == "first" else ~is_first

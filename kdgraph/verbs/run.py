@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.errors import CannotWrite, KdgError, NotAtHand, RunFailed, UsageError
+from kdgraph.errors import CannotWrite, DataNotAvailable, KdgError, RunFailed, UsageError
 from kdgraph.verbs.hydra_arguments import check_jobs, hydra_arguments, planned_by, split_by_record
 from kdgraph.wording import counted
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from kdgraph.config import Job, Plan
-    from kdgraph.runner.at_hand import Absent
+    from kdgraph.runner.availability import MissingData
     from kdgraph.runner.launch import Outcome
     from kdgraph.runner.watch import Watch
 
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         done = carried_out(planned, watch)
     code = _tell(done.outcomes, planned, done.before, args)
     tell_absent(done.absent)
-    return code or (0 if done.outcomes else NotAtHand.exit_code)
+    return code or (0 if done.outcomes else DataNotAvailable.exit_code)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class CarriedOut:
 
     outcomes: Sequence[Outcome]
     before: set[Job]
-    absent: Mapping[str, Absent]
+    absent: Mapping[str, MissingData]
 
 
 def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
@@ -70,7 +70,7 @@ def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
     KdgError
         A config cannot be run, or the only job's data are not at hand.
     """
-    from kdgraph.runner.at_hand import fetch_all
+    from kdgraph.runner.availability import fetch_all
     from kdgraph.runner.launch import Outcome, launch
     from kdgraph.runner.rundir import RunDir
 
@@ -92,9 +92,9 @@ def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
     return CarriedOut(sorted(outcomes, key=lambda outcome: place[outcome.job]), set(found), absent)
 
 
-def tell_absent(absent: Mapping[str, Absent]) -> None:
+def tell_absent(absent: Mapping[str, MissingData]) -> None:
     """A line for each reason, on stderr."""
-    from kdgraph.runner.at_hand import by_reason
+    from kdgraph.runner.availability import by_reason
 
     for reason, names in by_reason(absent.values()).items():
         print(f"kdg: not runnable: {', '.join(names)} ({reason})", file=sys.stderr)

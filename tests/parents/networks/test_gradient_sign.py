@@ -10,7 +10,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.ood import CompositeOod
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from kdgraph.parents.networks import ConvolutionalNetwork, FastGradientSign
 from kdgraph.parents.networks.gradient_sign import (
     _MAX_CACHED_NETWORKS,
@@ -165,11 +165,11 @@ class UnavailableSource:
     """Source whose images are not available."""
 
     def sets(self, splits, rng):
-        raise NotAtHand("no images here")
+        raise DataNotAvailable("no images here")
 
 
 def test_nothing_is_trained_for_unavailable_images(splits, fit_row_counts):
-    with pytest.raises(NotAtHand):
+    with pytest.raises(DataNotAvailable):
         next(
             iter(
                 FastGradientSign(network(), UnavailableSource()).sets(
