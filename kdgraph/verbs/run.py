@@ -186,23 +186,23 @@ def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Jo
     found = sum(job in before for job, _ in done)
     for line in hidden_differences([record for _, record in done]):
         show(f"\n{line}")
-    if (place := planned.base.get("beside")) is not None:
-        show("\n" + _beside(str(place), [record for _, record in done]))
+    if (place := planned.base.get("post_report")) is not None:
+        show("\n" + _post_report(str(place), [record for _, record in done]))
     show(
         f"\n{counted(len(done), 'run')} in {done[0][0].run_dir.parents[2]}"
         + (f", {found} of them done before" if found else "")
     )
 
 
-def _beside(place: str, records: Sequence[Any]) -> str:
-    """What the function that the config names as ``beside`` makes of the records; a line where it
-    is not at hand, as beside a wheel.
+def _post_report(place: str, records: Sequence[Any]) -> str:
+    """Return the text of the config's ``post_report`` about the records; a line that names the
+    function where it cannot be imported, as with an installed wheel.
     """
     from kdgraph.components import target_of
     from kdgraph.errors import ConfigError
 
     try:
-        function = target_of({"_target_": place}, "beside")
+        function = target_of({"_target_": place}, "post_report")
     except ConfigError:
         return (
             f"what was published stands in a checkout of kdgraph, which has {place}; run kdg there"
