@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from kdgraph.smoothing.neighbours import Nearness, NeighbourSearch, distances_of
+from kdgraph.smoothing.neighbours import NeighbourWeighting, NeighbourSearch, distances_of
 
 BACKENDS = [(1, "window"), (1, "tree"), (3, "tree"), (3, "brute"), (12, "brute")]
 
@@ -42,7 +42,7 @@ def test_blocks_and_other_places_change_no_bit(d, backend, monkeypatch):
     whole = search.nearest(at, 9)
     alone = [search.nearest(at[i : i + 1], 9) for i in range(20)]
     np.testing.assert_array_equal(whole[0], np.concatenate([distance for distance, _ in alone]))
-    monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 60)
+    monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 60)
     np.testing.assert_array_equal(whole[0], search.nearest(at, 9)[0])
 
 
@@ -124,11 +124,11 @@ def test_weights_follow_their_definition(kernel, rule):
     X, at = normal_rows(50, 1)[:, 0], normal_rows(8, 1, 1)[:, 0]
     search = NeighbourSearch(X[:, None])
     near = (
-        Nearness(radius=0.4, kernel=kernel, least=1)
+        NeighbourWeighting(radius=0.4, kernel=kernel, n_fallback=1)
         if rule == "radius"
-        else Nearness(k=12, kernel=kernel, scale=rule)
+        else NeighbourWeighting(k=12, kernel=kernel, scale=rule)
     )
-    found = near.around(search, at[:, None])
+    found = near.find_neighbours(search, at[:, None])
     for i, x in enumerate(at):
         apart = np.sort(np.abs(X - x))
         u = 0.4 if rule == "radius" else apart[12 if rule == "next" else 11]
@@ -146,28 +146,28 @@ def test_weights_without_positive_distances():
     neighbour, which is at u: it counts.
     """
     same = NeighbourSearch(np.r_[np.zeros(6), 5.0, 9.0][:, None])
-    assert Nearness(k=4).around(same, np.zeros((1, 1))).weight.tolist() == [[1.0] * 4]
-    away = Nearness(radius=0.5, least=3).around(same, np.array([[7.1], [0.0]]))
+    assert NeighbourWeighting(k=4).find_neighbours(same, np.zeros((1, 1))).weight.tolist() == [[1.0] * 4]
+    away = NeighbourWeighting(radius=0.5, n_fallback=3).find_neighbours(same, np.array([[7.1], [0.0]]))
     assert away.empty.tolist() == [True, False] and away.weight.sum(axis=1).tolist() == [3.0, 6.0]
     assert sorted(away.rows[0, :2].tolist()) == [6, 7]
-    assert Nearness(k=1).around(same, np.array([[5.5]])).weight.tolist() == [[1.0]]
+    assert NeighbourWeighting(k=1).find_neighbours(same, np.array([[5.5]])).weight.tolist() == [[1.0]]
     with pytest.warns(
         UserWarning, match=r"^k=9 is larger than the number of rows, 8: all are used$"
     ):
-        assert Nearness(k=9, kernel="uniform").around(same, np.zeros((1, 1))).weight.shape == (1, 8)
+        assert NeighbourWeighting(k=9, kernel="uniform").find_neighbours(same, np.zeros((1, 1))).weight.shape == (1, 8)
 
 
 @pytest.mark.parametrize(
-    "near", [Nearness(k=5), Nearness(k=5, scale="next"), Nearness(radius=0.7, least=2)]
+    "near", [NeighbourWeighting(k=5), NeighbourWeighting(k=5, scale="next"), NeighbourWeighting(radius=0.7, n_fallback=2)]
 )
 def test_a_row_is_left_out_of_its_own_neighbourhood(near):
     """Also where equal rows crowd it out of the nearest ones: as without it."""
     X = np.r_[normal_rows(20, 1)[:, 0], np.zeros(9)][:, None]
-    found = near.around(NeighbourSearch(X), X, np.arange(29))
+    found = near.find_neighbours(NeighbourSearch(X), X, np.arange(29))
     assert (found.rows != np.arange(29)[:, None])[found.weight > 0].all()
     for i in range(29):
         others = np.delete(np.arange(29), i)
-        alone = near.around(NeighbourSearch(X[others]), X[i : i + 1])
+        alone = near.find_neighbours(NeighbourSearch(X[others]), X[i : i + 1])
         np.testing.assert_allclose(
             np.sort(found.weight[i])[::-1][: alone.weight.size],
             np.sort(alone.weight[0])[::-1][: found.weight.shape[1]],
@@ -178,11 +178,11 @@ def test_a_row_is_left_out_of_its_own_neighbourhood(near):
 def test_radius_finds_all_rows_for_any_eps_and_any_other_places():
     rng = np.random.default_rng(0)
     X, at = rng.normal(size=(3000, 2)), rng.normal(size=(40, 2))
-    rule, search = Nearness(radius=0.5), NeighbourSearch(X, eps=3.0)
-    together = rule.around(search, at)
+    rule, search = NeighbourWeighting(radius=0.5), NeighbourSearch(X, eps=3.0)
+    together = rule.find_neighbours(search, at)
     for i, place in enumerate(at):
         inside = np.flatnonzero(np.linalg.norm(X - place, axis=1) < 0.5)
-        alone = rule.around(search, place[None])
+        alone = rule.find_neighbours(search, place[None])
         for found, row in ((together, i), (alone, 0)):
             assert set(found.rows[row][found.weight[row] > 0]) == set(inside) or len(inside) == 0
 
