@@ -92,7 +92,7 @@ def test_the_size_of_a_block_changes_no_bit(leave_one_out: bool, monkeypatch) ->
     within = np.arange(70) % 2
     found = []
     for block in (1, 97, 3000, 10**7):
-        monkeypatch.setattr(by_distance, "BLOCK", block)
+        monkeypatch.setattr(by_distance, "DISTANCES_PER_BLOCK", block)
         options = {"within_at": within, "within": within, "leave_one_out": leave_one_out}
         found.append(
             local_means_by_distance(

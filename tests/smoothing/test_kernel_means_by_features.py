@@ -298,9 +298,9 @@ def test_float32_is_used_where_it_is_enough_and_nowhere_else(monkeypatch) -> Non
     at, X, values = sample(200, 20, 3)
     at[0] += 1e7
     used = []
-    search = by_features.Search
+    search = by_features.KernelAverager
     monkeypatch.setattr(
-        by_features, "Search", lambda frame, *rest: used.append(frame.dtype) or search(frame, *rest)
+        by_features, "KernelAverager", lambda frame, *rest: used.append(frame.dtype) or search(frame, *rest)
     )
     for gamma, expected in (
         (1.0, [np.float32, np.float64]),
@@ -365,7 +365,7 @@ def test_neither_blocks_nor_threads_nor_company_change_a_bit(kernel: str, monkey
     gammas = [1e-7, 0.05, 0.1, 0.3, 0.2, 0.4, 1.7]
     whole = local_means(at, X, values, gammas, within_at=label_at, **options)
     for pairs, n_jobs in ((1, 1), (3000, 2), (10**9, 2)):
-        monkeypatch.setattr(by_features, "PAIRS", pairs)
+        monkeypatch.setattr(by_features, "PAIRS_PER_BLOCK", pairs)
         same(
             local_means(at, X, values, gammas, within_at=label_at, n_jobs=n_jobs, **options), whole
         )

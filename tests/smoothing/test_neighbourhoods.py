@@ -25,7 +25,7 @@ def found(frame: Frame, at: np.ndarray, X: np.ndarray, squared: bool) -> np.ndar
     """Float[m, n], as the loops have them, of fewer rows than a tile."""
     apart = np.empty((len(at) + 1, len(X)), frame.dtype)
     fill_distances(
-        frame.put(at), np.ascontiguousarray(frame.put(X).T).ravel(), 0, len(X), squared, apart
+        frame.transform(at), np.ascontiguousarray(frame.transform(X).T).ravel(), 0, len(X), squared, apart
     )
     return apart[: len(at)].astype(np.float64)
 
@@ -52,10 +52,10 @@ def test_no_sum_is_off_by_more_than_the_bound(
     bound = rounding_error(frame, at, X, "gaussian" if squared else "laplacian")
     power = 2 if squared else 1
     off = [
-        [abs(one - frame.unit**power * exact(a, b, power)) for b, one in zip(X, row, strict=True)]
+        [abs(one - frame.scale**power * exact(a, b, power)) for b, one in zip(X, row, strict=True)]
         for a, row in zip(at, sums, strict=True)
     ]
-    assert (np.max(off, axis=1) <= 1.001 * bound + 1e-12 * (offset + 1) * frame.unit * unit).all()
+    assert (np.max(off, axis=1) <= 1.001 * bound + 1e-12 * (offset + 1) * frame.scale * unit).all()
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -69,7 +69,7 @@ def test_the_bound_is_no_more_than_needed(squared: bool) -> None:
     sums = found(frame, at, X, squared)
     power = 2 if squared else 1
     off = max(
-        abs(sums[i, j] - frame.unit**power * exact(at[i], X[j], power))
+        abs(sums[i, j] - frame.scale**power * exact(at[i], X[j], power))
         for i in range(20)
         for j in range(50)
     )
@@ -83,7 +83,7 @@ def test_float64_keeps_equal_distances_equal() -> None:
     """
     k = np.arange(1, 30)[:, None] / 10
     X = np.vstack([k, -k, [[7.7]]])
-    apart = found(Frame.as_it_is(X), np.zeros((1, 1)), X, squared=False)[0]
+    apart = found(Frame.uncentred(X), np.zeros((1, 1)), X, squared=False)[0]
     np.testing.assert_array_equal(apart[:29], apart[29:58])
     around = found(Frame(X.mean(axis=0), 1.0, np.float64), np.zeros((1, 1)), X, squared=False)[0]
     assert (around[:29] != around[29:58]).any()
@@ -93,8 +93,8 @@ def test_a_unit_is_a_power_of_two_that_takes_rows_to_one() -> None:
     for reach in (1e-300, 0.3, 1.0, 7.0, 1e300):
         for frame in (
             Frame.centred(np.array([[reach], [-reach]])),
-            Frame.as_it_is(np.array([[reach], [0.0]])),
+            Frame.uncentred(np.array([[reach], [0.0]])),
         ):
-            assert np.frexp(frame.unit)[0] == 0.5
-            assert 0.5 <= np.abs(frame.put(np.array([[reach]]))).max() <= 1
-    assert Frame.centred(np.zeros((2, 2))).unit == 1
+            assert np.frexp(frame.scale)[0] == 0.5
+            assert 0.5 <= np.abs(frame.transform(np.array([[reach]]))).max() <= 1
+    assert Frame.centred(np.zeros((2, 2))).scale == 1

@@ -146,19 +146,32 @@ def test_weights_without_positive_distances():
     neighbour, which is at u: it counts.
     """
     same = NeighbourSearch(np.r_[np.zeros(6), 5.0, 9.0][:, None])
-    assert NeighbourWeighting(k=4).find_neighbours(same, np.zeros((1, 1))).weight.tolist() == [[1.0] * 4]
-    away = NeighbourWeighting(radius=0.5, n_fallback=3).find_neighbours(same, np.array([[7.1], [0.0]]))
+    assert NeighbourWeighting(k=4).find_neighbours(same, np.zeros((1, 1))).weight.tolist() == [
+        [1.0] * 4
+    ]
+    away = NeighbourWeighting(radius=0.5, n_fallback=3).find_neighbours(
+        same, np.array([[7.1], [0.0]])
+    )
     assert away.empty.tolist() == [True, False] and away.weight.sum(axis=1).tolist() == [3.0, 6.0]
     assert sorted(away.rows[0, :2].tolist()) == [6, 7]
-    assert NeighbourWeighting(k=1).find_neighbours(same, np.array([[5.5]])).weight.tolist() == [[1.0]]
+    assert NeighbourWeighting(k=1).find_neighbours(same, np.array([[5.5]])).weight.tolist() == [
+        [1.0]
+    ]
     with pytest.warns(
         UserWarning, match=r"^k=9 is larger than the number of rows, 8: all are used$"
     ):
-        assert NeighbourWeighting(k=9, kernel="uniform").find_neighbours(same, np.zeros((1, 1))).weight.shape == (1, 8)
+        assert NeighbourWeighting(k=9, kernel="uniform").find_neighbours(
+            same, np.zeros((1, 1))
+        ).weight.shape == (1, 8)
 
 
 @pytest.mark.parametrize(
-    "near", [NeighbourWeighting(k=5), NeighbourWeighting(k=5, scale="next"), NeighbourWeighting(radius=0.7, n_fallback=2)]
+    "near",
+    [
+        NeighbourWeighting(k=5),
+        NeighbourWeighting(k=5, scale="next"),
+        NeighbourWeighting(radius=0.7, n_fallback=2),
+    ],
 )
 def test_a_row_is_left_out_of_its_own_neighbourhood(near):
     """Also where equal rows crowd it out of the nearest ones: as without it."""
