@@ -300,7 +300,9 @@ def test_float32_is_used_where_it_is_enough_and_nowhere_else(monkeypatch) -> Non
     used = []
     search = by_features.KernelAverager
     monkeypatch.setattr(
-        by_features, "KernelAverager", lambda frame, *rest: used.append(frame.dtype) or search(frame, *rest)
+        by_features,
+        "KernelAverager",
+        lambda frame, *rest: used.append(frame.dtype) or search(frame, *rest),
     )
     for gamma, expected in (
         (1.0, [np.float32, np.float64]),

@@ -25,7 +25,12 @@ def found(frame: Frame, at: np.ndarray, X: np.ndarray, squared: bool) -> np.ndar
     """Float[m, n], as the loops have them, of fewer rows than a tile."""
     apart = np.empty((len(at) + 1, len(X)), frame.dtype)
     fill_distances(
-        frame.transform(at), np.ascontiguousarray(frame.transform(X).T).ravel(), 0, len(X), squared, apart
+        frame.transform(at),
+        np.ascontiguousarray(frame.transform(X).T).ravel(),
+        0,
+        len(X),
+        squared,
+        apart,
     )
     return apart[: len(at)].astype(np.float64)
 
