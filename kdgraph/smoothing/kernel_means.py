@@ -24,9 +24,10 @@ from kdgraph.smoothing.neighbourhoods import (
 )
 
 SQUARING_PERIOD = 4
-"""Of bandwidths that are halved each time, every fourth needs an exponential.
+"""Number of halved bandwidths that share one exponential.
 
-The others are squares of its weights; three squarings multiply the relative error by 8.
+The weights of the others are squares of its weights; three squarings multiply the relative error by
+8.
 """
 
 

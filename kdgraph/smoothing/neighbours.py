@@ -205,8 +205,8 @@ class NeighbourSearch:
         # the order of their positions, that there are k.
         tied, nearer = distance == last, distance < last
         n_tied = k - nearer.sum(axis=1, keepdims=True)
-        taken = nearer | (tied & (np.cumsum(tied, axis=1) <= n_tied))
-        rows = np.nonzero(taken)[1].reshape(-1, k)
+        selected = nearer | (tied & (np.cumsum(tied, axis=1) <= n_tied))
+        rows = np.nonzero(selected)[1].reshape(-1, k)
         return _sort_by_distance(np.take_along_axis(distance, rows, axis=1), rows)
 
     def _search_tree(self, at: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

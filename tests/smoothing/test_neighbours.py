@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from kdgraph.smoothing.neighbours import NeighbourWeighting, NeighbourSearch, distances_of
+from kdgraph.smoothing.neighbours import NeighbourSearch, NeighbourWeighting, distances_of
 
 BACKENDS = [(1, "window"), (1, "tree"), (3, "tree"), (3, "brute"), (12, "brute")]
 
