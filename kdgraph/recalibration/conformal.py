@@ -388,11 +388,9 @@ class LocalisedConformalPit(SplitConformalRegressor):
         return high
 
     def _find_neighbours(self, coordinates: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return held-out rows near to places Float[m, d].
+        """Return the held-out neighbours of query points, Float[m, d], and their weights.
 
-        Their weights come with them: Int[m, k], Float[m, k].
-
-        All weights of a place without neighbours are 0.
+        The positions are Int[m, k], the weights Float[m, k], all 0 if there is no neighbour.
         """
         search = NeighbourSearch(self.coordinates_)
         weighting = NeighbourWeighting(radius=self.radius_, n_fallback=1)

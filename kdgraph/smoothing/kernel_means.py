@@ -449,8 +449,8 @@ def _check_distances(distances: np.ndarray, shape: tuple[int, int]) -> np.ndarra
     checked = np.array(distances, dtype=np.float64)
     if checked.shape != shape:
         raise DataError(
-            f"distance must give a number for each of {shape[0]} places and {shape[1]} rows, got"
-            f" shape {checked.shape}"
+            f"distance must give a number for each of {shape[0]} query points and {shape[1]} rows,"
+            f" got shape {checked.shape}"
         )
     invalid = ~(checked >= 0)
     if invalid.any():

@@ -209,11 +209,12 @@ def build_neighbourhoods(
     if (within is None) != (within_at is None):
         raise DataError(
             "within and within_at go together, got only one of them; label both the rows and the"
-            " places"
+            " query points"
         )
     if leave_one_out and m != n:
         raise DataError(
-            f"leave_one_out needs the rows themselves as places, got {m} places and {n} rows"
+            f"leave_one_out needs the rows themselves as query points, got {m} query points and {n}"
+            " rows"
         )
     labels = _check_labels("within", within, n)
     relative_weight, weight_unit = _check_weights(weight, n)

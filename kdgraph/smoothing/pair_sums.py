@@ -202,8 +202,8 @@ def add_weighted_sums(
     squared ``n_squarings[b]`` times. ``weight``, Float[rows] or empty, times ``scale`` is on top.
     """
     # Rows are taken tile by tile, so that their weights stay in the cache for all bandwidths and
-    # columns. If the previous bandwidth has the same base, its weights are squared further instead
-    # of computing an exponential; its number of squarings must not be larger.
+    # columns. If the previous bandwidth has the same base, its weights are squared further, without
+    # an exponential; so the numbers of squarings must not decrease among equal bases.
     least = np.sqrt(np.finfo(distances.dtype).tiny)
     buffer, weighted = np.empty(TILE, distances.dtype), np.empty(TILE)
     for start in range(0, distances.shape[0], TILE):

@@ -153,11 +153,11 @@ def test_tiny_weights_have_an_effective_sample_size() -> None:
     [
         (
             np.zeros((1, 2)),
-            r"distance must give a number for each of 2 places and 2 rows, got shape \(1, 2\)",
+            r"distance must give a number for each of 2 query points and 2 rows, got shape \(1, 2\)",
         ),
         (
             np.zeros(2),
-            r"distance must give a number for each of 2 places and 2 rows, got shape \(2,\)",
+            r"distance must give a number for each of 2 query points and 2 rows, got shape \(2,\)",
         ),
         (
             np.array([[0.0, np.nan], [-1.0, np.inf]]),

@@ -474,7 +474,7 @@ def test_numbers_of_rows_around_the_tile_size(n: int) -> None:
             DataError,
             (
                 "within and within_at go together, got only one of them; label both the rows and"
-                " the places"
+                " the query points"
             ),
         ),
         (
@@ -500,7 +500,7 @@ def test_numbers_of_rows_around_the_tile_size(n: int) -> None:
         (
             {"leave_one_out": True},
             DataError,
-            "leave_one_out needs the rows themselves as places, got 2 places and 3 rows",
+            "leave_one_out needs the rows themselves as query points, got 2 query points and 3 rows",
         ),
     ],
 )

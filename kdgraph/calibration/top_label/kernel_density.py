@@ -271,7 +271,7 @@ def leave_one_out_nll(
             series = KernelSeries(kernels, score, bandwidth, bandwidth)
             total = series.at(np.array([bandwidth]))[0]
             value, error = logs_of(
-                total - own * kernels.own_kernel(score, weight, bandwidth), series.error
+                total - own * kernels.own_contributions(score, weight, bandwidth), series.error
             )
         rough = error > CLOSE
         value[rough] = kernels.log(score[rough], bandwidth, row[rough])[0]

@@ -24,7 +24,7 @@ SERIES_ERROR = 1e-13
 The largest error measured with 3 to 50,000 rows was 2e-15.
 """
 _DROPPED = 40.0
-"""Rows whose total contribution is less than exp(-40) of the sum are left out of it."""
+"""Distant rows that together contribute less than exp(-40) of a sum are left out of it."""
 _CUT = 8.6
 """Number of bandwidths from which on a kernel, or the share of a wave in it, is below 1e-16."""
 _ROUND_OFF = 1e-13
@@ -116,7 +116,9 @@ class KernelSum:
         return float(self.weight.sum())
 
     @np.errstate(under="ignore")
-    def own_kernel(self, score: np.ndarray, weight: np.ndarray, bandwidth: float) -> np.ndarray:
+    def own_contributions(
+        self, score: np.ndarray, weight: np.ndarray, bandwidth: float
+    ) -> np.ndarray:
         """Return the contributions of rows to the sum at their own scores, Float[n].
 
         The scores and weights are Float[n]. Original to kdgraph.
