@@ -60,6 +60,12 @@ class SetScores:
         Largest number of rows in a set.
     unit : {"instance", "set"}
         What one score belongs to: a row within its set ("instance"), or a set.
+
+    Examples
+    --------
+    >>> scores = SetScores(np.array([0.2, 0.9]), set_size=50, unit="set")
+    >>> len(scores), float(np.mean(scores))
+    (2, 0.55)
     """
 
     values: np.ndarray
@@ -84,6 +90,16 @@ class FittedModel:
     post_hoc : mapping of str to estimator, default={}
         Config group → the component of that group, in the order of fitting: calibrator, gate,
         detector, recalibrator. Groups without a component are left out.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = np.array([[0.0], [1.0], [5.0], [6.0]]), np.array([0, 0, 1, 1])
+    >>> model = FittedModel(RandomForestClassifier(n_estimators=5, random_state=0).fit(X, y))
+    >>> model.supports("proba"), model.supports("distribution")
+    (True, False)
+    >>> model.predict_outputs(["proba", "ood_score"], X)["proba"].shape
+    (4, 2)
     """
 
     parent: Any
@@ -292,6 +308,15 @@ class Predictions:
         Subgroup of each row.
     source_rows : Int64[n] or None, default=None
         Number of each row in the source that it was read from; None for generated rows.
+
+    Examples
+    --------
+    >>> outputs = {"proba": np.array([[0.2, 0.8], [0.6, 0.4]])}
+    >>> shell = Predictions(
+    ...     "ood", 2, outputs, outputs, ood="shells", params={"radius": 5.0}, id_values=(1.0,)
+    ... )
+    >>> shell.in_distribution, sorted(shell.models)
+    (False, ['calibrated', 'parent'])
     """
 
     on: str
@@ -333,6 +358,13 @@ class Evaluation:
     predictions : list of Predictions
         Predictions for the test rows, for the calibration rows and the grid if requested, and for
         every out-of-distribution set.
+
+    Examples
+    --------
+    >>> outputs = {"proba": np.array([[0.2, 0.8]])}
+    >>> noise = Predictions("ood", 1, outputs, outputs, ood="noise", facts={"file": "noise.csv"})
+    >>> Evaluation(metrics=[], tables={}, predictions=[noise]).ood_sets
+    [{'name': 'noise', 'n': 1, 'source': {'file': 'noise.csv'}}]
     """
 
     metrics: list[dict[str, Any]]
@@ -406,6 +438,14 @@ def predictions_frame(predictions: Sequence[Predictions], classes: np.ndarray) -
         followed by that set's params. ``row`` is the number of the row in its source, from 0
         (Int64, null for generated rows), ``y`` its label. The other columns are the predictions of
         the parent and of the calibrated model. Scores of sets have no column.
+
+    Examples
+    --------
+    >>> outputs = {"proba": np.array([[0.2, 0.8], [0.6, 0.4]])}
+    >>> test = Predictions("test", 2, outputs, outputs, y=np.array([1, 0]))
+    >>> frame = predictions_frame([test], np.array(["no", "yes"]))
+    >>> frame[["set", "y", "parent_yes"]].to_dict("list")
+    {'set': ['test', 'test'], 'y': ['yes', 'no'], 'parent_yes': [0.8, 0.4]}
     """
     import pandas as pd
 

@@ -44,6 +44,14 @@ class Rows:
         Sample weights.
     group : ndarray of shape [n] or None, default=None
         Subgroup of each row; None if there are no subgroups.
+
+    Examples
+    --------
+    >>> rows = Rows.of(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1]))
+    >>> len(rows), rows[1:].y.tolist()
+    (3, [1, 1])
+    >>> rows.one_hot(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
     """
 
     X: Any
@@ -94,6 +102,12 @@ def select_rows(X: Any, index: Any) -> Any:
         Any rows.
     index : slice, Int[m] or Bool[n]
         Positions of the rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> select_rows(pd.DataFrame({"x": [1, 2, 3]}), [0, 2])["x"].tolist()
+    [1, 3]
     """
     return X.iloc[index] if is_dataframe(X) else X[index]
 

@@ -77,6 +77,15 @@ def features_of(
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2: the last
     hidden layer, for tables.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X = np.array([[0.0], [1.0], [5.0], [6.0]])
+    >>> forest = RandomForestClassifier(n_estimators=4, random_state=0).fit(X, [0, 0, 1, 1])
+    >>> leaves = features_of(forest, X, "leaves")
+    >>> (leaves @ leaves.T).toarray()[0].round(2).tolist()
+    [1.0, 1.0, 0.0, 0.0]
     """
     source = _default_source(parent) if source == "auto" else source
     if source == "layer":

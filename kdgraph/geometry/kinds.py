@@ -184,6 +184,15 @@ def check_has_partition(parent: Any) -> None:
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn.svm import SVC
+    >>> check_has_partition(RandomForestClassifier())
+    >>> check_has_partition(SVC())
+    Traceback (most recent call last):
+    kdgraph.geometry.kinds.NoPartitionError: SVC has no partition to read; pass ...
     """
     last = unwrap_frozen(parent)
     while isinstance(last, Pipeline):
@@ -222,6 +231,16 @@ class PipelinePartition:
     ----------
     inner : Partition
         Partition of the last step.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = np.array([[1.0], [3.0]])
+    >>> pipeline = make_pipeline(StandardScaler(), DecisionTreeClassifier()).fit(X, [0, 1])
+    >>> PipelinePartition(pipeline).embed(X).tolist()
+    [[-1.0], [1.0]]
     """
 
     def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **network_options: Any):
@@ -303,6 +322,16 @@ def forest_partition_of(partition: Partition) -> ForestPartition | None:
     -------
     ForestPartition or None
         None if the partition is that of a network.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> pipeline = make_pipeline(StandardScaler(), DecisionTreeClassifier())
+    >>> partition = partition_of(pipeline.fit([[1.0], [3.0]], [0, 1]))
+    >>> type(partition).__name__, type(forest_partition_of(partition)).__name__
+    ('PipelinePartition', 'ForestPartition')
     """
     while isinstance(partition, PipelinePartition):
         partition = partition.inner

@@ -19,7 +19,7 @@ from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
 from kdgraph.metrics.reliability_bins import bin_of, reliability_bins
 from kdgraph.parameters import Count, Positive, check_value
 from kdgraph.smoothing import Kernel, check_bandwidths, local_means, rms_of
-from kdgraph.smoothing.kernel_means import vectors
+from kdgraph.smoothing.kernel_means import check_vectors
 
 DistanceScale = Literal["rms", "none"]
 
@@ -335,8 +335,8 @@ def summarize_local_errors(errors: LocalErrors, min_count: int) -> dict[str, np.
 def _vectors(name: str, X: np.ndarray) -> np.ndarray:
     """Return rows of any shape as finite vectors, Float[n, d]."""
     rows = np.asarray(X)
-    way_out = "; fill what is missing, or do not measure local calibration (metrics=default)"
-    return vectors(name, rows.reshape(len(rows), -1), way_out=way_out)
+    remedy = "; fill what is missing, or do not measure local calibration (metrics=default)"
+    return check_vectors(name, rows.reshape(len(rows), -1), remedy=remedy)
 
 
 def _number(

@@ -1,4 +1,4 @@
-"""Polytopes against numpy's grouping of whole rows."""
+"""Tests of polytopes against NumPy's grouping of equal rows."""
 
 from __future__ import annotations
 
@@ -55,13 +55,12 @@ def test_polytopes_of_forest_codes(spiral, spiral_forest):
 
 
 def test_hash_collisions_do_not_merge_polytopes(monkeypatch):
-    class Ones:
+    class UnitMultipliers:
         def integers(self, low, high, size, dtype):
             return np.ones(size, dtype)
 
-    monkeypatch.setattr(
-        np.random, "default_rng", lambda seed: Ones()
-    )  # a hash is now the sum of a code
+    # With multipliers of 1 the hash of a code is its sum.
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: UnitMultipliers())
     codes = np.array([[1, 2], [2, 1], [0, 3], [1, 2], [0, 0]])
     assert_groups(polytopes_of(codes), codes)
 

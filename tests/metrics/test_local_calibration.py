@@ -400,11 +400,11 @@ def test_a_bin_of_one_row_has_its_own_error_and_none_without_itself() -> None:
 def test_threads_change_no_bit(n_jobs: int, monkeypatch) -> None:
     confidence, correct, X = sample(700, 2)
     expected = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4])
-    tasks, around = [], by_features.Search.around
-    monkeypatch.setattr(by_features, "PAIRS", 3000)
+    tasks, around = [], by_features.KernelAverager.average
+    monkeypatch.setattr(by_features, "PAIRS_PER_BLOCK", 3000)
     monkeypatch.setattr(
-        by_features.Search,
-        "around",
+        by_features.KernelAverager,
+        "average",
         lambda search, *task: tasks.append(search) or around(search, *task),
     )
     found = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4], n_jobs=n_jobs)

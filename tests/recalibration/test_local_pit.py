@@ -144,8 +144,8 @@ def test_prediction_does_not_depend_on_other_rows(degree, near, monkeypatch):
         whole = model.predict_dist(X)
         np.testing.assert_array_equal(model.predict_dist(X[7:9]).crps(y[7:9]), whole.crps(y)[7:9])
         np.testing.assert_array_equal(whole[7:9].mean(), whole.mean()[7:9])
-        monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
-        monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
+        monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 400)
+        monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 400)
         np.testing.assert_array_equal(model.predict_dist(X).crps(y), whole.crps(y))
 
 

@@ -62,7 +62,7 @@ def test_warns_about_rows_outside_of_the_calibration_rows(near, rank, monkeypatc
     ]
     n_outside = int((distance > 2 * reach).sum())
     assert 0 < n_outside < 60
-    monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
+    monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 400)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.predict_dist(places)

@@ -24,7 +24,7 @@ ADDED, TRUE_HTJ = 3000, 1227
 
 def density(scores: np.ndarray, at: np.ndarray, bandwidth: float) -> np.ndarray:
     """Float[g]: Eq. 7 of scores, Float[n], at Float[g]; integrates to 1."""
-    log, _ = KernelSum.of(scores, np.ones(len(scores))).log(at, bandwidth)
+    log, _ = KernelSum.from_scores(scores, np.ones(len(scores))).log(at, bandwidth)
     return np.exp(log) / (len(scores) * bandwidth * np.sqrt(2 * np.pi))
 
 
