@@ -283,14 +283,14 @@ class Predictions:
 
     Attributes
     ----------
-    on : {"test", "calibration", "grid", "ood"}
+    role : {"test", "calibration", "grid", "ood"}
         Role of the rows.
-    n : int
+    n_rows : int
         Number of rows.
     parent, calibrated : dict
         Output name (``proba``, ``top``, ``ood_score``, ``distribution``) → values, one for each
         row. An ``ood_score`` may be :class:`SetScores`.
-    ood : str or None, default=None
+    ood_name : str or None, default=None
         Name of the set if it is out of distribution.
     params : mapping of str to float, default={}
         Parameters that identify the set within its family, e.g. ``{"radius": 2.0}``.
@@ -313,17 +313,17 @@ class Predictions:
     --------
     >>> outputs = {"proba": np.array([[0.2, 0.8], [0.6, 0.4]])}
     >>> shell = Predictions(
-    ...     "ood", 2, outputs, outputs, ood="shells", params={"radius": 5.0}, id_values=(1.0,)
+    ...     "ood", 2, outputs, outputs, ood_name="shells", params={"radius": 5.0}, id_values=(1.0,)
     ... )
     >>> shell.in_distribution, sorted(shell.models)
     (False, ['calibrated', 'parent'])
     """
 
-    on: str
-    n: int
+    role: str
+    n_rows: int
     parent: Outputs
     calibrated: Outputs
-    ood: str | None = None
+    ood_name: str | None = None
     params: Mapping[str, float] = field(default_factory=dict)
     y: np.ndarray | None = None
     truth: np.ndarray | None = None
@@ -362,7 +362,7 @@ class Evaluation:
     Examples
     --------
     >>> outputs = {"proba": np.array([[0.2, 0.8]])}
-    >>> noise = Predictions("ood", 1, outputs, outputs, ood="noise", facts={"file": "noise.csv"})
+    >>> noise = Predictions("ood", 1, outputs, outputs, ood_name="noise", facts={"file": "noise.csv"})
     >>> Evaluation(metrics=[], tables={}, predictions=[noise]).ood_sets
     [{'name': 'noise', 'n': 1, 'source': {'file': 'noise.csv'}}]
     """
@@ -375,7 +375,7 @@ class Evaluation:
     def ood_sets(self) -> list[dict[str, Any]]:
         """Name, number of rows and source of the OOD sets that are not generated."""
         return [
-            {"name": prediction.ood, "n": prediction.n, "source": dict(prediction.facts)}
+            {"name": prediction.ood_name, "n": prediction.n_rows, "source": dict(prediction.facts)}
             for prediction in self.predictions
             if prediction.facts
         ]
@@ -451,9 +451,9 @@ def predictions_frame(predictions: Sequence[Predictions], classes: np.ndarray) -
 
     frames = []
     for prediction in predictions:
-        if prediction.on == "grid":
+        if prediction.role == "grid":
             continue
-        n = prediction.n
+        n = prediction.n_rows
         row_numbers = [None] * n if prediction.source_rows is None else prediction.source_rows
         columns: dict[str, Any] = {"set": _set_name(prediction), **prediction.params}
         columns |= {
@@ -492,10 +492,12 @@ def _set_name(predictions: Predictions) -> str:
     An OOD set that is read from a file such as ``test.csv`` may be called "test" or "calibration",
     so these names get a prefix.
     """
-    if predictions.ood is None:
-        return predictions.on
+    if predictions.ood_name is None:
+        return predictions.role
     return (
-        f"ood {predictions.ood}" if predictions.ood in ("test", "calibration") else predictions.ood
+        f"ood {predictions.ood_name}"
+        if predictions.ood_name in ("test", "calibration")
+        else predictions.ood_name
     )
 
 
@@ -505,7 +507,8 @@ def _target_column(predictions: Predictions, classes: np.ndarray) -> Any:
 
     is_regression = not len(classes)
     if is_regression:
-        return np.full(predictions.n, np.nan) if predictions.y is None else predictions.y
+        return np.full(predictions.n_rows, np.nan) if predictions.y is None else predictions.y
     return pd.array(
-        [None] * predictions.n if predictions.y is None else classes[predictions.y], dtype=object
+        [None] * predictions.n_rows if predictions.y is None else classes[predictions.y],
+        dtype=object,
     )

@@ -163,10 +163,10 @@ class Dataset:
         Roles that the source prescribes (UNUSED, TRAIN, CALIBRATION, TEST), or None.
     facts : mapping, default={}
         Origin of the rows, as written to the record of a run; plain numbers and text.
-    given_scores : bool, default=False
+    has_scores : bool, default=False
         True if X contains class probabilities, Float[n, K], of a model that was trained elsewhere;
         then there is nothing to train.
-    given_layers : tuple of (str, int), default=()
+    layer_widths : tuple of (str, int), default=()
         For class probabilities: name and number of columns of each layer whose features follow the
         probabilities in X.
     distribution : callable, default=None
@@ -206,8 +206,8 @@ class Dataset:
     categories: tuple[tuple[str, ...] | None, ...] = ()
     roles: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    given_scores: bool = False
-    given_layers: tuple[tuple[str, int], ...] = ()
+    has_scores: bool = False
+    layer_widths: tuple[tuple[str, int], ...] = ()
     distribution: Callable[[np.ndarray], Distribution] | None = field(default=None, compare=False)
     groups: np.ndarray | None = None
     group_names: tuple[str, ...] = ()
@@ -354,8 +354,8 @@ class Dataset:
         digest.update(repr(self.classes.tolist()).encode())
         if any(self.categories):
             digest.update(repr(self.categories).encode())
-        if self.given_layers:
-            digest.update(f"layers{self.given_layers!r}".encode())
+        if self.layer_widths:
+            digest.update(f"layers{self.layer_widths!r}".encode())
         if self.groups is not None:
             digest.update(
                 f"groups{self.group_names!r}".encode()
@@ -511,9 +511,9 @@ class RegressionSimulation(Simulation, Protocol):
 class Table(Protocol):
     """Source with a fixed number of rows.
 
-    A table that reads more files than the one at its parameter ``path`` has an attribute ``reads``.
-    It maps a parameter to a function from the path in it to the files that are read. The content of
-    these files is part of the identity of a run.
+    A table that reads other files than the one at its parameter ``path`` has an attribute
+    ``file_parameters``. It maps a parameter to a function from the path in it to the files that are
+    read. The content of these files is part of the identity of a run.
     """
 
     name: str

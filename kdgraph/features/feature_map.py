@@ -102,7 +102,7 @@ def features_of(
 def _default_source(parent: Any) -> FeatureSource:
     """Return the source that suits the parent."""
     scores = _precomputed_scores(parent)
-    if scores is not None and scores.given_layers:
+    if scores is not None and scores.layer_widths:
         return "layer"
     sources: dict[str | None, FeatureSource] = {"network": "layer", "forest": "leaves"}
     return sources.get(partition_kind(_innermost_estimator(parent)), "rows")

@@ -205,9 +205,9 @@ def plot_predictive_densities_from_run(
     distributions, truth = run.outputs_by_model("distribution", run.test), run.test.truth
     if distributions is None:
         return None
-    if invalid := [row for row in rows if not 0 <= row < run.test.n]:
+    if invalid := [row for row in rows if not 0 <= row < run.test.n_rows]:
         raise ConfigError(
-            f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n - 1}, got {invalid[0]}"  # noqa: E501
+            f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n_rows - 1}, got {invalid[0]}"  # noqa: E501
         )
     if max(len(rows), n_rows) > 5:
         raise ConfigError(

@@ -119,7 +119,7 @@ class RunFigureData:
     def test(self) -> Predictions:
         """Predictions on the test rows."""
         return next(
-            predictions for predictions in self.evaluation.predictions if predictions.on == "test"
+            predictions for predictions in self.evaluation.predictions if predictions.role == "test"
         )
 
     @cached_property
@@ -132,7 +132,7 @@ class RunFigureData:
             (
                 predictions
                 for predictions in self.evaluation.predictions
-                if predictions.on == "calibration"
+                if predictions.role == "calibration"
             ),
             None,
         )
@@ -215,10 +215,10 @@ class RunFigureData:
         # several parameters the key has their values too.
         by_name: dict[tuple[Any, ...], list[Predictions]] = {}
         for predictions in self.evaluation.predictions:
-            if predictions.on == "ood":
+            if predictions.role == "ood":
                 by_name.setdefault(
                     (
-                        predictions.ood,
+                        predictions.ood_name,
                         *(
                             predictions.params
                             if len(predictions.params) == 1
@@ -249,10 +249,10 @@ def single_parameter(predictions: Predictions) -> tuple[str, float]:
 def ood_set_title(predictions: Predictions) -> str:
     """Return the name of a set above its parameters, such as ``ellipse``, ``axis 30``."""
     params = ", ".join(
-        f"{value:g}" if name == predictions.ood else f"{name} {value:g}"
+        f"{value:g}" if name == predictions.ood_name else f"{name} {value:g}"
         for name, value in predictions.params.items()
     )
-    return f"{predictions.ood}\n{params}" if params else str(predictions.ood)
+    return f"{predictions.ood_name}\n{params}" if params else str(predictions.ood_name)
 
 
 def mean_confidence_by_set(

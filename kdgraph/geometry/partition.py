@@ -112,7 +112,7 @@ class Polytopes:
         return Polytopes(polytope_of_row, self.representatives[: len(sizes)], sizes)
 
     @property
-    def singleton_share(self) -> float:
+    def singleton_fraction(self) -> float:
         """Fraction of polytopes that contain exactly one row."""
         return float(np.mean(self.sizes == 1))
 

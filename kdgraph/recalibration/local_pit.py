@@ -221,9 +221,9 @@ class LocalPit(PostHocRegressor):
     eps : float, default=0
         Each of k neighbours is at most 1 + eps times as far away as the true one. With many
         features, and with a radius, the search is exact.
-    degree : {0, 1}, default=0
-        0: PIT values of the neighbours, as in the paper. 1: local-linear correction, which removes
-        the slopes of their location and spread across the neighbourhood
+    local_linear : bool, default=False
+        False: PIT values of the neighbours, as in the paper. True: with a local-linear correction,
+        which removes the slopes of their location and spread across the neighbourhood
         (:func:`~kdgraph.recalibration.local_linear.local_linear_scores`).
     n_choose : int, default=10000
         Number of calibration rows, drawn at random, on which k is chosen. Fewer are used if they
@@ -301,7 +301,7 @@ class LocalPit(PostHocRegressor):
     scale: Scale = "last"
     k_min: Count = 10
     eps: NonNegative = 0.0
-    degree: Literal[0, 1] = 0
+    local_linear: bool = False
     n_choose: Count = 10_000
 
     def describe(self) -> dict[str, Any]:
@@ -331,9 +331,10 @@ class LocalPit(PostHocRegressor):
         return None if self.feature_space == "output" else self.estimator
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        if self.degree and self.feature_space == "geodesic":
+        if self.local_linear and self.feature_space == "geodesic":
             raise ParameterError(
-                "degree=1 needs coordinates, and feature_space=geodesic has none; use degree=0"
+                "local_linear=true needs coordinates, and feature_space=geodesic has none;"
+                " use local_linear=false"
             )
         base = self._parent_distribution(calibration.X)
         self.space_ = FeatureSpace(
@@ -347,7 +348,7 @@ class LocalPit(PostHocRegressor):
             pits.describe(),
         )
         self.scale_ = base.score_scale()
-        self.scores_ = self.scale_.to_scores(self.pits_) if self.degree else np.empty(0)
+        self.scores_ = self.scale_.to_scores(self.pits_) if self.local_linear else np.empty(0)
         # The rows that choose k are the first of one random order; the first of these are the
         # diagnostic rows, too.
         search, n = NeighbourSearch(self.coordinates_, eps=self.eps), len(self.pits_)
@@ -468,8 +469,8 @@ class LocalPit(PostHocRegressor):
         coordinates: Any,
         ranked_pits: tuple[np.ndarray, np.ndarray],
     ) -> RowEcdf:
-        """Return the map of each row, corrected by local-linear regression if degree is 1."""
-        if not self.degree:
+        """Return the map of each row, corrected by local-linear regression if required."""
+        if not self.local_linear:
             return RankedEcdf.from_ranks(*ranked_pits, neighbours.rows, neighbours.weight)
         scores = local_linear_scores(
             self.scores_, self.coordinates_, neighbours.rows, neighbours.weight, coordinates

@@ -182,7 +182,7 @@ def test_missing_values_among_them_are_known():
         ),
         (
             1,
-            InMemory(given_scores=True),
+            InMemory(has_scores=True),
             "toy has the scores of a model that has seen every class; give dataset.left_out=null",
         ),
     ],

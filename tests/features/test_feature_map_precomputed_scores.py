@@ -95,8 +95,8 @@ def test_a_run_passes_feature_columns_to_the_parent():
         Y,
         np.arange(3),
         tuple(map(str, range(9))),
-        given_scores=True,
-        given_layers=(("net", 2), ("pixels", 4)),
+        has_scores=True,
+        layer_widths=(("net", 2), ("pixels", 4)),
     )
     parent = fit(
         {"name": "scores", "_target_": "kdgraph.parents.PrecomputedScores"},
@@ -112,7 +112,7 @@ def test_a_run_passes_feature_columns_to_the_parent():
         Y,
         np.arange(3),
         tuple(map(str, range(9))),
-        given_scores=True,
-        given_layers=(("net", 4), ("pixels", 2)),
+        has_scores=True,
+        layer_widths=(("net", 4), ("pixels", 2)),
     )
     assert data.fingerprint != swapped_layers.fingerprint

@@ -63,9 +63,9 @@ def test_boxes_match_decision_paths(forest, min_samples, seed):
     forest = forest.set_params(random_state=seed).fit(X, y)
     partition = partition_of(forest)
     boxes = LeafBoxes(partition, partition.locate(X), min_samples)
-    share, distance = outside_by_decision_paths(forest, X, queries, min_samples)
+    fraction, distance = outside_by_decision_paths(forest, X, queries, min_samples)
     np.testing.assert_allclose(
-        boxes.outside_by_feature(partition.locate(queries)), share, rtol=0, atol=ROUNDING
+        boxes.outside_by_feature(partition.locate(queries)), fraction, rtol=0, atol=ROUNDING
     )
     np.testing.assert_allclose(
         boxes.outside_by_feature(partition.locate(queries), "distance"),
@@ -118,21 +118,21 @@ def test_larger_min_samples_widens_boxes(partition, blobs, queries):
     np.testing.assert_array_equal(distances[4], distances[3])
 
 
-@pytest.mark.parametrize("outside", ["share", "distance"])
+@pytest.mark.parametrize("measure", ["fraction", "distance"])
 def test_outside_measure_does_not_depend_on_threads_blocks_or_other_rows(
-    blob_forest, partition, blobs, queries, outside, monkeypatch
+    blob_forest, partition, blobs, queries, measure, monkeypatch
 ):
     train, query_locations = partition.locate(blobs[0]), partition.locate(queries)
-    expected = LeafBoxes(partition, train, 3).outside_by_feature(query_locations, outside)
+    expected = LeafBoxes(partition, train, 3).outside_by_feature(query_locations, measure)
     outside_alone = [
-        LeafBoxes(partition, train, 3).outside_by_feature(query_locations[i : i + 1], outside)
+        LeafBoxes(partition, train, 3).outside_by_feature(query_locations[i : i + 1], measure)
         for i in range(40)
     ]
     np.testing.assert_array_equal(np.concatenate(outside_alone), expected[:40])
     monkeypatch.setattr(leaf_boxes, "_QUERY_BLOCK", 7)
     threaded = partition_of(blob_forest, n_jobs=2)
     np.testing.assert_array_equal(
-        LeafBoxes(threaded, train, 3).outside_by_feature(query_locations, outside), expected
+        LeafBoxes(threaded, train, 3).outside_by_feature(query_locations, measure), expected
     )
 
 
@@ -145,10 +145,10 @@ def test_missing_values_are_never_outside_and_bound_nothing():
     partition = partition_of(forest)
     locations = partition.locate(X)
     boxes = LeafBoxes(partition, locations, 1)
-    for outside in ("share", "distance"):
-        assert not boxes.outside_by_feature(locations, outside).any()
+    for measure in ("fraction", "distance"):
+        assert not boxes.outside_by_feature(locations, measure).any()
         query_outside = boxes.outside_by_feature(
-            partition.locate(np.array([[np.nan, np.nan, np.nan], [90.0, 90.0, 90.0]])), outside
+            partition.locate(np.array([[np.nan, np.nan, np.nan], [90.0, 90.0, 90.0]])), measure
         )
         assert (
             np.isfinite(query_outside).all()

@@ -71,4 +71,4 @@ def test_sum_by_polytope_and_fraction_of_singletons():
     assert np.array_equal(
         polytopes.sum_by_polytope(np.arange(8.0).reshape(4, 2)), [[4, 6], [2, 3], [6, 7]]
     )
-    assert polytopes.singleton_share == pytest.approx(2 / 3, abs=1e-15)
+    assert polytopes.singleton_fraction == pytest.approx(2 / 3, abs=1e-15)

@@ -102,7 +102,7 @@ def rows(kind: Literal["vectors", "images", "scores"]) -> Splits:
                 y,
                 np.array(["u", "v", "w"]),
                 names,
-                given_scores=kind == "scores",
+                has_scores=kind == "scores",
                 **groups,
             )
         )

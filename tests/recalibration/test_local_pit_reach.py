@@ -100,7 +100,7 @@ def test_no_warning_where_no_row_can_be_outside(space):
         (Heteroscedastic(), GaussianLinear(), {"k": 25}),
         (Heteroscedastic(), GaussianLinear(), {"radius": 0.1}),
         (Tran20(), GaussianLinear(), {"k": 25}),
-        (FriedmanTable(1, 2000), GaussianLinear(), {"k": 25, "degree": 1}),
+        (FriedmanTable(1, 2000), GaussianLinear(), {"k": 25, "local_linear": True}),
         (FriedmanTable(1, 2000), GaussianLinear(), {"feature_space": "output", "k": 25}),
     ],
 )

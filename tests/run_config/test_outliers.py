@@ -36,11 +36,11 @@ def other(name: str, id: int) -> dict:
     }
 
 
-def moved(of: dict | None) -> dict:
+def perturbed(images: dict | None) -> dict:
     return {
-        "name": "moved",
+        "name": "perturbed",
         "_target_": "kdgraph.parents.networks.FastGradientSign",
-        "of": of and {k: of[k] for k in of if k != "name"},
+        "images": images and {k: images[k] for k in images if k != "name"},
     }
 
 
@@ -87,11 +87,11 @@ def with_outliers(outliers, ood=NOISE, **more) -> RunConfig:
         ({**FASHION, "class_half": "first"}, {**other("svhn", 41081), "class_half": "first"}, []),
         (MIXED, PERMUTED, ["ood (ColumnPermuted)"]),
         (MIXED, NOISE, []),
-        (FASHION, moved(other("fashion_mnist_784", 40996)), ["ood.of (moved)"]),
+        (FASHION, perturbed(other("fashion_mnist_784", 40996)), ["ood.images (perturbed)"]),
         (
             "noise",
-            {"name": "all", "sources": {"a": moved(NOISE), "b": moved(None)}},
-            ["ood.sources.a.of (moved)"],
+            {"name": "all", "sources": {"a": perturbed(NOISE), "b": perturbed(None)}},
+            ["ood.sources.a.images (perturbed)"],
         ),
         (MIXED, {"name": "none", "_target_": None}, []),
     ],

@@ -397,7 +397,7 @@ class ImageFiles:
     'pictures'
     """
 
-    reads: ClassVar = {"path": list_image_files}
+    file_parameters: ClassVar = {"path": list_image_files}
 
     def __init__(
         self,

@@ -308,8 +308,8 @@ class ScoreFile:
             classes,
             tuple(names),
             facts=facts,
-            given_scores=True,
-            given_layers=layer_widths,
+            has_scores=True,
+            layer_widths=layer_widths,
             **roles_and_groups,
         )
 

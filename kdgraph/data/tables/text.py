@@ -247,7 +247,7 @@ class TextFile:
     'reviews'
     """
 
-    reads: ClassVar = {"path": list_text_files, "vectors": single_file}
+    file_parameters: ClassVar = {"path": list_text_files, "vectors": single_file}
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ def test_the_file_has_only_images_that_are_sure_and_embeds_what_was_seen(record,
     assert arrays["net_tsne"].shape == (4, 3) and np.isfinite(arrays["net_tsne"]).all()
     np.savez(tmp_path / "made.npz", **arrays)
     data = ScoreFile(str(tmp_path / "made.npz"), scores="mine", features=["net", "net_tsne"]).load()
-    assert data.given_layers == (("net", 5), ("net_tsne", 3))
+    assert data.layer_widths == (("net", 5), ("net_tsne", 3))
     np.testing.assert_allclose(
         data.X[:, :3], scores[[0, 1, 2, 5]], atol=1e-6
     )  # of float32, and divided by its sum
