@@ -2,8 +2,8 @@
 
 A run fits a parent and, after it, up to four components: calibrator, gate, detector and
 recalibrator. :class:`FittedModel` combines them into one model with up to four *outputs*
-(``proba``, ``top``, ``ood_score``, ``distribution``). The last component that defines an output
-provides it. Metrics, figures and prediction depend on outputs and not on components.
+(``proba``, ``top_label``, ``ood_score``, ``distribution``). The last component that defines an
+output provides it. Metrics, figures and prediction depend on outputs and not on components.
 
 :class:`Predictions` holds the outputs for one set of rows, :class:`Evaluation` the metrics that are
 computed from them, and :func:`predictions_frame` makes the table ``predictions.parquet``.
@@ -34,7 +34,7 @@ model that scores sets of rows is an exception: see :class:`SetScores`.
 
 OUTPUT_METHODS = {
     "proba": "predict_proba",
-    "top": "predict_confidence",
+    "top_label": "predict_confidence",
     "ood_score": "ood_score",
     "distribution": "predict_dist",
 }
@@ -121,7 +121,7 @@ class FittedModel:
     @property
     def is_classifier(self) -> bool:
         """True if the model predicts classes."""
-        return self.supports("proba") or self.supports("top")
+        return self.supports("proba") or self.supports("top_label")
 
     @property
     def has_set_scores(self) -> bool:
@@ -227,21 +227,21 @@ class FittedModel:
         if component is not None and hasattr(component, OUTPUT_METHODS[output]):
             if output == "distribution":
                 return as_distribution(component.predict_dist(X, **kwargs))
-            if output != "top":
+            if output != "top_label":
                 return getattr(component, OUTPUT_METHODS[output])(X, **kwargs)
             # Metrics need the positions of the predicted classes, and ``predict`` returns labels.
             predicted = np.searchsorted(component.classes_, component.predict(X))
             confidence = component.predict_confidence(X, **kwargs)
             return TopLabel(predicted, confidence, len(component.classes_))
-        if output == "top" and self.supports("proba"):
+        if output == "top_label" and self.supports("proba"):
             return TopLabel.of(outputs["proba"] if "proba" in outputs else self.predict_proba(X))
         if output == "ood_score" and self.is_classifier:
-            top = (
-                outputs["top"]
-                if "top" in outputs
-                else self._predict_output("top", X, outputs, groups)
+            top_label = (
+                outputs["top_label"]
+                if "top_label" in outputs
+                else self._predict_output("top_label", X, outputs, groups)
             )
-            return -top.confidence
+            return -top_label.confidence
         raise TypeError(
             f"{type(self.parent).__name__} and the components fitted after it do not provide"
             f" {output}"
@@ -288,8 +288,8 @@ class Predictions:
     n_rows : int
         Number of rows.
     parent, calibrated : dict
-        Output name (``proba``, ``top``, ``ood_score``, ``distribution``) → values, one for each
-        row. An ``ood_score`` may be :class:`SetScores`.
+        Output name (``proba``, ``top_label``, ``ood_score``, ``distribution``) → values, one for
+        each row. An ``ood_score`` may be :class:`SetScores`.
     ood_name : str or None, default=None
         Name of the set if it is out of distribution.
     params : mapping of str to float, default={}
@@ -362,7 +362,8 @@ class Evaluation:
     Examples
     --------
     >>> outputs = {"proba": np.array([[0.2, 0.8]])}
-    >>> noise = Predictions("ood", 1, outputs, outputs, ood_name="noise", facts={"file": "noise.csv"})
+    >>> facts = {"file": "noise.csv"}
+    >>> noise = Predictions("ood", 1, outputs, outputs, ood_name="noise", facts=facts)
     >>> Evaluation(metrics=[], tables={}, predictions=[noise]).ood_sets
     [{'name': 'noise', 'n': 1, 'source': {'file': 'noise.csv'}}]
     """
@@ -407,9 +408,9 @@ OUTPUT_COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = 
     "proba": lambda proba, classes: {
         str(name): proba[:, k] for k, name in enumerate(classes.tolist())
     },
-    "top": lambda top, classes: {
-        "predicted": classes[top.predicted].astype(object),
-        "confidence": top.confidence,
+    "top_label": lambda top_label, classes: {
+        "predicted": classes[top_label.predicted].astype(object),
+        "confidence": top_label.confidence,
     },
     "ood_score": lambda score, classes: {"ood_score": score},
     "distribution": lambda distribution, classes: _distribution_columns(distribution),

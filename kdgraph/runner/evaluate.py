@@ -83,7 +83,7 @@ def answers_of(model: FittedModel, metrics: Mapping[str, Any]) -> list[str]:
     it.
     """
     return [
-        *(answer for answer in ("proba", "top", "distribution") if model.supports(answer)),
+        *(answer for answer in ("proba", "top_label", "distribution") if model.supports(answer)),
         *asked_for(metrics),
     ]
 

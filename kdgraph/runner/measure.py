@@ -135,8 +135,8 @@ def _inputs(
     """
     truth = "true_distribution" if splits.prior is None else "truth"  # a regression has no classes
     inputs: Entry = {**said, "y": found.y, truth: found.truth, "prior": splits.prior}
-    if "proba" in said and "top" not in said:
-        inputs["top"] = TopLabel.of(said["proba"])
+    if "proba" in said and "top_label" not in said:
+        inputs["top_label"] = TopLabel.of(said["proba"])
     if (rows := labelled_rows(splits).get(found.role)) is not None:
         inputs |= {
             "X": rows.X,

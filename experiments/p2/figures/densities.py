@@ -69,8 +69,8 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
         )
         for condition in ("predicted", "all")
     }
-    top = TopLabel.of(X)
-    mine, right = top.predicted == k, top.correct(y)
+    top_label = TopLabel.of(X)
+    mine, right = top_label.predicted == k, top_label.correct(y)
     bandwidth = float(fitted["predicted"].curves_[k]["bandwidth"])
     at = np.linspace(max(0.15, 1 / X.shape[1] + 1e-6), 1, 851)
     parts = {
@@ -89,7 +89,7 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
             ("all", "of all rows (condition=all)"),
         )
     }
-    bins = reliability_bins(top.confidence[mine], right[mine], bins=10)
+    bins = reliability_bins(top_label.confidence[mine], right[mine], bins=10)
     note = f"{title}; PhANNs' scores of the classes that were not predicted were not published"
     return plot_score_densities(
         lines,
@@ -160,7 +160,7 @@ def added(
         new,
         bandwidth,
         confidence,
-        {said: nll_top(y[mine], top, clip=1e-12) for said, top in tops.items()},
+        {said: nll_top(y[mine], top_label, clip=1e-12) for said, top_label in tops.items()},
     )
 
 
