@@ -51,12 +51,12 @@ def test_maps_are_scikit_learns_on_the_calibration_rows(rows, parent, method):
     expected = CalibratedClassifierCV(FrozenEstimator(parent), method=method, ensemble=False).fit(
         X_calibration, y_calibration
     )
-    found = fit(ScoreMap(FrozenEstimator(parent), method=method), rows)
-    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
-    assert np.array_equal(found.predict(test), expected.predict(test))
+    result = fit(ScoreMap(FrozenEstimator(parent), method=method), rows)
+    assert np.array_equal(result.predict_proba(test), expected.predict_proba(test))
+    assert np.array_equal(result.predict(test), expected.predict(test))
     bare = fit(ScoreMap(clone(parent), method=method), rows)
     assert np.array_equal(bare.predict_proba(test), expected.predict_proba(test))
-    assert not np.array_equal(found.predict_proba(test), parent.predict_proba(test))
+    assert not np.array_equal(result.predict_proba(test), parent.predict_proba(test))
 
 
 def of_each_class(method: str, proba: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarray:
@@ -84,16 +84,16 @@ def of_each_class(method: str, proba: np.ndarray, y: np.ndarray, test: np.ndarra
 
 
 @pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
-def test_maps_of_a_parent_with_logits_take_each_class_against_all_others(rows, method):
+def test_logits_are_calibrated_one_class_against_the_rest(rows, method):
     """Two optimisers of one convex loss agree to 1e-4."""
     X, y, X_calibration, y_calibration, test = rows
     parent = LogisticRegression(C=100).fit(X, y)
-    found = fit(ScoreMap(FrozenEstimator(parent), method=method), rows).predict_proba(test)
+    proba = fit(ScoreMap(FrozenEstimator(parent), method=method), rows).predict_proba(test)
     labels = np.searchsorted(parent.classes_, y_calibration)
     expected = of_each_class(
         method, parent.predict_proba(X_calibration), labels, parent.predict_proba(test)
     )
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    np.testing.assert_allclose(proba, expected, atol=1e-4)
 
 
 class Raised(LogisticRegression):
@@ -107,7 +107,7 @@ class Raised(LogisticRegression):
 
 
 @pytest.mark.parametrize("method", ["isotonic", "sigmoid", "temperature"])
-def test_what_raises_all_logits_of_a_row_changes_nothing(rows, method):
+def test_constant_shift_of_logits_has_no_effect(rows, method):
     """Beyond rounding, as a softmax of raised logits does."""
     as_it_is, raised = (
         fit(ScoreMap(kind(C=100), method=method), rows).predict_proba(rows[4])
@@ -116,9 +116,9 @@ def test_what_raises_all_logits_of_a_row_changes_nothing(rows, method):
     np.testing.assert_allclose(raised, as_it_is, atol=1e-6)
 
 
-def test_the_parent_inside_has_seen_only_training_rows(rows, parent):
-    found = fit(ScoreMap(clone(parent)), rows)
-    assert np.array_equal(found.estimator_.predict_proba(rows[4]), parent.predict_proba(rows[4]))
+def test_fitted_parent_is_trained_on_training_rows_only(rows, parent):
+    result = fit(ScoreMap(clone(parent)), rows)
+    assert np.array_equal(result.estimator_.predict_proba(rows[4]), parent.predict_proba(rows[4]))
 
 
 def test_uncalibrated_is_the_parent(rows, parent):
@@ -130,12 +130,12 @@ def test_uncalibrated_is_the_parent(rows, parent):
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_refit_is_a_clone_that_has_seen_both(rows, parent, frozen):
+def test_refit_trains_a_clone_on_training_and_calibration_rows(rows, parent, frozen):
     X, y, X_calibration, y_calibration, test = rows
     expected = clone(parent).fit(np.vstack([X, X_calibration]), np.concatenate([y, y_calibration]))
-    found = fit(Refit(FrozenEstimator(parent) if frozen else clone(parent)), rows)
-    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
-    assert found.estimator_ is not found.calibrated_
+    result = fit(Refit(FrozenEstimator(parent) if frozen else clone(parent)), rows)
+    assert np.array_equal(result.predict_proba(test), expected.predict_proba(test))
+    assert result.estimator_ is not result.calibrated_
 
 
 def test_refit_of_a_frozen_parent_without_a_seed_follows_random_state(rows):
@@ -175,9 +175,9 @@ def test_any_classifier_can_be_a_parent(rows):
     expected = CalibratedClassifierCV(
         FrozenEstimator(GaussianNB().fit(X, y)), method="sigmoid", ensemble=False
     )
-    found = fit(ScoreMap(GaussianNB(), method="sigmoid"), rows)
+    result = fit(ScoreMap(GaussianNB(), method="sigmoid"), rows)
     assert np.array_equal(
-        found.predict_proba(test), expected.fit(X_calibration, y_calibration).predict_proba(test)
+        result.predict_proba(test), expected.fit(X_calibration, y_calibration).predict_proba(test)
     )
 
 
@@ -206,13 +206,13 @@ def test_maps_of_a_pipeline_on_a_frame_with_gaps_are_scikit_learns(rows, method)
     expected = CalibratedClassifierCV(parent, method=method, ensemble=False).fit(
         X_calibration, y_calibration
     )
-    found = ScoreMap(parent, method=method).fit(
+    result = ScoreMap(parent, method=method).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
-    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
+    assert np.array_equal(result.predict_proba(test), expected.predict_proba(test))
 
 
-def test_refit_of_a_pipeline_puts_frames_together_and_weighs_its_last_step(rows):
+def test_refit_of_a_pipeline_concatenates_frames_and_weights_its_last_step(rows):
     X, y, X_calibration, y_calibration, test = rows
     X, X_calibration, test = (
         pd.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_calibration, test)
@@ -222,7 +222,7 @@ def test_refit_of_a_pipeline_puts_frames_together_and_weighs_its_last_step(rows)
         np.random.default_rng(0).uniform(0.5, 2, 200),
     )
     parent = make_pipeline(numbers, RandomForestClassifier(5, random_state=0))
-    found = Refit(parent).fit(
+    result = Refit(parent).fit(
         X, y, sample_weight=weight, X_calibration=X_calibration, y_calibration=y_calibration
     )
     both, labels, weights = (
@@ -231,7 +231,7 @@ def test_refit_of_a_pipeline_puts_frames_together_and_weighs_its_last_step(rows)
         np.concatenate([weight, np.ones(100)]),
     )
     expected = clone(parent).fit(both, labels, randomforestclassifier__sample_weight=weights)
-    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
+    assert np.array_equal(result.predict_proba(test), expected.predict_proba(test))
 
 
 def test_a_map_needs_calibration_rows_of_every_class(rows, parent):
@@ -264,7 +264,7 @@ def test_a_temperature_needs_rows_of_two_classes_only(weighted):
         "y_calibration": y[some],
         "sample_weight_calibration": weight,
     }
-    found = ScoreMap(FrozenEstimator(parent), method="temperature").fit(X, y, **given)
+    result = ScoreMap(FrozenEstimator(parent), method="temperature").fit(X, y, **given)
 
     def nll(log_beta: float) -> float:
         log_p = log_softmax(np.exp(log_beta) * parent.decision_function(X[some]), axis=1)
@@ -273,7 +273,7 @@ def test_a_temperature_needs_rows_of_two_classes_only(weighted):
     beta = np.exp(minimize_scalar(nll, bounds=(-10, 10), options={"xatol": 1e-12}).x)
     expected = softmax(beta * parent.decision_function(X), axis=1)
     np.testing.assert_allclose(
-        found.predict_proba(X), expected, atol=1e-6
+        result.predict_proba(X), expected, atol=1e-6
     )  # a minimum is found to the root of the precision
 
 
@@ -288,13 +288,13 @@ def test_refit_needs_rows_of_every_class_of_a_frozen_parent():
     )
 
 
-def test_a_method_that_does_not_exist(rows):
+def test_unknown_method_is_refused(rows):
     with pytest.raises(ValueError, match="method must") as caught:
         ScoreMap(LogisticRegression(), method="platt").fit(*rows[:2])
     assert str(caught.value) == "method must be one of isotonic, sigmoid, temperature, got 'platt'"
 
 
-def test_retrained_is_the_parent_with_other_parameters_on_its_own_rows(rows):
+def test_retrained_parent_has_new_parameters_and_the_same_rows(rows):
     X, y, *_, X_test = rows
     parent = RandomForestClassifier(20, random_state=3)
     model = fit(Retrained(parent, changes={"max_depth": 2}, random_state=0), rows)
@@ -303,20 +303,20 @@ def test_retrained_is_the_parent_with_other_parameters_on_its_own_rows(rows):
     assert model.describe() == {}  # a forest says nothing
 
 
-def test_retrained_in_a_pipeline_changes_its_last_step_and_says_what_that_has_learnt(rows):
+def test_retrained_pipeline_changes_its_last_step_and_describes_it(rows):
     network = MultilayerPerceptron(hidden=[8], max_epochs=3, device="cpu", random_state=0)
     changes = {"loss": "mmce", "mmce_weight": [0.0, 4.0]}
     model = fit(Retrained(make_pipeline(SimpleImputer(), network), changes=changes), rows)
     last = model.calibrated_.steps[-1][1]
-    found = model.describe()
-    assert (found["epochs"], found["mmce_weight"]) == (
+    summary = model.describe()
+    assert (summary["epochs"], summary["mmce_weight"]) == (
         last.n_epochs_,
         last.mmce_weight_,
     ) and last.loss == "mmce"
-    assert found["mmce_weight"] == [0.0, 4.0][int(np.argmin(found["mmce_nll"]))]
+    assert summary["mmce_weight"] == [0.0, 4.0][int(np.argmin(summary["mmce_nll"]))]
 
 
-def test_retrained_refuses_what_is_no_parameter_of_the_parent(rows):
+def test_retrained_refuses_unknown_parameters_of_the_parent(rows):
     with pytest.raises(ParameterError) as caught:
         fit(Retrained(RandomForestClassifier(5), changes={"loss": "mmce"}), rows)
     assert (

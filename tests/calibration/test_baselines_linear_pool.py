@@ -34,7 +34,7 @@ def alone(parent, rows, method):
     return fitted.predict_proba(X_test)
 
 
-def test_it_says_the_mean_of_what_its_members_say(parent, rows):
+def test_linear_pool_predicts_the_mean_of_its_members(parent, rows):
     X, y, X_calibration, y_calibration, X_test, y_test = rows
     pool = LinearPool(parent).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
     each = [alone(parent, rows, method) for method in ("temperature", "isotonic")]
@@ -47,7 +47,7 @@ def test_it_says_the_mean_of_what_its_members_say(parent, rows):
     )
 
 
-def test_members_of_ones_own(parent, rows):
+def test_custom_members_are_pooled(parent, rows):
     X, y, X_calibration, y_calibration, X_test, _ = rows
     pool = LinearPool(parent, members={"platt": ScoreMap(None, method="sigmoid")})
     pool.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)

@@ -65,15 +65,15 @@ def by_hand(calibrator, parent, rows, mine):
     ],
     ids=["temperature", "isotonic", "histogram", "top-label temperature"],
 )
-def test_it_is_one_calibrator_for_each_group(calibrator, method, parent, rows):
+def test_each_group_has_a_separate_calibrator(calibrator, method, parent, rows):
     _, _, groups, new, of_new = rows
     model = fitted(parent, rows, calibrator(None))
     assert model.groups_.tolist() == ["Ada", "Bob", "Cyd"] and model.without_ == {}
-    found = getattr(model, method)(new, of_new)
+    result = getattr(model, method)(new, of_new)
     for group in model.groups_:
         alone = by_hand(calibrator, parent, rows, groups == group)
         np.testing.assert_array_equal(
-            found[of_new == group], getattr(alone, method)(new[of_new == group])
+            result[of_new == group], getattr(alone, method)(new[of_new == group])
         )
     shared = by_hand(calibrator, parent, rows, slice(None))
     np.testing.assert_array_equal(getattr(model, method)(new), getattr(shared, method)(new))
@@ -101,7 +101,7 @@ def test_small_groups_have_the_calibrator_of_all_rows(parent, rows):
     )
 
 
-def test_where_no_group_is_large_enough_all_share_one(parent, rows):
+def test_small_groups_share_one_calibrator(parent, rows):
     *_, new, of_new = rows
     model = fitted(parent, rows, ScoreMap(None, method="temperature"), min_rows=1000)
     assert len(model.groups_) == 0 and len(model.without_) == 3
@@ -126,7 +126,7 @@ class Picky(PostHocClassifier):
         return self.estimator_.predict_proba(X)
 
 
-def test_what_a_calibrator_says_of_a_group_is_kept(parent, rows):
+def test_group_that_cannot_be_fitted_uses_the_shared_calibrator(parent, rows):
     X, y, groups, new, _ = rows
     model = fitted(parent, (X, y, np.where(y == 1, groups, "one class")), Picky())
     assert model.without_ == {
@@ -155,7 +155,7 @@ def test_a_group_of_one_class_has_finite_probabilities(parent, rows):
         np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
 
 
-def test_weights_and_held_out_rows_go_with_their_groups(rows):
+def test_weights_and_held_out_rows_are_split_by_group(rows):
     X, y, groups, new, of_new = rows
     forest, weight = RandomForestClassifier(10, random_state=0), np.arange(300) % 2 + 1.0
     model = GroupWise(forest, HistogramBinning(None, by_class=False, bins=3), random_state=0)
@@ -173,7 +173,7 @@ def test_weights_and_held_out_rows_go_with_their_groups(rows):
     )
 
 
-def test_one_seed_makes_the_whole_reproducible(parent, rows):
+def test_seed_determines_all_calibrators(parent, rows):
     *_, new, of_new = rows
     calibrator = LocalRecalibration(None, features=FeatureMap(dimensions=3))
     one, two = (fitted(parent, rows, calibrator) for _ in range(2))
@@ -181,7 +181,7 @@ def test_one_seed_makes_the_whole_reproducible(parent, rows):
     assert calibrator.random_state is None and not hasattr(calibrator, "estimator_")
 
 
-def test_a_data_frame_stays_one(rows):
+def test_data_frames_reach_the_calibrators_unchanged(rows):
     X, y, groups, *_ = rows
     frame = pd.DataFrame({"town": groups, "size": X[:, 0]}, index=np.arange(300)[::-1])
     encoded = make_pipeline(
@@ -198,7 +198,7 @@ def test_a_data_frame_stays_one(rows):
 
 
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_what_is_missing_is_told_in_one_line(parent, rows):
+def test_missing_groups_are_refused_in_one_line(parent, rows):
     X, y, groups, new, _ = rows
     such = f"({(groups == 'Ada').sum()} such); name one, or leave the row out"
     nobody = (

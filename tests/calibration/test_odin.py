@@ -60,7 +60,7 @@ def fitted(network, **options) -> OdinCalibration:
 @pytest.mark.parametrize(
     ("temperature", "epsilon"), [(1.0, 0.0), (1.0, 0.2), (4.0, 0.2), (1000.0, 0.0014)]
 )
-def test_its_definition(linear, temperature, epsilon):
+def test_odin_matches_its_definition(linear, temperature, epsilon):
     """softmax(f(x̃)/T), x̃ = x - ε·sign(-∇ log S_ŷ(x; T)), of logits XWᵀ + b; in float32, up to
     50.
     """
@@ -82,7 +82,7 @@ def test_its_definition(linear, temperature, epsilon):
     }
 
 
-def test_without_a_step_it_is_temperature_scaling(network):
+def test_zero_step_gives_temperature_scaling(network):
     """As scikit-learn has it: the same minimum, found to three digits."""
     ours = fitted(network, epsilon=0.0)
     theirs = ScoreMap(FrozenEstimator(network), method="temperature").fit(X[:300], Y[:300], **HELD)
@@ -90,7 +90,7 @@ def test_without_a_step_it_is_temperature_scaling(network):
     assert ours.temperature_ > 1.5
 
 
-def test_auto_has_the_least_negative_log_likelihood_of_all_that_it_tried(network):
+def test_auto_minimises_the_negative_log_likelihood(network):
     calibrated = fitted(network)
     epsilons, temperatures, judged = map(np.array, zip(*calibrated.tried_, strict=True))
     assert epsilons.tolist() == list(ODIN_STEP_SIZES)
@@ -103,7 +103,7 @@ def test_auto_has_the_least_negative_log_likelihood_of_all_that_it_tried(network
 
 
 @pytest.mark.parametrize("epsilon", [0.08, 0.5])
-def test_the_temperature_is_that_of_a_fine_grid_with_its_own_gradient(network, epsilon):
+def test_temperature_matches_a_fine_grid_search(network, epsilon):
     """The search holds the direction fixed; what that may cost is two thousandths of a nat here."""
     calibrated = fitted(network, epsilon=epsilon)
     grid = [
@@ -113,7 +113,7 @@ def test_the_temperature_is_that_of_a_fine_grid_with_its_own_gradient(network, e
     assert calibrated.tried_[0][2] < min(grid) + 2e-3
 
 
-def test_a_given_temperature_is_kept_while_the_step_is_chosen(network):
+def test_fixed_temperature_is_kept_while_the_step_is_chosen(network):
     calibrated = fitted(network, temperature=3.0, epsilons=[0.0, 0.3, 1.0])
     losses = [
         nll(Y[300:], fitted(network, temperature=3.0, epsilon=e).predict_proba(X[300:]))
@@ -137,7 +137,7 @@ def test_calibration_rows_weigh(network):
     assert some.temperature_ == only.temperature_ != fitted(network, epsilon=0.0).temperature_
 
 
-def test_rows_out_of_distribution_may_choose_and_it_is_told(network):
+def test_ood_rows_may_choose_the_step_and_are_recorded(network):
     outside = X[:80] * 0.2 + np.random.default_rng(0).normal(size=(80, 4))
     calibrated = OdinCalibration(FrozenEstimator(network), epsilons=[0.0, 0.1, 0.5])
     with pytest.warns(
@@ -175,7 +175,7 @@ def test_frames_behind_a_pipeline():
     assert set(ours[0].predict(frame)) <= set("uvw")
 
 
-def test_no_row_changes_anothers_and_far_ones_are_probabilities(network):
+def test_rows_are_independent_and_distant_rows_have_probabilities(network):
     calibrated = fitted(network, epsilon=0.05)
     rows = np.concatenate([X[:20], X[:5] * 1e20, X[:5] * 1e300])
     together = calibrated.predict_proba(rows)
@@ -186,7 +186,7 @@ def test_no_row_changes_anothers_and_far_ones_are_probabilities(network):
     )
 
 
-def test_wrong_values_are_told(network):
+def test_invalid_values_are_refused(network):
     with pytest.raises(ParameterError, match=r"epsilons must have at least one number, got \[\]"):
         fitted(network, epsilons=[])
     with pytest.raises(

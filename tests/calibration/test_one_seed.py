@@ -19,7 +19,7 @@ POOLED = TemperatureScaling(None, by_class=True, pool="cv")
 
 
 @pytest.mark.parametrize("made", [BestConfidence, BestCalibrator, LinearPool])
-def test_it_and_what_it_holds_are_seeded(made):
+def test_seed_reaches_calibrator_and_nested_estimators(made):
     parts = {BestCalibrator: "candidates", LinearPool: "members"}
     more = {parts[made]: {"refit": BestCalibrator(None, folds=2)}} if made in parts else {}
     more |= {} if made is LinearPool else {"folds": 2}
@@ -35,7 +35,7 @@ def test_it_and_what_it_holds_are_seeded(made):
     np.testing.assert_array_equal(getattr(first, say)(X), getattr(second, say)(X))
 
 
-def test_a_candidates_own_seed_is_left_to_it():
+def test_seed_of_a_candidate_is_kept():
     parent = RandomForestClassifier(5, random_state=0)
     always = {"default": "csts", "margin": 1e9, "folds": 2, "random_state": 0}
     own = BestConfidence(

@@ -91,7 +91,7 @@ def test_the_best_of_the_fitted_rows_is_not_the_best_of_others(parent, rows):
     assert min(on_itself, key=on_itself.get) == "isotonic"
 
 
-def test_a_parent_that_is_calibrated_already_is_left_alone():
+def test_calibrated_parent_is_left_unchanged():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
     y = (rng.random(2000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
@@ -112,7 +112,7 @@ def test_only_candidates_are_tried_beside_the_parent(parent, rows):
     assert candidates["steps"].estimator is None  # what is given is cloned
 
 
-def test_a_kernel_density_forest_may_be_among_them(parent, rows):
+def test_kernel_density_forest_can_be_a_candidate(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
     node = compose(["method=best"]).calibrator
     best = build(node, estimator=parent, random_state=0, n_jobs=1)
@@ -169,8 +169,10 @@ def test_a_default_holds_unless_another_is_clearly_better(parent, rows, free, ma
 
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_a_default_must_be_a_candidate(parent, rows):
-    said = "default must be one of the candidates (none, temperature, sigmoid, isotonic), got 'kdf'"
-    with pytest.raises(ParameterError, match=f"^{re.escape(said)}$"):
+    result = (
+        "default must be one of the candidates (none, temperature, sigmoid, isotonic), got 'kdf'"
+    )
+    with pytest.raises(ParameterError, match=f"^{re.escape(result)}$"):
         BestCalibrator(parent, default="kdf").fit(*rows[:2])
 
 
@@ -191,11 +193,11 @@ def test_with_a_single_row_of_a_class_nothing_can_be_judged(parent, rows):
     kept = np.concatenate(
         [np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]]
     )
-    said = (
+    result = (
         r"^a class has fewer than two calibration rows: cross-validation is impossible, the parent stays"
         r" uncalibrated$"
     )
-    with pytest.warns(UserWarning, match=said):
+    with pytest.warns(UserWarning, match=result):
         best = BestCalibrator(parent).fit(
             X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept]
         )

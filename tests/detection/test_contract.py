@@ -215,10 +215,10 @@ def test_every_parameter_changes_the_score_and_n_jobs_none(fitted, rows, cls):
         np.testing.assert_array_equal(usual, scores(made(cls, n_jobs=2).fit(X, y), test))
     for name in parameters:
         value = FOR.get((cls.__name__, name), OTHER[name])
-        found = scores(made(cls, **{name: value}).fit(X, y), test)
-        assert found.shape != usual.shape or not np.allclose(found, usual, rtol=1e-6, atol=1e-9), (
-            name
-        )
+        result = scores(made(cls, **{name: value}).fit(X, y), test)
+        assert result.shape != usual.shape or not np.allclose(
+            result, usual, rtol=1e-6, atol=1e-9
+        ), name
 
 
 def scores(detector: PostHocDetector, X: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ def squared(rows: np.ndarray, train: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("names", [[0, 1, 2], ["u", "v", "w"]], ids=str)
-def test_it_is_scipys_distance_to_the_nearest_class(blobs, names):
+def test_score_matches_scipys_distance_to_the_nearest_class(blobs, names):
     X, y, far = blobs
     detector = Mahalanobis(features=RAW).fit(
         X[:400], np.array(names)[y[:400]], X_calibration=X[400:]
@@ -79,7 +79,7 @@ def test_relative_to_all_rows(blobs):
             Mahalanobis(relative=True).fit(X[:400], labels, X_calibration=X[400:])
 
 
-def test_without_labels_or_with_targets_there_is_one_mean(blobs):
+def test_regression_or_missing_labels_use_one_mean(blobs):
     X, _, far = blobs
     expected = -squared(far, X[:400], np.zeros(400))[:, 0]
     target = X @ [1.0, 2.0, 3.0, 4.0]
@@ -103,7 +103,7 @@ def test_units_change_nothing(blobs):
     np.testing.assert_allclose(scores[1:], [scores[0]] * 2, rtol=1e-9)
 
 
-def test_features_are_the_layer_of_a_network_and_behind_a_pipeline_the_transformed_rows(blobs):
+def test_features_are_hidden_units_or_transformed_rows(blobs):
     X, y, far = blobs
     network = MultilayerPerceptron(
         hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0
@@ -133,7 +133,7 @@ def test_features_are_the_layer_of_a_network_and_behind_a_pipeline_the_transform
     )
 
 
-def test_features_that_come_with_given_scores(blobs):
+def test_features_stored_with_scores_are_used(blobs):
     X, y, far = blobs
     proba = np.full((600, 3), 1 / 3)
     parent = FrozenEstimator(PrecomputedScores([("hidden", 4)]).fit(np.hstack([proba, X])))
@@ -184,7 +184,7 @@ def test_rows_without_spread_in_some_direction(rows):
 
 
 @pytest.mark.parametrize("relative", [False, True])
-def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(blobs, relative):
+def test_rows_are_independent_and_distant_scores_are_ordered(blobs, relative):
     X, y, far = blobs
     detector = Mahalanobis(relative=relative).fit(X[:400], y[:400], X_calibration=X[400:])
     rows = np.concatenate(

@@ -29,7 +29,7 @@ def naive(rows: np.ndarray, train: np.ndarray, k: int) -> np.ndarray:
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(2, 60), st.integers(1, 20), st.integers(1, 8), st.integers(0, 2**31))
-def test_it_is_the_kth_of_all_distances(n, d, k, seed):
+def test_score_is_the_kth_smallest_distance(n, d, k, seed):
     """Also on both sides of 15 columns, where scikit-learn goes another way; that adds squares, so
     near 0 half of the digits are there.
     """
@@ -53,7 +53,7 @@ def test_outliers_are_far(blobs):
     assert detector.describe() == {"offset": detector.offset_, "k": 5, "normalized": False}
 
 
-def test_features_of_a_layer_are_normalised_and_others_only_when_asked(blobs):
+def test_layer_features_are_normalised_by_default(blobs):
     X, y, far = blobs
     network = MultilayerPerceptron(
         hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0
@@ -81,7 +81,7 @@ def test_features_of_a_layer_are_normalised_and_others_only_when_asked(blobs):
     )
 
 
-def test_a_row_of_zeros_has_no_direction_and_a_score():
+def test_row_of_zeros_has_a_finite_score():
     rows = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     detector = KthNeighbourDistance(k=1, normalize=True, features=RAW).fit(
         rows[1:], X_calibration=rows
@@ -91,7 +91,7 @@ def test_a_row_of_zeros_has_no_direction_and_a_score():
 
 @pytest.mark.parametrize("columns", [4, 40])
 @pytest.mark.parametrize("normalize", [False, True])
-def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(columns, normalize):
+def test_rows_are_independent_and_distant_scores_are_ordered(columns, normalize):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, columns))
     detector = KthNeighbourDistance(normalize=normalize, random_state=0).fit(X)
@@ -107,6 +107,6 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(colu
     assert_rows_agree(detector.ood_score(rows[order]), together[order])
 
 
-def test_there_must_be_a_neighbour():
+def test_k_must_be_positive():
     with pytest.raises(ParameterError, match=r"k must be in \[1, inf\), got 0"):
         KthNeighbourDistance(k=0).fit(np.eye(3))

@@ -61,7 +61,7 @@ def novel(detector):
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=IDS)
-def test_its_score_is_scikit_learns_and_its_threshold_is_not(blobs, detector):
+def test_score_is_scikit_learns_with_a_separate_threshold(blobs, detector):
     X, y, far = blobs
     ours = OutlierEstimator(detector=detector, features=RAW, target_fpr=0.1, random_state=0).fit(
         X[:400], y[:400], X_calibration=X[400:]
@@ -79,7 +79,7 @@ def test_its_score_is_scikit_learns_and_its_threshold_is_not(blobs, detector):
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=IDS)
-def test_no_row_changes_anothers_score_and_far_ones_are_finite(blobs, detector):
+def test_rows_are_independent_and_distant_scores_are_finite(blobs, detector):
     X, _, far = blobs
     ours = OutlierEstimator(detector=detector, random_state=0).fit(X)
     rows = np.concatenate([X[:20], *(far[:2] * scale for scale in (1e3, 1e30, 1e100, 1e306))])
@@ -90,7 +90,7 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite(blobs, detector):
     )
 
 
-def test_labels_and_the_parent_have_no_say_but_the_parents_features_do(blobs):
+def test_score_depends_on_features_of_the_parent_only(blobs):
     X, y, far = blobs
     alone = OutlierEstimator(random_state=0).fit(X[:400], X_calibration=X[400:])
     assert isinstance(alone.detector_, IsolationForest) and alone.estimator_ is None
@@ -123,7 +123,7 @@ def test_labels_and_the_parent_have_no_say_but_the_parents_features_do(blobs):
     assert two.detector_.n_features_in_ == 2
 
 
-def test_its_seed_is_drawn_where_the_detector_has_none(blobs):
+def test_seed_is_drawn_if_the_detector_has_none(blobs):
     X, _, far = blobs
     scores = [
         OutlierEstimator(detector=IsolationForest(n_estimators=10), random_state=seed)
@@ -146,7 +146,7 @@ def test_the_number_of_joblib_threads_changes_no_bit(blobs):
             np.testing.assert_array_equal(ours.score_samples(far), expected)
 
 
-def test_one_of_the_users_own_and_one_that_is_fitted(blobs):
+def test_custom_and_fitted_outlier_detectors_are_used(blobs):
     X, _, _ = blobs
     ours = OutlierEstimator(detector=Constant(2.0), random_state=0).fit(X)
     assert (
@@ -164,7 +164,7 @@ def test_one_of_the_users_own_and_one_that_is_fitted(blobs):
 
 
 @pytest.mark.parametrize("wrong", [LogisticRegression(), 5, "lof"], ids=repr)
-def test_what_is_no_outlier_detector_is_refused(blobs, wrong):
+def test_estimator_without_score_samples_is_refused(blobs, wrong):
     with pytest.raises(
         TypeError,
         match=(
@@ -183,7 +183,7 @@ def test_what_is_no_outlier_detector_is_refused(blobs, wrong):
         ("ocsvm", "nu=0.25", OneClassSVM),
     ],
 )
-def test_options_of_the_command_line_reach_it(name, option, kind):
+def test_command_line_options_reach_the_outlier_detector(name, option, kind):
     node = compose([f"method={name}", f"detector.detector.{option}"]).detector
     inner = build(node, estimator=None, random_state=3, n_jobs=2).detector
     key, _, value = option.partition("=")

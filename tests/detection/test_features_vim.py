@@ -58,7 +58,7 @@ def naive(
 
 
 @pytest.mark.parametrize("dimensions", [None, 2, 11])
-def test_its_virtual_logit(network, blobs, dimensions):
+def test_virtual_logit_matches_its_definition(network, blobs, dimensions):
     """The score is the energy less the virtual logit, and its logistic function the paper's
     probability.
     """
@@ -106,7 +106,7 @@ def test_rows_off_the_principal_space_are_farther_out(blobs):
     )
 
 
-def test_the_mean_virtual_logit_of_training_rows_is_that_of_their_largest_logits(network, blobs):
+def test_mean_virtual_logit_equals_mean_largest_logit(network, blobs):
     X = blobs[0][:400]
     score = fitted(network, blobs).score_samples(X)
     logits = network.logits(X)
@@ -115,7 +115,7 @@ def test_the_mean_virtual_logit_of_training_rows_is_that_of_their_largest_logits
     )
 
 
-def test_features_that_the_last_layer_does_not_take_are_seen_from_their_mean(network, blobs):
+def test_origin_is_the_mean_of_features_that_the_last_layer_does_not_use(network, blobs):
     X = blobs[0]
     first = FeatureMap(
         source="layer", layer="1", reduce="none", scale="none"
@@ -135,7 +135,7 @@ def test_features_that_the_last_layer_does_not_take_are_seen_from_their_mean(net
         )
 
 
-def test_an_ensemble_has_no_last_layer_to_read(blobs):
+def test_ensemble_without_one_last_layer_is_refused(blobs):
     ensemble = MultilayerPerceptronEnsemble(members=2, hidden=(6,), **QUICK).fit(
         blobs[0][:400], blobs[1][:400]
     )
@@ -143,7 +143,7 @@ def test_an_ensemble_has_no_last_layer_to_read(blobs):
     assert detector.origin_kind_ == "mean" and detector.residual_basis_.shape == (12, 6)
 
 
-def test_behind_a_pipeline_and_fitted_by_itself(blobs):
+def test_pipeline_and_unfitted_parent_give_the_same_score(blobs):
     X, y, far = blobs
     detector = VirtualLogit(
         make_pipeline(StandardScaler(), MultilayerPerceptron(hidden=(12,), **QUICK)), random_state=0
@@ -151,7 +151,7 @@ def test_behind_a_pipeline_and_fitted_by_itself(blobs):
     assert detector.origin_kind_ == "bias" and np.isfinite(detector.ood_score(far)).all()
 
 
-def test_units_that_say_nothing_leave_the_score_finite(blobs):
+def test_constant_units_give_finite_scores(blobs):
     """Of rows in a plane, a linear layer has features in a plane, so there is no residual to
     match.
     """
@@ -169,7 +169,7 @@ def test_units_that_say_nothing_leave_the_score_finite(blobs):
     )
 
 
-def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(network, blobs):
+def test_rows_are_independent_and_distant_scores_are_ordered(network, blobs):
     detector = fitted(network, blobs)
     rows = np.concatenate(
         [blobs[0][:20], *(blobs[2][:1] * scale for scale in (1e3, 1e9, 1e14, 1e40, 1e306))]
@@ -181,7 +181,7 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(netw
     )
 
 
-def test_what_cannot_be_fitted(network, blobs):
+def test_invalid_input_of_fit_is_refused(network, blobs):
     X, y, _ = blobs
     with pytest.raises(ValueError, match="VirtualLogit needs an estimator, got None"):
         VirtualLogit().fit(X, y)

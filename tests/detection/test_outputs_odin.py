@@ -53,7 +53,7 @@ def by_hand(linear, X: np.ndarray, temperature: float, epsilon: float, unit: flo
 @pytest.mark.parametrize(
     ("temperature", "epsilon"), [(1000.0, 0.0), (1000.0, 0.1), (1.0, 0.1), (3.0, 0.5)]
 )
-def test_its_definition(linear, blobs, temperature, epsilon):
+def test_odin_score_matches_its_definition(linear, blobs, temperature, epsilon):
     """To what rounding of logits up to 50 to float32 makes of a probability."""
     detector = fitted(linear, blobs, temperature=temperature, epsilon=epsilon)
     unit = np.sqrt(blobs[0][:400].var(axis=0).mean())  # the spread of the training rows
@@ -70,7 +70,7 @@ def test_its_definition(linear, blobs, temperature, epsilon):
     }
 
 
-def test_without_step_and_temperature_it_is_the_maximum_probability(curved, blobs):
+def test_zero_step_and_unit_temperature_give_the_maximum_probability(curved, blobs):
     usual = MaxProbability(FrozenEstimator(curved)).fit(
         blobs[0][:400], X_calibration=blobs[0][400:]
     )
@@ -80,7 +80,7 @@ def test_without_step_and_temperature_it_is_the_maximum_probability(curved, blob
     )
 
 
-def test_auto_takes_the_step_with_the_highest_mean_of_held_out_rows(curved, blobs):
+def test_auto_chooses_the_step_with_the_highest_mean_on_held_out_rows(curved, blobs):
     X, _, far = blobs
     steps = (0.05, 5.0, 0.0, 50.0)
     chosen = fitted(curved, blobs, epsilons=steps)
@@ -106,7 +106,7 @@ def test_every_parameter_changes_the_score(curved, blobs):
         ), changed
 
 
-def test_no_row_changes_anothers_score_and_far_ones_are_finite(curved, blobs):
+def test_rows_are_independent_and_distant_scores_are_finite(curved, blobs):
     detector = fitted(curved, blobs)
     X = np.concatenate([blobs[0][:20], blobs[0][:5] * 1e20, blobs[0][:5] * 1e300])
     together = detector.ood_score(X)

@@ -30,7 +30,7 @@ def network():
 
 @pytest.mark.parametrize("make", [forest, network])
 @pytest.mark.parametrize("distance", ["scaled", "whitened", "euclidean", "geodesic"])
-def test_it_is_the_log_density_of_the_gate(blobs, make, distance):
+def test_score_is_the_log_density_of_the_gate(blobs, make, distance):
     """On the same parent and rows; labels only tell the gate whose mass a polytope has."""
     X, y, far = blobs
     parent = FrozenEstimator(make().fit(X[:400], y[:400]))

@@ -103,7 +103,7 @@ def test_shuffled_labels_are_learnt_by_a_clone_of_the_frozen_parent(blobs, paren
 
 
 @pytest.mark.parametrize("y", [None, np.zeros(400, dtype=int)], ids=["no labels", "one class"])
-def test_labels_that_cannot_be_shuffled_are_coin_flips(blobs, y):
+def test_single_class_labels_are_replaced_by_coin_flips(blobs, y):
     X, _, far = blobs
     detector = TreeHamming(random_state=0, set_size=40).fit(X[:400], y, X_calibration=X[400:])
     assert len(
@@ -117,7 +117,7 @@ def test_labels_that_cannot_be_shuffled_are_coin_flips(blobs, y):
     )
 
 
-def test_labels_none_are_coin_flips_whatever_labels_there_are(blobs, parent):
+def test_labels_none_are_coin_flips(blobs, parent):
     X, y, _ = blobs
     detectors = [
         TreeHamming(FrozenEstimator(parent), labels="none", **SMALL).fit(X, labels)
@@ -158,8 +158,8 @@ def test_every_parameter_changes_the_score(blobs):
     }
     assert set(others) | {"estimator", "n_jobs"} == set(TreeHamming().get_params())
     for name, value in others.items():
-        found = scores(**{name: value})
-        assert found.shape != usual.shape or not np.allclose(found, usual, atol=1e-6), name
+        result = scores(**{name: value})
+        assert result.shape != usual.shape or not np.allclose(result, usual, atol=1e-6), name
 
 
 def test_sets_of_another_size_have_the_same_mean(blobs):
@@ -193,7 +193,7 @@ def test_labels_and_targets_of_any_type(blobs, names):
 
 
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_one_tree_and_columns_of_categories(blobs):
+def test_single_tree_and_categorical_columns_are_supported(blobs):
     X, y, far = blobs
     TreeHamming(DecisionTreeClassifier(random_state=0), **SMALL).fit(X, y).score_samples(far)
     rng = np.random.default_rng(0)
@@ -241,7 +241,7 @@ def test_theorem_4_1_needs_every_feature_to_be_out_of_range():
     assert shifted[10] == 0 and np.all(np.diff(list(shifted.values())) < 0)
 
 
-def test_what_has_no_leaves_is_refused_before_it_is_trained(blobs, monkeypatch):
+def test_parent_without_leaves_is_refused_before_training(blobs, monkeypatch):
     X, y, _ = blobs
     frozen = LogisticRegression().fit(X, y)
     monkeypatch.setattr(LogisticRegression, "fit", lambda self, X, y: pytest.fail("trained"))

@@ -20,15 +20,15 @@ def kernel_by_hand(X, gamma) -> np.ndarray:
 
 
 def brier_by_hand(X, values, weight, kernel, bins) -> float:
-    said = naive(X, X, values, lambda i, j: kernel[i, j], bins, weight, leave_one_out=True)
+    result = naive(X, X, values, lambda i, j: kernel[i, j], bins, weight, leave_one_out=True)
     return float(
-        np.average(np.square(said - values).reshape(len(X), -1).sum(axis=1), weights=weight)
+        np.average(np.square(result - values).reshape(len(X), -1).sum(axis=1), weights=weight)
     )
 
 
 @pytest.mark.parametrize("kind", [LocalRecalibration, LocalClassShares])
 @pytest.mark.parametrize("bins", ["cv", 5])
-def test_it_is_the_one_of_least_brier_score(bins, kind):
+def test_bandwidth_and_bins_minimise_cross_validated_brier_score(bins, kind):
     X, y = drawn(70)
     weight = np.random.default_rng(1).integers(1, 4, size=70).astype(float)
     model = kind(PARENT, features=ROWS, bandwidths=GAMMAS, bins=bins, random_state=0)
@@ -60,7 +60,7 @@ def effective_by_hand(X, kernel, bins, weight) -> float:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_simplest_has_the_fewest_bins_and_then_the_most_rows_of_all_within_a_standard_error(
+def test_one_standard_error_rule_prefers_few_bins_then_wide_bandwidths(
     seed,
 ):
     X, y = drawn(70, seed=seed)
@@ -76,7 +76,7 @@ def test_the_simplest_has_the_fewest_bins_and_then_the_most_rows_of_all_within_a
         for choice in ("best", "simplest")
     )
     values = (X[:, :3].argmax(axis=1) == y).astype(float)
-    said = naive(
+    result = naive(
         X,
         X,
         values,
@@ -85,7 +85,7 @@ def test_the_simplest_has_the_fewest_bins_and_then_the_most_rows_of_all_within_a
         weight,
         leave_one_out=True,
     )
-    share, squared = weight / weight.sum(), np.square(said - values)
+    share, squared = weight / weight.sum(), np.square(result - values)
     bound = share @ squared + np.sqrt(np.sum((share * (squared - share @ squared)) ** 2))
     kernels = {g: kernel_by_hand(X, g) for g in GAMMAS}
     good = [
@@ -113,7 +113,7 @@ def test_a_row_of_weight_0_is_as_good_as_none():
     assert np.array_equal(weighted.predict_confidence(X), without.predict_confidence(X))
 
 
-def test_of_equally_good_ones_the_widest_and_the_fewest():
+def test_ties_prefer_wide_bandwidths_and_few_bins():
     X, y = drawn(40)
     X[:] = X[0]  # nothing tells rows apart
     model = fit(
@@ -124,7 +124,7 @@ def test_of_equally_good_ones_the_widest_and_the_fewest():
     assert (model.bandwidth_, model.bins_) == (50.0, 1)
 
 
-def test_the_order_in_which_bandwidths_are_given_is_of_no_consequence():
+def test_order_of_bandwidths_does_not_matter():
     X, y = drawn(60)
     one, other = (
         fit(LocalRecalibration(PARENT, features=ROWS, bandwidths=b, random_state=0), X, y)
@@ -161,7 +161,7 @@ def test_groups_have_no_bandwidth_to_choose_but_bins():
         ),
     ],
 )
-def test_a_parameter_that_is_none_is_told_in_one_line(options, sentence):
+def test_invalid_parameters_are_refused_in_one_line(options, sentence):
     with pytest.raises(ParameterError) as caught:
         fit(LocalRecalibration(PARENT, **{"features": ROWS, **options}), *drawn(20))
     assert str(caught.value) == sentence

@@ -85,15 +85,15 @@ NAMES = [
 @pytest.mark.parametrize(
     ("kind", "options"), LOCAL + OF_PROXIMITY, ids=lambda value: getattr(value, "__name__", "")
 )
-def test_every_row_has_an_answer(kind, options, name):
+def test_degenerate_rows_have_finite_confidences(kind, options, name):
     X, y = rows_of(name)
     model, (new, _) = fitted(kind, options, X, y), drawn(50, 1)
     new[:3, :3] = np.eye(3)
     for at in (X, new, new * [1, 1, 1, 1e6, 1e6]):
-        said = confidence(model, at, np.zeros(len(at), dtype=int))
-        assert np.isfinite(said).all() and (said >= 0).all() and (said <= 1).all()
+        result = confidence(model, at, np.zeros(len(at), dtype=int))
+        assert np.isfinite(result).all() and (result >= 0).all() and (result <= 1).all()
         if isinstance(model, LocalClassShares):
-            np.testing.assert_allclose(said.sum(axis=1), 1, atol=1e-12)
+            np.testing.assert_allclose(result.sum(axis=1), 1, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["features all alike", "rows all alike"])
@@ -101,7 +101,7 @@ def test_every_row_has_an_answer(kind, options, name):
 @pytest.mark.parametrize(
     "features", [ROWS, FeatureMap(source="rows")], ids=["rows", "principal components"]
 )
-def test_where_nothing_tells_rows_apart_it_is_the_share_of_the_bin(name, bandwidth, features):
+def test_identical_rows_get_the_accuracy_of_their_bin(name, bandwidth, features):
     X, y = rows_of(name)
     X[:, :3] = X[0, :3]  # for the features are those of the rows
     model = fit(LocalRecalibration(PARENT, features=features, bandwidth=bandwidth), X, y)
@@ -111,7 +111,7 @@ def test_where_nothing_tells_rows_apart_it_is_the_share_of_the_bin(name, bandwid
     np.testing.assert_allclose(model.predict_n_eff(X), 30)
 
 
-def test_an_empty_bin_leaves_the_parents_confidence_and_one_row_speaks_for_its_own():
+def test_empty_bin_keeps_parent_confidence_and_single_row_decides_its_bin():
     X, y = drawn(40)
     X[:, :3] = [0.25, 0.35, 0.4]
     X[0, :3], y[0] = [0.0, 0.05, 0.95], 0
@@ -122,7 +122,7 @@ def test_an_empty_bin_leaves_the_parents_confidence_and_one_row_speaks_for_its_o
     assert model.fallback_ == {"bin": 0, "confidence": 1}
 
 
-def test_a_group_of_one_class_and_one_of_one_row():
+def test_groups_with_one_class_or_one_row_are_finite():
     X, y = drawn(50)
     groups = np.array([0] * 30 + [1] * 19 + [2])
     y[30:49] = X[30:49, :3].argmax(axis=1)  # always right

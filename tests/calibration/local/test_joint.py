@@ -41,12 +41,12 @@ def fitted(parent, rows, kind=LocalRecalibration, *, X_test=None, **options):
     )
 
 
-def test_rows_that_were_embedded_have_a_place(parent, rows):
+def test_embedded_rows_are_found_in_the_joint_embedding(parent, rows):
     model = fitted(parent, rows)
     assert model.paper_protocol == "transductive"
-    said = model.predict_confidence(rows[2])
-    assert said.shape == (35,) and np.array_equal(
-        model.predict_confidence(rows[2][10:12]), said[10:12]
+    predicted = model.predict_confidence(rows[2])
+    assert predicted.shape == (35,) and np.array_equal(
+        model.predict_confidence(rows[2][10:12]), predicted[10:12]
     )
     assert not hasattr(model, "_embedded_with")
     embedded = model.map_.transform(model.estimator_, rows[0])
@@ -62,7 +62,7 @@ def test_new_rows_have_none(parent, rows):
     assert str(caught.value).endswith(" new; use pca or umap")
 
 
-def test_without_them_nothing_can_be_fitted(rows):
+def test_transductive_map_requires_rows_to_predict(rows):
     X, y, _ = rows
     parent = FrozenEstimator(RandomForestClassifier(5, random_state=0).fit(X, y))
     for kind in (LocalRecalibration, LocalClassShares):
@@ -96,7 +96,7 @@ def test_rows_to_predict_are_checked_as_all_are(parent, rows):
         fitted(parent, rows, X_test=np.zeros((5, 3)))
 
 
-def test_an_inductive_map_takes_no_notice_of_them(parent, rows):
+def test_inductive_map_ignores_rows_to_predict(parent, rows):
     X, y, test = rows
     model = LocalRecalibration(
         parent, features=FeatureMap(dimensions=2), bandwidth=0.3, random_state=0

@@ -53,7 +53,7 @@ def of_rows(kernel: str, at: np.ndarray, X: np.ndarray, gamma: float):
     st.booleans(),
     st.integers(0, 10_000),
 )
-def test_it_is_eq_6(n, bins, gamma, kernel, weighted, seed):
+def test_lore_matches_equation_6(n, bins, gamma, kernel, weighted, seed):
     (X, y), (new, _) = drawn(n, seed), drawn(12, seed + 1)
     weight = (
         np.random.default_rng(seed).integers(0, 3, size=n).astype(float) if weighted else np.ones(n)
@@ -71,9 +71,9 @@ def test_it_is_eq_6(n, bins, gamma, kernel, weighted, seed):
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
 @pytest.mark.parametrize("bins", [1, 5, 15])
-def test_as_gamma_grows_it_is_histogram_binning(kernel, bins):
+def test_large_bandwidth_gives_histogram_binning(kernel, bins):
     (X, y), (new, _) = drawn(300), drawn(200, 1)
-    found = fit(lore(kernel=kernel, bandwidth=1e9, bins=bins), X, y).predict_confidence(new)
+    confidence = fit(lore(kernel=kernel, bandwidth=1e9, bins=bins), X, y).predict_confidence(new)
     histogram = fit(HistogramBinning(PARENT, by_class=False, bins=bins), X, y)
     taken = np.isin(
         [bin_of(p, bins) for p in new[:, :3].max(axis=1)],
@@ -81,16 +81,16 @@ def test_as_gamma_grows_it_is_histogram_binning(kernel, bins):
     )
     assert taken.sum() > 190
     np.testing.assert_allclose(
-        found[taken], histogram.predict_confidence(new)[taken], atol=1e-7
+        confidence[taken], histogram.predict_confidence(new)[taken], atol=1e-7
     )  # weights are within 1e-8 of 1
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
-def test_as_gamma_falls_it_is_the_nearest_neighbour_in_the_bin(kernel):
+def test_small_bandwidth_gives_nearest_neighbour_in_the_bin(kernel):
     (X, y), (new, _) = drawn(200), drawn(60, 1)
-    found = fit(lore(kernel=kernel, bandwidth=1e-9, bins=5), X, y).predict_confidence(new)
+    confidence = fit(lore(kernel=kernel, bandwidth=1e-9, bins=5), X, y).predict_confidence(new)
     right = correct(X, y)
-    for place, said in zip(new, found, strict=True):
+    for place, said in zip(new, confidence, strict=True):
         same = [j for j in range(200) if bin_of(X[j, :3].max(), 5) == bin_of(place[:3].max(), 5)]
         order = 1 if kernel == "laplacian" else 2
         nearest = min(same, key=lambda j: np.linalg.norm(X[j] - place, ord=order)) if same else None
@@ -133,7 +133,7 @@ def naive_groups(new, of_new, X, groups, values, bins):
     return naive(new, X, values, lambda i, j: float(of_new[i] == groups[j]), bins)
 
 
-def test_unknown_groups_and_no_groups_have_what_the_whole_bin_says():
+def test_unknown_groups_use_the_whole_bin():
     (X, y), (new, _) = drawn(300), drawn(40, 1)
     names = np.array(["Ada", "Bob"])[np.arange(300) % 2]
     model = fit(lore(kernel="group", bins=5), X, y, groups_calibration=names)
@@ -150,7 +150,7 @@ def test_unknown_groups_and_no_groups_have_what_the_whole_bin_says():
     ).any()
 
 
-def test_it_needs_groups_for_all_rows():
+def test_groups_are_required_for_all_rows():
     X, y = drawn(30)
     with pytest.raises(
         ValueError,
@@ -189,7 +189,7 @@ def test_the_geodesic_kernel_is_a_power_of_the_similarity(gamma):
     assert model.map_ is None
 
 
-def test_of_a_network_the_geodesic_kernel_reads_hidden_units_alone():
+def test_geodesic_kernel_of_a_network_uses_hidden_units_only():
     from kdgraph.parents.networks import MultilayerPerceptron
 
     X, y = make_moons(120, noise=0.3, random_state=0)
@@ -214,7 +214,7 @@ def test_n_eff_is_kishs():
         assert found == pytest.approx(w.sum() ** 2 / (w**2).sum() if same else 0.0, rel=1e-4)
 
 
-def test_what_was_learnt_is_told():
+def test_summary_contains_bins_and_bandwidth():
     X, y = drawn(80)
     X[0, :3] = [0.02, 0.0, 0.98]  # alone in its bin
     X[1:, :3] = X[1:, :3] * 0.5 + 0.5 / 3
@@ -229,7 +229,7 @@ def test_what_was_learnt_is_told():
     assert own[0] == 0.98 and model.brier_ is None and 1 < model.n_eff_ < 79
 
 
-def test_a_row_that_no_tree_puts_beside_another_falls_back_on_its_bin():
+def test_row_without_shared_leaves_falls_back_to_its_bin():
     forest = RandomForestClassifier(3, bootstrap=False, max_features=None, random_state=0)
     X = np.arange(6.0)[:, None]
     forest.fit(X, [0, 1, 0, 1, 0, 1])  # a leaf for each row
@@ -240,7 +240,7 @@ def test_a_row_that_no_tree_puts_beside_another_falls_back_on_its_bin():
     assert model.predict_n_eff(X).tolist() == [1, 1, 1, 1, 0, 0]
 
 
-def test_rows_of_probabilities_are_asked_for():
+def test_fill_proba_adds_rows_of_probabilities():
     X, y = drawn(100)
     model = fit(lore(bandwidth=0.5, fill_proba=True), X, y)
     proba = model.predict_proba(X)
@@ -267,7 +267,7 @@ def test_the_number_of_threads_and_of_rows_changes_nothing(options):
     np.testing.assert_allclose(apart, together[::10], atol=1e-9)
 
 
-def test_the_given_feature_map_is_cloned_and_seeded():
+def test_feature_map_is_cloned_and_seeded():
     X, y = drawn(100)
     given = FeatureMap(source="rows", dimensions=2)
     model = fit(lore(features=given), X, y)

@@ -25,24 +25,24 @@ def shares(**options) -> LocalClassShares:
     st.sampled_from([0.3, 1.0, 10.0]),
     st.integers(0, 10_000),
 )
-def test_it_is_eq_6_of_labels(n, bins, gamma, seed):
+def test_local_class_shares_match_equation_6_for_labels(n, bins, gamma, seed):
     (X, y), (new, _) = drawn(n, seed), drawn(12, seed + 1)
-    found = fit(shares(bandwidth=gamma, bins=bins), X, y).predict_proba(new)
+    proba = fit(shares(bandwidth=gamma, bins=bins), X, y).predict_proba(new)
     expected = naive(new, X, np.eye(3)[y], lambda i, j: laplacian(new[i], X[j], gamma), bins)
-    np.testing.assert_allclose(found, expected, atol=1e-5)  # distances are of single precision
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(proba, expected, atol=1e-5)  # distances are of single precision
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
 
 
-def test_as_gamma_grows_it_is_the_class_shares_of_the_bin():
+def test_large_bandwidth_gives_class_shares_of_the_bin():
     (X, y), (new, _) = drawn(300), drawn(50, 1)
-    found = fit(shares(bandwidth=1e9, bins=5), X, y).predict_proba(new)
-    for place, row in zip(new, found, strict=True):
+    proba = fit(shares(bandwidth=1e9, bins=5), X, y).predict_proba(new)
+    for place, row in zip(new, proba, strict=True):
         same = [j for j in range(300) if bin_of(X[j, :3].max(), 5) == bin_of(place[:3].max(), 5)]
         expected = [np.mean(y[same] == k) for k in range(3)] if same else place[:3]
         np.testing.assert_allclose(row, expected, atol=1e-7)  # weights are within 1e-8 of 1
 
 
-def test_it_may_predict_another_class_than_the_parent_and_predicts_by_group():
+def test_predicted_class_may_differ_from_parent_and_depends_on_group():
     X, _ = drawn(60)
     X[:, :3] = [0.5, 0.3, 0.2]
     groups = np.arange(60) % 2

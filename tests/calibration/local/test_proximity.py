@@ -21,15 +21,15 @@ KINDS = [DensityRatio, BinMeanShift]
 
 def proximity(at: np.ndarray, X: np.ndarray, k: int, leave_one_out: bool = False) -> np.ndarray:
     """Row by row: exp(-mean distance to the k nearest / √d)."""
-    found = []
+    result = []
     for i, place in enumerate(at):
         distances = sorted(
             np.sqrt(((place - row) ** 2).sum() / len(row))
             for j, row in enumerate(X)
             if not (leave_one_out and i == j)
         )
-        found.append(np.exp(-np.mean(distances[:k])))
-    return np.array(found)
+        result.append(np.exp(-np.mean(distances[:k])))
+    return np.array(result)
 
 
 @pytest.mark.parametrize("k", [1, 10, 500])
@@ -60,7 +60,7 @@ def test_a_density_ratio_is_bayes_rule_with_scipys_densities():
     assert 0 <= model.predict_confidence(far)[0] <= 1
 
 
-def test_where_neither_density_reaches_it_is_the_share_of_right_rows():
+def test_row_beyond_both_densities_gets_overall_accuracy():
     X, y = drawn(60)
     model = fit(DensityRatio(PARENT, features=ROWS), X, y)
     model.points_ = tuple((points * 1e-6 + 1e3, weight) for points, weight in model.points_)
@@ -84,7 +84,7 @@ def test_too_few_rows_of_a_kind_leave_the_parents_confidence(few):
     st.sampled_from([0.1, 0.5, 1.0]),
     st.integers(0, 10_000),
 )
-def test_a_shift_goes_part_of_the_way_from_confidence_to_the_share_right(
+def test_bin_mean_shift_moves_confidence_part_of_the_way_to_accuracy(
     n, proximity_bins, bins, shift, seed
 ):
     (X, y), (new, _) = drawn(n, seed), drawn(15, seed + 1)
@@ -124,7 +124,7 @@ def cell(value: float, upper: list[float]) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_features_are_what_the_parent_sees_as_it_is_unless_a_map_is_given(kind):
+def test_default_features_are_the_leaves_of_the_parent(kind):
     X, y = drawn(80)
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
     model = kind(FrozenEstimator(forest)).fit(X, y, X_calibration=X, y_calibration=y)
@@ -142,7 +142,7 @@ def test_features_are_what_the_parent_sees_as_it_is_unless_a_map_is_given(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_of_probabilities_are_asked_for(kind):
+def test_fill_proba_adds_rows_of_probabilities(kind):
     X, y = drawn(100)
     model = fit(kind(PARENT, features=ROWS, fill_proba=True), X, y)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, atol=1e-12)
@@ -153,14 +153,14 @@ def test_rows_of_probabilities_are_asked_for(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_said_of_a_row_depends_on_no_other(kind):
+def test_prediction_does_not_depend_on_other_rows(kind):
     (X, y), (new, _) = drawn(200), drawn(60, 1)
     model = fit(kind(PARENT, features=ROWS), X, y)
     apart = np.concatenate([model.predict_confidence(new[i : i + 1]) for i in range(60)])
     np.testing.assert_allclose(apart, model.predict_confidence(new), rtol=0, atol=1e-12)
 
 
-def test_neither_of_them_is_fitted_on_test_rows_in_its_paper():
+def test_proximity_methods_have_no_paper_protocol():
     assert [kind(PARENT).paper_protocol for kind in KINDS] == [None, None] and issubclass(
         DensityRatio, Proximity
     )

@@ -54,7 +54,7 @@ def test_the_last_bits_of_the_parents_scores_do_not_move_the_confidence(name):
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=30), st.integers(0, 1000))
-def test_distinct_scores_are_those_of_unique_with_rounding_taken_out(numbers, seed):
+def test_distinct_scores_merge_values_within_rounding(numbers, seed):
     exact = np.array(numbers) / 20
     rounded = exact * (
         1 + np.random.default_rng(seed).integers(-9, 10, len(exact)) * np.finfo(float).eps

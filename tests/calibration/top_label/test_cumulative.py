@@ -42,7 +42,7 @@ def naive(X, y, row, theta: float) -> float:
 
 
 @given(st.integers(0, 10_000), st.integers(2, 30))
-def test_it_is_the_share_of_right_rows_with_such_scores_or_better(seed, votes):
+def test_confidence_is_accuracy_of_rows_with_equal_or_higher_scores(seed, votes):
     X, y = drawn(40, seed, votes)
     new, _ = drawn(20, seed + 1)
     np.testing.assert_allclose(
@@ -51,7 +51,7 @@ def test_it_is_the_share_of_right_rows_with_such_scores_or_better(seed, votes):
 
 
 @given(st.integers(0, 10_000))
-def test_below_the_median_it_is_one_bin(seed):
+def test_scores_below_the_median_share_one_bin(seed):
     X, y = drawn(41, seed)
     new, _ = drawn(20, seed + 1)
     medians = [np.median(X.max(axis=1)[X.argmax(axis=1) == k]) for k in range(3)]
@@ -100,7 +100,7 @@ def test_a_row_of_weight_two_is_two_rows(theta):
     )
 
 
-def test_the_record_says_where_it_cuts():
+def test_summary_contains_cutoffs():
     X, y = drawn(40)
     assert fitted(X, y).describe() == {"theta": {"0": None, "1": None, "2": None}}
     assert fitted(X, y, theta="median").describe()["theta"]["0"] == np.median(
@@ -108,7 +108,7 @@ def test_the_record_says_where_it_cuts():
     )
 
 
-def test_a_class_that_is_never_predicted_is_named():
+def test_never_predicted_class_is_named_in_a_warning():
     X, y = drawn(60)
     X[X.argmax(axis=1) == 1] = [1.0, 0.0, 0.0]
     with pytest.warns(

@@ -36,9 +36,9 @@ def fitted(X, y, **options) -> BetaCalibration:
     return BetaCalibration(PARENT, **options).fit(X, y, X_calibration=X, y_calibration=y)
 
 
-def test_it_is_logistic_regression_where_both_coefficients_are_positive():
+def test_beta_matches_logistic_regression_with_positive_coefficients():
     X, y, _ = drawn(2.0, 0.7, 0.5, n=3000)
-    found = fitted(X, y, by_class=False)
+    result = fitted(X, y, by_class=False)
     s = X.max(axis=1)
     terms = np.stack([np.log(s), -np.log(1 - s)], axis=1)
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(
@@ -47,14 +47,14 @@ def test_it_is_logistic_regression_where_both_coefficients_are_positive():
     expected = [*theirs.coef_[0], *theirs.intercept_]
     assert (theirs.coef_ > 0).all()
     np.testing.assert_allclose(
-        found.curves_[0]["coefficients"], expected, rtol=1e-4
+        result.curves_[0]["coefficients"], expected, rtol=1e-4
     )  # both stop at a slope, not at a coefficient
     np.testing.assert_allclose(
-        found.predict_confidence(X), theirs.predict_proba(terms)[:, 1], rtol=1e-5
+        result.predict_confidence(X), theirs.predict_proba(terms)[:, 1], rtol=1e-5
     )
 
 
-def test_class_by_class_it_is_one_for_each():
+def test_each_class_has_a_separate_beta_curve():
     X, y, _ = drawn(1.0, 1.0, 0.0)
     by_class = fitted(X, y).predict_confidence(X)
     for k in range(3):
@@ -66,7 +66,7 @@ def test_class_by_class_it_is_one_for_each():
         )
 
 
-def test_it_finds_the_truth():
+def test_beta_recovers_true_parameters():
     X, y, likely = drawn(2.0, 0.7, 0.5, n=40_000)
     assert (
         np.abs(fitted(X, y, by_class=False).predict_confidence(X) - likely).max() < 0.02
@@ -92,7 +92,7 @@ def test_the_loss_is_least_within_the_bounds_and_the_curve_never_falls(seed, a, 
     assert (np.diff(model.predict_confidence(X)[order]) >= -1e-12).all()
 
 
-def test_rows_that_lie_apart_but_for_one_tie_have_no_finite_optimum():
+def test_separable_rows_with_one_tie_have_no_finite_optimum():
     s = np.array([0.6, 0.65, 0.7, 0.7, 0.7, 0.8, 0.9] * 3)
     X = np.stack([s, (1 - s) / 2, (1 - s) / 2], axis=1)
     y = np.array([1, 1, 1, 0, 0, 0, 0] * 3)  # at 0.7 both
@@ -113,7 +113,7 @@ def test_scores_of_0_and_1_are_clipped_and_counted():
 
 # pytest.warns re-emits the warnings that it does not match.
 @pytest.mark.filterwarnings("ignore:the confidence of 1 contradicts")
-def test_a_class_that_cannot_be_fitted_has_its_precision_and_is_named():
+def test_class_without_fit_uses_its_precision_and_is_named():
     X, y, _ = drawn(1.0, 1.0, 0.0)
     k, s = X.argmax(axis=1), X.max(axis=1)
     y = np.select([k == 0, k == 1], [0, np.where(s > 0.7, 1, 2)], y)
@@ -131,11 +131,13 @@ def test_a_class_that_cannot_be_fitted_has_its_precision_and_is_named():
         ),
     ]
     assert {warning.filename for warning in caught} == {__file__}
-    found = model.predict_confidence(X)
-    assert (found[k == 0] == 1).all() and np.allclose(found[k == 1], (y == 1)[k == 1].mean())
+    confidence = model.predict_confidence(X)
+    assert (confidence[k == 0] == 1).all() and np.allclose(
+        confidence[k == 1], (y == 1)[k == 1].mean()
+    )
 
 
-def test_a_fit_that_does_not_converge_is_named(monkeypatch):
+def test_fit_without_convergence_is_named(monkeypatch):
     X, y, _ = drawn(1.0, 1.0, 0.0)
     monkeypatch.setattr("kdgraph.calibration.top_label.temperature._GRADIENT_TOLERANCE", 0.0)
     with pytest.warns(

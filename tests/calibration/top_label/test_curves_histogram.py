@@ -33,28 +33,28 @@ def naive(X, y, new, bins: int, by_class: bool) -> np.ndarray:
     def bin_of(score: float) -> int:
         return next(b for b in range(bins) if score <= (b + 1) / bins)
 
-    found = []
+    result = []
     for row in new:
         k, b = row.argmax(), bin_of(row.max())
         mine = [i for i in range(len(X)) if not by_class or X[i].argmax() == k]
         same = [i for i in mine if bin_of(X[i].max()) == b]
-        found.append(np.mean([X[i].argmax() == y[i] for i in same or mine or range(len(X))]))
-    return np.array(found)
+        result.append(np.mean([X[i].argmax() == y[i] for i in same or mine or range(len(X))]))
+    return np.array(result)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 12), st.booleans())
-def test_it_is_the_share_of_right_rows_in_the_bin(seed, bins, by_class):
+def test_confidence_is_accuracy_of_the_bin(seed, bins, by_class):
     X, y = drawn(30, seed)
     new, _ = drawn(20, seed + 1)
     X[:3], y[:3] = (
         np.eye(3),
         [0, 1, 2],
     )  # every class is predicted, so that nothing is to be warned of, and scores of exactly 1
-    found = fitted(X, y, bins=bins, by_class=by_class).predict_confidence(new)
-    np.testing.assert_allclose(found, naive(X, y, new, bins, by_class), atol=1e-15)
+    confidence = fitted(X, y, bins=bins, by_class=by_class).predict_confidence(new)
+    np.testing.assert_allclose(confidence, naive(X, y, new, bins, by_class), atol=1e-15)
 
 
-def test_on_the_rows_that_it_was_fitted_on_its_ece_in_the_same_bins_is_0():
+def test_ece_on_fitted_rows_in_the_same_bins_is_zero():
     X, y = drawn(500)
     model = fitted(X, y, by_class=False)
     top_label = TopLabel.of(X)
@@ -70,7 +70,7 @@ def test_equal_shares_of_rows():
         assert np.ptp(np.histogram(scores, curve["edges"])[0]) <= 1
 
 
-def test_predictions_stay_the_parents_also_below_one_in_k():
+def test_predicted_class_is_kept_below_one_in_k():
     X, y = drawn(300)
     model = fitted(X, (X.argmax(axis=1) + 1) % 3)  # never right
     np.testing.assert_array_equal(model.predict(X), X.argmax(axis=1))
@@ -79,7 +79,7 @@ def test_predictions_stay_the_parents_also_below_one_in_k():
     assert y.shape == (300,)
 
 
-def test_rows_of_probabilities_are_asked_for():
+def test_fill_proba_adds_rows_of_probabilities():
     X, y = drawn(300)
     X[0] = [1.0, 0.0, 0.0]  # nothing to share in proportion
     model = fitted(X, y, fill_proba=True)
@@ -92,7 +92,7 @@ def test_rows_of_probabilities_are_asked_for():
     assert np.isfinite(ratio).all()
 
 
-def test_a_class_that_is_never_predicted_is_named():
+def test_never_predicted_class_is_named_in_a_warning():
     X, y = drawn(60)
     X = X[X.argmax(axis=1) != 1]
     y = y[: len(X)]

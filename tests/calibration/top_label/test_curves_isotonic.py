@@ -21,7 +21,7 @@ def drawn(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("by_class", [True, False])
-def test_it_is_scikit_learns(by_class):
+def test_isotonic_matches_scikit_learn(by_class):
     X, y = drawn()
     new, _ = drawn(300, 1)
     weight = np.random.default_rng(2).integers(0, 3, size=400).astype(float)
@@ -42,7 +42,7 @@ def test_it_is_scikit_learns(by_class):
         )  # two ways to draw a straight line
 
 
-def test_what_is_learnt_is_arrays():
+def test_fitted_curves_are_arrays():
     X, y = drawn()
     model = IsotonicConfidence(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
     assert all(
@@ -51,7 +51,7 @@ def test_what_is_learnt_is_arrays():
     )
 
 
-def test_a_class_that_is_never_predicted_is_named():
+def test_never_predicted_class_is_named_in_a_warning():
     X, y = drawn()
     kept = X.argmax(axis=1) != 1
     with pytest.warns(

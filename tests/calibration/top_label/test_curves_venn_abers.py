@@ -36,7 +36,7 @@ def fitted(score, right, weight=None) -> VennAbers:
 
 def naive(score, right, weight, new) -> np.ndarray:
     """p0 and p1 of each new score, one isotonic regression each."""
-    found = []
+    result = []
     for s in new:
         pair = [
             IsotonicRegression()
@@ -44,8 +44,8 @@ def naive(score, right, weight, new) -> np.ndarray:
             .predict([s])[0]
             for label in (0, 1)
         ]
-        found.append(pair)
-    return np.array(found)
+        result.append(pair)
+    return np.array(result)
 
 
 WEIGHTED_ROWS = st.lists(
@@ -59,9 +59,9 @@ REAL_ROWS = st.lists(
 @given(WEIGHTED_ROWS, st.lists(st.integers(500, 610), min_size=1, max_size=8))
 def test_both_are_isotonic_regressions_with_the_row_added(rows, new):
     score, right, weight = np.array(rows, dtype=float).T
-    found = fitted(score / 100, right, weight).predict_interval(of_scores(np.array(new) / 1000))
+    result = fitted(score / 100, right, weight).predict_interval(of_scores(np.array(new) / 1000))
     np.testing.assert_allclose(
-        found, naive(score / 100, right, weight, np.array(new) / 1000), atol=1e-12
+        result, naive(score / 100, right, weight, np.array(new) / 1000), atol=1e-12
     )  # sums in another order
 
 
@@ -69,8 +69,8 @@ def test_both_are_isotonic_regressions_with_the_row_added(rows, new):
 def test_also_where_weights_and_scores_are_any_numbers(rows):
     score, right, weight = np.array(rows, dtype=float).T
     score = np.round(score, 9)  # closer ones are one to scikit-learn
-    found = fitted(score, right, weight).predict_interval(of_scores(score))
-    np.testing.assert_allclose(found, naive(score, right, weight, score), atol=1e-9)
+    result = fitted(score, right, weight).predict_interval(of_scores(score))
+    np.testing.assert_allclose(result, naive(score, right, weight, score), atol=1e-9)
 
 
 def test_many_rows_with_ties():
@@ -85,7 +85,7 @@ def test_many_rows_with_ties():
     )
 
 
-def test_the_confidence_lies_between_and_comes_near_isotonic_regression():
+def test_confidence_lies_between_bounds_and_approaches_isotonic():
     rng = np.random.default_rng(0)
     score = rng.uniform(0.5, 1, size=20_000)
     right = rng.random(20_000) < score**2
@@ -102,7 +102,7 @@ def test_the_confidence_lies_between_and_comes_near_isotonic_regression():
     )
 
 
-def test_where_all_rows_are_right_one_wrong_row_is_thought_of():
+def test_all_correct_rows_give_confidence_below_one():
     model = fitted(np.linspace(0.6, 0.9, 9), np.ones(9))
     np.testing.assert_allclose(
         model.predict_interval([[0.95, 0.05], [0.55, 0.45]]), [[0.9, 1.0], [0.0, 1.0]]

@@ -112,7 +112,7 @@ def test_ten_bins_do_not_wiggle_by_accident(n):
     assert wiggles == 0
 
 
-def test_a_curve_that_follows_single_rows_wiggles_and_is_named_once_with_all_its_classes():
+def test_overfitted_curve_is_reported_once_with_all_its_classes():
     with pytest.warns(UserWarning, match="goes up and down") as caught:
         model = fit_calibrator(
             KernelDensityConfidence(PARENT, diagnostics=True, bandwidth=0.002), *draw_scores(800)
@@ -151,7 +151,7 @@ def test_rows_in_clusters_draw_the_best_bandwidth_into_wiggles():
     )
 
 
-def test_real_turns_that_rows_bear_out_wiggle_too():
+def test_turning_points_supported_by_rows_are_reported_too():
     score = np.random.default_rng(0).uniform(0, 1, 20_000)
     likely = 0.6 + 0.3 * np.sin(9 * np.pi * score)
     rows = FittedCurve(
@@ -164,7 +164,7 @@ def test_real_turns_that_rows_bear_out_wiggle_too():
     assert count_turns(rows) == 9  # its extremes
 
 
-def test_a_cumulative_share_leaves_its_data():
+def test_cumulative_curve_far_from_binned_accuracy_is_reported():
     X, y = draw_scores(8000)
     with pytest.warns(
         UserWarning,
@@ -195,11 +195,11 @@ def test_intervals_are_clopper_and_pearsons(rows, share, confidence, alarm):
     right = round(share * rows)
     interval = binomtest(right, rows).proportion_ci(1 - alarm, method="exact")
     if min(abs(confidence - interval.low), abs(confidence - interval.high)) > 1e-6:
-        found = ScoreBin(0, 1, confidence, right / rows, rows)
-        assert module._agrees(found, alarm) == (interval.low <= confidence <= interval.high)
+        result = ScoreBin(0, 1, confidence, right / rows, rows)
+        assert module._agrees(result, alarm) == (interval.low <= confidence <= interval.high)
 
 
-def test_fewer_than_thirty_rows_say_nothing():
+def test_fewer_than_thirty_rows_are_not_examined():
     rows = FittedCurve("a", np.zeros_like, np.full(29, 0.55), np.ones(29, dtype=bool), np.ones(29))
     more = FittedCurve("b", np.zeros_like, np.full(30, 0.55), np.ones(30, dtype=bool), np.ones(30))
     assert [len(curve.outside) for curve in diagnose_curves([rows, more])] == [0, 1]
@@ -232,7 +232,7 @@ def test_turns_are_counted_as_by_trying_all(values, noise):
     )
 
 
-def test_a_turn_that_nobody_sees_is_none():
+def test_invisible_turning_point_is_not_reported():
     zigzag = 0.5 + 0.009 * (-1.0) ** np.arange(100)
     assert (
         count_reversals(zigzag, np.zeros(100)) == 0
@@ -265,7 +265,7 @@ def test_new_rows_of_the_same_kind_are_seldom_beyond():
     assert alarms <= 33  # one in a hundred at most: 20, and three standard errors
 
 
-def test_a_calibrator_names_classes_whose_new_scores_it_has_never_seen():
+def test_classes_with_unseen_scores_are_named():
     X, y = draw_scores(2000)
     model = fit_calibrator(IsotonicConfidence(PARENT, diagnostics=True), X, y)
     model.warn_of_unseen_scores(TopLabel.of(draw_scores(1000, seed=1)[0]))
@@ -294,7 +294,7 @@ def test_a_row_of_weight_two_is_no_more_than_a_row_and_weight_zero_is_none():
     assert diagnostics[0] == diagnostics[1] == diagnostics[2]
 
 
-def test_one_curve_for_all_is_looked_at_as_one():
+def test_shared_curve_is_examined_once():
     with warnings.catch_warnings(action="error"):
         model = fit_calibrator(
             IsotonicConfidence(PARENT, diagnostics=True, by_class=False), *draw_scores(500)

@@ -41,7 +41,7 @@ def density(rows, points, bandwidth) -> np.ndarray:
 
 
 @pytest.mark.parametrize("bandwidth", [0.02, 0.2, "b_mon2"])
-def test_it_is_equation_9_of_scikit_learns_densities(bandwidth):
+def test_confidence_matches_equation_9_with_scikit_learn_densities(bandwidth):
     X, y = drawn(400)
     model = fitted(X, y, bandwidth=bandwidth)
     for k, curve in enumerate(model.curves_):
@@ -55,7 +55,7 @@ def test_it_is_equation_9_of_scikit_learns_densities(bandwidth):
         )  # its log sums are known to 1e-9
 
 
-def test_all_rows_that_score_for_the_class_dilute_it():
+def test_rows_of_other_classes_that_score_for_the_class_lower_it():
     X, y = drawn(300)
     diluted = fitted(X, y, bandwidth=0.05, condition="all")
     for k, curve in enumerate(diluted.curves_):
@@ -117,7 +117,7 @@ scores = st.lists(st.floats(0.5, 1), min_size=1, max_size=12)
 
 @settings(max_examples=40)
 @given(scores, scores, scores, st.floats(0.005, 0.5))
-def test_more_right_rows_never_lower_it_at_one_bandwidth(right, wrong, more, bandwidth):
+def test_more_correct_rows_never_lower_confidence_at_fixed_bandwidth(right, wrong, more, bandwidth):
     """More of them between the lowest and the highest score, which the grid spans."""
     low, high = min(right + wrong), max(right + wrong)
     before = at_scores(right, wrong, bandwidth=bandwidth).curves_[0]["confidence"]
@@ -127,7 +127,7 @@ def test_more_right_rows_never_lower_it_at_one_bandwidth(right, wrong, more, ban
     assert (after >= before - 1e-8).all()  # log sums are known to 1e-9
 
 
-def test_beyond_the_scores_it_is_the_edges():
+def test_confidence_beyond_the_scores_equals_that_at_the_edge():
     X, y = drawn(300)
     model = fitted(X, y)
     curve = model.curves_[0]
@@ -147,20 +147,20 @@ def test_one_curve_for_all_classes():
     np.testing.assert_allclose(curve["confidence"], a / (a + c), atol=1e-8)
 
 
-def test_what_the_record_says():
+def test_summary_contains_bandwidths():
     X, y = drawn(600)
-    said = fitted(X, y, bandwidth="b_mon").describe()
+    result = fitted(X, y, bandwidth="b_mon").describe()
     assert (
-        said["sign_changes"] == {"0": 0, "1": 0, "2": 0}
-        and said["step"] == 0.0005
-        and said["first"] == 0.005
+        result["sign_changes"] == {"0": 0, "1": 0, "2": 0}
+        and result["step"] == 0.0005
+        and result["first"] == 0.005
     )
-    steps = [(b - 0.005) / 0.0005 for b in said["bandwidth"].values()]
+    steps = [(b - 0.005) / 0.0005 for b in result["bandwidth"].values()]
     np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)
     assert fitted(X, y, bandwidth=0.1).describe()["bandwidth"] == {"0": 0.1, "1": 0.1, "2": 0.1}
 
 
-def test_the_less_a_rule_forbids_the_better_it_fits():
+def test_weaker_rules_fit_better():
     """Salamon et al., Figure 19: NLL falls as constraints relax; here of the calibration rows
     themselves, in the mean.
     """
@@ -174,7 +174,7 @@ def test_the_less_a_rule_forbids_the_better_it_fits():
     assert np.mean(losses["b_mon"]) > np.mean(losses["b_mon2"]) > np.mean(losses["b_mon4"])
 
 
-def test_a_class_that_is_always_right_has_its_precision_and_is_named():
+def test_always_correct_class_uses_its_precision_and_is_named():
     X, y = drawn(200)
     y = np.where(X.argmax(axis=1) == 2, 2, y)
     sentence = (
@@ -189,7 +189,7 @@ def test_a_class_that_is_always_right_has_its_precision_and_is_named():
     )
 
 
-def test_a_class_for_which_no_kernel_is_wide_enough_has_its_precision_and_is_named():
+def test_class_without_wide_enough_kernel_uses_its_precision():
     s = np.array(
         [0.5625, 0.9375, 0.75, 0.25, 0.125]
     )  # of class 0 a right row on either side of the wrong one, as far from it

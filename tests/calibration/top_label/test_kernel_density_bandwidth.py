@@ -86,31 +86,31 @@ def scanned(right, wrong, grid, changes: int) -> float:
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("over", [grid_of, all_scores])
 @pytest.mark.parametrize("drawn", [sparse, saturated])
-def test_it_is_the_first_bandwidth_of_the_plain_scan(drawn: Draw, over: Over, seed: int):
+def test_bandwidth_is_the_first_valid_one_of_a_plain_scan(drawn: Draw, over: Over, seed: int):
     rows = drawn(seed)
     grid = over(*rows)
-    found = narrowest(kernels(*rows), grid, 2, first=FIRST, step=STEP)
-    assert found is not None
-    assert found.bandwidth == pytest.approx(scanned(*rows, grid, 2), abs=1e-12)
-    assert found.sign_changes == turns(*rows, grid, found.bandwidth) <= 2
+    result = narrowest(kernels(*rows), grid, 2, first=FIRST, step=STEP)
+    assert result is not None
+    assert result.bandwidth == pytest.approx(scanned(*rows, grid, 2), abs=1e-12)
+    assert result.sign_changes == turns(*rows, grid, result.bandwidth) <= 2
 
 
 @settings(max_examples=15, deadline=None)  # a scan of a thousand bandwidths beside each
 @given(st.integers(0, 10_000), st.integers(2, 12), st.integers(2, 12), st.sampled_from([0, 2, 4]))
-def test_so_it_is_of_a_handful_of_rows(seed, n_right, n_wrong, changes):
+def test_bandwidth_of_few_rows_is_that_of_a_plain_scan(seed, n_right, n_wrong, changes):
     rng = np.random.default_rng(seed)
     rows = rng.random(n_right), rng.random(n_wrong)
     grid = grid_of(*rows)
-    found = narrowest(kernels(*rows), grid, changes, first=FIRST, step=0.01)
+    result = narrowest(kernels(*rows), grid, changes, first=FIRST, step=0.01)
     known = [turns(*rows, grid, b) for b in FIRST + 0.01 * np.arange(100)]
     expected = next((j for j, n in enumerate(known) if n <= changes), None)
-    assert (found and found.bandwidth) == (
+    assert (result and result.bandwidth) == (
         None if expected is None else pytest.approx(FIRST + 0.01 * expected, abs=1e-12)
     )
 
 
 @pytest.mark.parametrize("drawn", [sparse, saturated])
-def test_a_series_that_does_not_know_its_error_would_be_wrong_here(drawn: Draw, monkeypatch):
+def test_error_bound_of_the_series_decides_close_cases(drawn: Draw, monkeypatch):
     """These sets are hard: taken at its word, round-off in the tails makes turns. If they were easy
     the tests above would show little.
     """
@@ -119,8 +119,8 @@ def test_a_series_that_does_not_know_its_error_would_be_wrong_here(drawn: Draw, 
     for seed in range(12):
         rows = drawn(seed)
         grid = all_scores(*rows)
-        found = narrowest(kernels(*rows), grid, 2, first=FIRST, step=STEP)
-        wrong += found is None or turns(*rows, grid, found.bandwidth - STEP) <= 2
+        result = narrowest(kernels(*rows), grid, 2, first=FIRST, step=STEP)
+        wrong += result is None or turns(*rows, grid, result.bandwidth - STEP) <= 2
     assert wrong >= 2  # 5 and 4 of 12 here; round-off depends on the machine
 
 
@@ -158,25 +158,25 @@ def test_between_the_votes_of_ten_trees_the_confidence_is_level(seed):
 def test_stricter_rules_give_wider_kernels():
     for seed in range(5):
         rows = sparse(seed)
-        found = [
+        result = [
             narrowest(kernels(*rows), grid_of(*rows), SIGN_CHANGES[rule])
             for rule in ("b_mon", "b_mon2", "b_mon4")
         ]
         bandwidths, changes = zip(
-            *(each or pytest.fail("none found") for each in found), strict=True
+            *(each or pytest.fail("none found") for each in result), strict=True
         )
         assert list(bandwidths) == sorted(bandwidths, reverse=True)
         assert all(n <= most for n, most in zip(changes, (0, 2, 4), strict=True))
 
 
-def test_where_right_and_wrong_rows_have_one_middle_no_kernel_is_wide_enough():
+def test_equal_means_of_correct_and_incorrect_rows_have_no_bandwidth():
     right, wrong = np.array([0.4, 0.8]), np.array([0.6])
     grid = np.linspace(0.4, 0.8, 512)
     assert narrowest(kernels(right, wrong), grid, 0) is None
     assert narrowest(kernels(right, wrong), grid, 1) == (0.005, 1)
 
 
-def test_one_score_alone_has_no_slope():
+def test_single_score_has_zero_slope():
     rows = np.array([0.7, 0.7]), np.array([0.7])
     assert narrowest(kernels(*rows), np.array([0.7]), 0) == (0.005, 0)
     assert Curve.of(kernels(*rows), np.array([0.7]), 0.005).confidence == pytest.approx(

@@ -49,10 +49,10 @@ def naive(score, correct, weight, bandwidth: float, boundary: str) -> float:
     st.floats(0.05, 1),
     st.sampled_from(["none", "reflect"]),
 )
-def test_it_is_the_mean_over_rows_that_are_taken_away(seed, n, bandwidth, boundary):
+def test_score_is_the_mean_over_left_out_rows(seed, n, bandwidth, boundary):
     rows = drawn(n, seed)
-    found = leave_one_out_nll(kernels(*rows, boundary), *rows, bandwidth)
-    assert found == pytest.approx(
+    result = leave_one_out_nll(kernels(*rows, boundary), *rows, bandwidth)
+    assert result == pytest.approx(
         naive(*rows, bandwidth, boundary), abs=1e-8
     )  # logs are known to 1e-9
 
@@ -60,19 +60,19 @@ def test_it_is_the_mean_over_rows_that_are_taken_away(seed, n, bandwidth, bounda
 @pytest.mark.parametrize(("n", "seed"), [(30, 0), (150, 1)])
 def test_no_other_bandwidth_is_better(n, seed):
     rows = drawn(n, seed)
-    found = leave_one_out(kernels(*rows), *rows, step=0.005)
+    result = leave_one_out(kernels(*rows), *rows, step=0.005)
     every = 0.005 + 0.005 * np.arange(200)
     losses = [leave_one_out_nll(kernels(*rows), *rows, b) for b in every]
-    assert found == pytest.approx(every[np.argmin(losses)], abs=1e-12)
+    assert result == pytest.approx(every[np.argmin(losses)], abs=1e-12)
 
 
-def test_of_equals_it_is_the_widest():
+def test_ties_prefer_the_widest_bandwidth():
     """One right and one wrong row: whoever is left out, the other is all there is."""
     rows = np.array([0.6, 0.7]), np.array([True, False]), np.ones(2)
     assert leave_one_out(kernels(*rows), *rows) == pytest.approx(1, abs=1e-9)
 
 
-def test_a_row_that_is_far_from_all_others_costs_no_underflow():
+def test_isolated_row_does_not_underflow():
     score, correct = np.array([0.1, 0.5, 0.9]), np.array([False, True, False])
     sums = kernels(score, correct, np.ones(3))
     # 0.1 is judged by the nearer right row, 0.5 by wrong ones alone, 0.9 by the nearer right row:

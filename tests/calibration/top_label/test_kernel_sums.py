@@ -29,7 +29,7 @@ def naive(score, weight, points, bandwidth: float, boundary: str = "none") -> np
     st.floats(1e-3, 2),
     st.sampled_from(["none", "reflect"]),
 )
-def test_in_logs_it_is_exact_however_far_out(seed, n, bandwidth, boundary):
+def test_log_sums_are_exact_at_any_distance(seed, n, bandwidth, boundary):
     score, weight = drawn(n, seed)
     points = np.linspace(-3, 4, 50)
     value, error = KernelSum.from_scores(score, weight, boundary).log(points, bandwidth)
@@ -61,7 +61,7 @@ def test_a_row_can_be_left_out(seed, n, bandwidth, boundary):
 
 @pytest.mark.parametrize("boundary", ["none", "reflect"])
 @pytest.mark.parametrize("n", [1, 40, 3000])
-def test_a_series_keeps_to_the_error_that_it_states(n, boundary):
+def test_series_error_is_below_its_bound(n, boundary):
     score, weight = drawn(n)
     sums, points = (
         KernelSum.from_scores(score, weight, boundary),
@@ -70,10 +70,10 @@ def test_a_series_keeps_to_the_error_that_it_states(n, boundary):
     for narrowest in (0.006, 0.05, 0.9):
         bandwidths = narrowest * np.array([1.0, 1.3, 1.999])
         series = KernelSeries(sums, points, bandwidths[0], bandwidths[-1])
-        found = series.at(bandwidths)
+        result = series.at(bandwidths)
         expected = np.exp([sums.log(points, b)[0] for b in bandwidths])
-        assert np.abs(found - expected).max() <= series.error == SERIES_ERROR * sums.total
-        log, error = logs_of(found, series.error)
+        assert np.abs(result - expected).max() <= series.error == SERIES_ERROR * sums.total
+        log, error = logs_of(result, series.error)
         sure = np.isfinite(error)
         assert (np.abs(log - np.log(expected))[sure] <= error[sure]).all() and sure.any()
 
@@ -86,7 +86,7 @@ def test_blocks_change_no_bit(monkeypatch):
     np.testing.assert_array_equal(sums.log(points, 0.02), before)
 
 
-def test_a_kernel_that_is_too_narrow_for_waves_is_said_to_be():
+def test_series_does_not_fit_narrow_kernels():
     sums, points = KernelSum.from_scores(*drawn(10)), np.linspace(0, 1, 10)
     assert KernelSeries.fits(sums, points, 0.005, 0.01)
     assert not KernelSeries.fits(sums, points, 0.0005, 0.001)

@@ -79,7 +79,7 @@ def fitted(parent, rows, **options) -> BestConfidence:
     )
 
 
-def test_the_one_with_the_least_cross_validated_nll_of_being_right_is_used(parent, rows):
+def test_candidate_with_lowest_cross_validated_nll_is_used(parent, rows):
     best = fitted(parent, rows)
     expected = {name: naive_losses(parent, name, *rows[2:4], 3).mean() for name in NAMES}
     assert best.nll_ == pytest.approx(expected, rel=1e-9)
@@ -111,7 +111,7 @@ def test_a_default_holds_unless_another_is_clearly_better(parent, rows):
         assert best.evidence_ == pytest.approx(by_hand, rel=1e-9)
 
 
-def test_a_parent_that_says_what_is_true_is_left_as_it_is():
+def test_calibrated_parent_is_left_unchanged():
     """Where the other candidates know nothing of the score."""
     rng = np.random.default_rng(0)
     s = rng.uniform(0.5, 1.0, size=2000)
@@ -136,7 +136,7 @@ def test_scores_in_single_precision_are_scores():
     assert np.isfinite(best.predict_confidence(X)).all()
 
 
-def test_it_stands_behind_a_gate_as_the_others_do(parent, rows):
+def test_selection_works_behind_a_gate(parent, rows):
     X, y, X_calibration, y_calibration, X_test = rows
     best = BestConfidence(parent, candidates=CANDIDATES, fill_proba=True, random_state=3)
     gate = DensityGate(best, partition=parent, random_state=0).fit(
@@ -150,7 +150,7 @@ def test_it_stands_behind_a_gate_as_the_others_do(parent, rows):
 @pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")
 @pytest.mark.filterwarnings("ignore:.*look at it")
 @pytest.mark.slow
-def test_the_preset_names_its_candidates(parent, rows):
+def test_preset_lists_its_candidates(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
     node = compose(["calibrator=best_top"]).calibrator
     best = build(node, estimator=parent, random_state=0).fit(

@@ -106,7 +106,7 @@ def rows_behind(model, X, y, k: int, s: float) -> float:
 
 
 @pytest.mark.parametrize("model", CURVES + OTHERS, ids=NAMES)
-def test_it_is_the_mean_of_so_many_rows_of_its_own_and_so_many_of_all(model):
+def test_pooled_confidence_is_the_weighted_mean_of_class_and_shared_curve(model):
     (X, y), (new, _) = drawn(300), drawn(40, seed=1)
     pooled, own = (
         fitted(model, X, y, pool=7.0).predict_confidence(new),
@@ -126,7 +126,7 @@ def test_it_is_the_mean_of_so_many_rows_of_its_own_and_so_many_of_all(model):
 @pytest.mark.parametrize("model", CURVES + OTHERS, ids=NAMES)
 @settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 10_000))
-def test_its_ends_are_each_class_by_itself_and_what_all_share(model, seed):
+def test_pool_of_zero_and_infinity_are_class_curve_and_shared_curve(model, seed):
     (X, y), (new, _) = drawn(150, seed), drawn(30, seed + 1)
     own, least = (fitted(model, X, y, pool=pool).predict_confidence(new) for pool in (0.0, 1e-13))
     most = fitted(model, X, y, pool=1e13).predict_confidence(new)
@@ -149,7 +149,7 @@ def test_its_ends_are_each_class_by_itself_and_what_all_share(model, seed):
 
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10_000), st.lists(st.floats(0, 1e4), min_size=2, max_size=5))
-def test_the_more_that_is_pooled_the_nearer_to_what_all_share(seed, pools):
+def test_larger_pools_approach_the_shared_curve(seed, pools):
     (X, y), (new, _) = drawn(80, seed), drawn(20, seed + 1)
     shared = own_of_all(CURVES[0], X, y).predict_confidence(new)
     away = [
@@ -161,7 +161,7 @@ def test_the_more_that_is_pooled_the_nearer_to_what_all_share(seed, pools):
 
 
 @pytest.mark.parametrize("model", CURVES + OTHERS, ids=NAMES)
-def test_a_class_that_is_never_predicted_or_always_right_leans_on_the_others_and_nothing_is_to_be_warned_of(
+def test_never_predicted_or_always_correct_class_uses_the_shared_curve_silently(
     model,
 ):
     X, y = drawn(300)
@@ -170,7 +170,7 @@ def test_a_class_that_is_never_predicted_or_always_right_leans_on_the_others_and
     X, y = X[top_label != 3], y[top_label != 3]  # never predicted
     new = np.array([[0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]])
     model = type(model)(**{**model.get_params(deep=False), "pool": 10.0})
-    found = model.fit(X, y, X_calibration=X, y_calibration=y).predict_confidence(
+    confidence = model.fit(X, y, X_calibration=X, y_calibration=y).predict_confidence(
         new
     )  # a warning would be an error
     shared = (
@@ -178,11 +178,11 @@ def test_a_class_that_is_never_predicted_or_always_right_leans_on_the_others_and
         if isinstance(model, ClassPrecision)
         else own_of_all(model, X, y).predict_confidence(new)[1]
     )
-    assert found[1] == pytest.approx(shared, abs=1e-12)
-    assert found[0] < 1
+    assert confidence[1] == pytest.approx(shared, abs=1e-12)
+    assert confidence[0] < 1
 
 
-def test_it_chooses_the_pool_by_the_nll_of_rows_that_were_left_out():
+def test_pool_minimises_cross_validated_nll():
     """In loops, with the public estimator, on the folds that the seed draws."""
     X, y = drawn(200)
     model = HistogramBinning(PARENT, pool="cv", random_state=3)
@@ -213,10 +213,10 @@ def test_it_chooses_the_pool_by_the_nll_of_rows_that_were_left_out():
     [HistogramBinning(PARENT), TemperatureScaling(PARENT, by_class=True)],
     ids=["histogram", "csts"],
 )
-def test_it_pools_alike_classes_more_than_different_ones(model):
+def test_similar_classes_are_pooled_more(model):
     """Of 20 rows a class: all classes as sure as they say, or half of them never right."""
     rng = np.random.default_rng(0)
-    found = {}
+    result = {}
     for differ in (False, True):
         k, s = np.arange(320) % 16, rng.uniform(0.5, 0.9, size=320)
         X = np.repeat((1 - s[:, None]) / 15, 16, axis=1)
@@ -224,8 +224,8 @@ def test_it_pools_alike_classes_more_than_different_ones(model):
         right = rng.random(320) < np.where(k % 2 if differ else True, s, 0.1)
         y = np.where(right, k, (k + 1) % 16)
         parent = FrozenEstimator(PrecomputedScores().fit(X))
-        found[differ] = fitted(model, X, y, estimator=parent, pool="cv", random_state=0).pool_
-    assert found[False] > found[True]
+        result[differ] = fitted(model, X, y, estimator=parent, pool="cv", random_state=0).pool_
+    assert result[False] > result[True]
 
 
 @pytest.mark.parametrize("model", CURVES + OTHERS, ids=NAMES)
@@ -245,14 +245,14 @@ def test_a_row_of_weight_two_is_two_rows(model):
     )
 
 
-def test_with_one_curve_for_all_there_is_nothing_to_pool():
+def test_shared_curve_has_nothing_to_pool():
     X, y = drawn(100)
     model = fitted(HistogramBinning(PARENT), X, y, by_class=False, pool="cv")
     assert model.pool_ == 0 and model.pool_nll_ is None
     assert fitted(TemperatureScaling(PARENT), X, y, pool="cv").pool_ == 0
 
 
-def test_where_nothing_can_cross_validate_it_pools_most():
+def test_largest_pool_is_used_without_cross_validation():
     X, _ = drawn(60)
     y = X.argmax(axis=1)
     y[0] = (y[0] + 1) % 4
@@ -264,7 +264,7 @@ def test_where_nothing_can_cross_validate_it_pools_most():
 
 
 @given(st.integers(0, 10_000), st.integers(1, 60), st.integers(2, 6))
-def test_rows_of_a_class_that_are_alike_are_dealt_out_evenly(seed, n, n_folds):
+def test_folds_divide_equal_rows_of_a_class_evenly(seed, n, n_folds):
     rng = np.random.RandomState(seed)
     predicted, correct = rng.randint(4, size=n), rng.rand(n) < 0.8
     fold = draw_folds(predicted, correct, n_folds, rng)

@@ -18,7 +18,7 @@ def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return rng.dirichlet(np.ones(3), size=n), rng.integers(3, size=n)
 
 
-def test_it_is_the_precision_whatever_the_score():
+def test_confidence_is_the_precision_of_the_class():
     X, y = drawn(200)
     model = ClassPrecision(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
     expected = precision_score(y, X.argmax(axis=1), average=None)
@@ -29,7 +29,7 @@ def test_it_is_the_precision_whatever_the_score():
     )
 
 
-def test_a_class_that_is_never_predicted_is_named():
+def test_never_predicted_class_is_named_in_a_warning():
     X, y = drawn(60)
     y = y[X.argmax(axis=1) != 1]
     X = X[X.argmax(axis=1) != 1]

@@ -95,7 +95,7 @@ def test_confidence_is_eq_18_at_the_predicted_class(kind, loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("ridge", [0.0, 3.0])
-def test_the_gradient_is_that_of_differences(loss, ridge):
+def test_gradient_matches_finite_differences(loss, ridge):
     X, y = drawn(60)
     rng = np.random.default_rng(1)
     predicted = X.argmax(axis=1)
@@ -115,7 +115,7 @@ def test_the_gradient_is_that_of_differences(loss, ridge):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("ridge", [0.0, 5.0])
-def test_what_is_learnt_makes_the_loss_least(kind, loss, ridge):
+def test_fitted_parameters_minimise_the_loss(kind, loss, ridge):
     X, y = drawn(300)
     model = fitted(X, y, loss=loss, ridge=ridge, **KINDS[kind])
     least = loss_by_loop(model, X, y)
@@ -147,7 +147,7 @@ def test_without_awards_tswa_is_sts():
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_the_whole_rows_loss_gives_scikit_learns_temperature(n_classes):
+def test_loss_of_all_classes_gives_scikit_learns_temperature(n_classes):
     X, y = drawn(1000, n_classes=n_classes)
     theirs = CalibratedClassifierCV(parent(n_classes), method="temperature", ensemble=False).fit(
         X, y
@@ -164,7 +164,7 @@ def test_the_whole_rows_loss_gives_scikit_learns_temperature(n_classes):
     )
 
 
-def test_of_two_classes_both_negative_log_likelihoods_are_one():
+def test_both_losses_are_equal_for_two_classes():
     X, y = drawn(n_classes=2)
     np.testing.assert_allclose(
         fitted(X, y).temperature_, fitted(X, y, loss="full_nll").temperature_, rtol=1e-6
@@ -173,7 +173,7 @@ def test_of_two_classes_both_negative_log_likelihoods_are_one():
 
 def test_a_temperature_by_class_is_a_line_search_on_the_rows_of_that_class():
     X, y = drawn()
-    found = fitted(X, y, by_class=True)
+    result = fitted(X, y, by_class=True)
     for k in range(3):
         mine = X.argmax(axis=1) == k
         z = lambda beta, mine=mine, k=k: (  # noqa: E731
@@ -185,7 +185,7 @@ def test_a_temperature_by_class_is_a_line_search_on_the_rows_of_that_class():
             bounds=(-3, 3),
             options={"xatol": 1e-9},
         )
-        np.testing.assert_allclose(found.temperature_[k], np.exp(-best.x), rtol=1e-5)
+        np.testing.assert_allclose(result.temperature_[k], np.exp(-best.x), rtol=1e-5)
 
 
 def total_nll(model, X, y) -> float:
@@ -268,7 +268,7 @@ def said(X, y, **options) -> tuple[TemperatureScaling, list[str]]:
 
 
 @pytest.mark.parametrize("kind", ["csts", "tswa", "cstswa"])
-def test_a_class_whose_rows_say_nothing_has_its_precision_and_is_named(kind):
+def test_class_with_uninformative_rows_uses_its_precision(kind):
     X, y = uneven()
     model, warned = said(X, y, fallback="precision", **KINDS[kind])
     expected = [
@@ -293,7 +293,7 @@ def test_a_class_whose_rows_say_nothing_has_its_precision_and_is_named(kind):
 
 
 @pytest.mark.parametrize("kind", ["csts", "tswa", "cstswa"])
-def test_or_the_temperature_that_all_rows_share(kind):
+def test_class_without_fit_may_use_the_shared_temperature(kind):
     X, y = uneven()
     model, warned = said(X, y, **KINDS[kind])
     so = ": the temperature there is that of all rows, without an award"
@@ -306,7 +306,7 @@ def test_or_the_temperature_that_all_rows_share(kind):
         )
 
 
-def test_a_ridge_gives_every_class_an_award():
+def test_ridge_gives_every_class_a_finite_bias():
     X, y = uneven()
     model, warned = said(X, y, awards=True, ridge=1.0)
     assert not warned and model.own_.all()
@@ -317,7 +317,7 @@ def test_a_ridge_gives_every_class_an_award():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fallback", ["precision", "shared"])
-def test_rows_that_are_all_right_leave_the_precision(kind, fallback):
+def test_all_correct_rows_give_the_precision(kind, fallback):
     X, _ = drawn(100)
     model, warned = said(X, X.argmax(axis=1), fallback=fallback, **KINDS[kind])
     assert warned == [
@@ -328,7 +328,7 @@ def test_rows_that_are_all_right_leave_the_precision(kind, fallback):
     assert model.describe()["fell_back"] == ["0", "1", "2"]
 
 
-def test_a_class_that_does_not_converge_is_named(monkeypatch):
+def test_class_without_convergence_is_named(monkeypatch):
     X, y = drawn()
     monkeypatch.setattr("kdgraph.calibration.top_label.temperature._GRADIENT_TOLERANCE", 0.0)
     sentence = "did not converge: a better confidence may exist"
@@ -336,7 +336,7 @@ def test_a_class_that_does_not_converge_is_named(monkeypatch):
     assert said(X, y, awards=True)[1] == [f"the fit of any class {sentence}"]
 
 
-def test_a_hopeless_class_gets_its_precision():
+def test_class_without_optimum_uses_its_precision():
     """Of two classes the confidence is at least 1/2 at any temperature; right a fifth of the time,
     the best is at the hot bound.
     """
@@ -354,7 +354,7 @@ def test_a_hopeless_class_gets_its_precision():
     np.testing.assert_allclose(model.predict_confidence(X)[:200], (y[:200] == 0).mean())
 
 
-def test_the_record_has_numbers_by_class():
+def test_summary_contains_parameters_by_class():
     X, y = drawn()
     about = {kind: fitted(X, y, **options).describe() for kind, options in KINDS.items()}
     assert isinstance(about["sts"]["temperature"], float) and "award" not in about["csts"]
