@@ -49,16 +49,16 @@ def fitted(blobs):
 
 
 def test_scores_and_decisions_follow_scikit_learns_signs(fitted, blobs):
-    X, _, far = blobs
-    normal, out = fitted.score_samples(X), fitted.score_samples(far)
+    X, _, distant = blobs
+    normal, out = fitted.score_samples(X), fitted.score_samples(distant)
     assert out.max() < normal.min()
-    rows = np.concatenate([X, far])
+    rows = np.concatenate([X, distant])
     np.testing.assert_array_equal(
         fitted.decision_function(rows), fitted.score_samples(rows) - fitted.offset_
     )
     np.testing.assert_array_equal(fitted.ood_score(rows), -fitted.decision_function(rows))
     np.testing.assert_array_equal(fitted.predict(rows), np.where(fitted.ood_score(rows) > 0, -1, 1))
-    assert set(fitted.predict(far)) == {-1} and fitted.predict(X).mean() > 0.5
+    assert set(fitted.predict(distant)) == {-1} and fitted.predict(X).mean() > 0.5
 
 
 def test_a_score_exactly_at_the_threshold_is_in(fitted):
@@ -98,11 +98,11 @@ def test_the_rank_of_the_threshold():
 
 
 def test_frozen_parent_is_not_refitted_and_needs_no_labels(blobs):
-    X, y, far = blobs
+    X, y, distant = blobs
     parent = forest().fit(X[:300], y[:300])
     detector = LeastConfident(FrozenEstimator(parent)).fit(X[:300], X_calibration=X[300:])
     np.testing.assert_array_equal(
-        detector.score_samples(far), parent.predict_proba(far).max(axis=1)
+        detector.score_samples(distant), parent.predict_proba(distant).max(axis=1)
     )
     bare = LeastConfident(parent, random_state=0).fit(
         X[:300], y[:300], X_calibration=X[300:], y_calibration=y[300:]
@@ -115,10 +115,10 @@ def test_frozen_parent_is_not_refitted_and_needs_no_labels(blobs):
     "names", [[0, 1, 2], [-1.0, 0.0, 7.0], ["u", "v", "w"], [True, False, True]], ids=str
 )
 def test_labels_are_of_any_type(blobs, names):
-    X, y, far = blobs
+    X, y, distant = blobs
     detector = LeastConfident(forest(), random_state=0).fit(X, np.array(names)[y])
     assert detector.estimator_.classes_.tolist() == sorted(set(names))
-    assert detector.ood_score(far).shape == (200,)
+    assert detector.ood_score(distant).shape == (200,)
 
 
 def test_held_out_rows_are_held_out_of_the_parent(blobs):

@@ -29,10 +29,10 @@ def test_columns_are_divided_by_their_ranges_over_training_rows():
 
 
 def test_units_of_columns_change_no_bit_but_by_rounding(blobs):
-    X, _, far = blobs
+    X, _, distant = blobs
     units = np.array([1e-200, 1.0, 1e3, 1e100])
     usual, other = (
-        KthNeighbourDistance(random_state=0).fit(X * by).score_samples(far * by)
+        KthNeighbourDistance(random_state=0).fit(X * by).score_samples(distant * by)
         for by in (1.0, units)
     )
     np.testing.assert_allclose(usual, other, rtol=1e-12)

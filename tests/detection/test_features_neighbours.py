@@ -23,7 +23,7 @@ RAW = FeatureMap(source="rows", reduce="none", scale="none")
 """Rows in their own units."""
 
 
-def naive(rows: np.ndarray, train: np.ndarray, k: int) -> np.ndarray:
+def brute_force_distances(rows: np.ndarray, train: np.ndarray, k: int) -> np.ndarray:
     return -np.sort(cdist(rows, train), axis=1)[:, k - 1]
 
 
@@ -38,46 +38,51 @@ def test_score_is_the_kth_smallest_distance(n, d, k, seed):
     detector = KthNeighbourDistance(k=k, features=RAW).fit(train, X_calibration=rows)
     assert detector.k_ == min(k, n)
     np.testing.assert_allclose(
-        detector.score_samples(rows), naive(rows, train, min(k, n)), rtol=1e-7, atol=1e-7
+        detector.score_samples(rows),
+        brute_force_distances(rows, train, min(k, n)),
+        rtol=1e-7,
+        atol=1e-7,
     )
 
 
 def test_outliers_are_far(blobs):
-    X, y, far = blobs
+    X, y, distant = blobs
     detector = KthNeighbourDistance(RandomForestClassifier(5, random_state=0), random_state=0).fit(
         X, y
     )
-    assert auroc(detector.ood_score(far), detector.ood_score(X)) == 1 and set(
-        detector.predict(far)
+    assert auroc(detector.ood_score(distant), detector.ood_score(X)) == 1 and set(
+        detector.predict(distant)
     ) == {-1}
     assert detector.describe() == {"offset": detector.offset_, "k": 5, "normalized": False}
 
 
 def test_layer_features_are_normalised_by_default(blobs):
-    X, y, far = blobs
+    X, y, distant = blobs
     network = MultilayerPerceptron(
         hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0
     ).fit(X, y)
-    train, rows = (network.transform(values).astype(np.float64) for values in (X[:400], far))
+    train, rows = (network.transform(values).astype(np.float64) for values in (X[:400], distant))
     units = [values / np.linalg.norm(values, axis=1, keepdims=True) for values in (rows, train)]
     layer = FeatureMap(source="layer", reduce="none", scale="none")
     for options, expected in (
-        ({}, naive(*units, 5)),
-        ({"normalize": False}, naive(rows, train, 5)),
-        ({"features": layer}, naive(rows, train, 5)),
-        ({"features": layer, "normalize": True, "k": 3}, naive(*units, 3)),
+        ({}, brute_force_distances(*units, 5)),
+        ({"normalize": False}, brute_force_distances(rows, train, 5)),
+        ({"features": layer}, brute_force_distances(rows, train, 5)),
+        ({"features": layer, "normalize": True, "k": 3}, brute_force_distances(*units, 3)),
     ):
         detector = KthNeighbourDistance(FrozenEstimator(network), **options).fit(
             X[:400], X_calibration=X[400:]
         )
-        np.testing.assert_allclose(detector.score_samples(far), expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(detector.score_samples(distant), expected, rtol=1e-6, atol=1e-7)
     pipeline = FrozenEstimator(
         make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
     )
     detector = KthNeighbourDistance(pipeline, features=RAW).fit(X[:400], X_calibration=X[400:])
     scale = pipeline.estimator[0].transform
     np.testing.assert_allclose(
-        detector.score_samples(far), naive(scale(far), scale(X[:400]), 5), rtol=1e-7
+        detector.score_samples(distant),
+        brute_force_distances(scale(distant), scale(X[:400]), 5),
+        rtol=1e-7,
     )
 
 

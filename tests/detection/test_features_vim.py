@@ -39,7 +39,7 @@ def fitted(network, blobs, **options) -> VirtualLogit:
     )
 
 
-def naive(
+def reference_scores(
     features: np.ndarray,
     logits: np.ndarray,
     train: np.ndarray,
@@ -70,7 +70,7 @@ def test_virtual_logit_matches_its_definition(network, blobs, dimensions):
     )
     train, rows = (network.transform(values).astype(np.float64) for values in (X[:400], X[400:]))
     assert (network.logits(X[:400]).max(axis=1) > 0).all()  # as the paper has them
-    expected = naive(
+    expected = reference_scores(
         rows,
         network.logits(X[400:]),
         train,
@@ -92,7 +92,7 @@ def test_virtual_logit_matches_its_definition(network, blobs, dimensions):
 
 def test_rows_off_the_principal_space_are_farther_out(blobs):
     """Also where the network is the more certain of them the farther they are."""
-    X, y, far = blobs
+    X, y, distant = blobs
     network = MultilayerPerceptron(hidden=(16, 12), **{**QUICK, "max_epochs": 30}).fit(
         X[:400], y[:400]
     )
@@ -100,9 +100,10 @@ def test_rows_off_the_principal_space_are_farther_out(blobs):
         kind(FrozenEstimator(network)).fit(X[:400], X_calibration=X[400:])
         for kind in (Energy, VirtualLogit)
     )
-    assert auroc(energy.ood_score(far), energy.ood_score(X[400:])) < 0.05
+    assert auroc(energy.ood_score(distant), energy.ood_score(X[400:])) < 0.05
     assert (
-        auroc(vim.ood_score(far), vim.ood_score(X[400:])) > 0.95 and vim.predict(far).mean() == -1
+        auroc(vim.ood_score(distant), vim.ood_score(X[400:])) > 0.95
+        and vim.predict(distant).mean() == -1
     )
 
 
@@ -127,7 +128,7 @@ def test_origin_is_the_mean_of_features_that_the_last_layer_does_not_use(network
         train, rows = (
             detector.feature_map_.transform(network, values) for values in (X[:400], X[400:])
         )
-        expected = naive(
+        expected = reference_scores(
             rows, network.logits(X[400:]), train, network.logits(X[:400]), train.mean(axis=0), d
         )
         np.testing.assert_allclose(
@@ -144,11 +145,11 @@ def test_ensemble_without_one_last_layer_is_refused(blobs):
 
 
 def test_pipeline_and_unfitted_parent_give_the_same_score(blobs):
-    X, y, far = blobs
+    X, y, distant = blobs
     detector = VirtualLogit(
         make_pipeline(StandardScaler(), MultilayerPerceptron(hidden=(12,), **QUICK)), random_state=0
     ).fit(X, y)
-    assert detector.origin_kind_ == "bias" and np.isfinite(detector.ood_score(far)).all()
+    assert detector.origin_kind_ == "bias" and np.isfinite(detector.ood_score(distant)).all()
 
 
 def test_constant_units_give_finite_scores(blobs):

@@ -81,14 +81,15 @@ def test_zero_step_and_unit_temperature_give_the_maximum_probability(curved, blo
 
 
 def test_auto_chooses_the_step_with_the_highest_mean_on_held_out_rows(curved, blobs):
-    X, _, far = blobs
+    X, _, distant = blobs
     steps = (0.05, 5.0, 0.0, 50.0)
     chosen = fitted(curved, blobs, epsilons=steps)
     means = [fitted(curved, blobs, epsilon=step).score_samples(X[400:]).mean() for step in steps]
     np.testing.assert_array_equal(chosen.mean_scores_, means)
     assert chosen.epsilon_ == steps[int(np.argmax(means))] != 0.0
     np.testing.assert_array_equal(
-        chosen.score_samples(far), fitted(curved, blobs, epsilon=chosen.epsilon_).score_samples(far)
+        chosen.score_samples(distant),
+        fitted(curved, blobs, epsilon=chosen.epsilon_).score_samples(distant),
     )
     assert fitted(curved, blobs, epsilons=[0.0]).epsilon_ == 0.0
 
@@ -128,18 +129,18 @@ def test_invalid_parameters_are_rejected(curved, blobs):
 
 
 def test_ood_rows_may_choose_the_step_with_a_warning(curved, blobs):
-    X, _, far = blobs
+    X, _, distant = blobs
     steps = (0.0, 0.05, 0.5, 5.0)
     detector = Odin(FrozenEstimator(curved), temperature=1.0, epsilons=steps)
     with pytest.warns(
         UserWarning, match="^Odin: rows out of distribution chose epsilon; rows like them"
     ) as told:
-        detector.fit(X[:400], X_calibration=X[400:], X_ood=far)
+        detector.fit(X[:400], X_calibration=X[400:], X_ood=distant)
     passing = []
     for step in steps:
         each = fitted(curved, blobs, temperature=1.0, epsilon=step)
         lowest = np.sort(each.score_samples(X[400:]))[::-1][int(np.ceil(0.95 * len(X[400:]))) - 1]
-        passing.append((each.score_samples(far) >= lowest).mean())
+        passing.append((each.score_samples(distant) >= lowest).mean())
     assert (
         told[0].filename == __file__
         and detector.mean_scores_ is None

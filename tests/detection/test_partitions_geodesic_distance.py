@@ -36,9 +36,9 @@ def network(blobs):
 
 @pytest.mark.parametrize("neighbor", [1, 2, 7])
 def test_forest_distance_is_the_hamming_distance_of_leaves(blobs, forest, neighbor, monkeypatch):
-    X, _, far = blobs
+    X, _, distant = blobs
     monkeypatch.setattr(geodesic_distance, "_QUERY_BLOCK", 64)
-    rows = np.concatenate([X[400:], far[:20]])
+    rows = np.concatenate([X[400:], distant[:20]])
     detector = GeodesicDistance(forest, neighbor=neighbor).fit(X[:400], X_calibration=X[400:])
     distances = np.sort(
         cdist(forest.estimator.apply(rows), forest.estimator.apply(X[:400]), "hamming"), axis=1

@@ -135,14 +135,14 @@ def test_the_numbers_follow_from_sets_drawn_by_hand(small):
     config, record = small
     detector = load(config.run_dir / "model" / "calibrated.kdg").post_hoc["detector"]
     splits = split(config.dataset, 0)
-    far = next(iter(config_sets(config, splits)))
+    distant = next(iter(config_sets(config, splits)))
 
     def scores(X, name) -> np.ndarray:
         sets = draw_sets(len(X), 10, 4, stage_rng(0, f"sets drawn from {name}"))
         return np.concatenate([detector.ood_score(X[rows]) for rows in sets])
 
     expected = auroc(
-        scores(far, ["ood", "sphere", ("radius", 0.5)]), scores(splits.test.X, ["test", None])
+        scores(distant, ["ood", "sphere", ("radius", 0.5)]), scores(splits.test.X, ["test", None])
     )
     assert values(record, "auroc", "calibrated")[0.5] == pytest.approx(expected, abs=1e-12)
 
