@@ -84,6 +84,7 @@ class Scaling:
             else categorical
         )
         if scale == "min_max":
+            # fmin and fmax ignore NaN. A bound that is NaN has no values, and 0 leaves it unscaled.
             low, high = (
                 np.where(unscaled | np.isnan(bound), 0.0, bound)
                 for bound in (np.fmin.reduce(X), np.fmax.reduce(X))
@@ -373,16 +374,20 @@ class Dataset:
         }
         return replace(self, X=self.X[index], y=self.y[index], **selected)
 
-    def with_classes(self, kept: np.ndarray) -> Dataset:
-        """Return only the rows of the classes ``kept``, which become the classes.
+    def with_classes(self, class_indices: np.ndarray) -> Dataset:
+        """Return only the rows of some classes, which become the classes.
 
         Parameters
         ----------
-        kept : Int[K']
+        class_indices : Int[K']
             Sorted positions in ``classes``.
         """
-        chosen = self.rows(np.flatnonzero(np.isin(self.y, kept)))
-        return replace(chosen, y=np.searchsorted(kept, chosen.y), classes=self.classes[kept])
+        subset = self.rows(np.flatnonzero(np.isin(self.y, class_indices)))
+        return replace(
+            subset,
+            y=np.searchsorted(class_indices, subset.y),
+            classes=self.classes[class_indices],
+        )
 
 
 @dataclass(frozen=True)

@@ -410,9 +410,9 @@ def _table_format_error(
         cells = f"some rows have more cells than the header, which has {n_names}"
     else:
         cells = _first_error_line(error).removeprefix("Error tokenizing data. C error: ")
-    shown = "tab" if separator == "\t" else f"'{separator}'"
+    separator_name = "tab" if separator == "\t" else f"'{separator}'"
     return DataError(
-        f"{path_argument(path)} is not a table with {shown} between cells: {cells}; see"
+        f"{path_argument(path)} is not a table with {separator_name} between cells: {cells}; see"
         " dataset.separator, and quote cells that contain it"
     )
 

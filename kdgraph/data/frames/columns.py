@@ -100,9 +100,8 @@ class ColumnOptions:
     def __post_init__(self) -> None:
         if len(self.split_at) and self.split_column is None:
             raise DataError(
-                "dataset.split_at defines where roles end in the numbers of"
-                " dataset.split_column, and"
-                " that names no column"
+                "dataset.split_at defines where roles end in the numbers of dataset.split_column,"
+                " and that names no column"
             )
         if self.date_format is not None and not len(self.parse_dates):
             raise DataError(
@@ -343,9 +342,8 @@ def _check_column_names(
             column for column in options.parse_dates if column in columns_by_key[key]
         ]:
             raise DataError(
-                f"{name}: '{shared_columns[0]}' is in dataset.parse_dates, and dataset.{key}"
-                " names it too; it"
-                " can be one of both"
+                f"{name}: '{shared_columns[0]}' is in dataset.parse_dates, and dataset.{key} names"
+                " it too; it can be one of both"
             )
 
 

@@ -199,8 +199,7 @@ def _check_integer_digits(source: str, texts: np.ndarray, way_out: str) -> None:
     ):
         raise DataError(
             f"{source} has whole numbers of more digits than double precision has"
-            f" ({long_integers[0]});"
-            f" {way_out}"
+            f" ({long_integers[0]}); {way_out}"
         )
 
 
@@ -292,9 +291,8 @@ def _date_error(
         else "turn it into numbers such as days or months"
     )
     return DataError(
-        f"{reference} holds dates or times ({example}){exception}; {remedy},"
-        f" {reference.dropped()} leaves"
-        " it out"
+        f"{reference} holds dates or times ({example}){exception}; {remedy}, {reference.dropped()}"
+        " leaves it out"
     )
 
 
@@ -314,8 +312,7 @@ def _categorical_or_drop_advice(reference: ColumnReference) -> str:
     """Return the advice to read a column as names or to leave it out."""
     return (
         f"if they are names, {reference.as_categorical()} takes them as such, and"
-        f" {reference.dropped()} leaves"
-        " them out"
+        f" {reference.dropped()} leaves them out"
     )
 
 
@@ -353,15 +350,14 @@ def _text_among_numbers_error(
     """Return the error for the first cell that is not a number, with the ways out."""
     row = int(np.flatnonzero(np.append(is_text, False)[codes])[0])
     texts = distinct_texts[is_text].tolist()
-    it = "it" if len(texts) == 1 else "such cells"
+    cells = "it" if len(texts) == 1 else "such cells"
     remedy = f"{reference.as_categorical()} takes all as names"
     # A suggestion with only some of the texts would lead back to this message.
     if len(texts) <= _MAX_SUGGESTED_TEXTS:
-        remedy = f"{reference.as_missing(texts)} reads {it} as missing, {remedy}"
+        remedy = f"{reference.as_missing(texts)} reads {cells} as missing, {remedy}"
     return DataError(
         f"{reference} has {distinct_texts[codes[row]]!r} in row {row}, and most of its cells are"
-        " numbers;"
-        f" {remedy}"
+        f" numbers; {remedy}"
     )
 
 
@@ -371,15 +367,12 @@ def _check_free_text(reference: ColumnReference, texts: np.ndarray, n_rows: int)
     if len(texts) > _MAX_TEXT_CATEGORIES and len(texts) > n_rows / 2:
         raise DataError(
             f"{reference} has {len(texts):,} different texts in {n_rows:,} rows, which are not"
-            " categories;"
-            f" leave it out: {way_out}"
+            f" categories; leave it out: {way_out}"
         )
     if len(texts) == n_rows > _MAX_UNIQUE_TEXT_ROWS:
         warnings.warn(
             f"{reference} has a different text in each of {n_rows} rows, so it carries no"
-            " information about new"
-            " rows;"
-            f" {way_out}",
+            f" information about new rows; {way_out}",
             stacklevel=2,
         )
 
@@ -562,9 +555,8 @@ def warn_row_numbering(
             else "leave it out of X"
         )
         problem = (
-            f"{table}: the feature {some([repr(name) for name in counting_names])} counts the"
-            " rows in"
-            " their order"
+            f"{table}: the feature {some([repr(name) for name in counting_names])} counts the rows"
+            " in their order"
         )
         warnings.warn(
             f"{problem}, which may be that of the labels; if it is their number, {advice}",

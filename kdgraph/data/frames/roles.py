@@ -161,9 +161,8 @@ def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> 
         )
     ).size:
         raise DataError(
-            f"{source} has {column.iloc[invalid_rows[0]]!r} in row {invalid_rows[0]}, and"
-            " split_at needs a number in"
-            " each row"
+            f"{source} has {column.iloc[invalid_rows[0]]!r} in row {invalid_rows[0]}, and split_at"
+            " needs a number in each row"
         )
     numbers = to_exact_numbers(numeric)
     roles = np.where(numbers <= ends[0], TRAIN, TEST)
@@ -233,10 +232,9 @@ def _unknown_role_error(
     )
     if column is None or not is_real_dtype(infer_numeric_type(column).dtype) or len(names) < 2:
         return DataError(f"{problem}; {replacement}")
-    last = np.unique(to_exact_numbers(infer_numeric_type(column))).tolist()[-2]
+    last_train = np.unique(to_exact_numbers(infer_numeric_type(column))).tolist()[-2]
     suggestion = (
-        f"{override('dataset.split_at', [last])} trains on those up to {format_cell(last)} and"
-        " tests on"
-        " larger ones"
+        f"{override('dataset.split_at', [last_train])} trains on those up to"
+        f" {format_cell(last_train)} and tests on larger ones"
     )
     return DataError(f"{problem}; {suggestion}, or {replacement}")

@@ -6,7 +6,7 @@ The rules are original to kdgraph.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,10 +27,6 @@ from kdgraph.data.frames.dates import is_date_type, matching_formats
 from kdgraph.data.frames.features import sorted_codes
 from kdgraph.data.frames.messages import ColumnSettings
 from kdgraph.errors import DataError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 OTHER_GROUP = "other"
 """Name of the group of rows in which no column is above 0."""
@@ -350,9 +346,8 @@ def _check_target_format(
         raise _target_date_error(source, target, distinct[form.first], settings, class_advice)
     if form.sort != "number":
         problem = (
-            f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are"
-            " read as"
-            " text"
+            f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are read"
+            " as text"
         )
         raise DataError(
             f"{problem}; write plain numbers such as 1234.5 for a regression, or {class_advice}"

@@ -188,7 +188,10 @@ def openml_session(what: str) -> Iterator[Any]:
         openml.config.set_retry_policy("human", MAX_TRIES)
         with _silence_logging(), _limit_request_time():
             yield openml
-    # The exceptions that openml raises for a broken response have no common type.
+    # openml parses a response here too, so its errors have no common type: PyOpenMLError; errors of
+    # requests, urllib3, minio and expat; OSError for the cache; and for a well-formed response with
+    # other elements KeyError, TypeError, ValueError or AttributeError. A list of these would be as
+    # broad, and incomplete after the next release. The original error remains as the cause.
     except Exception as error:
         raise _fetch_error(what, error) from error
     finally:

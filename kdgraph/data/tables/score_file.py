@@ -338,8 +338,7 @@ class ScoreFile:
                 dtype_name = f"got {words.dtype} of shape {words.shape}"
                 raise DataError(
                     f"{path_argument(self.path)}: {name} must have one word for each of {len(y)}"
-                    " rows,"
-                    f" {dtype_name}"
+                    f" rows, {dtype_name}"
                 )
         layers = {name: self._layer_frame(name, array, len(y)) for name, array in arrays.items()}
         roles_and_groups = self._roles_and_groups(
@@ -369,8 +368,7 @@ class ScoreFile:
             shapes = f"{scores.shape} of {scores.dtype} and {y.shape}"
             raise DataError(
                 f"{path_argument(self.path)}: scores must be numbers [n, K] with a label for each"
-                " row, got"
-                f" shapes {shapes}"
+                f" row, got shapes {shapes}"
             )
 
     def _layer_frame(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
@@ -385,9 +383,8 @@ class ScoreFile:
         ):
             problem = f"got {array.dtype} of shape {array.shape}"
             raise DataError(
-                f"{path_argument(self.path)}: features {name} must be numbers [n, m] with a row"
-                " for each of"
-                f" {n} labels, {problem}"
+                f"{path_argument(self.path)}: features {name} must be numbers [n, m] with a row for"
+                f" each of {n} labels, {problem}"
             )
         return DataFrame(array, columns=[f"{name}{j + 1}" for j in range(array.shape[1])])
 
@@ -480,8 +477,7 @@ class ScoreFile:
         if duplicates := sorted(set(frame.columns[frame.columns.duplicated()])):
             raise DataError(
                 f"{self.name}: several columns have the same name ({some(duplicates)}); give each"
-                " column"
-                " its own"
+                " column its own"
             )
         for key, column in (("target", self.target), *self._extra_columns()):
             if column not in frame.columns:
@@ -545,8 +541,7 @@ class ScoreFile:
         if (empty_rows := np.flatnonzero(labels == "")).size:
             problem = (
                 f"{len(empty_rows):,} of {len(labels):,} rows have no label in '{self.target}'"
-                " (first:"
-                f" row {empty_rows[0]})"
+                f" (first: row {empty_rows[0]})"
             )
             raise DataError(f"{self.name}: {problem}; remove them")
         position_of = {label: _class_column(label, columns) for label in labels.unique()}

@@ -355,20 +355,17 @@ class ArrayFile:
             way_out = f"; {rows}[:, None] makes images of one channel" if X.ndim == 3 else ""
             raise DataError(
                 f"{path_argument(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got"
-                " shape"
-                f" {X.shape}{way_out}"
+                f" shape {X.shape}{way_out}"
             )
         if X.dtype.kind not in "biuf":
             raise DataError(
-                f"{path_argument(self.path)}: {rows} must hold numbers, got {X.dtype}; a table"
-                " with text is"
-                " for dataset=table"
+                f"{path_argument(self.path)}: {rows} must hold numbers, got {X.dtype}; a table with"
+                " text is for dataset=table"
             )
         if y.shape != X.shape[:1]:
             raise DataError(
                 f"{path_argument(self.path)}: {labels} must have one label for each of {len(X)}"
-                " rows of"
-                f" {rows}, got shape {y.shape}"
+                f" rows of {rows}, got shape {y.shape}"
             )
         if y.dtype.kind not in "biufU":
             raise DataError(
@@ -411,9 +408,8 @@ class ArrayFile:
             return None, ()
         if arrays[array].shape != (n,):
             raise DataError(
-                f"{path_argument(self.path)}: {array} must have one entry for each of {n} rows,"
-                " got shape"
-                f" {arrays[array].shape}"
+                f"{path_argument(self.path)}: {array} must have one entry for each of {n} rows, got"
+                f" shape {arrays[array].shape}"
             )
         return encode_group_column(self.name, array, Series(arrays[array]))
 

@@ -183,6 +183,9 @@ def strip_newsgroup_post(post: str) -> str:
     >>> strip_newsgroup_post("Subject: trees\nFrom: me\n\nYou wrote:\n> what grows\nOaks do.")
     'Oaks do.'
     """
+    # The module is private, and no public function strips posts of the user: fetch_20newsgroups
+    # does so only for the posts that it loads. With the same functions, a post in a file becomes
+    # the same row as in Newsgroups; a copy of their patterns could differ from the installed ones.
     from sklearn.datasets._twenty_newsgroups import (
         strip_newsgroup_footer,
         strip_newsgroup_header,
@@ -237,9 +240,11 @@ class TextFile:
     name : str or None, default=None
         Name of the runs. None uses the name of the file or folder.
 
-    Notes ----- Words are lower-case runs of two or more letters or digits. A row contains the
-    signed counts of the words of each column, divided by its L2 norm (``HashingVectorizer``). A
-    text without words is a row of zeros.
+    Notes
+    -----
+    Words are lower-case runs of two or more letters or digits. A row contains the signed counts of
+    the words of each column, divided by its L2 norm (``HashingVectorizer``). A text without words
+    is a row of zeros.
 
     Examples
     --------
@@ -323,10 +328,10 @@ class TextFile:
         names = sorted(set(labels.dropna().astype(str)))
         for pattern in self.keep:
             if not any(fnmatchcase(label, pattern) for label in names):
-                shown = f"{', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+                examples = f"{', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
                 raise DataError(
                     f"dataset.keep: {path_argument(self.path)} has no label '{pattern}'; it has"
-                    f" {shown}"
+                    f" {examples}"
                 )
         is_selected = (
             labels.astype(str)
@@ -360,9 +365,8 @@ def _read_folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[
 
     if not (files := list_text_files(path)):
         raise DataError(
-            f"{path_argument(path)} is a folder without subfolders of texts; it needs one for"
-            " each class,"
-            f" such as {path.name}/spam/1.txt"
+            f"{path_argument(path)} is a folder without subfolders of texts; it needs one for each"
+            f" class, such as {path.name}/spam/1.txt"
         )
     texts = [_read_text(file, encoding) for file in files]
     return texts, pd.Series([file.parent.name for file in files], name="folder"), {}

@@ -58,7 +58,7 @@ def test_density_per_axis_is_the_integral_over_the_angle(point, s):
     simulation = Circle(noise_std=s)
     expected = [
         density_in_t(*point, w, s) / z
-        for w, z in zip(simulation.radii, simulation.kept, strict=True)
+        for w, z in zip(simulation.radii, simulation.box_fractions, strict=True)
     ]
     np.testing.assert_allclose(
         np.exp(simulation.log_densities([point])[0]), expected, rtol=1e-7, atol=1e-12
@@ -74,7 +74,7 @@ def test_density_on_the_axes_is_its_limit(x2, off_axis):
     simulation = Circle()
     expected = [
         density_on_axis(x2, w, 0.1) / z
-        for w, z in zip(simulation.radii, simulation.kept, strict=True)
+        for w, z in zip(simulation.radii, simulation.box_fractions, strict=True)
     ]
     for point in ([off_axis, x2], [x2, off_axis]):
         np.testing.assert_allclose(
@@ -109,8 +109,8 @@ def test_circle_has_the_symmetries_of_the_square(noise):
 def test_share_that_the_box_keeps(noise):
     """Published: .775 and .998 (per axis). Monte Carlo of 200,000: within 5 standard errors."""
     rng, simulation = np.random.default_rng(0), Circle(noise=noise)
-    np.testing.assert_allclose(simulation.kept, [0.775, 0.998], atol=5e-4)
-    for c, z in enumerate(simulation.kept):
+    np.testing.assert_allclose(simulation.box_fractions, [0.775, 0.998], atol=5e-4)
+    for c, z in enumerate(simulation.box_fractions):
         inside = (
             (np.abs(simulation._draw_candidates(np.full(200_000, c), rng)) < 1).all(axis=1).mean()
         )
@@ -125,7 +125,7 @@ def test_radial_density_is_the_law_of_the_radius():
     simulation = Circle(noise="radial")
     density = np.exp(simulation.log_densities(np.column_stack([r / np.sqrt(2), r / np.sqrt(2)])))
     mass = np.trapezoid(density * (2 * np.pi * r)[:, None], r, axis=0)
-    expected = norm.cdf(0.99, simulation.radii, 0.1) / simulation.kept
+    expected = norm.cdf(0.99, simulation.radii, 0.1) / simulation.box_fractions
     np.testing.assert_allclose(mass, expected, atol=1e-4)
 
 

@@ -31,7 +31,7 @@ def test_density_and_share_kept_by_scipy(simulation, curves, s):
             epsabs=1e-11,
             limit=200,
         )[0]
-        assert simulation.kept[c] == pytest.approx(kept, abs=1e-10)
+        assert simulation.box_fractions[c] == pytest.approx(kept, abs=1e-10)
         expected = norm.logpdf(X[:, 1], curve(X[:, 0]), s) - np.log(2 * kept)
         np.testing.assert_allclose(
             simulation.log_densities(X)[:, c], expected, rtol=1e-10, atol=1e-10
@@ -40,8 +40,8 @@ def test_density_and_share_kept_by_scipy(simulation, curves, s):
 
 def test_published_shares_kept():
     """Printed with four decimals, each the result of a simulation of its own."""
-    np.testing.assert_allclose(Sinewave().kept, [0.9072, 0.8609], atol=2e-4)
-    np.testing.assert_allclose(Polynomial().kept, [0.9601, 0.9861], atol=2e-4)
+    np.testing.assert_allclose(Sinewave().box_fractions, [0.9072, 0.8609], atol=2e-4)
+    np.testing.assert_allclose(Polynomial().box_fractions, [0.9601, 0.9861], atol=2e-4)
 
 
 def test_symmetries():

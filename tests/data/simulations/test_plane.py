@@ -170,7 +170,7 @@ def test_truth_chooses_what_posterior_gives(simulation):
     parameters = {
         name: value
         for name, value in vars(simulation).items()
-        if name not in ("classes", "kept", "truth")
+        if name not in ("classes", "box_fractions", "truth")
     }
     on_grid = type(simulation)(**parameters, truth="paper_grid")
     np.testing.assert_array_equal(on_grid.posterior(X), simulation.posterior_on_paper_grid(X))
