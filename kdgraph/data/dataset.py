@@ -40,6 +40,15 @@ class Scaling:
         Value that is subtracted from each feature, or from all of them.
     size : Float[d] or float, default=1.0
         Divisor of each feature, or of all of them; never 0.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 10.0], [4.0, 30.0]])
+    >>> scaling = Scaling.fit(X, "min_max")
+    >>> scaling.apply(np.array([[2.0, 40.0]])).tolist()
+    [[0.5, 1.5]]
+    >>> scaling.undo(np.array([[0.5, 1.5]])).tolist()
+    [[2.0, 40.0]]
     """
 
     shift: np.ndarray | float = 0.0
@@ -84,7 +93,7 @@ class Scaling:
             else categorical
         )
         if scale == "min_max":
-            # fmin and fmax ignore NaN. A bound that is NaN has no values, and 0 leaves it unscaled.
+            # fmin and fmax ignore NaN. A feature without values has NaN bounds, which become 0.
             low, high = (
                 np.where(unscaled | np.isnan(bound), 0.0, bound)
                 for bound in (np.fmin.reduce(X), np.fmax.reduce(X))
@@ -406,6 +415,13 @@ class Splits:
         Rows of classes that no role contains, with these classes; None if there are no such
         classes. Only the numbers of out-of-distribution sets depend on them, with one exception: if
         one of them has a missing value, a run fills in missing values.
+
+    Examples
+    --------
+    >>> table = Dataset.from_labels("pets", np.arange(6.0)[:, None], ["cat", "dog"] * 3)
+    >>> splits = Splits(table.rows([0, 1, 2]), table.rows([3, 4]), table.rows([5]))
+    >>> len(splits.train.y), splits.prior.round(3).tolist()
+    (3, [0.667, 0.333])
     """
 
     train: Dataset
@@ -468,6 +484,12 @@ class OodSet:
     source_rows : Int64[n], default=None
         Number of the source row from which each row was made. The source is another data set, or
         that of the run. None if the rows have no source.
+
+    Examples
+    --------
+    >>> ood_set = OodSet("sphere", np.array([[0.0, 2.0], [2.0, 0.0]]), {"radius": 2.0})
+    >>> ood_set.name, ood_set.X.shape, ood_set.params
+    ('sphere', (2, 2), {'radius': 2.0})
     """
 
     name: str
@@ -480,7 +502,35 @@ class OodSet:
 
 @runtime_checkable
 class Simulation(Protocol):
-    """Source that can draw any number of rows; ``classes`` is empty in regression."""
+    """Source that can draw any number of rows.
+
+    Any object with these members is a simulation; it need not be a subclass.
+
+    Attributes
+    ----------
+    name : str
+        Name in configurations and messages.
+    classes : ndarray of shape (K,)
+        Labels; empty in regression.
+    feature_names : tuple of d str
+        Names of the features; empty for images.
+
+    Examples
+    --------
+    >>> class Coin:
+    ...     name = "coin"
+    ...     classes = np.array(["heads", "tails"])
+    ...     feature_names = ("x1",)
+    ...
+    ...     def sample(self, n, rng):
+    ...         y = rng.integers(2, size=n)
+    ...         return rng.normal(y, 0.5)[:, None], y
+    >>> isinstance(Coin(), Simulation)
+    True
+    >>> X, y = Coin().sample(3, np.random.default_rng(0))
+    >>> X.shape, y.tolist()
+    ((3, 1), [1, 1, 1])
+    """
 
     name: str
     classes: np.ndarray
@@ -493,7 +543,26 @@ class Simulation(Protocol):
 
 @runtime_checkable
 class PosteriorSimulation(Simulation, Protocol):
-    """Simulation with a computable true posterior."""
+    """Simulation with a computable true posterior.
+
+    Examples
+    --------
+    >>> class Sides:
+    ...     name = "sides"
+    ...     classes = np.array([0, 1])
+    ...     feature_names = ("x1",)
+    ...
+    ...     def sample(self, n, rng):
+    ...         X = rng.uniform(-1, 1, (n, 1))
+    ...         return X, (X[:, 0] > 0).astype(int)
+    ...
+    ...     def posterior(self, X, n=None):
+    ...         return np.column_stack([X[:, 0] <= 0, X[:, 0] > 0]).astype(float)
+    >>> isinstance(Sides(), PosteriorSimulation)
+    True
+    >>> Sides().posterior(np.array([[0.3]])).tolist()
+    [[0.0, 1.0]]
+    """
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
         """Return P(y|x): Float[m, K] for a sample of ``n`` rows.
@@ -505,7 +574,27 @@ class PosteriorSimulation(Simulation, Protocol):
 
 @runtime_checkable
 class RegressionSimulation(Simulation, Protocol):
-    """Simulation of a regression with a computable true distribution."""
+    """Simulation of a regression with a computable true distribution.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> class Line:
+    ...     name = "line"
+    ...     classes = np.empty(0)
+    ...     feature_names = ("x1",)
+    ...
+    ...     def sample(self, n, rng):
+    ...         X = rng.uniform(size=(n, 1))
+    ...         return X, self.distribution(X).sample(1, rng)[:, 0]
+    ...
+    ...     def distribution(self, X):
+    ...         return Normal(2 * X[:, 0], np.full(len(X), 0.1))
+    >>> isinstance(Line(), RegressionSimulation)
+    True
+    >>> Line().distribution(np.array([[0.5]])).mean().tolist()
+    [1.0]
+    """
 
     def distribution(self, X: np.ndarray) -> Distribution:
         """Return the true distributions of y at the n rows of X: Float[n, d]."""
@@ -519,6 +608,19 @@ class Table(Protocol):
     A table that reads more files than the one at its parameter ``path`` has an attribute ``reads``.
     It maps a parameter to a function from the path in it to the files that are read. The content of
     these files is part of the identity of a run.
+
+    Examples
+    --------
+    >>> class Pets:
+    ...     name = "pets"
+    ...
+    ...     def load(self):
+    ...         weights = np.array([[4.0], [21.0], [3.5]])
+    ...         return Dataset.from_labels(self.name, weights, ["cat", "dog", "cat"], ("kg",))
+    >>> isinstance(Pets(), Table)
+    True
+    >>> Pets().load().classes.tolist()
+    ['cat', 'dog']
     """
 
     name: str
@@ -530,7 +632,24 @@ class Table(Protocol):
 
 @runtime_checkable
 class FetchableTable(Table, Protocol):
-    """Table that may have to be downloaded before a run starts, once and in one process."""
+    """Table that may have to be downloaded before a run starts, once and in one process.
+
+    Examples
+    --------
+    >>> class RemotePets:
+    ...     name = "remote_pets"
+    ...
+    ...     def prefetch(self, progress=None):
+    ...         if progress is not None:
+    ...             progress("fetching pets, 1 kB")
+    ...
+    ...     def load(self):
+    ...         return Dataset.from_labels(self.name, np.zeros((2, 1)), ["cat", "dog"])
+    >>> isinstance(RemotePets(), FetchableTable)
+    True
+    >>> RemotePets().prefetch(print)
+    fetching pets, 1 kB
+    """
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Download the rows unless they are on this machine.
@@ -553,6 +672,19 @@ class OodSource(Protocol):
     """Source of rows that are not from the training distribution.
 
     A source that has to be downloaded has the method ``prefetch`` of :class:`FetchableTable`.
+
+    Examples
+    --------
+    >>> class Corner:
+    ...     def sets(self, splits, rng):
+    ...         X = 10 + rng.random((3, splits.train.X.shape[1]))
+    ...         return [OodSet("corner", X)]
+    >>> isinstance(Corner(), OodSource)
+    True
+    >>> table = Dataset.from_labels("pets", np.zeros((2, 4)), ["cat", "dog"])
+    >>> (corner,) = Corner().sets(Splits(table, table, table), np.random.default_rng(0))
+    >>> corner.X.shape
+    (3, 4)
     """
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:

@@ -263,6 +263,8 @@ class SplitSizes:
             If more rows are requested than prescribed, or a role would be empty.
         """
         test = self._n_test_rows(prescribed.test, default=1.0)
+        # Prescribed calibration rows are a separate pool. Without them, calibration rows are taken
+        # from the training rows, so both sizes must fit into one pool.
         if prescribed.calibration:
             train = _limit_rows(
                 _resolve_row_count(

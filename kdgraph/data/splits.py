@@ -104,6 +104,8 @@ def _prescribed_indices(
 
     If no calibration rows are prescribed, they are drawn from the training rows.
     """
+    # Roles smaller than the prescribed ones are drawn at random within each class, in the order
+    # test, calibration, training: then the test rows do not depend on the other sizes.
     train, calibration, test = (
         np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST)
     )
@@ -470,6 +472,7 @@ def make_splits(
             f"dataset.scale must be none, since {source.name} has class scores, which would be none"
             f" any more; got {scale}"
         )
+    # Only training rows determine the scaling; test rows may leave its range.
     scaling = Scaling.fit(roles[0].X, scale, roles[0].is_categorical)
     return Splits(
         *(_scale_dataset(role, scaling) for role in roles),
@@ -569,6 +572,7 @@ def _split_source(
 
 def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator) -> list[Dataset]:
     """Draw the three roles as independent samples, each with a separate generator."""
+    # Each role has a child generator, so the size of one role does not change the rows of another.
     counts, roles = sizes.of_simulation(source.name), []
     for n, generator in zip(
         (counts.train, counts.calibration, counts.test), rng.spawn(3), strict=True
@@ -593,6 +597,8 @@ def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator
 
 def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
     """Return the roles without classes that have too few training or calibration rows."""
+    # The counts are those after the split: what matters is the rows that fit and calibrate. A class
+    # is removed from all roles, because a model without it would be tested on it.
     train, calibration, _ = roles
     k = len(train.classes)
     n_train = np.bincount(train.y, minlength=k)

@@ -121,6 +121,8 @@ def infer_numeric_type(column: pd.Series) -> pd.Series:
     >>> infer_numeric_type(pd.Series([2**53 + 1, None], dtype=object)).tolist()
     [9007199254740993, <NA>]
     """
+    # pandas stores such cells as objects. A decimal column of whole numbers must not become floats,
+    # because database keys have this type and may exceed 2^53.
     if column.dtype != object:
         return column
     kind = infer_dtype(column, skipna=True)

@@ -83,6 +83,7 @@ def encode_features(
     empty = MissingCells.from_cells(settings.missing)
     X = np.empty(features.shape)
     categories: list[CategoryNames] = [None] * features.shape[1]
+    # Columns of numbers, most columns of most tables, need no inference and are copied directly.
     plain_numbers = [
         j
         for j, (name, dtype) in enumerate(features.dtypes.items())
@@ -97,6 +98,8 @@ def encode_features(
         X[:, j], categories[j] = _encode_column(
             table, features.iloc[:, j], kinds.get(features.columns[j]), empty, settings
         )
+    # Text and categories were compared with the missing cells while their codes were made; numeric
+    # columns are compared here, after text that contains numbers has become numeric.
     if len(empty.numbers):
         numeric = [j for j, names in enumerate(categories) if names is None]
         X[:, numeric] = np.where(np.isin(X[:, numeric], empty.numbers), np.nan, X[:, numeric])
@@ -117,6 +120,8 @@ def _encode_column(
     settings: ColumnSettings,
 ) -> tuple[np.ndarray, CategoryNames]:
     """Return one column as floats, and the names of its codes."""
+    # The order of the rules matters: a declared kind overrides the type, and dates are refused
+    # before a column that is not numeric counts as text.
     reference = ColumnReference(table, str(column.name), settings)
     column = infer_numeric_type(column)
     dtype = column.dtype
@@ -187,6 +192,8 @@ def _check_integer_digits(source: str, texts: np.ndarray, way_out: str) -> None:
     A single one is taken for a code of missing values.
     """
     check_distinct_as_float(source, parse_integers(texts), way_out)
+    # A single long integer, such as a row of nines, stands for missing and meets the limit of
+    # MAX_CELL_VALUE later; several are identifiers.
     if (
         len(
             long_integers := [
@@ -324,6 +331,8 @@ def _check_formatted_numbers(
     For few distinct numbers with a unit, which may be names, the function only warns.
     ``other_texts`` are all texts of a column in which most cells are plain numbers.
     """
+    # Few distinct numbers with a unit ("250 ml", "500 ml") may be names of sizes, which work as
+    # categories. In other forms the order of the numbers would be lost, so they are refused.
     numbers = f"{reference} has {describe_form(form)}, such as {texts[form.first]!r}"
     if form.sort == "unit" and len(texts) <= _MAX_UNIQUE_TEXT_ROWS:
         used = (
@@ -393,6 +402,7 @@ def check_numeric_features(
     settings : ColumnSettings or None, default=None
         Lists of the user, to which advice adds. None if the source has no options for columns.
     """
+    # fmax and fmin ignore NaN, and find all problems without arrays of flags as large as X.
     largest = np.fmax(np.fmax.reduce(X, axis=0), -np.fmin.reduce(X, axis=0))
     if (empty := np.isnan(largest)).any():
         names = [columns[j] for j in np.flatnonzero(empty).tolist()]
@@ -516,6 +526,7 @@ def drop_row_index(
     settings : ColumnSettings, default=NO_COLUMN_SETTINGS
         Lists of the user, to which advice adds. A column that they name for another use stays.
     """
+    # A column that the user lists as dates or categories is meant to be a feature.
     intended = {*settings.parse_dates, *settings.categorical}
     index_positions = [
         j

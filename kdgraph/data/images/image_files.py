@@ -440,6 +440,7 @@ class ImageFiles:
         path = resolve_existing(self.path)
         unreadable: list[str] = []
         parts = read_image_parts(path, unreadable if self.unreadable == "skip" else None)
+        # Parts differ in shape or role; the rows of the data set are their concatenation.
         X, changes = self._with_common_shape(parts)
         facts: dict[str, Any] = {
             "source": "file",
@@ -472,6 +473,8 @@ class ImageFiles:
         """Return all images in one shape, Float32[n, c, h, w], and a description of the changes."""
         from kdgraph.data.images.pixels import match_image_shape
 
+        # Shapes may differ only in what ``size`` and ``channels`` determine. Otherwise no common shape
+        # is guessed, because each choice would blur or discard pixels.
         shapes = {
             (self.channels or c, *(self.size or (h, w)))
             for c, h, w in (part.images.shape[1:] for part in parts)

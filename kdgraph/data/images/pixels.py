@@ -93,6 +93,7 @@ def _read_parquet_pixels(
         name for name in file.schema_arrow.names if name != target and name not in data.left_out
     ]
 
+    # A generator of blocks bounds the memory; see _COLUMNS_PER_READ.
     def columns() -> Iterator[tuple[str, np.ndarray]]:
         for start in range(0, len(names), _COLUMNS_PER_READ):
             part = file.read(columns=names[start : start + _COLUMNS_PER_READ])
@@ -210,6 +211,8 @@ def match_image_shape(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, 
     ValueError
         If the numbers of channels are neither equal nor 1 and 3.
     """
+    # Colours become grey before the images are resized, which then costs a third. Grey is repeated
+    # at the end, as a view.
     changes: list[str] = []
     if X.shape[1] != shape[0]:
         if {X.shape[1], shape[0]} != {1, 3}:

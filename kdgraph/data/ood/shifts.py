@@ -240,6 +240,7 @@ class ShapeShifts:
         """
         train = splits.train
         canvas = self._canvas(train)
+        # All three families depend on one draw; set_generator derives a generator for each value.
         family = int(rng.integers(2**63))
         for name, parameter, values, draw, id_values in (
             (

@@ -142,6 +142,7 @@ def find_cached(id: int) -> OpenmlData | None:
     DataError
         If it is in the cache and damaged.
     """
+    # An interrupted download may lack the rows or the description; it does not count as cached.
     folder = dataset_folder(id)
     file = _find_data_file(folder, id)
     if file is None or not (folder / "description.xml").is_file():

@@ -204,6 +204,8 @@ def _fetch_error(what: str, error: Exception) -> NotAtHand:
     import urllib3
     from openml import exceptions
 
+    # The order matters: requests' errors are OSErrors too, and without a connection every further
+    # request would wait for its time limit, so the failure is remembered for the process.
     host = _server_host()
     if isinstance(error, requests.exceptions.ConnectionError | urllib3.exceptions.HTTPError):
         NetworkState.failure = f"{host} cannot be reached ({_error_reason(error)}); {_RETRY_ADVICE}"
@@ -368,6 +370,7 @@ def read_fold(
             f"task {task_id} of OpenML is of data set {task_dataset_id}, not of {dataset_id};"
             f" give a task of {dataset_id}"
         )
+    # A task may repeat its folds with other divisions; only the first repetition is used.
     rows = _read_splits(folder / "datasplits.arff")
     rows = rows[rows["repeat"] == 0]
     n_folds = int(rows["fold"].max()) + 1
@@ -400,6 +403,7 @@ def _read_splits(path: Path) -> pd.DataFrame:
     """
     import pandas as pd
 
+    # The cells are plain, so pandas can read them. liac-arff would parse each row in Python.
     header = []
     try:
         with path.open(encoding="utf-8") as file:

@@ -92,6 +92,7 @@ def to_probabilities(
         from scipy.special import softmax
 
         return softmax(scores.astype(np.float64), axis=1)
+    # The tolerance is derived from the scores in their own precision, so before the conversion.
     tolerance = sum_tolerance(scores)
     scores = scores.astype(np.float64)
     sums = scores.sum(axis=1)
@@ -419,6 +420,7 @@ class ScoreFile:
 
     def _single_matrix_name(self, archive: NpzFile) -> str:
         """Return the name of the only array of two dimensions that no parameter names."""
+        # Only shapes are read here: a file of many models may exceed the memory.
         excluded = {self.target, *self.features, *(name for _, name in self._extra_columns())}
         shapes = {
             name: shape for name, shape in array_shapes(archive).items() if name not in excluded
@@ -488,6 +490,7 @@ class ScoreFile:
             if column not in (self.target, self.split_column, self.group)
         ]
         columns = list(drop_row_index(self.name, frame[remaining]).columns)
+        # What remains are the columns of layers, a prefix and a number, and those of the classes.
         layers = {
             name: frame[
                 [column for column in columns if re.fullmatch(f"{re.escape(name)}[0-9]+", column)]
@@ -503,6 +506,7 @@ class ScoreFile:
         columns = [
             column for column in columns if not any(column in layer for layer in layers.values())
         ]
+        # Classes named by numbers are sorted as numbers, so that class 10 follows class 9.
         are_numbers = all(_CLASS_NUMBER_PATTERN.fullmatch(column) for column in columns)
         columns.sort(key=int if are_numbers else str)
         y = self._class_indices(self._text_cells(path, frame, self.target), columns)

@@ -276,6 +276,7 @@ class ArrayFile:
 
         path = resolve_existing(self.path)
         arrays = self._arrays(path)
+        # Arrays have no options for columns, so only the checks of a table apply, not from_frame.
         X, labels, roles = self._rows(arrays)
         y, classes, task = encode_target(self.name, Series(labels, name="y"), self.task)
         names = self._feature_names(arrays, X)

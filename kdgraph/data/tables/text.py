@@ -302,6 +302,7 @@ class TextFile:
             _read_folder(path, self.encoding) if path.is_dir() else self._read_columns(path)
         )
         texts, labels, source_rows = self._select_labels(texts, labels)
+        # Labels are checked before the texts are vectorised, which takes much longer.
         y, classes, _ = encode_target(self.name, labels, "classification")
         X = vectorize_texts(texts, self.n_features, self.vectors, posts=self.posts)
         warn_duplicate_rows(self.name, X)
@@ -374,6 +375,7 @@ def _read_folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[
 
 def _read_text(file: Path, encoding: str) -> str:
     """Return the text of one file."""
+    # A byte-order mark decides on the codec, as it does for tables; see check_text.
     try:
         with file.open("rb") as binary_file:
             codec = codec_without_bom(str(file), binary_file.read(4), codec_name(encoding))
@@ -431,6 +433,7 @@ class Newsgroups:
     def load(self) -> Dataset:
         """Return all posts."""
         train, test = _load_posts("train"), _load_posts("test")
+        # Hashing is not fitted, so both parts may be transformed together.
         X = hash_texts([*train.data, *test.data], self.n_features)
         y = np.concatenate([train.target, test.target]).astype(np.int64)
         roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [len(train.data), len(test.data)])
