@@ -183,7 +183,7 @@ def from_frame(
             f"{name}: no feature is left besides the target '{some(targets)}' and"
             f" {excluded_columns}"
         )
-    # A target among the group columns is legitimate, for metrics by true class; the record lists it.
+    # A target among the group columns is allowed, for metrics by true class; the record lists it.
     group_columns = column_names(options.group)
     shared_columns = [column for column in group_columns if column in targets]
     labels, target_facts = target_column(name, frame, target, options.threshold, options.task)

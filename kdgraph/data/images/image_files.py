@@ -473,8 +473,8 @@ class ImageFiles:
         """Return all images in one shape, Float32[n, c, h, w], and a description of the changes."""
         from kdgraph.data.images.pixels import match_image_shape
 
-        # Shapes may differ only in what ``size`` and ``channels`` determine. Otherwise no common shape
-        # is guessed, because each choice would blur or discard pixels.
+        # Without ``size`` and ``channels`` no common shape is guessed, because each choice would
+        # blur or discard pixels.
         shapes = {
             (self.channels or c, *(self.size or (h, w)))
             for c, h, w in (part.images.shape[1:] for part in parts)
