@@ -440,7 +440,7 @@ class Splits:
 
     @property
     def learning(self) -> Dataset:
-        """Rows to learn from: those for training, else those for calibration, else those to test."""
+        """Rows to learn from: those for training, else for calibration, else for testing."""
         return next((role for role in (self.train, self.calibration) if len(role.y)), self.test)
 
     @property
