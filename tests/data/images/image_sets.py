@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 
-def pictures(n: int, shape: tuple[int, int, int], seed: int = 0) -> np.ndarray:
+def slope_images(n: int, shape: tuple[int, int, int], seed: int = 0) -> np.ndarray:
     """UInt8[n, c, h, w]: smooth slopes of random steepness, other ones in each channel."""
     rng = np.random.default_rng(seed)
     c, h, w = shape
