@@ -20,8 +20,8 @@ from kdgraph.data.openml.tables import OpenmlTable
 from kdgraph.data.simulations import Spiral
 from kdgraph.data.tables import ArrayFile, ScoreFile, TableFile, TextFile
 from kdgraph.errors import DataError
-from tests.data.openml.server import bake
-from tests.data.openml.server import frame as openml_frame
+from tests.data.openml.server import mixed_table as openml_frame
+from tests.data.openml.server import write_cached_dataset
 
 ROLES = ("train", "calibration", "test")
 
@@ -182,7 +182,7 @@ def test_pictures_are_numbered_by_their_paths_also_those_that_cannot_be_read(tmp
 @pytest.mark.filterwarnings("ignore:.*rows have the features of another row")
 def test_rows_of_openml_join_to_the_table(openml_cache):
     frame = openml_frame()
-    bake(openml_cache, 61, frame)
+    write_cached_dataset(openml_cache, 61, frame)
     splits = split(OpenmlTable(61), n_test=12)
     for name in ROLES:
         rows = getattr(splits, name)

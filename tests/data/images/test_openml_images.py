@@ -15,7 +15,7 @@ from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.splits import make_splits
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from tests.data.images.image_sets import flat_table, slope_images
-from tests.data.openml.server import arff, bake
+from tests.data.openml.server import arff, write_cached_dataset
 
 GREY, COLOUR = (1, 4, 5), (3, 8, 8)
 
@@ -28,7 +28,7 @@ def image_source(shape=GREY, official=(14, 6), **more) -> OpenmlImages:
 def grey_images(openml_cache):
     """20 images of 1 × 4 × 5 in the cache, as number 554, with the labels 0 to 3 in turn."""
     images = slope_images(20, GREY)
-    bake(openml_cache, 554, flat_table(images, [i % 4 for i in range(20)]))
+    write_cached_dataset(openml_cache, 554, flat_table(images, [i % 4 for i in range(20)]))
     return images
 
 
@@ -76,7 +76,7 @@ def test_another_number_of_rows_is_a_subset_without_roles(grey_images):
 
 def test_subset_is_described_as_at_openml(openml_cache):
     description = "SUBSET of the original: 14 train rows, 6 test rows, in that order"
-    bake(
+    write_cached_dataset(
         openml_cache, 554, flat_table(slope_images(20, GREY), [0, 1] * 10), description=description
     )
     official = image_source().load()
@@ -104,7 +104,7 @@ def test_flat_rows_are_vectors_of_the_same_pixels(grey_images):
 def test_layout_of_colour_channels_is_inferred(openml_cache, layout, flat):
     images = slope_images(12, COLOUR)
     stored_images = images if layout == "channel_first" else images.transpose(0, 2, 3, 1)
-    bake(openml_cache, 554, flat_table(stored_images, [0, 1] * 6))
+    write_cached_dataset(openml_cache, 554, flat_table(stored_images, [0, 1] * 6))
     dataset = image_source(COLOUR, (8, 4), flat=flat).load()
     assert dataset.facts["layout"] == layout
     np.testing.assert_array_equal(np.rint(dataset.X * 255).reshape(images.shape), images)
@@ -137,7 +137,7 @@ def test_both_kinds_of_files_give_the_same_images(openml_cache, grey_images):
     ],
 )
 def test_labels_become_integers_if_all_of_them_are(openml_cache, labels, classes):
-    bake(openml_cache, 554, flat_table(slope_images(4, GREY), labels))
+    write_cached_dataset(openml_cache, 554, flat_table(slope_images(4, GREY), labels))
     assert image_source().load().classes.tolist() == classes
 
 
@@ -153,7 +153,7 @@ def test_labels_become_integers_if_all_of_them_are(openml_cache, labels, classes
 def test_invalid_pixel_is_refused_with_column_and_row(openml_cache, value, dtype, shown_value):
     table = flat_table(slope_images(20, GREY), [0, 1] * 10, dtype)
     table.loc[3, "pixel7"] = value
-    bake(openml_cache, 554, table)
+    write_cached_dataset(openml_cache, 554, table)
     with pytest.raises(DataError) as caught:
         image_source().load()
     rule = "pixels must be integers from 0 to 255"
@@ -173,7 +173,7 @@ def test_shape_that_does_not_fit_the_columns_is_refused(grey_images):
 def test_image_without_a_label_is_refused(openml_cache):
     table = flat_table(slope_images(20, GREY), [0, 1] * 10)
     table.loc[3, "class"] = None
-    bake(openml_cache, 554, table)
+    write_cached_dataset(openml_cache, 554, table)
     with pytest.raises(DataError, match=r"^made \(OpenML 554\): 1 images have no label; "):
         image_source().load()
 

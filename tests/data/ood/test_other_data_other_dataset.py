@@ -15,7 +15,7 @@ from kdgraph.data.ood.other_data import OtherDataset
 from kdgraph.data.simulations import Shapes, Spiral
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from kdgraph.parents.networks.outlier_sources import DatasetOutliers
-from tests.data.ood import trained
+from tests.data.ood.splits import identical_splits
 
 
 @dataclass
@@ -46,7 +46,7 @@ def random_table(name: str, *shape: int, n: int = 12, **more) -> Dataset:
 
 def draw_ood_set(train: Dataset, table: Dataset, n: int = 5):
     (ood_set,) = OtherDataset(TableInMemory(table), n=n).sets(
-        trained.on(train), np.random.default_rng(0)
+        identical_splits(train), np.random.default_rng(0)
     )
     return ood_set
 
@@ -63,7 +63,7 @@ def test_rows_are_drawn_without_replacement():
 def test_vectors_are_scaled_like_the_training_rows():
     table, scaling = random_table("other", 4), Scaling(shift=np.arange(4.0), size=3.0)
     (ood_set,) = OtherDataset(TableInMemory(table), n=12).sets(
-        trained.on(random_table("trained", 4), scaling), np.random.default_rng(0)
+        identical_splits(random_table("trained", 4), scaling), np.random.default_rng(0)
     )
     np.testing.assert_array_equal(
         np.sort(ood_set.X, axis=0), np.sort(scaling.apply(table.X), axis=0)
@@ -96,7 +96,7 @@ def test_class_halves_of_ood_rows_and_outliers_are_disjoint(has_roles):
     classes_by_half = {}
     for half in ("first", "second"):
         (ood_set,) = OtherDataset(TableInMemory(table), n=100, half=half).sets(
-            trained.on(random_table("trained", 4)), np.random.default_rng(0)
+            identical_splits(random_table("trained", 4)), np.random.default_rng(0)
         )
         n = {"first": 16, "second": 24}[half] // (2 if has_roles else 1)
         description = (
@@ -135,7 +135,7 @@ def test_half_needs_a_table_with_two_classes():
         ),
     ):
         OtherDataset(TableInMemory(single_class), half="second").sets(
-            trained.on(random_table("trained", 4)), np.random.default_rng(0)
+            identical_splits(random_table("trained", 4)), np.random.default_rng(0)
         )
 
 
@@ -176,7 +176,7 @@ def test_images_become_vectors_if_trained_on_vectors_of_pixels():
 
 def test_simulation_draws_n_rows():
     (ood_set,) = OtherDataset(Spiral(), n=30).sets(
-        trained.on(random_table("trained", 2)), np.random.default_rng(0)
+        identical_splits(random_table("trained", 2)), np.random.default_rng(0)
     )
     assert (
         ood_set.X.shape == (30, 2)
@@ -184,7 +184,7 @@ def test_simulation_draws_n_rows():
         and ood_set.name == "spiral"
     )
     (ood_set,) = OtherDataset(Shapes(size=60), n=3).sets(
-        trained.on(random_table("trained", 1, 8, 8)), np.random.default_rng(0)
+        identical_splits(random_table("trained", 1, 8, 8)), np.random.default_rng(0)
     )
     assert ood_set.X.shape == (3, 1, 8, 8)
 
@@ -271,7 +271,7 @@ def test_n_must_be_positive():
 
 def draw_cycled_set(train: Dataset, table: Dataset, n: int = 12, scaling: Scaling | None = None):
     (ood_set,) = OtherDataset(TableInMemory(table), n=n, columns="cycle").sets(
-        trained.on(train, scaling), np.random.default_rng(0)
+        identical_splits(train, scaling), np.random.default_rng(0)
     )
     return ood_set
 
@@ -342,7 +342,7 @@ def test_cycled_columns_of_pixels_and_of_a_simulation():
         "flat",
     ]
     (ood_set,) = OtherDataset(Spiral(), n=30, columns="cycle").sets(
-        trained.on(random_table("trained", 5)), np.random.default_rng(0)
+        identical_splits(random_table("trained", 5)), np.random.default_rng(0)
     )
     np.testing.assert_allclose(
         ood_set.X.min(axis=0), random_table("trained", 5).X.min(axis=0), atol=1e-12

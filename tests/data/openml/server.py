@@ -20,7 +20,7 @@ import pandas as pd
 XML = 'xmlns:oml="http://openml.org/openml"'
 
 
-def frame(n: int = 40) -> pd.DataFrame:
+def mixed_table(n: int = 40) -> pd.DataFrame:
     """Two numbers, a text category, a category written as numbers, a row id, and the label."""
     rng = np.random.default_rng(0)
     return pd.DataFrame(
@@ -39,7 +39,7 @@ def frame(n: int = 40) -> pd.DataFrame:
     )
 
 
-def numbers(n: int = 60) -> pd.DataFrame:
+def numeric_table(n: int = 60) -> pd.DataFrame:
     """Numeric features and nothing missing: what a run needs no pipeline for."""
     rng = np.random.default_rng(1)
     y = np.arange(n) % 2
@@ -159,7 +159,7 @@ def task(id: int, dataset_id: int, base: str) -> str:
     return f"<oml:task {XML}><oml:task_id>{id}</oml:task_id>{kind}{inputs}</oml:task>"
 
 
-def error(code: int, message: str) -> str:
+def error_response(code: int, message: str) -> str:
     """How openml.org says no."""
     return (
         "<oml:error"
@@ -167,7 +167,7 @@ def error(code: int, message: str) -> str:
     )
 
 
-def bake(
+def write_cached_dataset(
     root: Path,
     id: int,
     table: pd.DataFrame,
@@ -240,7 +240,7 @@ class Server:
             return status, text.encode()
         if path in self.files:
             return 200, self.files[path]
-        return 412, error(111, "Unknown dataset").encode()
+        return 412, error_response(111, "Unknown dataset").encode()
 
     def _put(self, path: str, text: str) -> None:
         self.files[path] = text.encode()
