@@ -28,7 +28,7 @@ class UnavailableSource:
     def prefetch(self, progress=None) -> None:
         raise NotAtHand("nobody has it")
 
-    def sets(self, gaussian_splits, rng):
+    def sets(self, splits, rng):
         for i in range(self.n_sets):
             yield OodSet(f"part {i}", np.zeros((2, 2)))
         raise NotAtHand("nobody has it")
@@ -84,7 +84,7 @@ def test_sets_are_drawn_on_demand():
     drawn_indices = []
 
     class CountingSource:
-        def sets(self, gaussian_splits, rng):
+        def sets(self, splits, rng):
             for i in range(5):
                 drawn_indices.append(i)
                 yield OodSet("many", np.zeros((1, 2)), {"i": i})

@@ -24,7 +24,7 @@ def test_posterior_is_bayes_rule_with_scipy_densities(d, truncated):
 
 
 @pytest.mark.parametrize("truncated", [True, False])
-def test_sample_has_the_moments_of_its_law(truncated):
+def test_sample_has_the_moments_of_its_distribution(truncated):
     """Means of 40,000 rows within 5 standard errors, standard deviations within 3 %."""
     X, y = Trunk(4, truncated=truncated).sample(40_000, np.random.default_rng(0))
     for c, sign in ((0, 1), (1, -1)):
@@ -48,7 +48,7 @@ def test_posterior_is_calibrated_in_many_dimensions():
     assert (np.abs(difference) < 4.5 * np.sqrt(variance)).all()
 
 
-def test_posterior_far_away():
+def test_posterior_at_extreme_points():
     X = [[1e308, -1e308], [1e308, -1.7e308], [1e6, 1e6], [0.0, 0.0]]
     np.testing.assert_allclose(
         Trunk(truncated=False).posterior(X), [[1, 0], [0, 1], [1, 0], [0.5, 0.5]], atol=1e-15
@@ -61,7 +61,7 @@ def test_negation_swaps_the_classes():
     np.testing.assert_allclose(Trunk(7).posterior(-X), Trunk(7).posterior(X)[:, ::-1], atol=1e-15)
 
 
-def test_names_and_wrong_points():
+def test_feature_names_and_invalid_points():
     assert Trunk(3).feature_names == ("x1", "x2", "x3")
     with pytest.raises(
         DataError, match=r"^trunk has 3 features: X must have shape \(n, 3\), got \(5, 2\)$"

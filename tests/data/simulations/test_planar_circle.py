@@ -8,7 +8,7 @@ from scipy.stats import norm
 from kdgraph.data.simulations import Circle
 
 
-def density_in_t(x1: float, x2: float, w: float, s: float) -> float:
+def density_by_angle(x1: float, x2: float, w: float, s: float) -> float:
     """The class's density before the cut, from the integral over the angle t itself, all four
     quadrants.
     """
@@ -24,9 +24,9 @@ def density_in_t(x1: float, x2: float, w: float, s: float) -> float:
     ]
     total = 0.0
     for quadrant in range(4):
-        own = peaks if quadrant % 2 == 0 else [np.pi / 2 - p for p in peaks]
+        quadrant_peaks = peaks if quadrant % 2 == 0 else [np.pi / 2 - p for p in peaks]
         low, high = quadrant * np.pi / 2, (quadrant + 1) * np.pi / 2
-        inside = [low + p for p in own if 1e-9 < p < np.pi / 2 - 1e-9]
+        inside = [low + p for p in quadrant_peaks if 1e-9 < p < np.pi / 2 - 1e-9]
         total += quad(
             integrand,
             low + 1e-12,
@@ -57,7 +57,7 @@ def density_on_axis(x2: float, w: float, s: float) -> float:
 def test_density_per_axis_is_the_integral_over_the_angle(point, s):
     simulation = Circle(noise_std=s)
     expected = [
-        density_in_t(*point, w, s) / z
+        density_by_angle(*point, w, s) / z
         for w, z in zip(simulation.radii, simulation.box_fractions, strict=True)
     ]
     np.testing.assert_allclose(
@@ -82,13 +82,13 @@ def test_density_on_the_axes_is_its_limit(x2, off_axis):
         )
 
 
-def test_density_near_an_axis_changes_smoothly_onto_it():
+def test_posterior_is_continuous_at_an_axis():
     x1 = np.array([0.0, 1e-14, 1e-9, 1e-6, 1e-4])
     p = Circle().posterior(np.column_stack([x1, np.full(5, 0.85)]))[:, 0]
     np.testing.assert_allclose(p, p[0], atol=1e-5)
 
 
-def test_rows_do_not_depend_on_the_rows_beside_them():
+def test_density_of_a_row_does_not_depend_on_other_rows():
     X = np.random.default_rng(0).uniform(-1, 1, (700, 2))
     X[::50, 0] = 0
     together = Circle().log_densities(X)
@@ -101,12 +101,12 @@ def test_circle_has_the_symmetries_of_the_square(noise):
     X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
     simulation = Circle(noise=noise)
     expected = simulation.log_densities(X)
-    for same in (X[:, ::-1], X * [-1, 1], -X):
-        np.testing.assert_allclose(simulation.log_densities(same), expected, rtol=1e-11)
+    for mirrored in (X[:, ::-1], X * [-1, 1], -X):
+        np.testing.assert_allclose(simulation.log_densities(mirrored), expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("noise", ["per_axis", "radial"])
-def test_share_that_the_box_keeps(noise):
+def test_box_fractions_agree_with_paper_and_monte_carlo(noise):
     """Published: .775 and .998 (per axis). Monte Carlo of 200,000: within 5 standard errors."""
     rng, simulation = np.random.default_rng(0), Circle(noise=noise)
     np.testing.assert_allclose(simulation.box_fractions, [0.775, 0.998], atol=5e-4)
@@ -117,7 +117,7 @@ def test_share_that_the_box_keeps(noise):
         assert abs(inside - z) < 5 * np.sqrt(z * (1 - z) / 200_000)
 
 
-def test_radial_density_is_the_law_of_the_radius():
+def test_radial_density_integrates_to_the_distribution_of_radii():
     """Mass within radius r < 1 is P(radius < r): 1,000 radii, densities of both classes times 2πr,
     trapezoidal to 1e-4.
     """
@@ -129,7 +129,7 @@ def test_radial_density_is_the_law_of_the_radius():
     np.testing.assert_allclose(mass, expected, atol=1e-4)
 
 
-def test_the_text_swaps_the_classes():
+def test_swapped_radii_swap_the_classes():
     X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
     np.testing.assert_allclose(
         Circle(radii=[0.75, 1.0]).posterior(X), Circle().posterior(X)[:, ::-1], atol=1e-14

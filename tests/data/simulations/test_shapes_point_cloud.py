@@ -15,7 +15,7 @@ from kdgraph.errors import ParameterError
 SHAPES = ["circles", "lines", "squares"]
 
 
-def off_the_outline(shape: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def outline_residual(shape: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Float[n]: 0 for a point that the equation of its class's outline holds for."""
     size = np.where(y == 0, 1.0, 0.5)
     x1, x2 = X[:, 0], X[:, 1]
@@ -29,7 +29,7 @@ def off_the_outline(shape: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_points_lie_on_the_outline_of_their_class(shape):
     X, y = PointCloud(shape, noise_std=0.0).sample(400, np.random.default_rng(0))
-    np.testing.assert_allclose(off_the_outline(shape, X, y), 0, atol=1e-12)
+    np.testing.assert_allclose(outline_residual(shape, X, y), 0, atol=1e-12)
     for label in (0, 1):
         spread = X[y == label]
         assert (np.abs(spread.mean(axis=0)) < 0.2).all() and (spread.max(axis=0) > 0.4).all(), (
@@ -38,7 +38,7 @@ def test_points_lie_on_the_outline_of_their_class(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_further_dimensions_are_uniform_noise_and_half_of_the_rows_each_class(shape):
+def test_further_dimensions_are_uniform_noise_in_balanced_classes(shape):
     """By Kolmogorov and Smirnov's test at 0.1 %, of fixed draws."""
     source = PointCloud(shape, n_dims=5)
     assert (
@@ -56,7 +56,7 @@ def test_further_dimensions_are_uniform_noise_and_half_of_the_rows_each_class(sh
 def test_noise_has_its_standard_deviation():
     """Within 5 %, four standard errors of 4,000 rows."""
     X, y = PointCloud("lines", noise_std=0.2).sample(4000, np.random.default_rng(2))
-    assert off_the_outline("lines", X, y).std() == pytest.approx(0.2 * np.sqrt(2), rel=0.05)
+    assert outline_residual("lines", X, y).std() == pytest.approx(0.2 * np.sqrt(2), rel=0.05)
 
 
 @pytest.mark.parametrize(
