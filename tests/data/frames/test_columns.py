@@ -627,8 +627,8 @@ def test_distinct_text_in_each_row_of_a_small_table_warns():
         {"x": np.arange(21) / 2, "c": [f"row {i}" for i in range(21)], "y": np.arange(21) % 2}
     )
     message = (
-        "t: column 'c' has a different text in each of 21 rows, so it carries no information about new rows;"
-        " 'dataset.drop=[c]'"
+        "t: column 'c' has a different text in each of 21 rows, so it carries no information about"
+        " new rows; 'dataset.drop=[c]'"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         load(table)

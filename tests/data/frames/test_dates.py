@@ -142,12 +142,14 @@ SOURCE = "t: dataset.parse_dates: column 'when' has"
         (
             ["2000-01-01"] * 2,
             {"group": "when"},
-            "t: 'when' is in dataset.parse_dates, and dataset.group names it too; it can be one of both",
+            "t: 'when' is in dataset.parse_dates, and dataset.group names it too; it can be one of"
+            " both",
         ),
         (
             ["2000-01-01"] * 2,
             {"categorical": ["when"]},
-            "t: 'when' is in dataset.parse_dates, and dataset.categorical names it too; it can be one of both",
+            "t: 'when' is in dataset.parse_dates, and dataset.categorical names it too; it can be"
+            " one of both",
         ),
     ],
 )

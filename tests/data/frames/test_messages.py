@@ -228,8 +228,8 @@ def test_message_about_an_array_advises_no_keys(tmp_path):
     np.savez(path, X=np.array([[1.0, 2], [1e20, 3], [1, 4], [2, 5]]), y=[0, 1, 0, 1])
     reason = "values from 1e18 on are usually codes for missing, and their squares lose all others"
     message = (
-        f"a: column 'x1' has 1e+20 in row 1; {reason}: write NaN where it is missing, else rescale the"
-        " column"
+        f"a: column 'x1' has 1e+20 in row 1; {reason}: write NaN where it is missing, else rescale"
+        " the column"
     )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ArrayFile(path).load()

@@ -274,15 +274,13 @@ def test_gaussian_noise_ignores_missing_training_values():
 
 
 def test_table_without_numeric_features_is_refused():
-    gaussian_table = Dataset.from_labels(
-        "car", np.zeros((4, 1)), np.arange(4) % 2, categories=(("a",),)
-    )
+    train = Dataset.from_labels("car", np.zeros((4, 1)), np.arange(4) % 2, categories=(("a",),))
     message = (
         "^car has no numeric feature, and these rows out of distribution are points in space; give"
         " ood=none$"
     )
     with pytest.raises(DataError, match=message):
-        list(Sphere().sets(identical_splits(gaussian_table), rng()))
+        list(Sphere().sets(identical_splits(train), rng()))
 
 
 def test_gaussian_noise_can_be_clipped():

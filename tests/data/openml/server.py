@@ -144,10 +144,7 @@ def task(id: int, dataset_id: int, base: str) -> str:
         f'<oml:parameter name="{name}">2</oml:parameter>'
         for name in ("number_repeats", "number_folds")
     )
-    procedure = (
-        "<oml:estimation_procedure><oml:id>1</oml:id><oml:type>crossvalidation</oml:type>"
-        f"<oml:data_splits_url>{base}/splits/{id}.arff</oml:data_splits_url>{parameters}</oml:estimation_procedure>"
-    )
+    procedure = f"<oml:estimation_procedure><oml:id>1</oml:id><oml:type>crossvalidation</oml:type><oml:data_splits_url>{base}/splits/{id}.arff</oml:data_splits_url>{parameters}</oml:estimation_procedure>"
     inputs = (
         f'<oml:input name="source_data">{source}</oml:input><oml:input'
         f' name="estimation_procedure">{procedure}</oml:input>'
@@ -212,18 +209,18 @@ class Server:
         """Serve a data set in all forms."""
         text = arff(table)
         announced = {"md5_checksum": hashlib.md5(text.encode()).hexdigest()} | more
-        self._put(
+        self.add_text(
             f"/api/v1/xml/data/{id}", description(id, f"made-up-{id}", self.base, **announced)
         )
-        self._put(f"/api/v1/xml/data/features/{id}", features(table))
-        self._put(f"/api/v1/xml/data/qualities/{id}", qualities(len(table)))
-        self._put(f"/download/{id}.arff", text)
+        self.add_text(f"/api/v1/xml/data/features/{id}", features(table))
+        self.add_text(f"/api/v1/xml/data/qualities/{id}", qualities(len(table)))
+        self.add_text(f"/download/{id}.arff", text)
         self.files[f"/bucket/dataset_{id}.pq"] = parquet(table)
 
     def add_task(self, id: int, dataset_id: int, rows: int, folds: int) -> None:
         """Serve a task and its folds."""
-        self._put(f"/api/v1/xml/task/{id}", task(id, dataset_id, self.base))
-        self._put(f"/splits/{id}.arff", splits(rows, folds))
+        self.add_text(f"/api/v1/xml/task/{id}", task(id, dataset_id, self.base))
+        self.add_text(f"/splits/{id}.arff", splits(rows, folds))
 
     def fail(self, path: str, status: int, body: str, times: int = 1000) -> None:
         """Answer the next requests for ``path`` like this."""
@@ -242,7 +239,7 @@ class Server:
             return 200, self.files[path]
         return 412, error_response(111, "Unknown dataset").encode()
 
-    def _put(self, path: str, text: str) -> None:
+    def add_text(self, path: str, text: str) -> None:
         self.files[path] = text.encode()
 
 

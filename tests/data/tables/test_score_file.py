@@ -341,12 +341,14 @@ def test_columns_of_a_layer_are_a_prefix_and_a_number():
         (
             HIDDEN[:, 0],
             ["hidden"],
-            "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40 labels, got float32 of shape (40,)",
+            "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40"
+            " labels, got float32 of shape (40,)",
         ),
         (
             HIDDEN[:3],
             ["hidden"],
-            "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40 labels, got float32 of shape (3, 2)",
+            "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40"
+            " labels, got float32 of shape (3, 2)",
         ),
         (
             np.where(np.arange(40)[:, None] == 5, np.inf, HIDDEN),

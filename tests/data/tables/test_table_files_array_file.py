@@ -124,8 +124,8 @@ SOURCE = "dataset.path=my.npz"
         (
             {"x": X, "y": Y},
             (
-                f"{SOURCE} has an array 'x' with an unknown name; known: X, y, X_test, y_test, groups,"
-                " split_groups, feature_names"
+                f"{SOURCE} has an array 'x' with an unknown name; known: X, y, X_test, y_test,"
+                " groups, split_groups, feature_names"
             ),
         ),
         (
@@ -156,8 +156,8 @@ SOURCE = "dataset.path=my.npz"
         (
             {"X": np.zeros((4, 2, 2)), "y": Y},
             (
-                f"{SOURCE}: X must be [n, d] or images [n, c, h, w], got shape (4, 2, 2); X[:, None]"
-                " makes images of one channel"
+                f"{SOURCE}: X must be [n, d] or images [n, c, h, w], got shape (4, 2, 2); X[:,"
+                " None] makes images of one channel"
             ),
         ),
         (
