@@ -33,9 +33,7 @@ def test_rows_select_rows_and_keep_other_attributes():
 
 
 def test_fingerprint_does_not_change_between_versions():
-    """Stored runs are found again by it: data without groups to measure must not get another
-    one.
-    """
+    """Check that runs of earlier versions are found: the digest of plain tables must not change."""
     rows = np.arange(8.0).reshape(4, 2), np.array([5, 6, 5, 6])
     assert Dataset.from_labels("toy", *rows).fingerprint == "f58ef875167a9c29"
     assert (

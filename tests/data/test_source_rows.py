@@ -1,6 +1,4 @@
-"""The number that each row of a split has in its source: joining by it gives the row of the user's
-file.
-"""
+"""Source rows of splits: joining by them finds the row of the user's file."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ def split_source(source, **options) -> Splits:
 
 
 def pet_table(n: int = 240) -> pd.DataFrame:
-    """Rows of a table in no order: no two have the same features."""
+    """Return rows in random order, no two of which have the same features."""
     rng = np.random.default_rng(0)
     return pd.DataFrame(
         {
@@ -50,15 +48,13 @@ def pet_table(n: int = 240) -> pd.DataFrame:
 
 
 def assert_rows_join(splits: Splits, frame: pd.DataFrame) -> None:
-    """Features and labels of every row are those of its row in the file, and no row is there
-    twice.
-    """
+    """Check that each row has the features and the label of its row in the file, each used once."""
     numbers = []
     for name in ROLES:
         rows: Dataset = getattr(splits, name)
         joined = frame.iloc[rows.source_rows]
         assert len(rows.y) > 0
-        # the next height is 0.5 away, and scaling there and back rounds twice
+        # Scaling and its inverse round twice; the nearest other height is 0.5 away.
         np.testing.assert_allclose(splits.scaling.undo(rows.X)[:, 0], joined["height"], rtol=1e-14)
         assert rows.classes[rows.y].tolist() == joined["label"].tolist()
         numbers += rows.source_rows.tolist()
@@ -140,9 +136,8 @@ def test_source_rows_of_scores():
     for path in ("softmax.npz", "softmax.csv"):
         splits = split_source(ScoreFile(path), n_test=30)
         for rows in (splits.calibration, splits.test):
-            # rows are divided by their sums, and pandas reads a decimal to some 13 digits; other
-            # rows
-            # are further away than that
+            # Rows are divided by their sums, and pandas reads decimals to about 13 digits. The
+            # distance to other rows is larger.
             np.testing.assert_allclose(rows.X, proba[rows.source_rows], atol=1e-12)
             np.testing.assert_array_equal(rows.y, y[rows.source_rows])
 
@@ -161,9 +156,7 @@ def test_source_rows_of_selected_texts():
 
 
 def test_source_rows_of_pictures_count_unreadable_ones(tmp_path):
-    """Pictures of two shapes are read shape by shape, which is another order than that of their
-    paths.
-    """
+    """Check numbers by path; pictures of two shapes are read shape by shape, in another order."""
     brightness = {}
     for i in range(24):
         path = tmp_path / "pictures" / "ab"[i % 2] / f"{i:02}.png"
@@ -200,7 +193,7 @@ def test_source_rows_of_another_data_set():
     (ood_set,) = OtherDataset(TableFile("other.csv", "label"), n=30).sets(
         splits, np.random.default_rng(0)
     )
-    # scaling there and back: two roundings of numbers around 1000
+    # Scaling and its inverse round numbers around 1000 twice.
     heights = splits.scaling.undo(ood_set.X)[:, 0]
     np.testing.assert_allclose(heights, other_frame["height"].iloc[ood_set.source_rows], rtol=1e-14)
 
@@ -212,8 +205,8 @@ def test_source_rows_of_shifted_and_synthetic_rows():
     rng = np.random.default_rng(0)
     (shifted,) = ShiftedRows(scale=1.0, shift=2.0, n=10).sets(splits, rng)
     shift = shifted.X[:, 0] - frame["height"].iloc[shifted.source_rows].to_numpy()
-    # one shift for all rows; heights are below 120, and so is the rounding of a difference below
-    # 1e-13
+    # All rows have the same shift. Heights are below 120, so differences are rounded by at most
+    # 1e-13.
     np.testing.assert_allclose(shift, shift[0], atol=1e-13)
     for source in (PermutedColumns(), Sphere(n=5)):
         assert all(ood_set.source_rows is None for ood_set in source.sets(splits, rng))

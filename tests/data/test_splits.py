@@ -15,7 +15,7 @@ from kdgraph.errors import DataError, ParameterError
 
 
 class InMemory:
-    """A table for tests."""
+    """Table in memory."""
 
     name = "toy"
 
@@ -27,7 +27,7 @@ class InMemory:
 
 
 def toy_table(labels, scale=1.0) -> InMemory:
-    """Row i has feature i, so that rows can be told apart."""
+    """Return a table in which row i has the feature i + 1, which identifies it."""
     return InMemory(
         Dataset.from_labels(
             "toy", scale * np.arange(1.0, len(labels) + 1)[:, None], np.array(labels)
@@ -104,8 +104,9 @@ def test_table_is_divided_into_disjoint_roles():
 
 @pytest.mark.parametrize("name", ["digits", "breast_cancer", "wine", "iris"])
 def test_roles_have_the_class_proportions_of_the_table(name):
-    """Every role's counts are within 1 of the table's share in it, and 2 for the last, which takes
-    what is left.
+    """Compare class counts of each role with the proportions of the table, within 2 rows.
+
+    The last role takes the remaining rows; the others are within 1.
     """
     table = SklearnTable(name)
     proportions = np.bincount(table.load().y) / len(table.load().y)
@@ -238,7 +239,7 @@ def test_table_of_images_is_divided_like_vectors():
 
 
 def row_numbers(role: Dataset) -> set[int]:
-    """Which rows of :func:`toy` these are."""
+    """Return the numbers of the rows of :func:`toy_table` in a role, from 1."""
     return set(role.X[:, 0].astype(int).tolist())
 
 

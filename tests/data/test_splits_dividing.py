@@ -43,8 +43,9 @@ def test_grouped_parts_have_their_size_if_rows_suffice():
 
 
 def test_grouped_parts_contain_classes_of_few_large_groups():
-    """Of 40 groups 8 are of the second class: one random order leaves a part without it in a sixth
-    of all draws.
+    """Check 8 of 40 groups in the second class, for which one random order would not suffice.
+
+    With one order, a part lacks the class in a sixth of all draws.
     """
     groups = np.repeat(np.arange(40), 10)
     y = (groups < 8).astype(int)

@@ -1,4 +1,4 @@
-"""Classes that no role has."""
+"""Classes that no role contains."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LETTERS = np.repeat(list("abcde"), [40, 30, 20, 10, 50])
 
 
 class InMemory:
-    """A table for tests."""
+    """Table in memory."""
 
     name = "toy"
 
     def __init__(self, labels: Any = LETTERS, **more) -> None:
-        """Row i has feature i + 1, so that rows can be told apart."""
+        """Create a table in which row i has the feature i + 1, which identifies it."""
         self.data = Dataset.from_labels(
             "toy", np.arange(1.0, len(labels) + 1)[:, None], np.array(labels)
         )

@@ -1,4 +1,4 @@
-"""Whole numbers from files, which no reader may round."""
+"""Integers in files, which no reader may round."""
 
 from __future__ import annotations
 

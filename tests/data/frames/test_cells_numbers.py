@@ -1,6 +1,4 @@
-"""Whole numbers that double precision would merge, from the reader to classes, groups and
-categories.
-"""
+"""Integers that float64 would merge, as features, classes, groups and categories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and dates that are written so that pandas reads text."""
+"""Numbers and dates in formats that pandas reads as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kdgraph.errors import DataError
 
 
 def exact_pattern(message: str) -> str:
-    """A pattern of the whole message."""
+    """Return a pattern that matches the whole message."""
     return f"^{re.escape(message)}$"
 
 
@@ -198,7 +198,7 @@ def test_dominant_form_counts_rows_not_distinct_texts(words, rows, sort):
     assert dominant_form(np.array(words, dtype=object), np.array(rows)).sort == sort
 
 
-# targets
+# Targets.
 
 
 def load_target(cells, **options):

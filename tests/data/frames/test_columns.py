@@ -19,7 +19,7 @@ LABELS = ["a", "b", "a", "b"]
 
 
 def frame(**columns) -> pd.DataFrame:
-    """Four rows with one good feature ``x`` and the target ``y``."""
+    """Return four rows with the feature ``x``, further columns, and the target ``y``."""
     return pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], **columns, "y": columns.get("y", LABELS)})
 
 
@@ -40,7 +40,7 @@ def encode_column(values, **options):
     return data.X[:, 1].tolist(), data.categories[1] if data.categories else None
 
 
-# what becomes of a column
+# Encoding of features.
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_codes_and_category_names_reproduce_the_text(cells):
     assert [None if np.isnan(code) else names[int(code)] for code in data.X[:, 0]] == cells
 
 
-# the target
+# Encoding of the target.
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_categorical_target_is_a_classification():
     assert load(table, feature_kinds={"y": "categorical"}).task == "classification"
 
 
-# what is refused
+# Errors.
 
 
 def test_unknown_target_is_refused_with_a_suggestion():
@@ -571,7 +571,7 @@ def test_require_numeric_excludes_categories_and_missing_cells():
     assert load(table, require="numeric", drop=["c", "d", "e"]).feature_names == ("x",)
 
 
-# what is said of, and used all the same
+# Warnings.
 
 
 def test_constant_columns_are_named_in_a_warning():
@@ -635,7 +635,7 @@ def test_distinct_text_in_each_row_of_a_small_table_warns():
     load(table.iloc[:20])
 
 
-# advice
+# Overrides in messages.
 
 
 @pytest.mark.parametrize(
@@ -652,14 +652,17 @@ def test_distinct_text_in_each_row_of_a_small_table_warns():
     ids=repr,
 )
 def test_advice_adds_to_the_current_lists(values, override):
-    """An override replaces a list: without its entries the user would go in circles."""
+    """Check that an override repeats the entries of the list that it replaces.
+
+    Otherwise each suggestion would undo the one before it.
+    """
     table = frame(z=1, c=values, when=["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-05"])
     with pytest.raises(DataError) as caught:
         load(table, drop=["z"], categorical=["x"], parse_dates=["when"], missing=[-9])
     assert override in str(caught.value)
 
 
-# the first numeric features
+# Selection of the first numeric features.
 
 
 def test_first_numeric_selects_features_in_table_order():

@@ -1,4 +1,4 @@
-"""Dates as days since 1970-01-01."""
+"""Conversion of dates to days since 1970-01-01."""
 
 from __future__ import annotations
 

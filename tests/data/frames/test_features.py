@@ -1,4 +1,4 @@
-"""Columns that number the rows."""
+"""Detection of columns that number the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice in messages about tables: what is pasted is read back, and leads on."""
+"""Overrides in messages about tables, which can be pasted and then make the table usable."""
 
 from __future__ import annotations
 
@@ -88,8 +88,9 @@ def load_or_message(frame: pd.DataFrame, options: ColumnOptions) -> Dataset | st
 
 
 def follow_advice(frame: pd.DataFrame, advice_index: int) -> tuple[Dataset, dict[str, Any]]:
-    """Paste the advice of each message, of several that of place ``which``, until the table
-    loads.
+    """Apply an override of each message until the table loads.
+
+    ``advice_index`` selects one of several overrides in a message.
     """
     options: dict[str, Any] = {}
     messages: list[str] = []
@@ -176,7 +177,7 @@ def test_missing_keeps_text_and_numbers_distinct():
 
 @pytest.mark.parametrize("text", ["1_0", "1_250", "7%", "€ 12", "3,5"])
 def test_text_among_numbers_can_be_read_as_missing(text):
-    """Also where Python would read a number in it, or a person does."""
+    """Check this also for texts that Python or a person would read as numbers."""
     frame = pd.DataFrame(
         {
             "c": with_cell(3, text, [str(i) for i in range(N)]),

@@ -1,4 +1,4 @@
-"""Targets that are made of columns: the largest of several, or a number above a threshold."""
+"""Targets computed from columns: the largest of several, or a number above a threshold."""
 
 from __future__ import annotations
 

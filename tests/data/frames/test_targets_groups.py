@@ -1,6 +1,4 @@
-"""Whom rows belong to: the values of a column, or the largest of several, against a loop over
-rows.
-"""
+"""Groups of rows: values of a column, or the largest of several columns, against a loop."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from kdgraph.errors import DataError
 
 
 def frame(**columns) -> pd.DataFrame:
-    """Four rows with one good feature ``x`` and the target ``y``."""
+    """Return four rows with the feature ``x``, further columns, and the target ``y``."""
     return pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], **columns, "y": ["a", "b", "a", "b"]})
 
 

@@ -1,6 +1,4 @@
-"""Images of the user's own files: idx, .npz, pictures in a folder or a zip; what is made of them,
-and what is refused in a line.
-"""
+"""Image files of the user: idx files, .npz files, and pictures in a folder or zip file."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from tests.data.images.image_sets import slope_images
 
 
 def write_idx(path: Path, array: np.ndarray, code: int = 0x08) -> None:
-    """Write an idx file, compressed where its name says so."""
+    """Write an idx file, compressed if its name ends with .gz."""
     content = (
         bytes([0, 0, code, array.ndim])
         + struct.pack(f">{array.ndim}I", *array.shape)
@@ -39,7 +37,7 @@ def load_pixels(source: ImageFiles) -> np.ndarray:
 
 @pytest.fixture
 def mnist_folder(tmp_path):
-    """A folder of idx files as MNIST's: 6 images that train, 4 that test."""
+    """Write idx files named as in MNIST, with 6 training and 4 test images."""
     images = slope_images(10, (1, 4, 5))
     for word, rows in (("train", slice(6)), ("t10k", slice(6, None))):
         write_idx(tmp_path / f"{word}-images-idx3-ubyte.gz", images[rows, 0])
@@ -184,9 +182,7 @@ def test_arrays_that_are_no_images_are_refused(tmp_path, arrays, message):
 
 @pytest.fixture
 def picture_folder(tmp_path):
-    """Pictures in two folders, and what is none; the same in a zip file with a folder around
-    them.
-    """
+    """Write pictures and other files into two folders, and the same into a zip file."""
     images = slope_images(4, (1, 6, 6))[:, 0]
     for i, image in enumerate(images):
         folder = tmp_path / "drawn" / ("cats" if i % 2 else "dogs")
@@ -330,7 +326,7 @@ def test_unreadable_picture_is_refused_or_skipped(picture_folder, name, damage):
 
 
 def test_damaged_member_of_an_archive_is_refused(picture_folder):
-    """What the archive raises of a picture in it, not the picture's own format."""
+    """Check errors of the archive, which differ from those of the format of the picture."""
     file = picture_folder[0] / "noise.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(

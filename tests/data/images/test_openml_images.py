@@ -1,6 +1,4 @@
-"""Sets of images of openml.org: what becomes of their columns, roles, subsets, and files that hold
-no images.
-"""
+"""Image sets of openml.org: pixels, roles, subsets, and files that contain no images."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ def image_source(shape=GREY, official=(14, 6), **more) -> OpenmlImages:
 
 @pytest.fixture
 def grey_images(openml_cache):
-    """20 images of 1 × 4 × 5 in the cache, as number 554, with the labels 0 to 3 in turn."""
+    """Write 20 images of 1 × 4 × 5 pixels to the cache as data set 554, with labels 0 to 3."""
     images = slope_images(20, GREY)
     write_cached_dataset(openml_cache, 554, flat_table(images, [i % 4 for i in range(20)]))
     return images

@@ -1,4 +1,4 @@
-"""Images made images of another shape, against Pillow."""
+"""Conversion of images to another shape, compared with Pillow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def random_images(n: int, *shape: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("height", "width"), [(28, 28), (32, 32), (8, 12), (50, 17), (1, 1)])
 def test_resize_agrees_with_pillow(height, width):
-    """Pillow keeps float32 between its two passes, so 1e-6 is a few of its roundings."""
+    """Compare with Pillow, which rounds to float32 between its two passes: tolerance 2e-6."""
     X = random_images(3, 2, 28, 20)
     expected = [
         [
@@ -59,7 +59,7 @@ def test_colours_become_grey_by_their_luma():
 
 
 def test_white_image_stays_white():
-    """Weights of float32 sum to 1 within 6e-8; what an image cannot hold is cut off."""
+    """Check the clipping to 1: float32 weights sum to 1 within 6e-8 only."""
     out, _ = match_image_shape((1, 7, 5), np.ones((2, 3, 9, 9), dtype=np.float32))
     assert out.max() <= 1
     np.testing.assert_allclose(out, 1, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Another data set as what is out of distribution."""
+"""Rows of another data set as out-of-distribution rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.data.ood.splits import identical_splits
 
 @dataclass
 class TableInMemory:
-    """A table that is there already."""
+    """Table in memory that warns when it is loaded and cannot be fetched."""
 
     table: Dataset
     prefetch_calls: list = field(default_factory=list)
@@ -309,9 +309,7 @@ def test_cycled_ranges_are_those_of_the_whole_table():
 
 
 def test_cycled_columns_do_not_depend_on_the_scaling():
-    """Rows that are trained on are scaled already, so a scaling changes nothing beside their
-    range.
-    """
+    """Check that only the range of the training rows, which are scaled already, matters."""
     train, table = random_table("trained", 4), random_table("other", 2)
     np.testing.assert_array_equal(
         draw_cycled_set(train, table, scaling=Scaling(size=3.0)).X, draw_cycled_set(train, table).X

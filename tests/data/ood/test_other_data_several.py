@@ -1,4 +1,4 @@
-"""Several sources of rows out of distribution in one run."""
+"""Several sources of out-of-distribution rows in one run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.data.ood.splits import identical_splits
 
 @dataclass
 class UnavailableSource:
-    """A source whose rows are not at hand; asked twice, it gives one set before it says so."""
+    """Source that yields ``n_sets`` sets and then raises, since its data are not available."""
 
     n_sets: int = 0
 
@@ -80,7 +80,7 @@ def test_rows_of_a_source_do_not_depend_on_other_sources():
 
 
 def test_sets_are_drawn_on_demand():
-    """Two of them, to know whether there are more."""
+    """Check that two sets are drawn in advance, to detect a source with a single set."""
     drawn_indices = []
 
     class CountingSource:
@@ -300,8 +300,9 @@ def test_parallel_sweep_finds_the_available_sets(tmp_path, capsys):
 
 
 def test_stage_keys_depend_on_the_available_sets(tmp_path, monkeypatch):
-    """Answers are kept in the order of the sets: with another set at hand, those of an earlier run
-    are not its.
+    """Check that outputs of an earlier run are not reused if another set has become available.
+
+    Stored outputs are in the order of the sets.
     """
     from kdgraph.runner.stages import split
     from kdgraph.runner.stored import stage_keys

@@ -74,8 +74,9 @@ def test_intensity_shift_keeps_the_shapes(train):
 
 
 def test_blend_is_a_convex_combination_of_both_shapes(train):
-    """Eq. 20: brightness ε on the circle, 1 - ε on the rectangle, their sum where both lie; to one
-    rounding of float32.
+    """Check Eq. 20: intensity ε on the circle, 1 - ε on the rectangle, and their sum on both.
+
+    The tolerance is one rounding of float32.
     """
     images_by_set = draw_shape_sets(train, epsilons=[0, 0.3, 1])
     assert (count_lit_pixels(images_by_set["blend", 0.0]) == 1000).all()
@@ -90,8 +91,9 @@ def test_blend_is_a_convex_combination_of_both_shapes(train):
 
 
 def test_ellipses_have_the_axis_of_their_set(train):
-    """Area π · axis · 10 on average over 20 images; the rim of 120 pixels is half in, half out: 2
-    %.
+    """Check the mean area π · axis · 10 of 20 images within 2 %.
+
+    About half of the 120 pixels at the border of an ellipse are painted.
     """
     images_by_set = draw_shape_sets(train, axes=[0.01, 5, 10, 40])
     for axis in (5.0, 10.0, 40.0):

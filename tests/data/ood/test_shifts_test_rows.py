@@ -1,4 +1,4 @@
-"""Test rows with permuted columns, and shifted ones."""
+"""Test rows with permuted columns, and shifted test rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def dependent_columns(n: int, seed: int, *, images: bool = False) -> Dataset:
-    """Three columns that say the same, the second of them as a category; the third has a missing
-    value.
-    """
+    """Return three dependent columns: a number, a category, and a number with a missing value."""
     if images:
         return Dataset.from_labels("toy", rng(seed).random((n, 3, 4, 5)), np.arange(n) % 2)
     x = rng(seed).normal(3, 2, n)

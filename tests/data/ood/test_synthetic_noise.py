@@ -1,4 +1,4 @@
-"""Noise in the shape of the training rows."""
+"""Uniform noise in the shape of the training rows."""
 
 from __future__ import annotations
 

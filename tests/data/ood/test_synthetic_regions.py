@@ -31,7 +31,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 @pytest.mark.parametrize("draw", ["uniform", "cube"])
 @pytest.mark.parametrize("d", [1, 2, 64])
 def test_radius_is_exact(draw, d):
-    """Relative error 1e-15 for each of the few roundings, 4e-15 in all."""
+    """Allow a relative error of 4e-15: a few roundings of 1e-15 each."""
     for ood in Sphere(radii=[0, 0.5, 3, 1e6], n=200, draw=draw).sets(
         identical_splits(gaussian_table(d)), rng()
     ):
@@ -72,8 +72,9 @@ def test_only_uniform_directions_are_uniform_on_the_circle():
 
 
 def test_uniform_directions_are_uniform_on_the_sphere():
-    """A coordinate of a uniform direction in three dimensions is uniform on (-1, 1) (Archimedes);
-    of the cube's it is not.
+    """Check Archimedes' theorem: coordinates of uniform directions in 3-d are uniform on (-1, 1).
+
+    Those of directions drawn from the cube are not.
     """
     assert kstest(random_directions(20_000, 3, rng())[:, 0], uniform(-1, 2).cdf).pvalue > 1e-3
     assert (
@@ -118,7 +119,7 @@ def test_box_without_a_hole():
 
 
 def test_gaussian_noise_has_standard_or_training_moments():
-    """Moments of 5000 rows, within 5 standard errors of the mean and 6 % of the deviation."""
+    """Compare moments of 5000 rows: means within 5 standard errors, deviations within 6 %."""
     data = gaussian_table(3)
     for like, mean, std in (
         ("standard", np.zeros(3), np.full(3, 2.0)),
@@ -174,7 +175,7 @@ def random_images(n: int = 300) -> Dataset:
 @pytest.mark.parametrize("unit", ["feature", "max_norm"])
 @pytest.mark.parametrize("data", [gaussian_table(3), random_images()], ids=["vectors", "images"])
 def test_unit_of_the_radius_is_a_feature_or_the_largest_norm(data, unit):
-    """Relative error of float32 pixels 6e-8 each, which average out in the norm."""
+    """Allow a relative error of 1e-7: float32 pixels are rounded by 6e-8 each."""
     largest = (
         max(np.linalg.norm(row.ravel().astype(np.float64)) for row in data.X)
         if unit == "max_norm"
@@ -235,7 +236,7 @@ def test_spheres_are_drawn_on_demand():
 
 
 def mixed_table(n: int = 400) -> Dataset:
-    """A number, a category that goes with it, a number with missing values."""
+    """Return a number, a category that depends on it, and a number with missing values."""
     random = np.random.default_rng(5)
     category = random.integers(3, size=n).astype(float)
     X = np.column_stack([category + 0.1 * random.normal(size=n), category, random.normal(size=n)])

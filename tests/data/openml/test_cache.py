@@ -1,4 +1,4 @@
-"""Whether the cache is whole."""
+"""Check of the files in the cache."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_cached_ids_are_sorted(openml_cache):
 
 
 def test_changed_data_fail_the_checksum_of_the_fetch(openml_server):
-    """Other bytes that still are a table of this shape: nothing else would notice them."""
+    """Replace the data by another table of the same shape, which only the checksum detects."""
     openml_server.add(61, mixed_table())
     data = fetch_dataset(61)
     assert (data.folder / CHECKSUM_FILE).read_text().endswith("  dataset_61.pq\n")
@@ -56,7 +56,7 @@ def test_no_checksum_is_written_to_a_read_only_folder(openml_server, monkeypatch
 
 
 def invert_values(folder):
-    """Bytes of the values turn: the table can be opened, and not read."""
+    """Invert bytes of the values, so that the file can be opened but not read."""
     file = folder / "dataset_61.pq"
     content = bytearray(file.read_bytes())
     content[4:200] = bytes(255 - byte for byte in content[4:200])

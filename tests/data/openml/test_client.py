@@ -1,6 +1,4 @@
-"""Fetching from openml.org: what is asked for, and the one line for each way in which it can go
-wrong.
-"""
+"""Requests to openml.org, and the message of one line for each kind of failure."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ RETRY_ADVICE = "try again later, or point OPENML_CACHE_DIR at a folder that has 
 
 
 def fetch_error_message(id: int = 61) -> str:
-    """The line in which a fetch ends."""
+    """Return the message of one line with which a fetch fails."""
     with pytest.raises(NotAtHand) as caught:
         fetch_dataset(id)
     assert "\n" not in str(caught.value)
@@ -257,8 +255,9 @@ def test_data_set_in_a_read_only_folder_is_read(openml_cache, no_network):
 
 
 def test_incomplete_cache_survives_a_missing_network(openml_cache, no_network):
-    """openml-python removes the whole folder when something of it cannot be fetched; what can be
-    done without is not asked for.
+    """Check that missing metadata are not requested.
+
+    openml-python deletes the whole folder of a data set if a part of it cannot be fetched.
     """
     folder = write_cached_dataset(openml_cache, 61, mixed_table())
     (folder / "features.xml").unlink()
@@ -300,7 +299,10 @@ def test_settings_of_openml_and_requests_are_restored(openml_server):
 
 
 def test_fetching_writes_no_output(openml_server, capfd):
-    """openml logs what it cannot fetch, and every answer that is not compressed."""
+    """Check that log messages are suppressed.
+
+    openml logs failures and every response that is not compressed.
+    """
     openml_server.add(61, numeric_table())
     openml_server.fail("/bucket/dataset_61.pq", 404, "gone")
     fetch_dataset(61)

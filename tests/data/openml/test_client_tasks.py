@@ -1,4 +1,4 @@
-"""Folds of OpenML's tasks."""
+"""Folds of OpenML tasks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Diamonds with their grades in order: encodings against pandas, on a made table; and what the data
-set must have.
-"""
+"""Diamonds with encoded grades, compared with pandas on a random table."""
 
 from __future__ import annotations
 
@@ -95,8 +93,9 @@ def test_diamonds_without_cache_and_network_are_not_available(openml_cache, no_n
 
 @pytest.mark.slow
 def test_gamma_model_of_diamonds_has_the_published_error():
-    """Torres et al. (2024), Table 3, print an RMSE of 798.9 for it; over splits it is 826 with a
-    standard deviation of 33.
+    """Compare with the RMSE of 798.9 in Table 3 of Torres et al. (2024).
+
+    Over random splits it is 826, with a standard deviation of 33.
     """
     from sklearn.linear_model import GammaRegressor
 

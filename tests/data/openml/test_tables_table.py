@@ -1,4 +1,4 @@
-"""Tables of openml.org: what becomes of their columns, and folds that tasks prescribe."""
+"""Tables of openml.org: kinds of columns, and folds that tasks prescribe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*rows have the features of anot
 
 @pytest.fixture
 def cached_table(openml_cache):
-    """Data set 61 in the cache."""
+    """Write data set 61 to the cache."""
     write_cached_dataset(openml_cache, 61, mixed_table())
 
 
@@ -64,9 +64,7 @@ def test_facts_describe_the_origin_of_the_rows(openml_cache):
 
 
 def test_both_kinds_of_files_give_the_same_rows(openml_cache):
-    """ARFF declares red before blue, Parquet may hold them in any order: positions go by sorted
-    value.
-    """
+    """Check that categories are sorted by value: ARFF has red before blue, Parquet any order."""
     folder = write_cached_dataset(openml_cache, 61, mixed_table(), md5_checksum="0" * 32)
     from_parquet = OpenmlTable(61).load()
     (folder / "dataset_61.pq").unlink()
@@ -142,9 +140,7 @@ def test_cached_data_set_needs_no_network(cached_table, no_network):
 
 
 def test_reading_writes_nothing_to_the_cache(cached_table, openml_cache):
-    """Of openml-python's own reader there would be pickles, which two processes may write at
-    once.
-    """
+    """Check that no pickles appear, which the reader of openml-python would write."""
     before = sorted(openml_cache.rglob("*"))
     OpenmlTable(61).prefetch()
     OpenmlTable(61).load()
@@ -211,8 +207,9 @@ def test_real_openml_tables_agree_with_their_description(
 
 
 def test_communities_and_crime_have_the_groups_of_luo_et_al():
-    """UAI 2022, Section 5.3: is the rate above the median, by plurality race; "Indian" is no column
-    of the table.
+    """Check target and groups of Luo et al. (2022), Section 5.3: crime rate, plurality race.
+
+    The table has no column for the group "Indian" of the paper.
     """
     if "OPENML_CACHE_DIR" not in os.environ or not is_cached(42730):
         pytest.skip("OpenML 42730 is in no folder that OPENML_CACHE_DIR names")

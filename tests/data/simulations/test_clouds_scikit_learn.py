@@ -117,8 +117,9 @@ def test_gaussian_shells_are_nested():
 
 
 def test_swiss_roll_has_ordered_pieces_and_noise_features():
-    """Along the roll the angle grows with the radius in its two rolled features; pieces next to
-    each other overlap by the noise alone.
+    """Check that the radius in the two rolled features increases from piece to piece.
+
+    Without noise, pieces do not overlap, because the angle along the roll grows with the radius.
     """
     data = SwissRoll(n_rows=1000, n_classes=5, noise_std=0.0, n_noise=2).load()
     assert data.X.shape == (1000, 5)

@@ -25,7 +25,7 @@ def test_posterior_is_bayes_rule_with_scipy_densities(d, truncated):
 
 @pytest.mark.parametrize("truncated", [True, False])
 def test_sample_has_the_moments_of_its_distribution(truncated):
-    """Means of 40,000 rows within 5 standard errors, standard deviations within 3 %."""
+    """Compare 40,000 rows: means within 5 standard errors, standard deviations within 3 %."""
     X, y = Trunk(4, truncated=truncated).sample(40_000, np.random.default_rng(0))
     for c, sign in ((0, 1), (1, -1)):
         mean = sign / np.sqrt(np.arange(1, 5))
@@ -37,9 +37,7 @@ def test_sample_has_the_moments_of_its_distribution(truncated):
 
 
 def test_posterior_is_calibrated_in_many_dimensions():
-    """Rows by posterior in 20 bins: labels minus posteriors within 4.5 standard deviations in every
-    bin.
-    """
+    """Compare labels and posteriors in 20 bins of the posterior, within 4.5 standard deviations."""
     simulation = Trunk(50)
     X, y = simulation.sample(100_000, np.random.default_rng(0))
     p = simulation.posterior(X)[:, 0]

@@ -9,9 +9,7 @@ from kdgraph.data.simulations import Circle
 
 
 def density_by_angle(x1: float, x2: float, w: float, s: float) -> float:
-    """The class's density before the cut, from the integral over the angle t itself, all four
-    quadrants.
-    """
+    """Return the density of a class before the cut, integrated over the angle in four quadrants."""
 
     def integrand(t: float) -> float:
         cos, sin = np.cos(t), np.sin(t)
@@ -40,11 +38,10 @@ def density_by_angle(x1: float, x2: float, w: float, s: float) -> float:
 
 
 def density_on_axis(x2: float, w: float, s: float) -> float:
-    """The limit of the density as x1 → 0: t is near π/2 or -π/2, where x1 = a cos t has density
-    1/(2π |a|) at 0.
+    """Return the limit of the density as x1 → 0.
 
-    Radii below 0.02 are left out: they have probability 1e-13 and are what makes the density
-    infinite on the axis itself.
+    There t is near π/2 or -π/2, where x1 = a cos t has density 1/(2π |a|) at 0. Radii below 0.02
+    are left out: they have probability 1e-13 and make the density infinite on the axis itself.
     """
     inverse = quad(lambda a: norm.pdf(a, w, s) / a, 0.02, w + 9 * s, points=[w], epsabs=1e-13)[0]
     return inverse * (norm.pdf(x2, w, s) + norm.pdf(-x2, w, s)) / (2 * np.pi)
@@ -68,8 +65,9 @@ def test_density_per_axis_is_the_integral_over_the_angle(point, s):
 @pytest.mark.parametrize("x2", [0.75, 1.0, 0.5, -0.9])
 @pytest.mark.parametrize("off_axis", [0.0, -0.0, 1e-300, 8.9e-16])
 def test_density_on_the_axes_is_its_limit(x2, off_axis):
-    """The paper's grid has 8.9e-16 in place of 0. Relative error 1e-6: what radii below 0.02
-    add.
+    """Compare on the axes and at 8.9e-16, which the paper's grid has instead of 0.
+
+    The relative tolerance 1e-6 is the contribution of radii below 0.02.
     """
     simulation = Circle()
     expected = [
@@ -107,7 +105,7 @@ def test_circle_has_the_symmetries_of_the_square(noise):
 
 @pytest.mark.parametrize("noise", ["per_axis", "radial"])
 def test_box_fractions_agree_with_paper_and_monte_carlo(noise):
-    """Published: .775 and .998 (per axis). Monte Carlo of 200,000: within 5 standard errors."""
+    """Compare with the published .775 and .998, and with 200,000 draws within 5 standard errors."""
     rng, simulation = np.random.default_rng(0), Circle(noise=noise)
     np.testing.assert_allclose(simulation.box_fractions, [0.775, 0.998], atol=5e-4)
     for c, z in enumerate(simulation.box_fractions):
@@ -118,9 +116,7 @@ def test_box_fractions_agree_with_paper_and_monte_carlo(noise):
 
 
 def test_radial_density_integrates_to_the_distribution_of_radii():
-    """Mass within radius r < 1 is P(radius < r): 1,000 radii, densities of both classes times 2πr,
-    trapezoidal to 1e-4.
-    """
+    """Check that the mass within r < 1 is P(radius < r), by the trapezoidal rule to 1e-4."""
     r = np.linspace(1e-6, 0.99, 1000)
     simulation = Circle(noise="radial")
     density = np.exp(simulation.log_densities(np.column_stack([r / np.sqrt(2), r / np.sqrt(2)])))

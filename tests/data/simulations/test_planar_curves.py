@@ -41,7 +41,7 @@ def test_density_and_box_fraction_agree_with_scipy(simulation, curves, s):
 
 
 def test_box_fractions_agree_with_the_paper():
-    """Printed with four decimals, each the result of a simulation of its own."""
+    """Compare with the published values, which have four decimals and come from simulations."""
     np.testing.assert_allclose(Sinewave().box_fractions, [0.9072, 0.8609], atol=2e-4)
     np.testing.assert_allclose(Polynomial().box_fractions, [0.9601, 0.9861], atol=2e-4)
 
@@ -59,7 +59,8 @@ def test_densities_have_the_symmetries_of_the_curves():
 
 
 def test_posterior_does_not_underflow_far_from_both_curves():
-    """At (0.9, -0.9) both densities are near exp(-16000); the cubic's, 0.729, is nearer than the
-    line's.
+    """Check (0.9, -0.9), where both densities are near exp(-16000).
+
+    The cubic, at 0.729, is nearer than the line.
     """
     assert Polynomial(noise_std=0.01).posterior([[0.9, -0.9]]).tolist() == [[0.0, 1.0]]

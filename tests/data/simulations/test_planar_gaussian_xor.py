@@ -26,8 +26,9 @@ def test_reflection_swaps_classes_and_half_turn_keeps_them():
 
 
 def test_class_counts_are_multinomial():
-    """Class 0's count of 100 rows has variance 25; over 400 samples the variance is known to 7 %,
-    and here to 5 standard errors.
+    """Compare the variance of the class counts of 100 rows with 25, over 400 samples.
+
+    The standard error of the variance is 7 %, and the tolerance is 5 standard errors.
     """
     counts = [
         (GaussianXor().sample(100, np.random.default_rng(seed))[1] == 0).sum()

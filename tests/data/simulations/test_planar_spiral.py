@@ -13,8 +13,9 @@ def polar(r, angle) -> np.ndarray:
 
 
 def density_by_order(r: float, angle: float, m: int, std: float, turns: float = 2.0) -> np.ndarray:
-    """Density of the angle at radius r for both classes: a sum over the row's place in order and
-    over turns of the circle.
+    """Return the density of the angle at radius r for both classes: Float[2].
+
+    It is a sum over the position of the row in the order and over turns of the circle.
     """
     position = np.arange(m)
     weight = binom.pmf(position, m - 1, r)
@@ -77,7 +78,7 @@ def test_sample_posterior_tends_to_the_population_posterior():
 
 
 def test_sample_posterior_is_close_to_a_wider_normal():
-    """For n = 1000 the angle's variance is close to .8² + (4π)² r(1-r)/(n/2)."""
+    """Compare with a normal of variance .8² + (4π)² r(1-r)/(n/2) for n = 1000."""
     r, angle = np.linspace(0.02, 0.98, 60), np.linspace(0, 50, 60)
     std = np.sqrt(0.64 + (4 * np.pi) ** 2 * r * (1 - r) / 500)
     images = 2 * np.pi * np.arange(-5, 6)[:, None]
@@ -93,8 +94,9 @@ def test_sample_posterior_is_close_to_a_wider_normal():
 
 
 def test_sample_posterior_agrees_with_monte_carlo():
-    """One row of each of 20,000 spirals of 20 rows, so that rows are independent; z² in cells has
-    mean 1 (sd .1 for 200 cells).
+    """Draw one row of each of 20,000 spirals of 20 rows, so that rows are independent.
+
+    In cells, z² has mean 1 with standard deviation .1 for 200 cells.
     """
     simulation, rng = Spiral(), np.random.default_rng(5)
     rows = [simulation.sample(20, rng) for _ in range(20_000)]
@@ -112,8 +114,9 @@ def test_sample_posterior_agrees_with_monte_carlo():
 
 
 def test_only_the_sample_posterior_is_calibrated_on_samples():
-    """Brier score minus what the posterior claims for itself, Σ p(1-p), over 120 samples of 1000
-    rows, in standard errors.
+    """Compare the Brier score with its expected value Σ p(1-p), in standard errors.
+
+    There are 120 samples of 1000 rows.
     """
     simulation = Spiral()
     excess = {1000: [], None: []}
@@ -140,9 +143,7 @@ def test_half_turn_swaps_the_classes():
 
 
 def test_density_integrates_to_one_over_the_angle():
-    """Over radius and angle the density times r integrates to 1; trapezoidal in both, 1e-9 since it
-    is smooth and periodic.
-    """
+    """Integrate over the angle by the trapezoidal rule, exact to 1e-9 for periodic functions."""
     r, angle = np.meshgrid(
         np.linspace(0.1, 0.9, 5), np.linspace(0, 2 * np.pi, 256, endpoint=False), indexing="ij"
     )

@@ -1,4 +1,4 @@
-"""What holds for every simulation in the plane, and for Trunk where it applies."""
+"""Properties of all simulations in the plane, and of Trunk where they apply."""
 
 from __future__ import annotations
 
@@ -138,8 +138,10 @@ def test_balanced_labels_are_in_random_order():
     "name", [name for name in PLANE_SIMULATIONS if not name.startswith("spiral")]
 )
 def test_density_agrees_with_monte_carlo(name):
-    """Counts of 200,000 rows in 30 x 30 cells against 8 x 8 midpoints of the density in each; chi2
-    per cell is 1, sd 0.06 for 500 cells.
+    """Compare counts of 200,000 rows in 30 × 30 cells with the integrated density.
+
+    The density is averaged over 8 × 8 midpoints of a cell. χ² per cell is 1, with standard
+    deviation 0.06 for 500 cells.
     """
     simulation, n, cells, points_per_cell = PLANE_SIMULATIONS[name], 200_000, 30, 8
     X, _ = simulation.sample(n, np.random.default_rng(1))
@@ -162,8 +164,7 @@ def test_density_agrees_with_monte_carlo(name):
     "name", [name for name in ALL_SIMULATIONS if not name.startswith("spiral")]
 )
 def test_posterior_agrees_with_monte_carlo(name):
-    """In cells of 200,000 rows, labels of class 0 minus their posteriors, in standard deviations:
-    mean square 1.
+    """Compare labels of 200,000 rows with their posteriors in cells: mean squared z-score 1.
 
     The rows of a spiral are not independent; its own tests are exact.
     """
@@ -199,8 +200,9 @@ def test_truth_selects_the_posterior(simulation):
 
 
 def test_paper_grid_truth_agrees_with_counts_in_windows():
-    """30 repetitions of the paper's procedure for polynomial, where windows are sparse: q explains
-    them, Bayes' posterior does not.
+    """Repeat the paper's procedure 30 times for Polynomial, where windows are sparse.
+
+    The counts agree with q, and not with Bayes' posterior.
     """
     simulation, rng = Polynomial(), np.random.default_rng(0)
     centres = rng.choice(paper_grid(), 300, replace=False)
@@ -231,11 +233,11 @@ def test_paper_grid_truth_agrees_with_counts_in_windows():
     ids=lambda v: getattr(v, "name", v),
 )
 def test_density_explains_the_published_truth(simulation, half, sparse):
-    """Shares of the published grids that are exactly 1/2 (all of 1000 windows empty) and that
-    expect under one draw a window.
+    """Compare fractions of the grid where the published truth is 1/2 or windows are sparse.
 
-    Within .02, since the shares are known to whole percents and a window smears the rim of the
-    spiral's disc.
+    The truth is exactly 1/2 if all of 1000 windows are empty; a window is sparse if it expects less
+    than one draw. The tolerance is .02, since the fractions are known to whole percents and a
+    window blurs the border of the spiral's disc.
     """
     draws = 40 * simulation.density(paper_grid())
     assert np.exp(-1000 * draws).mean() == pytest.approx(half, abs=0.02)

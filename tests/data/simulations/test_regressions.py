@@ -1,4 +1,4 @@
-"""Simulated regressions that know their truth: their laws against SciPy, scikit-learn and loops."""
+"""Regression simulations with known distributions, compared with SciPy and scikit-learn."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_targets_have_the_true_distributions(name):
-    """Their PIT values are uniform, and depend on no feature; one in 1000 samples is farther
-    off.
-    """
+    """Check that PIT values are uniform and independent of the features, at the level 0.001."""
     source = SOURCES[name]
     X, y = source.sample(5000, np.random.default_rng(0))
     pits = source.distribution(X).cdf(y)
@@ -65,7 +63,7 @@ def test_mean_and_noise_of_rosenbrock():
 
 
 def test_least_squared_error_of_rosenbrock():
-    """E f² / shape by Gauss-Legendre, which is exact for a polynomial of degree 8."""
+    """Compute E f² / shape by Gauss-Legendre, which is exact for a polynomial of degree 8."""
     x, w = np.polynomial.legendre.leggauss(12)
     f = (1 - 2 * x[:, None]) ** 2 + 10 * ((2 + 3 * x) - 4 * x[:, None] ** 2) ** 2
     assert (w[:, None] * w * f**2).sum() / 4 / 100 == pytest.approx(57.5, abs=0.05)

@@ -1,4 +1,4 @@
-"""The parabola with growing noise: its law, its truth in scaled features, and where it has none."""
+"""Parabola with noise that grows with x: its distribution, also in scaled features."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from kdgraph.errors import DataError, ParameterError
 
 
 def test_sample_has_its_distribution():
-    """X uniform on (2, 20), (y - 10 - 5 x²) / (30 x) standard normal, independent of x; one in 1000
-    samples is farther off.
+    """Check that x is uniform on (2, 20) and the scaled noise standard normal and independent of x.
+
+    The tests have level 0.001.
     """
     X, y = Heteroscedastic().sample(20_000, np.random.default_rng(0))
     z = (y - 10 - 5 * X[:, 0] ** 2) / (30 * X[:, 0])
@@ -24,9 +25,7 @@ def test_sample_has_its_distribution():
 
 
 def test_best_line_has_the_documented_slope_and_error():
-    """Least squares on a fine grid of means, against 25 (high - low)⁴ / 180 and the slope 5 (low +
-    high).
-    """
+    """Compare least squares on a fine grid with 5 (low + high) and 25 (high - low)⁴ / 180."""
     for low, high in ((2.0, 20.0), (1.0, 4.0)):
         x = np.linspace(low, high, 20_001)
         mean = Heteroscedastic(low, high).distribution(x[:, None]).mean()

@@ -16,13 +16,13 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def widths(images: np.ndarray) -> np.ndarray:
-    """Pixels from the first to the last column that is not black: Int[n]."""
+    """Return the numbers of pixels from the first to the last column that is not black: Int[n]."""
     columns = (images[:, 0] > 0).any(axis=1)
     return columns.shape[1] - columns.argmax(axis=1) - columns[:, ::-1].argmax(axis=1)
 
 
 def polygon_contains(corners: np.ndarray, x: float, y: float) -> bool:
-    """A point is in a convex polygon if it is on the same side of every edge."""
+    """Return whether a point is on the same side of every edge of a convex polygon."""
     edges = np.roll(corners, -1, axis=0) - corners
     return (
         len(
@@ -46,9 +46,7 @@ def test_images_agree_with_the_paper():
 
 
 def test_shapes_have_their_areas():
-    """A rectangle of whole sides has exactly 50 · 20 pixels; a circle 100 π on average, of which
-    200 draws are within .3 %.
-    """
+    """Compare areas: 50 · 20 pixels of a rectangle exactly, 100 π of a circle within .3 %."""
     X, y = Shapes().sample(400, rng())
     area = (X[:, 0] > 0).sum(axis=(1, 2))
     assert (area[y == 1] == 1000).all()
@@ -60,8 +58,9 @@ def test_shapes_have_their_areas():
 @settings(max_examples=30, deadline=None)
 @given(st.floats(3, 15), st.floats(3, 15), st.booleans(), st.integers(0, 999))
 def test_pixels_are_painted_if_their_centre_is_in_the_shape(a, b, box, seed):
-    """The centre and the angle are drawn again from the same generator; the oracle knows corners,
-    or foci, not axes.
+    """Compare with an oracle that uses the corners of a box, or the foci of an ellipse.
+
+    The centre and the angle are drawn again from a generator with the same seed.
     """
     canvas = ShapeCanvas(size=44, channels=1, rotated=True, inside=True)
     is_painted = canvas.paint(np.array([[a, b]]), np.array([box]), 255, rng(seed))[0, 0] > 0
@@ -86,8 +85,10 @@ def test_pixels_are_painted_if_their_centre_is_in_the_shape(a, b, box, seed):
 
 @pytest.mark.parametrize("rotated", [False, True])
 def test_whole_shapes_are_never_cut(rotated):
-    """A side of 50 pixels that is turned by less than a pixel may lose half a row; more is lost
-    only at a border.
+    """Compare areas with those of whole shapes.
+
+    Rotation by less than a pixel may cost a side of 50 pixels half a row; only a border would cost
+    more.
     """
     X, y = Shapes(rotated=rotated).sample(400, rng())
     area = (X[:, 0] > 0).sum(axis=(1, 2))
@@ -97,12 +98,12 @@ def test_whole_shapes_are_never_cut(rotated):
 
 
 def test_centres_are_uniform_over_the_image_if_shapes_may_be_cut():
-    """A point at (dx, dy) from the centre is in the image with probability (1 - |dx|/100)(1 -
-    |dy|/100).
+    """Compare the visible fraction of cut shapes with its expected value.
 
-    Over a circle of radius r, |dx| has mean 4r/3π and |dx dy| has mean r²/2π; over a rectangle |dx|
-    and |dy| have a quarter of the sides. The seen share of a shape has a standard deviation below
-    .2: 4 standard errors of 1000 images.
+    A point at (dx, dy) from the centre is in the image with probability (1 - |dx|/100)(1 -
+    |dy|/100). Over a circle of radius r, |dx| has mean 4r/3π and |dx dy| has mean r²/2π; over a
+    rectangle |dx| and |dy| have a quarter of the sides. The visible fraction has a standard
+    deviation below .2: the tolerance is 4 standard errors of 1000 images.
     """
     X, y = Shapes(inside=False).sample(2000, rng())
     area = (X[:, 0] > 0).sum(axis=(1, 2))

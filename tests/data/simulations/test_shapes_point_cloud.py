@@ -1,6 +1,4 @@
-"""Point clouds: each lies on the outline that it is named after, and says nothing in its other
-dimensions.
-"""
+"""Point clouds along outlines in two dimensions, with noise in all others."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ SHAPES = ["circles", "lines", "squares"]
 
 
 def outline_residual(shape: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Float[n]: 0 for a point that the equation of its class's outline holds for."""
+    """Return Float[n]: 0 for points that satisfy the equation of the outline of their class."""
     size = np.where(y == 0, 1.0, 0.5)
     x1, x2 = X[:, 0], X[:, 1]
     return {
@@ -39,7 +37,7 @@ def test_points_lie_on_the_outline_of_their_class(shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_further_dimensions_are_uniform_noise_in_balanced_classes(shape):
-    """By Kolmogorov and Smirnov's test at 0.1 %, of fixed draws."""
+    """Check uniformity by Kolmogorov and Smirnov's test at the level 0.001, with fixed seeds."""
     source = PointCloud(shape, n_dims=5)
     assert (
         isinstance(source, Simulation)
@@ -54,7 +52,7 @@ def test_further_dimensions_are_uniform_noise_in_balanced_classes(shape):
 
 
 def test_noise_has_its_standard_deviation():
-    """Within 5 %, four standard errors of 4,000 rows."""
+    """Compare within 5 %, four standard errors of 4,000 rows."""
     X, y = PointCloud("lines", noise_std=0.2).sample(4000, np.random.default_rng(2))
     assert outline_residual("lines", X, y).std() == pytest.approx(0.2 * np.sqrt(2), rel=0.05)
 

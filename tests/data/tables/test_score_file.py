@@ -1,4 +1,4 @@
-"""Files of class scores: columns are classes, rows are distributions, and nothing is trained."""
+"""Files of class scores: columns are classes, rows are distributions, and no row trains."""
 
 from __future__ import annotations
 

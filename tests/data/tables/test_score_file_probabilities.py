@@ -1,6 +1,4 @@
-"""Printed probabilities: how far their sums may be from 1, and what is advised for scores that are
-none.
-"""
+"""Printed probabilities: tolerance of their sums, and advice for scores of other kinds."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ def test_rounded_probabilities_are_accepted(n_classes, decimals, dtype, seed):
         return  # so many classes of so few decimals that the sum is no sign of a distribution
     proba = to_probabilities("my", printed, "probabilities")
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-14)
-    # dividing by a sum that is off by K half units moves a probability by no more than that share
+    # A sum that deviates by K half units changes a probability by at most this fraction.
     assert np.abs(proba - exact).max() <= (n_classes + 1) * 10.0**-decimals
 
 
@@ -107,5 +105,5 @@ def test_softmax_of_probabilities_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_repeated_softmax("my", np.log(proba))
-    # the softmax of logarithms of probabilities is these again, but for roundings
+    # The softmax inverts the logarithm of probabilities, except for rounding.
     np.testing.assert_allclose(to_probabilities("my", np.log(proba), "logits"), proba, rtol=1e-14)

@@ -329,7 +329,7 @@ def test_constructor_does_not_read_the_file():
         TableFile(None, "label")  # type: ignore[arg-type]
 
 
-# files that are none
+# Invalid files.
 
 
 def test_missing_file_is_refused_with_a_suggestion(tmp_path):
@@ -535,7 +535,7 @@ def test_invalid_arff_is_refused(text, reason):
     )
 
 
-# row numbers by role
+# Row numbers by role.
 
 
 def with_indices(indices, name="rows.json", n=6) -> TableFile:
@@ -644,7 +644,7 @@ def test_indices_and_split_column_exclude_each_other():
         TableFile("p.csv", "label", indices="i.json", split_column="part")
 
 
-# before a run starts
+# Checks before a run starts.
 
 
 def test_prefetch_reports_missing_files(tmp_path):
@@ -668,7 +668,7 @@ def test_prefetch_checks_require_numeric():
             TableFile("p.csv", "label", require="numeric").prefetch()
 
 
-# names of columns that a command line may read as something else
+# Names of columns that a command line does not read as text.
 
 
 def test_column_names_may_be_numbers_or_contain_commas():
