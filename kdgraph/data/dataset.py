@@ -351,11 +351,8 @@ class Dataset:
         # Categories, layers and groups enter the digest only if they are set, so a data set without
         # them has the digest of its rows and classes alone.
         digest = hashlib.sha256()
-        for part in (
-            self.X,
-            self.y,
-            self.split_groups if self.split_groups is not None else np.empty(0),
-        ):
+        groups = self.split_groups if self.split_groups is not None else np.empty(0)
+        for part in (self.X, self.y, groups):
             part = np.ascontiguousarray(part)
             digest.update(f"{part.dtype}{part.shape}".encode())
             digest.update(part.data)
@@ -498,8 +495,6 @@ class OodSet:
 class Simulation(Protocol):
     """Source that can draw any number of rows; ``classes`` is empty in regression.
 
-    Any object with these members is a simulation; it need not be a subclass.
-
     Examples
     --------
     >>> class Coin:
@@ -518,6 +513,7 @@ class Simulation(Protocol):
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw X: Float[n, d] or Float[n, c, h, w], and y: Int[n], or Float[n] in regression."""
+        ...
 
 
 @runtime_checkable
@@ -542,6 +538,7 @@ class PosteriorSimulation(Simulation, Protocol):
 
         None stands for the whole population.
         """
+        ...
 
 
 @runtime_checkable
@@ -564,6 +561,7 @@ class RegressionSimulation(Simulation, Protocol):
 
     def distribution(self, X: np.ndarray) -> Distribution:
         """Return the true distributions of y at the n rows of X: Float[n, d]."""
+        ...
 
 
 @runtime_checkable
@@ -588,6 +586,7 @@ class Table(Protocol):
 
     def load(self) -> Dataset:
         """Return the whole table."""
+        ...
 
 
 @runtime_checkable
@@ -620,6 +619,7 @@ class FetchableTable(Table, Protocol):
         NotAtHand
             If the rows cannot be downloaded, or the source excludes them by its requirements.
         """
+        ...
 
 
 @runtime_checkable
@@ -650,6 +650,7 @@ class OodSource(Protocol):
         rng : Generator
             Source of all random numbers.
         """
+        ...
 
 
 ClassHalf = Literal["first", "second"] | None

@@ -335,11 +335,11 @@ def _check_formatted_numbers(
     # categories. In other forms the order of the numbers would be lost, so they are refused.
     numbers = f"{reference} has {describe_form(form)}, such as {texts[form.first]!r}"
     if form.sort == "unit" and len(texts) <= _MAX_UNIQUE_TEXT_ROWS:
-        used = (
+        advice = (
             "which are used as names; if they are numbers, write them without it, else"
             f" {reference.as_categorical()} confirms it"
         )
-        warnings.warn(f"{numbers}, {used}", stacklevel=2)
+        warnings.warn(f"{numbers}, {advice}", stacklevel=2)
         return
     suggestions = (
         [f"{reference.as_missing(list(other_texts))} reads such cells as missing"]

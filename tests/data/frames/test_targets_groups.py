@@ -30,11 +30,11 @@ def assert_refused(table: pd.DataFrame, message: str, **options) -> None:
 
 
 def largest_name(row: dict[str, float]) -> str:
-    best, most = "other", 0.0
+    best_name, largest_value = "other", 0.0
     for name, value in row.items():
-        if value > most:
-            best, most = name, value
-    return best
+        if value > largest_value:
+            best_name, largest_value = name, value
+    return best_name
 
 
 shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])

@@ -95,14 +95,20 @@ def test_ignored_columns_are_dropped_unless_requested(openml_cache):
 
 def test_ignored_columns_may_be_groups_without_being_features(openml_cache):
     write_cached_dataset(openml_cache, 61, mixed_table(), ignore_attribute="colour,month")
-    named = OpenmlTable(61, group="colour").load()
-    assert named.group_names == ("blue", "red") and named.feature_names == ("length", "width")
+    by_colour = OpenmlTable(61, group="colour").load()
+    assert by_colour.group_names == ("blue", "red") and by_colour.feature_names == (
+        "length",
+        "width",
+    )
     assert OpenmlTable(61, group="colour", drop=["colour", "width"]).load().feature_names == (
         "length",
     )
-    largest = OpenmlTable(61, group=["length", "month"]).load()
+    by_largest_column = OpenmlTable(61, group=["length", "month"]).load()
     expected = np.where(mixed_table()["length"] >= mixed_table()["month"], "length", "month")
-    assert np.array(largest.group_names)[largest.groups].tolist() == expected.tolist()
+    assert (
+        np.array(by_largest_column.group_names)[by_largest_column.groups].tolist()
+        == expected.tolist()
+    )
 
 
 def test_target_and_task_may_be_chosen(cached_table):

@@ -15,8 +15,8 @@ def test_posterior_is_bayes_rule_with_scipy_densities(d, truncated):
     mu = 1 / np.sqrt(np.arange(1, d + 1))
     logs = []
     for mean in (mu, -mu):
-        law = truncnorm(-1 - mean, 1 - mean, loc=mean) if truncated else norm(mean)
-        logs.append(law.logpdf(X).sum(axis=1))
+        distribution = truncnorm(-1 - mean, 1 - mean, loc=mean) if truncated else norm(mean)
+        logs.append(distribution.logpdf(X).sum(axis=1))
     expected = 1 / (1 + np.exp(logs[1] - logs[0]))
     np.testing.assert_allclose(
         Trunk(d, truncated=truncated).posterior(X)[:, 0], expected, atol=1e-12
@@ -29,10 +29,13 @@ def test_sample_has_the_moments_of_its_distribution(truncated):
     X, y = Trunk(4, truncated=truncated).sample(40_000, np.random.default_rng(0))
     for c, sign in ((0, 1), (1, -1)):
         mean = sign / np.sqrt(np.arange(1, 5))
-        law = truncnorm(-1 - mean, 1 - mean, loc=mean) if truncated else norm(mean)
+        distribution = truncnorm(-1 - mean, 1 - mean, loc=mean) if truncated else norm(mean)
         rows = X[y == c]
-        assert (np.abs(rows.mean(axis=0) - law.mean()) < 5 * law.std() / np.sqrt(len(rows))).all()
-        np.testing.assert_allclose(rows.std(axis=0), law.std(), rtol=0.03)
+        assert (
+            np.abs(rows.mean(axis=0) - distribution.mean())
+            < 5 * distribution.std() / np.sqrt(len(rows))
+        ).all()
+        np.testing.assert_allclose(rows.std(axis=0), distribution.std(), rtol=0.03)
     assert (np.abs(X) < 1).all() == truncated
 
 

@@ -66,10 +66,10 @@ def test_posterior_is_a_distribution_at_awkward_points(simulation):
 @settings(max_examples=60, deadline=None)
 @given(
     X=arrays(np.float64, (3, 2), elements=st.floats(allow_nan=False, allow_infinity=False)),
-    which=st.sampled_from(sorted(ALL_SIMULATIONS)),
+    name=st.sampled_from(sorted(ALL_SIMULATIONS)),
 )
-def test_posterior_is_a_distribution_at_any_float(X, which):
-    p = ALL_SIMULATIONS[which].posterior(X)
+def test_posterior_is_a_distribution_at_any_float(X, name):
+    p = ALL_SIMULATIONS[name].posterior(X)
     assert (p >= 0).all()
     np.testing.assert_allclose(p.sum(axis=1), 1, atol=4e-16)
 
@@ -77,11 +77,11 @@ def test_posterior_is_a_distribution_at_any_float(X, which):
 @settings(max_examples=60, deadline=None)
 @given(
     X=arrays(np.float64, (3, 2), elements=st.floats(-1, 1)),
-    which=st.sampled_from(sorted(PLANE_SIMULATIONS)),
+    name=st.sampled_from(sorted(PLANE_SIMULATIONS)),
     n=st.integers(1, 3000),
 )
-def test_posterior_on_paper_grid_lies_between_posterior_and_half(X, which, n):
-    simulation = PLANE_SIMULATIONS[which]
+def test_posterior_on_paper_grid_lies_between_posterior_and_half(X, name, n):
+    simulation = PLANE_SIMULATIONS[name]
     exact, grid = simulation.posterior(X), simulation.posterior_on_paper_grid(X)
     assert (np.abs(grid - 0.5) <= np.abs(exact - 0.5) + 1e-15).all()
     assert ((grid - 0.5) * (exact - 0.5) >= 0).all()

@@ -148,7 +148,7 @@ def test_encodings(encoding):
 
 @pytest.mark.parametrize("ending", ["csv", "arff"])
 @pytest.mark.parametrize(
-    ("written_as", "names"),
+    ("file_encoding", "names"),
     [
         ("utf-8", ["utf-8", "UTF-8", "utf8", "utf_8", "utf-8-sig", "UTF_8_SIG", "U8"]),
         (
@@ -161,25 +161,25 @@ def test_encodings(encoding):
         ("utf-32", ["utf-32", "U32", "utf-32-be"]),
     ],
 )
-def test_synonyms_of_encodings_and_byte_order_marks(written_as, names, ending):
+def test_synonyms_of_encodings_and_byte_order_marks(file_encoding, names, ending):
     heads = {
         "csv": "größe,label\n",
         "arff": "@RELATION r\n@ATTRIBUTE größe NUMERIC\n@ATTRIBUTE label {süß,übel}\n@DATA\n",
     }
-    path = write_text(f"p.{ending}", heads[ending] + "1,süß\n2,übel\n", written_as)
+    path = write_text(f"p.{ending}", heads[ending] + "1,süß\n2,übel\n", file_encoding)
     for encoding in names:
         data = TableFile(path, "label", encoding=encoding).load()
         assert (data.feature_names, data.classes.tolist()) == (("größe",), ["süß", "übel"])
 
 
 def test_byte_order_mark_of_another_encoding_is_refused():
-    for written_as, encoding in (
+    for file_encoding, encoding in (
         ("utf-8-sig", "latin-1"),
         ("utf-16", "utf-8"),
         ("utf-32", "utf-16"),
     ):
-        write_text("p.csv", "a,label\n1,x\n2,y\n", written_as)
-        marked = written_as.removesuffix("-sig")
+        write_text("p.csv", "a,label\n1,x\n2,y\n", file_encoding)
+        marked = file_encoding.removesuffix("-sig")
         assert_refused(
             f"dataset.path=p.csv is text in {marked.upper()}; give dataset.encoding={marked}",
             "p.csv",

@@ -197,14 +197,14 @@ def test_invalid_files_of_word_vectors_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("written_as", "encoding"),
+    ("file_encoding", "encoding"),
     [("utf-8-sig", "utf8"), ("latin-1", "L1"), ("utf-16", "UTF_16_LE"), ("utf-8", "utf_8_sig")],
 )
-def test_files_of_a_folder_accept_synonyms_of_encodings(written_as, encoding):
+def test_files_of_a_folder_accept_synonyms_of_encodings(file_encoding, encoding):
     folder = write_folder([f"größe {text}" for text in TEXTS])
     expected = TextFile(folder, n_features=64).load().X
     for file in Path(folder).rglob("*.txt"):
-        file.write_text(file.read_text(encoding="utf-8"), encoding=written_as)
+        file.write_text(file.read_text(encoding="utf-8"), encoding=file_encoding)
     np.testing.assert_array_equal(
         TextFile(folder, n_features=64, encoding=encoding).load().X, expected
     )
