@@ -14,7 +14,7 @@ from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
 from kdgraph.data.ood import LeftOutClasses
 from kdgraph.data.simulations import Spiral
 from kdgraph.data.tables.scikit_learn import SklearnTable
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 
 LETTERS = np.repeat(list("abcde"), [40, 30, 20, 10, 50])
 
@@ -193,7 +193,7 @@ def test_missing_values_of_left_out_rows_are_detected():
         ),
         (
             1,
-            InMemory(given_scores=True),
+            InMemory(has_scores=True),
             "toy has the scores of a model that has seen every class; give dataset.left_out=null",
         ),
     ],
@@ -234,7 +234,7 @@ def test_left_out_set_has_rows_and_names_of_the_classes():
 
 def test_left_out_set_needs_left_out_classes():
     with pytest.raises(
-        NotAtHand,
+        DataNotAvailable,
         match=r"^no class of toy is left out; name some, or give their number: dataset.left_out=…$",
     ):
         LeftOutClasses().sets(split_toy_table(None), np.random.default_rng(0))

@@ -16,7 +16,7 @@ from kdgraph.features import FeatureMap
 from kdgraph.geometry import Partition, partition_kind, partition_of
 from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 from kdgraph.smoothing import LocalMeans, local_means, local_means_by_distance
-from kdgraph.smoothing.kernel_means import Distance
+from kdgraph.smoothing.kernel_means import DistanceFunction
 
 LocalKernel = Literal["laplacian", "gaussian", "geodesic", "group"]
 """laplacian, gaussian: of distances in a feature map (:data:`kdgraph.smoothing.Kernel`). geodesic:
@@ -182,7 +182,7 @@ class Neighbours:
         """Return one integer for each pair of bin and group, Int[m]."""
         return bin_of(confidence, self.edges) * (self.n_groups + 1) + group + 1
 
-    def _geodesic(self, seen: np.ndarray, partition: Partition) -> Distance:
+    def _geodesic(self, seen: np.ndarray, partition: Partition) -> DistanceFunction:
         """Return the function -log K of the positions of places and rows."""
 
         def distance(places: np.ndarray, rows: np.ndarray) -> np.ndarray:

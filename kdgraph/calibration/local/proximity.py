@@ -71,25 +71,27 @@ class Proximity(TopLabelCalibrator):
     def _predict_parts(self, X: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
-        top = TopLabel.of(proba)
+        top_label = TopLabel.of(proba)
         near = self._proximity(self.map_.transform_sparse(self.estimator_, X))
         return (
             proba,
-            top,
-            np.clip(self._at(np.asarray(top.confidence, dtype=np.float64), near), 0.0, 1.0),
+            top_label,
+            np.clip(self._at(np.asarray(top_label.confidence, dtype=np.float64), near), 0.0, 1.0),
         )
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        top = TopLabel.of(self.estimator_.predict_proba(calibration.X))
+        top_label = TopLabel.of(self.estimator_.predict_proba(calibration.X))
         self.map_ = self._fitted_map(calibration.X)
         seen = self.map_.transform_sparse(self.estimator_, calibration.X)
         self.index_ = NearestNeighbors(
             n_neighbors=min(self.neighbours, max(len(calibration) - 1, 1))
         ).fit(seen)
-        correct = top.correct(calibration.y)
+        correct = top_label.correct(calibration.y)
         self.accuracy_ = float(np.average(correct, weights=calibration.weight))
         near = self._proximity(None if len(calibration) > 1 else seen)
-        self._learn(np.asarray(top.confidence, dtype=np.float64), near, correct, calibration.weight)
+        self._learn(
+            np.asarray(top_label.confidence, dtype=np.float64), near, correct, calibration.weight
+        )
 
     def _fitted_map(self, X: Any) -> FeatureMap:
         map_ = FeatureMap(reduce="none") if self.features is None else clone(self.features)

@@ -17,7 +17,7 @@ from kdgraph.data.images import ImageFiles
 from kdgraph.data.images.pixels import resize_images
 from kdgraph.data.ood import CompositeOod, OtherDataset
 from kdgraph.data.splits import make_splits
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from tests.data.images.image_sets import slope_images
 
 
@@ -375,7 +375,7 @@ def test_missing_file_is_not_available():
     assert isinstance(source, FetchableTable) and source.name == "a"
     for method in (source.prefetch, source.load):
         with pytest.raises(
-            NotAtHand, match=r"dataset.path=no/such/folder/a.zip: there is no folder"
+            DataNotAvailable, match=r"dataset.path=no/such/folder/a.zip: there is no folder"
         ):
             method()
 

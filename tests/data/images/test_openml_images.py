@@ -11,7 +11,7 @@ from kdgraph.data.dataset import TEST, TRAIN
 from kdgraph.data.images.openml_images import OpenmlImages
 from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.splits import make_splits
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from tests.data.images.image_sets import flat_table, slope_images
 from tests.data.openml.server import arff, write_cached_dataset
 
@@ -206,7 +206,7 @@ def test_images_that_cannot_be_fetched_are_not_available(openml_cache, monkeypat
     from kdgraph.data.openml.client import NetworkState
 
     monkeypatch.setattr(NetworkState, "failure", "no network")
-    with pytest.raises(NotAtHand, match=r"^data set 554 is not in .*; no network"):
+    with pytest.raises(DataNotAvailable, match=r"^data set 554 is not in .*; no network"):
         image_source().prefetch()
 
 

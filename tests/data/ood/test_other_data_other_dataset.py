@@ -13,7 +13,7 @@ from kdgraph.data.dataset import TEST, TRAIN, UNUSED, Scaling
 from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.data.ood.other_data import OtherDataset
 from kdgraph.data.simulations import Shapes, Spiral
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from kdgraph.parents.networks.outlier_sources import DatasetOutliers
 from tests.data.ood.splits import identical_splits
 
@@ -35,7 +35,7 @@ class TableInMemory:
 
     def prefetch(self, progress=None) -> None:
         self.prefetch_calls.append(progress)
-        raise NotAtHand("not here")
+        raise DataNotAvailable("not here")
 
 
 def random_table(name: str, *shape: int, n: int = 12, **more) -> Dataset:
@@ -95,7 +95,7 @@ def test_class_halves_of_ood_rows_and_outliers_are_disjoint(has_roles):
     }
     classes_by_half = {}
     for half in ("first", "second"):
-        (ood_set,) = OtherDataset(TableInMemory(table), n=100, half=half).sets(
+        (ood_set,) = OtherDataset(TableInMemory(table), n=100, class_half=half).sets(
             identical_splits(random_table("trained", 4)), np.random.default_rng(0)
         )
         n = {"first": 16, "second": 24}[half] // (2 if has_roles else 1)
@@ -108,7 +108,7 @@ def test_class_halves_of_ood_rows_and_outliers_are_disjoint(has_roles):
             description,
             n,
         )
-        outliers = DatasetOutliers(source=TableInMemory(table), half=half).make_sampler(
+        outliers = DatasetOutliers(source=TableInMemory(table), class_half=half).make_sampler(
             np.zeros((1, 4)), np.random.default_rng(0)
         )(200, np.random.default_rng(1))
         classes_by_half[half] = (
@@ -121,20 +121,20 @@ def test_class_halves_of_ood_rows_and_outliers_are_disjoint(has_roles):
 def test_half_needs_a_table_with_two_classes():
     with pytest.raises(
         ParameterError,
-        match=r"^half must be null, since spiral is a simulation and not divided, got first$",
+        match=r"^class_half must be null, since spiral is a simulation and not divided, got first$",
     ):
-        OtherDataset(Spiral(), half="first")
+        OtherDataset(Spiral(), class_half="first")
     single_class = replace(
         random_table("other", 4), y=np.zeros(12, dtype=int), classes=np.array(["none"])
     )
     with pytest.raises(
         DataError,
         match=(
-            r"^other has no classes to be divided into halves; give half=null, or choose another"
+            r"^other has no classes to be divided into halves; give class_half=null, or choose another"
             r" data set$"
         ),
     ):
-        OtherDataset(TableInMemory(single_class), half="second").sets(
+        OtherDataset(TableInMemory(single_class), class_half="second").sets(
             identical_splits(random_table("trained", 4)), np.random.default_rng(0)
         )
 
@@ -258,7 +258,7 @@ def test_sources_without_an_id_are_different():
 
 def test_prefetch_fetches_the_source():
     source = TableInMemory(random_table("other", 4))
-    with pytest.raises(NotAtHand):
+    with pytest.raises(DataNotAvailable):
         OtherDataset(source).prefetch(print)
     assert source.prefetch_calls == [print]
     OtherDataset(Spiral()).prefetch()

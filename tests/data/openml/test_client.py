@@ -20,7 +20,7 @@ from kdgraph.data.openml.cache import (
     read_cached_frame,
 )
 from kdgraph.data.openml.client import fetch_dataset, offline
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 from tests.data.openml.server import (
     error_response,
     mixed_table,
@@ -33,7 +33,7 @@ RETRY_ADVICE = "try again later, or point OPENML_CACHE_DIR at a folder that has 
 
 def fetch_error_message(id: int = 61) -> str:
     """Return the message of one line with which a fetch fails."""
-    with pytest.raises(NotAtHand) as caught:
+    with pytest.raises(DataNotAvailable) as caught:
         fetch_dataset(id)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -321,7 +321,7 @@ def test_openml_folders_that_cannot_be_created_are_reported(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment
     )
     last_line = process.stderr.splitlines()[-1]
-    assert last_line.startswith("kdgraph.errors.NotAtHand: openml cannot make its folders (")
+    assert last_line.startswith("kdgraph.errors.DataNotAvailable: openml cannot make its folders (")
     assert last_line.endswith(
         "; point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to"
     )

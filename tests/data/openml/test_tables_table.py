@@ -12,7 +12,7 @@ from kdgraph.config import compose
 from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.openml.tables import OpenmlTable
 from kdgraph.data.splits import make_splits, split_options
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from tests.data.openml.server import (
     arff,
     description,
@@ -134,7 +134,9 @@ def test_data_set_without_a_single_target_needs_a_choice(openml_cache, target, p
 
 
 def test_prefetch_checks_require_numeric(cached_table, openml_cache):
-    with pytest.raises(NotAtHand, match=r"openml-61 has 2 categorical columns \(colour, month\)"):
+    with pytest.raises(
+        DataNotAvailable, match=r"openml-61 has 2 categorical columns \(colour, month\)"
+    ):
         OpenmlTable(61, require="numeric").prefetch()
     write_cached_dataset(openml_cache, 62, numeric_table())
     OpenmlTable(62, require="numeric").prefetch()
@@ -160,7 +162,7 @@ def test_damaged_file_is_reported_with_the_way_out(cached_table, openml_cache, n
     with pytest.raises(DataError) as caught:
         OpenmlTable(61).load()
     message = str(caught.value)
-    assert not isinstance(caught.value, NotAtHand) and "\n" not in message
+    assert not isinstance(caught.value, DataNotAvailable) and "\n" not in message
     assert message.startswith(f"{file} is damaged (") and message.endswith(
         f"); delete {file.parent} and fetch it again with 'kdg data get 61'"
     )

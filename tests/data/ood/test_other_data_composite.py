@@ -14,7 +14,7 @@ from kdgraph.config import compose
 from kdgraph.data import Dataset
 from kdgraph.data.dataset import OodSet
 from kdgraph.data.ood import Box, CompositeOod, GaussianNoise, Sphere
-from kdgraph.errors import ConfigError, NotAtHand, ParameterError
+from kdgraph.errors import ConfigError, DataNotAvailable, ParameterError
 from kdgraph.report.run_table import run_table
 from tests.data.ood.splits import identical_splits
 
@@ -26,12 +26,12 @@ class UnavailableSource:
     n_sets: int = 0
 
     def prefetch(self, progress=None) -> None:
-        raise NotAtHand("nobody has it")
+        raise DataNotAvailable("nobody has it")
 
     def sets(self, splits, rng):
         for i in range(self.n_sets):
             yield OodSet(f"part {i}", np.zeros((2, 2)))
-        raise NotAtHand("nobody has it")
+        raise DataNotAvailable("nobody has it")
 
 
 def gaussian_splits():
@@ -98,7 +98,7 @@ def test_sets_are_drawn_on_demand():
 def test_unavailable_source_is_refused_by_default():
     composite = CompositeOod({"blob": GaussianNoise(n=3), "far": UnavailableSource()})
     for method in (composite.prefetch, lambda: draw_sets_by_name(composite)):
-        with pytest.raises(NotAtHand, match=r"^nobody has it$"):
+        with pytest.raises(DataNotAvailable, match=r"^nobody has it$"):
             method()
 
 
@@ -140,7 +140,7 @@ def test_sources_of_a_config_may_have_any_key():
     config = compose(
         [
             "dataset=wine",
-            "ood=several",
+            "ood=composite",
             "~ood.sources.noise",
             "+ood@ood.sources.far=sphere",
             "ood.sources.far.radii=[9]",
@@ -152,7 +152,7 @@ def test_sources_of_a_config_may_have_any_key():
     assert (
         config.run_id
         != compose(
-            ["dataset=wine", "ood=several", "~ood.sources.noise", "+ood@ood.sources.far=sphere"]
+            ["dataset=wine", "ood=composite", "~ood.sources.noise", "+ood@ood.sources.far=sphere"]
         ).run_id
     )
 
@@ -174,7 +174,7 @@ def test_sources_of_a_config_may_have_any_key():
 )
 def test_invalid_configs_of_sources_are_refused(arguments, sentence):
     with pytest.raises((ConfigError, ParameterError)) as caught:
-        compose(["dataset=wine", "ood=several", *arguments])
+        compose(["dataset=wine", "ood=composite", *arguments])
     assert str(caught.value).startswith(sentence)
 
 
@@ -182,7 +182,7 @@ def test_content_of_a_source_file_is_part_of_the_run_id(tmp_path):
     path = tmp_path / "other.csv"
     given = [
         "dataset=wine",
-        "ood=several",
+        "ood=composite",
         "+ood@ood.sources.other=dataset",
         "ood.sources.other.columns=cycle",
     ]
@@ -207,7 +207,7 @@ def test_run_on_sets_from_near_to_far(tmp_path, capsys):
         "--json",
         "dataset=iris",
         "dataset.left_out=1",
-        "ood=near_and_far",
+        "ood=near_to_far",
         "method=kdf",
         *QUICK,
         f"out={tmp_path}",
@@ -245,7 +245,7 @@ def test_run_on_two_classes_skips_the_near_set(tmp_path, capsys):
             [
                 "run",
                 "dataset=breast_cancer",
-                "ood=near_and_far",
+                "ood=near_to_far",
                 "method=kdf",
                 *QUICK,
                 f"out={tmp_path}",
@@ -263,14 +263,14 @@ def test_run_on_two_classes_skips_the_near_set(tmp_path, capsys):
 
 def test_other_table_differs_from_the_training_table():
     assert (
-        compose(["dataset=digits", "ood=near_and_far"]).ood["sources"]["other"]["name"]
+        compose(["dataset=digits", "ood=near_to_far"]).ood["sources"]["other"]["name"]
         == "breast_cancer"
     )
     assert (
-        compose(["dataset=wine", "ood=near_and_far"]).ood["sources"]["other"]["source"]["loader"]
+        compose(["dataset=wine", "ood=near_to_far"]).ood["sources"]["other"]["source"]["loader"]
         == "digits"
     )
-    given = ["dataset=wine", "ood=near_and_far", "ood.sources.other.name=iris"]
+    given = ["dataset=wine", "ood=near_to_far", "ood.sources.other.name=iris"]
     assert compose(given).ood["sources"]["other"]["source"]["loader"] == "iris"
 
 
@@ -279,7 +279,7 @@ def test_parallel_sweep_finds_the_available_sets(tmp_path, capsys):
     overrides = [
         "dataset=iris,wine",
         "dataset.left_out=null,1",
-        "ood=near_and_far",
+        "ood=near_to_far",
         "method=kdf",
         *QUICK,
         f"out={tmp_path}",
@@ -310,11 +310,11 @@ def test_stage_keys_depend_on_the_available_sets(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = "{name: other,_target_: kdgraph.data.tables.ArrayFile,path: other.npz}"
     away = f"+ood.sources.other={{_target_: kdgraph.data.ood.OtherDataset,source: {source}}}"
-    config = compose(["dataset=iris", "ood=several", "ood.missing=skip", away])
+    config = compose(["dataset=iris", "ood=composite", "ood.missing=skip", away])
     rows = split(config.dataset, 0)
     without = stage_keys(config, rows)
     np.savez("other.npz", X=np.zeros((4, 4)), y=np.arange(4) % 2)
-    with_it = stage_keys(compose(["dataset=iris", "ood=several", "ood.missing=skip", away]), rows)
+    with_it = stage_keys(compose(["dataset=iris", "ood=composite", "ood.missing=skip", away]), rows)
     assert {stage for stage in without if without[stage] != with_it[stage]} == {
         "parent_says",
         "evaluate",
