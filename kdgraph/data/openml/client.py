@@ -86,11 +86,11 @@ class _NotCached(DataNotAvailable):
         Reason in words that are the same for all missing data.
     """
 
-    def __init__(self, what: str, reason: str, specific_reason: str | None = None) -> None:
+    def __init__(self, item: str, reason: str, specific_reason: str | None = None) -> None:
         """Compose the message from the name of the data and the reason."""
         place = f"not in {cache_folder()}"
         self.reason = f"{place}; {reason}"
-        super().__init__(f"{what} is {place}; {specific_reason or reason}")
+        super().__init__(f"{item} is {place}; {specific_reason or reason}")
 
 
 def unavailability_reason(error: DataNotAvailable) -> str:
@@ -138,29 +138,29 @@ def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
     """
     data = find_cached(id)
     if data is None:
-        what = f"data set {id}"
-        with openml_session(what) as openml:
+        item = f"data set {id}"
+        with openml_session(item) as openml:
             if progress:
-                progress(f"fetching OpenML {what}")
+                progress(f"fetching OpenML {item}")
             openml.datasets.get_dataset(
                 id, download_data=True, download_features_meta_data=True, download_qualities=False
             )
         data = find_cached(id)
         if data is None:
             raise DataNotAvailable(
-                f"{_server_host()} gave no file for {what}; {_CACHE_FOLDER_ADVICE}"
+                f"{_server_host()} gave no file for {item}; {_CACHE_FOLDER_ADVICE}"
             )
         write_checksum(data)
     return data
 
 
 @contextmanager
-def openml_session(what: str) -> Iterator[Any]:
+def openml_session(item: str) -> Iterator[Any]:
     """Provide the package openml with few tries, no log output and time limits.
 
     Parameters
     ----------
-    what : str
+    item : str
         Name of the requested data, for messages.
 
     Yields
@@ -172,15 +172,15 @@ def openml_session(what: str) -> Iterator[Any]:
     ------
     DataNotAvailable
         If requests are forbidden, if an earlier request did not reach the server, or if an error is
-        raised in the block; the message is one line about ``what``.
+        raised in the block; the message is one line about ``item``.
     """
     if not NetworkState.allowed:
         general_advice = "'kdg data get' with the words of the run fetches it"
-        kind, _, number = what.rpartition(" ")
+        kind, _, number = item.rpartition(" ")
         specific_advice = f"'kdg data get {number}' fetches it" if kind == "data set" else None
-        raise _NotCached(what, general_advice, specific_advice)
+        raise _NotCached(item, general_advice, specific_advice)
     if NetworkState.failure:
-        raise _NotCached(what, NetworkState.failure)
+        raise _NotCached(item, NetworkState.failure)
     openml = import_openml()
     # This call makes openml use the folder that is currently configured.
     cache_folder()
@@ -195,12 +195,12 @@ def openml_session(what: str) -> Iterator[Any]:
     # other elements KeyError, TypeError, ValueError or AttributeError. A list of these would be as
     # broad, and incomplete after the next release. The original error remains as the cause.
     except Exception as error:
-        raise _fetch_error(what, error) from error
+        raise _fetch_error(item, error) from error
     finally:
         openml.config.set_retry_policy(*policy)
 
 
-def _fetch_error(what: str, error: Exception) -> DataNotAvailable:
+def _fetch_error(item: str, error: Exception) -> DataNotAvailable:
     """Return an error with a short message for an error of openml or of a library below it."""
     import requests
     import urllib3
@@ -211,16 +211,16 @@ def _fetch_error(what: str, error: Exception) -> DataNotAvailable:
     host = _server_host()
     if isinstance(error, requests.exceptions.ConnectionError | urllib3.exceptions.HTTPError):
         NetworkState.failure = f"{host} cannot be reached ({_error_reason(error)}); {_RETRY_ADVICE}"
-        return _NotCached(what, NetworkState.failure)
+        return _NotCached(item, NetworkState.failure)
     if isinstance(error, exceptions.OpenMLHashException):
         return DataNotAvailable(
-            f"what {host} sent for {what} does not have the checksum that it announced;"
+            f"what {host} sent for {item} does not have the checksum that it announced;"
             f" {_RETRY_ADVICE}"
         )
     if isinstance(error, exceptions.OpenMLPrivateDatasetError):
-        return DataNotAvailable(f"{what} of OpenML is private: only its owner can fetch it")
+        return DataNotAvailable(f"{item} of OpenML is private: only its owner can fetch it")
     if isinstance(error, exceptions.OpenMLServerException) and error.code in _UNKNOWN_ID_CODES:
-        return DataNotAvailable(f"OpenML has no {what}; {host} lists what there is")
+        return DataNotAvailable(f"OpenML has no {item}; {host} lists what there is")
     if isinstance(error, exceptions.OpenMLCacheException | OSError) and not isinstance(
         error, requests.exceptions.RequestException
     ):
@@ -234,10 +234,10 @@ def _fetch_error(what: str, error: Exception) -> DataNotAvailable:
         )
         way_out = "point OPENML_CACHE_DIR at a folder that can be written to"
         return DataNotAvailable(
-            f"{what} cannot be written to {cache_folder()} ({reason}); {way_out}"
+            f"{item} cannot be written to {cache_folder()} ({reason}); {way_out}"
         )
     return DataNotAvailable(
-        f"{host} did not answer for {what} ({_error_reason(error)}); {_RETRY_ADVICE}"
+        f"{host} did not answer for {item} ({_error_reason(error)}); {_RETRY_ADVICE}"
     )
 
 

@@ -180,7 +180,7 @@ def test_invalid_configs_of_sources_are_refused(arguments, sentence):
 
 def test_content_of_a_source_file_is_part_of_the_run_id(tmp_path):
     path = tmp_path / "other.csv"
-    given = [
+    overrides = [
         "dataset=wine",
         "ood=composite",
         "+ood@ood.sources.other=dataset",
@@ -192,7 +192,7 @@ def test_content_of_a_source_file_is_part_of_the_run_id(tmp_path):
         path.write_text(rows)
         ids.append(
             compose(
-                [*given, f"ood.sources.other.source={source}", "ood.sources.other.name=mine"]
+                [*overrides, f"ood.sources.other.source={source}", "ood.sources.other.name=mine"]
             ).run_id
         )
     assert ids[0] != ids[1]
@@ -270,8 +270,8 @@ def test_other_table_differs_from_the_training_table():
         compose(["dataset=wine", "ood=near_to_far"]).ood["sources"]["other"]["source"]["loader"]
         == "digits"
     )
-    given = ["dataset=wine", "ood=near_to_far", "ood.sources.other.name=iris"]
-    assert compose(given).ood["sources"]["other"]["source"]["loader"] == "iris"
+    overrides = ["dataset=wine", "ood=near_to_far", "ood.sources.other.name=iris"]
+    assert compose(overrides).ood["sources"]["other"]["source"]["loader"] == "iris"
 
 
 @pytest.mark.slow
