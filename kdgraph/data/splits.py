@@ -339,6 +339,7 @@ def split_off_classes(
             f"{table.name} has the scores of a model that has seen every class; give"
             " dataset.left_out=null"
         )
+    # Labels are renumbered in both parts, so neither refers to classes of the other.
     left_out_indices = _left_out_class_indices(table, left_out, rng)
     remaining = np.setdiff1d(np.arange(len(table.classes)), left_out_indices)
     if len(remaining) < _MIN_CLASSES:

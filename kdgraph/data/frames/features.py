@@ -170,11 +170,11 @@ def _encode_text_column(
         return _values_at_codes(codes, np.where(is_present, numbers, np.nan)), None
     rows = np.bincount(codes[codes >= 0], minlength=len(texts))
     form = dominant_form(texts[is_present], rows[is_present])
-    if form.sort == "number" or (kind == "numeric" and form.sort is None):
+    if form.kind == "number" or (kind == "numeric" and form.kind is None):
         raise _text_among_numbers_error(reference, codes, texts, is_present & np.isnan(numbers))
-    if form.sort == "date":
+    if form.kind == "date":
         raise _text_date_error(reference, column, texts[is_present], form, missing)
-    if form.sort is not None:
+    if form.kind is not None:
         mostly_plain = rows[is_present & ~np.isnan(numbers)].sum() > rows[is_present].sum() / 2
         _check_formatted_numbers(
             reference,
@@ -311,7 +311,7 @@ def _text_date_error(
     missing: MissingCells,
 ) -> DataError:
     """Return the error for a column of text that contains dates."""
-    other_texts = [text for text in texts if classify_text(text).sort != "date"]
+    other_texts = [text for text in texts if classify_text(text).kind != "date"]
     return _date_error(reference, column, texts[form.first], missing, other_texts)
 
 
@@ -334,7 +334,7 @@ def _check_formatted_numbers(
     # Few distinct numbers with a unit ("250 ml", "500 ml") may be names of sizes, which work as
     # categories. In other forms the order of the numbers would be lost, so they are refused.
     numbers = f"{reference} has {describe_form(form)}, such as {texts[form.first]!r}"
-    if form.sort == "unit" and len(texts) <= _MAX_UNIQUE_TEXT_ROWS:
+    if form.kind == "unit" and len(texts) <= _MAX_UNIQUE_TEXT_ROWS:
         advice = (
             "which are used as names; if they are numbers, write them without it, else"
             f" {reference.as_categorical()} confirms it"
@@ -556,6 +556,8 @@ def warn_row_numbering(
 
     An only feature causes no warning, since it is intended.
     """
+    # Few rows may count from 1 by chance. Only the order of the rows matters here: shuffled numbers
+    # cannot follow the order of the labels.
     if len(X) <= _MIN_INDEX_ROWS or X.shape[1] == 1:
         return
     rows: pd.DataFrame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, copy=False)

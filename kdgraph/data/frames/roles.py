@@ -176,6 +176,7 @@ def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> 
 
 def _check_row_numbers(source: str, role: str, rows: Any, n: int) -> np.ndarray:
     """Return row numbers Int[m]; raise DataError unless each is in 0 to n - 1 and occurs once."""
+    # An empty list has the type float64 in numpy, so the type is checked only if there are numbers.
     try:
         numbers = np.asarray(rows)
     except ValueError as error:

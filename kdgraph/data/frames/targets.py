@@ -344,11 +344,11 @@ def _check_target_format(
     form = dominant_form(distinct, np.bincount(codes))
     # With few distinct values, text with units or single words among numbers are plausible classes.
     is_small = len(distinct) <= _MAX_NUMERIC_CLASSES and task == "auto"
-    if form.sort is None or (form.sort == "unit" and is_small):
+    if form.kind is None or (form.kind == "unit" and is_small):
         return
-    if form.sort == "date":
+    if form.kind == "date":
         raise _target_date_error(source, target, distinct[form.first], settings, class_advice)
-    if form.sort != "number":
+    if form.kind != "number":
         problem = (
             f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are read"
             " as text"

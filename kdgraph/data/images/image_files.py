@@ -102,6 +102,7 @@ def _iterate_pictures(
     """Yield the same as ``read_pictures`` for the names, which ``opened`` opens."""
     from PIL import Image, UnidentifiedImageError
 
+    # The number counts unreadable pictures too, so that it does not depend on ``unreadable``.
     for number, name in enumerate(names):
         try:
             with opened(name) as file:
@@ -291,6 +292,7 @@ def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
                 f"{path_argument(path)} has no array of images named {array_names}; it has"
                 f" {', '.join(arrays.files) or 'none'}"
             )
+        # A file may have training, validation and test arrays at once; each becomes a part.
         for images, labels in present:
             source = f"{path_argument(path)}: {images}"
             X = _scale_pixels(_to_channel_first(arrays[images], source), source)

@@ -178,6 +178,8 @@ class OtherDataset:
             If the other data set is the training data set, or its rows cannot be made like the
             training rows.
         """
+        # Names are compared before the source is loaded, origins after; both catch a data set that
+        # would be out of distribution to itself.
         train = splits.train
         if self.source.name == train.name:
             raise DataError(

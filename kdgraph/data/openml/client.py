@@ -136,6 +136,8 @@ def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
     DataError
         If it is in the cache and damaged.
     """
+    # Qualities are not requested: no run needs them, and openml-python deletes the whole folder of
+    # a data set if one request for it fails.
     data = find_cached(id)
     if data is None:
         item = f"data set {id}"

@@ -289,6 +289,8 @@ class ScoreFile:
             "n_rows": len(y),
             "kind": self.kind,
         }
+        # X contains the probabilities first, then the features of each layer; the data set records
+        # how wide each part is, so that methods can take them apart again.
         scores = self._check_finite(scores, "scores")
         if self.kind == "logits":
             warn_repeated_softmax(self.name, scores)
@@ -396,6 +398,7 @@ class ScoreFile:
 
         Other arrays of the file, which may be those of many models, are not read.
         """
+        # Names are checked before any array is read, because arrays of many models may be large.
         with open_npz(self._existing_path()) as archive:
             scores_name = self.scores or self._single_matrix_name(archive)
             features = [("features", name) for name in self.features]

@@ -328,6 +328,7 @@ class ArrayFile:
                     f"{path_argument(self.path)} has no array '{name}'; it has"
                     f" {', '.join(arrays) or 'none'}"
                 )
+        # Test rows come last, and their role keeps a split from mixing them with the others.
         X, y = self._check_rows_and_labels(arrays, "X", "y")
         if "X_test" not in arrays and "y_test" not in arrays:
             return X, y, None

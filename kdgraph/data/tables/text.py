@@ -326,6 +326,7 @@ class TextFile:
         """Return texts and labels of the selected classes, and their source row numbers, Int[n]."""
         if not self.keep:
             return texts, labels, np.arange(len(texts))
+        # A pattern without a match is an error: a misspelt label would silently drop its texts.
         names = sorted(set(labels.dropna().astype(str)))
         for pattern in self.keep:
             if not any(fnmatchcase(label, pattern) for label in names):

@@ -30,7 +30,7 @@ def load_column(values, **options):
 
 
 @pytest.mark.parametrize(
-    ("word", "sort"),
+    ("word", "kind"),
     [
         *((word, "percent sign") for word in ("7%", "7 %", "-0,5 %", "99.9%", "3‰", "+1.000%")),
         *(
@@ -87,8 +87,8 @@ def load_column(values, **options):
         ),
     ],
 )
-def test_classify_text(word, sort):
-    assert classify_text(word).sort == sort
+def test_classify_text(word, kind):
+    assert classify_text(word).kind == kind
 
 
 @given(st.text(max_size=12))
@@ -98,7 +98,7 @@ def test_classify_text_accepts_any_text(word):
 
 @given(st.floats(allow_nan=False, allow_infinity=False).map(str) | st.integers().map(str))
 def test_plain_numbers_are_classified_as_numbers(word):
-    assert classify_text(word).sort == "number"
+    assert classify_text(word).kind == "number"
 
 
 NUMBER_ADVICE = (
@@ -183,7 +183,7 @@ def test_advice_keeps_the_current_missing_cells():
 
 
 @pytest.mark.parametrize(
-    ("words", "rows", "sort"),
+    ("words", "rows", "kind"),
     [
         (["1", "2%"], [5, 1], "percent sign"),
         (["1", "x"], [5, 5], None),
@@ -194,8 +194,8 @@ def test_advice_keeps_the_current_missing_cells():
         (["5 Main St", "6 Elm St", "7 Oak Rd"], [1, 1, 1], None),
     ],
 )
-def test_dominant_form_counts_rows_not_distinct_texts(words, rows, sort):
-    assert dominant_form(np.array(words, dtype=object), np.array(rows)).sort == sort
+def test_dominant_form_counts_rows_not_distinct_texts(words, rows, kind):
+    assert dominant_form(np.array(words, dtype=object), np.array(rows)).kind == kind
 
 
 # Targets.
