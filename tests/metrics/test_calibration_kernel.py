@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdgraph.metrics import TopLabel, mmce, score
 
 
-def naive(y, top_label, width, debiased=False):
+def double_loop(y, top_label, width, debiased=False):
     n, total = len(y), 0.0
     for i in range(n):
         for j in range(n):
@@ -36,7 +36,7 @@ def test_mmce_is_the_sum_over_pairs(rows, width, debiased):
     y = np.array([int(wrong) for _, wrong in rows])
     # a root: where the sum is 0 but for rounding, 1e-16, its root is 1e-8
     assert mmce(y, top_label, width=width, debiased=debiased) == pytest.approx(
-        naive(y, top_label, width, debiased), rel=1e-9, abs=1e-7
+        double_loop(y, top_label, width, debiased), rel=1e-9, abs=1e-7
     )
 
 

@@ -48,7 +48,7 @@ def test_group_errors_are_those_of_the_rows_of_each_group(of_groups, of_rows, st
     )
 
 
-def naive(y, top_label, group, bins, min_count):
+def group_gaps_by_loop(y, top_label, group, bins, min_count):
     """Gap and rows of each (group, bin) with ``min_count`` rows, by loops; group → [(gap,
     rows)].
     """
@@ -77,7 +77,7 @@ def naive(y, top_label, group, bins, min_count):
 def test_by_loops_over_rows(rows, bins, min_count):
     top_label = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 20 for c, _, _ in rows]), 2)
     y, group = np.array([int(wrong) for _, wrong, _ in rows]), np.array([g for _, _, g in rows])
-    cells = naive(y, top_label, group, bins, min_count)
+    cells = group_gaps_by_loop(y, top_label, group, bins, min_count)
     options = {"bins": bins, "min_count": min_count}
     if not cells:
         assert (

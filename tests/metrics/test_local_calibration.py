@@ -43,7 +43,7 @@ bandwidth. At smaller ones float64 takes over in time.
 """
 
 
-def naive(
+def double_loop(
     confidence, correct, X, *, bandwidth, bins, unit, kernel="laplacian", leave_one_out=False
 ) -> tuple[list[float], list[float]]:
     """Eq. 4 without the absolute value, and (Σw)² / Σw², row by row and pair by pair; bins are
@@ -99,7 +99,7 @@ def test_lce_matches_a_double_loop(
     options = {"bins": bins, "kernel": kernel, "leave_one_out": leave_one_out}
     result = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale=scale, **options)
     unit = math.sqrt(((X - X.mean(axis=0)) ** 2).mean()) if scale == "rms" else 1.0
-    slce, n_eff = naive(
+    slce, n_eff = double_loop(
         confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=bandwidth, unit=unit, **options
     )
     np.testing.assert_allclose(result.slce[0], slce, atol=FLOAT32)
@@ -114,7 +114,7 @@ def test_float64_lce_matches_a_double_loop_to_rounding() -> None:
     X = np.vstack([X, X + 1e-6])
     confidence, correct = np.tile(confidence, 2), np.append(correct, ~correct)
     result = local_errors(confidence, correct, X, bandwidths=[1e-6], scale="none")
-    slce, n_eff = naive(
+    slce, n_eff = double_loop(
         confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=1e-6, bins=15, unit=1.0
     )
     np.testing.assert_allclose(
@@ -140,7 +140,9 @@ def test_lce_matches_a_double_loop_with_ties(rows, bandwidth: float, leave_one_o
     X = np.array([place for *_, a, b in rows for place in [[a, b]]], dtype=float)
     options = {"bins": 10, "leave_one_out": leave_one_out}
     result = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale="none", **options)
-    slce, n_eff = naive(confidence, correct, X.tolist(), bandwidth=bandwidth, unit=1.0, **options)
+    slce, n_eff = double_loop(
+        confidence, correct, X.tolist(), bandwidth=bandwidth, unit=1.0, **options
+    )
     np.testing.assert_allclose(result.slce[0], slce, atol=FLOAT32)
     np.testing.assert_allclose(result.n_eff[0], n_eff, rtol=FLOAT32)
     assert (result.n_eff[0] >= 1 - FLOAT32).all() or leave_one_out
@@ -330,7 +332,7 @@ def test_images_are_vectors_of_their_pixels() -> None:
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
 def test_error_at_a_point_is_that_of_a_row_without_weight(kernel: str) -> None:
-    """Eq. 4 at points: as the naive loop around a row that is left out, in the bin of what is said
+    """Eq. 4 at points: as the double loop around a row that is left out, in the bin of what is said
     there, at the rows' scale.
     """
     confidence, correct, X = sample(150, 2)
@@ -349,7 +351,7 @@ def test_error_at_a_point_is_that_of_a_row_without_weight(kernel: str) -> None:
             np.vstack([X, points[i]]).tolist(),
         )
         options = {"bins": 5, "unit": rms_of(X), "kernel": kernel, "leave_one_out": True}
-        slce_at, n_eff = (values[-1] for values in naive(*rows, bandwidth=0.3, **options))
+        slce_at, n_eff = (values[-1] for values in double_loop(*rows, bandwidth=0.3, **options))
         assert result.slce[0, i] == pytest.approx(slce_at, abs=FLOAT32)
         assert result.n_eff[0, i] == pytest.approx(n_eff, rel=FLOAT32)
     for b in range(2, 5):  # Lemma 1, away from rows
