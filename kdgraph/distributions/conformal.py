@@ -338,8 +338,8 @@ def _count_accepted_scores(
     # its own neighbours: all others keep the rank that they have without it, and how many of these
     # are below is one binary search in a sorted array. The neighbours are counted separately:
     # first their old ranks are subtracted, then their new ones are added. A neighbour's new rank
-    # depends on m only through one comparison: the new row counts as a smaller score of the neighbour
-    # unless the tentative value has passed the neighbour's score.
+    # depends on m only through one comparison: the new row counts as a smaller score of the
+    # neighbour unless the tentative value has passed the neighbour's score.
     old_ranks = np.sort(smaller_weight / total_weight)
     old_rank = (smaller_weight / total_weight)[neighbours]
     new_total = total_weight[neighbours] + weights
