@@ -167,7 +167,9 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
         )
         for bins in BINS:
             here = near.with_bins(bins)
-            held, n_eff, _ = here.kernel_average(at["calibration"], BANDWIDTHS, sight, leave_one_out=True)
+            held, n_eff, _ = here.kernel_average(
+                at["calibration"], BANDWIDTHS, sight, leave_one_out=True
+            )
             said = here.kernel_average(at["test"], BANDWIDTHS, sight)[0]
             squared = (held - values) ** 2
             for i, gamma in enumerate(BANDWIDTHS):
