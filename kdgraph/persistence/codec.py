@@ -173,6 +173,8 @@ class Encoder:
             return self._encoders[float](value)
         if (name := self.shared.get(id(value))) is not None:
             return ["shared", name]
+        # The first occurrence gets the next number; later ones refer to it, so that shared objects
+        # stay shared and cycles end.
         number = self._numbers.setdefault(id(value), len(self._numbers))
         if number < len(self._references):
             return ["ref", number]
@@ -396,6 +398,8 @@ class Decoder:
             return _NON_FINITE_FLOATS[node[1]]
         if tag == "shared":
             return self.shared[node[1]]
+        # The number is taken before the parts are decoded, in the order of the encoder. Containers
+        # and objects store themselves under it at once, so that their parts may refer to them.
         number = len(self._values)
         self._values.append(None)
         if (way := self._decoders.get(tag)) is not None:
