@@ -48,9 +48,9 @@ def test_rows_that_were_embedded_have_a_place(parent, rows):
     assert said.shape == (35,) and np.array_equal(
         model.predict_confidence(rows[2][10:12]), said[10:12]
     )
-    assert not hasattr(model, "_embedded_with")
+    assert not hasattr(model, "_rows_to_embed")
     embedded = model.map_.transform(model.estimator_, rows[0])
-    assert np.array_equal(embedded, model.neighbours_.seen)
+    assert np.array_equal(embedded, model.neighbours_.features)
 
 
 def test_new_rows_have_none(parent, rows):

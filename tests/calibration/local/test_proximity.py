@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph.calibration.local import BinMeanShift, DensityRatio
-from kdgraph.calibration.local.proximity import Proximity
+from kdgraph.calibration.local.proximity import ProximityCalibrator
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from tests.calibration.local.conftest import PARENT, ROWS, drawn, fit
@@ -162,5 +162,5 @@ def test_what_is_said_of_a_row_depends_on_no_other(kind):
 
 def test_neither_of_them_is_fitted_on_test_rows_in_its_paper():
     assert [kind(PARENT).paper_protocol for kind in KINDS] == [None, None] and issubclass(
-        DensityRatio, Proximity
+        DensityRatio, ProximityCalibrator
     )
