@@ -155,7 +155,7 @@ def test_rows_out_of_distribution_may_choose_and_it_is_told(network):
         )
     assert [share for *_, share in calibrated.tried_] == shares
     assert (calibrated.epsilon_, calibrated.temperature_) == tried[int(np.argmin(shares))]
-    assert not hasattr(calibrated, "_out")
+    assert not hasattr(calibrated, "_X_ood")
     with pytest.raises(ValueError, match="4 features"):
         calibrated.fit(X[:300], Y[:300], **HELD, X_ood=outside[:, :2])
 

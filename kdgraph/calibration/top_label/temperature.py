@@ -306,8 +306,8 @@ class AwardedLoss:
         Salamon et al., Eq. 14, 15 and 18. The K-class NLL is Eq. 14 plus, for incorrect rows, the
         log of the other classes' sum minus the label's log score over T.
         """
-        # Shifts A/T make the loss better conditioned than awards A: the log odds are linear in
-        # them.
+        # The parameters are shifts A/T, not awards A: the log odds are linear in shifts, which
+        # conditions the loss better.
         beta, shift = np.exp(parameters[0]), parameters[1:]
         log_others, mean_others = self.rows.log_sum_of_others(beta)
         z = beta * self.rows.own + np.append(shift, 0.0)[self.award_of] - log_others
@@ -449,8 +449,7 @@ class TemperatureScaling(ShrinkageCalibrator):
         accuracy = ClassAccuracy.of(predicted, correct, rows.weight, n_classes)
         self.precision_, self.rows_ = accuracy.precision, accuracy.rows
         self.own_ = self._fittable_classes(accuracy, mixed)
-        # Rows of classes that cannot be fitted still count in the shared temperature, if it is
-        # used.
+        # Rows of classes that cannot be fitted still count in the shared temperature.
         uses_shared = mixed and (self.fallback == "shared" or self.pool_ > 0)
         used = self.own_[predicted] | uses_shared
         if used.any():
