@@ -143,10 +143,11 @@ def reliability() -> Figure:
         "KDF": TopLabel.of(kdf.predict_proba(X_test)),
     }
     bins = {
-        name: reliability_bins(top.confidence, top.correct(y_test)) for name, top in tops.items()
+        name: reliability_bins(top_label.confidence, top_label.correct(y_test))
+        for name, top_label in tops.items()
     }
     return reliability_diagram(
-        bins, ece={name: float(ece(y_test, top)) for name, top in tops.items()}
+        bins, ece={name: float(ece(y_test, top_label)) for name, top_label in tops.items()}
     )
 
 
@@ -162,8 +163,10 @@ def local() -> Figure:
     ).fit(X, y)
     slce, n_eff = {}, {}
     for name, model in {"isotonic": isotonic, "LoRe": lore}.items():
-        top = TopLabel.of(model.predict_proba(X_test))
-        found = local_errors(top.confidence, top.correct(y_test), X_test, bandwidths=(0.2,))
+        top_label = TopLabel.of(model.predict_proba(X_test))
+        found = local_errors(
+            top_label.confidence, top_label.correct(y_test), X_test, bandwidths=(0.2,)
+        )
         slce[name], n_eff[name] = found.slce[0], found.n_eff[0]
     return lce_landscape(X_test, slce, n_eff, BOX, bandwidth=0.2)
 

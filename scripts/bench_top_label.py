@@ -40,7 +40,10 @@ def scores(n: int, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarra
 
 def search(right: np.ndarray, wrong: np.ndarray, rule: Rule) -> float:
     """The bandwidth of one class, kernels and grid made from its scores."""
-    sums = KernelSum.of(right, np.ones(len(right))), KernelSum.of(wrong, np.ones(len(wrong)))
+    sums = (
+        KernelSum.from_scores(right, np.ones(len(right))),
+        KernelSum.from_scores(wrong, np.ones(len(wrong))),
+    )
     found = narrowest(sums, _grid(right, wrong), SIGN_CHANGES[rule], first=FIRST, step=STEP)
     return found.bandwidth if found else np.inf
 

@@ -149,18 +149,18 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
     splits = stages.split(config.dataset, seed)
     parent = StoredStages(config, splits, Watch()).fit().value
     rows = {"calibration": splits.calibration, "test": splits.test}
-    top = {on: TopLabel.of(parent.predict_proba(each.X)) for on, each in rows.items()}
-    right = {on: top[on].correct(rows[on].y) for on in rows}
+    top_label = {on: TopLabel.of(parent.predict_proba(each.X)) for on, each in rows.items()}
+    right = {on: top_label[on].correct(rows[on].y) for on in rows}
     nobody = {on: np.zeros(len(each.y), dtype=np.intp) for on, each in rows.items()}
     for name, kernel, seen, seen_test, view in spaces(
         parent, rows["calibration"].X, rows["test"].X, seed
     ):
         at = {
-            on: QueryRows(s, top[on].confidence, nobody[on], top[on].confidence)
+            on: QueryRows(s, top_label[on].confidence, nobody[on], top_label[on].confidence)
             for on, s in (("calibration", seen), ("test", seen_test))
         }
         values = right["calibration"].astype(np.float64)
-        confidence = top["calibration"].confidence
+        confidence = top_label["calibration"].confidence
         near = Neighbours(
             kernel,
             seen,
@@ -178,7 +178,9 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
             said = here.kernel_average(at["test"], BANDWIDTHS, view)[0]
             squared = (held - values) ** 2
             for i, gamma in enumerate(BANDWIDTHS):
-                stated = TopLabel(top["test"].predicted, said[i].clip(0, 1), top["test"].n_classes)
+                stated = TopLabel(
+                    top_label["test"].predicted, said[i].clip(0, 1), top_label["test"].n_classes
+                )
                 yield {
                     **{
                         "seed": seed,

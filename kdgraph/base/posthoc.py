@@ -391,6 +391,14 @@ def seeded_clone(estimator: Any, random_state: Any) -> Any:
         Estimator to clone.
     random_state : int, RandomState or None
         Source of the seeds.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> forest = RandomForestClassifier()
+    >>> seeds = [seeded_clone(forest, 0).random_state for _ in range(2)]
+    >>> forest.random_state is None, seeds[0] == seeds[1]
+    (True, True)
     """
     copy, rng = clone(estimator), check_random_state(random_state)
     # Sorted, so that the seeds do not depend on the order in which parameters are listed.

@@ -163,10 +163,10 @@ class Dataset:
         Roles that the source prescribes (UNUSED, TRAIN, CALIBRATION, TEST), or None.
     facts : mapping, default={}
         Origin of the rows, as written to the record of a run; plain numbers and text.
-    given_scores : bool, default=False
+    has_scores : bool, default=False
         True if X contains class probabilities, Float[n, K], of a model that was trained elsewhere;
         then there is nothing to train.
-    given_layers : tuple of (str, int), default=()
+    layer_widths : tuple of (str, int), default=()
         For class probabilities: name and number of columns of each layer whose features follow the
         probabilities in X.
     distribution : callable, default=None
@@ -206,8 +206,8 @@ class Dataset:
     categories: tuple[tuple[str, ...] | None, ...] = ()
     roles: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    given_scores: bool = False
-    given_layers: tuple[tuple[str, int], ...] = ()
+    has_scores: bool = False
+    layer_widths: tuple[tuple[str, int], ...] = ()
     distribution: Callable[[np.ndarray], Distribution] | None = field(default=None, compare=False)
     groups: np.ndarray | None = None
     group_names: tuple[str, ...] = ()
@@ -354,8 +354,8 @@ class Dataset:
         digest.update(repr(self.classes.tolist()).encode())
         if any(self.categories):
             digest.update(repr(self.categories).encode())
-        if self.given_layers:
-            digest.update(f"layers{self.given_layers!r}".encode())
+        if self.layer_widths:
+            digest.update(f"layers{self.layer_widths!r}".encode())
         if self.groups is not None:
             digest.update(
                 f"groups{self.group_names!r}".encode()
@@ -511,9 +511,9 @@ class RegressionSimulation(Simulation, Protocol):
 class Table(Protocol):
     """Source with a fixed number of rows.
 
-    A table that reads more files than the one at its parameter ``path`` has an attribute ``reads``.
-    It maps a parameter to a function from the path in it to the files that are read. The content of
-    these files is part of the identity of a run.
+    A table that reads other files than the one at its parameter ``path`` has an attribute
+    ``file_parameters``. It maps a parameter to a function from the path in it to the files that are
+    read. The content of these files is part of the identity of a run.
     """
 
     name: str
@@ -537,7 +537,7 @@ class FetchableTable(Table, Protocol):
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If the rows cannot be downloaded, or the source excludes them by its requirements.
         """
         ...
@@ -568,7 +568,7 @@ ClassHalf = Literal["first", "second"] | None
 """Half of the sorted classes; the first half of an odd number is the smaller. None: all."""
 
 
-def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
+def is_in_class_half(table: Dataset, class_half: ClassHalf) -> np.ndarray:
     """Return the rows whose class is in one half of the sorted classes.
 
     With the two halves, a network can learn from some classes of a data set, and can then be tested
@@ -578,7 +578,7 @@ def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
     ----------
     table : Dataset
         Rows with classes.
-    half : {"first", "second"} or None
+    class_half : {"first", "second"} or None
         The half; None for all classes.
 
     Returns
@@ -597,12 +597,12 @@ def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
     >>> is_in_class_half(table, "first").tolist(), is_in_class_half(table, "second").tolist()
     ([True, False, False], [False, True, True])
     """
-    if half is None:
+    if class_half is None:
         return np.ones(len(table.y), dtype=bool)
     if len(table.classes) < 2:
         raise DataError(
-            f"{table.name} has no classes to be divided into halves; give half=null, or choose"
-            " another data set"
+            f"{table.name} has no classes to be divided into halves; give class_half=null,"
+            " or choose another data set"
         )
     is_first = table.y < len(table.classes) // 2
-    return is_first if half == "first" else ~is_first
+    return is_first if class_half == "first" else ~is_first

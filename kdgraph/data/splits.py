@@ -78,7 +78,7 @@ def split_indices(
     strata = table.y if table.task == "classification" else np.zeros(len(table.y), dtype=int)
     if split == "auto" and table.roles is not None:
         return _prescribed_indices(table, strata, sizes, rng)
-    counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
+    counts = (sizes.of_scores if table.has_scores else sizes.of_table)(table.name, len(table.y))
     # Test rows come first: a part of the split does not depend on the sizes after it.
     part_sizes = [counts.test, counts.calibration, counts.train]
     if split == "group" and table.split_groups is None:
@@ -110,7 +110,7 @@ def _prescribed_indices(
     prescribed = RoleSizes(len(train), len(calibration), len(test))
     counts = (
         sizes.of_scores(table.name, len(table.y), prescribed)
-        if table.given_scores
+        if table.has_scores
         else sizes.of_roles(table.name, prescribed)
     )
 
@@ -332,7 +332,7 @@ def split_off_classes(
             f"{table.name} has a target to regress on, and dataset.left_out leaves out classes;"
             " give dataset.left_out=null"
         )
-    if table.given_scores:
+    if table.has_scores:
         raise DataError(
             f"{table.name} has the scores of a model that has seen every class; give"
             " dataset.left_out=null"
@@ -457,10 +457,10 @@ def make_splits(
     for name, (value, annotation) in settings.items():
         check_value(name, value, annotation)
     roles, left_out_rows = _split_source(source, SplitSizes(**sizes), split, left_out, rng)
-    if roles[0].task == "classification" and not roles[0].given_scores:
+    if roles[0].task == "classification" and not roles[0].has_scores:
         roles = _drop_rare_classes(roles) if rare == "drop" else roles
         _check_rows_per_class(roles[0], roles[1])
-    if roles[0].given_scores and scale != "none":
+    if roles[0].has_scores and scale != "none":
         raise DataError(
             f"dataset.scale must be none, since {source.name} has class scores, which would be none"
             f" any more; got {scale}"

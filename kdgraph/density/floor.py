@@ -345,7 +345,10 @@ class DensityFloorClassifier(PostHocClassifier):
             log floor.
         """
         polytopes = self.graph_.polytopes
-        summary = {"n_polytopes": len(polytopes), "singleton_share": polytopes.singleton_share}
+        summary = {
+            "n_polytopes": len(polytopes),
+            "singleton_fraction": polytopes.singleton_fraction,
+        }
         return {**summary, **self._searched_parameters(), "log_floor": self.log_floor_}
 
     def _searched_parameters(self) -> dict[str, float]:

@@ -429,7 +429,7 @@ def plot_confidence_by_class_from_run(
     low : float, default=None
         Lowest score that is drawn, by default the lowest of all rows.
     """
-    tops = run.top(run.test)
+    tops = run.top_labels(run.test)
     if tops is None or len(run.splits.train.classes) < 2:
         return None
     sets = (
@@ -449,8 +449,8 @@ def plot_confidence_by_class_from_run(
             k, tops[run.names[0]], tops[run.names[1]]
         )
         histograms = {
-            name: _class_reliability_bins(k, top, np.asarray(sets[name].y), bins, strategy)
-            for name, top in parent_tops.items()
+            name: _class_reliability_bins(k, top_label, np.asarray(sets[name].y), bins, strategy)
+            for name, top_label in parent_tops.items()
         }
         histograms = {
             name: class_bins for name, class_bins in histograms.items() if class_bins is not None
@@ -471,7 +471,7 @@ def plot_confidence_by_class_from_run(
 
 def _parent_top_label(run: RunFigureData, predictions: Predictions) -> TopLabel:
     """Return the parent's top labels on a set of rows."""
-    tops = run.top(predictions)
+    tops = run.top_labels(predictions)
     assert tops is not None  # the models are classifiers, which the caller has checked
     return tops[run.names[0]]
 
@@ -487,7 +487,9 @@ def _method_curve(
     post_hoc = list(run.models[1].post_hoc.values())
     if len(post_hoc) != 1 or not hasattr(post_hoc[0], "confidence_at"):
         return None
-    scores = np.concatenate([top.confidence[top.predicted == k] for top in parent_tops.values()])
+    scores = np.concatenate(
+        [top_label.confidence[top_label.predicted == k] for top_label in parent_tops.values()]
+    )
     grid = np.linspace(scores.min(), scores.max(), _CURVE_POINTS)
     return grid, post_hoc[0].confidence_at(k, grid)
 
@@ -499,13 +501,13 @@ def _confidence_cloud(k: int, parent: TopLabel, method: TopLabel) -> _ScoreCurve
 
 
 def _class_reliability_bins(
-    k: int, top: TopLabel, y: np.ndarray, bins: int, strategy: Strategy
+    k: int, top_label: TopLabel, y: np.ndarray, bins: int, strategy: Strategy
 ) -> ReliabilityBins | None:
     """Return the bins of the rows predicted as class ``k``; None if there are none."""
-    is_predicted = top.predicted == k
+    is_predicted = top_label.predicted == k
     return (
         reliability_bins(
-            top.confidence[is_predicted], (y == k)[is_predicted], bins=bins, strategy=strategy
+            top_label.confidence[is_predicted], (y == k)[is_predicted], bins=bins, strategy=strategy
         )
         if is_predicted.any()
         else None

@@ -266,7 +266,7 @@ def _check_counts(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
 @register_figure("joint_distribution")
 def plot_joint_distribution_from_run(run: RunFigureData) -> Any:
     """Plot the joint distribution of true and predicted class on the test rows."""
-    tops = run.top(run.test)
+    tops = run.top_labels(run.test)
     if tops is None:
         return None
     n = len(run.splits.train.classes)

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numba import njit
-from sklearn.ensemble._forest import BaseForest
-from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.geometry.partition import Locations, map_blocks, take_rows
@@ -458,7 +456,7 @@ class ForestPartition:
     ((4, 8), np.float64(1.0))
     """
 
-    def __init__(self, forest: BaseForest | BaseDecisionTree, n_jobs: int | None = None):
+    def __init__(self, forest: Any, n_jobs: int | None = None):
         check_is_fitted(forest)
         self.forest = forest
         self.n_jobs = n_jobs

@@ -288,7 +288,7 @@ INPUTS: dict[str, Input] = {
         "use one that predicts them, or metrics=regression",
         lambda value: probabilities("proba", value),
     ),
-    "top": Input(
+    "top_label": Input(
         "predicted classes with their confidence",
         "use one that classifies, or metrics=regression",
         _top_label,
@@ -330,18 +330,18 @@ INPUTS: dict[str, Input] = {
 }
 """Inputs by parameter name. Every other parameter of a metric is an option."""
 
-MODEL_OUTPUTS = ("proba", "top", "distribution", "ood_score")
+MODEL_OUTPUTS = ("proba", "top_label", "distribution", "ood_score")
 """Inputs that are outputs of a model. All other inputs must have matching shapes."""
 
 
 def _check_consistency(inputs: dict[str, Any], output: str) -> None:
     """Check that all inputs have the rows and classes of the model output, and convert y."""
-    base = "proba" if output == "top" else output
+    base = "proba" if output == "top_label" else output
     n = len(inputs[output])
     k = inputs[output].shape[1] if output == "proba" else getattr(inputs[output], "n_classes", None)
     if "y" in inputs:
         _same_shape("y", inputs["y"].shape, (n,), base)
-        if output in ("proba", "top"):
+        if output in ("proba", "top_label"):
             inputs["y"] = _labels(inputs["y"], k)
         if output == "distribution":
             inputs["y"] = _numbers("y")(inputs["y"])

@@ -19,7 +19,7 @@ from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
 from kdgraph.metrics.reliability_bins import bin_of, reliability_bins
 from kdgraph.parameters import Count, Positive, check_value
 from kdgraph.smoothing import Kernel, check_bandwidths, local_means, rms_of
-from kdgraph.smoothing.kernel_means import vectors
+from kdgraph.smoothing.kernel_means import check_vectors
 
 DistanceScale = Literal["rms", "none"]
 
@@ -263,7 +263,7 @@ class _Sample:
 
 def cached_local_errors(
     y: np.ndarray,
-    top: TopLabel,
+    top_label: TopLabel,
     X: np.ndarray,
     bandwidths: Sequence[float],
     bins: int,
@@ -279,7 +279,7 @@ def cached_local_errors(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : TopLabel
+    top_label : TopLabel
         Predicted classes with their confidence.
     X, bandwidths, bins, scale, kernel, leave_one_out
         As for :func:`local_errors`.
@@ -287,10 +287,10 @@ def cached_local_errors(
     # local_errors treats every bandwidth separately, given the distances. An error therefore does
     # not depend on the other bandwidths of the call, and can be cached by its bandwidth.
     check_bandwidths(bandwidths)
-    correct = top.correct(y)
+    correct = top_label.correct(y)
     cache = scope_cache(
         "local errors",
-        top.confidence.tobytes(),
+        top_label.confidence.tobytes(),
         correct.tobytes(),
         IdentityKey(X),
         bins,
@@ -300,7 +300,7 @@ def cached_local_errors(
     )
     if missing := [bandwidth for bandwidth in bandwidths if bandwidth not in cache]:
         options = {"bins": bins, "scale": scale, "kernel": kernel, "leave_one_out": leave_one_out}
-        errors = local_errors(top.confidence, correct, X, bandwidths=missing, **options)
+        errors = local_errors(top_label.confidence, correct, X, bandwidths=missing, **options)
         cache |= {
             bandwidth: (slce, n_eff, errors.count)
             for bandwidth, slce, n_eff in zip(missing, errors.slce, errors.n_eff, strict=True)
@@ -335,14 +335,14 @@ def summarize_local_errors(errors: LocalErrors, min_count: int) -> dict[str, np.
 def _vectors(name: str, X: np.ndarray) -> np.ndarray:
     """Return rows of any shape as finite vectors, Float[n, d]."""
     rows = np.asarray(X)
-    way_out = "; fill what is missing, or do not measure local calibration (metrics=default)"
-    return vectors(name, rows.reshape(len(rows), -1), way_out=way_out)
+    remedy = "; fill what is missing, or do not measure local calibration (metrics=default)"
+    return check_vectors(name, rows.reshape(len(rows), -1), remedy=remedy)
 
 
 def _number(
     column: str,
     y: np.ndarray,
-    top: TopLabel,
+    top_label: TopLabel,
     X: np.ndarray,
     min_count: int,
     bandwidth: float,
@@ -352,14 +352,14 @@ def _number(
     leave_one_out: bool,
 ) -> float:
     """Return one column of :func:`summarize_local_errors` at one bandwidth."""
-    errors = cached_local_errors(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
+    errors = cached_local_errors(y, top_label, X, [bandwidth], bins, scale, kernel, leave_one_out)
     return float(summarize_local_errors(errors, min_count)[column][0])
 
 
 @metric("LCE", better="lower")
 def lce(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -380,7 +380,7 @@ def lce(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, d] or Float[n, ...]
@@ -402,13 +402,13 @@ def lce(
 
     At a large bandwidth it is the gap of the bin, |0.75 - 0.5|.
     """
-    return _number("lce", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
+    return _number("lce", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
 
 
 @metric("MLCE", better="lower")
 def mlce(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -428,7 +428,7 @@ def mlce(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, d] or Float[n, ...]
@@ -448,13 +448,15 @@ def mlce(
     >>> round(mlce(y, proba, X), 2)
     0.75
     """
-    return _number("mlce", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
+    return _number(
+        "mlce", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
+    )
 
 
 @metric("LCE rows", better=None, unit="rows")
 def lce_n_eff(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -472,7 +474,7 @@ def lce_n_eff(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, d] or Float[n, ...]
@@ -488,13 +490,15 @@ def lce_n_eff(
     >>> round(lce_n_eff(y, proba, X), 1), round(lce_n_eff(y, proba, X, bandwidth=1e9), 1)
     (1.7, 4.0)
     """
-    return _number("n_eff", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
+    return _number(
+        "n_eff", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
+    )
 
 
 @metric("MLCE rows", better=None, unit="rows")
 def mlce_n_eff(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -512,7 +516,7 @@ def mlce_n_eff(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, d] or Float[n, ...]
@@ -529,7 +533,7 @@ def mlce_n_eff(
     1.7
     """
     return _number(
-        "mlce_n_eff", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
+        "mlce_n_eff", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
     )
 
 
@@ -540,7 +544,7 @@ BANDWIDTHS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 @table("SLCE by row")
 def slce(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -559,7 +563,7 @@ def slce(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, d] or Float[n, ...]
@@ -577,10 +581,10 @@ def slce(
     >>> slce(y, proba, X)["slce"].round(2).tolist()
     [-0.25, -0.25, 0.75, 0.75]
     """
-    errors = cached_local_errors(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
+    errors = cached_local_errors(y, top_label, X, [bandwidth], bins, scale, kernel, leave_one_out)
     return {
-        "confidence": top.confidence,
-        "correct": top.correct(y),
+        "confidence": top_label.confidence,
+        "correct": top_label.correct(y),
         "slce": errors.slce[0],
         "n_eff": errors.n_eff[0],
         "bin_count": errors.count,
@@ -591,7 +595,7 @@ def slce(
 @table("LCE map")
 def lce_map(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -609,7 +613,7 @@ def lce_map(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, 2]
@@ -630,13 +634,13 @@ def lce_map(
         "kernel": kernel,
         "leave_one_out": leave_one_out,
     }
-    return {"x1": X[:, 0], "x2": X[:, 1], **slce(y, top, X, **options)}
+    return {"x1": X[:, 0], "x2": X[:, 1], **slce(y, top_label, X, **options)}
 
 
 @table("LCE by bandwidth")
 def lce_by_bandwidth(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidths: Sequence[Positive] = BANDWIDTHS,
@@ -655,7 +659,7 @@ def lce_by_bandwidth(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, d] or Float[n, ...]
@@ -671,7 +675,7 @@ def lce_by_bandwidth(
     ----------
     Luo et al., UAI 2022, Figures 1, 3 and 5 to 19.
     """
-    errors = cached_local_errors(y, top, X, bandwidths, bins, scale, kernel, leave_one_out)
+    errors = cached_local_errors(y, top_label, X, bandwidths, bins, scale, kernel, leave_one_out)
     return {
         "bandwidth": np.asarray(bandwidths, dtype=np.float64),
         **summarize_local_errors(errors, min_count),

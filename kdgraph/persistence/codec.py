@@ -41,6 +41,7 @@ from kdgraph.persistence.kinds import (
     CODECS_BY_TAG,
     STRUCTURED_CODEC,
     ValueCodec,
+    is_compiled_tree,
     tree_columns,
     trees_from_columns,
     value_codec_of,
@@ -200,7 +201,7 @@ class Encoder:
         if isinstance(value, FunctionType):
             self.functions.append(qualified_name(value))
             return ["function", len(self.functions) - 1]
-        if type(value).__module__ == "sklearn.tree._tree" and type(value).__name__ == "Tree":
+        if is_compiled_tree(value):
             self._trees.append(value)
             return ["tree", len(self._trees) - 1]
         if isinstance(value, np.memmap):
@@ -364,9 +365,9 @@ class Decoder:
                 check(each)
         except LoadError:
             raise
-        except (
-            Exception
-        ) as error:  # a class, a decoder or a check met a state that was written by no encoder
+        # The document may have any origin, and the classes that it restores may be anyone's: their
+        # ``__setstate__`` and ``__new__`` can raise anything for a state that no encoder wrote.
+        except Exception as error:
             raise DamagedFileError(damage_message(error)) from error
         return value
 

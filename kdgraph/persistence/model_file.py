@@ -276,7 +276,9 @@ class _SiblingFiles(Mapping[str, Any]):
                 raise LoadError(f"refers to {beside.name}, which is not beside it")
             try:
                 self._loaded[name] = load(beside, self.trust)
-            except Exception as error:  # the reader that asked would call its own file damaged
+            # The decoder that requests this object reports every exception as damage of its own
+            # file. So the failure of the other file is kept and raised in its place.
+            except Exception as error:
                 self.failure = error
                 raise
         return self._loaded[name]

@@ -24,7 +24,7 @@ from kdgraph.recalibration.base import (
     SpaceName,
     SplitConformalRegressor,
 )
-from kdgraph.smoothing.neighbours import Nearness, NeighbourSearch
+from kdgraph.smoothing.neighbours import NeighbourSearch, NeighbourWeighting
 
 _NO_CELL = -1
 """Cell of a row whose value or group no held-out row has."""
@@ -388,17 +388,15 @@ class LocalisedConformalPit(SplitConformalRegressor):
         return high
 
     def _find_neighbours(self, coordinates: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return held-out rows near to places Float[m, d].
+        """Return the held-out neighbours of query points, Float[m, d], and their weights.
 
-        Their weights come with them: Int[m, k], Float[m, k].
-
-        All weights of a place without neighbours are 0.
+        The positions are Int[m, k], the weights Float[m, k], all 0 if there is no neighbour.
         """
         search = NeighbourSearch(self.coordinates_)
-        nearness = Nearness(radius=self.radius_, least=1)
+        weighting = NeighbourWeighting(radius=self.radius_, n_fallback=1)
         blocks = [
-            nearness.around(search, coordinates[rows])
-            for rows in nearness.blocks(search, coordinates)
+            weighting.find_neighbours(search, coordinates[rows])
+            for rows in weighting.query_blocks(search, coordinates)
         ]
         # Blocks have different numbers of neighbours; the arrays are as wide as the widest block.
         m, width = coordinates.shape[0], max((block.rows.shape[1] for block in blocks), default=1)

@@ -28,7 +28,13 @@ from kdgraph.recalibration.base import (
     compute_pits,
 )
 from kdgraph.recalibration.local_linear import local_linear_scores
-from kdgraph.smoothing.neighbours import Near, NearKernel, Nearness, NeighbourSearch, Scale
+from kdgraph.smoothing.neighbours import (
+    NeighbourKernel,
+    NeighbourSearch,
+    NeighbourWeighting,
+    Scale,
+    WeightedNeighbours,
+)
 
 _ROUND_ROWS = 1000
 """Rows that are scored in one round of the elimination."""
@@ -209,15 +215,15 @@ class LocalPit(PostHocRegressor):
     radius : float, default=None
         Largest distance of a neighbour, in the units of the space; it replaces k.
     kernel, scale : str, default="epanechnikov", "last"
-        Weights of the neighbours, see :class:`~kdgraph.smoothing.neighbours.Nearness`.
+        Weights of the neighbours, see :class:`~kdgraph.smoothing.neighbours.NeighbourWeighting`.
     k_min : int, default=10
         Number of nearest rows that are used if none is within the radius.
     eps : float, default=0
         Each of k neighbours is at most 1 + eps times as far away as the true one. With many
         features, and with a radius, the search is exact.
-    degree : {0, 1}, default=0
-        0: PIT values of the neighbours, as in the paper. 1: local-linear correction, which removes
-        the slopes of their location and spread across the neighbourhood
+    local_linear : bool, default=False
+        False: PIT values of the neighbours, as in the paper. True: with a local-linear correction,
+        which removes the slopes of their location and spread across the neighbourhood
         (:func:`~kdgraph.recalibration.local_linear.local_linear_scores`).
     n_choose : int, default=10000
         Number of calibration rows, drawn at random, on which k is chosen. Fewer are used if they
@@ -291,11 +297,11 @@ class LocalPit(PostHocRegressor):
     forest: Any = None
     k: Count | Literal["crps"] = "crps"
     radius: Positive | None = None
-    kernel: NearKernel = "epanechnikov"
+    kernel: NeighbourKernel = "epanechnikov"
     scale: Scale = "last"
     k_min: Count = 10
     eps: NonNegative = 0.0
-    degree: Literal[0, 1] = 0
+    local_linear: bool = False
     n_choose: Count = 10_000
 
     def describe(self) -> dict[str, Any]:
@@ -325,9 +331,10 @@ class LocalPit(PostHocRegressor):
         return None if self.feature_space == "output" else self.estimator
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        if self.degree and self.feature_space == "geodesic":
+        if self.local_linear and self.feature_space == "geodesic":
             raise ParameterError(
-                "degree=1 needs coordinates, and feature_space=geodesic has none; use degree=0"
+                "local_linear=true needs coordinates, and feature_space=geodesic has none;"
+                " use local_linear=false"
             )
         base = self._parent_distribution(calibration.X)
         self.space_ = FeatureSpace(
@@ -341,7 +348,7 @@ class LocalPit(PostHocRegressor):
             pits.describe(),
         )
         self.scale_ = base.score_scale()
-        self.scores_ = self.scale_.to_scores(self.pits_) if self.degree else np.empty(0)
+        self.scores_ = self.scale_.to_scores(self.pits_) if self.local_linear else np.empty(0)
         # The rows that choose k are the first of one random order; the first of these are the
         # diagnostic rows, too.
         search, n = NeighbourSearch(self.coordinates_, eps=self.eps), len(self.pits_)
@@ -364,14 +371,14 @@ class LocalPit(PostHocRegressor):
     def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
         coordinates = self.space_.coordinates(self.estimator_, X, base)
         search = NeighbourSearch(self.coordinates_, eps=self.eps)
-        nearness, buffer, ranked_pits = (
-            self._nearness(),
+        weighting, buffer, ranked_pits = (
+            self._weighting(),
             RowBuffer(len(base)),
             rank_pits(self.pits_),
         )
         n_empty = n_outside = 0
-        for rows in nearness.blocks(search, coordinates):
-            neighbours = nearness.around(search, coordinates[rows])
+        for rows in weighting.query_blocks(search, coordinates):
+            neighbours = weighting.find_neighbours(search, coordinates[rows])
             if self.radius is not None:
                 n_empty += int(neighbours.empty.sum())
             if self.reach_:
@@ -410,18 +417,20 @@ class LocalPit(PostHocRegressor):
         self, search: NeighbourSearch, rows: np.ndarray
     ) -> tuple[np.ndarray, float | None]:
         """Return ``n_eff_`` and ``reach_`` of calibration rows, each left out of its neighbours."""
-        nearness, n_eff = self._leave_one_out_nearness(len(search)), []
+        weighting, n_eff = self._leave_one_out_weighting(len(search)), []
         has_reach = self.feature_space != "geodesic" and len(rows) >= _MIN_DIAGNOSTIC_ROWS
         reach = 0.0 if has_reach else None
-        for block in nearness.blocks(search, rows):
+        for block in weighting.query_blocks(search, rows):
             coordinates = self.coordinates_[rows[block]]
-            neighbours = nearness.around(search, coordinates, rows[block])
+            neighbours = weighting.find_neighbours(search, coordinates, rows[block])
             n_eff.append(neighbours.n_eff)
             if reach is not None:
                 reach = max(reach, float(self._neighbour_distance(neighbours, coordinates).max()))
         return np.sort(np.concatenate(n_eff)), reach
 
-    def _neighbour_distance(self, neighbours: Near, coordinates: np.ndarray) -> np.ndarray:
+    def _neighbour_distance(
+        self, neighbours: WeightedNeighbours, coordinates: np.ndarray
+    ) -> np.ndarray:
         """Return the distance of the k-th neighbour (with a radius, the nearest row), Float[m]."""
         # Neighbours are in the order of their distance.
         column = -1 if self.radius is None else 0
@@ -430,35 +439,38 @@ class LocalPit(PostHocRegressor):
 
     def _recall(self, search: NeighbourSearch, rows: np.ndarray) -> float:
         """Return ``recall_``; a row as near as the last true neighbour counts as found."""
-        nearness, exact_search = (
-            self._leave_one_out_nearness(len(search)),
+        weighting, exact_search = (
+            self._leave_one_out_weighting(len(search)),
             NeighbourSearch(self.coordinates_),
         )
         recalls = []
-        for block in nearness.blocks(search, rows):
+        for block in weighting.query_blocks(search, rows):
             coordinates = self.coordinates_[rows[block]]
-            distance, _ = nearness.others(search, coordinates, rows[block])
-            true_distance, _ = nearness.others(exact_search, coordinates, rows[block])
+            distance, _ = weighting.nearest_rows(search, coordinates, rows[block])
+            true_distance, _ = weighting.nearest_rows(exact_search, coordinates, rows[block])
             recalls.append((distance <= true_distance[:, -1:]).mean(axis=1))
         return float(np.concatenate(recalls).mean())
 
-    def _leave_one_out_nearness(self, n: int) -> Nearness:
-        """Return :meth:`_nearness` for searches that leave one of the n rows out."""
+    def _leave_one_out_weighting(self, n: int) -> NeighbourWeighting:
+        """Return :meth:`_weighting` for searches that leave one of the n rows out."""
         return (
-            self._nearness()
+            self._weighting()
             if self.k_ is None
-            else Nearness(min(self.k_, max(n - 1, 1)), None, self.kernel, self.scale)
+            else NeighbourWeighting(min(self.k_, max(n - 1, 1)), None, self.kernel, self.scale)
         )
 
-    def _nearness(self) -> Nearness:
+    def _weighting(self) -> NeighbourWeighting:
         """Return the rule that selects and weights neighbours."""
-        return Nearness(self.k_, self.radius, self.kernel, self.scale, self.k_min)
+        return NeighbourWeighting(self.k_, self.radius, self.kernel, self.scale, self.k_min)
 
     def _pit_map(
-        self, neighbours: Near, coordinates: Any, ranked_pits: tuple[np.ndarray, np.ndarray]
+        self,
+        neighbours: WeightedNeighbours,
+        coordinates: Any,
+        ranked_pits: tuple[np.ndarray, np.ndarray],
     ) -> RowEcdf:
-        """Return the map of each row, corrected by local-linear regression if degree is 1."""
-        if not self.degree:
+        """Return the map of each row, corrected by local-linear regression if required."""
+        if not self.local_linear:
             return RankedEcdf.from_ranks(*ranked_pits, neighbours.rows, neighbours.weight)
         scores = local_linear_scores(
             self.scores_, self.coordinates_, neighbours.rows, neighbours.weight, coordinates
@@ -481,7 +493,7 @@ class LocalPit(PostHocRegressor):
         def scores(ks: list[int], rows: slice) -> np.ndarray:
             block = choosing[rows]
             crps = np.empty((len(ks), len(block)))
-            for part in Nearness(k=ks[-1]).blocks(search, block):
+            for part in NeighbourWeighting(k=ks[-1]).query_blocks(search, block):
                 ids = block[part]
                 coordinates = self.coordinates_[ids]
                 by_k = self._neighbours_by_k(ks, search, coordinates, ids)
@@ -494,11 +506,13 @@ class LocalPit(PostHocRegressor):
 
     def _neighbours_by_k(
         self, ks: list[int], search: NeighbourSearch, coordinates: Any, ids: np.ndarray
-    ) -> Iterator[Near]:
+    ) -> Iterator[WeightedNeighbours]:
         """Yield the neighbours for each k, from one search."""
-        nearest = Nearness(ks[-1], None, self.kernel, self.scale).others(search, coordinates, ids)
+        nearest = NeighbourWeighting(ks[-1], None, self.kernel, self.scale).nearest_rows(
+            search, coordinates, ids
+        )
         for k in ks:
-            yield Nearness(k, None, self.kernel, self.scale).of_neighbours(*nearest)
+            yield NeighbourWeighting(k, None, self.kernel, self.scale).weight_neighbours(*nearest)
 
 
 def _candidate_ks(n: int) -> list[int]:

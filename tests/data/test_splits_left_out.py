@@ -14,7 +14,7 @@ from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
 from kdgraph.data.ood import LeftOutClasses
 from kdgraph.data.simulations import Spiral
 from kdgraph.data.tables.scikit_learn import SklearnTable
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 
 LETTERS = np.repeat(list("abcde"), [40, 30, 20, 10, 50])
 
@@ -182,7 +182,7 @@ def test_missing_values_among_them_are_known():
         ),
         (
             1,
-            InMemory(given_scores=True),
+            InMemory(has_scores=True),
             "toy has the scores of a model that has seen every class; give dataset.left_out=null",
         ),
     ],
@@ -219,7 +219,7 @@ def test_the_set_has_their_rows_and_says_which_classes():
 
 def test_without_them_there_is_no_set():
     with pytest.raises(
-        NotAtHand,
+        DataNotAvailable,
         match=r"^no class of toy is left out; name some, or give their number: dataset.left_out=…$",
     ):
         LeftOutClasses().sets(splits(None), np.random.default_rng(0))

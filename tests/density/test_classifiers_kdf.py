@@ -235,7 +235,7 @@ def test_duplicated_rows_give_finite_probabilities(spiral_rows, variant):
     kdf = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(X, y)
     proba = kdf.predict_proba(X)
     assert np.isfinite(proba).all()
-    assert kdf.describe()["singleton_share"] < 1
+    assert kdf.describe()["singleton_fraction"] < 1
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_describe_lists_fitted_values(fitted_variants):
         summary = kdf.describe()
         names = [
             "n_polytopes",
-            "singleton_share",
+            "singleton_fraction",
             "exponent",
             *(["pseudo_count", "vote_share", "vote_power"] if variant == "kdgraph" else []),
             "log_floor",
@@ -326,7 +326,7 @@ def test_describe_lists_fitted_values(fitted_variants):
             == len(np.unique(kdf.graph_.codes, axis=0))
             == len(kdf.graph_.polytopes)
         )
-        assert summary["singleton_share"] == (kdf.graph_.polytopes.sizes == 1).mean()
+        assert summary["singleton_fraction"] == (kdf.graph_.polytopes.sizes == 1).mean()
         assert summary["log_floor"] == kdf.log_floor_
         assert all(
             type(value) in (int, float) for value in summary.values()

@@ -127,7 +127,7 @@ def test_gate_uses_the_density_of_the_inner_forest(rows, isotonic, gate):
     assert np.array_equal(gate.graph_.log_density(rows[4]), graph.log_density(rows[4]))
     assert gate.describe() == {
         "n_polytopes": len(graph.polytopes),
-        "singleton_share": graph.polytopes.singleton_share,
+        "singleton_fraction": graph.polytopes.singleton_fraction,
         "log_floor": gate.log_floor_,
     }
 

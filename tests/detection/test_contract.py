@@ -190,7 +190,7 @@ OTHER = {
     "min_samples": 1,
     "neighbor": 3,
     "normalize": True,
-    "outside": "distance",
+    "measure": "distance",
     "random_state": 1,
     "relative": True,
     "repeats": 5,

@@ -158,7 +158,7 @@ def mean_auroc_of_rows(detector: PostHocDetector, found) -> float:
             {"digits": (0.980, 0.01), "permuted_columns": (0.946, 0.03), "shifted": (1, 0)},
         ),
         (
-            LeafBox(None, outside="distance"),
+            LeafBox(None, measure="distance"),
             {"digits": (0.981, 0.01), "permuted_columns": (0.972, 0.01), "shifted": (1, 0)},
         ),
         (

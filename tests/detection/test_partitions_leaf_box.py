@@ -82,7 +82,7 @@ def test_distances_order_what_is_outside_everywhere(blobs, parent):
     rows = far[0] * np.array([1, 2, 10, 1e6, 1e30])[:, None]
     share = LeafBox(FrozenEstimator(parent)).fit(X[:400], X_calibration=X[400:]).score_samples(rows)
     np.testing.assert_array_equal(share, -np.ones(5))
-    distance = LeafBox(FrozenEstimator(parent), outside="distance").fit(
+    distance = LeafBox(FrozenEstimator(parent), measure="distance").fit(
         X[:400], X_calibration=X[400:]
     )
     assert (np.diff(distance.ood_score(rows)) > 0).all()
@@ -96,11 +96,11 @@ def test_units_of_features_do_not_matter_to_either(blobs):
     """By powers of two, which round nothing; trees that look at all features choose alike."""
     X, y, far = blobs
     unit = np.array([1.0, 1024.0, 1 / 64, 2.0])
-    for outside in ("share", "distance"):
+    for measure in ("fraction", "distance"):
         scores = []
         for scale in (1.0, unit):
             detector = LeafBox(
-                DecisionTreeClassifier(random_state=0), outside=outside, random_state=0
+                DecisionTreeClassifier(random_state=0), measure=measure, random_state=0
             ).fit(X * scale, y)
             scores.append(detector.ood_score(np.concatenate([X, far]) * scale))
         np.testing.assert_allclose(

@@ -141,10 +141,14 @@ def test_with_one_predicted_class_the_error_is_that_of_ece_in_any_library(librar
 
 def test_sampling_adds_more_where_there_are_more_bins() -> None:
     y, proba = four_classes()
-    rng, top = np.random.default_rng(0), TopLabel.of(proba)
-    draws = [np.where(rng.random(len(y)) < top.confidence, top.predicted, -1) for _ in range(60)]
+    rng, top_label = np.random.default_rng(0), TopLabel.of(proba)
+    draws = [
+        np.where(rng.random(len(y)) < top_label.confidence, top_label.predicted, -1)
+        for _ in range(60)
+    ]
     real = [
-        top_label_ece(np.where(drawn < 0, (top.predicted + 1) % 4, drawn), proba) for drawn in draws
+        top_label_ece(np.where(drawn < 0, (top_label.predicted + 1) % 4, drawn), proba)
+        for drawn in draws
     ]
     assert (
         abs(np.mean(real) - top_label_ece_if_calibrated(proba))

@@ -165,12 +165,12 @@ def test_the_kernel_is_scikit_learn_s() -> None:
 def test_with_a_large_bandwidth_mlce_is_mce_and_mean_lce_is_ece(bins: int) -> None:
     """Lemma 1; weights differ from 1 by less than 1e-11 at this bandwidth."""
     confidence, correct, X = sample(500, 3)
-    y, top = as_metric(confidence, correct)
-    assert mlce(y, top, X, bandwidth=1e12, bins=bins) == pytest.approx(
-        mce(y, top, bins=bins), abs=1e-10
+    y, top_label = as_metric(confidence, correct)
+    assert mlce(y, top_label, X, bandwidth=1e12, bins=bins) == pytest.approx(
+        mce(y, top_label, bins=bins), abs=1e-10
     )
-    assert lce(y, top, X, bandwidth=1e12, bins=bins) == pytest.approx(
-        ece(y, top, bins=bins), abs=1e-10
+    assert lce(y, top_label, X, bandwidth=1e12, bins=bins) == pytest.approx(
+        ece(y, top_label, bins=bins), abs=1e-10
     )
     found = local_errors(confidence, correct, X, bandwidths=[1e12], bins=bins)
     np.testing.assert_allclose(found.n_eff[0], found.count, rtol=1e-10)
@@ -182,8 +182,8 @@ def test_with_a_small_bandwidth_every_row_is_alone(bandwidth: float) -> None:
     found = local_errors(confidence, correct, X, bandwidths=[bandwidth])
     np.testing.assert_array_equal(np.abs(found.slce[0]), np.abs(correct - confidence))
     np.testing.assert_array_equal(found.n_eff[0], 1)
-    y, top = as_metric(confidence, correct)
-    assert mlce(y, top, X, bandwidth=bandwidth) == np.abs(correct - confidence).max()
+    y, top_label = as_metric(confidence, correct)
+    assert mlce(y, top_label, X, bandwidth=bandwidth) == np.abs(correct - confidence).max()
 
 
 def test_left_out_of_its_own_a_row_is_its_nearest_neighbour_in_its_bin() -> None:
@@ -208,13 +208,13 @@ def test_what_the_bin_averages_away_is_seen() -> None:
     X = rng.uniform(-1, 1, (4000, 2))
     confidence = np.full(4000, 0.7)
     correct = rng.random(4000) < 0.7 + 0.2 * np.sign(X[:, 0])
-    y, top = as_metric(confidence, correct)
-    assert ece(y, top) < 0.02
+    y, top_label = as_metric(confidence, correct)
+    assert ece(y, top_label) < 0.02
     found = local_errors(confidence, correct, X, bandwidths=[0.1])
     inside = (np.abs(X[:, 0]) > 0.4) & (found.n_eff[0] > 100)
     assert inside.sum() > 1000
     np.testing.assert_allclose(found.slce[0][inside], -0.2 * np.sign(X[inside, 0]), atol=0.12)
-    assert lce(y, top, X, bandwidth=0.1) > 0.1
+    assert lce(y, top_label, X, bandwidth=0.1) > 0.1
 
 
 def test_units_and_origin_of_the_features_do_not_matter() -> None:
@@ -245,31 +245,35 @@ def test_few_rows_in_a_bin_can_be_left_out() -> None:
         np.append(correct, True),
         np.vstack([X, X[:1]]),
     )
-    y, top = as_metric(confidence, correct)
-    assert mlce(y, top, X, bandwidth=1e9) == pytest.approx(0.9)
-    without = mlce(y[:200], top[:200], X[:200], bandwidth=1e9)
-    assert mlce(y, top, X, bandwidth=1e9, min_count=2) == pytest.approx(without, abs=1e-8)
-    assert mlce(y, top, X, bandwidth=1e9, leave_one_out=True) < 0.9  # nobody is left to look at
-    assert lce_n_eff(y, top, X, bandwidth=1e-9, min_count=2) == 1
-    assert mlce_n_eff(y, top, X, bandwidth=1e9) == 1  # the worst row is this one
-    assert mlce_n_eff(y, top, X, bandwidth=1e9, min_count=2) > 2
-    assert math.isnan(mlce(y, top, X, min_count=202))
-    assert score("lce", {"y": y, "top": top, "X": X}, {"min_count": 202}).value is None
+    y, top_label = as_metric(confidence, correct)
+    assert mlce(y, top_label, X, bandwidth=1e9) == pytest.approx(0.9)
+    without = mlce(y[:200], top_label[:200], X[:200], bandwidth=1e9)
+    assert mlce(y, top_label, X, bandwidth=1e9, min_count=2) == pytest.approx(without, abs=1e-8)
+    assert (
+        mlce(y, top_label, X, bandwidth=1e9, leave_one_out=True) < 0.9
+    )  # nobody is left to look at
+    assert lce_n_eff(y, top_label, X, bandwidth=1e-9, min_count=2) == 1
+    assert mlce_n_eff(y, top_label, X, bandwidth=1e9) == 1  # the worst row is this one
+    assert mlce_n_eff(y, top_label, X, bandwidth=1e9, min_count=2) > 2
+    assert math.isnan(mlce(y, top_label, X, min_count=202))
+    assert score("lce", {"y": y, "top_label": top_label, "X": X}, {"min_count": 202}).value is None
     alone = local_errors([0.9], [True], [[1.0, 2.0]], leave_one_out=True)
     assert np.isnan(alone.slce).all() and np.isnan(alone.n_eff).all()
 
 
 def test_there_is_no_standard_error_of_rows_that_share_neighbours() -> None:
     confidence, correct, X = sample(50, 2)
-    y, top = as_metric(confidence, correct)
-    assert score("lce", {"y": y, "top": top, "X": X}).stderr is None
+    y, top_label = as_metric(confidence, correct)
+    assert score("lce", {"y": y, "top_label": top_label, "X": X}).stderr is None
 
 
 def test_the_map_has_every_row_with_its_place() -> None:
     confidence, correct, X = sample(60, 2)
-    y, top = as_metric(confidence, correct)
+    y, top_label = as_metric(confidence, correct)
     found = local_errors(confidence, correct, X, bandwidths=[0.3], bins=5)
-    rows = tabulate("lce_map", {"y": y, "top": top, "X": X}, {"bandwidth": 0.3, "bins": 5})
+    rows = tabulate(
+        "lce_map", {"y": y, "top_label": top_label, "X": X}, {"bandwidth": 0.3, "bins": 5}
+    )
     assert len(rows) == 60
     assert rows[7] == {
         "x1": X[7, 0],
@@ -286,10 +290,10 @@ def test_the_map_has_every_row_with_its_place() -> None:
 @pytest.mark.parametrize("shape", [(60, 1), (60, 3), (60, 1, 2, 1), (60, 2, 1, 1)])
 def test_of_other_than_two_features_there_is_no_map_and_no_file(shape: tuple[int, ...]) -> None:
     confidence, correct, _ = sample(60, 2)
-    y, top = as_metric(confidence, correct)
+    y, top_label = as_metric(confidence, correct)
     X = np.random.default_rng(0).random(shape)
-    assert lce_map(y, top, X) == {}
-    test = Predictions("test", 60, {"top": top}, {"top": top}, y=y)
+    assert lce_map(y, top_label, X) == {}
+    test = Predictions("test", 60, {"top_label": top_label}, {"top_label": top_label}, y=y)
     rows = SimpleNamespace(X=X, groups=None)
     splits = SimpleNamespace(prior=np.array([0.5, 0.5]), test=rows, calibration=rows)
     _, tables = measure([test], {"test": {"lce_map": {}, "lce_by_bandwidth": {}}}, splits, "here")
@@ -298,15 +302,15 @@ def test_of_other_than_two_features_there_is_no_map_and_no_file(shape: tuple[int
 
 def test_by_bandwidth_is_what_each_bandwidth_gives_alone() -> None:
     confidence, correct, X = sample(150, 3)
-    y, top = as_metric(confidence, correct)
-    found = lce_by_bandwidth(y, top, X, bandwidths=[0.4, 0.1], min_count=5)
+    y, top_label = as_metric(confidence, correct)
+    found = lce_by_bandwidth(y, top_label, X, bandwidths=[0.4, 0.1], min_count=5)
     assert found["bandwidth"].tolist() == [0.4, 0.1]
     for i, bandwidth in enumerate([0.4, 0.1]):
         options = {"bandwidth": bandwidth, "min_count": 5}
-        assert found["lce"][i] == lce(y, top, X, **options)
-        assert found["mlce"][i] == mlce(y, top, X, **options)
-        assert found["n_eff"][i] == lce_n_eff(y, top, X, **options)
-        assert found["mlce_n_eff"][i] == mlce_n_eff(y, top, X, **options)
+        assert found["lce"][i] == lce(y, top_label, X, **options)
+        assert found["mlce"][i] == mlce(y, top_label, X, **options)
+        assert found["n_eff"][i] == lce_n_eff(y, top_label, X, **options)
+        assert found["mlce_n_eff"][i] == mlce_n_eff(y, top_label, X, **options)
         alone = local_errors(confidence, correct, X, bandwidths=[bandwidth])
         assert found["n_eff"][i] == np.median(alone.n_eff[0][alone.count >= 5])
         worst = np.where(alone.count >= 5, np.abs(alone.slce[0]), -1).argmax()
@@ -321,9 +325,9 @@ def test_by_bandwidth_of_no_row_that_counts_is_nan() -> None:
 
 def test_images_are_vectors_of_their_pixels() -> None:
     confidence, correct, X = sample(40, 12)
-    y, top = as_metric(confidence, correct)
+    y, top_label = as_metric(confidence, correct)
     images = (X - X.min()).astype(np.float32).reshape(40, 3, 2, 2)
-    assert lce(y, top, images) == lce(y, top, images.reshape(40, 12))
+    assert lce(y, top_label, images) == lce(y, top_label, images.reshape(40, 12))
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
@@ -392,19 +396,21 @@ def test_a_bin_of_one_row_has_its_own_error_and_none_without_itself() -> None:
     )
     assert np.isnan(without.slce[0, 0])
     assert without.slce[0, 1:].tolist() == pytest.approx([0.55, -0.45])
-    y, top = as_metric([0.95, 0.55, 0.55], [False, True, False])
-    assert mlce(y, top, np.array([[0.0], [1.0], [1.0]]), leave_one_out=True) == pytest.approx(0.55)
+    y, top_label = as_metric([0.95, 0.55, 0.55], [False, True, False])
+    assert mlce(y, top_label, np.array([[0.0], [1.0], [1.0]]), leave_one_out=True) == pytest.approx(
+        0.55
+    )
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_threads_change_no_bit(n_jobs: int, monkeypatch) -> None:
     confidence, correct, X = sample(700, 2)
     expected = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4])
-    tasks, around = [], by_features.Search.around
-    monkeypatch.setattr(by_features, "PAIRS", 3000)
+    tasks, around = [], by_features.KernelAverager.average
+    monkeypatch.setattr(by_features, "PAIRS_PER_BLOCK", 3000)
     monkeypatch.setattr(
-        by_features.Search,
-        "around",
+        by_features.KernelAverager,
+        "average",
         lambda search, *task: tasks.append(search) or around(search, *task),
     )
     found = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4], n_jobs=n_jobs)
@@ -418,20 +424,20 @@ def test_threads_change_no_bit(n_jobs: int, monkeypatch) -> None:
 
 def test_there_is_a_row_of_the_signed_error_for_every_row() -> None:
     confidence, correct, X = sample(60, 3)
-    y, top = as_metric(confidence, correct)
+    y, top_label = as_metric(confidence, correct)
     found = local_errors(
         confidence, correct, X, bandwidths=[0.3], kernel="gaussian", leave_one_out=True
     )
     rows = tabulate(
         "slce",
-        {"y": y, "top": top, "X": X},
+        {"y": y, "top_label": top_label, "X": X},
         {"bandwidth": 0.3, "kernel": "gaussian", "leave_one_out": True},
     )
     assert [row["slce"] for row in rows] == [
         None if math.isnan(each) else each for each in found.slce[0]
     ]
     assert list(rows[0]) == ["confidence", "correct", "slce", "n_eff", "bin_count", "bandwidth"]
-    assert slce(y, top, X)["slce"].min() < 0 < slce(y, top, X)["slce"].max()
+    assert slce(y, top_label, X)["slce"].min() < 0 < slce(y, top_label, X)["slce"].max()
 
 
 BAD = sample(3, 2)

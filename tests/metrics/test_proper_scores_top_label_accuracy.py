@@ -38,11 +38,11 @@ def test_clipped_rows_are_those_that_clip_decides(clip, rows):
     predicted[:6] = (
         Y[:6] + np.array([0, 1, 0, 1, 1, 0])
     ) % 4  # right at 0, wrong at 0, right at 1, wrong at 1 twice, right at 0
-    top = TopLabel(predicted, confidence, 4)
+    top_label = TopLabel(predicted, confidence, 4)
     costs_most = np.isclose(
-        nll_top.by_row(Y, top, clip=clip), -np.log(clip), rtol=1e-6
+        nll_top.by_row(Y, top_label, clip=clip), -np.log(clip), rtol=1e-6
     )  # 1 - (1 - clip) is not clip
-    assert nll_top_clipped(Y, top, clip=clip) == costs_most.sum() == rows
+    assert nll_top_clipped(Y, top_label, clip=clip) == costs_most.sum() == rows
 
 
 def test_clipped_rows_need_a_clip_that_nll_could_have():
@@ -51,8 +51,8 @@ def test_clipped_rows_need_a_clip_that_nll_could_have():
 
 
 def test_a_confidence_of_its_own_need_not_be_a_probability_of_a_row():
-    top = TopLabel(np.array([0, 1]), np.array([0.125, 0.25]), 2)
-    assert mmc(top) == 0.1875 and brier_top([1, 1], top) == (0.125**2 + 0.75**2) / 2
+    top_label = TopLabel(np.array([0, 1]), np.array([0.125, 0.25]), 2)
+    assert mmc(top_label) == 0.1875 and brier_top([1, 1], top_label) == (0.125**2 + 0.75**2) / 2
     with pytest.raises(
         ValueError, match=r"^confidence must lie in \[0, 1\], got 1.5 in row 0 \(1 such\)$"
     ):

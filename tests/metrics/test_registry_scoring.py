@@ -37,7 +37,7 @@ PROBA = RNG.dirichlet(np.ones(3), size=60)
 INPUTS = {
     "y": RNG.integers(3, size=60),
     "proba": PROBA,
-    "top": PROBA,
+    "top_label": PROBA,
     "prior": np.full(3, 1 / 3),
     "truth": RNG.dirichlet(np.ones(3), size=60),
     "X": RNG.normal(size=(60, 2)),
@@ -109,7 +109,7 @@ def test_about_describes_a_metric() -> None:
 
 
 def test_needs_and_options() -> None:
-    assert needs("oce") == {"top", "prior"}
+    assert needs("oce") == {"top_label", "prior"}
     assert needs("hellinger") == {"proba", "truth"}
     assert options_of("ece") == {
         "bins": 15,
@@ -205,8 +205,8 @@ def test_a_new_metric_is_one_decorated_function() -> None:
         @mean_over_rows("margin", better="higher")
         def margin(proba: np.ndarray, *, power: int = 1) -> np.ndarray:
             """Gap between the two largest probabilities."""
-            top = np.sort(proba, axis=1)
-            return (top[:, -1] - top[:, -2]) ** power
+            top_label = np.sort(proba, axis=1)
+            return (top_label[:, -1] - top_label[:, -2]) ** power
 
         @metric("spread", better=None)
         def spread(proba: np.ndarray) -> float:

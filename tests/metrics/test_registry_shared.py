@@ -13,7 +13,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 2))
 Y = RNG.integers(2, size=80)
 TOP = TopLabel(RNG.integers(2, size=80), RNG.uniform(0.5, 1, 80), 2)
-GIVEN = {"y": Y, "top": TOP, "X": X}
+GIVEN = {"y": Y, "top_label": TOP, "X": X}
 NUMBERS = ("lce", "mlce", "lce_n_eff")
 
 
@@ -51,8 +51,8 @@ def test_five_metrics_of_one_scoring_are_one_computation_and_the_same_bits(asked
     [
         {"X": X.copy()},
         {"y": 1 - Y},
-        {"top": TopLabel(TOP.predicted, TOP.confidence[::-1], 2)},
-        {"top": TopLabel(1 - TOP.predicted, TOP.confidence)},
+        {"top_label": TopLabel(TOP.predicted, TOP.confidence[::-1], 2)},
+        {"top_label": TopLabel(1 - TOP.predicted, TOP.confidence)},
     ],
     ids=["X", "y", "confidence", "predicted"],
 )

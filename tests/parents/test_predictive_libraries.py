@@ -37,7 +37,7 @@ def recalibrators(parent):
         GlobalPit(parent),
         IsotonicPit(parent),
         LocalPit(parent),
-        LocalPit(parent, degree=1),
+        LocalPit(parent, local_linear=True),
         DensityPit(parent, max_epochs=2),
         ConformalPit(parent, GlobalPit(None)),
         LocalisedConformalPit(parent, LocalPit(None)),

@@ -102,7 +102,7 @@ def rows(kind: Literal["vectors", "images", "scores"]) -> Splits:
                 y,
                 np.array(["u", "v", "w"]),
                 names,
-                given_scores=kind == "scores",
+                has_scores=kind == "scores",
                 **groups,
             )
         )
@@ -198,12 +198,12 @@ def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
         for before, after in zip(unseeded, np.random.mtrand._rand.get_state()[1:3], strict=True):
             np.testing.assert_array_equal(before, after, err_msg="something drew from no seed")
         again = from_bytes(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
-        answers = ["proba", "top"] if made.supports("proba") else ["top"]
+        answers = ["proba", "top_label"] if made.supports("proba") else ["top_label"]
         said, known = (
             model.predict_outputs(answers, splits.test.X, splits.test.groups)
             for model in (again, made)
         )
-        np.testing.assert_array_equal(said["top"].confidence, known["top"].confidence)
+        np.testing.assert_array_equal(said["top_label"].confidence, known["top_label"].confidence)
         if "proba" in answers:
             np.testing.assert_array_equal(said["proba"], known["proba"])
         assert again.parent is fitted and again.summary() == made.summary()

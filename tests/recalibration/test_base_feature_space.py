@@ -166,7 +166,7 @@ def test_local_linear_is_finite_with_fewer_neighbours_than_slopes(k):
     rng = np.random.default_rng(k)
     X = rng.normal(size=(500, 20))
     y = X[:, 0] + X[:, 1] ** 2 + np.exp(X[:, 2] / 2) * rng.normal(size=500)
-    model = LocalPit(GaussianLinear(), k=k, degree=1).fit(
+    model = LocalPit(GaussianLinear(), k=k, local_linear=True).fit(
         X[:200], y[:200], X_calibration=X[200:400], y_calibration=y[200:400]
     )
     given = model.predict_dist(X[400:])

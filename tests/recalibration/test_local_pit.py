@@ -135,17 +135,17 @@ def test_all_rows_with_equal_weights_give_the_global_map():
     )
 
 
-@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("local_linear", [False, True])
 @pytest.mark.parametrize("near", [{"k": 30}, {"radius": 0.4}])
-def test_prediction_does_not_depend_on_other_rows(degree, near, monkeypatch):
+def test_prediction_does_not_depend_on_other_rows(local_linear, near, monkeypatch):
     train, calibration, X, y = split()
-    model = LocalPit(GaussianLinear(), degree=degree, **near).fit(*train, **calibration)
+    model = LocalPit(GaussianLinear(), local_linear=local_linear, **near).fit(*train, **calibration)
     with warnings.catch_warnings(category=UserWarning, action="ignore"):  # of empty balls
         whole = model.predict_dist(X)
         np.testing.assert_array_equal(model.predict_dist(X[7:9]).crps(y[7:9]), whole.crps(y)[7:9])
         np.testing.assert_array_equal(whole[7:9].mean(), whole.mean()[7:9])
-        monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
-        monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
+        monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 400)
+        monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 400)
         np.testing.assert_array_equal(model.predict_dist(X).crps(y), whole.crps(y))
 
 
@@ -332,10 +332,10 @@ def test_local_linear_removes_a_slope_of_the_error():
     y = 3 * X[:, 0] + 0.1 * rng.normal(size=600)
     at = np.array([[0.0]])
     constant, line = (
-        LocalPit(zero, k=200, degree=degree)
+        LocalPit(zero, k=200, local_linear=local_linear)
         .fit(X, y, X_calibration=X, y_calibration=y)
         .predict_dist(at)
-        for degree in (0, 1)
+        for local_linear in (False, True)
     )
     assert (
         constant.mean()[0] > 0.3
@@ -344,15 +344,15 @@ def test_local_linear_removes_a_slope_of_the_error():
     )
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-def test_intervals_leave_the_range_of_a_narrow_sample(degree):
+@pytest.mark.parametrize("local_linear", [False, True])
+def test_intervals_leave_the_range_of_a_narrow_sample(local_linear):
     """The 20 members have half of the true spread; coverage of 2,000 rows has error .005."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(4000, 1))
     y = X[:, 0] + rng.normal(size=4000)
     members = 0.5 * rng.normal(size=20)
     parent = FunctionParent(lambda X: WeightedSamples(X + members))
-    model = LocalPit(parent, k=400, degree=degree).fit(
+    model = LocalPit(parent, k=400, local_linear=local_linear).fit(
         X[:1], y[:1], X_calibration=X[:2000], y_calibration=y[:2000]
     )
     given = model.predict_dist(X[2000:])
@@ -414,10 +414,10 @@ def test_output_space_is_mean_and_spread():
     np.testing.assert_array_equal(used.table[used.ranks[0, :9]], nearest)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-def test_prediction_far_from_the_data_is_finite(degree):
+@pytest.mark.parametrize("local_linear", [False, True])
+def test_prediction_far_from_the_data_is_finite(local_linear):
     train, calibration, *_ = split()
-    model = LocalPit(GaussianLinear(), k=20, degree=degree).fit(*train, **calibration)
+    model = LocalPit(GaussianLinear(), k=20, local_linear=local_linear).fit(*train, **calibration)
     with pytest.warns(
         UserWarning, match="^1 of 1 rows are more than twice as far from their neighbours"
     ):
@@ -443,7 +443,7 @@ def test_reproduces_table_1_of_torres():
         )
         train, held, test = splits.train, splits.calibration, splits.test
         parent = FrozenEstimator(GaussianLinear().fit(train.X, train.y))
-        for rule in ({"k": 1000}, {"k": 2000, "degree": 1}):
+        for rule in ({"k": 1000}, {"k": 2000, "local_linear": True}):
             model = LocalPit(parent, **rule).fit(
                 train.X, train.y, X_calibration=held.X, y_calibration=held.y
             )
@@ -457,9 +457,9 @@ def test_reproduces_table_1_of_torres():
     [
         ({"k": 0}, ParameterError, "k must be in [1, inf) or one of crps, got 0"),
         (
-            {"degree": 1, "feature_space": "geodesic"},
+            {"local_linear": True, "feature_space": "geodesic"},
             ParameterError,
-            "degree=1 needs coordinates, and feature_space=geodesic has none; use degree=0",
+            "local_linear=true needs coordinates, and feature_space=geodesic has none; use local_linear=false",
         ),
         ({"feature_space": "layer"}, TypeError, ""),
     ],

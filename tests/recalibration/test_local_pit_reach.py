@@ -62,7 +62,7 @@ def test_warns_about_rows_outside_of_the_calibration_rows(near, rank, monkeypatc
     ]
     n_outside = int((distance > 2 * reach).sum())
     assert 0 < n_outside < 60
-    monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
+    monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 400)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.predict_dist(places)
@@ -100,7 +100,7 @@ def test_no_warning_where_no_row_can_be_outside(space):
         (Heteroscedastic(), GaussianLinear(), {"k": 25}),
         (Heteroscedastic(), GaussianLinear(), {"radius": 0.1}),
         (Tran20(), GaussianLinear(), {"k": 25}),
-        (FriedmanTable(1, 2000), GaussianLinear(), {"k": 25, "degree": 1}),
+        (FriedmanTable(1, 2000), GaussianLinear(), {"k": 25, "local_linear": True}),
         (FriedmanTable(1, 2000), GaussianLinear(), {"feature_space": "output", "k": 25}),
     ],
 )

@@ -68,12 +68,12 @@ def test_both_models_are_measured_on_the_rows_that_were_fitted_on(made):
     assert found["ece", "parent"] == pytest.approx(ece(rows.y, rows.X, bins=15))
     assert found["nll_top", "parent"] == pytest.approx(nll_top(rows.y, TopLabel.of(rows.X)))
     frame = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'calibration'")
-    top = TopLabel(
+    top_label = TopLabel(
         np.searchsorted(["0", "1", "2"], frame.calibrated_predicted.astype(str)),
         frame.calibrated_confidence.to_numpy(),
     )
     assert (
-        found["ece", "calibrated"] == pytest.approx(ece(rows.y, top, bins=15), abs=1e-12)
+        found["ece", "calibrated"] == pytest.approx(ece(rows.y, top_label, bins=15), abs=1e-12)
         and frame.y.astype(int).tolist() == rows.y.tolist()
     )
 

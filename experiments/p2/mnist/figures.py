@@ -98,9 +98,9 @@ def _panels(
 
 
 def _shares(proba: np.ndarray, y: np.ndarray, k: int) -> ReliabilityBins:
-    top = TopLabel.of(proba)
-    mine = top.predicted == k
-    return reliability_bins(top.confidence[mine], (y == k)[mine], bins=10)
+    top_label = TopLabel.of(proba)
+    mine = top_label.predicted == k
+    return reliability_bins(top_label.confidence[mine], (y == k)[mine], bins=10)
 
 
 def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
@@ -121,10 +121,10 @@ def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
 def _cloud(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
     """Dots: the rows of test set 1, in the order in which they come."""
     model = fitted(METHODS[name], proba["1"], pool.labels["1"])
-    top, confidence = TopLabel.of(proba["1"]), model.predict_confidence(proba["1"])
+    top_label, confidence = TopLabel.of(proba["1"]), model.predict_confidence(proba["1"])
 
     def line(k: int) -> tuple[np.ndarray, np.ndarray]:
-        mine = top.predicted == k
-        return top.confidence[mine], confidence[mine]
+        mine = top_label.predicted == k
+        return top_label.confidence[mine], confidence[mine]
 
     return line

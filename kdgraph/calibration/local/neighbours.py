@@ -19,7 +19,7 @@ from kdgraph.features import FeatureMap
 from kdgraph.geometry import Partition, partition_kind, partition_of
 from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 from kdgraph.smoothing import LocalMeans, local_means, local_means_by_distance
-from kdgraph.smoothing.kernel_means import Distance
+from kdgraph.smoothing.kernel_means import DistanceFunction
 
 LocalKernel = Literal["laplacian", "gaussian", "geodesic", "group"]
 """Kernel of local calibration.
@@ -225,7 +225,7 @@ class Neighbours:
         # the cell of NO_GROUP, so a query row of an unknown group has no neighbour.
         return bin_of(confidence, self.edges) * (self.n_groups + 1) + group + 1
 
-    def _geodesic_distance(self, codes: np.ndarray, partition: Partition) -> Distance:
+    def _geodesic_distance(self, codes: np.ndarray, partition: Partition) -> DistanceFunction:
         """Return the function -log K of positions of query rows and calibration rows.
 
         The Laplacian kernel exp(-distance/γ) of this distance is K^(1/γ).

@@ -85,23 +85,25 @@ class ProximityCalibrator(TopLabelCalibrator):
         """Return the parent's probabilities, its predictions, and the calibrated confidence."""
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
-        top = TopLabel.of(proba)
+        top_label = TopLabel.of(proba)
         proximity = self._proximity_of(self.map_.transform_sparse(self.estimator_, X))
-        confidence = self._evaluate_map(np.asarray(top.confidence, dtype=np.float64), proximity)
-        return proba, top, np.clip(confidence, 0.0, 1.0)
+        confidence = self._evaluate_map(
+            np.asarray(top_label.confidence, dtype=np.float64), proximity
+        )
+        return proba, top_label, np.clip(confidence, 0.0, 1.0)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        top = TopLabel.of(self.estimator_.predict_proba(calibration.X))
+        top_label = TopLabel.of(self.estimator_.predict_proba(calibration.X))
         self.map_ = self._fit_feature_map(calibration.X)
         features = self.map_.transform_sparse(self.estimator_, calibration.X)
         self.index_ = NearestNeighbors(
             n_neighbors=min(self.neighbours, max(len(calibration) - 1, 1))
         ).fit(features)
-        correct = top.correct(calibration.y)
+        correct = top_label.correct(calibration.y)
         self.accuracy_ = float(np.average(correct, weights=calibration.weight))
         # A single calibration row has no other row; it is its own neighbour.
         proximity = self._proximity_of(None if len(calibration) > 1 else features)
-        confidence = np.asarray(top.confidence, dtype=np.float64)
+        confidence = np.asarray(top_label.confidence, dtype=np.float64)
         self._fit_map(confidence, proximity, correct, calibration.weight)
 
     def _fit_feature_map(self, X: Any) -> FeatureMap:

@@ -258,9 +258,9 @@ class TopLabelCalibrator(PostHocClassifier):
     c(k, s) is the probability that class k is correct where the parent predicts it with score s.
     The predicted class stays the parent's, also where the confidence falls below 1/K.
 
-    A subclass implements ``_fit_confidence(proba, top, correct, weight)`` and ``_confidence(proba,
-    top)``. The arguments are the parent's probabilities Float[n, K], their :class:`TopLabel`, the
-    correctness of each prediction, Bool[n], and the weights, Float[n].
+    A subclass implements ``_fit_confidence(proba, top_label, correct, weight)`` and
+    ``_confidence(proba, top_label)``. The arguments are the parent's probabilities Float[n, K],
+    their :class:`TopLabel`, the correctness of each prediction, Bool[n], and the weights, Float[n].
 
     Parameters
     ----------
@@ -295,8 +295,8 @@ class TopLabelCalibrator(PostHocClassifier):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         proba = self.estimator_.predict_proba(calibration.X)
-        top = TopLabel.of(proba)
-        self._fit_confidence(proba, top, top.correct(calibration.y), calibration.weight)
+        top_label = TopLabel.of(proba)
+        self._fit_confidence(proba, top_label, top_label.correct(calibration.y), calibration.weight)
 
     def predict(self, X) -> np.ndarray:
         """Return the labels of the parent's largest probabilities, [n]."""
@@ -312,8 +312,8 @@ class TopLabelCalibrator(PostHocClassifier):
     def predict_proba(self, X) -> np.ndarray:
         """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
         proba = self._scores(X)
-        top = TopLabel.of(proba)
-        return fill_rows(proba, top, self._confidence(proba, top))
+        top_label = TopLabel.of(proba)
+        return fill_rows(proba, top_label, self._confidence(proba, top_label))
 
     def _scores(self, X) -> np.ndarray:
         """Return the parent's probabilities, Float[n, K]."""
@@ -321,24 +321,24 @@ class TopLabelCalibrator(PostHocClassifier):
         return self.estimator_.predict_proba(self._validate_X(X))
 
     def _fit_confidence(
-        self, proba: np.ndarray, top: TopLabel, correct: np.ndarray, weight: np.ndarray
+        self, proba: np.ndarray, top_label: TopLabel, correct: np.ndarray, weight: np.ndarray
     ) -> None:
         """Fit the confidence to calibration rows."""
         raise NotImplementedError
 
-    def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         """Return the confidence of each row, Float[n]."""
         raise NotImplementedError
 
 
-def fill_rows(proba: np.ndarray, top: TopLabel, confidence: np.ndarray) -> np.ndarray:
+def fill_rows(proba: np.ndarray, top_label: TopLabel, confidence: np.ndarray) -> np.ndarray:
     """Return full rows of probabilities with a given confidence at the predicted class.
 
     Parameters
     ----------
     proba : ndarray of shape (n, K)
         Probabilities of the parent, Float[n, K], which divide the remainder.
-    top : TopLabel
+    top_label : TopLabel
         Predicted classes of these rows.
     confidence : ndarray of shape (n,)
         Confidence of each row, Float[n].
@@ -360,11 +360,11 @@ def fill_rows(proba: np.ndarray, top: TopLabel, confidence: np.ndarray) -> np.nd
     """
     rows = np.arange(len(proba))
     others = proba.copy()
-    others[rows, top.predicted] = 0
+    others[rows, top_label.predicted] = 0
     total = others.sum(axis=1, keepdims=True)
     equal = np.full_like(others, 1 / max(others.shape[1] - 1, 1))
-    equal[rows, top.predicted] = 0
+    equal[rows, top_label.predicted] = 0
     proportions = np.where(total > 0, others / np.where(total > 0, total, 1), equal)
     result = proportions * (1 - confidence)[:, None]
-    result[rows, top.predicted] = confidence
+    result[rows, top_label.predicted] = confidence
     return result

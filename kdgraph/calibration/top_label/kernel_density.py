@@ -271,7 +271,7 @@ def leave_one_out_nll(
             series = KernelSeries(kernels, score, bandwidth, bandwidth)
             total = series.at(np.array([bandwidth]))[0]
             value, error = logs_of(
-                total - own * kernels.of_one(score, weight, bandwidth), series.error
+                total - own * kernels.own_contributions(score, weight, bandwidth), series.error
             )
         rough = error > CLOSE
         value[rough] = kernels.log(score[rough], bandwidth, row[rough])[0]
@@ -382,8 +382,8 @@ class KernelDensityConfidence(CurveCalibrator):
             else wrong
         )
         sums = (
-            KernelSum.of(score[right], weight[right], self.boundary),
-            KernelSum.of(score[beside], weight[beside], self.boundary),
+            KernelSum.from_scores(score[right], weight[right], self.boundary),
+            KernelSum.from_scores(score[beside], weight[beside], self.boundary),
         )
         low, high = score[is_predicted].min(), score[is_predicted].max()
         grid = np.linspace(low, high, self.grid) if low < high else np.array([low])

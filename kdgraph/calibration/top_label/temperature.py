@@ -530,22 +530,24 @@ class TemperatureScaling(ShrinkageCalibrator):
             sentence = f"{reason}: the temperature there is that of all rows, without an award"
         self._warn_unless_pooled(self.classes_[classes], sentence)
 
-    def _own_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        confidence = self.precision_[top.predicted]
-        fitted = ~np.isnan(self.temperature_[top.predicted])
+    def _own_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
+        confidence = self.precision_[top_label.predicted]
+        fitted = ~np.isnan(self.temperature_[top_label.predicted])
         if fitted.any():
-            k = top.predicted[fitted]
+            k = top_label.predicted[fitted]
             rows = LogScores.of(proba[fitted], k)
             confidence[fitted] = expit(
                 rows.log_odds(1 / self.temperature_[k], self.award_[k] / self.temperature_[k])
             )
         return confidence
 
-    def _own_rows(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return self.rows_[top.predicted]
+    def _own_rows(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
+        return self.rows_[top_label.predicted]
 
-    def _shared_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _shared_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         # Without a shared temperature all rows are correct, or all incorrect, in every class.
         if np.isnan(self.shared_temperature_):
-            return self.precision_[top.predicted]
-        return expit(LogScores.of(proba, top.predicted).log_odds(1 / self.shared_temperature_))
+            return self.precision_[top_label.predicted]
+        return expit(
+            LogScores.of(proba, top_label.predicted).log_odds(1 / self.shared_temperature_)
+        )

@@ -15,7 +15,7 @@ from kdgraph.data.frames.messages import (
     warn_constant_columns,
     warn_duplicate_rows,
 )
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import Count
 from kdgraph.wording import counted, some
 
@@ -148,7 +148,7 @@ def from_frame(
     ------
     DataError
         If a column does not exist, labels are missing or all equal, or a feature cannot be used.
-    NotAtHand
+    DataNotAvailable
         If ``options.require`` excludes the table.
 
     Warns
@@ -352,7 +352,7 @@ def _check_column_names(
 def _require_numeric(
     name: str, X: np.ndarray, categories: Sequence[Any], columns: Sequence[str]
 ) -> None:
-    """Raise NotAtHand if a feature is categorical or a cell is missing."""
+    """Raise DataNotAvailable if a feature is categorical or a cell is missing."""
     problems = []
     if categorical := [
         column for column, values in zip(columns, categories, strict=True) if values is not None
@@ -361,7 +361,7 @@ def _require_numeric(
     if missing := int(np.isnan(X).sum()):
         problems.append(counted(missing, "missing cell"))
     if problems:
-        raise NotAtHand(
+        raise DataNotAvailable(
             f"{name} has {' and '.join(problems)}, and dataset.require=numeric shuts it out;"
             " dataset.require=any lets it in"
         )

@@ -397,7 +397,7 @@ class ImageFiles:
     'pictures'
     """
 
-    reads: ClassVar = {"path": list_image_files}
+    file_parameters: ClassVar = {"path": list_image_files}
 
     def __init__(
         self,
@@ -423,7 +423,7 @@ class ImageFiles:
             raise ParameterError(f"channels must be 1, 3 or null, got {channels}")
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise :class:`NotAtHand` before any run starts if the file or folder does not exist."""
+        """Raise :class:`DataNotAvailable` before a run starts if the file or folder is missing."""
         resolve_existing(self.path)
 
     def load(self) -> Dataset:
@@ -431,7 +431,7 @@ class ImageFiles:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If the file does not exist.
         DataError
             If the file cannot be read, or images differ in shape and ``size`` or ``channels`` is

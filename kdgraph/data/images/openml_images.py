@@ -85,7 +85,7 @@ class OpenmlImages:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If they cannot be fetched.
         """
         from kdgraph.data.openml.client import fetch_dataset
@@ -97,7 +97,7 @@ class OpenmlImages:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If they cannot be fetched.
         DataError
             If they are not images of this shape with intensities from 0 to 255.

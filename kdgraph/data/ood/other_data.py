@@ -30,7 +30,7 @@ from kdgraph.data.dataset import (
 )
 from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.data.ood.synthetic import draw_seed, match_training_rows, numeric_rows
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from kdgraph.parameters import Count, check_parameters
 
 
@@ -129,7 +129,7 @@ class OtherDataset:
         Treatment of vectors. "same": the rows must have the number of features and the categories
         of the training rows, and are scaled as those. "cycle": any table is accepted; see
         :func:`~kdgraph.data.ood.other_data.cycle_columns`.
-    half : {"first", "second"} or None, default=None
+    class_half : {"first", "second"} or None, default=None
         Half of the sorted classes from which rows are drawn; None means all. For an odd number of
         classes the first half is the smaller one. So rows can be drawn from classes that a network
         has not used as outliers in training
@@ -147,17 +147,17 @@ class OtherDataset:
         source: Table | Simulation,
         n: Count = 1000,
         columns: Literal["same", "cycle"] = "same",
-        half: ClassHalf = None,
+        class_half: ClassHalf = None,
     ) -> None:
         self.source = source
         self.n = n
         self.columns = columns
-        self.half: ClassHalf = half
+        self.class_half: ClassHalf = class_half
         check_parameters(self)
-        if half is not None and isinstance(source, Simulation):
+        if class_half is not None and isinstance(source, Simulation):
             raise ParameterError(
-                f"half must be null, since {source.name} is a simulation and not divided, got"
-                f" {half}"
+                f"class_half must be null, since {source.name} is a simulation and not divided, got"
+                f" {class_half}"
             )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
@@ -190,7 +190,11 @@ class OtherDataset:
         else:
             X, repaired = _match_rows(train, X, other, self.source.name)
             X = splits.scaling.apply(X)
-        name = self.source.name if self.half is None else f"{self.source.name}_{self.half}_half"
+        name = (
+            self.source.name
+            if self.class_half is None
+            else f"{self.source.name}_{self.class_half}_half"
+        )
         return [OodSet(name, X, facts={**facts, "repaired": repaired}, source_rows=source_rows)]
 
     def _draw_rows(
@@ -206,11 +210,11 @@ class OtherDataset:
             table = self.source.load()
         tests = table.roles is not None and (table.roles == TEST).any()
         among = np.flatnonzero(
-            is_in_class_half(table, self.half) & (table.roles == TEST if tests else True)
+            is_in_class_half(table, self.class_half) & (table.roles == TEST if tests else True)
         )
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
         rows = f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows"
-        rows += f" of the {self.half} half of the classes" if self.half else ""
+        rows += f" of the {self.class_half} half of the classes" if self.class_half else ""
         sampled = table.rows(chosen)
         return sampled.X, table, {**table.facts, "rows": rows}, sampled.source_rows
 
@@ -324,12 +328,12 @@ class LeftOutClasses:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If the split has not left out a class, or the left-out classes have no rows.
         """
         left_out = splits.left_out
         if left_out is None or not len(left_out.y):
-            raise NotAtHand(
+            raise DataNotAvailable(
                 f"no class of {splits.train.name} is left out; name some, or give their number:"
                 " dataset.left_out=…"
             )
@@ -401,7 +405,7 @@ class CompositeOod:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If data are not available and ``missing`` is "refuse".
         """
         for key, source in self.sources.items():
@@ -409,7 +413,7 @@ class CompositeOod:
                 continue
             try:
                 fetch(progress)
-            except NotAtHand as error:
+            except DataNotAvailable as error:
                 if self.missing == "refuse":
                     raise
                 if progress is not None:
@@ -429,7 +433,7 @@ class CompositeOod:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If rows are not available and ``missing`` is "refuse".
         """
         family = draw_seed(rng)
@@ -437,13 +441,13 @@ class CompositeOod:
             generator = np.random.default_rng([family, zlib.crc32(key.encode())])
             try:
                 yield from _rename_sets(key, source.sets(splits, generator))
-            except NotAtHand as error:
+            except DataNotAvailable as error:
                 if self.missing == "refuse":
                     raise
                 warnings.warn(_skip_message(key, error), stacklevel=2)
 
 
-def _skip_message(key: str, error: NotAtHand) -> str:
+def _skip_message(key: str, error: DataNotAvailable) -> str:
     """Return the warning about a skipped source."""
     return f"{key} is skipped: {error}"
 
@@ -454,7 +458,7 @@ def _is_available(source: OodSource) -> bool:
     try:
         if fetch is not None:
             fetch()
-    except NotAtHand:
+    except DataNotAvailable:
         return False
     return True
 

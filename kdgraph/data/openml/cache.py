@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +119,7 @@ def import_openml() -> Any:
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If the folders cannot be created.
     """
     try:
@@ -130,7 +130,7 @@ def import_openml() -> Any:
             import openml
     except OSError as error:
         remedy = "point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to"
-        raise NotAtHand(f"openml cannot make its folders ({error}); {remedy}") from error
+        raise DataNotAvailable(f"openml cannot make its folders ({error}); {remedy}") from error
     return openml
 
 

@@ -32,7 +32,7 @@ from kdgraph.data.openml.cache import (
     import_openml,
     write_checksum,
 )
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +77,7 @@ class NetworkState:
     status: int = 200
 
 
-class _NotCached(NotAtHand):
+class _NotCached(DataNotAvailable):
     """Error for data that are not in the cache and could not be requested.
 
     Attributes
@@ -93,7 +93,7 @@ class _NotCached(NotAtHand):
         super().__init__(f"{what} is {place}; {specific_reason or reason}")
 
 
-def unavailability_reason(error: NotAtHand) -> str:
+def unavailability_reason(error: DataNotAvailable) -> str:
     """Return the reason why data are not at hand.
 
     The name of the data is omitted if the same reason holds for all other missing data.
@@ -105,7 +105,7 @@ def unavailability_reason(error: NotAtHand) -> str:
 def offline() -> Iterator[None]:
     """Forbid requests to openml.org within a ``with`` block.
 
-    Data that are not in the cache raise NotAtHand there.
+    Data that are not in the cache raise DataNotAvailable there.
     """
     previously_allowed, NetworkState.allowed = NetworkState.allowed, False
     try:
@@ -131,7 +131,7 @@ def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If it is not in the cache and cannot be fetched; the message is one line.
     DataError
         If it is in the cache and damaged.
@@ -147,7 +147,9 @@ def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
             )
         data = find_cached(id)
         if data is None:
-            raise NotAtHand(f"{_server_host()} gave no file for {what}; {_CACHE_FOLDER_ADVICE}")
+            raise DataNotAvailable(
+                f"{_server_host()} gave no file for {what}; {_CACHE_FOLDER_ADVICE}"
+            )
         write_checksum(data)
     return data
 
@@ -168,7 +170,7 @@ def openml_session(what: str) -> Iterator[Any]:
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If requests are forbidden, if an earlier request did not reach the server, or if an error is
         raised in the block; the message is one line about ``what``.
     """
@@ -195,7 +197,7 @@ def openml_session(what: str) -> Iterator[Any]:
         openml.config.set_retry_policy(*policy)
 
 
-def _fetch_error(what: str, error: Exception) -> NotAtHand:
+def _fetch_error(what: str, error: Exception) -> DataNotAvailable:
     """Return an error with a short message for an error of openml or of a library below it."""
     import requests
     import urllib3
@@ -206,14 +208,14 @@ def _fetch_error(what: str, error: Exception) -> NotAtHand:
         NetworkState.failure = f"{host} cannot be reached ({_error_reason(error)}); {_RETRY_ADVICE}"
         return _NotCached(what, NetworkState.failure)
     if isinstance(error, exceptions.OpenMLHashException):
-        return NotAtHand(
+        return DataNotAvailable(
             f"what {host} sent for {what} does not have the checksum that it announced;"
             f" {_RETRY_ADVICE}"
         )
     if isinstance(error, exceptions.OpenMLPrivateDatasetError):
-        return NotAtHand(f"{what} of OpenML is private: only its owner can fetch it")
+        return DataNotAvailable(f"{what} of OpenML is private: only its owner can fetch it")
     if isinstance(error, exceptions.OpenMLServerException) and error.code in _UNKNOWN_ID_CODES:
-        return NotAtHand(f"OpenML has no {what}; {host} lists what there is")
+        return DataNotAvailable(f"OpenML has no {what}; {host} lists what there is")
     if isinstance(error, exceptions.OpenMLCacheException | OSError) and not isinstance(
         error, requests.exceptions.RequestException
     ):
@@ -226,8 +228,12 @@ def _fetch_error(what: str, error: Exception) -> NotAtHand:
             _error_reason(error),
         )
         way_out = "point OPENML_CACHE_DIR at a folder that can be written to"
-        return NotAtHand(f"{what} cannot be written to {cache_folder()} ({reason}); {way_out}")
-    return NotAtHand(f"{host} did not answer for {what} ({_error_reason(error)}); {_RETRY_ADVICE}")
+        return DataNotAvailable(
+            f"{what} cannot be written to {cache_folder()} ({reason}); {way_out}"
+        )
+    return DataNotAvailable(
+        f"{host} did not answer for {what} ({_error_reason(error)}); {_RETRY_ADVICE}"
+    )
 
 
 def _server_host() -> str:
@@ -313,7 +319,7 @@ def fetch_task(task_id: int, progress: FetchProgress | None = None) -> Path:
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If the task is not in the cache and cannot be fetched.
     """
     folder = cache_folder() / "tasks" / str(task_id)
@@ -355,7 +361,7 @@ def read_fold(
     ------
     DataError
         If the task uses another data set, has no such fold, or is damaged.
-    NotAtHand
+    DataNotAvailable
         If the task is not in the cache and cannot be fetched.
     """
     folder = fetch_task(task_id)

@@ -308,8 +308,8 @@ class ScoreFile:
             classes,
             tuple(names),
             facts=facts,
-            given_scores=True,
-            given_layers=layer_widths,
+            has_scores=True,
+            layer_widths=layer_widths,
             **roles_and_groups,
         )
 
@@ -318,7 +318,7 @@ class ScoreFile:
         return TextFormat(self.encoding, self.separator)
 
     def _existing_path(self) -> Path:
-        """Return the path of the file; raise NotAtHand if it does not exist."""
+        """Return the path of the file; raise DataNotAvailable if it does not exist."""
         return resolve_existing(self.path, made_by=self.made_by)
 
     def _from_arrays(self) -> _ScoreContents:

@@ -80,7 +80,7 @@ class TableFile:
     'my'
     """
 
-    reads: ClassVar = {"path": single_file, "indices": single_file}
+    file_parameters: ClassVar = {"path": single_file, "indices": single_file}
 
     def __init__(
         self,

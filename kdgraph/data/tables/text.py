@@ -28,7 +28,7 @@ from kdgraph.data.files.paths import (
     single_file,
 )
 from kdgraph.data.frames.messages import unknown_column_error, warn_duplicate_rows
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import Range, check_parameters
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def mean_word_vectors(texts: Sequence[str], path: str, width: int | None = None)
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If the file does not exist.
     DataError
         If the file does not contain word vectors, or no vector for any of the words.
@@ -247,7 +247,7 @@ class TextFile:
     'reviews'
     """
 
-    reads: ClassVar = {"path": list_text_files, "vectors": single_file}
+    file_parameters: ClassVar = {"path": list_text_files, "vectors": single_file}
 
     def __init__(
         self,
@@ -419,7 +419,7 @@ class Newsgroups:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If they do not exist and cannot be fetched.
         """
         _load_posts("test", progress)
@@ -458,7 +458,9 @@ def _load_posts(subset: str, progress: Callable[[str], None] | None = None) -> A
         return fetch_20newsgroups(**options, download_if_missing=False)
     except OSError as error:
         if not NetworkState.allowed:
-            raise NotAtHand("newsgroups is not on this machine; a run fetches it, 14 MB") from error
+            raise DataNotAvailable(
+                "newsgroups is not on this machine; a run fetches it, 14 MB"
+            ) from error
         if progress:
             progress("fetching 20 newsgroups, 14 MB")
     try:
@@ -468,6 +470,6 @@ def _load_posts(subset: str, progress: Callable[[str], None] | None = None) -> A
             return fetch_20newsgroups(**options, n_retries=1, delay=0.5)
     except OSError as error:
         way_out = "fetch it where there is one, and set SCIKIT_LEARN_DATA to the folder"
-        raise NotAtHand(
+        raise DataNotAvailable(
             f"newsgroups is not on this machine, and it cannot be fetched ({error}); {way_out}"
         ) from error

@@ -57,9 +57,9 @@ def test_it_is_the_share_of_right_rows_in_the_bin(seed, bins, by_class):
 def test_on_the_rows_that_it_was_fitted_on_its_ece_in_the_same_bins_is_0():
     X, y = drawn(500)
     model = fitted(X, y, by_class=False)
-    top = TopLabel.of(X)
-    again = TopLabel(top.predicted, model.predict_confidence(X))
-    assert ece(y, again, bins=1000) < 1e-12 < ece(y, top, bins=10)  # round-off of means
+    top_label = TopLabel.of(X)
+    again = TopLabel(top_label.predicted, model.predict_confidence(X))
+    assert ece(y, again, bins=1000) < 1e-12 < ece(y, top_label, bins=10)  # round-off of means
 
 
 def test_equal_shares_of_rows():

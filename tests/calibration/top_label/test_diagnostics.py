@@ -51,11 +51,15 @@ def draw_scores(n: int, seed: int = 0, power: float = 1.3) -> tuple[np.ndarray, 
 
 def true_curves(n: int, seed: int) -> list[FittedCurve]:
     X, y = draw_scores(n, seed)
-    top = TopLabel.of(X)
-    masks = [top.predicted == k for k in range(CLASSES)]
+    top_label = TopLabel.of(X)
+    masks = [top_label.predicted == k for k in range(CLASSES)]
     return [
         FittedCurve(
-            str(k), lambda s: s**1.3, top.confidence[m], top.correct(y)[m], np.ones(m.sum())
+            str(k),
+            lambda s: s**1.3,
+            top_label.confidence[m],
+            top_label.correct(y)[m],
+            np.ones(m.sum()),
         )
         for k, m in enumerate(masks)
     ]
@@ -169,10 +173,10 @@ def test_a_cumulative_share_leaves_its_data():
         ),
     ):
         model = fit_calibrator(CumulativeConfidence(PARENT, diagnostics=True), X, y)
-    top = TopLabel.of(X)
-    said, mine = model.predict_confidence(X), top.predicted == 2
+    top_label = TopLabel.of(X)
+    said, mine = model.predict_confidence(X), top_label.predicted == 2
     for found in model.diagnostics_[2].outside:
-        here = mine & (top.confidence > found.lower) & (top.confidence <= found.upper)
+        here = mine & (top_label.confidence > found.lower) & (top_label.confidence <= found.upper)
         right = int((y == 2)[here].sum())
         assert (found.rows, found.accuracy) == (here.sum(), pytest.approx(right / here.sum()))
         assert found.confidence == pytest.approx(said[here].mean())

@@ -41,7 +41,9 @@ Over = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def kernels(right, wrong) -> tuple[KernelSum, KernelSum]:
-    return KernelSum.of(right, np.ones(len(right))), KernelSum.of(wrong, np.ones(len(wrong)))
+    return KernelSum.from_scores(right, np.ones(len(right))), KernelSum.from_scores(
+        wrong, np.ones(len(wrong))
+    )
 
 
 def grid_of(right: np.ndarray, wrong: np.ndarray, points: int = 512) -> np.ndarray:

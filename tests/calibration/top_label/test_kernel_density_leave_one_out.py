@@ -20,7 +20,9 @@ def drawn(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def kernels(score, correct, weight, boundary: Boundary = "none") -> tuple[KernelSum, KernelSum]:
-    right, wrong = (KernelSum.of(score[own], weight[own], boundary) for own in (correct, ~correct))
+    right, wrong = (
+        KernelSum.from_scores(score[own], weight[own], boundary) for own in (correct, ~correct)
+    )
     return right, wrong
 
 

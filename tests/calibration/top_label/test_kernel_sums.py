@@ -32,7 +32,7 @@ def naive(score, weight, points, bandwidth: float, boundary: str = "none") -> np
 def test_in_logs_it_is_exact_however_far_out(seed, n, bandwidth, boundary):
     score, weight = drawn(n, seed)
     points = np.linspace(-3, 4, 50)
-    value, error = KernelSum.of(score, weight, boundary).log(points, bandwidth)
+    value, error = KernelSum.from_scores(score, weight, boundary).log(points, bandwidth)
     np.testing.assert_allclose(
         value, naive(score, weight, points, bandwidth, boundary), rtol=1e-12, atol=1e-12
     )
@@ -48,7 +48,7 @@ def test_in_logs_it_is_exact_however_far_out(seed, n, bandwidth, boundary):
 def test_a_row_can_be_left_out(seed, n, bandwidth, boundary):
     score, weight = drawn(n, seed)
     score[n // 2] = score[0]  # equal scores are several rows
-    value, _ = KernelSum.of(score, weight, boundary).log(score, bandwidth, np.arange(n))
+    value, _ = KernelSum.from_scores(score, weight, boundary).log(score, bandwidth, np.arange(n))
     for i in range(n):
         others = np.arange(n) != i
         expected = (
@@ -64,7 +64,7 @@ def test_a_row_can_be_left_out(seed, n, bandwidth, boundary):
 def test_a_series_keeps_to_the_error_that_it_states(n, boundary):
     score, weight = drawn(n)
     sums, points = (
-        KernelSum.of(score, weight, boundary),
+        KernelSum.from_scores(score, weight, boundary),
         np.linspace(score.min(), score.max() + 0.1, 101),
     )
     for narrowest in (0.006, 0.05, 0.9):
@@ -80,13 +80,13 @@ def test_a_series_keeps_to_the_error_that_it_states(n, boundary):
 
 def test_blocks_change_no_bit(monkeypatch):
     score, weight = drawn(500)
-    sums, points = KernelSum.of(score, weight), np.linspace(0, 1, 200)
+    sums, points = KernelSum.from_scores(score, weight), np.linspace(0, 1, 200)
     before = sums.log(points, 0.02)
     monkeypatch.setattr(kernel_sums, "_PAIRS", 3000)
     np.testing.assert_array_equal(sums.log(points, 0.02), before)
 
 
 def test_a_kernel_that_is_too_narrow_for_waves_is_said_to_be():
-    sums, points = KernelSum.of(*drawn(10)), np.linspace(0, 1, 10)
+    sums, points = KernelSum.from_scores(*drawn(10)), np.linspace(0, 1, 10)
     assert KernelSeries.fits(sums, points, 0.005, 0.01)
     assert not KernelSeries.fits(sums, points, 0.0005, 0.001)

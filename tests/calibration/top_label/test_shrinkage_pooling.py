@@ -63,9 +63,9 @@ def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """
     rng = np.random.default_rng(seed)
     X = rng.dirichlet([1.0, 0.7, 0.7, 0.15], size=n)
-    top = X.argmax(axis=1)
-    right = rng.random(n) < X.max(axis=1) * np.array([1.0, 0.6, 0.9, 1.0])[top]
-    return X, np.where(right, top, (top + rng.integers(1, 4, size=n)) % 4)
+    top_label = X.argmax(axis=1)
+    right = rng.random(n) < X.max(axis=1) * np.array([1.0, 0.6, 0.9, 1.0])[top_label]
+    return X, np.where(right, top_label, (top_label + rng.integers(1, 4, size=n)) % 4)
 
 
 def fitted(model, X, y, **options):
@@ -165,16 +165,16 @@ def test_a_class_that_is_never_predicted_or_always_right_leans_on_the_others_and
     model,
 ):
     X, y = drawn(300)
-    top = X.argmax(axis=1)
-    y = np.where(top == 2, 2, y)  # always right
-    X, y = X[top != 3], y[top != 3]  # never predicted
+    top_label = X.argmax(axis=1)
+    y = np.where(top_label == 2, 2, y)  # always right
+    X, y = X[top_label != 3], y[top_label != 3]  # never predicted
     new = np.array([[0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]])
     model = type(model)(**{**model.get_params(deep=False), "pool": 10.0})
     found = model.fit(X, y, X_calibration=X, y_calibration=y).predict_confidence(
         new
     )  # a warning would be an error
     shared = (
-        (top[top != 3] == y).mean()
+        (top_label[top_label != 3] == y).mean()
         if isinstance(model, ClassPrecision)
         else own_of_all(model, X, y).predict_confidence(new)[1]
     )
@@ -188,8 +188,8 @@ def test_it_chooses_the_pool_by_the_nll_of_rows_that_were_left_out():
     model = HistogramBinning(PARENT, pool="cv", random_state=3)
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         model.fit(X, y, X_calibration=X, y_calibration=y)
-    top = TopLabel.of(X)
-    fold = draw_folds(top.predicted, top.correct(y), N_FOLDS, np.random.RandomState(3))
+    top_label = TopLabel.of(X)
+    fold = draw_folds(top_label.predicted, top_label.correct(y), N_FOLDS, np.random.RandomState(3))
     expected = np.zeros(len(POOL_GRID))
     for f in range(N_FOLDS):
         part = fitted(model, X[fold != f], y[fold != f], pool=1.0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.data.files.paths import file_stem, list_names, resolve_existing
-from kdgraph.errors import NotAtHand
+from kdgraph.errors import DataNotAvailable
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_every_name_can_be_that_of_a_run(path):
 def test_a_name_that_is_too_long_is_no_file(tmp_path):
     name = "n" * 300
     with pytest.raises(
-        NotAtHand,
+        DataNotAvailable,
         match=f"^{re.escape(f'dataset.path={tmp_path}/{name}: no such file in {tmp_path}')}$",
     ):
         resolve_existing(f"{tmp_path}/{name}")
-    with pytest.raises(NotAtHand, match=r": there is no folder "):
+    with pytest.raises(DataNotAvailable, match=r": there is no folder "):
         resolve_existing(f"{tmp_path}/{name}/file.csv")
 
 

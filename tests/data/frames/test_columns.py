@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
 from kdgraph.data.frames.columns import ColumnOptions, from_frame
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 
 LABELS = ["a", "b", "a", "b"]
 
@@ -536,7 +536,7 @@ def test_require_numeric():
         "t has 2 categorical columns (c, d) and 2 missing cells, and dataset.require=numeric shuts"
         " it out; dataset.require=any lets it in"
     )
-    refused(table, message, error=NotAtHand, require="numeric")
+    refused(table, message, error=DataNotAvailable, require="numeric")
     assert load(table, require="numeric", drop=["c", "d", "e"]).feature_names == ("x",)
 
 

@@ -19,7 +19,7 @@ from kdgraph.data.images import ImageFiles
 from kdgraph.data.images.pixels import resize_images
 from kdgraph.data.ood import CompositeOod, OtherDataset
 from kdgraph.data.splits import make_splits
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from tests.data.images.image_sets import pictures
 
 
@@ -373,7 +373,7 @@ def test_a_file_that_is_not_there_is_not_at_hand():
     assert isinstance(source, FetchableTable) and source.name == "a"
     for ask in (source.prefetch, source.load):
         with pytest.raises(
-            NotAtHand, match=r"dataset.path=no/such/folder/a.zip: there is no folder"
+            DataNotAvailable, match=r"dataset.path=no/such/folder/a.zip: there is no folder"
         ):
             ask()
 

@@ -13,7 +13,7 @@ from kdgraph.data.dataset import TEST, TRAIN
 from kdgraph.data.images.openml_images import OpenmlImages
 from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.splits import make_splits
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from tests.data.images.image_sets import flat_table, pictures
 from tests.data.openml.server import arff, bake
 
@@ -201,7 +201,7 @@ def test_what_is_not_here_and_cannot_be_fetched(openml_cache, monkeypatch):
     from kdgraph.data.openml.client import NetworkState
 
     monkeypatch.setattr(NetworkState, "failure", "no network")
-    with pytest.raises(NotAtHand, match=r"^data set 554 is not in .*; no network"):
+    with pytest.raises(DataNotAvailable, match=r"^data set 554 is not in .*; no network"):
         source().prefetch()
 
 

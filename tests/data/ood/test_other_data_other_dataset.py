@@ -13,7 +13,7 @@ from kdgraph.data.dataset import TEST, TRAIN, UNUSED, Scaling
 from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.data.ood.other_data import OtherDataset
 from kdgraph.data.simulations import Shapes, Spiral
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from kdgraph.parents.networks.outlier_sources import DatasetOutliers
 from tests.data.ood import trained
 
@@ -35,7 +35,7 @@ class Given:
 
     def prefetch(self, progress=None) -> None:
         self.asked.append(progress)
-        raise NotAtHand("not here")
+        raise DataNotAvailable("not here")
 
 
 def rows(name: str, *shape: int, n: int = 12, **more) -> Dataset:
@@ -89,7 +89,7 @@ def test_a_half_of_the_classes_tests_what_the_other_half_has_trained_with(has_ro
     of = {tuple(row.astype(np.float32)): label for row, label in zip(other.X, labels, strict=True)}
     found = {}
     for half in ("first", "second"):
-        (drawn,) = OtherDataset(Given(other), n=100, half=half).sets(
+        (drawn,) = OtherDataset(Given(other), n=100, class_half=half).sets(
             trained.on(rows("trained", 4)), np.random.default_rng(0)
         )
         n = {"first": 16, "second": 24}[half] // (2 if has_roles else 1)
@@ -98,7 +98,7 @@ def test_a_half_of_the_classes_tests_what_the_other_half_has_trained_with(has_ro
             " classes"
         )
         assert (drawn.name, drawn.facts["rows"], len(drawn.X)) == (f"other_{half}_half", words, n)
-        exposed = DatasetOutliers(source=Given(other), half=half).make_sampler(
+        exposed = DatasetOutliers(source=Given(other), class_half=half).make_sampler(
             np.zeros((1, 4)), np.random.default_rng(0)
         )(200, np.random.default_rng(1))
         found[half] = (
@@ -111,18 +111,18 @@ def test_a_half_of_the_classes_tests_what_the_other_half_has_trained_with(has_ro
 def test_what_has_no_classes_has_no_half():
     with pytest.raises(
         ParameterError,
-        match=r"^half must be null, since spiral is a simulation and not divided, got first$",
+        match=r"^class_half must be null, since spiral is a simulation and not divided, got first$",
     ):
-        OtherDataset(Spiral(), half="first")
+        OtherDataset(Spiral(), class_half="first")
     alike = replace(rows("other", 4), y=np.zeros(12, dtype=int), classes=np.array(["none"]))
     with pytest.raises(
         DataError,
         match=(
-            r"^other has no classes to be divided into halves; give half=null, or choose another"
+            r"^other has no classes to be divided into halves; give class_half=null, or choose another"
             r" data set$"
         ),
     ):
-        OtherDataset(Given(alike), half="second").sets(
+        OtherDataset(Given(alike), class_half="second").sets(
             trained.on(rows("trained", 4)), np.random.default_rng(0)
         )
 
@@ -231,7 +231,7 @@ def test_two_sources_without_a_number_are_two():
 
 def test_it_is_fetched_with_the_other_data_of_a_run():
     source = Given(rows("other", 4))
-    with pytest.raises(NotAtHand):
+    with pytest.raises(DataNotAvailable):
         OtherDataset(source).prefetch(print)
     assert source.asked == [print]
     OtherDataset(Spiral()).prefetch()

@@ -22,7 +22,7 @@ from kdgraph.data.openml.cache import (
     read_cached_frame,
 )
 from kdgraph.data.openml.client import fetch_dataset, offline
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 from tests.data.openml.server import bake, error, frame, numbers
 
 LATER = "try again later, or point OPENML_CACHE_DIR at a folder that has it"
@@ -30,7 +30,7 @@ LATER = "try again later, or point OPENML_CACHE_DIR at a folder that has it"
 
 def refusal(id: int = 61) -> str:
     """The line in which a fetch ends."""
-    with pytest.raises(NotAtHand) as caught:
+    with pytest.raises(DataNotAvailable) as caught:
         fetch_dataset(id)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -297,7 +297,7 @@ def test_folders_that_openml_cannot_make(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment
     )
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("kdgraph.errors.NotAtHand: openml cannot make its folders (")
+    assert last.startswith("kdgraph.errors.DataNotAvailable: openml cannot make its folders (")
     assert last.endswith(
         "; point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to"
     )

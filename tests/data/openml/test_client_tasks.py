@@ -8,7 +8,7 @@ import pytest
 from kdgraph.data.dataset import TEST, TRAIN
 from kdgraph.data.openml.client import fetch_task, read_fold
 from kdgraph.data.openml.tables import OpenmlTable
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 from tests.data.openml.server import frame, numbers
 
 
@@ -59,7 +59,7 @@ def no_network_after(request):
 
 
 def test_a_task_that_openml_does_not_have(openml_server):
-    with pytest.raises(NotAtHand) as caught:
+    with pytest.raises(DataNotAvailable) as caught:
         fetch_task(59)
     assert str(caught.value) == "OpenML has no task 59; 127.0.0.1 lists what there is"
 

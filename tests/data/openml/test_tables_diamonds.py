@@ -13,7 +13,7 @@ import pytest
 from kdgraph.data.openml import Diamonds
 from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.openml.tables import GRADES
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 from tests.data.openml.server import bake
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*rows have the features of another row")
@@ -87,7 +87,7 @@ def test_what_is_refused(openml_cache):
 
 
 def test_without_cache_and_network_it_says_so(openml_cache, no_network):
-    with pytest.raises(NotAtHand, match="42225"):
+    with pytest.raises(DataNotAvailable, match="42225"):
         Diamonds().prefetch()
 
 

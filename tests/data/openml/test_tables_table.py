@@ -12,7 +12,7 @@ from kdgraph.config import compose
 from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.openml.tables import OpenmlTable
 from kdgraph.data.splits import make_splits, split_options
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from tests.data.openml.server import arff, bake, description, frame, numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*rows have the features of another row")
@@ -124,7 +124,9 @@ def test_a_set_without_one_target_needs_a_choice(openml_cache, target, says):
 
 
 def test_require_numeric_shuts_out_before_any_run(table, openml_cache):
-    with pytest.raises(NotAtHand, match=r"openml-61 has 2 categorical columns \(colour, month\)"):
+    with pytest.raises(
+        DataNotAvailable, match=r"openml-61 has 2 categorical columns \(colour, month\)"
+    ):
         OpenmlTable(61, require="numeric").prefetch()
     bake(openml_cache, 62, numbers())
     OpenmlTable(62, require="numeric").prefetch()
@@ -152,7 +154,7 @@ def test_a_damaged_file_is_named_with_the_way_out(table, openml_cache, name):
     with pytest.raises(DataError) as caught:
         OpenmlTable(61).load()
     says = str(caught.value)
-    assert not isinstance(caught.value, NotAtHand) and "\n" not in says
+    assert not isinstance(caught.value, DataNotAvailable) and "\n" not in says
     assert says.startswith(f"{file} is damaged (") and says.endswith(
         f"); delete {file.parent} and fetch it again with 'kdg data get 61'"
     )

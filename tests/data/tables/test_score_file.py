@@ -37,7 +37,7 @@ def test_arrays_column_k_is_class_k():
     np.savez("my.npz", predictions=P.astype(np.float32), ground_truth=Y)
     data = ScoreFile("my.npz", "ground_truth").load()
     assert (
-        data.given_scores
+        data.has_scores
         and data.name == "my"
         and data.classes.tolist() == [0, 1, 2]
         and data.feature_names == ("0", "1", "2")
@@ -295,7 +295,7 @@ def test_features_of_arrays_and_of_columns():
         "my.npz", features=["pixels", "hidden"]
     ).load()  # the other matrix has the scores
     np.testing.assert_array_equal(data.X[:, 3:], np.hstack([PIXELS, HIDDEN]))
-    assert data.given_layers == (("pixels", 3), ("hidden", 2)) and len(data.classes) == 3
+    assert data.layer_widths == (("pixels", 3), ("hidden", 2)) and len(data.classes) == 3
     assert data.feature_names == (
         "0",
         "1",
@@ -311,7 +311,7 @@ def test_features_of_arrays_and_of_columns():
     ).assign(label=Y)
     frame[["hidden2", "label", "1", "hidden1", "0", "2"]].to_csv("my.csv", index=False)
     data = ScoreFile("my.csv", features=["hidden"]).load()
-    assert data.given_layers == (("hidden", 2),) and data.feature_names == (
+    assert data.layer_widths == (("hidden", 2),) and data.feature_names == (
         "0",
         "1",
         "2",
@@ -327,7 +327,7 @@ def test_a_layer_is_a_word_and_a_number():
         "my.csv", index=False
     )
     data = ScoreFile("my.csv", features=["h", "h2_"]).load()
-    assert data.given_layers == (("h", 3), ("h2_", 2)) and data.feature_names == tuple(columns)
+    assert data.layer_widths == (("h", 3), ("h2_", 2)) and data.feature_names == tuple(columns)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, FetchableTable
 from kdgraph.data.tables import ScoreFile, TextFile
 from kdgraph.data.tables.table_files import TableFile
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 
 
 @pytest.fixture(autouse=True)
@@ -648,7 +648,7 @@ def test_prefetch_shuts_out_what_require_does_not_want():
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(NotAtHand, match=f"^{re.escape(message)}$"):
+        with pytest.raises(DataNotAvailable, match=f"^{re.escape(message)}$"):
             TableFile("p.csv", "label", require="numeric").prefetch()
 
 

@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from kdgraph.data.dataset import FetchableTable
 from kdgraph.data.tables import TextFile
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 
 TEXTS = ["Buy cheap watches", "See you at noon", "Cheap, cheap watches!", "Noon is fine"]
 LABELS = ["spam", "ham", "spam", "ham"]
@@ -185,7 +185,7 @@ def test_a_row_is_the_mean_of_the_vectors_of_its_words():
 def test_files_that_are_no_word_vectors(tmp_path):
     pd.DataFrame({"text": TEXTS, "label": LABELS}).to_csv("mail.csv", index=False)
     source = TextFile("mail.csv", vectors="glove.txt")
-    with pytest.raises(NotAtHand, match=r"^dataset\.vectors=glove\.txt: no such file in "):
+    with pytest.raises(DataNotAvailable, match=r"^dataset\.vectors=glove\.txt: no such file in "):
         source.prefetch()
     for text, message in {
         "the 1 2\n": "has a vector for none of the words of these texts",

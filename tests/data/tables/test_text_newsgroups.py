@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from kdgraph.data.dataset import TEST, TRAIN
 from kdgraph.data.openml.client import offline
 from kdgraph.data.tables import Newsgroups
-from kdgraph.errors import NotAtHand
+from kdgraph.errors import DataNotAvailable
 
 TEXTS = ["Buy cheap watches", "See you at noon", "Cheap, cheap watches!", "Noon is fine"]
 
@@ -50,13 +50,13 @@ def test_newsgroups_without_a_network(monkeypatch):
     )
     message = f"{reason}; fetch it where there is one, and set SCIKIT_LEARN_DATA to the folder"
     for get in (lambda: Newsgroups().prefetch(said.append), Newsgroups().load):
-        with pytest.raises(NotAtHand, match=f"^{re.escape(message)}$"):
+        with pytest.raises(DataNotAvailable, match=f"^{re.escape(message)}$"):
             get()
     assert said == ["fetching 20 newsgroups, 14 MB"]
     with (
         offline(),
         pytest.raises(
-            NotAtHand, match=r"^newsgroups is not on this machine; a run fetches it, 14 MB$"
+            DataNotAvailable, match=r"^newsgroups is not on this machine; a run fetches it, 14 MB$"
         ),
     ):
         Newsgroups().prefetch()

@@ -10,7 +10,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.ood import CompositeOod
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from kdgraph.parents.networks import ConvolutionalNetwork, FastGradientSign
 from kdgraph.parents.networks.gradient_sign import (
     _MAX_CACHED_NETWORKS,
@@ -41,7 +41,7 @@ def splits() -> Splits:
 @pytest.fixture(scope="module")
 def perturbed_sets(splits) -> list[OodSet]:
     return list(
-        FastGradientSign(network(), levels=[0, 20, 60], n=150).sets(
+        FastGradientSign(network(), epsilons=[0, 20, 60], n=150).sets(
             splits, np.random.default_rng(0)
         )
     )
@@ -98,7 +98,7 @@ def test_network_errs_more_often_than_after_random_steps(splits, perturbed_sets)
 
 
 def test_same_generator_gives_the_same_images(splits):
-    source = FastGradientSign(network(max_epochs=1, random_state=None), levels=[8], n=5)
+    source = FastGradientSign(network(max_epochs=1, random_state=None), epsilons=[8], n=5)
     one, repeated, other = (
         next(iter(source.sets(splits, np.random.default_rng(seed)))).X for seed in (0, 0, 1)
     )
@@ -134,15 +134,15 @@ class GreySource:
 
 
 def test_images_of_another_source_keep_name_and_facts(splits):
-    source = FastGradientSign(network(max_epochs=1), GreySource(), levels=[2])
+    source = FastGradientSign(network(max_epochs=1), GreySource(), epsilons=[2])
     source.prefetch()
     (perturbed,) = source.sets(splits, np.random.default_rng(0))
     assert (
-        source.of.fetched
+        source.images.fetched
         and perturbed.name == "grey"
         and perturbed.params == {"shade": 0.5, "epsilon": 2 / 255}
     )
-    assert perturbed.facts["rows"] == "2" and perturbed.facts["moved"].startswith(
+    assert perturbed.facts["rows"] == "2" and perturbed.facts["perturbed"].startswith(
         "2/255 against a network of test accuracy "
     )
 
@@ -165,11 +165,11 @@ class UnavailableSource:
     """Source whose images are not available."""
 
     def sets(self, splits, rng):
-        raise NotAtHand("no images here")
+        raise DataNotAvailable("no images here")
 
 
 def test_nothing_is_trained_for_unavailable_images(splits, fit_row_counts):
-    with pytest.raises(NotAtHand):
+    with pytest.raises(DataNotAvailable):
         next(
             iter(
                 FastGradientSign(network(), UnavailableSource()).sets(
@@ -183,7 +183,7 @@ def test_nothing_is_trained_for_unavailable_images(splits, fit_row_counts):
 def test_sets_share_one_network_unless_rows_or_settings_differ(splits, fit_row_counts):
     little = network(max_epochs=1, random_state=None)
     sources = {
-        key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, levels=[8])
+        key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, epsilons=[8])
         for key, n in (("few", 5), ("more", 9))
     }
     few, more = CompositeOod(sources).sets(splits, np.random.default_rng(0))
@@ -209,7 +209,7 @@ def test_rejects_rows_that_are_not_images():
     ):
         FastGradientSign(ExtraTreesClassifier())
     vectors = Dataset.from_labels("rows", np.zeros((4, 2)), np.arange(4) % 2)
-    with pytest.raises(DataError, match="rows has vectors, and images are moved here"):
+    with pytest.raises(DataError, match="rows has vectors, and only images can be perturbed"):
         next(
             iter(
                 FastGradientSign(network()).sets(

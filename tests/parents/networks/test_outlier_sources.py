@@ -158,7 +158,8 @@ def test_uses_training_rows_of_half_the_classes():
     assert set(drawn_rows(TableSource(X, y))[:, 1]) == set(range(40))
     assert set(drawn_rows(TableSource(X, y, roles))[:, 1]) == set(range(25))
     halves = [
-        set(drawn_rows(TableSource(X, y, roles), half=half)[:, 0]) for half in ("first", "second")
+        set(drawn_rows(TableSource(X, y, roles), class_half=half)[:, 0])
+        for half in ("first", "second")
     ]
     assert halves == [{0, 1}, {2, 3, 4}]
     assert len(set(drawn_rows(TableSource(X, y), n=7)[:, 1])) == 7
@@ -227,9 +228,9 @@ def test_draws_from_a_simulation():
         (
             Spiral(),
             np.zeros((2, 2)),
-            {"half": "first"},
+            {"class_half": "first"},
             ParameterError,
-            "half must be null, since spiral is a simulation and not divided",
+            "class_half must be null, since spiral is a simulation and not divided",
         ),
     ],
 )

@@ -14,7 +14,7 @@ from kdgraph.config import compose
 from kdgraph.data import Dataset
 from kdgraph.data.dataset import OodSet
 from kdgraph.data.ood import Box, CompositeOod, GaussianNoise, Sphere
-from kdgraph.errors import ConfigError, NotAtHand, ParameterError
+from kdgraph.errors import ConfigError, DataNotAvailable, ParameterError
 from kdgraph.report.run_table import run_table
 from tests.data.ood import trained
 
@@ -26,12 +26,12 @@ class Away:
     first: int = 0
 
     def prefetch(self, progress=None) -> None:
-        raise NotAtHand("nobody has it")
+        raise DataNotAvailable("nobody has it")
 
     def sets(self, splits, rng):
         for i in range(self.first):
             yield OodSet(f"part {i}", np.zeros((2, 2)))
-        raise NotAtHand("nobody has it")
+        raise DataNotAvailable("nobody has it")
 
 
 def splits():
@@ -96,7 +96,7 @@ def test_sets_are_drawn_one_at_a_time():
 def test_what_is_not_at_hand_is_refused():
     several = CompositeOod({"blob": GaussianNoise(n=3), "far": Away()})
     for ask in (several.prefetch, lambda: drawn(several)):
-        with pytest.raises(NotAtHand, match=r"^nobody has it$"):
+        with pytest.raises(DataNotAvailable, match=r"^nobody has it$"):
             ask()
 
 
@@ -137,7 +137,7 @@ def test_options_of_the_group_are_sources_by_any_key():
     config = compose(
         [
             "dataset=wine",
-            "ood=several",
+            "ood=composite",
             "~ood.sources.noise",
             "+ood@ood.sources.far=sphere",
             "ood.sources.far.radii=[9]",
@@ -149,7 +149,7 @@ def test_options_of_the_group_are_sources_by_any_key():
     assert (
         config.run_id
         != compose(
-            ["dataset=wine", "ood=several", "~ood.sources.noise", "+ood@ood.sources.far=sphere"]
+            ["dataset=wine", "ood=composite", "~ood.sources.noise", "+ood@ood.sources.far=sphere"]
         ).run_id
     )
 
@@ -171,7 +171,7 @@ def test_options_of_the_group_are_sources_by_any_key():
 )
 def test_what_cannot_be_composed(arguments, sentence):
     with pytest.raises((ConfigError, ParameterError)) as caught:
-        compose(["dataset=wine", "ood=several", *arguments])
+        compose(["dataset=wine", "ood=composite", *arguments])
     assert str(caught.value).startswith(sentence)
 
 
@@ -179,7 +179,7 @@ def test_a_file_among_them_is_part_of_the_run_id(tmp_path):
     path = tmp_path / "other.csv"
     given = [
         "dataset=wine",
-        "ood=several",
+        "ood=composite",
         "+ood@ood.sources.other=dataset",
         "ood.sources.other.columns=cycle",
     ]
@@ -204,7 +204,7 @@ def test_near_and_far_of_a_table_in_one_run(tmp_path, capsys):
         "--json",
         "dataset=iris",
         "dataset.left_out=1",
-        "ood=near_and_far",
+        "ood=near_to_far",
         "method=kdf",
         *QUICK,
         f"out={tmp_path}",
@@ -242,7 +242,7 @@ def test_a_table_of_two_classes_goes_on_without_the_near_ones(tmp_path, capsys):
             [
                 "run",
                 "dataset=breast_cancer",
-                "ood=near_and_far",
+                "ood=near_to_far",
                 "method=kdf",
                 *QUICK,
                 f"out={tmp_path}",
@@ -260,14 +260,14 @@ def test_a_table_of_two_classes_goes_on_without_the_near_ones(tmp_path, capsys):
 
 def test_the_other_table_is_another_one():
     assert (
-        compose(["dataset=digits", "ood=near_and_far"]).ood["sources"]["other"]["name"]
+        compose(["dataset=digits", "ood=near_to_far"]).ood["sources"]["other"]["name"]
         == "breast_cancer"
     )
     assert (
-        compose(["dataset=wine", "ood=near_and_far"]).ood["sources"]["other"]["source"]["loader"]
+        compose(["dataset=wine", "ood=near_to_far"]).ood["sources"]["other"]["source"]["loader"]
         == "digits"
     )
-    given = ["dataset=wine", "ood=near_and_far", "ood.sources.other.name=iris"]
+    given = ["dataset=wine", "ood=near_to_far", "ood.sources.other.name=iris"]
     assert compose(given).ood["sources"]["other"]["source"]["loader"] == "iris"
 
 
@@ -276,7 +276,7 @@ def test_sweeps_side_by_side_come_to_the_same_ids(tmp_path, capsys):
     swept = [
         "dataset=iris,wine",
         "dataset.left_out=null,1",
-        "ood=near_and_far",
+        "ood=near_to_far",
         "method=kdf",
         *QUICK,
         f"out={tmp_path}",
@@ -304,11 +304,11 @@ def test_what_the_store_keeps_belongs_to_the_sets_that_were_at_hand(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     source = "{name: other,_target_: kdgraph.data.tables.ArrayFile,path: other.npz}"
     away = f"+ood.sources.other={{_target_: kdgraph.data.ood.OtherDataset,source: {source}}}"
-    config = compose(["dataset=iris", "ood=several", "ood.missing=skip", away])
+    config = compose(["dataset=iris", "ood=composite", "ood.missing=skip", away])
     rows = split(config.dataset, 0)
     without = stage_keys(config, rows)
     np.savez("other.npz", X=np.zeros((4, 4)), y=np.arange(4) % 2)
-    with_it = stage_keys(compose(["dataset=iris", "ood=several", "ood.missing=skip", away]), rows)
+    with_it = stage_keys(compose(["dataset=iris", "ood=composite", "ood.missing=skip", away]), rows)
     assert {stage for stage in without if without[stage] != with_it[stage]} == {
         "parent_says",
         "evaluate",
