@@ -138,7 +138,7 @@ class ClassAccuracy:
     one_sided: np.ndarray
 
     @classmethod
-    def of(
+    def from_rows(
         cls, group: np.ndarray, correct: np.ndarray, weight: np.ndarray, n_groups: int
     ) -> ClassAccuracy:
         """Return the accuracies of calibration rows (Salamon et al., Eq. 1).

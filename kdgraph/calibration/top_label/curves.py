@@ -184,7 +184,7 @@ class CurveCalibrator(ShrinkageCalibrator):
         top_label, proba, weight = TopLabel.of(rows.X), rows.X, rows.weight
         correct, labels = top_label.correct(rows.y), self._curve_labels()
         group = self._curve_index(top_label.predicted)
-        accuracy = ClassAccuracy.of(group, correct, weight, len(labels))
+        accuracy = ClassAccuracy.from_rows(group, correct, weight, len(labels))
         without = accuracy.empty | (accuracy.one_sided & self._needs_both)
         self.precision_, self.rows_, self.curves_ = accuracy.precision, accuracy.rows, []
         for k in range(len(labels)):

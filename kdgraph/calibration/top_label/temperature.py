@@ -194,7 +194,7 @@ class LogScores:
     below: np.ndarray
 
     @classmethod
-    def of(cls, proba: np.ndarray, predicted: np.ndarray) -> LogScores:
+    def from_proba(cls, proba: np.ndarray, predicted: np.ndarray) -> LogScores:
         """Return the log scores of Float[n, K] with K of at least 2, for classes Int[n]."""
         n, n_classes = proba.shape
         logs = np.log(np.maximum(proba.astype(np.float64, copy=False), CONFIDENCE_CLIP))
@@ -245,7 +245,7 @@ class LogScores:
 
         Examples
         --------
-        >>> rows = LogScores.of(np.array([[0.8, 0.1, 0.1]]), np.array([0]))
+        >>> rows = LogScores.from_proba(np.array([[0.8, 0.1, 0.1]]), np.array([0]))
         >>> np.exp(rows.log_odds(1.0)).round(6), np.exp(rows.log_odds(0.5)).round(4)
         (array([4.]), array([1.4142]))
         """
@@ -446,7 +446,7 @@ class TemperatureScaling(ShrinkageCalibrator):
         self.temperature_, self.award_ = np.full(n_classes, np.nan), np.zeros(n_classes)
         self.shared_temperature_ = np.nan
         mixed = bool(correct.any() and not correct.all())
-        accuracy = ClassAccuracy.of(predicted, correct, rows.weight, n_classes)
+        accuracy = ClassAccuracy.from_rows(predicted, correct, rows.weight, n_classes)
         self.precision_, self.rows_ = accuracy.precision, accuracy.rows
         self.own_ = self._fittable_classes(accuracy, mixed)
         # Rows of classes that cannot be fitted still count in the shared temperature.
@@ -455,7 +455,7 @@ class TemperatureScaling(ShrinkageCalibrator):
         if used.any():
             truth = np.log(np.maximum(proba[np.arange(len(proba)), rows.y], CONFIDENCE_CLIP))
             loss = AwardedLoss(
-                LogScores.of(proba, predicted), correct, rows.weight, truth, self.loss
+                LogScores.from_proba(proba, predicted), correct, rows.weight, truth, self.loss
             )
             self._fit_parameters(loss[used], predicted[used])
         self.award_[np.isnan(self.temperature_)] = np.nan
@@ -535,7 +535,7 @@ class TemperatureScaling(ShrinkageCalibrator):
         fitted = ~np.isnan(self.temperature_[top_label.predicted])
         if fitted.any():
             k = top_label.predicted[fitted]
-            rows = LogScores.of(proba[fitted], k)
+            rows = LogScores.from_proba(proba[fitted], k)
             confidence[fitted] = expit(
                 rows.log_odds(1 / self.temperature_[k], self.award_[k] / self.temperature_[k])
             )
@@ -549,5 +549,5 @@ class TemperatureScaling(ShrinkageCalibrator):
         if np.isnan(self.shared_temperature_):
             return self.precision_[top_label.predicted]
         return expit(
-            LogScores.of(proba, top_label.predicted).log_odds(1 / self.shared_temperature_)
+            LogScores.from_proba(proba, top_label.predicted).log_odds(1 / self.shared_temperature_)
         )

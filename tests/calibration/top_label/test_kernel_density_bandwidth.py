@@ -14,7 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.calibration.top_label import kernel_sums
-from kdgraph.calibration.top_label.kernel_density import SIGN_CHANGES, narrowest, sign_changes
+from kdgraph.calibration.top_label.kernel_density import (
+    SIGN_CHANGES,
+    narrowest_bandwidth,
+    sign_changes,
+)
 from kdgraph.calibration.top_label.kernel_density import LogOddsCurve as Curve
 from kdgraph.calibration.top_label.kernel_sums import KernelSum
 
@@ -89,7 +93,7 @@ def scanned(right, wrong, grid, changes: int) -> float:
 def test_it_is_the_first_bandwidth_of_the_plain_scan(drawn: Draw, over: Over, seed: int):
     rows = drawn(seed)
     grid = over(*rows)
-    found = narrowest(kernels(*rows), grid, 2, first=FIRST, step=STEP)
+    found = narrowest_bandwidth(kernels(*rows), grid, 2, first=FIRST, step=STEP)
     assert found is not None
     assert found.bandwidth == pytest.approx(scanned(*rows, grid, 2), abs=1e-12)
     assert found.sign_changes == turns(*rows, grid, found.bandwidth) <= 2
@@ -101,7 +105,7 @@ def test_so_it_is_of_a_handful_of_rows(seed, n_right, n_wrong, changes):
     rng = np.random.default_rng(seed)
     rows = rng.random(n_right), rng.random(n_wrong)
     grid = grid_of(*rows)
-    found = narrowest(kernels(*rows), grid, changes, first=FIRST, step=0.01)
+    found = narrowest_bandwidth(kernels(*rows), grid, changes, first=FIRST, step=0.01)
     known = [turns(*rows, grid, b) for b in FIRST + 0.01 * np.arange(100)]
     expected = next((j for j, n in enumerate(known) if n <= changes), None)
     assert (found and found.bandwidth) == (
@@ -119,7 +123,7 @@ def test_a_series_that_does_not_know_its_error_would_be_wrong_here(drawn: Draw, 
     for seed in range(12):
         rows = drawn(seed)
         grid = all_scores(*rows)
-        found = narrowest(kernels(*rows), grid, 2, first=FIRST, step=STEP)
+        found = narrowest_bandwidth(kernels(*rows), grid, 2, first=FIRST, step=STEP)
         wrong += found is None or turns(*rows, grid, found.bandwidth - STEP) <= 2
     assert wrong >= 2  # 5 and 4 of 12 here; round-off depends on the machine
 
@@ -149,9 +153,9 @@ def test_between_the_votes_of_ten_trees_the_confidence_is_level(seed):
     rng = np.random.default_rng(seed)
     right, wrong = rng.integers(3, 11, size=40) / 10, rng.integers(3, 11, size=25) / 10
     grid = grid_of(right, wrong, 120)
-    curve = Curve.of(kernels(right, wrong), grid, 0.005)
+    curve = Curve.from_sums(kernels(right, wrong), grid, 0.005)
     expected = exact_turns(right, wrong, grid, 0.005)
-    assert curve.has_at_most(expected) and sign_changes(curve.signs()) == expected
+    assert curve.has_at_most_sign_changes(expected) and sign_changes(curve.signs()) == expected
     assert turns(right, wrong, grid, 0.005) > expected  # what plain doubles make of it
 
 
@@ -159,7 +163,7 @@ def test_stricter_rules_give_wider_kernels():
     for seed in range(5):
         rows = sparse(seed)
         found = [
-            narrowest(kernels(*rows), grid_of(*rows), SIGN_CHANGES[rule])
+            narrowest_bandwidth(kernels(*rows), grid_of(*rows), SIGN_CHANGES[rule])
             for rule in ("b_mon", "b_mon2", "b_mon4")
         ]
         bandwidths, changes = zip(
@@ -172,14 +176,14 @@ def test_stricter_rules_give_wider_kernels():
 def test_where_right_and_wrong_rows_have_one_middle_no_kernel_is_wide_enough():
     right, wrong = np.array([0.4, 0.8]), np.array([0.6])
     grid = np.linspace(0.4, 0.8, 512)
-    assert narrowest(kernels(right, wrong), grid, 0) is None
-    assert narrowest(kernels(right, wrong), grid, 1) == (0.005, 1)
+    assert narrowest_bandwidth(kernels(right, wrong), grid, 0) is None
+    assert narrowest_bandwidth(kernels(right, wrong), grid, 1) == (0.005, 1)
 
 
 def test_one_score_alone_has_no_slope():
     rows = np.array([0.7, 0.7]), np.array([0.7])
-    assert narrowest(kernels(*rows), np.array([0.7]), 0) == (0.005, 0)
-    assert Curve.of(kernels(*rows), np.array([0.7]), 0.005).confidence == pytest.approx(
+    assert narrowest_bandwidth(kernels(*rows), np.array([0.7]), 0) == (0.005, 0)
+    assert Curve.from_sums(kernels(*rows), np.array([0.7]), 0.005).confidence == pytest.approx(
         [2 / 3], abs=1e-12
     )
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.calibration.top_label.kernel_density import leave_one_out, leave_one_out_nll
+from kdgraph.calibration.top_label.kernel_density import leave_one_out_bandwidth, leave_one_out_nll
 from kdgraph.calibration.top_label.kernel_sums import Boundary, KernelSum
 
 
@@ -60,7 +60,7 @@ def test_it_is_the_mean_over_rows_that_are_taken_away(seed, n, bandwidth, bounda
 @pytest.mark.parametrize(("n", "seed"), [(30, 0), (150, 1)])
 def test_no_other_bandwidth_is_better(n, seed):
     rows = drawn(n, seed)
-    found = leave_one_out(kernels(*rows), *rows, step=0.005)
+    found = leave_one_out_bandwidth(kernels(*rows), *rows, step=0.005)
     every = 0.005 + 0.005 * np.arange(200)
     losses = [leave_one_out_nll(kernels(*rows), *rows, b) for b in every]
     assert found == pytest.approx(every[np.argmin(losses)], abs=1e-12)
@@ -69,7 +69,7 @@ def test_no_other_bandwidth_is_better(n, seed):
 def test_of_equals_it_is_the_widest():
     """One right and one wrong row: whoever is left out, the other is all there is."""
     rows = np.array([0.6, 0.7]), np.array([True, False]), np.ones(2)
-    assert leave_one_out(kernels(*rows), *rows) == pytest.approx(1, abs=1e-9)
+    assert leave_one_out_bandwidth(kernels(*rows), *rows) == pytest.approx(1, abs=1e-9)
 
 
 def test_a_row_that_is_far_from_all_others_costs_no_underflow():

@@ -99,7 +99,7 @@ def test_the_gradient_is_that_of_differences(loss, ridge):
     X, y = drawn(60)
     rng = np.random.default_rng(1)
     predicted = X.argmax(axis=1)
-    rows = LogScores.of(X, predicted)
+    rows = LogScores.from_proba(X, predicted)
     whole = AwardedLoss(rows, predicted == y, rng.random(60), np.log(X[np.arange(60), y]), loss)
     award_of = np.where(rng.random(60) < 0.1, 3, predicted)  # some rows have no award
     for one, p in (
