@@ -40,7 +40,7 @@ def test_probabilities_are_eq_6_with_labels(n, bins, gamma, seed):
         new, X, np.eye(3)[y], lambda i, j: laplacian(new[i], X[j], gamma), bins
     )
     np.testing.assert_allclose(
-        class_shares, expected, atol=1e-5
+        probabilities, expected, atol=1e-5
     )  # distances are in single precision
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)
 
