@@ -17,7 +17,7 @@ from kdgraph.calibration.top_label import (
 )
 from kdgraph.calibration.top_label.base import SAME, distinct, first_above, first_from
 from kdgraph.features import FeatureMap
-from tests.companions import RoundedDifferently, assert_independent
+from tests.companions import RoundedScores, assert_independent
 
 RAW = FeatureMap(source="rows", reduce="none", scale="none")
 CALIBRATORS = {
@@ -39,7 +39,7 @@ def test_rounding_of_parent_scores_does_not_change_the_confidence(name):
     rng = np.random.default_rng(0)
     first = rng.integers(0, 41, 400) / 40
     X, y = np.column_stack([first, 1 - first]), (rng.random(400) > first).astype(int)
-    parent = FrozenEstimator(RoundedDifferently().fit(X, y))
+    parent = FrozenEstimator(RoundedScores().fit(X, y))
     model = (
         CALIBRATORS[name]
         .set_params(estimator=parent, random_state=0)
