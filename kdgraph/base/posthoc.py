@@ -287,6 +287,8 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         are held out. All rows have both roles if there are too few to hold any out, with a warning,
         and after a frozen parent, unless training rows are required.
         """
+        # Rows that the parent was trained on do not show its errors on new rows. So the function
+        # prefers rows that it has certainly not seen, and warns if the caller's rows may be seen.
         parent = self._default_estimator() if self._needs_unseen_rows() else None
         name, is_frozen = type(self).__name__, is_frozen_and_trained(parent)
         if X_calibration is not None:

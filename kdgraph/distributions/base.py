@@ -72,7 +72,7 @@ def count_in_rows(increasing: np.ndarray, values: np.ndarray, *, equal: bool) ->
     [[1, 3]]
     """
     # numpy has no searchsorted along an axis. All rows are bisected together, in log2(k) passes
-    # over n·j numbers. The answer stays within [low, high]; a row that is done no longer changes.
+    # over n·j numbers. The result stays within [low, high]; where low = high it no longer changes.
     low, high = (
         np.zeros(values.shape, dtype=np.intp),
         np.full(values.shape, increasing.shape[1], dtype=np.intp),
@@ -123,7 +123,7 @@ def first_step_reaching(weights: np.ndarray, q: np.ndarray) -> np.ndarray:
         Position of a step that has weight.
     """
     totals = np.cumsum(weights, axis=1, dtype=np.float64)
-    # At level 0 the answer is the first step that has weight, not a step of weight 0 before it.
+    # At level 0 the result is the first step that has weight, not a step of weight 0 before it.
     smallest = np.finfo(np.float64).tiny
     target = np.maximum(q * (1 - LEVEL_TOLERANCE) * totals[:, -1:], smallest)
     return np.minimum(count_in_rows(totals, target, equal=False), weights.shape[1] - 1)
@@ -374,6 +374,13 @@ class StandardForm(NamedTuple):
     extended_ppf : callable
         Values of Z at extended levels (:meth:`Distribution.extended_cdf`), elementwise. They are
         the same for all rows.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> form = Normal(np.array([0.0, 10.0]), np.array([1.0, 2.0])).standard_form()
+    >>> (form.loc + form.scale * form.extended_ppf(np.array(0.975))).round(2).tolist()
+    [1.96, 13.92]
     """
 
     loc: np.ndarray
@@ -389,6 +396,32 @@ class Distribution(ABC):
     :meth:`cdf`, :meth:`ppf`, :meth:`mean` and :meth:`var`. A family that has a density implements
     ``pdf``, with the arguments of :meth:`cdf`. The distribution of a row does not depend on other
     rows.
+
+    Examples
+    --------
+    A new family, uniform on [0, width]. Intervals, draws and the CRPS follow from its quantiles:
+
+    >>> class UniformFromZero(Distribution):
+    ...     def __init__(self, width):
+    ...         self.width = np.asarray(width, dtype=np.float64)
+    ...     def __len__(self):
+    ...         return len(self.width)
+    ...     def __getitem__(self, index):
+    ...         return UniformFromZero(self.width[keep_row_axis(index)])
+    ...     def cdf(self, y):
+    ...         return np.clip(apply_by_row(np.divide, len(self), y, self.width), 0, 1)
+    ...     def ppf(self, q):
+    ...         q = check_levels(q)
+    ...         return (self.width[:, None] if q.ndim else self.width) * q
+    ...     def mean(self):
+    ...         return self.width / 2
+    ...     def var(self):
+    ...         return self.width**2 / 12
+    >>> uniform = UniformFromZero([1.0, 10.0])
+    >>> [ends.round(2).tolist() for ends in uniform.interval(0.9)]
+    [[0.05, 0.5], [0.95, 9.5]]
+    >>> uniform.crps(np.array([0.5, 5.0])).round(4).tolist()  # width / 12 in the middle
+    [0.0833, 0.8333]
     """
 
     @abstractmethod
@@ -466,6 +499,11 @@ class Distribution(ABC):
         """Return finite levels, below and above, of values whose distance is undefined.
 
         They replace levels of :meth:`extended_cdf` that are 0, 1 or infinite.
+
+        Returns
+        -------
+        low, high : float
+            By default the numbers next to 0 and 1 in (0, 1).
         """
         return float(np.nextafter(0.0, 1.0)), float(np.nextafter(1.0, 0.0))
 
@@ -491,14 +529,26 @@ class Distribution(ABC):
         Parameters
         ----------
         level : float
-            Nominal coverage in [0, 1]. The ends are the quantiles at (1 - level)/2 and
-            (1 + level)/2.
+            Nominal coverage in [0, 1].
+
+        Returns
+        -------
+        low, high : Float[n], Float[n]
+            Quantiles at (1 - level)/2 and (1 + level)/2.
         """
         low, high = self.ppf(np.array([(1 - level) / 2, (1 + level) / 2])).T
         return low, high
 
     def sample(self, m: int, rng: np.random.Generator) -> np.ndarray:
-        """Return ``m`` independent draws for each row, Float[n, m]."""
+        """Return ``m`` independent draws for each row, Float[n, m].
+
+        Parameters
+        ----------
+        m : int
+            Number of draws for each row.
+        rng : numpy.random.Generator
+            Source of the draws.
+        """
         return self.ppf(np.maximum(rng.random((len(self), m)), _MIN_UNIFORM))
 
     @np.errstate(under="ignore")
@@ -535,8 +585,8 @@ class Distribution(ABC):
             below = block.cdf(y[rows])[:, None]
             low, high = below * nodes, (1 - below) * nodes
             low_quantiles = block.ppf(np.clip(low, *_FINITE_LEVELS))
-            left = (weights * low * (outcome - low_quantiles)).sum(axis=1) * below[:, 0]
+            lower_part = (weights * low * (outcome - low_quantiles)).sum(axis=1)
             high_quantiles = block.ppf(np.clip(1 - high, *_FINITE_LEVELS))
-            right = (weights * high * (high_quantiles - outcome)).sum(axis=1) * (1 - below[:, 0])
-            score[rows] = 2 * (left + right)
+            upper_part = (weights * high * (high_quantiles - outcome)).sum(axis=1)
+            score[rows] = 2 * (lower_part * below[:, 0] + upper_part * (1 - below[:, 0]))
         return score

@@ -36,6 +36,20 @@ class CorrectedIntervals(Distribution):
         Distributions of h rows that neither the forecaster nor its recalibration was fitted on.
     y_held_out : Float[h]
         Outcomes of these rows.
+
+    Examples
+    --------
+    A subclass that grows all intervals alike, so that 90 of the 99 held-out rows are inside:
+
+    >>> from kdgraph.distributions import Normal
+    >>> class WidenedIntervals(CorrectedIntervals):
+    ...     def __getitem__(self, index):
+    ...         return WidenedIntervals(self.base[index], self.held_out, self.y_held_out)
+    ...     def corrections(self, scores, level):
+    ...         return np.full(len(self), np.sort(scores)[conformal_rank(level, len(scores)) - 1])
+    >>> normal, y = Normal(np.zeros(99), np.ones(99)), np.linspace(-2, 2, 99)
+    >>> [round(float(ends[0]), 2) for ends in WidenedIntervals(normal[:1], normal, y).interval(0.9)]
+    [-1.84, 1.84]
     """
 
     base: Distribution
@@ -320,20 +334,19 @@ def _count_accepted_scores(
     A value just above the m smallest scores is accepted if at most ``max_below`` of the h local
     ranks are below its own (Guan 2023); the result is the largest such m in [0, h].
     """
-    # Naively, each m requires all h + 1 ranks. But the new row changes only the ranks of its own
-    # neighbours: all others keep the rank that they have without it, and how many of these are
-    # below is one binary search in a sorted array. The neighbours are counted separately: first
-    # their old ranks are subtracted, then their new ones are added. A neighbour's new rank depends
-    # on m only through one comparison: the new row counts as a smaller score of the neighbour
-    # unless
-    # the tentative value has passed the neighbour's score.
+    # By the definition, each m requires all h + 1 ranks. But the new row changes only the ranks of
+    # its own neighbours: all others keep the rank that they have without it, and how many of these
+    # are below is one binary search in a sorted array. The neighbours are counted separately:
+    # first their old ranks are subtracted, then their new ones are added. A neighbour's new rank
+    # depends on m only through one comparison: the new row counts as a smaller score of the
+    # neighbour unless the tentative value has passed the neighbour's score.
     old_ranks = np.sort(smaller_weight / total_weight)
     old_rank = (smaller_weight / total_weight)[neighbours]
     new_total = total_weight[neighbours] + weights
     rank_if_passed = smaller_weight[neighbours] / new_total
     rank_if_not = (smaller_weight[neighbours] + weights) / new_total
     has_weight, row_total = weights > 0, weights.sum(axis=1) + 1
-    # Whether m is accepted is monotone in m (see the Notes of LocalisedIntervals): bisection.
+    # If m is accepted, so is every smaller m (see the Notes of LocalisedIntervals): bisection.
     low, high = np.zeros(len(neighbours), dtype=np.intp), np.full(len(neighbours), len(old_ranks))
     while (low < high).any():
         middle = (low + high + 1) // 2

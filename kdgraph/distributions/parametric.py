@@ -46,6 +46,25 @@ class LocationScale(Distribution):
     ------
     ValueError
         If a location is not finite or a scale is not positive.
+
+    Examples
+    --------
+    A new family, logistic distributions:
+
+    >>> class Logistic(LocationScale):
+    ...     standard_var = np.pi**2 / 3
+    ...     @staticmethod
+    ...     def standard_cdf(z):
+    ...         return 1 / (1 + np.exp(-z))
+    ...     @staticmethod
+    ...     def standard_ppf(q):
+    ...         return np.log(q / (1 - q))
+    ...     @staticmethod
+    ...     def standard_pdf(z):
+    ...         return np.exp(-z) / (1 + np.exp(-z)) ** 2
+    >>> logistic = Logistic(np.array([0.0, 10.0]), np.array([1.0, 2.0]))
+    >>> logistic.ppf(0.75).round(2).tolist(), logistic.var().round(2).tolist()
+    ([1.1, 12.2], [3.29, 13.16])
     """
 
     loc: np.ndarray
@@ -411,6 +430,13 @@ def as_distribution(value: Any) -> Distribution:
     ------
     TypeError
         If the value is neither.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> gamma = as_distribution(stats.gamma(np.array([1.0, 4.0]), scale=2.0))
+    >>> gamma.family, gamma.mean().tolist()
+    ('gamma', [2.0, 8.0])
     """
     if isinstance(value, Distribution):
         return value

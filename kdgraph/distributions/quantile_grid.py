@@ -98,6 +98,8 @@ class QuantileGrid(Distribution):
         return apply_to_matrix(self._pdf, len(self), y)
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+        # All levels are evaluated in each of the three pieces (lower tail, grid, upper tail), and
+        # the piece that a level belongs to is selected at the end.
         q = check_levels(q)
         levels = np.broadcast_to(q, q.shape if q.ndim == 2 else (len(self), q.size))
         low, high = self._tail_lengths()
@@ -112,11 +114,11 @@ class QuantileGrid(Distribution):
         first, last = self.grid[0], self.grid[-1]
         # At levels 0 and 1 the logarithm is infinite, as the tails are.
         with np.errstate(divide="ignore"):
-            left = _scale_excess(np.log(np.minimum(levels / first, 1.0)), low)
+            below = _scale_excess(np.log(np.minimum(levels / first, 1.0)), low)
             above = _scale_excess(-np.log(np.minimum((1 - levels) / (1 - last), 1.0)), high)
         quantiles = np.where(
             levels < first,
-            self.values[:, :1] + left,
+            self.values[:, :1] + below,
             np.where(levels > last, self.values[:, -1:] + above, inside),
         )
         return quantiles if q.ndim else quantiles[:, 0]
@@ -181,9 +183,9 @@ class QuantileGrid(Distribution):
             (v[:, 1:] ** 2 + v[:, 1:] * v[:, :-1] + v[:, :-1] ** 2) / 3 * np.diff(self.grid)
         ).sum(axis=1)
         first, last = v[:, 0], v[:, -1]
-        left = self.grid[0] * (first**2 - 2 * first * low + 2 * low**2)
-        right = (1 - self.grid[-1]) * (last**2 + 2 * last * high + 2 * high**2)
-        return left + inside + right
+        lower_tail = self.grid[0] * (first**2 - 2 * first * low + 2 * low**2)
+        upper_tail = (1 - self.grid[-1]) * (last**2 + 2 * last * high + 2 * high**2)
+        return lower_tail + inside + upper_tail
 
     def _tail_lengths(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean excess of the lower and of the upper tail, Float[n, 1] each."""
@@ -227,8 +229,9 @@ class QuantileGrid(Distribution):
         q0, q1, v0, v1 = self._brackets(y)
         position = np.where(v1 > v0, (y - v0) / np.where(v1 > v0, v1 - v0, 1.0), 1.0)
         inside = q0 + np.clip(position, 0, 1) * (q1 - q0)
-        left, right = self.grid[0] * np.exp(-below), 1 - (1 - self.grid[-1]) * np.exp(-above)
-        return np.where(below > 0, left, np.where(above > 0, right, inside))
+        lower_tail = self.grid[0] * np.exp(-below)
+        upper_tail = 1 - (1 - self.grid[-1]) * np.exp(-above)
+        return np.where(below > 0, lower_tail, np.where(above > 0, upper_tail, inside))
 
     def _extended_levels(self, y: np.ndarray) -> np.ndarray:
         """Return extended levels of Float[n, j]."""

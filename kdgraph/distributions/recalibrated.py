@@ -45,6 +45,16 @@ class PitMap(ABC):
     Torres et al. (2024), Algorithm 1, have one for each row. PIT values are in (0, 1), or beyond it
     where F is rounded to 0 or 1: see :meth:`Distribution.extended_cdf
     <kdgraph.distributions.Distribution.extended_cdf>`.
+
+    Examples
+    --------
+    Two maps that are the same for all rows, of the same PIT values, with steps and without:
+
+    >>> pits = np.array([0.2, 0.5, 0.5])
+    >>> for pit_map in (WeightedEcdf.from_pits(pits), LinearMap.from_pits(pits)):
+    ...     print(pit_map.has_steps, pit_map.n_atoms, pit_map.cdf(np.array([0.2, 0.5])).round(2))
+    True None [0.33 1.  ]
+    False None [0.25 0.75]
     """
 
     has_steps: ClassVar[bool] = True
@@ -139,9 +149,9 @@ class WeightedEcdf(PitMap):
         pits = np.asarray(pits, dtype=np.float64)
         invalid = ~np.isfinite(pits) | (pits == 0) | (pits == 1)
         if pits.ndim != 1 or not pits.size or invalid.any():
-            got = pits[invalid][0] if invalid.any() else pits.shape
+            actual = pits[invalid][0] if invalid.any() else pits.shape
             raise ValueError(
-                f"PIT values must be at least one number, none of them 0 or 1, got {got}"
+                f"PIT values must be at least one number, none of them 0 or 1, got {actual}"
             )
         if weights is None:
             # Multiples of 1/m are exact; a sum of equal weights is not.

@@ -46,6 +46,15 @@ class RowEcdf(PitMap):
     weights : Float32[n, k]
         Weights that are not negative. Values without weight are at the end of their row. Float32
         changes a kernel's weights by 6e-8 of their size.
+
+    Examples
+    --------
+    The first row has two neighbours of equal weight, the second one neighbour:
+
+    >>> rows, weights = np.array([[0, 1], [2, 1]]), np.array([[1.0, 1.0], [2.0, 0.0]])
+    >>> maps = RankedEcdf.from_pits(np.array([0.9, 0.2, 0.5]), rows, weights)
+    >>> len(maps), maps.n_atoms, maps.n_eff.tolist(), maps[1].cdf(np.array([0.5])).tolist()
+    (2, 2, [2.0, 1.0], [1.0])
     """
 
     weights: np.ndarray
@@ -334,7 +343,7 @@ class RowBuffer:
         self.map: Any = None
 
     def append(self, block: RowEcdf) -> None:
-        """Add rows; a block may have more atoms in a row than another.
+        """Add rows; blocks may differ in the number of atoms of a row.
 
         The weights of the narrower blocks then end in zeros.
         """

@@ -283,15 +283,17 @@ def _interpolate_rows(x: np.ndarray, y: np.ndarray, points: np.ndarray) -> np.nd
 
     It is constant beyond the ends. At equal x the last y is taken.
     """
-    right = (
+    # ``upper`` is the first position whose x is above the point, and ``lower`` the one before it.
+    # A row with a single x has lower = upper, where the weight of ``upper`` is 1.
+    upper = (
         np.clip(count_in_rows(x, points, equal=True), 1, max(x.shape[1] - 1, 1))
         if x.shape[1] > 1
         else np.zeros(points.shape, dtype=np.intp)
     )
-    left = np.maximum(right - 1, 0)
+    lower = np.maximum(upper - 1, 0)
     x0, x1, y0, y1 = (
         np.take_along_axis(values, positions, axis=1)
-        for values, positions in ((x, left), (x, right), (y, left), (y, right))
+        for values, positions in ((x, lower), (x, upper), (y, lower), (y, upper))
     )
     position = np.where(x1 > x0, (points - x0) / np.where(x1 > x0, x1 - x0, 1.0), 1.0)
     return y0 + np.clip(position, 0.0, 1.0) * (y1 - y0)

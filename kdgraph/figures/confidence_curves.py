@@ -124,7 +124,7 @@ def plot_confidence_curves(
     wild" (Section XIII D). The intervals (Wilson's) are original to kdgraph.
     """
     _check_panels(panels)
-    grid = _Grid.of(len(panels), columns)
+    grid = _Grid.for_panels(len(panels), columns)
     lowest = _lowest_score(panels.values()) if low is None else low
     with style_context():
         handles = list(_legend_entries(panels.values(), identity))
@@ -157,7 +157,7 @@ class _Grid:
     height: float
 
     @classmethod
-    def of(cls, n: int, columns: int | None) -> _Grid:
+    def for_panels(cls, n: int, columns: int | None) -> _Grid:
         """Return the layout of ``n`` panels."""
         width = COLUMN_WIDTH if n <= 2 and columns is None else FULL_WIDTH
         # Rows are filled evenly: 6 panels are 3 and 3, 11 panels are 4, 4 and 3.
@@ -298,8 +298,8 @@ def _step_corners(
     The line is interrupted between bins that do not touch.
     """
     x, y = np.stack([left, right], axis=1).ravel(), np.repeat(accuracy, 2)
-    # A NaN interrupts the line. Each bin has two corners, so the gap after bin i is at index 2i +
-    # 2.
+    # A NaN interrupts the line. Each bin has two corners, so a gap after bin i is inserted before
+    # index 2i + 2.
     gaps = 2 * np.flatnonzero(~np.isclose(left[1:], right[:-1], atol=1e-9)) + 2
     return np.insert(x, gaps, np.nan), np.insert(y, gaps, np.nan)
 
@@ -400,9 +400,9 @@ def _check_panels(panels: Mapping[str, ClassPanel]) -> None:
 
 
 _ScoreCurve = tuple[np.ndarray, np.ndarray]
-
-
+"""Scores, Float[n], and the confidence at each, Float[n]."""
 _CURVE_POINTS = 501
+"""Number of scores at which the curve of a method is evaluated."""
 
 
 @register_figure("confidence_by_class")
@@ -459,13 +459,13 @@ def plot_confidence_by_class_from_run(
             {run.names[1]: curve}, histograms
         )
     n_classes = len(run.splits.train.classes)
-    left_out = (
+    omission_note = (
         f"the {len(panels)} of {n_classes} classes that are predicted most often"
         if len(panels) < n_classes
         else None
     )
     return plot_confidence_curves(
-        panels, identity=f"{run.names[0]} (the score)", low=low, note=left_out
+        panels, identity=f"{run.names[0]} (the score)", low=low, note=omission_note
     )
 
 

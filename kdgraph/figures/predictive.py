@@ -207,7 +207,8 @@ def plot_predictive_densities_from_run(
         return None
     if invalid := [row for row in rows if not 0 <= row < run.test.n_rows]:
         raise ConfigError(
-            f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n_rows - 1}, got {invalid[0]}"  # noqa: E501
+            f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n_rows - 1}, got"
+            f" {invalid[0]}"
         )
     if max(len(rows), n_rows) > 5:
         raise ConfigError(

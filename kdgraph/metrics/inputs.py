@@ -109,6 +109,14 @@ class TopLabel:
         the prediction.
     n_classes : int or None, default=None
         Number of classes K, if available.
+
+    Examples
+    --------
+    >>> top_label = TopLabel.of(np.array([[0.7, 0.3], [0.4, 0.6]]))
+    >>> top_label.predicted.tolist(), top_label.confidence.tolist()
+    ([0, 1], [0.7, 0.6])
+    >>> top_label.correct(np.array([0, 0])).tolist()
+    [True, False]
     """
 
     predicted: np.ndarray

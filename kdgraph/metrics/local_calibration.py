@@ -624,6 +624,13 @@ def lce_map(
     References
     ----------
     Luo et al., UAI 2022, Figure 2.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [0.0, 0.1], [5.0, 5.0]])
+    >>> columns = lce_map([0, 0, 1], np.full((3, 2), 0.5), X, bandwidth=0.1)
+    >>> columns["slce"].round(2).tolist()
+    [-0.5, -0.5, 0.5]
     """
     if X.shape[1:] != (2,):
         return {}
@@ -674,6 +681,15 @@ def lce_by_bandwidth(
     References
     ----------
     Luo et al., UAI 2022, Figures 1, 3 and 5 to 19.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, proba = rng.normal(size=(100, 2)), np.full((100, 2), 0.5)
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> columns = lce_by_bandwidth(y, proba, X, bandwidths=[0.2, 12.8])
+    >>> columns["lce"].round(2).tolist()
+    [0.38, 0.02]
     """
     errors = cached_local_errors(y, top_label, X, bandwidths, bins, scale, kernel, leave_one_out)
     return {

@@ -331,6 +331,7 @@ def ood_metrics(
         "fpr90_id": fpr90(out, inside, positive="id"),
         "fpr90_ood": fpr90(out, inside, positive="ood"),
     }
+    # A resample is drawn as counts of the distinct scores, which are sorted once for all.
     resampled = [metrics_of_counts(*counts) for counts in _resampled(out, inside, n_bootstrap, rng)]
     ends = [(1 - level) / 2, (1 + level) / 2]
     bounds = {

@@ -31,6 +31,13 @@ def cache_scope() -> Iterator[None]:
     """Share intermediate results between metrics until the block ends.
 
     Outside of such a block everything is computed anew.
+
+    Examples
+    --------
+    >>> with cache_scope():
+    ...     lce = score("lce", {"y": np.array([0, 1]), "proba": np.eye(2), "X": np.eye(2)})
+    >>> lce.value
+    0.0
     """
     token = _CACHE.set({})
     try:
@@ -92,6 +99,14 @@ class Metric(Protocol[P]):
     package : tuple of (str, str) or None
         An optional package that the metric imports, and the extra of kdgraph that installs it
         ("relplot", "smooth").
+
+    Examples
+    --------
+    >>> from kdgraph.metrics import brier
+    >>> brier.label, brier.better, brier.is_table
+    ('Brier', 'lower', False)
+    >>> brier.by_row([0, 1], [[1.0, 0.0], [0.5, 0.5]]).tolist()
+    [0.0, 0.5]
     """
 
     __name__: str
@@ -234,6 +249,11 @@ class Score:
         training, and not the difference of two models on the same test set.
     n : int
         Number of rows.
+
+    Examples
+    --------
+    >>> score("error", {"y": np.array([0, 1]), "proba": np.array([[0.9, 0.1], [0.7, 0.3]])})
+    Score(value=0.5, stderr=0.5, n=2)
     """
 
     value: float | None
@@ -257,7 +277,13 @@ def select_metric(key: str, options: Mapping[str, Any] | None) -> tuple[str, dic
 
 
 def space_option(options: Mapping[str, Any] | None) -> str | None:
-    """Return the name of the feature space of a metric, None for the original features."""
+    """Return the name of the feature space of a metric, None for the original features.
+
+    Examples
+    --------
+    >>> space_option({"bandwidth": 0.2, "space": "pca"}), space_option(None)
+    ('pca', None)
+    """
     return (options or {}).get("space")
 
 
@@ -324,6 +350,13 @@ def tabulate(
     """Evaluate the table called ``name`` and return its rows, each a dictionary by column.
 
     Parameters and errors are those of :func:`score`.
+
+    Examples
+    --------
+    >>> inputs = {"y": np.array([0, 1]), "proba": np.array([[0.9, 0.1], [0.7, 0.3]])}
+    >>> tabulate("risk_coverage", inputs)
+    [{'coverage': 0.5, 'risk': 0.0, 'confidence': 0.9},
+     {'coverage': 1.0, 'risk': 0.5, 'confidence': 0.7}]
     """
     table, arguments = _prepared(name, inputs, options, source)
     columns = {column: np.asarray(values).tolist() for column, values in table(**arguments).items()}
@@ -345,6 +378,11 @@ def needs(name: str) -> frozenset[str]:
     """Return the names of the inputs that a metric requires.
 
     They are keys of :data:`~kdgraph.metrics.inputs.INPUTS`.
+
+    Examples
+    --------
+    >>> sorted(needs("ece"))
+    ['top_label', 'y']
     """
     return frozenset(p for p in inspect.signature(_find(name)).parameters if p in INPUTS)
 
@@ -368,7 +406,13 @@ def about(key: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """Return the options of a metric with their defaults."""
+    """Return the options of a metric with their defaults.
+
+    Examples
+    --------
+    >>> options_of("coverage")
+    {'level': 0.95}
+    """
     parameters = inspect.signature(_find(name)).parameters
     return {p: parameters[p].default for p in parameters if p not in INPUTS}
 
@@ -389,6 +433,10 @@ def check_metric(
     ConfigError
         If the metric or an option does not exist, a required input is not in ``available``, or an
         optional package is not installed.
+
+    Examples
+    --------
+    >>> check_metric("ece", {"y", "proba"}, {"bins": 10})
     """
     defaults = options_of(name)
     check_package(METRICS[name])

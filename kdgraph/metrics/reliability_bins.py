@@ -346,6 +346,12 @@ def reliability_bins(
     ------
     ValueError
         If there are no rows, shapes differ, or a confidence is outside [0, 1] by more than 1e-6.
+
+    Examples
+    --------
+    >>> bins = reliability_bins([0.55, 0.65, 0.95], [True, False, True], bins=2)
+    >>> bins.count.tolist(), bins.confidence.round(3).tolist()
+    ([0, 3], [nan, 0.717])
     """
     confidence, correct = check_confidences(confidence, correct)
     intervals = intervals_of(confidence, bins, strategy)

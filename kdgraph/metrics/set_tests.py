@@ -155,6 +155,8 @@ def power_curve(
         if size > 1
         else np.empty(0, dtype=int)
     )
+    # Common random numbers: each set keeps its order of rows and its permutations at all fractions,
+    # so that the curve compares fractions and not draws.
     within = rng.permuted(np.broadcast_to(inside, (n_sets, len(inside))), axis=1)
     without = rng.permuted(np.broadcast_to(out, (n_sets, len(out))), axis=1)
     permutations, power = rng.spawn(1)[0].integers(2**63), []

@@ -231,8 +231,8 @@ def _is_listed_function(name: str) -> bool:
 def _is_below(name: str, packages: Sequence[str]) -> bool:
     name = name.replace(":", ".")
     return any(
-        name == each or name.startswith(f"{each}.")
-        for each in (one.replace(":", ".") for one in packages)
+        name == package or name.startswith(f"{package}.")
+        for package in (listed.replace(":", ".") for listed in packages)
     )
 
 

@@ -130,8 +130,9 @@ def _ufunc_from_parts(module: str, name: str) -> np.ufunc:
 
 
 def _loss_to_parts(loss: Any) -> tuple[Any, ...]:
-    made_by, arguments, *_ = loss.__reduce__()
-    return type(loss).__module__, type(loss).__name__, *(arguments if made_by is type(loss) else ())
+    constructor, arguments, *_ = loss.__reduce__()
+    parameters = arguments if constructor is type(loss) else ()
+    return type(loss).__module__, type(loss).__name__, *parameters
 
 
 def _loss_from_parts(module: str, name: str, *arguments: float) -> Any:
@@ -139,7 +140,7 @@ def _loss_from_parts(module: str, name: str, *arguments: float) -> Any:
     if not (
         isinstance(target, type)
         and target.__module__ == module
-        and all(isinstance(each, float | int) for each in arguments)
+        and all(isinstance(argument, float | int) for argument in arguments)
     ):
         raise TypeError(f"scikit-learn has no loss {module}.{name}{arguments}")
     return target(*arguments)

@@ -376,6 +376,8 @@ class LocalPit(PostHocRegressor):
             RowBuffer(len(base)),
             rank_pits(self.pits_),
         )
+        # One pass finds the neighbours of a block of rows, counts what the warnings need, and adds
+        # the PIT maps of the rows; the maps of all rows share the table of ranked PIT values.
         n_empty = n_outside = 0
         for rows in weighting.query_blocks(search, coordinates):
             neighbours = weighting.find_neighbours(search, coordinates[rows])

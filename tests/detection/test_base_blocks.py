@@ -18,7 +18,7 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize(
     "n", [1, _BLOCK_ROWS - 1, _BLOCK_ROWS, _BLOCK_ROWS + 1, 3 * _BLOCK_ROWS + 7]
 )
-def test_all_rows_are_there_once_and_in_order(n):
+def test_blocks_contain_all_rows_once_in_order(n):
     X = RNG.normal(size=(n, 3))
     seen = []
     np.testing.assert_array_equal(

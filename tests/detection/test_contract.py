@@ -142,7 +142,7 @@ def test_no_row_changes_the_score_of_another(fitted, rows, cls):
     assert_rows_agree(fitted[cls].score_samples(X[::-1]), together[::-1])
 
 
-def far(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def distant(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Beyond everything, in every feature."""
     return X + 40.0
 
@@ -169,7 +169,7 @@ def test_higher_is_farther_out(fitted, rows, cls):
     test rows is beyond the threshold.
     """
     _, _, test = rows
-    out = OUT.get(cls.__name__, far)(test, np.random.default_rng(0))
+    out = OUT.get(cls.__name__, distant)(test, np.random.default_rng(0))
     normal, strange = fitted[cls].ood_score(test), fitted[cls].ood_score(out)
     assert auroc(strange, normal) > 0.9
     assert (fitted[cls].predict(out) == -1).mean() > (fitted[cls].predict(test) == -1).mean()
@@ -215,10 +215,10 @@ def test_every_parameter_changes_the_score_and_n_jobs_none(fitted, rows, cls):
         np.testing.assert_array_equal(usual, scores(made(cls, n_jobs=2).fit(X, y), test))
     for name in parameters:
         value = FOR.get((cls.__name__, name), OTHER[name])
-        found = scores(made(cls, **{name: value}).fit(X, y), test)
-        assert found.shape != usual.shape or not np.allclose(found, usual, rtol=1e-6, atol=1e-9), (
-            name
-        )
+        result = scores(made(cls, **{name: value}).fit(X, y), test)
+        assert result.shape != usual.shape or not np.allclose(
+            result, usual, rtol=1e-6, atol=1e-9
+        ), name
 
 
 def scores(detector: PostHocDetector, X: np.ndarray) -> np.ndarray:

@@ -47,10 +47,10 @@ def test_log_normal_scores_are_standardised_logarithms():
     """
     z = np.linspace(-30, 30, 121)
     of = FAMILIES["lognorm"]
-    found = of.score_scale().to_scores(of.extended_cdf(3.0 * np.exp(0.5 * z)[None]))[0]
+    result = of.score_scale().to_scores(of.extended_cdf(3.0 * np.exp(0.5 * z)[None]))[0]
     last_bits = (z > 6) & (z < 8.3)
-    np.testing.assert_allclose(found[~last_bits], z[~last_bits], rtol=1e-7, atol=1e-7)
-    np.testing.assert_allclose(found[last_bits], z[last_bits], atol=0.01)
+    np.testing.assert_allclose(result[~last_bits], z[~last_bits], rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(result[last_bits], z[last_bits], atol=0.01)
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))

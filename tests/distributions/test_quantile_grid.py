@@ -50,28 +50,28 @@ def _check_moments(said: QuantileGrid) -> None:
 @given(st.lists(st.floats(-50, 50, width=32), min_size=5, max_size=5), st.floats(1e-6, 1 - 1e-6))
 def test_levels_and_values_round_trip(values, q):
     """Quantiles may be equal or unsorted; a value of two equal ones has the higher level."""
-    said = QuantileGrid(LEVELS, np.array([values]))
-    y = said.ppf(q)
-    assert said.cdf(y)[0] >= q - 1e-9
-    np.testing.assert_array_equal(said.ppf(LEVELS)[0], np.sort(values))
-    many = said.ppf(np.linspace(0.001, 0.999, 400))[0]
+    result = QuantileGrid(LEVELS, np.array([values]))
+    y = result.ppf(q)
+    assert result.cdf(y)[0] >= q - 1e-9
+    np.testing.assert_array_equal(result.ppf(LEVELS)[0], np.sort(values))
+    many = result.ppf(np.linspace(0.001, 0.999, 400))[0]
     assert (np.diff(many) >= 0).all()
     if float(np.diff(np.sort(values)).min()) > 1e-3:
-        assert said.cdf(y)[0] == pytest.approx(q, abs=1e-9)
+        assert result.cdf(y)[0] == pytest.approx(q, abs=1e-9)
 
 
 def test_tails_are_exponential_and_continuous():
-    said = QuantileGrid(LEVELS, VALUES)
+    result = QuantileGrid(LEVELS, VALUES)
     for end, side in ((VALUES[:, 0], -1), (VALUES[:, -1], 1)):
         np.testing.assert_allclose(
-            said.pdf(end - side * 1e-9), said.pdf(end + side * 1e-9), rtol=1e-6
+            result.pdf(end - side * 1e-9), result.pdf(end + side * 1e-9), rtol=1e-6
         )
     t = 0.05 * 2 / 0.15
     known = 0.05 * stats.expon.sf(5, scale=t)
     assert (
-        said.cdf(np.array([-8.0, 0.0]))[0] == pytest.approx(known)
-        and said.ppf(0.0)[0] == -np.inf
-        and said.ppf(1.0)[1] == np.inf
+        result.cdf(np.array([-8.0, 0.0]))[0] == pytest.approx(known)
+        and result.ppf(0.0)[0] == -np.inf
+        and result.ppf(1.0)[1] == np.inf
     )
 
 
@@ -119,26 +119,26 @@ TIED = np.array([[0.0, 0.0, 1.0, 2.0, 4.0], [0.0, 1.0, 2.0, 4.0, 4.0], [3.0, 3.0
 
 
 def test_tied_quantiles_are_a_point_mass():
-    said = QuantileGrid(LEVELS, TIED)
-    np.testing.assert_allclose(said.cdf(0.0), [0.2, 0.05, 0])
-    np.testing.assert_allclose(said.cdf(np.array([-1e-9, 4.0, 3.0])), [0, 1, 1])
-    np.testing.assert_allclose([said.mean()[2], said.var()[2]], [3, 0], atol=1e-12)
-    assert said.ppf(np.array([0.0, 1.0]))[2].tolist() == [3, 3]
-    np.testing.assert_allclose(said.crps(np.array([0.0, 0.0, 5.5]))[2], 2.5, rtol=1e-7)
+    result = QuantileGrid(LEVELS, TIED)
+    np.testing.assert_allclose(result.cdf(0.0), [0.2, 0.05, 0])
+    np.testing.assert_allclose(result.cdf(np.array([-1e-9, 4.0, 3.0])), [0, 1, 1])
+    np.testing.assert_allclose([result.mean()[2], result.var()[2]], [3, 0], atol=1e-12)
+    assert result.ppf(np.array([0.0, 1.0]))[2].tolist() == [3, 3]
+    np.testing.assert_allclose(result.crps(np.array([0.0, 0.0, 5.5]))[2], 2.5, rtol=1e-7)
 
 
 def test_levels_beyond_ties_use_the_nearest_different_quantile():
     """Tails are .05 (1 - 0) / (.5 - .05) below row 1, and .1 (4 - 2) / (.9 - .5) above row 2."""
-    said = QuantileGrid(LEVELS, TIED[:2])
+    result = QuantileGrid(LEVELS, TIED[:2])
     low, high = 0.05 / 0.45, 0.1 * 2 / 0.4
-    assert said.extended_cdf(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
-    assert said.extended_cdf(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(
+    assert result.extended_cdf(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
+    assert result.extended_cdf(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(
         1 - 0.1 * np.exp(-3)
     )
     y = np.array([[-100.0, -2.0, 1.5, 5.0, 600.0], [-100.0, -0.1, 1.5, 4.5, 600.0]])
-    levels = said.extended_cdf(y)
+    levels = result.extended_cdf(y)
     assert (np.diff(levels, axis=1) > 0).all() and np.isfinite(levels).all()
-    np.testing.assert_allclose(said.extended_ppf(levels), y, rtol=1e-9)
+    np.testing.assert_allclose(result.extended_ppf(levels), y, rtol=1e-9)
 
 
 def test_nearly_tied_quantiles_act_as_tied():
@@ -155,12 +155,12 @@ def test_nearly_tied_quantiles_act_as_tied():
 
 
 def test_levels_beyond_equal_quantiles_are_infinite():
-    said = QuantileGrid(LEVELS, TIED[2:])
-    assert said.extended_cdf(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
-    assert said.extended_ppf(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
+    result = QuantileGrid(LEVELS, TIED[2:])
+    assert result.extended_cdf(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
+    assert result.extended_ppf(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
         [3.0] * 7
     ]
-    lowest, highest = said.fallback_levels()
+    lowest, highest = result.fallback_levels()
     assert (lowest, highest) == (pytest.approx(0.05 / np.e), pytest.approx(1 - 0.1 / np.e))
 
 

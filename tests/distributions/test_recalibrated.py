@@ -34,26 +34,26 @@ def naive_quantile(pits, weights, q: Fraction):
 def test_quantiles_are_the_inverse_of_the_ecdf(pits, weights, a, b):
     """Levels on a step to the last digit are on it, in spite of rounded sums of weights."""
     weights, q = weights[: len(pits)], Fraction(min(a, b), max(a, b))
-    found = WeightedEcdf.from_pits(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
-    assert found.tolist() == [naive_quantile(pits, weights, q)]
+    result = WeightedEcdf.from_pits(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
+    assert result.tolist() == [naive_quantile(pits, weights, q)]
 
 
 @given(PITS, WEIGHTS, st.floats(0, 1))
 def test_ecdf_is_the_weight_of_values_not_above(pits, weights, p):
     weights = np.array(weights[: len(pits)], dtype=float)
-    found = WeightedEcdf.from_pits(pits, weights).cdf(np.array([p]))[0]
-    assert found == pytest.approx(weights[pits <= p].sum() / weights.sum(), abs=1e-14)
+    result = WeightedEcdf.from_pits(pits, weights).cdf(np.array([p]))[0]
+    assert result == pytest.approx(weights[pits <= p].sum() / weights.sum(), abs=1e-14)
 
 
 def test_equal_weights_match_inverted_cdf_of_numpy():
     pits = np.random.default_rng(0).random(1000)
     q = np.append(np.linspace(0, 1, 401), [(1 - 0.95) / 2, (1 + 0.95) / 2])
-    found = WeightedEcdf.from_pits(pits).ppf(q)
+    result = WeightedEcdf.from_pits(pits).ppf(q)
     np.testing.assert_array_equal(
-        found[:-2], np.quantile(pits, np.round(q[:-2], 10), method="inverted_cdf")
+        result[:-2], np.quantile(pits, np.round(q[:-2], 10), method="inverted_cdf")
     )
     np.testing.assert_array_equal(
-        found[-2:], np.sort(pits)[[24, 974]]
+        result[-2:], np.sort(pits)[[24, 974]]
     )  # 25 and 975 of 1000 reach .025 and .975
 
 

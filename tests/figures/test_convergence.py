@@ -70,7 +70,7 @@ def test_the_rate_has_its_slope_and_lies_above_all_curves(
         {"errors": dict.fromkeys("abcdef", errors()["γ = 0.2"])},
     ],
 )
-def test_it_is_legible(change, assert_legible) -> None:
+def test_convergence_figure_is_legible(change, assert_legible) -> None:
     assert_legible(plot_with(**change))
 
 

@@ -91,7 +91,7 @@ def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_frame
     assert "mean and sd of 2 seeds; framed: the method's worst group" in texts
 
 
-def test_colours_go_from_nothing_to_the_largest_error_and_signs_are_symmetric() -> None:
+def test_colour_scale_starts_at_zero_and_is_symmetric_for_signs() -> None:
     error, signed = plot_group_tables(
         [make_group_table(), make_group_table("gap", "signed")], GROUPS, [10] * 6
     ).axes
@@ -126,7 +126,7 @@ def test_note_distinguishes_groups_with_few_rows_from_empty_groups(
     )
 
 
-def test_rows_behind_a_number_stand_below_it(texts_of) -> None:
+def test_row_counts_are_below_their_number(texts_of) -> None:
     given = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
     behind = {name: np.array([[3.0, 40.0], [1.0, np.nan], [2.0, 60.0]]) for name in given.values}
     texts = texts_of(
@@ -224,7 +224,7 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
         ([make_group_table()], {"notes": {"error": [".1"]}}, "needs error for each of ['bald'"),
     ],
 )
-def test_tables_that_cannot_be_drawn(tables, more, message: str) -> None:
+def test_invalid_tables_are_refused(tables, more, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         plot_group_tables(tables, GROUPS, **{"rows": [1] * 6} | more)
 
@@ -276,7 +276,7 @@ def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
     assert registered_figures()["group_tables"](make_run_data(nothing[:1] + both[1:])) is not None
 
 
-def test_a_run_of_a_file_with_groups_draws_them(kdg, tmp_path) -> None:
+def test_run_with_groups_draws_group_tables(kdg, tmp_path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 2))
     frame = pd.DataFrame(

@@ -34,7 +34,7 @@ def get_dots(axes):
     return dots
 
 
-def test_every_row_is_in_its_place_with_its_error(texts_of) -> None:
+def test_rows_are_drawn_at_their_position_with_their_error(texts_of) -> None:
     points, slce, n_eff = make_landscape()
     figure = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
     *panels, bar = figure.axes
@@ -137,7 +137,7 @@ POINTS, SLCE, N_EFF = make_landscape(4, ("kdf",))
         ({"slce": {"kdf": np.full(4, 2.0)}}, "the errors of 'kdf' must lie in [-1, 1], got 2 to 2"),
     ],
 )
-def test_a_landscape_that_cannot_be_drawn(change, message: str) -> None:
+def test_invalid_landscapes_are_refused(change, message: str) -> None:
     given = {"points": POINTS, "slce": SLCE, "n_eff": N_EFF, "id_box": None, "bandwidth": 0.2}
     with pytest.raises(ValueError, match=re.escape(message)):
         plot_lce_landscape(**given | change)
@@ -156,7 +156,7 @@ def entry(of: str, on: str = "test", **columns) -> dict:
     return {"of": of, "on": on, "ood": None, **columns}
 
 
-def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
+def test_map_of_a_run_is_drawn_from_its_table(texts_of) -> None:
     place = {
         "x1": 0.5,
         "x2": -0.5,
@@ -252,7 +252,7 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
     assert all("mean LCE 0.0000" in text for text in with_small if " bin: " in text)
 
 
-def test_one_large_bin_is_best_and_worst_and_none_is_not_drawn(texts_of) -> None:
+def test_single_large_bin_is_best_and_worst(texts_of) -> None:
     table = make_lce_map_rows([0.55] * 4, [True, True, False, False], [0.1] * 4, [4] * 4)
     run = run_with({"lce_map": table})
     assert (
@@ -341,7 +341,7 @@ DRAWN = [
         (["dataset=trunk", "dataset.n_dims=5"], {"lce_by_bandwidth"}, {"lce_against_bandwidth"}),
     ],
 )
-def test_a_run_has_a_map_where_there_are_two_features_and_always_curves(
+def test_run_with_two_features_has_a_map_and_curves(
     data, tables: set, drawn: set, kdg, tmp_path
 ) -> None:
     code, _, err = kdg("run", *data, "method=isotonic", *TINY, *DRAWN)

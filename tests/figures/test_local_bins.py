@@ -59,7 +59,7 @@ def test_all_maps_have_one_scale_and_one_frame() -> None:
     assert (maps[0].get_xlim(), maps[0].get_ylim()) == (maps[1].get_xlim(), maps[1].get_ylim())
 
 
-def test_few_rows_with_large_errors_do_not_take_the_axis_from_the_rest() -> None:
+def test_few_large_errors_do_not_dominate_the_axis() -> None:
     one = make_bin(n=1000)
     one.slce[:5] = 1.0
     (axes,) = [
@@ -99,7 +99,7 @@ def test_a_bin_without_errors_is_drawn(assert_legible) -> None:
         {"slce": np.zeros(0)},
     ],
 )
-def test_bins_that_cannot_be_drawn(changed) -> None:
+def test_invalid_bins_are_refused(changed) -> None:
     with pytest.raises(
         ValueError,
         match=re.escape(

@@ -72,7 +72,7 @@ def test_small_markers_are_where_few_rows_are_behind() -> None:
         assert large.get_xdata().tolist() == [b for b in BANDWIDTHS if b not in few]
 
 
-def test_of_several_runs_lines_are_means_and_bands_one_standard_deviation(texts_of) -> None:
+def test_runs_are_drawn_as_mean_and_standard_deviation(texts_of) -> None:
     given = make_curves(runs=7)
     given.lce["kdf"][2, 1] = np.nan  # a run without it
     given.lce["kdf"][:, 3] = [0.0] * 6 + [0.01]  # the band would go below 0
@@ -92,7 +92,7 @@ def test_of_several_runs_lines_are_means_and_bands_one_standard_deviation(texts_
     np.testing.assert_allclose(rows.get_ydata(), np.median(given.n_eff["kdf"], axis=0))
 
 
-def test_every_space_has_a_column_and_one_scale_goes_for_all() -> None:
+def test_spaces_have_columns_with_one_scale() -> None:
     wide = make_curves(runs=3)
     narrow = replace(wide, mlce={name: 0.5 * values for name, values in wide.mlce.items()})
     figure = plot_lce_against_bandwidth({"t-SNE": wide, "PCA": narrow}, band_of="3 seeds")
@@ -185,7 +185,7 @@ KDF = make_curves(("kdf",))
         ),
     ],
 )
-def test_curves_that_cannot_be_drawn(changed, message: str) -> None:
+def test_invalid_curves_are_refused(changed, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         plot_lce_against_bandwidth({"PCA": replace(KDF, **changed)})
 

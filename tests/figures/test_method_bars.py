@@ -43,7 +43,7 @@ def bars_in(axes) -> list[Rectangle]:
     return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
-def test_a_bar_is_as_high_as_its_number_and_stands_in_the_group_of_its_class() -> None:
+def test_bar_height_and_group_match_the_number() -> None:
     given = make_numbers()
     figure = plot_method_bars(given, ylabel="NLL", sets=SETS)
     (axes,) = figure.axes
@@ -84,7 +84,7 @@ def test_the_first_set_is_lighter_and_uncalibrated_is_grey_at_any_position() -> 
     assert len({right for _, right in colors.values()}) == len(order)
 
 
-def test_colours_that_come_again_are_hatched() -> None:
+def test_repeated_colours_are_hatched() -> None:
     methods = [f"method {i}" for i in range(15)]
     figure = plot_method_bars(make_numbers(methods, ["a", "b"], 1), ylabel="NLL", sets=["test"])
     looks = {
@@ -94,7 +94,7 @@ def test_colours_that_come_again_are_hatched() -> None:
     assert len(looks) == len(methods)
 
 
-def test_a_missing_number_has_no_bar_to_see_and_keeps_its_place() -> None:
+def test_missing_number_leaves_an_empty_place() -> None:
     given = make_numbers()
     given["STS"]["HTJ"] = [np.nan, np.nan]
     figure, full = (
@@ -121,7 +121,7 @@ def test_a_missing_number_has_no_bar_to_see_and_keeps_its_place() -> None:
         ),
     ],
 )
-def test_words_are_legible_and_the_key_has_all_methods(
+def test_text_is_legible_and_legend_has_all_methods(
     methods, classes, sets, assert_legible, texts_of
 ) -> None:
     figure = plot_method_bars(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdgraph.metrics import TopLabel, mmce, score
 
 
-def naive(y, top_label, width, debiased=False):
+def double_loop(y, top_label, width, debiased=False):
     n, total = len(y), 0.0
     for i in range(n):
         for j in range(n):
@@ -31,12 +31,12 @@ def naive(y, top_label, width, debiased=False):
     st.sampled_from([1e-4, 0.05, 0.4, 30.0]),
     st.booleans(),
 )
-def test_it_is_the_sum_over_pairs(rows, width, debiased):
+def test_mmce_is_the_sum_over_pairs(rows, width, debiased):
     top_label = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 100 for c, _ in rows]), 2)
     y = np.array([int(wrong) for _, wrong in rows])
     # a root: where the sum is 0 but for rounding, 1e-16, its root is 1e-8
     assert mmce(y, top_label, width=width, debiased=debiased) == pytest.approx(
-        naive(y, top_label, width, debiased), rel=1e-9, abs=1e-7
+        double_loop(y, top_label, width, debiased), rel=1e-9, abs=1e-7
     )
 
 
@@ -53,7 +53,7 @@ def test_a_wide_kernel_leaves_the_mean_gap():
     )  # kernel 1 - 1e-9
 
 
-def test_a_narrow_kernel_leaves_a_row_with_itself():
+def test_narrow_kernel_leaves_only_the_row_itself():
     y, top_label = sample(1000)
     gaps = top_label.confidence - (y == 0)
     assert mmce(y, top_label, width=1e-12) == pytest.approx(
@@ -61,7 +61,7 @@ def test_a_narrow_kernel_leaves_a_row_with_itself():
     )
 
 
-def test_debiased_it_does_not_grow_with_fewer_rows():
+def test_debiased_mmce_does_not_grow_with_fewer_rows():
     """Over 200 samples of 50 rows the mean squared U-statistic is that of many rows; the
     V-statistic has 1 / 50 of a variance more.
     """
@@ -76,7 +76,7 @@ def test_debiased_it_does_not_grow_with_fewer_rows():
     assert abs(u.mean() - large) < 4 * spread < v.mean() - large
 
 
-def test_of_one_row():
+def test_mmce_of_one_row():
     assert mmce([1], [[0.75, 0.25]]) == 0.75
     assert score("mmce", {"y": [1], "proba": [[0.75, 0.25]]}, {"debiased": True}).value is None
 
@@ -88,6 +88,6 @@ def test_confidences_in_float32_are_summed_in_float64():
     assert mmce(y, narrow) == mmce(y, wide)
 
 
-def test_rows_that_say_what_is_true_have_none():
+def test_calibrated_rows_have_zero_mmce():
     top_label = TopLabel(np.zeros(10, dtype=int), np.array([1.0, 0.0] * 5), 2)
     assert mmce(np.array([0, 1] * 5), top_label) == 0

@@ -78,7 +78,7 @@ def test_prr_is_an_auroc(drawn):
     )
 
 
-def test_prr_of_an_oracle_of_chance_and_where_there_is_nothing_to_tell_apart():
+def test_prr_of_oracle_and_chance_and_none_without_errors():
     y = np.array([0, 0, 0, 1])
     top_label = TopLabel(np.zeros(4, dtype=int), np.array([0.9, 0.8, 0.7, 0.6]), 2)
     flat = TopLabel(top_label.predicted, np.full(4, 0.5), 2)
@@ -87,7 +87,7 @@ def test_prr_of_an_oracle_of_chance_and_where_there_is_nothing_to_tell_apart():
         assert score("prr", {"y": labels, "top_label": top_label}).value is None
 
 
-def test_prr_of_tiny_confidences_is_that_of_their_ranks():
+def test_prr_of_tiny_confidences_depends_on_ranks_only():
     top_label = TopLabel(np.zeros(3, dtype=int), np.array([3e-20, 2e-20, 1e-20]), 2)
     assert prr(np.array([0, 0, 1]), top_label) == 1
 
@@ -108,7 +108,7 @@ def test_aurc_is_the_mean_risk_averaged_over_the_orders_of_ties(drawn):
     )
 
 
-def test_the_least_aurc_nears_that_of_many_rows():
+def test_smallest_aurc_approaches_its_limit():
     """Geifman et al.: e + (1 - e) log(1 - e), to which the exact one comes as 1 / n."""
     n, e = 100_000, 0.3
     y = (np.arange(n) >= (1 - e) * n).astype(int)
@@ -118,21 +118,21 @@ def test_the_least_aurc_nears_that_of_many_rows():
 
 
 @given(many)
-def test_a_confidence_that_says_nothing_has_the_error_everywhere(drawn):
+def test_constant_confidence_has_the_error_at_any_coverage(drawn):
     y, top_label, wrong = rows_of(drawn)
     flat = TopLabel(top_label.predicted, np.full(len(y), 0.5), 2)
-    found = risk_coverage(y, flat)
-    np.testing.assert_allclose(found["risk"], wrong.mean(), rtol=1e-12)
+    result = risk_coverage(y, flat)
+    np.testing.assert_allclose(result["risk"], wrong.mean(), rtol=1e-12)
     assert aurc(y, flat) == pytest.approx(wrong.mean(), rel=1e-12)
 
 
-def test_the_curve_ends_at_the_error_and_has_at_most_as_many_points_as_rows():
+def test_risk_coverage_curve_ends_at_the_error():
     rng = np.random.default_rng(0)
     c = rng.uniform(0.5, 1, 250)
     y, top_label = (rng.random(250) > c).astype(int), TopLabel(np.zeros(250, dtype=int), c, 2)
-    found = risk_coverage(y, top_label, points=10)
-    assert found["coverage"].tolist() == pytest.approx(np.arange(1, 11) / 10)
-    for coverage, risk, least in zip(*found.values(), strict=True):
+    result = risk_coverage(y, top_label, points=10)
+    assert result["coverage"].tolist() == pytest.approx(np.arange(1, 11) / 10)
+    for coverage, risk, least in zip(*result.values(), strict=True):
         kept = c >= least
         assert kept.sum() == round(coverage * 250) and risk == pytest.approx((y[kept] == 1).mean())
     assert len(tabulate("risk_coverage", {"y": y[:7], "top_label": top_label[:7]})) == 7
@@ -151,14 +151,14 @@ def test_reward_row_by_row(drawn, costs):
     options = dict(zip(("unsure_cost", "wrong_cost"), costs, strict=True))
     expected = rewarded(y, top_label, *costs)
     np.testing.assert_allclose(reward.by_row(y, top_label, **options), expected, rtol=1e-15)
-    found = score("reward", {"y": y, "top_label": top_label}, options)
-    assert found.value == pytest.approx(np.mean(expected)) and found.stderr == pytest.approx(
-        np.std(expected, ddof=1) / np.sqrt(len(y))
-    )
+    entry_score = score("reward", {"y": y, "top_label": top_label}, options)
+    assert entry_score.value == pytest.approx(
+        np.mean(expected)
+    ) and entry_score.stderr == pytest.approx(np.std(expected, ddof=1) / np.sqrt(len(y)))
 
 
 @given(many)
-def test_reward_by_ratio_is_the_reward_at_each(drawn):
+def test_reward_by_ratio_matches_reward(drawn):
     y, top_label, wrong = rows_of(drawn)
     for row in tabulate(
         "reward_by_ratio", {"y": y, "top_label": top_label}, {"ratios": [1, 2, 4.5, 30]}
@@ -174,7 +174,7 @@ def test_reward_by_ratio_is_the_reward_at_each(drawn):
         )
 
 
-def test_no_threshold_is_better_than_that_of_the_costs_where_confidence_is_true():
+def test_threshold_of_the_costs_is_optimal_for_calibrated_confidence():
     """Chow's rule: of 200,000 calibrated rows, none of 99 other thresholds gets more, but for
     sampling (0.01).
     """
@@ -200,7 +200,7 @@ def test_no_threshold_is_better_than_that_of_the_costs_where_confidence_is_true(
         ),
     ],
 )
-def test_costs_that_are_none(call, message):
+def test_invalid_costs_are_refused(call, message):
     with pytest.raises(ParameterError) as raised:
         call()
     assert str(raised.value) == message

@@ -30,7 +30,7 @@ PROBA, Y, GROUP = (
 
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])
 @pytest.mark.parametrize(("of_groups", "of_rows"), [(group_ece, ece), (group_mce, mce)])
-def test_they_are_the_errors_of_each_groups_rows(of_groups, of_rows, strategy):
+def test_group_errors_are_those_of_the_rows_of_each_group(of_groups, of_rows, strategy):
     options = {"bins": 5, "strategy": strategy}
     alone = np.array(
         [
@@ -48,7 +48,7 @@ def test_they_are_the_errors_of_each_groups_rows(of_groups, of_rows, strategy):
     )
 
 
-def naive(y, top_label, group, bins, min_count):
+def group_gaps_by_loop(y, top_label, group, bins, min_count):
     """Gap and rows of each (group, bin) with ``min_count`` rows, by loops; group → [(gap,
     rows)].
     """
@@ -77,7 +77,7 @@ def naive(y, top_label, group, bins, min_count):
 def test_by_loops_over_rows(rows, bins, min_count):
     top_label = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 20 for c, _, _ in rows]), 2)
     y, group = np.array([int(wrong) for _, wrong, _ in rows]), np.array([g for _, _, g in rows])
-    cells = naive(y, top_label, group, bins, min_count)
+    cells = group_gaps_by_loop(y, top_label, group, bins, min_count)
     options = {"bins": bins, "min_count": min_count}
     if not cells:
         assert (
@@ -95,14 +95,14 @@ def test_by_loops_over_rows(rows, bins, min_count):
     assert group_ece(y, top_label, group, **options) == pytest.approx(max(means), abs=1e-12)
 
 
-def test_one_group_is_all_rows():
+def test_single_group_gives_the_error_of_all_rows():
     one = np.zeros(300, dtype=int)
     assert group_mce(Y, PROBA, one) == mce(Y, PROBA) and group_ece(Y, PROBA, one) == pytest.approx(
         ece(Y, PROBA), rel=1e-12
     )
 
 
-def test_opposite_errors_do_not_make_up_for_each_other():
+def test_opposite_errors_do_not_cancel():
     top_label = TopLabel(np.zeros(200, dtype=int), np.full(200, 0.5), 2)
     y, group = np.repeat([0, 1], 100), np.repeat(["right", "wrong"], 100)
     assert (
@@ -111,7 +111,7 @@ def test_opposite_errors_do_not_make_up_for_each_other():
     )
 
 
-def test_the_table_says_which_group_and_which_bin():
+def test_table_names_groups_and_bins():
     top_label = TopLabel(np.zeros(7, dtype=int), np.array([0.9, 0.9, 0.9, 0.3, 0.9, 0.9, 0.3]), 2)
     y = np.array([0, 0, 0, 0, 1, 0, 0])
     groups = Groups(np.array([2, 2, 2, 2, 0, 0, 0]), ("north", "nobody", "south"))
@@ -202,7 +202,7 @@ RULE = "groups must be one whole number or one text for each row, and at least o
         ),
     ],
 )
-def test_groups_that_cannot_be_used(call, error, message):
+def test_invalid_groups_are_refused(call, error, message):
     with pytest.raises(error) as raised:
         call()
     assert str(raised.value) == message

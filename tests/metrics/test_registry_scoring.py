@@ -70,12 +70,14 @@ def test_metrics_are_found_by_name() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_score_is_the_function_s_value_and_fits_into_json(name: str) -> None:
-    found = score(name, INPUTS)
-    assert found.value == pytest.approx(
+    entry_score = score(name, INPUTS)
+    assert entry_score.value == pytest.approx(
         METRICS[name](**{key: INPUTS[key] for key in needs(name)}), abs=1e-15
     )
-    assert json.loads(json.dumps(asdict(found), allow_nan=False)) == asdict(found)
-    assert (found.stderr is None) == (METRICS[name].by_row is None and METRICS[name].stderr is None)
+    assert json.loads(json.dumps(asdict(entry_score), allow_nan=False)) == asdict(entry_score)
+    assert (entry_score.stderr is None) == (
+        METRICS[name].by_row is None and METRICS[name].stderr is None
+    )
 
 
 @pytest.mark.parametrize("name", list(METRICS))
@@ -128,9 +130,9 @@ def test_options_reach_the_metric() -> None:
 
 def test_standard_error_is_that_of_the_mean() -> None:
     values = metrics.nll.by_row(INPUTS["y"], PROBA)
-    found = score("nll", INPUTS)
-    assert found.stderr == pytest.approx(np.sqrt(np.var(values, ddof=1) / 60))
-    assert found.n == 60
+    entry_score = score("nll", INPUTS)
+    assert entry_score.stderr == pytest.approx(np.sqrt(np.var(values, ddof=1) / 60))
+    assert entry_score.n == 60
 
 
 def test_standard_error_covers() -> None:
@@ -141,8 +143,8 @@ def test_standard_error_covers() -> None:
     held = 0
     for _ in range(400):
         y = (rng.random(200) < 0.3).astype(int)
-        found = score("error", {"y": y, "proba": np.tile([1.0, 0.0], (200, 1))})
-        held += abs(found.value - 0.3) <= found.stderr
+        entry_score = score("error", {"y": y, "proba": np.tile([1.0, 0.0], (200, 1))})
+        held += abs(entry_score.value - 0.3) <= entry_score.stderr
     assert 0.61 < held / 400 < 0.76
 
 
@@ -198,7 +200,7 @@ def test_unknown_names_options_and_missing_inputs_are_refused(
         assert raised.value.exit_code == 2
 
 
-def test_a_new_metric_is_one_decorated_function() -> None:
+def test_new_metric_is_one_decorated_function() -> None:
     before = dict(METRICS)
     try:
 
@@ -222,7 +224,7 @@ def test_a_new_metric_is_one_decorated_function() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
-def test_configs_name_metrics_and_options_that_exist(path: Path) -> None:
+def test_configs_use_existing_metrics_and_options(path: Path) -> None:
     labelled = {"y", "proba", "prior", "truth", "X", "groups"}
     given = {
         "test": labelled,

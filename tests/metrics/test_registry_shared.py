@@ -20,15 +20,15 @@ NUMBERS = ("lce", "mlce", "lce_n_eff")
 @pytest.fixture
 def asked(monkeypatch) -> list[list[float]]:
     """The bandwidths of each computation."""
-    found = []
+    result = []
 
     def counting(*arrays, bandwidths, **options):
-        found.append(list(bandwidths))
+        result.append(list(bandwidths))
         return computed(*arrays, bandwidths=bandwidths, **options)
 
     computed = errors.local_errors
     monkeypatch.setattr(errors, "local_errors", counting)
-    return found
+    return result
 
 
 def everything() -> list:
@@ -36,7 +36,7 @@ def everything() -> list:
     return [*tables, *(score(name, GIVEN) for name in NUMBERS)]
 
 
-def test_five_metrics_of_one_scoring_are_one_computation_and_the_same_bits(asked) -> None:
+def test_metrics_share_one_computation_with_equal_bits(asked) -> None:
     alone = everything()
     assert len(asked) == 5
     asked.clear()
@@ -56,7 +56,7 @@ def test_five_metrics_of_one_scoring_are_one_computation_and_the_same_bits(asked
     ],
     ids=["X", "y", "confidence", "predicted"],
 )
-def test_other_rows_or_another_model_are_not_taken_for_these(asked, other) -> None:
+def test_cache_distinguishes_rows_and_models(asked, other) -> None:
     expected = score("lce", GIVEN | other)
     with cache_scope():
         score("lce", GIVEN)
@@ -75,7 +75,7 @@ def test_nor_other_options_for_these(asked, options) -> None:
         assert score("mlce", GIVEN, options) == expected and len(asked) == 1
 
 
-def test_of_several_bandwidths_only_new_ones_are_computed(asked) -> None:
+def test_only_new_bandwidths_are_computed(asked) -> None:
     with cache_scope():
         score("lce", GIVEN, {"bandwidth": 0.4})
         score("lce_n_eff", GIVEN, {"bandwidth": 0.4, "min_count": 3})
@@ -83,7 +83,7 @@ def test_of_several_bandwidths_only_new_ones_are_computed(asked) -> None:
     assert asked == [[0.4], [0.2, 0.8]]
 
 
-def test_a_block_inside_a_block_has_its_own() -> None:
+def test_nested_scope_has_a_separate_cache() -> None:
     with cache_scope():
         scope_cache("a")["k"] = 1
         with cache_scope():
@@ -92,7 +92,7 @@ def test_a_block_inside_a_block_has_its_own() -> None:
     assert scope_cache("a") == {}
 
 
-def test_a_large_input_is_itself_and_nothing_else() -> None:
+def test_large_inputs_are_compared_by_identity() -> None:
     same = [1, 2]
     assert IdentityKey(same) == IdentityKey(same) and hash(IdentityKey(same)) == hash(
         IdentityKey(same)

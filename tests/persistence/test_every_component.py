@@ -178,7 +178,7 @@ def gates_of(parent_name: str, calibrator_name: str) -> list[str]:
 @pytest.mark.filterwarnings(
     "ignore:.*the confidence there"
 )  # of a class whose few rows are all right
-def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
+def test_loaded_classifier_predicts_equal_bits(parent_name, calibrator_name):
     fitted, splits = parent(parent_name)
     node = node_of("calibrator", calibrator_name)
     node = {**node, "folds": 2} if "folds" in node else node
@@ -214,7 +214,7 @@ def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
 
 
 @pytest.mark.parametrize("name", PARENTS)
-def test_a_parent_alone_does_and_can_be_cloned(name):
+def test_loaded_parent_predicts_equal_bits_and_can_be_cloned(name):
     fitted, splits = parent(name)
     again = from_bytes(to_bytes(fitted), "it").value
     np.testing.assert_array_equal(
@@ -242,9 +242,7 @@ def recalibrated() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("name", "recalibrator_name"), recalibrated(), ids=map("-".join, recalibrated())
 )
-def test_a_regressor_predicts_the_same_to_the_bit_with_what_is_fitted_after_it(
-    name, recalibrator_name
-):
+def test_loaded_regressor_predicts_equal_bits(name, recalibrator_name):
     rng = np.random.default_rng(0)
     parts = [rng.normal(size=(n, 3)) for n in (60, 40, 30)]
     train, calibration, test = (

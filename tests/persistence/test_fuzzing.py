@@ -223,9 +223,9 @@ def is_harmless_opening(event: tuple[Any, ...]) -> bool:
 
 @pytest.fixture(scope="module")
 def seen() -> Seen:
-    found = Seen()
-    sys.addaudithook(found)  # it stays, and sees nothing once the tests of this file are over
-    return found
+    result = Seen()
+    sys.addaudithook(result)  # it stays, and sees nothing once the tests of this file are over
+    return result
 
 
 @pytest.fixture(autouse=True)
@@ -343,7 +343,7 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
 
 @pytest.mark.parametrize("name", ["forest", "network", "boosted", "pipeline", "unfitted"])
 @pytest.mark.filterwarnings("ignore")  # numbers of nonsense, and versions
-def test_a_mutated_file_is_read_or_refused_in_one_line(name, seen):
+def test_mutated_file_is_loaded_or_refused_in_one_line(name, seen):
     outcomes, lines = {"read": 0, "refused": 0}, []
     seen.events.clear()
     for seed in range(MUTATIONS):
@@ -362,7 +362,7 @@ def test_a_mutated_file_is_read_or_refused_in_one_line(name, seen):
     )  # else mutations are too gentle or too wild
 
 
-def test_what_watches_sees_an_import_a_command_and_a_file(seen, tmp_path):
+def test_audit_detects_imports_commands_and_files(seen, tmp_path):
     """Else nothing above could fail."""
     seen.events.clear()
     document, arrays = unpack(files()["unfitted"])

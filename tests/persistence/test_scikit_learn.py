@@ -66,7 +66,7 @@ CLASSIFIERS = {
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.filterwarnings("ignore")
-def test_every_classifier(name):
+def test_scikit_learn_estimators_round_trip(name):
     y = LABELS.get(name, Y)
     rows = X.copy() if name in OF_ITSELF else X
     with warnings.catch_warnings():
@@ -109,7 +109,7 @@ def test_pipelines_and_searches(name):
     np.testing.assert_array_equal(again.predict_proba(rows), fitted.predict_proba(rows))
 
 
-def test_a_data_frame_is_remembered_by_its_columns():
+def test_column_names_are_restored():
     import pandas as pd
 
     frame = pd.DataFrame(X, columns=list("abcd"))

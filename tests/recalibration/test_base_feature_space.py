@@ -39,7 +39,7 @@ def assert_equals_algorithm_1(parent, parts, apart: np.ndarray, rtol: float, **s
         parent.predict_dist(X),
         model.predict_dist(X),
     )
-    found = np.stack([new.mean(), new.var(), new.crps(y)], axis=1)
+    result = np.stack([new.mean(), new.var(), new.crps(y)], axis=1)
     quantiles = new.ppf(Q)
     for i, row in enumerate(apart):
         near = np.argsort(row, kind="stable")[:K]
@@ -52,7 +52,7 @@ def assert_equals_algorithm_1(parent, parts, apart: np.ndarray, rtol: float, **s
             - weights @ np.abs(sample[:, None] - sample) @ weights / 2
         )
         np.testing.assert_allclose(
-            found[i], [mean, (sample - mean) ** 2 @ weights, crps], rtol=rtol, atol=rtol
+            result[i], [mean, (sample - mean) ** 2 @ weights, crps], rtol=rtol, atol=rtol
         )
         order = np.argsort(sample)
         reached = np.cumsum(weights[order])
@@ -140,8 +140,8 @@ def test_geodesic_space_matches_shared_leaves(parts, frozen):
 def test_output_space_is_mean_and_standard_deviation(parts, units):
     """The deviation of a Gamma model grows with its mean; weights are stored in float32."""
     parent = GammaGlm().fit(*parts[0])
-    said = [parent.predict_dist(X) for X, _ in parts[1:]]
-    held, at = (np.stack([each.mean(), np.sqrt(each.var())], axis=1) for each in said)
+    predicted = [parent.predict_dist(X) for X, _ in parts[1:]]
+    held, at = (np.stack([each.mean(), np.sqrt(each.var())], axis=1) for each in predicted)
     assert_equals_algorithm_1(
         parent, parts, distances(at, held, units), 1e-6, feature_space="output", units=units
     )

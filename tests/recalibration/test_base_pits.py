@@ -51,15 +51,15 @@ def test_recalibration_leaves_the_range_of_a_narrow_ensemble(recalibrator):
     model = recalibrator(Ensemble().fit(X, y)).fit(
         X, y, X_calibration=X[:800], y_calibration=y[:800]
     )
-    said = model.predict_dist(X[800:])
+    predicted = model.predict_dist(X[800:])
     before = Ensemble().fit(X, y).predict_dist(X[800:])
-    assert coverage(y[800:], before) < 0.6 and coverage(y[800:], said) == pytest.approx(
+    assert coverage(y[800:], before) < 0.6 and coverage(y[800:], predicted) == pytest.approx(
         0.95, abs=0.048
     )
-    low, high = said.interval(0.95)
+    low, high = predicted.interval(0.95)
     assert (high > before.x[:, -1]).mean() > 0.95 and (low < before.x[:, 0]).mean() > 0.95
     assert 0.3 < model.describe()["pit_beyond"] < 0.6
-    assert np.sqrt(said.var().mean()) == pytest.approx(1, abs=0.15)
+    assert np.sqrt(predicted.var().mean()) == pytest.approx(1, abs=0.15)
 
 
 class Rain(Ensemble):
@@ -96,10 +96,10 @@ def test_a_calibrated_forecast_of_many_zeros_stays_calibrated(recalibrator):
         at_top > 0.25 and drawn < 1.63 / np.sqrt(4000) + 0.01
     )  # of 1 in 100 cases, and half a step of a member
     model = recalibrator(parent, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
-    said = model.predict_dist(np.array([[-1.0], [1.0]]))
-    np.testing.assert_allclose(said.cdf(0.0), [0.3, 0.6], atol=0.03)
-    assert said.ppf(0.25).tolist() == [0, 0] and said.ppf(0.5)[1] == 0
-    assert said.ppf(0.5)[0] == pytest.approx(
+    predicted = model.predict_dist(np.array([[-1.0], [1.0]]))
+    np.testing.assert_allclose(predicted.cdf(0.0), [0.3, 0.6], atol=0.03)
+    assert predicted.ppf(0.25).tolist() == [0, 0] and predicted.ppf(0.5)[1] == 0
+    assert predicted.ppf(0.5)[0] == pytest.approx(
         stats.expon.ppf(2 / 7), abs=0.06
     )  # 3 standard errors, √(.25/4000)/(.7·f) = .016, and a member
     assert model.describe()["pit_at_steps"] == pytest.approx((y == 0).mean())
@@ -122,19 +122,19 @@ def test_intervals_of_counts_from_neighbours_cover():
         model = recalibrator(parent, random_state=0).fit(
             X, y, X_calibration=X[800:1400], y_calibration=y[800:1400]
         )
-        said = model.predict_dist(X[1400:])
+        predicted = model.predict_dist(X[1400:])
         for level in (0.5, 0.9):
-            assert level - 0.04 < coverage(y[1400:], said, level=level)
+            assert level - 0.04 < coverage(y[1400:], predicted, level=level)
 
 
 def test_pits_of_families_without_steps_are_levels():
     """They are equal to the bit, also far out; outcomes at the end of a family are clipped."""
     y = np.r_[np.random.default_rng(0).normal(size=50), 40.0, -40.0]
     base: Distribution = Normal(np.zeros(52), np.ones(52))
-    found = compute_pits(base, y)
-    np.testing.assert_array_equal(found.values, base.extended_cdf(y))
-    assert (found.n_clipped, found.n_at_steps) == (0, 0)
-    assert found.describe()["pit_beyond"] == 2 / 52 and "pit_at_steps" not in found.describe()
+    result = compute_pits(base, y)
+    np.testing.assert_array_equal(result.values, base.extended_cdf(y))
+    assert (result.n_clipped, result.n_at_steps) == (0, 0)
+    assert result.describe()["pit_beyond"] == 2 / 52 and "pit_at_steps" not in result.describe()
     with pytest.warns(
         UserWarning,
         match=r"^1 of 3 calibration rows lie where the predicted distribution function is 0 or 1",
@@ -187,19 +187,19 @@ def test_tied_outer_quantiles_do_not_change_other_rows(recalibrator, unit, n_tie
 
     class Scaled(Tied):
         def predict_dist(self, X):
-            said = super().predict_dist(X)
-            return QuantileGrid(self.levels, said.values * unit)
+            predicted = super().predict_dist(X)
+            return QuantileGrid(self.levels, predicted.values * unit)
 
     parent = Scaled().fit(X, y)
     model = recalibrator(parent, random_state=0).fit(
         X[:400], unit * y[:400], X_calibration=X[:400], y_calibration=unit * y[:400]
     )
-    said = model.predict_dist(X[400:])
-    assert np.isfinite(said.crps(unit * y[400:])).all() and np.isfinite(said.var()).all()
-    np.testing.assert_allclose(said.mean() / unit, X[400:, 0], atol=0.35)
-    assert all(np.isfinite(end).all() for end in said.interval(0.5))
+    predicted = model.predict_dist(X[400:])
+    assert np.isfinite(predicted.crps(unit * y[400:])).all() and np.isfinite(predicted.var()).all()
+    np.testing.assert_allclose(predicted.mean() / unit, X[400:, 0], atol=0.35)
+    assert all(np.isfinite(end).all() for end in predicted.interval(0.5))
     assert (
-        said.crps(unit * y[400:]).mean() < 0.65 * unit
+        predicted.crps(unit * y[400:]).mean() < 0.65 * unit
     )  # of the truth 0.56, and no more of a hundred ties
 
 
@@ -209,10 +209,10 @@ def test_point_mass_away_from_outcome_is_clipped_and_at_outcome_is_drawn():
         UserWarning,
         match=r"^2 of 3 calibration rows lie where the predicted distribution function is 0 or 1",
     ):
-        found = compute_pits(base, np.array([-7.0, 1.0, 1e9]), 0)
-    assert found.n_clipped == 2 and found.n_at_steps == 1
-    np.testing.assert_allclose(found.values[[0, 2]], [0.05 / np.e, 1 - 0.05 / np.e])
-    assert 0 < found.values[1] < 1
+        result = compute_pits(base, np.array([-7.0, 1.0, 1e9]), 0)
+    assert result.n_clipped == 2 and result.n_at_steps == 1
+    np.testing.assert_allclose(result.values[[0, 2]], [0.05 / np.e, 1 - 0.05 / np.e])
+    assert 0 < result.values[1] < 1
     draws = [compute_pits(base[1:2], np.ones(1), seed).values[0] for seed in range(200)]
     assert stats.kstest(draws, "uniform").statistic < 1.63 / np.sqrt(
         200

@@ -88,11 +88,13 @@ def test_learns_a_spread_that_depends_on_the_prediction(spread):
     4 standard errors of one of 500 of 3,000 rows are 0.25; twice that for outer quantiles.
     """
     at = np.array([1.0, 3.0, 5.0, 7.0, 9.0])
-    said = (spread.predict_dist(np.column_stack([at, np.ones(5)])).ppf(Q) - at[:, None]) / (
+    predicted = (spread.predict_dist(np.column_stack([at, np.ones(5)])).ppf(Q) - at[:, None]) / (
         1 + at[:, None] / 5
     )
-    np.testing.assert_allclose(said[:, 2:5], np.tile(stats.norm.ppf(Q[2:5]), (5, 1)), atol=0.25)
-    np.testing.assert_allclose(said[1:4], np.tile(stats.norm.ppf(Q), (3, 1)), atol=0.5)
+    np.testing.assert_allclose(
+        predicted[:, 2:5], np.tile(stats.norm.ppf(Q[2:5]), (5, 1)), atol=0.25
+    )
+    np.testing.assert_allclose(predicted[1:4], np.tile(stats.norm.ppf(Q), (3, 1)), atol=0.5)
 
 
 def test_intervals_cover_among_small_and_large_predictions(spread):
@@ -111,14 +113,14 @@ def test_intervals_cover_among_small_and_large_predictions(spread):
 def test_learns_a_shape_outside_of_the_family():
     """The noise is exponential: quantiles are near 0 and 5.3, not at -2.6 as predicted."""
     X, _, noise = make_density_pit_rows(1500)
-    said = (
+    predicted = (
         fit_density_pit(ConstantScaleParent(1.0), X, X[:, 0] + noise)
         .predict_dist(np.array([[5.0, 1.0]]))
         .ppf(Q)[0]
         - 5
     )
-    np.testing.assert_allclose(said[1:5], stats.expon.ppf(Q[1:5]), atol=0.2)
-    assert (np.abs(said - stats.expon.ppf(Q))[[0, 5, 6]] < [0.6, 0.6, 1.5]).all()
+    np.testing.assert_allclose(predicted[1:5], stats.expon.ppf(Q[1:5]), atol=0.2)
+    assert (np.abs(predicted - stats.expon.ppf(Q))[[0, 5, 6]] < [0.6, 0.6, 1.5]).all()
 
 
 def test_a_calibrated_parent_is_hardly_changed():
@@ -148,25 +150,25 @@ def test_prediction_scales_with_the_units_of_the_outcome(inputs):
     X, noise, _ = make_density_pit_rows(300)
     y = X[:, 0] + 2 * X[:, 1] * noise
     options = {"inputs": inputs, "max_epochs": 4}
-    said = fit_density_pit(ConstantScaleParent(), X, y, **options).predict_dist(X).ppf(Q)
+    predicted = fit_density_pit(ConstantScaleParent(), X, y, **options).predict_dist(X).ppf(Q)
     np.testing.assert_array_equal(
         fit_density_pit(ConstantScaleParent(unit=1024.0), X, 1024 * y, **options)
         .predict_dist(X)
         .ppf(Q),
-        1024 * said,
+        1024 * predicted,
     )
     other = (
         fit_density_pit(ConstantScaleParent(unit=0.03, origin=-7.0), X, 0.03 * y - 7, **options)
         .predict_dist(X)
         .ppf(Q)
     )
-    np.testing.assert_allclose((other + 7) / 0.03, said, atol=2e-3)
+    np.testing.assert_allclose((other + 7) / 0.03, predicted, atol=2e-3)
     huge = (
         fit_density_pit(ConstantScaleParent(unit=2.0**600), X, 2.0**600 * y, **options)
         .predict_dist(X)
         .ppf(Q)
     )
-    np.testing.assert_allclose(huge / 2.0**600, said, atol=2e-3)
+    np.testing.assert_allclose(huge / 2.0**600, predicted, atol=2e-3)
 
 
 @pytest.mark.parametrize("inputs", ["row", "deciles"])
@@ -192,9 +194,9 @@ def test_corrections_are_constant_beyond_the_calibration_rows(spread):
 def test_accepts_samples_with_many_ties():
     X, noise, _ = make_density_pit_rows(300)
     model = fit_density_pit(SamplingParent(1.0), X, X[:, 0] + 2 * noise, max_epochs=20)
-    said = model.predict_dist(X)
-    assert np.isfinite(said.mean()).all() and np.isfinite(said.ppf(Q)).all()
-    assert np.median(said.ppf(0.9)[50:] - said.ppf(0.1)[50:]) == pytest.approx(
+    predicted = model.predict_dist(X)
+    assert np.isfinite(predicted.mean()).all() and np.isfinite(predicted.ppf(Q)).all()
+    assert np.median(predicted.ppf(0.9)[50:] - predicted.ppf(0.1)[50:]) == pytest.approx(
         2 * 2 * stats.norm.ppf(0.9), rel=0.3
     )
 
@@ -211,11 +213,11 @@ def test_same_seed_and_saved_model_give_the_same_bits():
     y = X[:, 0] + 3 * noise
     model = DensityPit(ConstantScaleParent(), max_epochs=3, random_state=0).fit(X, y)
     again, other = clone(model).fit(X, y), clone(model).set_params(random_state=1).fit(X, y)
-    said = model.predict_dist(X).ppf(Q)
-    np.testing.assert_array_equal(again.predict_dist(X).ppf(Q), said)
-    assert not np.array_equal(other.predict_dist(X).ppf(Q), said)
+    predicted = model.predict_dist(X).ppf(Q)
+    np.testing.assert_array_equal(again.predict_dist(X).ppf(Q), predicted)
+    assert not np.array_equal(other.predict_dist(X).ppf(Q), predicted)
     kept = from_bytes(to_bytes(model), "it").value
-    np.testing.assert_array_equal(kept.predict_dist(X).ppf(Q), said)
+    np.testing.assert_array_equal(kept.predict_dist(X).ppf(Q), predicted)
     assert kept.describe() == model.describe() == {"n_rows": 60, **model.network_.describe()}
 
 
@@ -249,13 +251,13 @@ def test_check_loss_equals_scikit_learns_pinball_loss():
 
 
 def test_untrained_network_predicts_a_standard_normal_distribution():
-    said = (
+    predicted = (
         SimultaneousQuantileNetwork(max_epochs=0, device="cpu", random_state=0)
         .fit([[0.0], [1.0]], [5.0, 6.0])
         .predict_dist([[3.0]])
     )
     np.testing.assert_allclose(
-        said.ppf(np.array(_PREDICTED_LEVELS))[0], stats.norm.ppf(_PREDICTED_LEVELS), atol=1e-5
+        predicted.ppf(np.array(_PREDICTED_LEVELS))[0], stats.norm.ppf(_PREDICTED_LEVELS), atol=1e-5
     )  # Float32
 
 

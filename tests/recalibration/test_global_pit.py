@@ -110,7 +110,7 @@ def test_reproduces_table_1_of_torres():
     Over 20 seeds of an independent, exact program: coverage 93.77 ± 0.38 and 95.00 ± 0.36, MSE to
     the true mean 14536 ± 188. The tolerance is 3.5 standard errors of a mean over 3 seeds.
     """
-    found = []
+    result = []
     for seed in range(3):
         sizes = {"n_train": 80_000, "n_calibration": 10_000, "n_test": 10_000}
         splits = make_splits(Heteroscedastic(), **sizes, rng=np.random.default_rng(seed))
@@ -119,14 +119,14 @@ def test_reproduces_table_1_of_torres():
         model = GlobalPit(FrozenEstimator(parent)).fit(
             train.X, train.y, X_calibration=held.X, y_calibration=held.y
         )
-        said = parent.predict_dist(test.X), model.predict_dist(test.X)
-        found.append(
+        predicted = parent.predict_dist(test.X), model.predict_dist(test.X)
+        result.append(
             [
-                *(100 * coverage(test.y, each) for each in said),
-                *(mse_mean(each, test.truth) for each in said),
+                *(100 * coverage(test.y, each) for each in predicted),
+                *(mse_mean(each, test.truth) for each in predicted),
             ]
         )
-    mean, spread = np.mean(found, axis=0), 3.5 / np.sqrt(3) * np.array([0.38, 0.36, 188, 187])
+    mean, spread = np.mean(result, axis=0), 3.5 / np.sqrt(3) * np.array([0.38, 0.36, 188, 187])
     np.testing.assert_array_less(np.abs(mean - [93.77, 95.00, 14536, 14541]), spread)
 
 
@@ -136,14 +136,14 @@ def test_intervals_cover_the_nominal_level_on_average():
     A new value falls into each of the 201 gaps with the same probability, 180 of them inside. 200
     draws, 4 standard errors.
     """
-    found = []
+    result = []
     for seed in range(200):
         X, y = make_global_pit_rows(300, seed)
         model = GlobalPit(GaussianLinear().fit(X[:50], y[:50])).fit(
             X[:50], y[:50], X_calibration=X[50:250], y_calibration=y[50:250]
         )
-        found.append(coverage(y[250:], model.predict_dist(X[250:]), level=0.9))
-    assert np.mean(found) == pytest.approx(180 / 201, abs=4 * np.std(found) / np.sqrt(200))
+        result.append(coverage(y[250:], model.predict_dist(X[250:]), level=0.9))
+    assert np.mean(result) == pytest.approx(180 / 201, abs=4 * np.std(result) / np.sqrt(200))
 
 
 class OneFamily(Frozen):
@@ -299,16 +299,16 @@ def test_accepts_a_pipeline_as_parent(frozen):
     pipeline = make_pipeline(StandardScaler(), GaussianLinear())
     parent = FrozenEstimator(pipeline.fit(X[:200], y[:200])) if frozen else pipeline
     for kind in (GlobalPit, lambda parent: LocalPit(parent, k=30, units="raw")):
-        said = kind(parent).fit(X[:200], y[:200], **given).predict_dist(X)
+        predicted = kind(parent).fit(X[:200], y[:200], **given).predict_dist(X)
         alone = GaussianLinear().fit(X[:200], y[:200])
         if kind is GlobalPit:
             np.testing.assert_allclose(
-                said.mean(),
+                predicted.mean(),
                 GlobalPit(FrozenEstimator(alone)).fit(X, y, **given).predict(X),
                 rtol=1e-9,
                 atol=1e-9,
             )
-        assert np.isfinite(said.crps(y)).all()
+        assert np.isfinite(predicted.crps(y)).all()
     with pytest.raises(
         TypeError, match=r"^GlobalPit needs an estimator with predict_dist, got Pipeline"
     ):

@@ -96,7 +96,7 @@ def test_equals_algorithm_1(family, units):
         parent.predict_dist(X),
         model.predict_dist(X),
     )
-    said = new.mean(), new.var(), new.crps(y), new.ppf(np.array([0.05, 0.5])), new.cdf(y)
+    result = new.mean(), new.var(), new.crps(y), new.ppf(np.array([0.05, 0.5])), new.cdf(y)
     for i, x in enumerate(X):
         sample, weights = algorithm_1(
             pits, held / unit, x / unit, 25, lambda p, row=base[i]: float(row.ppf(p)[0])
@@ -107,7 +107,7 @@ def test_equals_algorithm_1(family, units):
             - weights @ np.abs(sample[:, None] - sample) @ weights / 2
         )
         np.testing.assert_allclose(
-            [each[i] for each in said[:3]],
+            [each[i] for each in result[:3]],
             [mean, (sample - mean) ** 2 @ weights, crps],
             rtol=1e-6,
             atol=1e-8,
@@ -115,8 +115,8 @@ def test_equals_algorithm_1(family, units):
         order = np.argsort(sample)
         reached = np.cumsum(weights[order])
         expected = [sample[order][np.searchsorted(reached, q)] for q in (0.05, 0.5)]
-        np.testing.assert_allclose(said[3][i], expected, rtol=1e-9)
-        assert said[4][i] == pytest.approx(weights[sample <= y[i]].sum(), abs=1e-6)
+        np.testing.assert_allclose(result[3][i], expected, rtol=1e-9)
+        assert result[4][i] == pytest.approx(weights[sample <= y[i]].sum(), abs=1e-6)
 
 
 def test_all_rows_with_equal_weights_give_the_global_map():
@@ -276,11 +276,11 @@ def test_removes_a_line_and_a_growing_spread():
     rng = np.random.default_rng(0)
     x = rng.uniform(size=4000)
     z = 2 * x + (1 + x) * rng.normal(size=4000)
-    found = local_linear_scores(
+    result = local_linear_scores(
         z, x[:, None], np.arange(4000)[None], np.ones((1, 4000)), np.array([[0.25]])
     )[0]
     for half in (x < 0.5, x >= 0.5):
-        assert found[half].mean() == pytest.approx(0.5, abs=0.1) and found[
+        assert result[half].mean() == pytest.approx(0.5, abs=0.1) and result[
             half
         ].std() == pytest.approx(1.25, rel=0.05)
 
@@ -319,8 +319,8 @@ def test_corrected_scores_are_finite(seed, k, d, size):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(k, d)).round(1) * 10**size
     X[:, : d // 3] = 1.0
-    found = correct_with_all_rows(rng.normal(size=k), X, rng.normal(size=d) * 10**size)
-    assert np.isfinite(found).all() and np.abs(found).max() < 100
+    result = correct_with_all_rows(rng.normal(size=k), X, rng.normal(size=d) * 10**size)
+    assert np.isfinite(result).all() and np.abs(result).max() < 100
 
 
 def test_local_linear_removes_a_slope_of_the_error():
@@ -432,7 +432,7 @@ def test_reproduces_table_1_of_torres():
     It is 247 ± 96 over 20 seeds of an independent, exact program; the tolerance is 3.5 standard
     errors over 2 seeds. Local-linear with twice as many neighbours halves it.
     """
-    found = []
+    result = []
     for seed in range(2):
         splits = make_splits(
             Heteroscedastic(),
@@ -447,8 +447,8 @@ def test_reproduces_table_1_of_torres():
             model = LocalPit(parent, **rule).fit(
                 train.X, train.y, X_calibration=held.X, y_calibration=held.y
             )
-            found.append(mse_mean(model.predict_dist(test.X), test.truth))
-    constant, linear = np.mean(np.reshape(found, (2, 2)), axis=0)
+            result.append(mse_mean(model.predict_dist(test.X), test.truth))
+    constant, linear = np.mean(np.reshape(result, (2, 2)), axis=0)
     assert abs(constant - 247) < 3.5 * 96 / np.sqrt(2) and linear < 0.75 * constant
 
 
@@ -473,12 +473,12 @@ def test_rejects_invalid_settings(settings, error, message):
 def test_summary_of_the_fit():
     train, calibration, *_ = split()
     model = LocalPit(GaussianLinear(), k=40).fit(*train, **calibration)
-    said = model.describe()
+    result = model.describe()
     assert (
-        said["k"] == 40
-        and said["n_pits"] == 160
-        and said["n_clipped"] == 0
-        and "crps_by_k" not in said
+        result["k"] == 40
+        and result["n_pits"] == 160
+        and result["n_clipped"] == 0
+        and "crps_by_k" not in result
     )
-    assert 10 < said["n_eff_05"] <= said["n_eff"] < 40  # 5/6 of 40 where rows are even
-    assert said["pit_ks"] == pytest.approx(stats.kstest(model.pits_, "uniform").statistic)
+    assert 10 < result["n_eff_05"] <= result["n_eff"] < 40  # 5/6 of 40 where rows are even
+    assert result["pit_ks"] == pytest.approx(stats.kstest(model.pits_, "uniform").statistic)

@@ -22,9 +22,9 @@ def eliminate(table: np.ndarray, budget: float = np.inf):
     asked: list[int] = []
 
     def scores(some: list[int], rows: slice) -> np.ndarray:
-        found = table[[k - 1 for k in some], rows]
-        asked.append(found.size)
-        return found
+        result = table[[k - 1 for k in some], rows]
+        asked.append(result.size)
+        return result
 
     return successive_elimination(
         list(range(1, len(table) + 1)), scores, table.shape[1], budget

@@ -66,7 +66,9 @@ def test_warns_about_rows_outside_of_the_calibration_rows(near, rank, monkeypatc
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.predict_dist(places)
-    reported = [str(each.message) for each in caught if "twice as far" in str(each.message)]
+    reported = [
+        str(warning.message) for warning in caught if "twice as far" in str(warning.message)
+    ]
     assert reported == [f"{n_outside} of 60 {OUTSIDE} calibration rows"]
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*twice as far")
@@ -131,8 +133,8 @@ def test_recall_of_an_approximate_search():
     distance[np.arange(200), recall_ids] = np.inf
     recalls = []
     for i, row in zip(recall_ids, distance <= np.sort(distance, axis=1)[:, [59]], strict=True):
-        found = search.nearest(model.coordinates_[[i]], 61)[1][0]
-        recalls.append(row[found].sum() / 60)
+        result = search.nearest(model.coordinates_[[i]], 61)[1][0]
+        recalls.append(row[result].sum() / 60)
     assert (
         model.describe()["recall"] == pytest.approx(np.mean(recalls), rel=1e-9)
         and 0.3 < np.mean(recalls) < 0.99

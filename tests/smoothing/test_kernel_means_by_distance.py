@@ -18,7 +18,7 @@ def query_points_rows_and_values(m: int, n: int):
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True])
-def test_distances_of_features_give_the_means_by_features(leave_one_out: bool) -> None:
+def test_feature_distances_give_the_same_means_as_features(leave_one_out: bool) -> None:
     at, X, values = query_points_rows_and_values(80, 80)
     at = X if leave_one_out else at
     rng = np.random.default_rng(1)

@@ -209,9 +209,8 @@ def checked_suffix(path: Path, allowed: Sequence[str], key: str = "path") -> str
         endings.pop()
     if not endings or endings[-1] not in allowed:
         raise DataError(
-            f"{path_argument(path, key)}: the ending of a file determines its kind, and must be"
-            " one of"
-            f" {', '.join(allowed)}"
+            f"{path_argument(path, key)}: the ending of a file determines its kind, and must be one"
+            f" of {', '.join(allowed)}"
         )
     return endings[-1]
 

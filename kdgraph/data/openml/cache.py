@@ -142,6 +142,7 @@ def find_cached(id: int) -> OpenmlData | None:
     DataError
         If it is in the cache and damaged.
     """
+    # An interrupted download may lack the rows or the description; it does not count as cached.
     folder = dataset_folder(id)
     file = _find_data_file(folder, id)
     if file is None or not (folder / "description.xml").is_file():
@@ -220,9 +221,9 @@ def read_cached_frame(data: OpenmlData) -> pd.DataFrame:
         raise damaged_file_error(data.file, error) from error
 
 
-def damaged_file_error(file: Path, why: BaseException | str) -> DataError:
+def damaged_file_error(file: Path, cause: BaseException | str) -> DataError:
     """Return the error for a damaged file of the cache, with the command that replaces it."""
-    reason = " ".join(str(why).split())[:120]
+    reason = " ".join(str(cause).split())[:120]
     folder = file.parent
     # No command fetches a task alone: it is fetched together with the data set of a run.
     is_dataset = folder.parent.name == "datasets"

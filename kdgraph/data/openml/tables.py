@@ -338,6 +338,7 @@ def encode_grades(
             f"{dataset.name} has no column {missing[0]!r}; it has"
             f" {', '.join(dataset.feature_names)}"
         )
+    # A dict keeps the requested order, and one feature may become several columns.
     encoded: dict[str, np.ndarray] = {}
     for name in names:
         position = dataset.feature_names.index(name)

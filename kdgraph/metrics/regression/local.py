@@ -211,6 +211,14 @@ def local_coverage(
     -----
     Torres et al. (2024), Figure 3 (e, f), show these numbers for single rows. Cells are made from
     the features of the test rows, without their outcomes.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> X = np.array([[0.0], [0.1], [9.0], [9.1]])
+    >>> columns = local_coverage([0.0, 3.0, 1.0, 1.0], Normal(np.zeros(4), np.ones(4)), X, cells=2)
+    >>> columns["coverage"].tolist()
+    [0.5, 1.0]
     """
     return _by_cell(y, distribution, cells_of(X, cells, by, features), checked_level(level))
 
@@ -233,6 +241,14 @@ def group_coverage(
         Group of each row; groups without rows are left out.
     level : float, default=0.95
         Nominal coverage of the central interval, in (0, 1).
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> forecast = Normal(np.zeros(4), np.ones(4))
+    >>> columns = group_coverage([0.0, 3.0, 1.0, 1.0], forecast, ["a", "a", "b", "b"])
+    >>> list(columns)[0], columns["coverage"].tolist()
+    ('cell', [0.5, 1.0])
     """
     return _by_cell(y, distribution, groups, checked_level(level))
 
@@ -271,6 +287,15 @@ def local_pit(
     Notes
     -----
     Torres et al. (2024), Figures 1 (f) and 5 (c, d), have the neighbourhoods of two chosen points.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> X = np.array([[0.0], [0.1], [9.0], [9.1]])
+    >>> forecast = Normal(np.zeros(4), np.ones(4))
+    >>> columns = local_pit([-1.0, -2.0, 1.0, 2.0], forecast, X, cells=2, bins=2)
+    >>> columns["density"].tolist()
+    [2.0, 0.0, 0.0, 2.0]
     """
     check_value("bins", bins, Count)
     pits = distribution.cdf(y)
@@ -310,6 +335,14 @@ def worst_cell_gap(
         As for :func:`local_coverage`.
     min_count : int, default=30
         Smallest number of rows of a cell that counts.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> X = np.array([[0.0], [0.1], [9.0], [9.1]])
+    >>> forecast = Normal(np.zeros(4), np.ones(4))
+    >>> round(worst_cell_gap([0.0, 3.0, 1.0, 1.0], forecast, X, cells=2, min_count=2), 2)
+    0.45
     """
     check_value("min_count", min_count, Count)
     return _worst(
@@ -342,6 +375,14 @@ def worst_group_gap(
         Nominal coverage of the central interval, in (0, 1).
     min_count : int, default=30
         Smallest number of rows of a group that counts.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> forecast = Normal(np.zeros(4), np.ones(4))
+    >>> groups = ["a", "a", "b", "b"]
+    >>> round(worst_group_gap([0.0, 3.0, 1.0, 1.0], forecast, groups, min_count=2), 2)
+    0.45
     """
     check_value("min_count", min_count, Count)
     return _worst(y, distribution, groups, checked_level(level), min_count)

@@ -111,6 +111,13 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
         Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> forecast = Normal(np.zeros(3), np.ones(3))
+    >>> round(pit_ks([-0.6745, 0.0, 0.6745], forecast), 3)
+    0.25
     """
     return distance_to_uniform(distribution.cdf(y))
 
@@ -130,6 +137,13 @@ def pit_cvm(y: np.ndarray, distribution: Any) -> float:
         Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> forecast = Normal(np.zeros(3), np.ones(3))
+    >>> round(pit_cvm([-0.6745, 0.0, 0.6745], forecast), 4)
+    0.0417
     """
     return cramer_von_mises(distribution.cdf(y))
 
@@ -155,6 +169,13 @@ def pit_frosini(y: np.ndarray, distribution: Any) -> float:
     Frosini, "On the distribution and power of a goodness-of-fit statistic with parametric and
     nonparametric applications", in "Goodness-of-fit", Colloquia Mathematica Societatis János Bolyai
     45, 1987; the test of Torres et al. (2024), section 4.1.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> forecast = Normal(np.zeros(3), np.ones(3))
+    >>> round(pit_frosini([-0.6745, 0.0, 0.6745], forecast), 3)
+    0.096
     """
     return frosini(distribution.cdf(y))
 
@@ -185,6 +206,14 @@ def pit_tests(
     Returns
     -------
     Columns ``test``, ``statistic``, ``p_value``; the first two p-values are SciPy's.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> y = np.random.default_rng(0).normal(size=200)
+    >>> tests = pit_tests(y, Normal(np.zeros(200), np.full(200, 3.0)), draws=99)
+    >>> tests["test"].tolist(), (tests["p_value"] < 0.05).tolist()
+    (['kolmogorov_smirnov', 'cramer_von_mises', 'frosini'], [True, True, True])
     """
     from scipy import stats
 
@@ -230,6 +259,13 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
     ----------
     Dawid, "Statistical theory: the prequential approach", JRSS A 147, 1984, for the PIT; Gneiting
     et al., JRSS B 69, 2007, for its histogram.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> histogram = pit_histogram([-2.0, -1.0, 0.5, 3.0], Normal(np.zeros(4), np.ones(4)), bins=2)
+    >>> {name: column.tolist() for name, column in histogram.items()}
+    {'lower': [0.0, 0.5], 'upper': [0.5, 1.0], 'count': [2, 2], 'density': [1.0, 1.0]}
     """
     check_value("bins", bins, Count)
     return histogram_of_pits(distribution.cdf(y), bins)

@@ -98,26 +98,26 @@ def test_pit_distance_is_scipys(given):
     )
 
 
-def test_pit_distance_of_calibrated_rows_is_as_the_docstring_says():
+def test_pit_distance_of_calibrated_rows_matches_the_docstring():
     """Of 400 samples of 500 rows: mean .87/√n, 5 in 100 above 1.36/√n; 4 standard errors."""
     rng = np.random.default_rng(2)
-    found = np.array(
+    result = np.array(
         [pit_ks(rng.normal(size=500), Normal(np.zeros(500), np.ones(500))) for _ in range(400)]
     ) * np.sqrt(500)
-    assert found.mean() == pytest.approx(0.87, abs=4 * found.std() / 20)
-    assert (found > 1.36).mean() == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 400))
+    assert result.mean() == pytest.approx(0.87, abs=4 * result.std() / 20)
+    assert (result > 1.36).mean() == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 400))
 
 
 @pytest.mark.parametrize("bins", [1, 7, 20])
 def test_histogram_counts_every_row_once(given, bins):
-    found = pit_histogram(Y, given, bins=bins)
+    result = pit_histogram(Y, given, bins=bins)
     naive = [
         sum(a < u <= b or (a == u == 0) for u in given.cdf(Y))
-        for a, b in zip(found["lower"], found["upper"], strict=True)
+        for a, b in zip(result["lower"], result["upper"], strict=True)
     ]
-    assert found["count"].tolist() == naive and found["count"].sum() == 80
-    np.testing.assert_allclose(found["density"] / bins, found["count"] / 80)
-    assert (found["lower"][0], found["upper"][-1]) == (0, 1)
+    assert result["count"].tolist() == naive and result["count"].sum() == 80
+    np.testing.assert_allclose(result["density"] / bins, result["count"] / 80)
+    assert (result["lower"][0], result["upper"][-1]) == (0, 1)
 
 
 def test_pit_values_on_an_edge_belong_below_it():
@@ -132,18 +132,18 @@ def test_pit_values_on_an_edge_belong_below_it():
 
 def test_the_curve_is_coverage_at_every_level(given):
     levels = (0.1, 0.5, 0.99)
-    found = coverage_curve(Y, given, levels=levels)
-    assert found["coverage"].tolist() == pytest.approx(
+    result = coverage_curve(Y, given, levels=levels)
+    assert result["coverage"].tolist() == pytest.approx(
         [coverage(Y, given, level=level) for level in levels], abs=1e-15
     )
-    assert (np.diff(found["width"]) > 0).all()
+    assert (np.diff(result["width"]) > 0).all()
 
 
-def test_they_are_found_by_name_with_errors_of_their_means():
+def test_scores_by_name_have_standard_errors():
     inputs = {"y": Y, "distribution": NORMAL, "true_distribution": NORMAL}
     for name in ("crps", "coverage", "interval_score", "mse_mean"):
-        found = score(name, inputs)
-        assert found.stderr == pytest.approx(
+        entry_score = score(name, inputs)
+        assert entry_score.stderr == pytest.approx(
             np.std(
                 METRICS[name].by_row(**{k: inputs[k] for k in inputs if k in _needs(name)}), ddof=1
             )
@@ -194,12 +194,12 @@ def _needs(name):
         ),
     ],
 )
-def test_what_does_not_fit(call, error, message):
+def test_mismatched_inputs_are_refused(call, error, message):
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == message
 
 
-def test_a_classifier_has_no_intervals():
+def test_classification_has_no_interval_metrics():
     with pytest.raises(ConfigError, match=r"^coverage needs predictive distributions, which "):
         score("coverage", {"y": [0, 1], "proba": [[0.5, 0.5]] * 2})

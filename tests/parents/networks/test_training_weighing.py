@@ -62,7 +62,10 @@ def test_keeps_the_weight_with_the_lowest_held_out_nll():
     X, y = make_noisy_moons(400)
     rows, weights = held_out(X, y, 0), [0.0, 2.0, 8.0]
     single_weight_networks = [mlp(loss="mmce", mmce_weight=weight).fit(X, y) for weight in weights]
-    expected = [nll(y[rows], one.predict_proba(X[rows])) for one in single_weight_networks]
+    expected = [
+        nll(y[rows], single_weight_network.predict_proba(X[rows]))
+        for single_weight_network in single_weight_networks
+    ]
     tuned = mlp(loss="mmce", mmce_weight=weights).fit(X, y)
     np.testing.assert_allclose(tuned.mmce_nll_, expected, rtol=1e-6)  # of logits in float32
     best = int(np.argmin(expected))
