@@ -200,6 +200,7 @@ class LocalCalibrationMixin:
 
     def _fit_neighbours(self, rows: Rows, proba: np.ndarray, values: np.ndarray) -> None:
         """Fit to calibration rows with the parent's probabilities and values to average."""
+        # The rows start in one bin over [0, 1]; _choose_setting tries other numbers of bins.
         values = np.asarray(values, dtype=np.float64)
         self.map_ = self._fit_feature_map(rows.X)
         self.groups_ = np.unique(self._required_groups(rows)) if self.takes_groups else np.empty(0)

@@ -137,6 +137,7 @@ class Neighbours:
         averages = self.means(
             query, bandwidths, view=view, leave_one_out=leave_one_out, n_jobs=n_jobs
         )
+        # A mean is undefined where no row shares the cell, or where all distances are infinite.
         isolated = np.isnan(averages.n_eff)
         bin_mean = self.bin_means(query.confidence, leave_one_out=leave_one_out)
         in_empty_bin = np.isnan(bin_mean.reshape(len(bin_mean), -1)).any(axis=1)
@@ -165,6 +166,8 @@ class Neighbours:
         They are NaN where there is no neighbour. The parameters are those of
         :meth:`kernel_average`.
         """
+        # Only rows of one cell, a pair of bin and group, are averaged. The kernel "group" is
+        # constant within a cell, so its distances are 0.
         options: dict[str, Any] = {
             "within_at": self._cells(query.confidence, query.group),
             "within": self._cells(self.confidence, self.group),

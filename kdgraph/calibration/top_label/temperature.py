@@ -118,6 +118,14 @@ def minimize_loss(
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> def squares(x):
+    ...     return float(((x - 1) ** 2).sum()), 2 * (x - 1)
+    >>> minimum = minimize_loss(squares, [np.zeros(2)], [(None, None), (None, 0.5)])
+    >>> minimum.parameters.round(6), minimum.bounded
+    (array([1. , 0.5]), array([False,  True]))
     """
     best = min(starts, key=lambda parameters: objective(parameters)[0])
     low = np.array([-np.inf if lower is None else lower for lower, _ in bounds])
@@ -159,6 +167,12 @@ def are_separable(z: np.ndarray, correct: np.ndarray) -> bool:
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> z = np.array([-9.0, -8.0, 8.0, 9.0])
+    >>> are_separable(z, z > 0), are_separable(z, np.array([True, False, True, False]))
+    (True, False)
     """
     # If the rows are not separable, some correct row has a lower score than an incorrect one. These
     # two rows have different z and cannot both be classified with near certainty. So it suffices to
