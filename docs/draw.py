@@ -139,8 +139,8 @@ def reliability() -> Figure:
     X_test, y_test = rows(Spiral(), 4000, 1)
     kdf = KernelDensityForest(forest(), random_state=0).fit(X, y)
     tops = {
-        "random forest": TopLabel.of(kdf.estimator_.predict_proba(X_test)),
-        "KDF": TopLabel.of(kdf.predict_proba(X_test)),
+        "random forest": TopLabel.from_proba(kdf.estimator_.predict_proba(X_test)),
+        "KDF": TopLabel.from_proba(kdf.predict_proba(X_test)),
     }
     bins = {
         name: reliability_bins(top_label.confidence, top_label.correct(y_test))
@@ -163,7 +163,7 @@ def local() -> Figure:
     ).fit(X, y)
     slce, n_eff = {}, {}
     for name, model in {"isotonic": isotonic, "LoRe": lore}.items():
-        top_label = TopLabel.of(model.predict_proba(X_test))
+        top_label = TopLabel.from_proba(model.predict_proba(X_test))
         found = local_errors(
             top_label.confidence, top_label.correct(y_test), X_test, bandwidths=(0.2,)
         )

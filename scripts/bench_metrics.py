@@ -42,7 +42,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     proba = rng.standard_exponential((ROWS, CLASSES)) ** 2
     proba /= proba.sum(axis=1, keepdims=True)
-    y, top_label = rng.integers(CLASSES, size=ROWS), TopLabel.of(proba)
+    y, top_label = rng.integers(CLASSES, size=ROWS), TopLabel.from_proba(proba)
     assert abs(ece(y, proba) - formula(y, proba)) < 1e-12
     ways = {
         "ece of probabilities": lambda: ece(y, proba),

@@ -110,7 +110,7 @@ def study(
         held, use = train_test_split(
             np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed
         )
-        top_label = TopLabel.of(X[use])
+        top_label = TopLabel.from_proba(X[use])
         prior = np.bincount(y[held], minlength=X.shape[1]) / len(held)
         unshifted = {
             method: confidence(method, X[held], y[held], None, X[use]) for method in methods
@@ -170,7 +170,7 @@ def confidence(
             "ignore", UserWarning
         )  # where a class has no wrong row, say, which is no matter of the shift
         model.fit(X, y, X_calibration=X, y_calibration=y, sample_weight_calibration=weight)
-    return TopLabel(TopLabel.of(new).predicted, model.predict_confidence(new), new.shape[1])
+    return TopLabel(TopLabel.from_proba(new).predicted, model.predict_confidence(new), new.shape[1])
 
 
 @cache

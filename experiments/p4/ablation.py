@@ -149,7 +149,7 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
     splits = stages.split(config.dataset, seed)
     parent = StoredStages(config, splits, Watch()).fit().value
     rows = {"calibration": splits.calibration, "test": splits.test}
-    top_label = {on: TopLabel.of(parent.predict_proba(each.X)) for on, each in rows.items()}
+    top_label = {on: TopLabel.from_proba(parent.predict_proba(each.X)) for on, each in rows.items()}
     right = {on: top_label[on].correct(rows[on].y) for on in rows}
     nobody = {on: np.zeros(len(each.y), dtype=np.intp) for on, each in rows.items()}
     for name, kernel, seen, seen_test, view in spaces(

@@ -441,7 +441,7 @@ def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:
     asks no run.
     """
     (X, y, sides), (new, _, new_sides) = _drawn(500, 0), _drawn(300, 1)
-    top_label = TopLabel.of(X[:, :2])
+    top_label = TopLabel.from_proba(X[:, :2])
     ends = {
         name: of_rows(y, top_label, bins=bins)
         - local(y, top_label, X[:, 2:], bandwidth=LARGE, bins=bins)

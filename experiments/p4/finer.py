@@ -68,7 +68,7 @@ def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dic
         config = plan(words).jobs[0].config
         splits = stages.split(config.dataset, seed)
         parent, test = StoredStages(config, splits, Watch()).fit().value, splits.test
-        top_label = TopLabel.of(parent.predict_proba(test.X))
+        top_label = TopLabel.from_proba(parent.predict_proba(test.X))
         right = top_label.correct(test.y)
         for space, (reduction, bandwidth) in SPACES.items():
             seen = (
@@ -127,7 +127,7 @@ def truth(seeds: int = TRUTH_SEEDS) -> Iterator[dict[str, Any]]:
             rows, (X, y) = simulation.sample(TRAIN, rng), simulation.sample(TEST, rng)
             posterior = simulation.posterior(X)
             for name, parent in parents.items():
-                top_label = TopLabel.of(parent.fit(*rows).predict_proba(X))
+                top_label = TopLabel.from_proba(parent.fit(*rows).predict_proba(X))
                 true = top_label.confidence - posterior[np.arange(TEST), top_label.predicted]
                 yield {
                     "parent": name,

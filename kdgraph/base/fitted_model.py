@@ -234,7 +234,9 @@ class FittedModel:
             confidence = component.predict_confidence(X, **kwargs)
             return TopLabel(predicted, confidence, len(component.classes_))
         if output == "top_label" and self.supports("proba"):
-            return TopLabel.of(outputs["proba"] if "proba" in outputs else self.predict_proba(X))
+            return TopLabel.from_proba(
+                outputs["proba"] if "proba" in outputs else self.predict_proba(X)
+            )
         if output == "ood_score" and self.is_classifier:
             top_label = (
                 outputs["top_label"]

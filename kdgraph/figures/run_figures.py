@@ -241,7 +241,7 @@ def _top_label(outputs: Mapping[str, Any]) -> TopLabel | None:
     """Return the top labels in the outputs of a model, or None if there are none."""
     if "top_label" in outputs:
         return outputs["top_label"]
-    return TopLabel.of(outputs["proba"]) if "proba" in outputs else None
+    return TopLabel.from_proba(outputs["proba"]) if "proba" in outputs else None
 
 
 def single_parameter(predictions: Predictions) -> tuple[str, float]:

@@ -38,7 +38,7 @@ class Groups:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, values: Any) -> Groups:
+    def from_values(cls, values: Any) -> Groups:
         """Return the groups of n integers, texts or booleans, named by their sorted values.
 
         Raises
@@ -112,7 +112,7 @@ class TopLabel:
 
     Examples
     --------
-    >>> top_label = TopLabel.of(np.array([[0.7, 0.3], [0.4, 0.6]]))
+    >>> top_label = TopLabel.from_proba(np.array([[0.7, 0.3], [0.4, 0.6]]))
     >>> top_label.predicted.tolist(), top_label.confidence.tolist()
     ([0, 1], [0.7, 0.6])
     >>> top_label.correct(np.array([0, 0])).tolist()
@@ -124,7 +124,7 @@ class TopLabel:
     n_classes: int | None = None
 
     @classmethod
-    def of(cls, proba: np.ndarray) -> TopLabel:
+    def from_proba(cls, proba: np.ndarray) -> TopLabel:
         """Return the (first) most probable class of each row of Float[n, K].
 
         Its probability comes with it.
@@ -233,7 +233,7 @@ def _labels(array: np.ndarray, n_classes: int | None) -> np.ndarray:
 def _top_label(value: Any) -> TopLabel:
     """Return probabilities or a top label as a checked :class:`TopLabel`."""
     if not isinstance(value, TopLabel):
-        return TopLabel.of(probabilities("proba", value))
+        return TopLabel.from_proba(probabilities("proba", value))
     confidence = _numbers("confidence")(value.confidence)
     _raise_at(
         (confidence < -SUM_TOLERANCE) | (confidence > 1 + SUM_TOLERANCE),
@@ -276,7 +276,7 @@ def _features(value: Any) -> np.ndarray:
 
 
 def _groups(value: Any) -> Groups:
-    return value if isinstance(value, Groups) else Groups.of(value)
+    return value if isinstance(value, Groups) else Groups.from_values(value)
 
 
 def _positive(value: Any) -> float:

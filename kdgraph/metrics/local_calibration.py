@@ -127,7 +127,7 @@ def local_errors(
     [[1.7, 1.7, 1.7, 1.7], [4.0, 4.0, 4.0, 4.0]]
     """
     rows = _vectors("X", X)
-    sample = _Sample.of(confidence, correct, rows, bandwidths, bins, scale)
+    sample = _Sample.from_rows(confidence, correct, rows, bandwidths, bins, scale)
     return sample.errors_at(
         rows, sample.bin, kernel=kernel, leave_one_out=leave_one_out, n_jobs=n_jobs
     )
@@ -182,7 +182,7 @@ def local_errors_at(
     ([[-0.5, 0.5, nan]], [4, 4, 0])
     """
     vectors_at, rows = _vectors("points", points), _vectors("X", X)
-    sample = _Sample.of(confidence, correct, rows, bandwidths, bins, scale)
+    sample = _Sample.from_rows(confidence, correct, rows, bandwidths, bins, scale)
     predicted = np.asarray(confidence_at, dtype=np.float64)
     if predicted.shape != (len(vectors_at),):
         raise ValueError(
@@ -217,7 +217,7 @@ class _Sample:
     bandwidths: list[float]
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         confidence: np.ndarray,
         correct: np.ndarray,

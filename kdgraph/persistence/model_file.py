@@ -30,7 +30,7 @@ from kdgraph.persistence.archive import (
 from kdgraph.persistence.codec import Decoder, Encoder
 
 MODEL_SUFFIX = ".kdg"
-_FORMAT_VERSION = 3
+_FORMAT_VERSION = 4
 _DOCUMENT_KEYS = {
     "format": int,
     "versions": dict,

@@ -108,7 +108,7 @@ class PostHocRegressor(RegressorMixin, PostHoc):
         """
         check_parameters(self)
         parent = self._check_parent()
-        all_rows = Rows.of(*self._validate_rows(X, y, reset=True))
+        all_rows = Rows.from_arrays(*self._validate_rows(X, y, reset=True))
         if groups is not None:
             all_rows = replace(all_rows, group=check_per_row("groups", groups, len(all_rows)))
         train, calibration = self._split_rows(

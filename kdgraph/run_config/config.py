@@ -15,7 +15,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.parameters import Seed, check_value
 from kdgraph.run_config.files import file_digests
 
-RECORD_SCHEMA = 8
+RECORD_SCHEMA = 9
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a
 new one.
 """

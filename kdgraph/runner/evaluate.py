@@ -34,7 +34,7 @@ def evaluate(
     ood: Node,
     splits: Splits,
     seed: int,
-    parent_says: Sequence[Outputs] | None = None,
+    parent_outputs: Sequence[Outputs] | None = None,
     spaces: Spaces | None = None,
 ) -> Evaluation:
     """Measure every metric wherever the config asks for it, of the parent and of the calibrated
@@ -53,7 +53,7 @@ def evaluate(
     the seed and of what the set is called: neither other sets nor other models change what is
     drawn.
     """
-    known = None if parent_says is None else iter(parent_says)
+    known = None if parent_outputs is None else iter(parent_outputs)
     answers = [answers_of(each, metrics) for each in (parent, model)]
     predictions = []
     for group in _groups(
@@ -75,7 +75,7 @@ def _look(model: FittedModel, predictions: Sequence[Predictions]) -> None:
     said = next(found for found in predictions if found.role == "test").parent
     for part in model.post_hoc.values():
         if hasattr(part, "warn_of_unseen_scores") and "proba" in said:
-            part.warn_of_unseen_scores(TopLabel.of(said["proba"]))
+            part.warn_of_unseen_scores(TopLabel.from_proba(said["proba"]))
 
 
 def answers_of(model: FittedModel, metrics: Mapping[str, Any]) -> list[str]:

@@ -136,7 +136,7 @@ def _inputs(
     truth = "true_distribution" if splits.prior is None else "truth"  # a regression has no classes
     inputs: Entry = {**said, "y": found.y, truth: found.truth, "prior": splits.prior}
     if "proba" in said and "top_label" not in said:
-        inputs["top_label"] = TopLabel.of(said["proba"])
+        inputs["top_label"] = TopLabel.from_proba(said["proba"])
     if (rows := labelled_rows(splits).get(found.role)) is not None:
         inputs |= {
             "X": rows.X,

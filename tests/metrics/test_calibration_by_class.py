@@ -141,7 +141,7 @@ def test_one_predicted_class_gives_ece_of_any_library(library) -> None:
 
 def test_sampling_error_grows_with_the_number_of_bins() -> None:
     y, proba = four_classes()
-    rng, top_label = np.random.default_rng(0), TopLabel.of(proba)
+    rng, top_label = np.random.default_rng(0), TopLabel.from_proba(proba)
     draws = [
         np.where(rng.random(len(y)) < top_label.confidence, top_label.predicted, -1)
         for _ in range(60)

@@ -271,7 +271,7 @@ def test_ece_if_calibrated_is_a_function_of_the_predictions() -> None:
     _, proba = four_classes()
     assert (
         ece_if_calibrated(proba)
-        == ece_if_calibrated(TopLabel.of(proba), seed=0)
+        == ece_if_calibrated(TopLabel.from_proba(proba), seed=0)
         != ece_if_calibrated(proba, seed=1)
     )
     assert ece_if_calibrated(np.eye(3)) == 0  # certain predictions are correct in every draw

@@ -84,7 +84,7 @@ def test_metrics_of_groups_and_a_calibrator_by_group_know_them(made):
         METRICS["group_mce"](test.y, top_label, known, **options), abs=1e-12
     )
     of_parent = METRICS["group_mce"](
-        test.y, TopLabel.of(model.parent.predict_proba(test.X)), known, **options
+        test.y, TopLabel.from_proba(model.parent.predict_proba(test.X)), known, **options
     )
     assert (
         found["group_mce", "parent"] == pytest.approx(of_parent, abs=1e-12)

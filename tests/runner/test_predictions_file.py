@@ -231,7 +231,7 @@ def test_the_model_of_a_run_on_texts_predicts_the_file_of_the_run(tmp_path, monk
 def test_a_class_named_like_a_column_has_a_column_of_its_own():
     classes = np.array(["confidence", "ood_score", "x"])
     proba = np.array([[0.5, 0.25, 0.25]])
-    says = {"proba": proba, "top_label": TopLabel.of(proba), "ood_score": np.array([-7.0])}
+    says = {"proba": proba, "top_label": TopLabel.from_proba(proba), "ood_score": np.array([-7.0])}
     (row,) = predictions_frame(
         [Predictions("test", 1, says, says, y=np.array([2]))], classes
     ).to_dict("records")

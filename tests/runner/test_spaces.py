@@ -77,7 +77,7 @@ def test_it_is_the_metric_on_the_feature_map_by_hand(made):
             .transform(parent, rows.X)
         )
         for of, top_label in (
-            ("parent", TopLabel.of(parent.predict_proba(rows.X))),
+            ("parent", TopLabel.from_proba(parent.predict_proba(rows.X))),
             ("calibrated", model.predict_outputs(["top_label"], rows.X)["top_label"]),
         ):
             assert found["lce_leaves", on, of] == pytest.approx(

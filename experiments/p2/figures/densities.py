@@ -69,7 +69,7 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
         )
         for condition in ("predicted", "all")
     }
-    top_label = TopLabel.of(X)
+    top_label = TopLabel.from_proba(X)
     mine, right = top_label.predicted == k, top_label.correct(y)
     bandwidth = float(fitted["predicted"].curves_[k]["bandwidth"])
     at = np.linspace(max(0.15, 1 / X.shape[1] + 1e-6), 1, 851)

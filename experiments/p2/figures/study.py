@@ -80,7 +80,7 @@ class Study:
     @cached_property
     def top_label(self) -> TopLabel:
         """Predicted class and score of each row."""
-        return TopLabel.of(self.X)
+        return TopLabel.from_proba(self.X)
 
     @cached_property
     def correct(self) -> np.ndarray:

@@ -112,7 +112,7 @@ def measure_ensemble(
     for name, make in METHODS.items():
         model = fitted(make, proba["1"], labels["1"])
         for where, rows in proba.items():
-            top_label = TopLabel.of(rows)
+            top_label = TopLabel.from_proba(rows)
             confidence = TopLabel(
                 top_label.predicted, model.predict_confidence(rows), top_label.n_classes
             )
@@ -133,7 +133,7 @@ def measure_ensemble(
     for where, rows in proba.items():
         yield from (
             {"method": UNCALIBRATED, "test_set": where, **entry}
-            for entry in errors(TopLabel.of(rows), labels[where])
+            for entry in errors(TopLabel.from_proba(rows), labels[where])
         )
 
 

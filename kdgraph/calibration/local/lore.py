@@ -275,7 +275,7 @@ class LocalCalibrationMixin:
         return mean[0], n_eff[0], counts
 
     def _query_rows(self, X: Any, proba: np.ndarray, groups: Any, view: FeatureView) -> QueryRows:
-        confidence = np.asarray(TopLabel.of(proba).confidence, dtype=np.float64)
+        confidence = np.asarray(TopLabel.from_proba(proba).confidence, dtype=np.float64)
         return QueryRows(
             view(X),
             confidence,
@@ -384,14 +384,14 @@ class LocalRecalibration(LocalCalibrationMixin, TopLabelCalibrator):
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
         accuracy, _, _ = self._kernel_average(X, proba, groups)
-        return proba, TopLabel.of(proba), np.clip(accuracy, 0.0, 1.0)
+        return proba, TopLabel.from_proba(proba), np.clip(accuracy, 0.0, 1.0)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         proba = self.estimator_.predict_proba(calibration.X)
-        self._fit_neighbours(calibration, proba, TopLabel.of(proba).correct(calibration.y))
+        self._fit_neighbours(calibration, proba, TopLabel.from_proba(proba).correct(calibration.y))
 
     def _parent_output(self, proba: np.ndarray) -> np.ndarray:
-        return np.asarray(TopLabel.of(proba).confidence, dtype=np.float64)
+        return np.asarray(TopLabel.from_proba(proba).confidence, dtype=np.float64)
 
 
 @dataclass(eq=False, repr=False)

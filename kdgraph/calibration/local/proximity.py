@@ -85,7 +85,7 @@ class ProximityCalibrator(TopLabelCalibrator):
         """Return the parent's probabilities, its predictions, and the calibrated confidence."""
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
-        top_label = TopLabel.of(proba)
+        top_label = TopLabel.from_proba(proba)
         proximity = self._proximity_of(self.map_.transform_sparse(self.estimator_, X))
         confidence = self._evaluate_map(
             np.asarray(top_label.confidence, dtype=np.float64), proximity
@@ -93,7 +93,7 @@ class ProximityCalibrator(TopLabelCalibrator):
         return proba, top_label, np.clip(confidence, 0.0, 1.0)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        top_label = TopLabel.of(self.estimator_.predict_proba(calibration.X))
+        top_label = TopLabel.from_proba(self.estimator_.predict_proba(calibration.X))
         self.map_ = self._fit_feature_map(calibration.X)
         features = self.map_.transform_sparse(self.estimator_, calibration.X)
         self.index_ = NearestNeighbors(

@@ -310,7 +310,7 @@ class TopLabelCalibrator(PostHocClassifier):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         proba = self.estimator_.predict_proba(calibration.X)
-        top_label = TopLabel.of(proba)
+        top_label = TopLabel.from_proba(proba)
         self._fit_confidence(proba, top_label, top_label.correct(calibration.y), calibration.weight)
 
     def predict(self, X) -> np.ndarray:
@@ -321,13 +321,13 @@ class TopLabelCalibrator(PostHocClassifier):
     def predict_confidence(self, X) -> np.ndarray:
         """Return the probability that :meth:`predict` is correct, Float[n] in [0, 1]."""
         proba = self._scores(X)
-        return self._confidence(proba, TopLabel.of(proba))
+        return self._confidence(proba, TopLabel.from_proba(proba))
 
     @available_if(fills_rows)
     def predict_proba(self, X) -> np.ndarray:
         """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
         proba = self._scores(X)
-        top_label = TopLabel.of(proba)
+        top_label = TopLabel.from_proba(proba)
         return fill_rows(proba, top_label, self._confidence(proba, top_label))
 
     def _scores(self, X) -> np.ndarray:
@@ -370,7 +370,7 @@ def fill_rows(proba: np.ndarray, top_label: TopLabel, confidence: np.ndarray) ->
     Examples
     --------
     >>> proba = np.array([[0.6, 0.3, 0.1]])
-    >>> fill_rows(proba, TopLabel.of(proba), np.array([0.2]))
+    >>> fill_rows(proba, TopLabel.from_proba(proba), np.array([0.2]))
     array([[0.2, 0.6, 0.2]])
     """
     rows = np.arange(len(proba))

@@ -164,7 +164,7 @@ class CurveCalibrator(ShrinkageCalibrator):
 
     def _diagnose_rows(self, rows: Rows) -> list[CurveDiagnostics]:
         """Return the diagnostics for probabilities Float[n, K] of the parent."""
-        top_label = TopLabel.of(rows.X)
+        top_label = TopLabel.from_proba(rows.X)
         group, correct = self._curve_index(top_label.predicted), top_label.correct(rows.y)
         masks = [(k, label, group == k) for k, label in enumerate(self._curve_labels())]
         return diagnose_curves(
@@ -181,7 +181,7 @@ class CurveCalibrator(ShrinkageCalibrator):
         )
 
     def _fit_rows(self, rows: Rows) -> None:
-        top_label, proba, weight = TopLabel.of(rows.X), rows.X, rows.weight
+        top_label, proba, weight = TopLabel.from_proba(rows.X), rows.X, rows.weight
         correct, labels = top_label.correct(rows.y), self._curve_labels()
         group = self._curve_index(top_label.predicted)
         accuracy = ClassAccuracy.from_rows(group, correct, weight, len(labels))
@@ -526,7 +526,7 @@ class VennAbers(CurveCalibrator):
 
         Both are the accuracy of the class if it has no curve.
         """
-        top_label = TopLabel.of(self._scores(X))
+        top_label = TopLabel.from_proba(self._scores(X))
         group = self._curve_index(top_label.predicted)
         interval = np.repeat(self.precision_[group][:, None], 2, axis=1)
         for k in np.unique(group).tolist():

@@ -93,7 +93,7 @@ class BestConfidence(CrossValidatedChoice, TopLabelCalibrator):
         }
 
     def _draw_folds(self, rows: Rows) -> np.ndarray | None:
-        top_label = TopLabel.of(rows.X)
+        top_label = TopLabel.from_proba(rows.X)
         correct = top_label.correct(rows.y)
         if not can_cross_validate(correct):
             return None
@@ -106,7 +106,7 @@ class BestConfidence(CrossValidatedChoice, TopLabelCalibrator):
             return super()._cross_validate(train, rows, fold)
 
     def _loss(self, fitted: Any, rows: Rows) -> np.ndarray:
-        top_label = TopLabel.of(rows.X)
+        top_label = TopLabel.from_proba(rows.X)
         if fitted is not None:
             top_label = TopLabel(top_label.predicted, fitted.predict_confidence(rows.X))
         return _nll_top_by_row(rows.y, top_label)

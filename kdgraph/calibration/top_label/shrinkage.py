@@ -164,7 +164,7 @@ class ShrinkageCalibrator(TopLabelCalibrator):
 
     def _choose_pool(self, rows: Rows) -> tuple[float, np.ndarray | None]:
         """Return the pool with the least cross-validated NLL, and the NLL of each candidate."""
-        top_label = TopLabel.of(rows.X)
+        top_label = TopLabel.from_proba(rows.X)
         if not can_cross_validate(top_label.correct(rows.y)):
             return POOL_GRID[-1], None
         fold = draw_folds(
@@ -267,7 +267,7 @@ class ClassPrecision(ShrinkageCalibrator):
         return True
 
     def _fit_rows(self, rows: Rows) -> None:
-        top_label = TopLabel.of(rows.X)
+        top_label = TopLabel.from_proba(rows.X)
         correct = top_label.correct(rows.y)
         accuracy = ClassAccuracy.from_rows(
             top_label.predicted, correct, rows.weight, len(self.classes_)

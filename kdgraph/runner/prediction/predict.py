@@ -182,7 +182,7 @@ def _columns(saved: Saved, X: np.ndarray, groups: np.ndarray | None) -> dict[str
     )
     columns: dict[str, np.ndarray] = {}
     if model.is_classifier:
-        top_label = said["top_label"] if "top_label" in said else TopLabel.of(said["proba"])
+        top_label = said["top_label"] if "top_label" in said else TopLabel.from_proba(said["proba"])
         columns |= {"predicted": classes[top_label.predicted], "confidence": top_label.confidence}
     if "distribution" in said:
         columns |= OUTPUT_COLUMNS["distribution"](said["distribution"], classes)

@@ -103,7 +103,9 @@ def test_weight_two_equals_two_rows(theta):
     twice = fit_calibrator(np.repeat(X, weight, axis=0), np.repeat(y, weight), theta=theta)
     new, _ = draw_votes(100, seed=2)
     np.testing.assert_allclose(
-        weighted._confidence(new, TopLabel.of(new)), twice.predict_confidence(new), atol=1e-12
+        weighted._confidence(new, TopLabel.from_proba(new)),
+        twice.predict_confidence(new),
+        atol=1e-12,
     )
 
 

@@ -60,7 +60,7 @@ def test_confidence_is_the_accuracy_of_the_bin(seed, bins, by_class):
 def test_ece_of_calibration_rows_in_the_same_bins_is_0():
     X, y = draw_rows(500)
     model = fit_calibrator(X, y, by_class=False)
-    top_label = TopLabel.of(X)
+    top_label = TopLabel.from_proba(X)
     calibrated = TopLabel(top_label.predicted, model.predict_confidence(X))
     assert ece(y, calibrated, bins=1000) < 1e-12 < ece(y, top_label, bins=10)  # rounding of means
 

@@ -49,7 +49,7 @@ def draw_scores(n: int, seed: int = 0, power: float = 1.3) -> tuple[np.ndarray, 
 
 def true_curves(n: int, seed: int) -> list[FittedCurve]:
     X, y = draw_scores(n, seed)
-    top_label = TopLabel.of(X)
+    top_label = TopLabel.from_proba(X)
     masks = [top_label.predicted == k for k in range(CLASSES)]
     return [
         FittedCurve(
@@ -167,7 +167,7 @@ def test_cumulative_confidence_contradicts_its_rows():
         ),
     ):
         model = fit_calibrator(CumulativeConfidence(PARENT, diagnostics=True), X, y)
-    top_label = TopLabel.of(X)
+    top_label = TopLabel.from_proba(X)
     confidence, in_class = model.predict_confidence(X), top_label.predicted == 2
     for score_bin in model.diagnostics_[2].outside:
         in_bin = (
@@ -271,7 +271,7 @@ def test_scores_of_the_same_distribution_rarely_raise_an_alarm():
 def test_warning_names_classes_with_scores_outside_the_range():
     X, y = draw_scores(2000)
     model = fit_calibrator(IsotonicConfidence(PARENT, diagnostics=True), X, y)
-    model.warn_of_unseen_scores(TopLabel.of(draw_scores(1000, seed=1)[0]))
+    model.warn_of_unseen_scores(TopLabel.from_proba(draw_scores(1000, seed=1)[0]))
     low = TopLabel(np.repeat([1, 3], 50), np.full(100, 0.28), CLASSES)
     with pytest.warns(
         UserWarning,

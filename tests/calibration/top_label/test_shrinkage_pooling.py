@@ -186,7 +186,7 @@ def test_cv_chooses_the_pool_by_the_nll_of_held_out_rows():
     model = HistogramBinning(PARENT, pool="cv", random_state=3)
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         model.fit(X, y, X_calibration=X, y_calibration=y)
-    top_label = TopLabel.of(X)
+    top_label = TopLabel.from_proba(X)
     fold = draw_folds(top_label.predicted, top_label.correct(y), N_FOLDS, np.random.RandomState(3))
     expected = np.zeros(len(POOL_GRID))
     for f in range(N_FOLDS):
@@ -241,7 +241,9 @@ def test_weight_two_equals_two_rows(model):
         1e-5 if isinstance(model, TemperatureScaling | BetaCalibration) else 1e-8
     )  # fits stop at a gradient of 1e-7
     np.testing.assert_allclose(
-        weighted._confidence(new, TopLabel.of(new)), twice.predict_confidence(new), atol=tolerance
+        weighted._confidence(new, TopLabel.from_proba(new)),
+        twice.predict_confidence(new),
+        atol=tolerance,
     )
 
 

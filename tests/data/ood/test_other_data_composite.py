@@ -316,7 +316,7 @@ def test_stage_keys_depend_on_the_available_sets(tmp_path, monkeypatch):
     np.savez("other.npz", X=np.zeros((4, 4)), y=np.arange(4) % 2)
     with_it = stage_keys(compose(["dataset=iris", "ood=composite", "ood.missing=skip", away]), rows)
     assert {stage for stage in without if without[stage] != with_it[stage]} == {
-        "parent_says",
+        "parent_outputs",
         "evaluate",
     }
     assert (

@@ -61,7 +61,7 @@ def test_shifts_are_none_one_class_at_a_time_and_drawn_around_the_prior() -> Non
 
 def test_a_weight_is_a_row_that_many_times() -> None:
     X, y = record(90)
-    top_label, weight = TopLabel.of(X), np.random.default_rng(0).integers(0, 4, 90)
+    top_label, weight = TopLabel.from_proba(X), np.random.default_rng(0).integers(0, 4, 90)
     many = np.repeat(np.arange(90), weight)
     weighted, repeated = (
         judged(top_label, y, weight.astype(float)),
