@@ -318,7 +318,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """Return the calibration rows that were passed to ``fit``, validated."""
         if y is None and self._needs_labels():
             raise ValueError("X_calibration needs y_calibration")
-        return Rows.of(*self._validate_rows(X, y))
+        return Rows.unweighted(*self._validate_rows(X, y))
 
     def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return positions of training and calibration rows, Int[n - m] and Int[m].
@@ -607,7 +607,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
                 f"calibration labels {unknown.tolist()} are not among the training labels"
                 f" {self.classes_.tolist()}"
             )
-        return Rows.of(rows.X, np.searchsorted(self.classes_, rows.y))
+        return Rows.unweighted(rows.X, np.searchsorted(self.classes_, rows.y))
 
     def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return positions of training and calibration rows, drawn by class.

@@ -60,7 +60,7 @@ class Rows:
     group: np.ndarray | None = None
 
     @classmethod
-    def of(cls, X: Any, y: Any = None) -> Rows:
+    def unweighted(cls, X: Any, y: Any = None) -> Rows:
         """Return rows that all have weight 1."""
         return cls(X, y, np.ones(len(X)))
 

@@ -107,7 +107,7 @@ class PostHocRegressor(RegressorMixin, PostHoc):
         """
         check_parameters(self)
         parent = self._check_parent()
-        all_rows = Rows.of(*self._validate_rows(X, y, reset=True))
+        all_rows = Rows.unweighted(*self._validate_rows(X, y, reset=True))
         if groups is not None:
             all_rows = replace(all_rows, group=check_per_row("groups", groups, len(all_rows)))
         train, calibration = self._split_rows(
@@ -368,11 +368,11 @@ class SplitConformalRegressor(PostHocRegressor):
         )
 
 
-SpaceName = Literal["input", "given", "layer", "output", "geodesic"]
+SpaceName = Literal["input", "untransformed", "layer", "output", "geodesic"]
 """Space in which neighbours are searched.
 
 - input: the rows, after the parent's own transformations;
-- given: the rows before these, with categories as their positions;
+- untransformed: the rows before these, with categories as their positions;
 - layer: the activations of a layer of a network;
 - output: predicted mean and standard deviation;
 - geodesic: distance 1 - K, where K is the fraction of a forest's trees that put two rows into the
@@ -396,7 +396,7 @@ class FeatureSpace:
 
     Parameters
     ----------
-    name : {"input", "given", "layer", "output", "geodesic"}, default="input"
+    name : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
         See :data:`SpaceName`.
     units : {"sd", "raw", "whiten"}, default="sd"
         See :data:`FeatureUnits`; leaves of a forest have no units.
@@ -471,7 +471,7 @@ class FeatureSpace:
         if self.name == "geodesic":
             rows = X if self.forest_ is None else features_of(parent, X, "rows")
             return features_of(parent if self.forest_ is None else self.forest_, rows, "leaves")
-        return features_of(None if self.name == "given" else parent, X, "rows")
+        return features_of(None if self.name == "untransformed" else parent, X, "rows")
 
     def _scale(self, features: np.ndarray) -> np.ndarray:
         """Return features in the units of the space."""

@@ -248,7 +248,7 @@ class LocalisedConformalPit(SplitConformalRegressor):
         See :class:`~kdgraph.recalibration.ConformalPit`.
     correction_fraction : float, default=0.5
         Fraction of the calibration rows that correct intervals; some never do.
-    feature_space : {"input", "given", "layer", "output", "geodesic"}, default="input"
+    feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
         Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
     layer, units, forest : str or None, str, forest or None
         See :class:`~kdgraph.recalibration.base.FeatureSpace`.

@@ -205,7 +205,7 @@ class LocalPit(PostHocRegressor):
     ----------
     estimator : regressor with ``predict_dist``
         Parent; it is cloned and fitted, unless frozen.
-    feature_space : {"input", "given", "layer", "output", "geodesic"}, default="input"
+    feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
         Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
     layer, units, forest : str or None, str, forest or None
         See :class:`~kdgraph.recalibration.base.FeatureSpace`.
@@ -225,7 +225,7 @@ class LocalPit(PostHocRegressor):
         False: PIT values of the neighbours, as in the paper. True: with a local-linear correction,
         which removes the slopes of their location and spread across the neighbourhood
         (:func:`~kdgraph.recalibration.local_linear.local_linear_scores`).
-    n_choose : int, default=10000
+    n_selection_rows : int, default=10000
         Number of calibration rows, drawn at random, on which k is chosen. Fewer are used if they
         would take too long (see Notes).
     calibration_size : float, default=0.3
@@ -249,7 +249,7 @@ class LocalPit(PostHocRegressor):
         See :class:`~kdgraph.recalibration.GlobalPit`.
     k_ : int or None
         Number of neighbours; None with a radius.
-    crps_by_k_, n_chose_ : dict of int to float, int
+    crps_by_k_, n_selection_rows_ : dict of int to float, int
         Mean CRPS of each k, if k was chosen, and the number of rows on which it was.
     n_eff_ : Float[q]
         Effective numbers of neighbours of some calibration rows, increasing.
@@ -302,7 +302,7 @@ class LocalPit(PostHocRegressor):
     k_min: Count = 10
     eps: NonNegative = 0.0
     local_linear: bool = False
-    n_choose: Count = 10_000
+    n_selection_rows: Count = 10_000
 
     def describe(self) -> dict[str, Any]:
         """Return the fitted summary for the record.
@@ -320,7 +320,10 @@ class LocalPit(PostHocRegressor):
         if self.recall_ is not None:
             summary["recall"] = self.recall_
         if self.crps_by_k_:
-            summary |= {"n_chose": self.n_chose_, "crps_by_k": dict(self.crps_by_k_)}
+            summary |= {
+                "n_selection_rows": self.n_selection_rows_,
+                "crps_by_k": dict(self.crps_by_k_),
+            }
         return summary
 
     def _requires_training_rows(self) -> bool:
@@ -353,16 +356,16 @@ class LocalPit(PostHocRegressor):
         # diagnostic rows, too.
         search, n = NeighbourSearch(self.coordinates_, eps=self.eps), len(self.pits_)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        choosing = np.random.default_rng(seed).permutation(n)[: self.n_choose]
+        choosing = np.random.default_rng(seed).permutation(n)[: self.n_selection_rows]
         result = (
             self._score_candidates(search, base, calibration.y, choosing)
             if self.radius is None and self.k == "crps"
             else None
         )
         if result is None:
-            self.crps_by_k_, self.n_chose_, self.k_ = {}, 0, self._fixed_k(n)
+            self.crps_by_k_, self.n_selection_rows_, self.k_ = {}, 0, self._fixed_k(n)
         else:
-            self.crps_by_k_, self.n_chose_ = result.mean, result.n_rows
+            self.crps_by_k_, self.n_selection_rows_ = result.mean, result.n_rows
             self.k_ = result.largest_within_one_error
         self.n_eff_, self.reach_ = self._diagnose(search, choosing[:_N_DIAGNOSTIC_ROWS])
         is_approximate = self.radius is None and self.eps > 0 and search.backend == "tree"

@@ -165,7 +165,7 @@ def test_samples_and_quantiles_of_a_forest(regression_rows):
     )
     levels = [0.1, 0.5, 0.9]
     by_level = ProbabilisticRegressor(
-        trees, method="members", arguments={"quantiles": levels}, levels=levels
+        trees, method="members", method_params={"quantiles": levels}, quantile_levels=levels
     ).fit(X, y)
     np.testing.assert_allclose(
         by_level.predict_dist(X).ppf(0.5), np.median(sampler.regressor_.members(X), axis=1)
@@ -214,8 +214,8 @@ def test_a_config_selects_class_method_and_arguments(regression_rows):
     target = "parent.regressor._target_=tests.parents.test_predictive.QuantileForest"
     arguments = [
         "parent.method=predict",
-        "+parent.arguments.quantiles=[0.1,0.5,0.9]",
-        "parent.levels=[0.1,0.5,0.9]",
+        "+parent.method_params.quantiles=[0.1,0.5,0.9]",
+        "parent.quantile_levels=[0.1,0.5,0.9]",
     ]
     config = compose(
         [

@@ -108,7 +108,7 @@ def at_scores(right, wrong, **options) -> KernelDensityConfidence:
     model = KernelDensityConfidence(ALONE, **options)
     model.classes_ = np.arange(2)
     with pytest.warns(UserWarning, match="^no calibration row is predicted as 1"):
-        model._fit_scores(Rows.of(X, (np.arange(len(s)) >= len(right)).astype(int)))
+        model._fit_scores(Rows.unweighted(X, (np.arange(len(s)) >= len(right)).astype(int)))
     return model
 
 
