@@ -169,6 +169,9 @@ def distribution_from_predictions(
             if quantile_levels is None
             else QuantileGrid(np.asarray(quantile_levels), values)
         )
+    # Families of SciPy come before other objects with cdf and ppf, because only they are known to
+    # have densities and exact tails. ngboost has them as ``dist``, which is looked up without
+    # ``__getattr__``, since its distributions forward any name.
     for candidate in (getattr_static(predictions, "dist", None), predictions):
         if is_frozen_family(candidate):
             return as_distribution(candidate)

@@ -59,12 +59,12 @@ class PostHocRegressor(RegressorMixin, PostHoc):
     ...         pass
     ...     def _recalibrate(self, base, X):
     ...         return Normal(base.mean(), 2 * np.sqrt(base.var()))
-    >>> X = np.arange(40.0)[:, None]
-    >>> model = DoubleSpread(GaussianLinear(), random_state=0).fit(X, X[:, 0] + np.tile([-1, 1], 20))
+    >>> X, noise = np.arange(40.0)[:, None], np.tile([-1, 1], 20)
+    >>> model = DoubleSpread(GaussianLinear(), random_state=0).fit(X, X[:, 0] + noise)
     >>> parent = model.estimator_.predict_dist(X[:1])
     >>> (model.predict_dist(X[:1]).var() / parent.var()).round(6).tolist()
     [4.0]
-    """  # noqa: E501
+    """
 
     required_method: ClassVar = "predict_dist"
     _numeric_targets: ClassVar = True

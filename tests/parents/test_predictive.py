@@ -68,11 +68,9 @@ def test_objects_with_cdf_and_ppf_are_converted(predictions):
         distribution.ppf(levels_per_row)[:, 0], FROZEN.ppf(levels_per_row[:, 0])
     )
     for index in (slice(1, None), np.array([2, 0]), np.array([True, False, True]), 1):
-        regression_rows = np.atleast_1d(np.arange(3)[index])
-        np.testing.assert_allclose(distribution[index].ppf(0.9), FROZEN.ppf(0.9)[regression_rows])
-        np.testing.assert_allclose(
-            distribution[index].cdf(y[regression_rows]), FROZEN.cdf(y)[regression_rows]
-        )
+        row_ids = np.atleast_1d(np.arange(3)[index])
+        np.testing.assert_allclose(distribution[index].ppf(0.9), FROZEN.ppf(0.9)[row_ids])
+        np.testing.assert_allclose(distribution[index].cdf(y[row_ids]), FROZEN.cdf(y)[row_ids])
     np.testing.assert_allclose(
         distribution.mean(), FROZEN.mean(), rtol=0.01
     )  # the bare object uses 64 quantiles

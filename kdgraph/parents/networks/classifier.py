@@ -469,8 +469,8 @@ class NetworkClassifier(ClassifierMixin, Network):
             name = type(self).__name__
             advice = "try another random_state or learning_rate, or more epochs"
             message = (
-                f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of the class"  # noqa: E501
-                f" proportions; {advice}"
+                f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of the"
+                f" class proportions; {advice}"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
