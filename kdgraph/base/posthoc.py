@@ -150,7 +150,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     ...         self.n_rows_ = len(train), len(calibration)
     ...
     ...     def fit(self, X, y):
-    ...         rows = Rows.of(*self._validate_rows(X, y, reset=True))
+    ...         rows = Rows.unweighted(*self._validate_rows(X, y, reset=True))
     ...         train, calibration = self._split_rows(rows, None, None, self.random_state)
     ...         self.estimator_ = self._fit_parent(self.estimator, train, calibration, 0)
     ...         self._fit_after(train, calibration)

@@ -47,7 +47,7 @@ class Rows:
 
     Examples
     --------
-    >>> rows = Rows.of(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1]))
+    >>> rows = Rows.unweighted(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1]))
     >>> len(rows), rows[1:].y.tolist()
     (3, [1, 1])
     >>> rows.one_hot(2).tolist()

@@ -308,9 +308,10 @@ class SplitConformalRegressor(PostHocRegressor):
         It holds the number of held-out rows, the highest level that has finite intervals, and the
         summary of the recalibrator.
         """
-        more = self.recalibrated_.describe() if hasattr(self.recalibrated_, "describe") else {}
+        recalibrated = self.recalibrated_
+        inner_summary = recalibrated.describe() if hasattr(recalibrated, "describe") else {}
         n = self._smallest_cell_size()
-        return {"n_correcting": len(self.y_held_out_), "highest_level": n / (n + 1)} | more
+        return {"n_correcting": len(self.y_held_out_), "highest_level": n / (n + 1)} | inner_summary
 
     def _fit_correction(self, train: Rows, recalibrating: Rows, held_out: Rows) -> None:
         """Fit the correction of intervals."""

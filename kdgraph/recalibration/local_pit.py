@@ -412,8 +412,7 @@ class LocalPit(PostHocRegressor):
         k = n if self.k == "crps" else self.k
         if k > n:
             warnings.warn(
-                f"k={k} neighbours were asked for, and there are {n} calibration rows: all are"
-                " taken",
+                f"k={k} is more than the {n} calibration rows; all of them are used as neighbours",
                 stacklevel=4,
             )
         return min(k, n)

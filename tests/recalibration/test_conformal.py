@@ -201,7 +201,7 @@ def test_missing_or_unseen_group_gets_the_correction_of_all_rows():
     with pytest.raises(
         ParameterError,
         match=(
-            r"^cells of rows are by one thing, got cells=2, column=None and by_group=True; give one"
+            r"^cells must be defined by one parameter, got cells=2, column=None and by_group=True;"
         ),
     ):
         ConformalPit(parent, cells=2, by_group=True).fit(

@@ -213,7 +213,7 @@ def test_all_rows_are_neighbours_if_there_are_fewer_than_k():
     assert model.k_ == 12 and model.crps_by_k_ == {}
     with pytest.warns(
         UserWarning,
-        match=r"^k=50 neighbours were asked for, and there are 12 calibration rows: all are taken$",
+        match=r"^k=50 is more than the 12 calibration rows; all of them are used as neighbours$",
     ):
         assert (
             LocalPit(GaussianLinear(), k=50).fit(*train, X_calibration=X, y_calibration=y).k_ == 12
