@@ -356,9 +356,9 @@ class LocalPit(PostHocRegressor):
         # diagnostic rows, too.
         search, n = NeighbourSearch(self.coordinates_, eps=self.eps), len(self.pits_)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        choosing = np.random.default_rng(seed).permutation(n)[: self.n_selection_rows]
+        selection_ids = np.random.default_rng(seed).permutation(n)[: self.n_selection_rows]
         result = (
-            self._score_candidates(search, base, calibration.y, choosing)
+            self._score_candidates(search, base, calibration.y, selection_ids)
             if self.radius is None and self.k == "crps"
             else None
         )
@@ -367,9 +367,11 @@ class LocalPit(PostHocRegressor):
         else:
             self.crps_by_k_, self.n_selection_rows_ = result.mean, result.n_rows
             self.k_ = result.largest_within_one_error
-        self.n_eff_, self.reach_ = self._diagnose(search, choosing[:_N_DIAGNOSTIC_ROWS])
+        self.n_eff_, self.reach_ = self._diagnose(search, selection_ids[:_N_DIAGNOSTIC_ROWS])
         is_approximate = self.radius is None and self.eps > 0 and search.backend == "tree"
-        self.recall_ = self._recall(search, choosing[:_N_RECALL_ROWS]) if is_approximate else None
+        self.recall_ = (
+            self._recall(search, selection_ids[:_N_RECALL_ROWS]) if is_approximate else None
+        )
 
     def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
         coordinates = self.space_.coordinates(self.estimator_, X, base)
@@ -482,7 +484,7 @@ class LocalPit(PostHocRegressor):
         return ScoredEcdf.from_scores(scores, neighbours.weight, self.scale_)
 
     def _score_candidates(
-        self, search: NeighbourSearch, base: Distribution, y: np.ndarray, choosing: np.ndarray
+        self, search: NeighbourSearch, base: Distribution, y: np.ndarray, selection_ids: np.ndarray
     ) -> EliminationResult | None:
         """Return the CRPS of calibration rows for each k; None if there are too few rows.
 
@@ -495,7 +497,7 @@ class LocalPit(PostHocRegressor):
         # The neighbours of the largest k are searched once; those of smaller k are the first of
         # them.
         def scores(ks: list[int], rows: slice) -> np.ndarray:
-            block = choosing[rows]
+            block = selection_ids[rows]
             crps = np.empty((len(ks), len(block)))
             for part in NeighbourWeighting(k=ks[-1]).query_blocks(search, block):
                 ids = block[part]
@@ -506,7 +508,7 @@ class LocalPit(PostHocRegressor):
                     crps[i, part] = Recalibrated(base[ids], pit_map).crps(y[ids])
             return crps
 
-        return successive_elimination(candidates, scores, len(choosing), _SELECTION_BUDGET)
+        return successive_elimination(candidates, scores, len(selection_ids), _SELECTION_BUDGET)
 
     def _neighbours_by_k(
         self, ks: list[int], search: NeighbourSearch, coordinates: Any, ids: np.ndarray
