@@ -59,8 +59,9 @@ class PostHocRegressor(RegressorMixin, PostHoc):
     ...         pass
     ...     def _recalibrate(self, base, X):
     ...         return Normal(base.mean(), 2 * np.sqrt(base.var()))
-    >>> X, noise = np.arange(40.0)[:, None], np.tile([-1, 1], 20)
-    >>> model = DoubleSpread(GaussianLinear(), random_state=0).fit(X, X[:, 0] + noise)
+    >>> X = np.arange(40.0)[:, None]
+    >>> y = X[:, 0] + np.tile([-1, 1], 20)
+    >>> model = DoubleSpread(GaussianLinear(), random_state=0).fit(X, y)
     >>> parent = model.estimator_.predict_dist(X[:1])
     >>> (model.predict_dist(X[:1]).var() / parent.var()).round(6).tolist()
     [4.0]

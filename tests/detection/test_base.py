@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 from kdgraph.density import KernelDensityForest
 from kdgraph.detection import MaxProbability, conformal_offset
 from kdgraph.errors import ParameterError
-from tests.companions import RoundedDifferently, assert_rows_agree
+from tests.companions import RoundedScores, assert_rows_agree
 from tests.sklearn_checks import with_checks
 
 from .conftest import FarFromMean, LeastConfident
@@ -203,7 +203,7 @@ def test_rows_at_the_threshold_are_inliers_up_to_rounding():
     rng = np.random.default_rng(0)
     first = rng.integers(5, 11, 300) / 10
     X, y = np.column_stack([first, 1 - first]), np.arange(300) % 2
-    detector = MaxProbability(FrozenEstimator(RoundedDifferently().fit(X, y)), target_fpr=0.3).fit(
+    detector = MaxProbability(FrozenEstimator(RoundedScores().fit(X, y)), target_fpr=0.3).fit(
         X, y, X_calibration=X
     )
     at = np.round(detector.offset_, 9)

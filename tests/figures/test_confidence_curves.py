@@ -26,7 +26,7 @@ def make_panel(sets=("test set 1", "test set 2")) -> ClassPanel:
 
 
 def line(axes, gid: str) -> np.ndarray:
-    return np.concatenate([found.get_xydata() for found in axes.lines if found.get_gid() == gid])
+    return np.concatenate([artist.get_xydata() for artist in axes.lines if artist.get_gid() == gid])
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_rising_scores_are_a_line_and_rows_a_cloud():
     (axes,) = plot_confidence_curves({"a": given}).axes
     np.testing.assert_array_equal(line(axes, "curve kde"), np.column_stack(given.curves["kde"]))
     np.testing.assert_array_equal(line(axes, "cloud tswa"), np.column_stack(given.curves["tswa"]))
-    cloud = next(found for found in axes.lines if found.get_gid() == "cloud tswa")
+    cloud = next(artist for artist in axes.lines if artist.get_gid() == "cloud tswa")
     assert cloud.get_linestyle() == "None" and cloud.get_marker() == "o"
 
 
@@ -64,7 +64,7 @@ def test_axis_begins_at_low_and_lower_steps_are_separate():
         line(axes, "curve kde")[:, 0].min() >= 0.25
         and axes.get_xlim()[0] < 0.25 < axes.get_xlim()[0] + 0.03
     )
-    whole, cut = (found for found in axes.lines if found.get_gid() == "steps test")
+    whole, cut = (artist for artist in axes.lines if artist.get_gid() == "steps test")
     np.testing.assert_allclose([cut.get_xdata()[0], cut.get_xdata()[-1]], [0.25, 0.3])
     assert (
         whole.get_xdata()[0] == pytest.approx(0.3)
@@ -99,13 +99,14 @@ def test_second_set_is_dashed_red():
     )
     (axes,) = figure.axes
     looks = {
-        found.get_gid(): (to_hex(found.get_color()), found.get_linestyle()) for found in axes.lines
+        artist.get_gid(): (to_hex(artist.get_color()), artist.get_linestyle())
+        for artist in axes.lines
     }
     assert looks["steps 1"] == ("#000000", "-") and looks["steps 2"] == ("#d55e00", "--")
     curves = [
-        (to_hex(found.get_color()), str(found._dash_pattern))
-        for found in axes.lines
-        if str(found.get_gid()).startswith("curve")
+        (to_hex(artist.get_color()), str(artist._dash_pattern))
+        for artist in axes.lines
+        if str(artist.get_gid()).startswith("curve")
     ]
     assert len(set(curves)) == 7 and "#d55e00" not in dict(curves)
 

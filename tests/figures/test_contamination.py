@@ -65,10 +65,10 @@ def make_run_data(rows: list[dict]) -> RunFigureData:
     )  # type: ignore[arg-type]
 
 
-def make_table_rows(of: str, ood: str, size: int, **params: float) -> list[dict]:
+def make_table_rows(model: str, ood: str, size: int, **params: float) -> list[dict]:
     return [
         {
-            "of": of,
+            "of": model,
             "on": "ood",
             "ood": ood,
             **params,
@@ -84,14 +84,14 @@ def test_run_uses_the_largest_set_size_of_both_models():
     far = {"scale": 1.5, "shift": 1.0}
     rows = [
         row
-        for of in ("parent", "calibrated")
+        for model in ("parent", "calibrated")
         for size in (10, 50)
-        for row in make_table_rows(of, "near", size) + make_table_rows(of, "far", size, **far)
+        for row in make_table_rows(model, "near", size) + make_table_rows(model, "far", size, **far)
     ]
     rows += make_table_rows("parent", "alone", 50) + [
         row
-        for of in ("parent", "calibrated")
-        for row in make_table_rows(of, "sphere", 50, radius=2.0)
+        for model in ("parent", "calibrated")
+        for row in make_table_rows(model, "sphere", 50, radius=2.0)
     ]
     draw = registered_figures()["power_against_contamination"]
     result = draw(make_run_data(rows))
@@ -99,10 +99,10 @@ def test_run_uses_the_largest_set_size_of_both_models():
     assert [axes.get_title() for axes in draw(make_run_data(rows), at_most=1).axes] == ["near"]
     rows += [
         row
-        for of in ("parent", "calibrated")
+        for model in ("parent", "calibrated")
         for epsilon in (0.1, 0.2)
-        for row in make_table_rows(of, "moved", 50, shade=0.5, kind=1.0, epsilon=epsilon)
-        + make_table_rows(of, "box", 50, low=epsilon, high=2 * epsilon)
+        for row in make_table_rows(model, "moved", 50, shade=0.5, kind=1.0, epsilon=epsilon)
+        + make_table_rows(model, "box", 50, low=epsilon, high=2 * epsilon)
     ]
     titles = [axes.get_title() for axes in draw(make_run_data(rows), at_most=9).axes][3:]
     assert titles == [

@@ -111,9 +111,9 @@ def test_runs_of_no_two_methods_look_alike() -> None:
     [METHODS, ["none", "random_forest-kernel_density_forest-density_gate-of_a_long_name"]],
 )
 def test_panels_are_legible(panels: int, methods, assert_legible) -> None:
-    given = {f"MLCE {i}": make_runs(i, methods) for i in range(panels)}
+    runs_by_metric = {f"MLCE {i}": make_runs(i, methods) for i in range(panels)}
     figure = plot_metric_against_metrics(
-        given, make_runs(9, methods), ylabel="max group MCE", runs_of="12 seeds"
+        runs_by_metric, make_runs(9, methods), ylabel="max group MCE", runs_of="12 seeds"
     )
     assert figure.get_size_inches()[0] == (3.5 if panels == 1 else 7.0)
     assert_legible(figure)

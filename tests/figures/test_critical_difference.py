@@ -127,7 +127,7 @@ def test_many_long_names_are_legible(figure, assert_legible) -> None:
 
 
 @pytest.mark.parametrize(
-    ("panels", "said"),
+    ("panels", "message"),
     [
         ({}, "critical_difference_diagram needs a panel"),
         (
@@ -150,7 +150,7 @@ def test_many_long_names_are_legible(figure, assert_legible) -> None:
         ),
     ],
 )
-def test_invalid_input_raises_with_reason(panels, said) -> None:
+def test_invalid_input_raises_with_reason(panels, message) -> None:
     with pytest.raises(ValueError, match=r"\w") as caught:
         plot_critical_difference_diagram(panels)
-    assert str(caught.value) == said
+    assert str(caught.value) == message

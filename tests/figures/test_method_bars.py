@@ -35,8 +35,8 @@ def make_numbers(methods=METHODS, classes=PHANNS, sets=2) -> dict[str, dict[str,
     }
 
 
-def bars_of(figure, method: str, of: str) -> list[Rectangle]:
-    return [bar for bar in bars_in(figure.axes[0]) if bar.get_gid() == f"{method}, {of}"]
+def bars_of(figure, method: str, set_name: str) -> list[Rectangle]:
+    return [bar for bar in bars_in(figure.axes[0]) if bar.get_gid() == f"{method}, {set_name}"]
 
 
 def bars_in(axes) -> list[Rectangle]:
@@ -44,14 +44,14 @@ def bars_in(axes) -> list[Rectangle]:
 
 
 def test_bar_height_and_group_match_the_number() -> None:
-    given = make_numbers()
-    figure = plot_method_bars(given, ylabel="NLL", sets=SETS)
+    numbers = make_numbers()
+    figure = plot_method_bars(numbers, ylabel="NLL", sets=SETS)
     (axes,) = figure.axes
     centres = axes.get_xticks()
     reach = np.diff(centres)[0] / 2
-    for method, of_method in given.items():
-        for j, of in enumerate(SETS):
-            drawn = bars_of(figure, method, of)
+    for method, of_method in numbers.items():
+        for j, model in enumerate(SETS):
+            drawn = bars_of(figure, method, model)
             assert [bar.get_height() for bar in drawn] == [
                 values[j] for values in of_method.values()
             ]
@@ -68,7 +68,7 @@ def test_no_bar_lies_over_another_and_order_is_method_then_set() -> None:
     ends = [bar.get_x() + bar.get_width() for bar in drawn]
     assert all(end <= after.get_x() + 1e-9 for end, after in zip(ends, drawn[1:], strict=False))
     assert [bar.get_gid() for bar in drawn] == [
-        f"{method}, {of}" for method in METHODS for of in SETS
+        f"{method}, {set_name}" for method in METHODS for set_name in SETS
     ] * len(PHANNS)
 
 
@@ -76,7 +76,7 @@ def test_the_first_set_is_lighter_and_uncalibrated_is_grey_at_any_position() -> 
     order = ["uncalibrated", *METHODS[:-1]]
     figure = plot_method_bars(make_numbers(order), ylabel="NLL", sets=SETS)
     colors = {
-        method: [to_rgb(bars_of(figure, method, of)[0].get_facecolor()) for of in SETS]
+        method: [to_rgb(bars_of(figure, method, model)[0].get_facecolor()) for model in SETS]
         for method in order
     }
     assert all(sum(left) > sum(right) for left, right in colors.values())
@@ -95,10 +95,10 @@ def test_repeated_colours_are_hatched() -> None:
 
 
 def test_missing_number_leaves_an_empty_place() -> None:
-    given = make_numbers()
-    given["STS"]["HTJ"] = [np.nan, np.nan]
+    numbers = make_numbers()
+    numbers["STS"]["HTJ"] = [np.nan, np.nan]
     figure, full = (
-        plot_method_bars(values, ylabel="NLL", sets=SETS) for values in (given, make_numbers())
+        plot_method_bars(values, ylabel="NLL", sets=SETS) for values in (numbers, make_numbers())
     )
     assert np.isnan(bars_of(figure, "STS", "test set 1")[PHANNS.index("HTJ")].get_height())
     same = [
@@ -132,7 +132,7 @@ def test_text_is_legible_and_legend_has_all_methods(
     assert figure.get_size_inches()[0] == 7.0
     assert_legible(figure)
     assert set(methods) <= set(texts_of(figure))
-    assert any(of in text for text in texts_of(figure) for of in sets) == (len(sets) > 1)
+    assert any(model in text for text in texts_of(figure) for model in sets) == (len(sets) > 1)
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,11 @@ def first_from(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
     Notes
     -----
     Original to kdgraph: a search that ignores rounding.
+
+    Examples
+    --------
+    >>> first_from(np.array([0.3, 0.5]), np.array([0.1 + 0.2, 0.4, 0.6]))
+    array([0, 1, 2])
     """
     return np.searchsorted(knots, score - SAME, side="left")
 
@@ -111,6 +116,11 @@ def first_above(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> first_above(np.array([0.3, 0.5]), np.array([0.1 + 0.2, 0.4, 0.6]))
+    array([1, 1, 2])
     """
     return np.searchsorted(knots, score + SAME, side="right")
 
@@ -138,7 +148,7 @@ class ClassAccuracy:
     one_sided: np.ndarray
 
     @classmethod
-    def of(
+    def from_rows(
         cls, group: np.ndarray, correct: np.ndarray, weight: np.ndarray, n_groups: int
     ) -> ClassAccuracy:
         """Return the accuracies of calibration rows (Salamon et al., Eq. 1).
@@ -188,6 +198,11 @@ def can_cross_validate(correct: np.ndarray) -> bool:
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> can_cross_validate(np.array([True, True, False]))
+    False
     """
     return min(int(correct.sum()), int((~correct).sum())) >= 2
 

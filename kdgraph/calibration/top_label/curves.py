@@ -184,7 +184,7 @@ class CurveCalibrator(ShrinkageCalibrator):
         top_label, proba, weight = TopLabel.of(rows.X), rows.X, rows.weight
         correct, labels = top_label.correct(rows.y), self._curve_labels()
         group = self._curve_index(top_label.predicted)
-        accuracy = ClassAccuracy.of(group, correct, weight, len(labels))
+        accuracy = ClassAccuracy.from_rows(group, correct, weight, len(labels))
         without = accuracy.empty | (accuracy.one_sided & self._needs_both)
         self.precision_, self.rows_, self.curves_ = accuracy.precision, accuracy.rows, []
         for k in range(len(labels)):
@@ -584,15 +584,14 @@ def isotonic_p1(rows: np.ndarray, n_correct: np.ndarray) -> np.ndarray:
     """
     # Isotonic regression is the slope of the greatest convex minorant of the points P_j, the sums
     # of (rows, correct rows) up to score j. An added correct row at score j shifts P_j and all
-    # later
-    # points by (1, 1); equivalently, all earlier points by (-1, -1). The value at j is the slope of
-    # the segment that leads from the shifted points (``behind``) to the others (``ahead``).
+    # later points by (1, 1); equivalently, all earlier points by (-1, -1). The value at j is the
+    # slope of the segment that leads from the shifted points (``behind``) to the others
+    # (``ahead``).
     #
     # ``ahead`` is a stack of the corners of the minorant of the points that are not shifted, the
     # nearest one on top. It is built from right to left once. No slope exceeds 1, so a shifted
-    # point
-    # lies below its old position and a corner that was removed never returns: each point is pushed
-    # and popped at most once, which gives O(m).
+    # point lies below its old position and a corner that was removed never returns: each point is
+    # pushed and popped at most once, which gives O(m).
     points = list(zip(np.cumsum(rows).tolist(), np.cumsum(n_correct).tolist(), strict=True))
     ahead: list[Point] = []
     for point in reversed(points):

@@ -269,7 +269,9 @@ class ClassPrecision(ShrinkageCalibrator):
     def _fit_rows(self, rows: Rows) -> None:
         top_label = TopLabel.of(rows.X)
         correct = top_label.correct(rows.y)
-        accuracy = ClassAccuracy.of(top_label.predicted, correct, rows.weight, len(self.classes_))
+        accuracy = ClassAccuracy.from_rows(
+            top_label.predicted, correct, rows.weight, len(self.classes_)
+        )
         self.precision_, self.rows_ = accuracy.precision, accuracy.rows
         self.shared_ = float(np.average(correct, weights=rows.weight))
         self._warn_unless_pooled(self.classes_[accuracy.empty], NEVER)

@@ -212,8 +212,8 @@ def _read_indices(file_name: str) -> Mapping[str, Any]:
         ) from error
     if not isinstance(content, dict):
         raise DataError(
-            f'{path_argument(file_name, "indices")} must be like {{"train": [0, 1], "test": [2]}}, got'  # noqa: E501
-            f" {type(content).__name__}"
+            f"{path_argument(file_name, 'indices')} must be like"
+            f' {{"train": [0, 1], "test": [2]}}, got {type(content).__name__}'
         )
     return content
 

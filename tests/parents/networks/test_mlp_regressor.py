@@ -45,7 +45,7 @@ def test_scikit_learns_checks(estimator, check):
 @with_checks(
     [MultilayerPerceptronRegressor(**{**QUICK, "patience": 5}, head="normal_scale", dropout=0.1)],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
-    met=[MultilayerPerceptronRegressor()],
+    already_checked=[MultilayerPerceptronRegressor()],
 )
 def test_scikit_learns_checks_of_more(estimator, check):
     check(estimator)
