@@ -150,7 +150,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     ...         self.n_rows_ = len(train), len(calibration)
     ...
     ...     def fit(self, X, y):
-    ...         rows = Rows.from_arrays(*self._validate_rows(X, y, reset=True))
+    ...         rows = Rows.unweighted(*self._validate_rows(X, y, reset=True))
     ...         train, calibration = self._split_rows(rows, None, None, self.random_state)
     ...         self.estimator_ = self._fit_parent(self.estimator, train, calibration, 0)
     ...         self._fit_after(train, calibration)
@@ -318,7 +318,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """Return the calibration rows that were passed to ``fit``, validated."""
         if y is None and self._needs_labels():
             raise ValueError("X_calibration needs y_calibration")
-        return Rows.from_arrays(*self._validate_rows(X, y))
+        return Rows.unweighted(*self._validate_rows(X, y))
 
     def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return positions of training and calibration rows, Int[n - m] and Int[m].
@@ -607,7 +607,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
                 f"calibration labels {unknown.tolist()} are not among the training labels"
                 f" {self.classes_.tolist()}"
             )
-        return Rows.from_arrays(rows.X, np.searchsorted(self.classes_, rows.y))
+        return Rows.unweighted(rows.X, np.searchsorted(self.classes_, rows.y))
 
     def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return positions of training and calibration rows, drawn by class.

@@ -47,7 +47,7 @@ class Rows:
 
     Examples
     --------
-    >>> rows = Rows.from_arrays(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1]))
+    >>> rows = Rows.unweighted(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1]))
     >>> len(rows), rows[1:].y.tolist()
     (3, [1, 1])
     >>> rows.one_hot(2).tolist()
@@ -60,7 +60,7 @@ class Rows:
     group: np.ndarray | None = None
 
     @classmethod
-    def from_arrays(cls, X: Any, y: Any = None) -> Rows:
+    def unweighted(cls, X: Any, y: Any = None) -> Rows:
         """Return rows that all have weight 1."""
         return cls(X, y, np.ones(len(X)))
 

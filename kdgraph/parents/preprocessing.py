@@ -222,7 +222,7 @@ class Design:
 
     A design belongs to one parent. A generalised linear model of prices needs the logarithm of a
     weight, while components after the parent may still use the original columns: neighbours are
-    searched among the weights themselves (``where="given"`` of
+    searched among the weights themselves (``feature_space="untransformed"`` of
     :class:`~kdgraph.recalibration.LocalPit`).
 
     Parameters

@@ -154,7 +154,7 @@ class ConformalPit(SplitConformalRegressor):
         if (self.cells > 1) + (self.column is not None) + self.by_group > 1:
             settings = f"cells={self.cells}, column={self.column} and by_group={self.by_group}"
             raise ParameterError(
-                f"cells of rows are by one thing, got {settings}; give one of them"
+                f"cells must be defined by one parameter, got {settings}; set only one of them"
             )
         return self.cells > 1
 
@@ -248,7 +248,7 @@ class LocalisedConformalPit(SplitConformalRegressor):
         See :class:`~kdgraph.recalibration.ConformalPit`.
     correction_fraction : float, default=0.5
         Fraction of the calibration rows that correct intervals; some never do.
-    feature_space : {"input", "given", "layer", "output", "geodesic"}, default="input"
+    feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
         Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
     layer, units, forest : str or None, str, forest or None
         See :class:`~kdgraph.recalibration.base.FeatureSpace`.
@@ -366,12 +366,12 @@ class LocalisedConformalPit(SplitConformalRegressor):
         # The total weight grows with the radius, so the smallest sufficient radius is bracketed by
         # doubling and then bisected. Distances are computed once, for a few rows, since a
         # quantile over 300 rows is accurate enough.
-        others = coordinates[:_N_POTENTIAL_NEIGHBOURS]
-        if self.k >= n_held_out or others.shape[0] < 2:
+        candidates = coordinates[:_N_POTENTIAL_NEIGHBOURS]
+        if self.k >= n_held_out or candidates.shape[0] < 2:
             return np.inf
-        search = NeighbourSearch(others)
+        search = NeighbourSearch(candidates)
         # The nearest row is the row itself.
-        distance = search.nearest(others[:_N_CENTRES], others.shape[0])[0][:, 1:]
+        distance = search.nearest(candidates[:_N_CENTRES], candidates.shape[0])[0][:, 1:]
 
         def is_too_small(radius: float) -> bool:
             mean_weight = np.maximum(1 - np.square(distance / radius), 0).mean(axis=1)

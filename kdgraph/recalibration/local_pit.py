@@ -205,7 +205,7 @@ class LocalPit(PostHocRegressor):
     ----------
     estimator : regressor with ``predict_dist``
         Parent; it is cloned and fitted, unless frozen.
-    feature_space : {"input", "given", "layer", "output", "geodesic"}, default="input"
+    feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
         Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
     layer, units, forest : str or None, str, forest or None
         See :class:`~kdgraph.recalibration.base.FeatureSpace`.
@@ -225,7 +225,7 @@ class LocalPit(PostHocRegressor):
         False: PIT values of the neighbours, as in the paper. True: with a local-linear correction,
         which removes the slopes of their location and spread across the neighbourhood
         (:func:`~kdgraph.recalibration.local_linear.local_linear_scores`).
-    n_choose : int, default=10000
+    n_selection_rows : int, default=10000
         Number of calibration rows, drawn at random, on which k is chosen. Fewer are used if they
         would take too long (see Notes).
     calibration_size : float, default=0.3
@@ -249,7 +249,7 @@ class LocalPit(PostHocRegressor):
         See :class:`~kdgraph.recalibration.GlobalPit`.
     k_ : int or None
         Number of neighbours; None with a radius.
-    crps_by_k_, n_chose_ : dict of int to float, int
+    crps_by_k_, n_selection_rows_ : dict of int to float, int
         Mean CRPS of each k, if k was chosen, and the number of rows on which it was.
     n_eff_ : Float[q]
         Effective numbers of neighbours of some calibration rows, increasing.
@@ -302,7 +302,7 @@ class LocalPit(PostHocRegressor):
     k_min: Count = 10
     eps: NonNegative = 0.0
     local_linear: bool = False
-    n_choose: Count = 10_000
+    n_selection_rows: Count = 10_000
 
     def describe(self) -> dict[str, Any]:
         """Return the fitted summary for the record.
@@ -320,7 +320,10 @@ class LocalPit(PostHocRegressor):
         if self.recall_ is not None:
             summary["recall"] = self.recall_
         if self.crps_by_k_:
-            summary |= {"n_chose": self.n_chose_, "crps_by_k": dict(self.crps_by_k_)}
+            summary |= {
+                "n_selection_rows": self.n_selection_rows_,
+                "crps_by_k": dict(self.crps_by_k_),
+            }
         return summary
 
     def _requires_training_rows(self) -> bool:
@@ -353,20 +356,22 @@ class LocalPit(PostHocRegressor):
         # diagnostic rows, too.
         search, n = NeighbourSearch(self.coordinates_, eps=self.eps), len(self.pits_)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        choosing = np.random.default_rng(seed).permutation(n)[: self.n_choose]
+        selection_ids = np.random.default_rng(seed).permutation(n)[: self.n_selection_rows]
         result = (
-            self._score_candidates(search, base, calibration.y, choosing)
+            self._score_candidates(search, base, calibration.y, selection_ids)
             if self.radius is None and self.k == "crps"
             else None
         )
         if result is None:
-            self.crps_by_k_, self.n_chose_, self.k_ = {}, 0, self._fixed_k(n)
+            self.crps_by_k_, self.n_selection_rows_, self.k_ = {}, 0, self._fixed_k(n)
         else:
-            self.crps_by_k_, self.n_chose_ = result.mean, result.n_rows
+            self.crps_by_k_, self.n_selection_rows_ = result.mean, result.n_rows
             self.k_ = result.largest_within_one_error
-        self.n_eff_, self.reach_ = self._diagnose(search, choosing[:_N_DIAGNOSTIC_ROWS])
+        self.n_eff_, self.reach_ = self._diagnose(search, selection_ids[:_N_DIAGNOSTIC_ROWS])
         is_approximate = self.radius is None and self.eps > 0 and search.backend == "tree"
-        self.recall_ = self._recall(search, choosing[:_N_RECALL_ROWS]) if is_approximate else None
+        self.recall_ = (
+            self._recall(search, selection_ids[:_N_RECALL_ROWS]) if is_approximate else None
+        )
 
     def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
         coordinates = self.space_.coordinates(self.estimator_, X, base)
@@ -409,8 +414,7 @@ class LocalPit(PostHocRegressor):
         k = n if self.k == "crps" else self.k
         if k > n:
             warnings.warn(
-                f"k={k} neighbours were asked for, and there are {n} calibration rows: all are"
-                " taken",
+                f"k={k} is more than the {n} calibration rows; all of them are used as neighbours",
                 stacklevel=4,
             )
         return min(k, n)
@@ -480,7 +484,7 @@ class LocalPit(PostHocRegressor):
         return ScoredEcdf.from_scores(scores, neighbours.weight, self.scale_)
 
     def _score_candidates(
-        self, search: NeighbourSearch, base: Distribution, y: np.ndarray, choosing: np.ndarray
+        self, search: NeighbourSearch, base: Distribution, y: np.ndarray, selection_ids: np.ndarray
     ) -> EliminationResult | None:
         """Return the CRPS of calibration rows for each k; None if there are too few rows.
 
@@ -493,7 +497,7 @@ class LocalPit(PostHocRegressor):
         # The neighbours of the largest k are searched once; those of smaller k are the first of
         # them.
         def scores(ks: list[int], rows: slice) -> np.ndarray:
-            block = choosing[rows]
+            block = selection_ids[rows]
             crps = np.empty((len(ks), len(block)))
             for part in NeighbourWeighting(k=ks[-1]).query_blocks(search, block):
                 ids = block[part]
@@ -504,7 +508,7 @@ class LocalPit(PostHocRegressor):
                     crps[i, part] = Recalibrated(base[ids], pit_map).crps(y[ids])
             return crps
 
-        return successive_elimination(candidates, scores, len(choosing), _SELECTION_BUDGET)
+        return successive_elimination(candidates, scores, len(selection_ids), _SELECTION_BUDGET)
 
     def _neighbours_by_k(
         self, ks: list[int], search: NeighbourSearch, coordinates: Any, ids: np.ndarray

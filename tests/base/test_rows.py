@@ -29,7 +29,7 @@ def test_groups_follow_their_rows():
         "w",
     ]
     assert (rows[:1] + rows[1:]).group.tolist() == ["u", "v", "w"]
-    ungrouped = Rows.from_arrays(rows.X, Y)
+    ungrouped = Rows.unweighted(rows.X, Y)
     assert ungrouped.group is None and ungrouped[:2].group is None
     assert (rows + ungrouped).group is None and (ungrouped + rows).group is None
 

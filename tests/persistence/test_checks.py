@@ -277,7 +277,7 @@ def payload(tmp_path, monkeypatch):
 
 def attack() -> ProbabilisticRegressor:
     """A regressor whose prediction fits a network, which imports a factory by its path."""
-    model = ProbabilisticRegressor(None, method="fit", arguments={"y": np.arange(6) % 2})
+    model = ProbabilisticRegressor(None, method="fit", method_params={"y": np.arange(6) % 2})
     model.regressor_ = EncoderNetwork(model="payload_module:make", max_epochs=1)
     return model
 

@@ -112,7 +112,7 @@ def fit_class_0(right, wrong, **options) -> KernelDensityConfidence:
     model = KernelDensityConfidence(BINARY_PARENT, **options)
     model.classes_ = np.arange(2)
     with pytest.warns(UserWarning, match="^no calibration row is predicted as 1"):
-        model._fit_scores(Rows.from_arrays(X, (np.arange(len(s)) >= len(right)).astype(int)))
+        model._fit_scores(Rows.unweighted(X, (np.arange(len(s)) >= len(right)).astype(int)))
     return model
 
 

@@ -230,7 +230,7 @@ def test_weight_two_equals_two_rows(kind):
     models = []
     for rows in (
         Rows(X, y, weight.astype(float)),
-        Rows.from_arrays(np.repeat(X, weight, axis=0), np.repeat(y, weight)),
+        Rows.unweighted(np.repeat(X, weight, axis=0), np.repeat(y, weight)),
     ):
         model = TemperatureScaling(parent(), **KINDS[kind])
         model.classes_, model.estimator_ = np.arange(3), model.estimator

@@ -19,11 +19,11 @@ from kdgraph.parents.networks.gradient_sign import (
 )
 
 
-def network(**more) -> ConvolutionalNetwork:
+def network(**options) -> ConvolutionalNetwork:
     return ConvolutionalNetwork(
         learning_rate=0.01,
         batch_size=32,
-        **{"max_epochs": 6, "device": "cpu", "random_state": 0, **more},
+        **{"max_epochs": 6, "device": "cpu", "random_state": 0, **options},
     )
 
 
@@ -48,7 +48,7 @@ def perturbed_sets(splits) -> list[OodSet]:
 
 
 def test_each_pixel_changes_by_epsilon_within_its_range(splits, perturbed_sets):
-    plain, *others = perturbed_sets
+    plain, *perturbed_only = perturbed_sets
     assert [perturbed.params["epsilon"] for perturbed in perturbed_sets] == [
         0,
         20 / 255,
@@ -56,7 +56,7 @@ def test_each_pixel_changes_by_epsilon_within_its_range(splits, perturbed_sets):
     ] and {perturbed.name for perturbed in perturbed_sets} == {"fgsm"}
     expected = {image.tobytes() for image in splits.test.X}
     assert len(plain.X) == 150 and all(image.tobytes() in expected for image in plain.X)
-    for perturbed in others:
+    for perturbed in perturbed_only:
         step = perturbed.X - plain.X
         assert perturbed.X.dtype == np.float32 and perturbed.X.min() >= 0 and perturbed.X.max() <= 1
         inside = (perturbed.X > 0) & (perturbed.X < 1) & (step != 0)
@@ -72,9 +72,9 @@ def test_loss_increases_along_the_pixel_change(splits, perturbed_sets):
     rng = np.random.default_rng(0)
     for row in range(20):
         pixel = (0, *rng.integers(8, size=2))
-        at, step = np.repeat(images[row : row + 1], 2, axis=0), 0.02
-        at[1][pixel] += step
-        loss = -log_softmax(net.logits(at), axis=1)[:, predicted[row]]
+        image_pair, step = np.repeat(images[row : row + 1], 2, axis=0), 0.02
+        image_pair[1][pixel] += step
+        loss = -log_softmax(net.logits(image_pair), axis=1)[:, predicted[row]]
         # Other changes are within rounding or clipped at the end of the range.
         if sign[row][pixel] and abs(loss[1] - loss[0]) > 1e-4:
             assert np.sign(loss[1] - loss[0]) == sign[row][pixel]
@@ -99,17 +99,17 @@ def test_network_errs_more_often_than_after_random_steps(splits, perturbed_sets)
 
 def test_same_generator_gives_the_same_images(splits):
     source = FastGradientSign(network(max_epochs=1, random_state=None), epsilons=[8], n=5)
-    one, repeated, other = (
+    first, repeated, other_seed = (
         next(iter(source.sets(splits, np.random.default_rng(seed)))).X for seed in (0, 0, 1)
     )
-    np.testing.assert_array_equal(one, repeated)
-    assert not np.array_equal(one, other)
+    np.testing.assert_array_equal(first, repeated)
+    assert not np.array_equal(first, other_seed)
 
 
 def test_perturbed_test_rows_keep_their_row_numbers(splits, perturbed_sets):
     place = {row: i for i, row in enumerate(splits.test.source_rows.tolist())}
-    for drawn in perturbed_sets:
-        assert drawn.source_rows.tolist() == perturbed_sets[0].source_rows.tolist()
+    for perturbed in perturbed_sets:
+        assert perturbed.source_rows.tolist() == perturbed_sets[0].source_rows.tolist()
     unperturbed = splits.test.X[[place[row] for row in perturbed_sets[0].source_rows.tolist()]]
     np.testing.assert_array_equal(perturbed_sets[0].X, unperturbed)  # by 0 intensities
 
@@ -152,9 +152,9 @@ def fit_row_counts(monkeypatch) -> list[int]:
     """Return a list that gets the number of rows whenever a network is trained."""
     row_counts, fit = [], ConvolutionalNetwork.fit
 
-    def noted(self, X, y, *more):
+    def noted(self, X, y, *args):
         row_counts.append(len(X))
-        return fit(self, X, y, *more)
+        return fit(self, X, y, *args)
 
     monkeypatch.setattr(ConvolutionalNetwork, "fit", noted)
     _network_cache.clear()
@@ -186,9 +186,12 @@ def test_sets_share_one_network_unless_rows_or_settings_differ(splits, fit_row_c
         key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, epsilons=[8])
         for key, n in (("few", 5), ("more", 9))
     }
-    few, more = CompositeOod(sources).sets(splits, np.random.default_rng(0))
+    first, second = CompositeOod(sources).sets(splits, np.random.default_rng(0))
     assert (
-        len(few.X) == 5 and len(more.X) == 9 and few.facts == more.facts and fit_row_counts == [400]
+        len(first.X) == 5
+        and len(second.X) == 9
+        and first.facts == second.facts
+        and fit_row_counts == [400]
     )
     assert _train_cached(little, splits.train) is _train_cached(
         network(max_epochs=1, random_state=None), splits.train
@@ -198,7 +201,7 @@ def test_sets_share_one_network_unless_rows_or_settings_differ(splits, fit_row_c
     assert fit_row_counts == [400, 100, 100] and len(_network_cache) == _MAX_CACHED_NETWORKS
     # The network is no longer cached, and is trained again.
     repeated = CompositeOod(sources).sets(splits, np.random.default_rng(0))
-    np.testing.assert_array_equal(next(iter(repeated)).X, few.X)
+    np.testing.assert_array_equal(next(iter(repeated)).X, first.X)
     assert len(fit_row_counts) == 4
 
 
