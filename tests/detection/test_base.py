@@ -123,14 +123,14 @@ def test_labels_are_of_any_type(blobs, names):
 
 def test_held_out_rows_are_held_out_of_the_parent(blobs):
     X, y, _ = blobs
-    seen = []
+    fit_calls = []
 
     class Watched(LeastConfident):
         def _fit_after(self, train, calibration):
-            seen.append((train.X, train.y, calibration.X))
+            fit_calls.append((train.X, train.y, calibration.X))
 
     Watched(forest(), calibration_size=0.25, random_state=0).fit(X, y)
-    kept, labels, held = seen[0]
+    kept, labels, held = fit_calls[0]
     assert (len(kept), len(labels), len(held)) == (450, 450, 150)
     assert {row.tobytes() for row in kept} | {row.tobytes() for row in held} == {
         row.tobytes() for row in X

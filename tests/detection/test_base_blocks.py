@@ -20,11 +20,11 @@ RNG = np.random.default_rng(0)
 )
 def test_blocks_contain_all_rows_once_in_order(n):
     X = RNG.normal(size=(n, 3))
-    seen = []
+    blocks = []
     np.testing.assert_array_equal(
-        apply_in_fixed_blocks(X, lambda block: seen.append(block) or block), X
+        apply_in_fixed_blocks(X, lambda block: blocks.append(block) or block), X
     )
-    assert {len(block) for block in seen} == {_BLOCK_ROWS}
+    assert {len(block) for block in blocks} == {_BLOCK_ROWS}
     np.testing.assert_array_equal(
         apply_in_fixed_blocks(pd.DataFrame(X), lambda block: block[0].to_numpy()), X[:, 0]
     )

@@ -79,6 +79,6 @@ def test_seed_reaches_the_feature_map(blobs):
         for seed in (0, 0, 1)
     ]
     assert maps[0].random_state == maps[1].random_state != maps[2].random_state
-    given = FeatureMap(source="rows", random_state=3)
-    detector = KthNeighbourDistance(features=given, random_state=0).fit(X)
-    assert detector.feature_map_.random_state == 3 and not hasattr(given, "unit_")
+    feature_map = FeatureMap(source="rows", random_state=3)
+    detector = KthNeighbourDistance(features=feature_map, random_state=0).fit(X)
+    assert detector.feature_map_.random_state == 3 and not hasattr(feature_map, "unit_")

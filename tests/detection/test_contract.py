@@ -55,7 +55,7 @@ def parent_of(cls: type[PostHocDetector]):
     return ExtraTreesClassifier(10, random_state=0)
 
 
-def made(cls: type[PostHocDetector], **parameters) -> PostHocDetector:
+def make_detector(cls: type[PostHocDetector], **parameters) -> PostHocDetector:
     quick = {"set_size": 30, "repeats": 4, "detector": LocalOutlierFactor(3)}
     return cls(parent_of(cls), **{"random_state": 0, **of_class(cls, quick), **parameters})
 
@@ -129,7 +129,7 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def fitted(rows):
     """By class, fitted once."""
     X, y, _ = rows
-    return {cls: made(cls).fit(X, y) for cls in DETECTORS}
+    return {cls: make_detector(cls).fit(X, y) for cls in DETECTORS}
 
 
 @pytest.mark.parametrize("cls", OF_ROWS)
@@ -210,12 +210,12 @@ def test_every_parameter_changes_the_score_and_n_jobs_none(fitted, rows, cls):
     parameters = set(fitted[cls].get_params(deep=False)) - {"estimator", "n_jobs"}
     assert parameters <= OTHER.keys(), "another value of a new parameter is to be named"
     usual = scores(fitted[cls], test)
-    np.testing.assert_array_equal(usual, scores(made(cls).fit(X, y), test))
+    np.testing.assert_array_equal(usual, scores(make_detector(cls).fit(X, y), test))
     if "n_jobs" in fitted[cls].get_params(deep=False):
-        np.testing.assert_array_equal(usual, scores(made(cls, n_jobs=2).fit(X, y), test))
+        np.testing.assert_array_equal(usual, scores(make_detector(cls, n_jobs=2).fit(X, y), test))
     for name in parameters:
         value = FOR.get((cls.__name__, name), OTHER[name])
-        result = scores(made(cls, **{name: value}).fit(X, y), test)
+        result = scores(make_detector(cls, **{name: value}).fit(X, y), test)
         assert result.shape != usual.shape or not np.allclose(
             result, usual, rtol=1e-6, atol=1e-9
         ), name

@@ -65,7 +65,7 @@ def test_sets_are_drawn_without_replacement(n, size, repeats):
         np.testing.assert_array_equal(sets, [np.arange(n)])
     else:
         assert sets.shape == (repeats, size) and sets.min() >= 0 and sets.max() < n
-        assert all(len(set(one)) == size for one in sets.tolist())
+        assert all(len(set(drawn_set)) == size for drawn_set in sets.tolist())
 
 
 def test_every_row_is_as_likely():
@@ -154,13 +154,13 @@ def test_threshold_is_computed_from_sets_of_the_same_size(level):
 
 
 def test_enough_sets_are_drawn_for_the_quantile_of_the_threshold(rows, monkeypatch):
-    asked = []
+    repeat_counts = []
     real = Spread._score_drawn_sets
     monkeypatch.setattr(
         Spread,
         "_score_drawn_sets",
-        lambda self, X, repeats, rng: asked.append(repeats) or real(self, X, repeats, rng),
+        lambda self, X, repeats, rng: repeat_counts.append(repeats) or real(self, X, repeats, rng),
     )
     Spread(level="set", target_fpr=0.01).fit(rows)
     Spread(level="set", target_fpr=0.5, repeats=7).fit(rows)
-    assert asked == [100, 7]
+    assert repeat_counts == [100, 7]

@@ -63,9 +63,14 @@ def test_power_by_contamination():
     assert result["share"].tolist() == [0, 0.2, 1]
     assert result["power"][0] < 0.2 and result["power"][1] > 0.3 and result["power"][2] == 1
     rng = np.random.default_rng(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
-    given = (Norm().ood_score(rows(80, 4, 2.0)), test.reference_)
+    scores_and_reference = (Norm().ood_score(rows(80, 4, 2.0)), test.reference_)
     same = power_curve(
-        *given, shares=[0, 0.2, 1], set_size=20, n_sets=60, n_permutations=99, rng=rng
+        *scores_and_reference,
+        shares=[0, 0.2, 1],
+        set_size=20,
+        n_sets=60,
+        n_permutations=99,
+        rng=rng,
     )
     np.testing.assert_array_equal(result["power"], same["power"])
 

@@ -18,24 +18,24 @@ VALUES = np.array([[-3.0, -1.0, 0.0, 2.0, 3.0], [10.0, 10.5, 14.0, 14.25, 30.0]]
 
 def test_moments_match_numerical_integrals():
     for values in VALUES:
-        said, edges = (
+        grid, edges = (
             QuantileGrid(LEVELS, values[None]),
             [values[0] - 400, *values, values[-1] + 400],
         )
-        _check_moments(said)
+        _check_moments(grid)
         pieces = [
-            integrate.quad(lambda y, of: of.pdf(y)[0], a, b, args=(said,), limit=200)[0]
+            integrate.quad(lambda y, of: of.pdf(y)[0], a, b, args=(grid,), limit=200)[0]
             for a, b in pairwise(edges)
         ]
         np.testing.assert_allclose(pieces, np.diff([0, *LEVELS, 1]), atol=1e-7)
 
 
-def _check_moments(said: QuantileGrid) -> None:
+def _check_moments(grid: QuantileGrid) -> None:
     """Compare with integrals that end 1e-9 before 0 and 1; the rest is 1e-7 of them."""
-    mean, var = said.mean()[0], said.var()[0]
+    mean, var = grid.mean()[0], grid.var()[0]
     first, second = (
         integrate.quad(
-            lambda q: (said.ppf(q)[0] - center) ** power,  # noqa: B023
+            lambda q: (grid.ppf(q)[0] - center) ** power,  # noqa: B023
             1e-9,
             1 - 1e-9,
             points=[*LEVELS],
@@ -67,9 +67,9 @@ def test_tails_are_exponential_and_continuous():
             result.pdf(end - side * 1e-9), result.pdf(end + side * 1e-9), rtol=1e-6
         )
     t = 0.05 * 2 / 0.15
-    known = 0.05 * stats.expon.sf(5, scale=t)
+    expected = 0.05 * stats.expon.sf(5, scale=t)
     assert (
-        result.cdf(np.array([-8.0, 0.0]))[0] == pytest.approx(known)
+        result.cdf(np.array([-8.0, 0.0]))[0] == pytest.approx(expected)
         and result.ppf(0.0)[0] == -np.inf
         and result.ppf(1.0)[1] == np.inf
     )
@@ -77,34 +77,34 @@ def test_tails_are_exponential_and_continuous():
 
 def test_extended_levels_order_values_far_out():
     """Where the distribution function is rounded to 0 or 1, levels lead back to the values."""
-    said, y = (
+    grid, y = (
         QuantileGrid(LEVELS, VALUES),
         np.array([[-900.0, -800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]]),
     )
-    levels = said.extended_cdf(y)
+    levels = grid.extended_cdf(y)
     assert (
         (levels[:, :2] < 0).all()
         and (levels[:, 3:] > 1).all()
         and (np.diff(levels, axis=1) > 0).all()
     )
     assert levels[0, 4] == pytest.approx(1 - np.log(0.1) + (800 - 3) / (0.1 * 1 / 0.2))
-    np.testing.assert_allclose(said.extended_ppf(levels), y)
-    np.testing.assert_array_equal(said.extended_cdf(y[:, 2]), said.cdf(y[:, 2]))
+    np.testing.assert_allclose(grid.extended_ppf(levels), y)
+    np.testing.assert_array_equal(grid.extended_cdf(y[:, 2]), grid.cdf(y[:, 2]))
 
 
 def test_a_dense_grid_approximates_the_distribution():
     """With 99 levels, the variance is accurate to the 2 % beyond them, the CRPS to 0.002."""
     levels = np.linspace(0.01, 0.99, 99)
-    said, y = (
+    grid, y = (
         QuantileGrid(levels, np.tile(stats.norm.ppf(levels), (3, 1))),
         np.array([-1.0, 0.0, 2.0]),
     )
-    np.testing.assert_allclose(said.mean(), 0, atol=1e-9)
-    np.testing.assert_allclose(said.var(), 1, atol=0.02)
-    known = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
-    np.testing.assert_allclose(said.crps(y), known, atol=2e-3)
-    np.testing.assert_array_equal(said.cdf(np.column_stack([y, y]))[:, 1], said.cdf(y))
-    np.testing.assert_array_equal(said[1:].ppf(0.3), said.ppf(0.3)[1:])
+    np.testing.assert_allclose(grid.mean(), 0, atol=1e-9)
+    np.testing.assert_allclose(grid.var(), 1, atol=0.02)
+    expected = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
+    np.testing.assert_allclose(grid.crps(y), expected, atol=2e-3)
+    np.testing.assert_array_equal(grid.cdf(np.column_stack([y, y]))[:, 1], grid.cdf(y))
+    np.testing.assert_array_equal(grid[1:].ppf(0.3), grid.ppf(0.3)[1:])
 
 
 @pytest.mark.parametrize("levels", [[0.5], [0.5, 0.5], [0.0, 0.5], [0.5, 1.0]])
@@ -167,12 +167,12 @@ def test_levels_beyond_equal_quantiles_are_infinite():
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=5, max_size=5), st.floats(-20, 3))
 def test_extended_levels_have_the_order_of_the_cdf(values, y):
-    said, steps = (
+    grid, steps = (
         QuantileGrid(LEVELS, np.array([values])),
         np.array([[-30.0, y, y + 0.5, 3.6]]),
     )  # far above, 1 - F has no digits
-    levels, cdf = said.extended_cdf(steps)[0], said.cdf(steps)[0]
+    levels, cdf = grid.extended_cdf(steps)[0], grid.cdf(steps)[0]
     assert (levels[1:] >= levels[:-1]).all() and (cdf[1:] >= cdf[:-1]).all()
     if len(set(values)) > 1:
         assert np.isfinite(levels).all()
-        np.testing.assert_allclose(said.extended_ppf(levels[None]), steps, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(grid.extended_ppf(levels[None]), steps, rtol=1e-7, atol=1e-7)

@@ -25,15 +25,15 @@ def test_smooth_ece_matches_relplot() -> None:
 
 
 def test_relplot_receives_confidence_and_correctness(monkeypatch) -> None:
-    asked = []
+    calls = []
     package, module = types.ModuleType("relplot"), types.ModuleType("relplot.metrics")
     package.__spec__ = ModuleSpec("relplot", None)
-    module.smECE = lambda f, y: asked.append((f, y)) or np.float32(0.25)  # type: ignore[attr-defined]
+    module.smECE = lambda f, y: calls.append((f, y)) or np.float32(0.25)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "relplot", package)
     monkeypatch.setitem(sys.modules, "relplot.metrics", module)
     result = smooth_ece([0, 1, 1], TopLabel(np.array([0, 1, 0]), np.array([0.5, 1 + 1e-9, 0.75])))
     assert result == 0.25 and isinstance(result, float)
-    confidence, right = asked[0]
+    confidence, right = calls[0]
     np.testing.assert_array_equal(confidence, [0.5, 1, 0.75])  # never beyond the grid's end
     np.testing.assert_array_equal(right, [1.0, 1.0, 0.0])
 

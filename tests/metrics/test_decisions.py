@@ -27,12 +27,14 @@ few = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size
 many = st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=2, max_size=60)
 
 
-def rows_of(drawn) -> tuple[np.ndarray, TopLabel, np.ndarray]:
+def rows_of(graded_rows) -> tuple[np.ndarray, TopLabel, np.ndarray]:
     """y, top, and which rows are wrong."""
-    wrong = np.array([wrong for _, wrong in drawn])
+    wrong = np.array([wrong for _, wrong in graded_rows])
     return (
         wrong.astype(int),
-        TopLabel(np.zeros(len(drawn), dtype=int), np.array([c / 30 for c, _ in drawn]), 2),
+        TopLabel(
+            np.zeros(len(graded_rows), dtype=int), np.array([c / 30 for c, _ in graded_rows]), 2
+        ),
         wrong,
     )
 
@@ -60,8 +62,8 @@ def rejection_area(wrong_by_rank) -> float:
 
 @settings(deadline=None)
 @given(few)
-def test_prr_is_the_ratio_of_areas_averaged_over_the_orders_of_ties(drawn):
-    y, top_label, wrong = rows_of(drawn)
+def test_prr_is_the_ratio_of_areas_averaged_over_the_orders_of_ties(graded_rows):
+    y, top_label, wrong = rows_of(graded_rows)
     assume(wrong.any() and not wrong.all())
     rejected = [[wrong[i] for i in reversed(order)] for order in orders(top_label.confidence)]
     model = np.mean([rejection_area(one) for one in rejected])
@@ -70,8 +72,8 @@ def test_prr_is_the_ratio_of_areas_averaged_over_the_orders_of_ties(drawn):
 
 
 @given(many)
-def test_prr_is_an_auroc(drawn):
-    y, top_label, wrong = rows_of(drawn)
+def test_prr_is_an_auroc(graded_rows):
+    y, top_label, wrong = rows_of(graded_rows)
     assume(wrong.any() and not wrong.all())
     assert prr(y, top_label) == pytest.approx(
         2 * roc_auc_score(~wrong, top_label.confidence) - 1, abs=1e-12
@@ -94,8 +96,8 @@ def test_prr_of_tiny_confidences_depends_on_ranks_only():
 
 @settings(deadline=None)
 @given(few)
-def test_aurc_is_the_mean_risk_averaged_over_the_orders_of_ties(drawn):
-    y, top_label, wrong = rows_of(drawn)
+def test_aurc_is_the_mean_risk_averaged_over_the_orders_of_ties(graded_rows):
+    y, top_label, wrong = rows_of(graded_rows)
     n = len(y)
 
     def area(order) -> float:
@@ -118,8 +120,8 @@ def test_smallest_aurc_approaches_its_limit():
 
 
 @given(many)
-def test_constant_confidence_has_the_error_at_any_coverage(drawn):
-    y, top_label, wrong = rows_of(drawn)
+def test_constant_confidence_has_the_error_at_any_coverage(graded_rows):
+    y, top_label, wrong = rows_of(graded_rows)
     flat = TopLabel(top_label.predicted, np.full(len(y), 0.5), 2)
     result = risk_coverage(y, flat)
     np.testing.assert_allclose(result["risk"], wrong.mean(), rtol=1e-12)
@@ -146,8 +148,8 @@ def rewarded(y, top_label, unsure, wrong) -> list[float]:
 
 
 @given(many, st.sampled_from([(1.0, 10.0), (1.0, 1.5), (2.0, 2.0), (3.0, 1.0), (0.5, 100.0)]))
-def test_reward_row_by_row(drawn, costs):
-    y, top_label, _ = rows_of(drawn)
+def test_reward_row_by_row(graded_rows, costs):
+    y, top_label, _ = rows_of(graded_rows)
     options = dict(zip(("unsure_cost", "wrong_cost"), costs, strict=True))
     expected = rewarded(y, top_label, *costs)
     np.testing.assert_allclose(reward.by_row(y, top_label, **options), expected, rtol=1e-15)
@@ -158,8 +160,8 @@ def test_reward_row_by_row(drawn, costs):
 
 
 @given(many)
-def test_reward_by_ratio_matches_reward(drawn):
-    y, top_label, wrong = rows_of(drawn)
+def test_reward_by_ratio_matches_reward(graded_rows):
+    y, top_label, wrong = rows_of(graded_rows)
     for row in tabulate(
         "reward_by_ratio", {"y": y, "top_label": top_label}, {"ratios": [1, 2, 4.5, 30]}
     ):

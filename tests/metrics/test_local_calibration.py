@@ -336,9 +336,9 @@ def test_error_at_a_point_is_that_of_a_row_without_weight(kernel: str) -> None:
     there, at the rows' scale.
     """
     confidence, correct, X = sample(150, 2)
-    points, said = X[:40] + 0.3, np.linspace(0, 1, 40)
+    points, confidence_at = X[:40] + 0.3, np.linspace(0, 1, 40)
     result = local_errors_at(
-        points, said, confidence, correct, X, bandwidths=[0.3, 1e12], bins=5, kernel=kernel
+        points, confidence_at, confidence, correct, X, bandwidths=[0.3, 1e12], bins=5, kernel=kernel
     )
     assert np.isnan(
         result.slce[:, :16]
@@ -346,7 +346,7 @@ def test_error_at_a_point_is_that_of_a_row_without_weight(kernel: str) -> None:
     assert (result.count[:16] == 0).all()
     for i in range(16, 40):
         rows = (
-            np.append(confidence, said[i]).tolist(),
+            np.append(confidence, confidence_at[i]).tolist(),
             np.append(correct, True).tolist(),
             np.vstack([X, points[i]]).tolist(),
         )
@@ -355,7 +355,7 @@ def test_error_at_a_point_is_that_of_a_row_without_weight(kernel: str) -> None:
         assert result.slce[0, i] == pytest.approx(slce_at, abs=FLOAT32)
         assert result.n_eff[0, i] == pytest.approx(n_eff, rel=FLOAT32)
     for b in range(2, 5):  # Lemma 1, away from rows
-        own, here = np.ceil(confidence * 5) == b + 1, np.ceil(said * 5) == b + 1
+        own, here = np.ceil(confidence * 5) == b + 1, np.ceil(confidence_at * 5) == b + 1
         np.testing.assert_allclose(
             result.slce[1, here], (confidence - correct)[own].mean(), atol=1e-12
         )
@@ -481,7 +481,7 @@ def test_invalid_inputs_are_refused(change, error, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("points", "said", "error", "message"),
+    ("points", "confidence_at", "error", "message"),
     [
         (np.ones((2, 3)), [0.5, 0.5], ValueError, "points must have the 2 features of X, got 3"),
         (
@@ -506,7 +506,7 @@ def test_invalid_inputs_are_refused(change, error, message: str) -> None:
         ),
     ],
 )
-def test_where_cannot_be_measured(points, said, error, message: str) -> None:
+def test_invalid_points_are_refused(points, confidence_at, error, message: str) -> None:
     confidence, correct, X = BAD
     with pytest.raises(error, match=f"^{message}$"):
-        local_errors_at(points, said, confidence, correct, X)
+        local_errors_at(points, confidence_at, confidence, correct, X)

@@ -226,25 +226,25 @@ def test_new_metric_is_one_decorated_function() -> None:
 @pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
 def test_configs_use_existing_metrics_and_options(path: Path) -> None:
     labelled = {"y", "proba", "prior", "truth", "X", "groups"}
-    given = {
+    inputs_by_role = {
         "test": labelled,
         "calibration": labelled,
         "ood": {"proba", "prior", *SCORES},
         "grid": {"proba", "prior", "truth"},
     }
-    wanted = yaml.safe_load(path.read_text())
+    metrics_by_role = yaml.safe_load(path.read_text())
     for other in ("defaults", "spaces"):
-        wanted.pop(other, None)
-    for on, by_name in wanted.items():
+        metrics_by_role.pop(other, None)
+    for on, by_name in metrics_by_role.items():
         for name, options in itertools.starmap(select_metric, by_name.items()):
             assert (
                 options.keys() == options_of(name).keys()
             )  # every option is listed, so that it can be set by name
             if "distribution" in needs(name):
                 continue  # of a regression
-            check_metric(name, given[on], options)
+            check_metric(name, inputs_by_role[on], options)
             measure = tabulate if METRICS[name].is_table else score
-            measure(name, {key: INPUTS[key] for key in given[on]}, options)
+            measure(name, {key: INPUTS[key] for key in inputs_by_role[on]}, options)
 
 
 def test_importing_metrics_imports_only_numpy() -> None:

@@ -18,7 +18,7 @@ NUMBERS = ("lce", "mlce", "lce_n_eff")
 
 
 @pytest.fixture
-def asked(monkeypatch) -> list[list[float]]:
+def computed_bandwidths(monkeypatch) -> list[list[float]]:
     """The bandwidths of each computation."""
     result = []
 
@@ -36,14 +36,14 @@ def everything() -> list:
     return [*tables, *(score(name, GIVEN) for name in NUMBERS)]
 
 
-def test_metrics_share_one_computation_with_equal_bits(asked) -> None:
+def test_metrics_share_one_computation_with_equal_bits(computed_bandwidths) -> None:
     alone = everything()
-    assert len(asked) == 5
-    asked.clear()
+    assert len(computed_bandwidths) == 5
+    computed_bandwidths.clear()
     with cache_scope():
         assert everything() == alone
-    assert len(asked) == 1 and 0.2 in asked[0]
-    assert everything() == alone and len(asked) == 6  # nothing stays behind
+    assert len(computed_bandwidths) == 1 and 0.2 in computed_bandwidths[0]
+    assert everything() == alone and len(computed_bandwidths) == 6  # nothing stays behind
 
 
 @pytest.mark.parametrize(
@@ -56,31 +56,31 @@ def test_metrics_share_one_computation_with_equal_bits(asked) -> None:
     ],
     ids=["X", "y", "confidence", "predicted"],
 )
-def test_cache_distinguishes_rows_and_models(asked, other) -> None:
+def test_cache_distinguishes_rows_and_models(computed_bandwidths, other) -> None:
     expected = score("lce", GIVEN | other)
     with cache_scope():
         score("lce", GIVEN)
-        asked.clear()
-        assert score("lce", GIVEN | other) == expected and len(asked) == 1
+        computed_bandwidths.clear()
+        assert score("lce", GIVEN | other) == expected and len(computed_bandwidths) == 1
 
 
 @pytest.mark.parametrize(
     "options", [{"bins": 10}, {"scale": "none"}, {"leave_one_out": True}, {"bandwidth": 0.3}]
 )
-def test_nor_other_options_for_these(asked, options) -> None:
+def test_nor_other_options_for_these(computed_bandwidths, options) -> None:
     expected = score("mlce", GIVEN, options)
     with cache_scope():
         score("mlce", GIVEN)
-        asked.clear()
-        assert score("mlce", GIVEN, options) == expected and len(asked) == 1
+        computed_bandwidths.clear()
+        assert score("mlce", GIVEN, options) == expected and len(computed_bandwidths) == 1
 
 
-def test_only_new_bandwidths_are_computed(asked) -> None:
+def test_only_new_bandwidths_are_computed(computed_bandwidths) -> None:
     with cache_scope():
         score("lce", GIVEN, {"bandwidth": 0.4})
         score("lce_n_eff", GIVEN, {"bandwidth": 0.4, "min_count": 3})
         tabulate("lce_by_bandwidth", GIVEN, {"bandwidths": [0.2, 0.4, 0.8]})
-    assert asked == [[0.4], [0.2, 0.8]]
+    assert computed_bandwidths == [[0.4], [0.2, 0.8]]
 
 
 def test_nested_scope_has_a_separate_cache() -> None:

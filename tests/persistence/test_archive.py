@@ -173,12 +173,14 @@ def test_a_file_of_another_version_is_no_damage():
 
 def test_an_array_of_python_objects_is_not_read():
     evil = npy(np.array([print], dtype=object), allow_pickle=True)
-    for said in ("|O", "<i8"):
+    for declared in ("|O", "<i8"):
         with pytest.raises(DamagedFileError, match="is object"):
             unpack(
                 archive_of(
                     {
-                        "document.json": json.dumps({"arrays": [[said, 1, len(evil)]]}).encode(),
+                        "document.json": json.dumps(
+                            {"arrays": [[declared, 1, len(evil)]]}
+                        ).encode(),
                         "0.npy": evil,
                     }
                 )
@@ -186,12 +188,12 @@ def test_an_array_of_python_objects_is_not_read():
 
 
 def test_an_array_of_another_type_or_size_is_not_read():
-    for said, n in (("<i4", 3), ("<i8", 4), ("<i8", 2), ("<U1", 3)):
+    for declared, n in (("<i4", 3), ("<i8", 4), ("<i8", 2), ("<U1", 3)):
         with pytest.raises(DamagedFileError):
             unpack(
                 archive_of(
                     {
-                        "document.json": json.dumps({"arrays": [[said, n, 152]]}).encode(),
+                        "document.json": json.dumps({"arrays": [[declared, n, 152]]}).encode(),
                         "0.npy": npy(np.arange(3.0)),
                     }
                 )

@@ -44,7 +44,7 @@ bits.
 """
 
 
-def made(cls: type) -> Any:
+def make_estimator(cls: type) -> Any:
     """An estimator with what it cannot do without."""
     needed = inspect.signature(cls).parameters
     inner: dict[str, Any] = {
@@ -71,7 +71,7 @@ def test_scikit_learn_estimators_round_trip(name):
     rows = X.copy() if name in OF_ITSELF else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = made(CLASSIFIERS[name]).fit(rows, y)
+        fitted = make_estimator(CLASSIFIERS[name]).fit(rows, y)
     again = from_bytes(to_bytes(fitted), "it").value
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(fitted, method):

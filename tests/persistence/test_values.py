@@ -57,17 +57,17 @@ VALUES = st.recursive(
 @given(VALUES)
 @settings(max_examples=150, deadline=None)
 def test_plain_values_round_trip(value):
-    assert said(again(value)) == said(value)
+    assert describe(again(value)) == describe(value)
 
 
-def said(value: Any) -> str:
+def describe(value: Any) -> str:
     """Its text, which tells 1 from True and is equal for NaN; members of sets in order."""
     if isinstance(value, set | frozenset):
-        return f"{type(value).__name__}({sorted(map(said, value))})"
+        return f"{type(value).__name__}({sorted(map(describe, value))})"
     if isinstance(value, list | tuple):
-        return f"{type(value).__name__}({[said(item) for item in value]})"
+        return f"{type(value).__name__}({[describe(item) for item in value]})"
     return (
-        f"dict({[(said(key), said(item)) for key, item in value.items()]})"
+        f"dict({[(describe(key), describe(item)) for key, item in value.items()]})"
         if isinstance(value, dict)
         else repr(value)
     )

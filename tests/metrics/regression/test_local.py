@@ -97,10 +97,10 @@ def test_kmeans_cells_match_separated_groups():
     unit is.
     """
     centres = np.array([[0.0, 0.0], [1.0, 5.0], [2.0, -5.0]])
-    of = RNG.integers(3, size=200)
-    rows = centres[of] + 0.01 * RNG.normal(size=(200, 2))
+    cell_of_row = RNG.integers(3, size=200)
+    rows = centres[cell_of_row] + 0.01 * RNG.normal(size=(200, 2))
     for unit in (1.0, 1e6):
-        np.testing.assert_array_equal(kmeans_cells(rows * [unit, 1.0], 3).position, of)
+        np.testing.assert_array_equal(kmeans_cells(rows * [unit, 1.0], 3).position, cell_of_row)
     assert len(kmeans_cells(np.array([[0.0], [0.0], [1.0]]), 5).names) == 2
 
 

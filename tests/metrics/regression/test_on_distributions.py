@@ -35,15 +35,15 @@ KINDS = {
 
 
 @pytest.fixture(params=KINDS)
-def given(request):
+def forecast(request):
     return KINDS[request.param]
 
 
-def test_means_over_rows_are_naive_loops(given):
+def test_means_over_rows_are_naive_loops(forecast):
     alpha = 0.2
     covered, scores = [], []
     for i in range(80):
-        low, high = given[i].ppf(alpha / 2)[0], given[i].ppf(1 - alpha / 2)[0]
+        low, high = forecast[i].ppf(alpha / 2)[0], forecast[i].ppf(1 - alpha / 2)[0]
         covered.append(low <= Y[i] <= high)
         scores.append(
             high
@@ -51,27 +51,27 @@ def test_means_over_rows_are_naive_loops(given):
             + 2 / alpha * (low - Y[i]) * (Y[i] < low)
             + 2 / alpha * (Y[i] - high) * (Y[i] > high)
         )
-    assert coverage(Y, given, level=0.8) == pytest.approx(np.mean(covered), abs=1e-15)
-    assert interval_score(Y, given, level=0.8) == pytest.approx(np.mean(scores), rel=1e-10)
-    assert rmse(Y, given) == pytest.approx(
-        np.sqrt(np.mean([(given[i].mean()[0] - Y[i]) ** 2 for i in range(80)])), rel=1e-12
+    assert coverage(Y, forecast, level=0.8) == pytest.approx(np.mean(covered), abs=1e-15)
+    assert interval_score(Y, forecast, level=0.8) == pytest.approx(np.mean(scores), rel=1e-10)
+    assert rmse(Y, forecast) == pytest.approx(
+        np.sqrt(np.mean([(forecast[i].mean()[0] - Y[i]) ** 2 for i in range(80)])), rel=1e-12
     )
-    assert mse_mean(given, NORMAL) == pytest.approx(
-        np.mean((given.mean() - LOC) ** 2), rel=1e-12, abs=1e-30
+    assert mse_mean(forecast, NORMAL) == pytest.approx(
+        np.mean((forecast.mean() - LOC) ** 2), rel=1e-12, abs=1e-30
     )
 
 
-def test_crps_is_a_double_sum_over_draws(given):
+def test_crps_is_a_double_sum_over_draws(forecast):
     """E|X - y| - E|X - X'|/2 over 2000 quantiles at the middles of equal levels, whose error is of
     order 1/2000 of the spread.
     """
     q = (np.arange(2000) + 0.5) / 2000
-    x, y = given[:4].ppf(q), Y[:4]
+    x, y = forecast[:4].ppf(q), Y[:4]
     naive = (
         np.abs(x - y[:, None]).mean(axis=1)
         - np.abs(x[:, :, None] - x[:, None, :]).mean(axis=(1, 2)) / 2
     )
-    assert crps(y, given[:4]) == pytest.approx(naive.mean(), rel=2e-3)
+    assert crps(y, forecast[:4]) == pytest.approx(naive.mean(), rel=2e-3)
 
 
 def test_proper_scores_prefer_the_truth():
@@ -92,9 +92,9 @@ def test_proper_scores_prefer_the_truth():
     )  # its expectation under the truth
 
 
-def test_pit_distance_is_scipys(given):
-    assert pit_ks(Y, given) == pytest.approx(
-        stats.ks_1samp(given.cdf(Y), stats.uniform.cdf).statistic, abs=1e-15
+def test_pit_distance_is_scipys(forecast):
+    assert pit_ks(Y, forecast) == pytest.approx(
+        stats.ks_1samp(forecast.cdf(Y), stats.uniform.cdf).statistic, abs=1e-15
     )
 
 
@@ -109,10 +109,10 @@ def test_pit_distance_of_calibrated_rows_matches_the_docstring():
 
 
 @pytest.mark.parametrize("bins", [1, 7, 20])
-def test_histogram_counts_every_row_once(given, bins):
-    result = pit_histogram(Y, given, bins=bins)
+def test_histogram_counts_every_row_once(forecast, bins):
+    result = pit_histogram(Y, forecast, bins=bins)
     naive = [
-        sum(a < u <= b or (a == u == 0) for u in given.cdf(Y))
+        sum(a < u <= b or (a == u == 0) for u in forecast.cdf(Y))
         for a, b in zip(result["lower"], result["upper"], strict=True)
     ]
     assert result["count"].tolist() == naive and result["count"].sum() == 80
@@ -130,11 +130,11 @@ def test_pit_values_on_an_edge_belong_below_it():
     assert pit_histogram(y, new, bins=5)["count"].tolist() == [2] * 5
 
 
-def test_the_curve_is_coverage_at_every_level(given):
+def test_the_curve_is_coverage_at_every_level(forecast):
     levels = (0.1, 0.5, 0.99)
-    result = coverage_curve(Y, given, levels=levels)
+    result = coverage_curve(Y, forecast, levels=levels)
     assert result["coverage"].tolist() == pytest.approx(
-        [coverage(Y, given, level=level) for level in levels], abs=1e-15
+        [coverage(Y, forecast, level=level) for level in levels], abs=1e-15
     )
     assert (np.diff(result["width"]) > 0).all()
 

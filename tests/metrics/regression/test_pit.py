@@ -57,9 +57,9 @@ def test_p_values_of_uniform_values_are_uniform_and_those_of_others_are_not():
 
 
 def test_the_p_value_does_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch):
-    whole = simulated_p_value(0.35, 50, 301, np.random.default_rng(0))
+    all_rows = simulated_p_value(0.35, 50, 301, np.random.default_rng(0))
     monkeypatch.setattr("kdgraph.metrics.regression.pit._VALUES_AT_A_TIME", 120)
-    assert simulated_p_value(0.35, 50, 301, np.random.default_rng(0)) == whole
+    assert simulated_p_value(0.35, 50, 301, np.random.default_rng(0)) == all_rows
 
 
 def test_table_contains_scipys_p_values():

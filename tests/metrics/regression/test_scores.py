@@ -116,6 +116,6 @@ def test_sharpness_is_mean_width_or_standard_deviation():
 
 @pytest.mark.parametrize("metric", [quantile_score, smis, mean_width])
 def test_invalid_levels_are_refused(metric):
-    given = {quantile_score: (Y, NORMAL), smis: (Y, NORMAL, 1.0), mean_width: (NORMAL,)}[metric]
+    arguments = {quantile_score: (Y, NORMAL), smis: (Y, NORMAL, 1.0), mean_width: (NORMAL,)}[metric]
     with pytest.raises(ParameterError, match=r"^level must be in \(0, 1\), got 1$"):
-        metric(*given, level=1)
+        metric(*arguments, level=1)

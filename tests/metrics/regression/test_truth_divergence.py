@@ -141,6 +141,6 @@ def test_invalid_inputs_are_refused():
 
 @pytest.mark.parametrize("estimator", ["auto", "binned"])
 def test_block_size_does_not_change_the_result(monkeypatch, estimator):
-    whole = kl.by_row(OTHER, ONE, estimator=estimator)
+    all_rows = kl.by_row(OTHER, ONE, estimator=estimator)
     monkeypatch.setattr("kdgraph.metrics.regression.truth._ROWS_AT_A_TIME", 1)
-    np.testing.assert_array_equal(kl.by_row(OTHER, ONE, estimator=estimator), whole)
+    np.testing.assert_array_equal(kl.by_row(OTHER, ONE, estimator=estimator), all_rows)

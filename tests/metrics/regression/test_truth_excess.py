@@ -75,9 +75,9 @@ def test_table_contains_every_score_of_both_models():
     alone = {
         "mse_y": mse_y,
         "crps": crps,
-        "coverage": lambda y, given: coverage(y, given, level=0.9),
-        "interval_score": lambda y, given: interval_score(y, given, level=0.9),
-        "smis": lambda y, given: smis(y, given, 2.0, level=0.9),
+        "coverage": lambda y, forecast: coverage(y, forecast, level=0.9),
+        "interval_score": lambda y, forecast: interval_score(y, forecast, level=0.9),
+        "smis": lambda y, forecast: smis(y, forecast, 2.0, level=0.9),
     }
     for name, of in alone.items():
         assert (result[name]["predicted"], result[name]["truth"]) == pytest.approx(
@@ -133,5 +133,5 @@ def test_infinite_intervals_cover_and_cost_everything():
     )
 
 
-def _inputs(given: Normal, y: np.ndarray) -> dict:
-    return {"y": y, "distribution": given, "true_distribution": TRUTH, "mean_abs_y": 2.0}
+def _inputs(forecast: Normal, y: np.ndarray) -> dict:
+    return {"y": y, "distribution": forecast, "true_distribution": TRUTH, "mean_abs_y": 2.0}
