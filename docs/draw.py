@@ -26,14 +26,14 @@ from kdgraph.density import KernelDensityForest, KernelDensityNetwork
 from kdgraph.detection import LeafBox, MaxProbability
 from kdgraph.figures import (
     PredictedRow,
-    confidence_against_radius,
-    lce_landscape,
-    local_pit_histograms,
-    ood_scores,
-    posterior_maps,
-    predictive_densities,
-    reliability_diagram,
-    save,
+    plot_confidence_against_radius,
+    plot_lce_landscape,
+    plot_local_pit_histograms,
+    plot_ood_scores,
+    plot_posterior_maps,
+    plot_predictive_densities,
+    plot_reliability_diagram,
+    save_figure,
 )
 from kdgraph.geometry import partition_of
 from kdgraph.metrics import TopLabel, ece, local_errors, reliability_bins
@@ -90,7 +90,7 @@ def spiral() -> Figure:
         "random forest": kdf.estimator_.predict_proba(places)[:, 0],
         "kernel density forest": kdf.predict_proba(places)[:, 0],
     }
-    return posterior_maps(
+    return plot_posterior_maps(
         {name: as_map(values) for name, values in maps.items()},
         WIDE,
         BOX,
@@ -113,7 +113,7 @@ def similarity() -> Figure:
         found[name] = as_map(
             partition.similarity(partition.encode(places), partition.encode(place))[:, 0]
         )
-    return posterior_maps(found, BOX, None, class_label="K(x, r)", points=place)
+    return plot_posterior_maps(found, BOX, None, class_label="K(x, r)", points=place)
 
 
 def radius() -> Figure:
@@ -130,7 +130,7 @@ def radius() -> Figure:
         name: np.array([model.predict_proba(r * circle).max(axis=1).mean() for r in radii])
         for name, model in models.items()
     }
-    return confidence_against_radius(curves, radii, float(kdf.prior_.max()))
+    return plot_confidence_against_radius(curves, radii, float(kdf.prior_.max()))
 
 
 def reliability() -> Figure:
@@ -139,14 +139,15 @@ def reliability() -> Figure:
     X_test, y_test = rows(Spiral(), 4000, 1)
     kdf = KernelDensityForest(forest(), random_state=0).fit(X, y)
     tops = {
-        "random forest": TopLabel.of(kdf.estimator_.predict_proba(X_test)),
-        "KDF": TopLabel.of(kdf.predict_proba(X_test)),
+        "random forest": TopLabel.from_proba(kdf.estimator_.predict_proba(X_test)),
+        "KDF": TopLabel.from_proba(kdf.predict_proba(X_test)),
     }
     bins = {
-        name: reliability_bins(top.confidence, top.correct(y_test)) for name, top in tops.items()
+        name: reliability_bins(top_label.confidence, top_label.correct(y_test))
+        for name, top_label in tops.items()
     }
-    return reliability_diagram(
-        bins, ece={name: float(ece(y_test, top)) for name, top in tops.items()}
+    return plot_reliability_diagram(
+        bins, ece={name: float(ece(y_test, top_label)) for name, top_label in tops.items()}
     )
 
 
@@ -162,10 +163,12 @@ def local() -> Figure:
     ).fit(X, y)
     slce, n_eff = {}, {}
     for name, model in {"isotonic": isotonic, "LoRe": lore}.items():
-        top = TopLabel.of(model.predict_proba(X_test))
-        found = local_errors(top.confidence, top.correct(y_test), X_test, bandwidths=(0.2,))
+        top_label = TopLabel.from_proba(model.predict_proba(X_test))
+        found = local_errors(
+            top_label.confidence, top_label.correct(y_test), X_test, bandwidths=(0.2,)
+        )
         slce[name], n_eff[name] = found.slce[0], found.n_eff[0]
-    return lce_landscape(X_test, slce, n_eff, BOX, bandwidth=0.2)
+    return plot_lce_landscape(X_test, slce, n_eff, BOX, bandwidth=0.2)
 
 
 def line_and_repairs() -> dict[str, Any]:
@@ -194,7 +197,7 @@ def pit() -> Figure:
         title: {name: np.histogram(p[here], 20, (0, 1))[0] for name, p in pits.items()}
         for title, here in inside.items()
     }
-    return local_pit_histograms(counts)
+    return plot_local_pit_histograms(counts)
 
 
 def densities() -> Figure:
@@ -218,7 +221,7 @@ def densities() -> Figure:
                 None,
             )
         )
-    return predictive_densities(drawn)
+    return plot_predictive_densities(drawn)
 
 
 def scores() -> Figure:
@@ -239,7 +242,7 @@ def scores() -> Figure:
         title: {name: model.ood_score(values) for name, model in models.items()}
         for title, values in sets.items()
     }
-    return ood_scores(
+    return plot_ood_scores(
         {name: model.ood_score(X_test) for name, model in models.items()},
         of,
         thresholds=list(models),
@@ -266,7 +269,7 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     for name, (draw, shows) in DRAWN.items():
         start = time.perf_counter()
-        save(draw(), PICTURES / name, ("svg",), title=name, shows=shows)
+        save_figure(draw(), PICTURES / name, ("svg",), title=name, description=shows)
         print(f"{name}.svg {time.perf_counter() - start:.1f} s", flush=True)
 
 

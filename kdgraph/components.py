@@ -21,7 +21,7 @@ from kdgraph.parameters import allows_null, annotations_of, check_value
 
 Node = Mapping[str, Any]
 INJECTED = frozenset(
-    {"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint", "given_layers"}
+    {"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint", "layer_widths"}
 )
 """Parameters that a run provides, or for which it has a way of its own (``verbose``); no config
 lists them.

@@ -254,8 +254,6 @@ class Composer:
         """The typed config of one run; a key that it has no place for is an error."""
         composed, chosen = self.compose_point(overrides, of_many=of_many)
         nodes = _plain(composed)
-        if reason := nodes.get("to_come"):
-            raise ConfigError(f"experiment={chosen.get('experiment')} is to come: {reason}")
         known = {*SCIENCE, *PLAIN}
         for key in nodes:
             if key not in known:

@@ -37,9 +37,9 @@ class DataError(UsageError):
     """The data cannot be used: missing, not a table, NaN, one class only, too few rows."""
 
 
-class NotAtHand(DataError):
-    """A data set or a file of rows cannot be had here, or its ``require`` shuts it out; a sweep
-    lists it as not runnable and goes on.
+class DataNotAvailable(DataError):
+    """A data set or a file of rows is not available here, or its ``require`` excludes it; a sweep
+    lists it as not runnable and continues.
     """
 
 

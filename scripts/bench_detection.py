@@ -113,18 +113,22 @@ def boxes(forest: ExtraTreesClassifier, train: np.ndarray, X: np.ndarray) -> Non
     with measured() as during:
         index = LeafBoxes(partition, there, 5)
     beyond = during.peak_memory_mb - before.peak_memory_mb
-    times: dict[str, list[float]] = {name: [] for name in ("build", "share", "distance", "apply")}
+    times: dict[str, list[float]] = {
+        name: [] for name in ("build", "fraction", "distance", "apply")
+    }
     for _ in range(ROUNDS):
         times["build"].append(seconds(lambda: LeafBoxes(partition, there, 5)))
         times["apply"].append(seconds(lambda: forest.apply(X)))
-        times["share"].append(seconds(lambda: index.outside_by_feature(place)))
+        times["fraction"].append(seconds(lambda: index.outside_by_feature(place)))
         times["distance"].append(seconds(lambda: index.outside_by_feature(place, "distance")))
     apply, kept = "the forest's own apply", (index.boxes.nbytes + index.node_box.nbytes) / 1e6
     told("leaf boxes, built", times["build"], times["apply"], apply, 4)
     print(
         f"{'leaf boxes, kept':52}{kept:9.0f} MB   {beyond:.0f} MB at the most while they are built"
     )
-    told(f"leaf boxes, their part of {len(X):,} queries", times["share"], times["apply"], apply, 1)
+    told(
+        f"leaf boxes, their part of {len(X):,} queries", times["fraction"], times["apply"], apply, 1
+    )
     told("leaf boxes, their part, as distances", times["distance"], times["apply"], apply, 2)
 
 

@@ -42,12 +42,12 @@ def main() -> None:
     rng = np.random.default_rng(0)
     proba = rng.standard_exponential((ROWS, CLASSES)) ** 2
     proba /= proba.sum(axis=1, keepdims=True)
-    y, top = rng.integers(CLASSES, size=ROWS), TopLabel.of(proba)
+    y, top_label = rng.integers(CLASSES, size=ROWS), TopLabel.from_proba(proba)
     assert abs(ece(y, proba) - formula(y, proba)) < 1e-12
     ways = {
         "ece of probabilities": lambda: ece(y, proba),
-        "ece of top labels": lambda: ece(y, top),
-        "top-label ece": lambda: top_label_ece(y, top),
+        "ece of top labels": lambda: ece(y, top_label),
+        "top-label ece": lambda: top_label_ece(y, top_label),
     }
     print(f"{ROWS:,} rows, {CLASSES} classes, {BINS} bins")
     for name, way in ways.items():

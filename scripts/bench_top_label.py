@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.neighbors import KernelDensity
 from threadpoolctl import threadpool_limits
 
-from kdgraph.calibration.top_label.kernel_density import SIGN_CHANGES, Rule, narrowest
+from kdgraph.calibration.top_label.kernel_density import SIGN_CHANGES, Rule, narrowest_bandwidth
 from kdgraph.calibration.top_label.kernel_sums import KernelSum
 
 FIRST, STEP, GRID, CLASSES = 0.005, 0.0005, 512, 10
@@ -40,8 +40,13 @@ def scores(n: int, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarra
 
 def search(right: np.ndarray, wrong: np.ndarray, rule: Rule) -> float:
     """The bandwidth of one class, kernels and grid made from its scores."""
-    sums = KernelSum.of(right, np.ones(len(right))), KernelSum.of(wrong, np.ones(len(wrong)))
-    found = narrowest(sums, _grid(right, wrong), SIGN_CHANGES[rule], first=FIRST, step=STEP)
+    sums = (
+        KernelSum.from_scores(right, np.ones(len(right))),
+        KernelSum.from_scores(wrong, np.ones(len(wrong))),
+    )
+    found = narrowest_bandwidth(
+        sums, _grid(right, wrong), SIGN_CHANGES[rule], first=FIRST, step=STEP
+    )
     return found.bandwidth if found else np.inf
 
 

@@ -1,5 +1,6 @@
-"""What tests of several rooms share: an openml.org on loopback and caches of their own. No test
-asks the real one.
+"""Fixtures of several packages: a server on loopback in place of openml.org, and empty caches.
+
+No test connects to the real server.
 """
 
 from __future__ import annotations
@@ -17,25 +18,23 @@ from hypothesis import settings
 
 from tests.data.openml.server import Server, serve
 
-# Before openml is imported, which makes a folder there. The key for models is made there too: no
-# test uses the real user's.
+# Set before openml is imported, which creates a folder there. The key for models is created there
+# too, so that no test uses the real key.
 os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")
 os.environ.pop("KDGRAPH_KEY_FILE", None)
 
-# before a test captures stderr: what it logs when it is imported would be taken for the command's
+# Imported before a test captures stderr, because it logs when it is imported.
 import openml
 
 settings.register_profile(
     "kdgraph", deadline=None
-)  # how long an example takes is the machine's, and benchmarks time what matters
+)  # the duration of an example depends on the machine
 settings.load_profile("kdgraph")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """The tests that are collected stay to the end: the garbage collector, which takes a third of
-    the time here, need not look for them.
-    """
+    """Collect tests without garbage collection, which takes a third of the time."""
     gc.disable()
     try:
         return (yield)
@@ -46,9 +45,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.fixture(autouse=True)
 def _no_log_outlives_its_stream() -> Iterator[None]:
-    """Hydra's views of a config (``--info``, ``--cfg``) log to the stderr of their test, which is
-    closed when that ends.
-    """
+    """Remove log handlers of Hydra, which write to the stderr of a test that has ended."""
     before = set(logging.root.handlers)
     yield
     for handler in set(logging.root.handlers) - before:
@@ -77,9 +74,7 @@ def _server() -> Iterator[Server]:
 
 @pytest.fixture
 def openml_cache(tmp_path_factory, monkeypatch) -> Iterator[Path]:
-    """An empty cache folder, for which openml is set to openml.org; nothing of it is left
-    afterwards.
-    """
+    """Return an empty cache folder of openml, whose server is openml.org."""
     root = tmp_path_factory.mktemp("openml")
     monkeypatch.setenv("OPENML_CACHE_DIR", str(root))
     from kdgraph.data.openml.client import NetworkState
@@ -92,11 +87,9 @@ def openml_cache(tmp_path_factory, monkeypatch) -> Iterator[Path]:
 
 @pytest.fixture
 def openml_server(_server, openml_cache, monkeypatch) -> Server:
-    """The server on loopback, which openml is set to; nothing is served yet, and failures wait for
-    no one.
-    """
-    for kept in (_server.files, _server.failures, _server.log):
-        kept.clear()
+    """Return the server on loopback, without files, as openml's server; retries do not wait."""
+    for state in (_server.files, _server.failures, _server.log):
+        state.clear()
     monkeypatch.setattr(openml.config, "server", _server.api)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     return _server
@@ -104,7 +97,7 @@ def openml_server(_server, openml_cache, monkeypatch) -> Server:
 
 @pytest.fixture
 def no_network(monkeypatch) -> None:
-    """Every attempt to open a connection fails the test."""
+    """Make every attempt to open a connection fail."""
 
     def refuse(*args, **kwargs):
         raise AssertionError("a connection was opened")

@@ -1,4 +1,4 @@
-"""scikit-learn's checks as cases of a test, named once for each estimator."""
+"""scikit-learn's checks as test cases whose estimators are named once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from sklearn import config_context
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-OF_THE_CLASS = {
+CLASS_CHECKS = {
     "check_complex_data",
     "check_dtype_object",
     "check_estimator_sparse_array",
@@ -41,46 +41,45 @@ OF_THE_CLASS = {
     "check_supervised_y_2d",
     "check_supervised_y_no_nan",
 }
-"""How rows, labels and weights are taken in, and what is refused: code that all of a class share,
-whatever its parameters.
-"""
+"""Checks of the validation of rows, labels and weights, which does not depend on parameters."""
 
 
 def with_checks(
     estimators: Sequence[Any],
     *,
     expected_failed_checks: Callable[[Any], dict[str, str]] | None = None,
-    met: Iterable[Any] = (),
+    already_checked: Iterable[Any] = (),
 ) -> pytest.MarkDecorator:
-    """What ``parametrize_with_checks`` gives, which names an estimator anew for each of its checks:
-    half of the time of collecting them.
+    """Return the mark of ``parametrize_with_checks``, collected in half of the time.
 
-    The first estimator of a class passes every check. Those after it, and those of the same class
-    as one in ``met``, leave out those that are :data:`OF_THE_CLASS`, and what scikit-learn repeats
-    with the same rows in read-only memory, which takes longest of all.
+    scikit-learn computes the name of an estimator for each of its checks. Here, the first estimator
+    of a class runs every check. Others of the class, and those of a class in ``already_checked``,
+    leave out :data:`CLASS_CHECKS` and the slow checks with read-only memory.
     """
-    seen, cases = {type(estimator) for estimator in met}, []
+    checked_classes, cases = {type(estimator) for estimator in already_checked}, []
     for estimator in estimators:
-        names, found = parametrize_with_checks(
+        names, class_cases = parametrize_with_checks(
             [estimator], expected_failed_checks=expected_failed_checks
         ).args
         cases += [
-            case for case in found if type(estimator) not in seen or _is_of_its_parameters(case)
+            case
+            for case in class_cases
+            if type(estimator) not in checked_classes or _depends_on_parameters(case)
         ]
-        seen.add(type(estimator))
-    return pytest.mark.parametrize(names, cases, ids=_name)
+        checked_classes.add(type(estimator))
+    return pytest.mark.parametrize(names, cases, ids=_test_id)
 
 
-def _is_of_its_parameters(case: Any) -> bool:
-    """Of (estimator, check), as it is or with its marks."""
+def _depends_on_parameters(case: Any) -> bool:
+    """Return True if the check of a case (estimator, check) depends on parameters."""
     _, check = getattr(case, "values", case)
-    return check.func.__name__ not in OF_THE_CLASS and "readonly_memmap" not in check.keywords
+    return check.func.__name__ not in CLASS_CHECKS and "readonly_memmap" not in check.keywords
 
 
 @cache
-def _name(value: Any) -> str:
+def _test_id(value: Any) -> str:
     if isinstance(value, partial):
-        given = ",".join(f"{key}={word}" for key, word in value.keywords.items())
-        return f"{value.func.__name__}({given})" if given else value.func.__name__
+        options = ",".join(f"{key}={value_text}" for key, value_text in value.keywords.items())
+        return f"{value.func.__name__}({options})" if options else value.func.__name__
     with config_context(print_changed_only=True):
         return "".join(repr(value).split())

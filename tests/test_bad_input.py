@@ -1,6 +1,4 @@
-"""Data that cannot be used, through the command line: one whole sentence, exit code 2, no
-traceback, nothing else said.
-"""
+"""Unusable data on the command line: one complete sentence, exit code 2, and no traceback."""
 
 from __future__ import annotations
 
@@ -33,8 +31,8 @@ def kdg(capsys, tmp_path, monkeypatch) -> Callable[..., tuple[int, str, str]]:
     return call
 
 
-def good(n: int = 60, **columns: Any) -> pd.DataFrame:
-    """A table that runs; ``columns`` are added, or replace its own."""
+def valid_table(n: int = 60, **columns: Any) -> pd.DataFrame:
+    """Return a valid table; ``columns`` are added, or replace its own."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -46,59 +44,59 @@ def good(n: int = 60, **columns: Any) -> pd.DataFrame:
     return frame.assign(**columns)
 
 
-def cell(value: Any, row: int = 7, n: int = 60) -> list:
-    """A column of numbers with one other value in it."""
+def column_with(value: Any, row: int = 7, n: int = 60) -> list:
+    """Return a column of numbers with another value in one row."""
     return [value if i == row else i / 7 for i in range(n)]
 
 
-def csv(text: str | pd.DataFrame, encoding: str = "utf-8") -> Callable[[], None]:
-    """Write my.csv."""
+def write_csv(text: str | pd.DataFrame, encoding: str = "utf-8") -> Callable[[], None]:
+    """Return a function that writes my.csv."""
     content = text if isinstance(text, str) else text.to_csv(index=False)
     return lambda: Path("my.csv").write_text(content, encoding=encoding)  # type: ignore[return-value]
 
 
-def npz(**arrays: Any) -> Callable[[], None]:
-    """Write my.npz."""
+def write_npz(**arrays: Any) -> Callable[[], None]:
+    """Return a function that writes my.npz."""
     return lambda: np.savez("my.npz", **arrays)
 
 
-def rows(**indices: Any) -> Callable[[], None]:
-    """Write my.csv, and rows.json with row numbers."""
+def write_indices(**indices: Any) -> Callable[[], None]:
+    """Return a function that writes my.csv, and rows.json with row numbers."""
 
     def write() -> None:
-        csv(good())()
+        write_csv(valid_table())()
         Path("rows.json").write_text(json.dumps(indices))
 
     return write
 
 
-def nothing() -> None:
+def write_nothing() -> None:
     """Write no file."""
 
 
 CSV = ["dataset=table", "dataset.path=my.csv", "dataset.target=label"]
 NPZ = ["dataset=arrays", "dataset.path=my.npz"]
 X, Y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
-WORDS = "train, calibration, test or unused (or True where a row tests)"
+ROLE_WORDS = "train, calibration, test or unused (or True where a row tests)"
 
 BAD_FILES = {
     "no path": (
-        nothing,
+        write_nothing,
         ["dataset=table"],
         "dataset.path is missing, and no run can do without it; add dataset.path=…",
     ),
     "no target": (
-        csv(good()),
+        write_csv(valid_table()),
         CSV[:2],
         "dataset.target is missing, and no run can do without it; add dataset.target=…",
     ),
     "unknown file": (
-        csv(good()),
+        write_csv(valid_table()),
         [*CSV, "dataset.path=mi.csv"],
         "dataset.path=mi.csv: no such file in {cwd}; did you mean 'my.csv'?",
     ),
     "unknown folder": (
-        nothing,
+        write_nothing,
         [*CSV, "dataset.path=data/my.csv"],
         "dataset.path=data/my.csv: there is no folder {cwd}/data",
     ),
@@ -116,12 +114,12 @@ BAD_FILES = {
         ),
     ),
     "no csv": (
-        lambda: good().to_parquet("my.csv"),
+        lambda: valid_table().to_parquet("my.csv"),
         CSV,
         "dataset.path=my.csv is a parquet file, not text; give it the ending of its kind",
     ),
     "letters": (
-        csv("Dear reader,\nthis, as you see, is a letter.\n"),
+        write_csv("Dear reader,\nthis, as you see, is a letter.\n"),
         CSV,
         (
             "dataset.path=my.csv is not a table with ',' between cells: some rows have more cells than"
@@ -129,7 +127,7 @@ BAD_FILES = {
         ),
     ),
     "ragged": (
-        csv("a,label\n1,x\n2,3,y\n"),
+        write_csv("a,label\n1,x\n2,3,y\n"),
         CSV,
         (
             "dataset.path=my.csv is not a table with ',' between cells: line 3 has 3 cells, and those"
@@ -137,7 +135,7 @@ BAD_FILES = {
         ),
     ),
     "wrong encoding": (
-        csv("a,label\n1,schön\n", "latin-1"),
+        write_csv("a,label\n1,schön\n", "latin-1"),
         CSV,
         (
             "dataset.path=my.csv is not text in utf-8: byte 13 (0xf6) cannot be decoded; it may be"
@@ -145,15 +143,15 @@ BAD_FILES = {
         ),
     ),
     "wrong separator": (
-        csv("a;label\n1;x\n2;y\n"),
+        write_csv("a;label\n1;x\n2;y\n"),
         CSV,
         (
             "dataset.path=my.csv has one column, 'a;label'; its cells seem to be separated"
             " otherwise: 'dataset.separator=\";\"'"
         ),
     ),
-    "empty file": (csv(""), CSV, "dataset.path=my.csv is empty"),
-    "header only": (csv("a,label\n"), CSV, "my: the table has 2 columns and no rows"),
+    "empty file": (write_csv(""), CSV, "dataset.path=my.csv is empty"),
+    "header only": (write_csv("a,label\n"), CSV, "my: the table has 2 columns and no rows"),
     "no parquet": (
         lambda: Path("my.parquet").write_text("a,label\n1,x\n"),
         [*CSV, "dataset.path=my.parquet"],
@@ -171,22 +169,22 @@ BAD_FILES = {
 
 BAD_COLUMNS = {
     "no such target": (
-        csv(good()),
+        write_csv(valid_table()),
         [*CSV, "dataset.target=lable"],
         "my has no column 'lable' (dataset.target); did you mean 'label'?",
     ),
     "missing labels": (
-        csv(good(label=["yes", "no", None] * 20)),
+        write_csv(valid_table(label=["yes", "no", None] * 20)),
         CSV,
         "my: 20 of 60 rows have no label in 'label' (first: row 2); remove them",
     ),
     "one class": (
-        csv(good(label="yes")),
+        write_csv(valid_table(label="yes")),
         CSV,
         "my: a classifier needs two classes, the target 'label' has only ['yes']",
     ),
     "text among numbers": (
-        csv(good(age=cell("n/a"))),
+        write_csv(valid_table(age=column_with("n/a"))),
         CSV,
         (
             "my: column 'age' has 'n/a' in row 7, and most of its cells are numbers;"
@@ -195,7 +193,7 @@ BAD_COLUMNS = {
         ),
     ),
     "dates": (
-        csv(good(when=pd.date_range("2020-01-01", periods=60).astype(str))),
+        write_csv(valid_table(when=pd.date_range("2020-01-01", periods=60).astype(str))),
         CSV,
         (
             "my: column 'when' holds dates or times (2020-01-01); 'dataset.parse_dates=[when]'"
@@ -203,7 +201,9 @@ BAD_COLUMNS = {
         ),
     ),
     "dates and a stray": (
-        csv(good(when=["unknown", *pd.date_range("2020-01-01", periods=59).astype(str)])),
+        write_csv(
+            valid_table(when=["unknown", *pd.date_range("2020-01-01", periods=59).astype(str)])
+        ),
         CSV,
         (
             "my: column 'when' holds dates or times (2020-01-01), and 'unknown', which is not a date;"
@@ -212,7 +212,7 @@ BAD_COLUMNS = {
         ),
     ),
     "numbers with commas and a stray": (
-        csv(good(size=["n.b.", *(f"{i},5" for i in range(59))])),
+        write_csv(valid_table(size=["n.b.", *(f"{i},5" for i in range(59))])),
         CSV,
         (
             "my: column 'size' has numbers with commas, such as '0,5', which are read as text;"
@@ -221,7 +221,7 @@ BAD_COLUMNS = {
         ),
     ),
     "identifiers of more digits than a float has": (
-        csv(good(patient=[2**53 + i for i in range(60)])),
+        write_csv(valid_table(patient=[2**53 + i for i in range(60)])),
         CSV,
         (
             "my: column 'patient' has whole numbers from 2^53 on (9007199254740992), and 29"
@@ -231,7 +231,7 @@ BAD_COLUMNS = {
         ),
     ),
     "many whole numbers as classes": (
-        csv(good(letter=np.arange(60) % 24)),
+        write_csv(valid_table(letter=np.arange(60) % 24)),
         [*CSV, "dataset.target=letter", "dataset.drop=[label]"],
         (
             "dataset=my is for regression, and parent=random_forest is a classifier;"
@@ -240,7 +240,7 @@ BAD_COLUMNS = {
         ),
     ),
     "a target of dates": (
-        csv(good(day=pd.date_range("2020-01-01", periods=60).astype(str))),
+        write_csv(valid_table(day=pd.date_range("2020-01-01", periods=60).astype(str))),
         [*CSV, "dataset.target=day", "dataset.drop=[label]"],
         (
             "my: the target 'day' holds dates or times (2020-01-01); 'dataset.parse_dates=[day]'"
@@ -249,7 +249,7 @@ BAD_COLUMNS = {
         ),
     ),
     "infinity": (
-        csv(good(age=cell(np.inf))),
+        write_csv(valid_table(age=column_with(np.inf))),
         CSV,
         (
             "my: column 'age' has inf in row 7, and features must be finite: "
@@ -257,7 +257,7 @@ BAD_COLUMNS = {
         ),
     ),
     "a code for missing": (
-        csv(good(age=cell(1e30))),
+        write_csv(valid_table(age=column_with(1e30))),
         CSV,
         (
             "my: column 'age' has 1e+30 in row 7; values from 1e18 on are usually codes for"
@@ -266,32 +266,32 @@ BAD_COLUMNS = {
         ),
     ),
     "columns of one name": (
-        csv("a,a,label\n1,2,x\n3,4,y\n"),
+        write_csv("a,a,label\n1,2,x\n3,4,y\n"),
         CSV,
         "my: several columns have the same name (a); give each column its own",
     ),
     "drop nothing": (
-        csv(good()),
+        write_csv(valid_table()),
         [*CSV, "dataset.drop=[ago]"],
         "my has no column 'ago' (dataset.drop); did you mean 'age'?",
     ),
     "categorical nothing": (
-        csv(good()),
+        write_csv(valid_table()),
         [*CSV, "dataset.categorical=[colour]"],
         "my has no column 'colour' (dataset.categorical); it has age, size, label",
     ),
     "no features": (
-        csv(good()),
+        write_csv(valid_table()),
         [*CSV, "dataset.drop=[age,size]"],
         "my: no feature is left besides the target 'label' and the 2 columns put aside",
     ),
     "nothing in a column": (
-        csv(good(age=np.nan)),
+        write_csv(valid_table(age=np.nan)),
         CSV,
         f"my: column 'age' has no value in any row; {DROP.format('age')}",
     ),
     "free text": (
-        csv(good(2400, note=[f"note {i}" for i in range(2400)])),
+        write_csv(valid_table(2400, note=[f"note {i}" for i in range(2400)])),
         CSV,
         (
             "my: column 'note' has 2,400 different texts in 2,400 rows, which are not categories;"
@@ -299,12 +299,12 @@ BAD_COLUMNS = {
         ),
     ),
     "no such groups": (
-        csv(good()),
+        write_csv(valid_table()),
         [*CSV, "dataset.split_groups=who"],
         "my has no column 'who' (dataset.split_groups); it has age, size, label",
     ),
     "a group of text": (
-        csv(good(town=["Ulm", "Bonn"] * 30)),
+        write_csv(valid_table(town=["Ulm", "Bonn"] * 30)),
         [*CSV, "dataset.group=[age,town]"],
         (
             "my: dataset.group names 'town', which has 'Ulm'; of several columns the largest"
@@ -312,7 +312,7 @@ BAD_COLUMNS = {
         ),
     ),
     "a threshold of text": (
-        csv(good()),
+        write_csv(valid_table()),
         [*CSV, "dataset.threshold=median"],
         (
             "my: the target 'label' has 'no' in row 0, and dataset.threshold cuts finite numbers;"
@@ -320,31 +320,31 @@ BAD_COLUMNS = {
         ),
     ),
     "a threshold that is none": (
-        csv(good()),
+        write_csv(valid_table()),
         [*CSV, "dataset.threshold=mean"],
         "dataset.threshold must be a number or one of median or null, got 'mean'",
     ),
     "two groups": (
-        csv(good(who=["Ada", "Bob"] * 30)),
+        write_csv(valid_table(who=["Ada", "Bob"] * 30)),
         [*CSV, "dataset.split_groups=who"],
         "my has 2 groups, and each of 3 roles needs its own; give dataset.split=random",
     ),
     "an unknown role": (
-        csv(good(part=["train", "test", "dev"] * 20)),
+        write_csv(valid_table(part=["train", "test", "dev"] * 20)),
         [*CSV, "dataset.split_column=part"],
-        f"my: dataset.split_column='part' has 'dev', which is none of {WORDS}",
+        f"my: dataset.split_column='part' has 'dev', which is none of {ROLE_WORDS}",
     ),
     "folds by number": (
-        csv(good(fold=[0, 1, 2] * 20)),
+        write_csv(valid_table(fold=[0, 1, 2] * 20)),
         [*CSV, "dataset.split_column=fold"],
         (
             "my: dataset.split_column='fold' has numbers such as 0, and which of them test is not"
             " guessed; 'dataset.split_at=[1]' trains on those up to 1 and tests on larger ones, or"
-            f" replace them with {WORDS}"
+            f" replace them with {ROLE_WORDS}"
         ),
     ),
     "no test rows": (
-        csv(good(part="train")),
+        write_csv(valid_table(part="train")),
         [*CSV, "dataset.split_column=part"],
         (
             "my: dataset.split_column='part' names no row for test; a split needs rows that train"
@@ -352,17 +352,17 @@ BAD_COLUMNS = {
         ),
     ),
     "overlapping indices": (
-        rows(train=[*range(40)], test=[*range(30, 60)]),
+        write_indices(train=[*range(40)], test=[*range(30, 60)]),
         [*CSV, "dataset.indices=rows.json"],
         "my: dataset.indices has row 30 in train and in test (10 such rows); a row has one role",
     ),
     "an index out of range": (
-        rows(train=[*range(40)], test=[60]),
+        write_indices(train=[*range(40)], test=[60]),
         [*CSV, "dataset.indices=rows.json"],
         "my: dataset.indices: test has row 60, but rows go from 0 to 59",
     ),
     "require": (
-        csv(good(town=["Ulm", "Bonn"] * 30)),
+        write_csv(valid_table(town=["Ulm", "Bonn"] * 30)),
         [*CSV, "dataset.require=numeric"],
         (
             "my has 1 categorical column (town), and dataset.require=numeric shuts it out;"
@@ -370,7 +370,7 @@ BAD_COLUMNS = {
         ),
     ),
     "a bad parameter": (
-        csv(good()),
+        write_csv(valid_table()),
         [*CSV, "dataset.require=numbers"],
         "dataset.require must be one of any, numeric, got 'numbers'",
     ),
@@ -378,16 +378,16 @@ BAD_COLUMNS = {
 
 BAD_ARRAYS = {
     "no X": (
-        npz(Z=X, y=Y),
+        write_npz(Z=X, y=Y),
         NPZ,
         (
             "dataset.path=my.npz has an array 'Z' with an unknown name; known: X, y, X_test, y_test,"
             " groups, split_groups, feature_names"
         ),
     ),
-    "no y": (npz(X=X), NPZ, "dataset.path=my.npz has no array 'y'; it has X"),
+    "no y": (write_npz(X=X), NPZ, "dataset.path=my.npz has no array 'y'; it has X"),
     "objects": (
-        npz(X=X, y=np.array(["a", None] * 30, dtype=object)),
+        write_npz(X=X, y=np.array(["a", None] * 30, dtype=object)),
         NPZ,
         (
             "dataset.path=my.npz holds Python objects, which are not read because they can run"
@@ -395,17 +395,17 @@ BAD_ARRAYS = {
         ),
     ),
     "labels for other rows": (
-        npz(X=X, y=Y[:50]),
+        write_npz(X=X, y=Y[:50]),
         NPZ,
         "dataset.path=my.npz: y must have one label for each of 60 rows of X, got shape (50,)",
     ),
     "images beyond [0, 1]": (
-        npz(X=np.linspace(0, 200, 60 * 16).reshape(60, 1, 4, 4), y=Y),
+        write_npz(X=np.linspace(0, 200, 60 * 16).reshape(60, 1, 4, 4), y=Y),
         [*NPZ, "dataset.scale=none"],
         "my: images must lie in [0, 1], got 0 to 200; divide by the largest intensity",
     ),
     "images that would be scaled": (
-        npz(X=np.linspace(0, 1, 60 * 16).reshape(60, 1, 4, 4), y=Y),
+        write_npz(X=np.linspace(0, 1, 60 * 16).reshape(60, 1, 4, 4), y=Y),
         NPZ,
         (
             "scale must be none for images, which are in [0, 1] already, got 'max_norm'; it is for"
@@ -413,7 +413,7 @@ BAD_ARRAYS = {
         ),
     ),
     "images for a forest": (
-        npz(X=np.linspace(0, 1, 60 * 16).reshape(60, 1, 4, 4), y=Y),
+        write_npz(X=np.linspace(0, 1, 60 * 16).reshape(60, 1, 4, 4), y=Y),
         [*NPZ, "dataset.scale=none"],
         (
             "dataset=my has images, and parent=random_forest takes vectors; choose a network:"
@@ -424,7 +424,9 @@ BAD_ARRAYS = {
 
 BAD_SPLITS = {
     "one row of a class": (
-        csv(good(label=["maybe" if i == 9 else "yes" if i % 2 else "no" for i in range(60)])),
+        write_csv(
+            valid_table(label=["maybe" if i == 9 else "yes" if i % 2 else "no" for i in range(60)])
+        ),
         CSV,
         (
             "my: too few rows to calibrate, class 'maybe' has 0 of the 12 calibration rows and"
@@ -432,12 +434,12 @@ BAD_SPLITS = {
         ),
     ),
     "too few rows": (
-        csv(good(60)),
+        write_csv(valid_table(60)),
         [*CSV, "dataset.n_train=100"],
         "my has 60 rows, too few for n_train 100 + n_calibration 43 + n_test 18; ask for fewer",
     ),
     "hardly any rows": (
-        csv(good(4)),
+        write_csv(valid_table(4)),
         CSV,
         (
             "my: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class;"
@@ -445,7 +447,7 @@ BAD_SPLITS = {
         ),
     ),
     "a regression": (
-        csv(good()),
+        write_csv(valid_table()),
         [*CSV, "dataset.target=age", "dataset.drop=[label]"],
         (
             "dataset=my is for regression, and parent=random_forest is a classifier; "
@@ -453,7 +455,7 @@ BAD_SPLITS = {
         ),
     ),
     "a regression that is told before the file is read": (
-        csv(good(age=np.inf)),
+        write_csv(valid_table(age=np.inf)),
         [*CSV, "dataset.task=regression"],
         (
             "dataset=my is for regression, and parent=random_forest is a classifier; "
@@ -464,17 +466,17 @@ BAD_SPLITS = {
 
 BAD_IDS = {
     "openml without id": (
-        nothing,
+        write_nothing,
         ["dataset=openml"],
         "dataset.id is missing, and no run can do without it; add dataset.id=…",
     ),
     "openml 0": (
-        nothing,
+        write_nothing,
         ["dataset=openml", "dataset.id=0"],
         "dataset.id must be in [1, inf), got 0",
     ),
     "openml by name": (
-        nothing,
+        write_nothing,
         ["dataset=openml", "dataset.id=iris"],
         "dataset.id must be an integer in [1, inf), got 'iris'",
     ),
@@ -484,7 +486,7 @@ BAD = BAD_FILES | BAD_COLUMNS | BAD_ARRAYS | BAD_SPLITS | BAD_IDS
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_one_sentence(kdg, case, tmp_path):
+def test_unusable_data_is_one_sentence_with_exit_code_2(kdg, case, tmp_path):
     write, arguments, sentence = BAD[case]
     write()
     code, out, err = kdg(*arguments)
@@ -492,79 +494,80 @@ def test_one_sentence(kdg, case, tmp_path):
     assert (code, out) == (2, "")
 
 
-WAYS_OUT = {
+N_REMEDIES = {
     "dates": 1,
     "dates and a stray": 2,
     "numbers with commas and a stray": 1,
     "identifiers of more digits than a float has": 1,
     "folds by number": 1,
 }
-"""Cases with an override to paste, and how many of those in its sentence belong together."""
+"""Number of overrides in the sentence of a case that are pasted together."""
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("case", WAYS_OUT)
-def test_the_way_out_runs_when_it_is_pasted(kdg, case):
+@pytest.mark.parametrize("case", N_REMEDIES)
+def test_remedy_runs_when_pasted(kdg, case):
     write, arguments, _ = BAD[case]
     write()
-    ways = re.findall(r"'dataset\.\w+=[^']*'", kdg(*arguments)[2])
+    overrides = re.findall(r"'dataset\.\w+=[^']*'", kdg(*arguments)[2])
     code, _, err = kdg(
-        *arguments, *(shlex.split(way)[0] for way in ways[: WAYS_OUT[case]]), "--json"
+        *arguments,
+        *(shlex.split(override)[0] for override in overrides[: N_REMEDIES[case]]),
+        "--json",
     )
     assert (code, err) == (0, "")
 
 
 @pytest.mark.filterwarnings("default")
-def test_many_whole_numbers_run_as_classes_when_it_is_pasted(kdg):
-    csv(good(240, letter=np.arange(240) % 24))()
+def test_whole_numbers_run_as_classes_with_the_pasted_remedy(kdg):
+    write_csv(valid_table(240, letter=np.arange(240) % 24))()
     arguments = [*CSV, "dataset.target=letter", "dataset.drop=[label]"]
     assert "; dataset.task=classification takes its 24 whole numbers" in kdg(*arguments)[2]
     code, _, err = kdg(*arguments, "dataset.task=classification", "--json")
     assert (code, err) == (0, "")
 
 
-# what is said of, and runs all the same
-
-
-def warnings_of_the_split(out: str) -> list[str]:
-    return [one["message"] for one in json.loads(out)["warnings"] if one["stage"] == "split"]
-
-
-@pytest.mark.filterwarnings("default")
-def test_constant_columns_and_copies_run_and_are_told_in_one_line_each(kdg):
-    frame = good(30, planet="Earth", year=2020)
-    csv(pd.concat([frame, frame], ignore_index=True))()
-    code, out, err = kdg(*CSV, "--json")
-    why = "copies that fall into train and test make the test easy"
-    assert (code, err) == (0, "")
-    assert warnings_of_the_split(out) == [
-        "my: columns that never change carry no information: planet, year",
-        f"my: 60 of 60 rows have the features of another row; {why}",
+def split_warnings(out: str) -> list[str]:
+    return [
+        warning["message"] for warning in json.loads(out)["warnings"] if warning["stage"] == "split"
     ]
 
 
 @pytest.mark.filterwarnings("default")
-def test_row_numbers_without_a_name_are_left_out_and_told(kdg):
-    good().to_csv("my.csv")
+def test_constant_columns_and_copies_run_with_one_warning_each(kdg):
+    frame = valid_table(30, planet="Earth", year=2020)
+    write_csv(pd.concat([frame, frame], ignore_index=True))()
+    code, out, err = kdg(*CSV, "--json")
+    reason = "copies that fall into train and test make the test easy"
+    assert (code, err) == (0, "")
+    assert split_warnings(out) == [
+        "my: columns that never change carry no information: planet, year",
+        f"my: 60 of 60 rows have the features of another row; {reason}",
+    ]
+
+
+@pytest.mark.filterwarnings("default")
+def test_unnamed_row_numbers_are_left_out_with_a_warning(kdg):
+    valid_table().to_csv("my.csv")
     code, out, _ = kdg(*CSV, "--json")
     assert code == 0
-    assert warnings_of_the_split(out) == [
+    assert split_warnings(out) == [
         "my: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it"
     ]
 
 
-def test_a_table_of_all_kinds_of_columns_runs(kdg):
+def test_table_with_all_types_of_columns_runs(kdg):
     columns = {
         "town": ["Ulm", "Bonn", None] * 20,
         "open": [True, False] * 30,
-        "count": cell(np.nan),
+        "count": column_with(np.nan),
         "month": np.arange(60) % 12 + 1,
     }
-    csv(good(**columns, part=(["train"] * 6 + ["test"] * 4 + ["valid"] * 2) * 5))()
+    write_csv(valid_table(**columns, part=(["train"] * 6 + ["test"] * 4 + ["valid"] * 2) * 5))()
     code, out, err = kdg(*CSV, "dataset.categorical=[month]", "dataset.split_column=part", "--json")
     assert (code, err) == (0, "")
-    found = json.loads(out)["dataset"]
-    assert (found["name"], found["n_train"], found["n_calibration"], found["n_test"]) == (
+    dataset = json.loads(out)["dataset"]
+    assert (dataset["name"], dataset["n_train"], dataset["n_calibration"], dataset["n_test"]) == (
         "my",
         30,
         10,
@@ -572,8 +575,8 @@ def test_a_table_of_all_kinds_of_columns_runs(kdg):
     )
 
 
-def test_the_folder_of_a_run_is_named_after_the_file(kdg, tmp_path):
-    good().to_csv("my table.csv", index=False)
+def test_output_folder_is_named_after_the_file(kdg, tmp_path):
+    valid_table().to_csv("my table.csv", index=False)
     assert kdg("dataset=table", "dataset.path=my table.csv", "dataset.target=label")[0] == 0
     assert [
         path.name for path in (tmp_path / "outputs").iterdir() if not path.name.startswith(".")

@@ -14,7 +14,6 @@ from kdgraph.composer import Composer
 from kdgraph.config import compose, conf_dir, plan
 from kdgraph.data.dataset import Simulation, Table
 from kdgraph.data.splits import split_options
-from kdgraph.errors import ConfigError
 from kdgraph.report.options import first_comment
 from kdgraph.run_config import COMPONENTS, check
 
@@ -138,11 +137,6 @@ _NODES = {
     path: yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
     for path in FILES
 }  # the quick one of two
-TO_COME = {
-    name: _NODES[path]["to_come"]
-    for path, name in zip(FILES, IDS, strict=True)
-    if "to_come" in _NODES[path]
-}
 
 
 @pytest.fixture(scope="module")
@@ -169,13 +163,6 @@ def test_every_experiment_of_the_papers_has_its_name():
     } <= set(IDS)
 
 
-@pytest.mark.parametrize("name", TO_COME)
-def test_one_that_is_to_come_says_so(name):
-    experiment = name.removeprefix("experiment/")
-    with pytest.raises(ConfigError, match=f"^experiment={experiment} is to come: {TO_COME[name]}$"):
-        compose([f"experiment={experiment}"])
-
-
 _PUBLIC = [name for name in IDS if name.startswith(("dataset/cc18/", "dataset/openml/"))]
 _OF_PRESETS = ("calibrator/", "gate/", "network/", "parent/")
 _SLOW = {name for name in IDS if name.startswith(("experiment/", *_OF_PRESETS))} | set(
@@ -195,7 +182,7 @@ def _marked(name: str, *values):
     [
         _marked(name, path, name)
         for path, name in zip(FILES, IDS, strict=True)
-        if name not in TO_COME and not name.startswith(("method/paper/", "dataset/"))
+        if not name.startswith(("method/paper/", "dataset/"))
     ],
 )
 def test_it_composes_and_passes_the_check(path, name):

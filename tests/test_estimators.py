@@ -1,4 +1,4 @@
-"""scikit-learn's own contract, for every estimator of the library."""
+"""scikit-learn's checks for every estimator of the library."""
 
 from __future__ import annotations
 
@@ -67,19 +67,20 @@ PAPER = EXPECTED_FAILURES | {
 
 
 def forest(n_trees: int = 5) -> RandomForestClassifier:
-    """Learns the blobs of the checks in 5 ms."""
+    """Return a forest that learns the blobs of the checks in 5 ms."""
     return RandomForestClassifier(n_trees, random_state=0)
 
 
 def tree() -> DecisionTreeClassifier:
-    """Learns the blobs of the checks in 1 ms: for what reads nothing of its parent but what it
-    says.
+    """Return a tree that learns the blobs of the checks in 1 ms.
+
+    It is the parent of estimators that use only its predictions.
     """
     return DecisionTreeClassifier(max_depth=4, random_state=0)
 
 
 def network() -> MultilayerPerceptron:
-    """Learns the blobs of the checks in 40 ms."""
+    """Return a network that learns the blobs of the checks in 40 ms."""
     return MultilayerPerceptron(
         hidden=(16,),
         learning_rate=0.1,
@@ -92,9 +93,7 @@ def network() -> MultilayerPerceptron:
 
 
 class GroupWiseByPosition(GroupWise):
-    """Every other row is of the same group: these checks say nothing of groups, and it cannot do
-    without.
-    """
+    """GroupWise with groups by position, because the checks pass no groups."""
 
     def fit(self, X, y, sample_weight=None, **calibration):
         return super().fit(
@@ -109,11 +108,9 @@ PUBLISHED = [
     ),
     KernelDensityNetwork(network(), variant="figure1", random_state=0),
 ]
-"""What reproduces papers: the same code but for a function each, whichever graph it is given."""
+"""Variants that reproduce papers; each differs from the others by one function."""
 QUICK = {"sts": TemperatureScaling(None), "isotonic": IsotonicConfidence(None, pool=10.0)}
-"""Two to choose from that are learnt in 10 ms; the choice among pools, which those by default make
-too, is below by itself.
-"""
+"""Candidates that are fitted in 10 ms, without the choice among pools of the default ones."""
 ESTIMATORS = [
     KernelDensityForest(forest(), random_state=0),
     KernelDensityNetwork(network(), random_state=0),
@@ -173,7 +170,7 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings(
     "ignore:. of . calibration rows lie where the predicted distribution function"
 )  # likewise
-def test_scikit_learns_checks(estimator, check):
+def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
@@ -183,10 +180,10 @@ def test_scikit_learns_checks(estimator, check):
     expected_failed_checks=lambda e: (
         PAPER if isinstance(e, KernelDensityForest) and e.variant == "paper" else EXPECTED_FAILURES
     ),
-    met=ESTIMATORS,
+    already_checked=ESTIMATORS,
 )
 @pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")
-def test_scikit_learns_checks_of_what_reproduces_papers(estimator, check):
+def test_scikit_learn_checks_of_published_variants(estimator, check):
     check(estimator)
 
 
@@ -197,10 +194,8 @@ def test_scikit_learns_checks_of_what_reproduces_papers(estimator, check):
         KernelDensityNetwork(network(), random_state=0),
     ],
 )
-def fitted(request):
-    """An estimator that shares its blocks among two, and what it says of rows enough for several
-    blocks.
-    """
+def fitted_estimator(request):
+    """Return an estimator with two threads, rows of several blocks, and their probabilities."""
     estimator = request.param.set_params(n_jobs=2).fit(*make_moons(400, noise=0.2, random_state=0))
     X = make_moons(600, noise=0.2, random_state=1)[0]
     return estimator, X, estimator.predict_proba(X)
@@ -209,22 +204,22 @@ def fitted(request):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_the_users_joblib_configuration_changes_no_bit(fitted, backend, n_jobs):
-    estimator, X, expected = fitted
+def test_joblib_configuration_changes_no_bit(fitted_estimator, backend, n_jobs):
+    estimator, X, expected = fitted_estimator
     with parallel_config(backend=backend, n_jobs=n_jobs):
         assert np.array_equal(estimator.predict_proba(X), expected)
-        again = (
+        refitted = (
             estimator.set_params(n_jobs=None)
             .fit(*make_moons(400, noise=0.2, random_state=0))
             .predict_proba(X)
         )
     estimator.set_params(n_jobs=2)
-    assert np.array_equal(again, expected)
+    assert np.array_equal(refitted, expected)
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_nor_does_a_parallel_loop_around_it(fitted, backend):
-    estimator, X, expected = fitted
+def test_parallel_predictions_change_no_bit(fitted_estimator, backend):
+    estimator, X, expected = fitted_estimator
     with parallel_config(backend=backend, n_jobs=2):
         parts = Parallel()(delayed(estimator.predict_proba)(part) for part in (X[:300], X[300:]))
     assert np.array_equal(np.concatenate(parts), expected)

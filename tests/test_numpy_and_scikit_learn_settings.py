@@ -1,4 +1,4 @@
-"""What a user has set in NumPy, pandas and scikit-learn changes no fit and no prediction."""
+"""A user's settings of NumPy, pandas and scikit-learn change no fit and no prediction."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*learnt nothing"),
     pytest.mark.filterwarnings(
         "ignore:X has feature names"
-    ),  # scikit-learn's own, of a pipeline fitted under another setting
+    ),  # from scikit-learn, for a pipeline fitted under another setting
 ]
 
 
@@ -77,22 +77,22 @@ SETTINGS = {
 }
 
 
-def predictions(fitted, rows) -> np.ndarray:
+def predictions(model, rows) -> np.ndarray:
     names = ("predict_confidence", "predict_proba", "ood_score")
-    return next(getattr(fitted, name)(rows) for name in names if hasattr(fitted, name))
+    return next(getattr(model, name)(rows) for name in names if hasattr(model, name))
 
 
-@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("row_type", ROWS)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_settings_change_nothing(name, setting, kind):
-    rows = ROWS[kind]
-    fitted = clone(ESTIMATORS[name]).fit(rows, Y)
-    expected = predictions(fitted, rows)
+def test_user_settings_change_no_prediction(name, setting, row_type):
+    rows = ROWS[row_type]
+    model = clone(ESTIMATORS[name]).fit(rows, Y)
+    expected = predictions(model, rows)
     with SETTINGS[setting]():
-        found, again = (
-            predictions(fitted, rows),
+        predicted, refitted = (
+            predictions(model, rows),
             predictions(clone(ESTIMATORS[name]).fit(rows, Y), rows),
         )
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(again, expected)
+    np.testing.assert_array_equal(predicted, expected)
+    np.testing.assert_array_equal(refitted, expected)

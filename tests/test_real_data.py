@@ -1,6 +1,4 @@
-"""Whole runs on real data, where a cache of openml.org has them; elsewhere they are skipped, with
-the reason.
-"""
+"""Complete runs on real data; without a cache of openml.org they are skipped."""
 
 from __future__ import annotations
 
@@ -14,11 +12,13 @@ from kdgraph.cli import main
 from kdgraph.data.openml.cache import is_cached
 
 BY_ID = ["dataset=openml", "dataset.id=44"]
-copies = pytest.mark.filterwarnings("default:.* have the features of another row:UserWarning")
+allow_copies_warning = pytest.mark.filterwarnings(
+    "default:.* have the features of another row:UserWarning"
+)
 
 
-def run(capsys, tmp_path: Path, *overrides: str) -> dict:
-    """The record of ``kdg run``, whose figures are there too."""
+def run_record(capsys, tmp_path: Path, *overrides: str) -> dict:
+    """Return the record of ``kdg run``, after a check that its figures exist."""
     assert main(["run", "--json", *overrides, f"out={tmp_path}"]) == 0, capsys.readouterr().err
     record = json.loads(capsys.readouterr().out)
     folder = next(tmp_path.glob(f"*/*/{record['run_id']}"))
@@ -28,24 +28,24 @@ def run(capsys, tmp_path: Path, *overrides: str) -> dict:
     return record
 
 
-def value(record: dict, metric: str, of: str, on: str = "test", **params: float) -> float:
-    (found,) = [
+def value(record: dict, metric: str, component: str, rows: str = "test", **params: float) -> float:
+    (metric_value,) = [
         m["value"]
         for m in record["metrics"]
-        if (m["metric"], m["of"], m["on"], m["params"]) == (metric, of, on, params)
+        if (m["metric"], m["of"], m["on"], m["params"]) == (metric, component, rows, params)
     ]
-    return found
+    return metric_value
 
 
-def needs(id: int) -> None:
+def require_cached(id: int) -> None:
     if "OPENML_CACHE_DIR" not in os.environ or not is_cached(id):
         pytest.skip(f"OpenML {id} is in no folder that OPENML_CACHE_DIR names")
 
 
-@copies
-def test_a_table_of_openml(capsys, tmp_path):
-    needs(44)
-    record = run(
+@allow_copies_warning
+def test_openml_table(capsys, tmp_path):
+    require_cached(44)
+    record = run_record(
         capsys,
         tmp_path,
         *BY_ID,
@@ -57,34 +57,36 @@ def test_a_table_of_openml(capsys, tmp_path):
     )
     assert record["dataset"]["n_features"] == 57 and record["dataset"]["source"]["id"] == 44
     assert (record["dataset"]["n_train"], record["dataset"]["n_calibration"]) == (700, 300)
-    assert [said["stage"] for said in record["warnings"]] == ["split"]
+    assert [warning["stage"] for warning in record["warnings"]] == ["split"]
     assert (
         value(record, "error", "calibrated") < 0.1
     )  # Dey et al.'s implementation has .057 at 3,600 rows
     assert value(record, "nll", "calibrated") < value(record, "nll", "parent")
     assert (
-        value(record, "oce", "calibrated", on="ood", radius=3.0)
+        value(record, "oce", "calibrated", rows="ood", radius=3.0)
         < 1e-3
-        < value(record, "oce", "parent", on="ood", radius=3.0)
+        < value(record, "oce", "parent", rows="ood", radius=3.0)
     )
 
 
-@copies
-def test_a_table_with_categories_and_missing_values(capsys, tmp_path):
-    needs(1480)
-    given = ["dataset=openml", "dataset.id=1480", "ood.radii=[3]", "ood.n=100"]
-    record = run(capsys, tmp_path, *given, "method=gated_isotonic", "parent.n_estimators=60")
+@allow_copies_warning
+def test_table_with_categories_and_missing_values(capsys, tmp_path):
+    require_cached(1480)
+    dataset = ["dataset=openml", "dataset.id=1480", "ood.radii=[3]", "ood.n=100"]
+    record = run_record(
+        capsys, tmp_path, *dataset, "method=gated_isotonic", "parent.n_estimators=60"
+    )
     assert record["dataset"]["n_categorical"] == 1 and 0 < record["dataset"]["missing_share"] < 0.01
-    assert value(record, "oce", "calibrated", on="ood", radius=3.0) < 1e-3
+    assert value(record, "oce", "calibrated", rows="ood", radius=3.0) < 1e-3
 
 
-def test_images_in_their_official_split(capsys, tmp_path):
-    needs(554)
+def test_images_in_the_official_split(capsys, tmp_path):
+    require_cached(554)
     sizes = ["dataset.n_train=600", "dataset.n_test=300", "parent.max_epochs=4", "ood.n=100"]
-    record = run(capsys, tmp_path, "dataset=mnist", "method=kdn", *sizes)
+    record = run_record(capsys, tmp_path, "dataset=mnist", "method=kdn", *sizes)
     assert record["dataset"]["shape"] == [1, 28, 28] and record["dataset"]["n_test"] == 300
     assert value(record, "error", "calibrated") < 0.3  # 4 epochs of 600 images; chance is .9
-    noise = value(record, "mmc", "calibrated", on="ood")
-    assert noise < value(record, "mmc", "parent", on="ood") and noise < value(
+    noise = value(record, "mmc", "calibrated", rows="ood")
+    assert noise < value(record, "mmc", "parent", rows="ood") and noise < value(
         record, "mmc", "calibrated"
     )

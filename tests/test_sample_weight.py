@@ -1,5 +1,5 @@
-"""Weights of rows count by their ratios alone: a common factor changes nothing, and a row of weight
-0 is not there.
+"""Only ratios of sample weights count: a common factor is irrelevant, and rows of weight 0 are
+left out.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tests.test_estimators import ESTIMATORS, PUBLISHED, GroupWiseByPosition, fo
 
 QUICK = {"max_epochs": 2, "device": "cpu", "random_state": 0}
 X, Y = make_moons(200, noise=0.3, random_state=0)
-HELD, HELD_Y = make_moons(120, noise=0.3, random_state=2)
-NEW = make_moons(60, noise=0.3, random_state=1)[0]
-TAKING = [
-    each
-    for each in (
+X_CALIBRATION, Y_CALIBRATION = make_moons(120, noise=0.3, random_state=2)
+X_NEW = make_moons(60, noise=0.3, random_state=1)[0]
+WEIGHTED = [
+    model
+    for model in (
         *ESTIMATORS,
         *PUBLISHED,
         DensityGate(forest(), max_mean_shift=0.01, random_state=0),
@@ -36,17 +36,17 @@ TAKING = [
         MultilayerPerceptronRegressor(hidden=(8,), **QUICK),
         QuantileNetwork(hidden=(8,), **QUICK),
     )
-    if "sample_weight" in inspect.signature(each.fit).parameters
+    if "sample_weight" in inspect.signature(model.fit).parameters
 ]
-AFTER = [
-    each
-    for each in TAKING
-    if "sample_weight_calibration" in inspect.signature(each.fit).parameters
-    or hasattr(each, "estimator")
+POST_HOC = [
+    model
+    for model in WEIGHTED
+    if "sample_weight_calibration" in inspect.signature(model.fit).parameters
+    or hasattr(model, "estimator")
 ]
 ROUNDING = 1e-6
-"""Weights divided by their mean differ in the last bits, which a search for a minimum turns into
-1e-8; a count would be .005 off.
+"""Weights divided by their mean differ in the last bits, which a minimisation amplifies to 1e-8. An
+incorrect number of rows would change results by .005.
 """
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is"),
@@ -54,100 +54,102 @@ pytestmark = [
 ]
 
 
-def names(estimators) -> list[str]:
-    return [f"{type(each).__name__} {number}" for number, each in enumerate(estimators)]
+def estimator_ids(estimators) -> list[str]:
+    return [f"{type(model).__name__} {number}" for number, model in enumerate(estimators)]
 
 
 def targets(estimator) -> np.ndarray:
     return X[:, 0] if hasattr(estimator, "predict_dist") else Y
 
 
-def predictions(fitted) -> list[np.ndarray]:
-    found = [
-        getattr(fitted, name)(NEW)
+def predictions(model) -> list[np.ndarray]:
+    outputs = [
+        getattr(model, name)(X_NEW)
         for name in ("predict_proba", "predict_confidence", "ood_score")
-        if hasattr(fitted, name)
+        if hasattr(model, name)
     ]
-    return [fitted.predict_dist(NEW).ppf(0.3)] if hasattr(fitted, "predict_dist") else found
+    return [model.predict_dist(X_NEW).ppf(0.3)] if hasattr(model, "predict_dist") else outputs
 
 
-def assert_same(fitted, other) -> None:
-    for found, expected in zip(predictions(fitted), predictions(other), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=ROUNDING, atol=ROUNDING / 10)
+def assert_same(model, expected_model) -> None:
+    for actual, expected in zip(predictions(model), predictions(expected_model), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=ROUNDING, atol=ROUNDING / 10)
 
 
 @pytest.mark.parametrize("factor", [2.0, 1e-6, 1e12])
-@pytest.mark.parametrize("estimator", TAKING, ids=names(TAKING))
-def test_a_common_factor_changes_nothing(estimator, factor):
+@pytest.mark.parametrize("estimator", WEIGHTED, ids=estimator_ids(WEIGHTED))
+def test_common_factor_of_weights_is_irrelevant(estimator, factor):
     weight, y = np.random.default_rng(0).integers(1, 4, len(X)).astype(float), targets(estimator)
     assert_same(clone(estimator).fit(X, y, weight * factor), clone(estimator).fit(X, y, weight))
 
 
-@pytest.mark.parametrize("estimator", TAKING, ids=names(TAKING))
-def test_rows_without_weight_are_left_out(estimator):
+@pytest.mark.parametrize("estimator", WEIGHTED, ids=estimator_ids(WEIGHTED))
+def test_rows_of_weight_0_are_left_out(estimator):
     weight, y = np.random.default_rng(0).integers(0, 3, len(X)).astype(float), targets(estimator)
     if isinstance(estimator, GroupWiseByPosition):
-        pytest.skip("its groups follow from positions, which are others without the rows")
-    some = weight > 0
+        pytest.skip("its groups depend on positions, which change without the rows")
+    mask = weight > 0
     assert_same(
-        clone(estimator).fit(X, y, weight), clone(estimator).fit(X[some], y[some], weight[some])
+        clone(estimator).fit(X, y, weight), clone(estimator).fit(X[mask], y[mask], weight[mask])
     )
 
 
-def behind_a_fitted_parent(estimator):
+def freeze_parent(estimator):
     if isinstance(estimator, Refit | Retrained):
-        pytest.skip("it fits the parent once more, with weights as they are")
+        pytest.skip("it refits the parent with the original weights")
     parent = FrozenEstimator(clone(estimator.estimator).fit(X, Y))
     return clone(estimator).set_params(estimator=parent)
 
 
-def fit_behind(estimator, rows: np.ndarray, weight: np.ndarray):
-    more = (
-        {"groups_calibration": np.arange(len(HELD))[rows] % 2}
+def fit_to_calibration_rows(estimator, rows: np.ndarray, weight: np.ndarray):
+    groups = (
+        {"groups_calibration": np.arange(len(X_CALIBRATION))[rows] % 2}
         if isinstance(estimator, GroupWiseByPosition)
         else {}
     )
-    held = {
-        "X_calibration": HELD[rows],
-        "y_calibration": HELD_Y[rows],
+    calibration = {
+        "X_calibration": X_CALIBRATION[rows],
+        "y_calibration": Y_CALIBRATION[rows],
         "sample_weight_calibration": weight[rows],
     }
-    return clone(estimator).fit(X, Y, **held, **more)
+    return clone(estimator).fit(X, Y, **calibration, **groups)
 
 
 @pytest.mark.parametrize("factor", [2.0, 1e-6])
-@pytest.mark.parametrize("estimator", AFTER, ids=names(AFTER))
-def test_a_common_factor_of_calibration_rows_changes_nothing(estimator, factor):
-    frozen, everything = behind_a_fitted_parent(estimator), np.arange(len(HELD))
-    weight = np.random.default_rng(0).integers(1, 4, len(HELD)).astype(float)
+@pytest.mark.parametrize("estimator", POST_HOC, ids=estimator_ids(POST_HOC))
+def test_common_factor_of_calibration_weights_is_irrelevant(estimator, factor):
+    frozen, everything = freeze_parent(estimator), np.arange(len(X_CALIBRATION))
+    weight = np.random.default_rng(0).integers(1, 4, len(X_CALIBRATION)).astype(float)
     assert_same(
-        fit_behind(frozen, everything, weight * factor), fit_behind(frozen, everything, weight)
+        fit_to_calibration_rows(frozen, everything, weight * factor),
+        fit_to_calibration_rows(frozen, everything, weight),
     )
 
 
-@pytest.mark.parametrize("estimator", AFTER, ids=names(AFTER))
-def test_calibration_rows_without_weight_are_left_out(estimator):
-    frozen, everything = behind_a_fitted_parent(estimator), np.arange(len(HELD))
-    weight = np.random.default_rng(0).integers(0, 3, len(HELD)).astype(float)
+@pytest.mark.parametrize("estimator", POST_HOC, ids=estimator_ids(POST_HOC))
+def test_calibration_rows_of_weight_0_are_left_out(estimator):
+    frozen, everything = freeze_parent(estimator), np.arange(len(X_CALIBRATION))
+    weight = np.random.default_rng(0).integers(0, 3, len(X_CALIBRATION)).astype(float)
     assert_same(
-        fit_behind(frozen, everything, weight), fit_behind(frozen, np.flatnonzero(weight), weight)
+        fit_to_calibration_rows(frozen, everything, weight),
+        fit_to_calibration_rows(frozen, np.flatnonzero(weight), weight),
     )
 
 
 @pytest.mark.filterwarnings(
     "ignore:DensityGate takes the"
-)  # the rows of fit for unseen ones, which they are
+)  # rows of fit as unseen rows, which is correct here
 @pytest.mark.parametrize("largest", [1e-300, 1e300])
-def test_weights_of_any_size_are_divided_by_a_finite_mean(largest):
+def test_extreme_weights_have_a_finite_mean(largest):
     estimator, weight = (
-        DensityGate(FrozenEstimator(forest().fit(HELD, HELD_Y)), random_state=0),
+        DensityGate(FrozenEstimator(forest().fit(X_CALIBRATION, Y_CALIBRATION)), random_state=0),
         np.arange(1.0, len(X) + 1) / len(X),
     )
     assert_same(clone(estimator).fit(X, Y, weight * largest), clone(estimator).fit(X, Y, weight))
 
 
 @pytest.mark.parametrize("rows", ["training", "calibration"])
-def test_weights_that_are_all_0_are_refused(rows):
+def test_weights_of_0_only_are_refused(rows):
     weights = {
         "sample_weight" if rows == "training" else "sample_weight_calibration": np.zeros(120)
     }
@@ -155,4 +157,6 @@ def test_weights_that_are_all_0_are_refused(rows):
     with pytest.raises(
         ValueError, match=r"^Sample weights must contain at least one non-zero number\.$"
     ):
-        gate.fit(X[:120], Y[:120], X_calibration=HELD, y_calibration=HELD_Y, **weights)
+        gate.fit(
+            X[:120], Y[:120], X_calibration=X_CALIBRATION, y_calibration=Y_CALIBRATION, **weights
+        )

@@ -12,16 +12,21 @@ from experiments.common.runs import Record
 from kdgraph.errors import KdgError
 
 
-def tell(read: Callable[[Path], list[Record]], beside: Callable[[list[Record]], str]) -> None:
-    """Print what its runs found beside what was published; where none can be read, why not, in one
-    line.
+def print_comparison(
+    read: Callable[[Path], list[Record]], compare_with_published: Callable[[list[Record]], str]
+) -> None:
+    """Print measured beside published numbers, or one line if no run can be read.
 
     Parameters
     ----------
-    read : the records of its runs below a folder: that of the command line, or ``outputs``.
-    beside : the tables of records.
+    read : function
+        Folder → the records of the study's runs below it. The folder is that of the command line,
+        by default ``outputs``.
+    compare_with_published : function
+        Records → tables as text.
     """
-    in_one_line(lambda: print(beside(read(Path(sys.argv[1] if len(sys.argv) > 1 else "outputs")))))
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "outputs")
+    in_one_line(lambda: print(compare_with_published(read(folder))))
 
 
 def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]], to: str) -> None:

@@ -74,7 +74,7 @@ def save_picture(figure: Figure, stem: Path, paper: Path) -> list[Path]:
     for artist in figure.findobj(is_dense):
         artist.set_rasterized(True)
     stem.parent.mkdir(parents=True, exist_ok=True)
-    return save_figure(figure, stem, FORMATS, DPI, title=title, shows=shows)
+    return save_figure(figure, stem, FORMATS, DPI, title=title, description=shows)
 
 
 def about(name: str, paper: Path) -> tuple[str, str]:

@@ -59,7 +59,7 @@ five steps), the authors' outlier exposure with 300,000 photographs: noise is a 
 either, so that column is still kinder to these two than to the others."""
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """For each number of rows, for each method: what the two tables have and what runs found, a
     line each; markdown.
     """
@@ -194,7 +194,7 @@ def main(arguments: Sequence[str]) -> None:
     transformers = runs_of(
         "paper/p1/cifar10_vit", folder, free=[*FREE, "parent.model", "parent.device"]
     )
-    print(beside([*runs_of("paper/p1/cifar10", folder, free=FREE), *transformers]))
+    print(compare_with_published([*runs_of("paper/p1/cifar10", folder, free=FREE), *transformers]))
 
 
 if __name__ == "__main__":

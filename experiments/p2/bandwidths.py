@@ -173,8 +173,10 @@ def table(found: pd.DataFrame) -> str:
 def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[str, Any]]:
     X, y = record.X[held], record.y[held]
     parent = FrozenEstimator(PrecomputedScores().fit(X))
-    top = TopLabel.of(X)
-    right, wrong = (set(top.predicted[rows]) for rows in (top.correct(y), ~top.correct(y)))
+    top_label = TopLabel.from_proba(X)
+    right, wrong = (
+        set(top_label.predicted[rows]) for rows in (top_label.correct(y), ~top_label.correct(y))
+    )
 
     def said(model: TopLabelCalibrator) -> np.ndarray:
         with warnings.catch_warnings():
@@ -185,7 +187,7 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
         return model.predict_confidence(record.X[use])
 
     def judged(confidence: np.ndarray) -> float:
-        new = TopLabel.of(record.X[use])
+        new = TopLabel.from_proba(record.X[use])
         return nll_top(
             record.y[use], TopLabel(new.predicted, confidence, new.n_classes), clip=1e-12
         )

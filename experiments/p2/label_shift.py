@@ -110,7 +110,7 @@ def study(
         held, use = train_test_split(
             np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed
         )
-        top = TopLabel.of(X[use])
+        top_label = TopLabel.from_proba(X[use])
         prior = np.bincount(y[held], minlength=X.shape[1]) / len(held)
         unshifted = {
             method: confidence(method, X[held], y[held], None, X[use]) for method in methods
@@ -133,7 +133,12 @@ def study(
             where = {"kind": shift.kind, "seed": seed, "shift": place}
             weight = shift.weight[y[use]]
             found.append(
-                {**where, "method": NONE, "fit": "uncalibrated", **judged(top, y[use], weight)}
+                {
+                    **where,
+                    "method": NONE,
+                    "fit": "uncalibrated",
+                    **judged(top_label, y[use], weight),
+                }
             )
             for method in methods:
                 knows = (
@@ -165,7 +170,7 @@ def confidence(
             "ignore", UserWarning
         )  # where a class has no wrong row, say, which is no matter of the shift
         model.fit(X, y, X_calibration=X, y_calibration=y, sample_weight_calibration=weight)
-    return TopLabel(TopLabel.of(new).predicted, model.predict_confidence(new), new.shape[1])
+    return TopLabel(TopLabel.from_proba(new).predicted, model.predict_confidence(new), new.shape[1])
 
 
 @cache
@@ -176,7 +181,7 @@ def _node(method: str) -> dict[str, Any]:
     return yaml.safe_load((conf_dir() / "calibrator" / f"{method}.yaml").read_text())
 
 
-def judged(top: TopLabel, y: np.ndarray, weight: np.ndarray) -> dict[str, float]:
+def judged(top_label: TopLabel, y: np.ndarray, weight: np.ndarray) -> dict[str, float]:
     """NLL in nats of right and wrong (Eq. 14), Brier score (Eq. 15) and calibration gap, of labels
     Int[n] that count as Float[n].
 
@@ -187,10 +192,12 @@ def judged(top: TopLabel, y: np.ndarray, weight: np.ndarray) -> dict[str, float]
     assert nll_top.by_row is not None and brier_top.by_row is not None
     nll, brier = (
         np.average(rows, weights=weight)
-        for rows in (nll_top.by_row(y, top, clip=1e-12), brier_top.by_row(y, top))
+        for rows in (nll_top.by_row(y, top_label, clip=1e-12), brier_top.by_row(y, top_label))
     )
     too_much = np.bincount(
-        top.predicted, weight * (top.confidence - top.correct(y)), minlength=top.n_classes or 0
+        top_label.predicted,
+        weight * (top_label.confidence - top_label.correct(y)),
+        minlength=top_label.n_classes or 0,
     )
     return {
         "nll": float(nll),

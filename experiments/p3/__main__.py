@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name in given.only:
         module = STUDIES[name]
         records = module.read(given.outputs)
-        print(f"{module.beside(records)}\n", flush=True)
+        print(f"{module.compare_with_published(records)}\n", flush=True)
         if given.figures is not None and hasattr(module, "draw"):
             module.draw(records, given.figures)
         if given.figures is not None and module is images:

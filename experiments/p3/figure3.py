@@ -90,9 +90,9 @@ def distances(records: Sequence[Record], folder: Path) -> Distances:
     for record in records:
         offset = record["learnt"]["detector"]["offset"]
         said = {
-            each.ood or IN: each.calibrated["ood_score"]
+            each.ood_name or IN: each.calibrated["ood_score"]
             for each in evaluation_of(record, folder).predictions
-            if each.on in ON
+            if each.role in ON
         }
         for name, score in said.items():
             found.setdefault(name, []).append(offset - np.asarray(score))

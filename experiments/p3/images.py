@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.common.command import tell
+from experiments.common.command import print_comparison
 from experiments.common.markdown import counted, head, line, spread
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import apart, by_size
@@ -103,7 +103,7 @@ FREE = (
 """What smaller runs may have otherwise; numbers of rows have tables of their own, epochs lines."""
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """Three tables for each data set of each study among the records of a sweep, published and
     found; markdown.
     """
@@ -169,4 +169,4 @@ def read(folder: Path) -> list[Record]:
 
 
 if __name__ == "__main__":
-    tell(read, beside)
+    print_comparison(read, compare_with_published)

@@ -52,7 +52,7 @@ SETS = {
 }
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """AUROC and APHD by dimension, and what the paper says of them, of the records of a sweep;
     markdown.
     """
@@ -208,7 +208,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     records = read(given.outputs)
-    print(beside(records))
+    print(compare_with_published(records))
     draw(records, given.figures)
 
 

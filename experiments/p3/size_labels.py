@@ -94,7 +94,7 @@ def measured(records: Sequence[Record]) -> pd.DataFrame:
     return pd.concat(frames).drop_duplicates(["dataset", "method", "seed", "rows", "set", "metric"])
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """APHD at both ends, AUROC with all rows, and what the paper says of them, of the records of a
     sweep; markdown.
     """
@@ -271,7 +271,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     records = read(given.outputs)
-    print(beside(records))
+    print(compare_with_published(records))
     draw(records, given.figures)
 
 

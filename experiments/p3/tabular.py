@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.command import tell
+from experiments.common.command import print_comparison
 from experiments.common.markdown import counted, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
@@ -46,7 +46,7 @@ below it get single rows, which is a harder task. *Own range*: the other table's
 that no value alone is out of range; elsewhere they are scaled as the training rows are. Mean ± standard deviation in percent."""
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """AUROC of each table against the others and noise, published and found, of the records of a
     sweep; markdown.
     """
@@ -136,4 +136,4 @@ def read(folder: Path) -> list[Record]:
 
 
 if __name__ == "__main__":
-    tell(read, beside)
+    print_comparison(read, compare_with_published)

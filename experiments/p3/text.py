@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.common.command import tell
+from experiments.common.command import print_comparison
 from experiments.common.runs import Record, runs_of
 from experiments.p3.study import Study, measured, tables
 
@@ -58,7 +58,7 @@ STUDIES = [
 """One for each data set in distribution."""
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """Three tables for each data set among the records of a sweep, published and found;
     markdown.
     """
@@ -73,4 +73,4 @@ def read(folder: Path) -> list[Record]:
 
 
 if __name__ == "__main__":
-    tell(read, beside)
+    print_comparison(read, compare_with_published)

@@ -23,7 +23,12 @@ from joblib import Parallel, delayed
 
 from experiments.common.markdown import head, line, number
 from experiments.p4.setting import DIFFERENCE, difference_cells
-from kdgraph.calibration.local.neighbours import LocalKernel, Neighbours, Places, Sight
+from kdgraph.calibration.local.neighbours import (
+    FeatureView,
+    LocalKernel,
+    Neighbours,
+    QueryRows,
+)
 from kdgraph.config import plan
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, group_mce
@@ -82,7 +87,7 @@ def _good_enough(settings: pd.DataFrame) -> pd.DataFrame:
 
 def spaces(
     parent: Any, calibration: Any, test: Any, seed: int
-) -> Iterator[tuple[str, LocalKernel, np.ndarray, np.ndarray, Sight]]:
+) -> Iterator[tuple[str, LocalKernel, np.ndarray, np.ndarray, FeatureView]]:
     """Name, kernel, calibration rows and test rows as the kernel sees them."""
     maps = {
         "PCA (20)": FeatureMap(reduce="pca", dimensions=20),
@@ -101,7 +106,7 @@ def spaces(
                 "laplacian",
                 seen[0] / unit,
                 seen[1] / unit,
-                Sight("laplacian", parent),
+                FeatureView("laplacian", parent),
             )
         if name == "PCA (20)":
             axes = seen[0].std(axis=0)
@@ -111,7 +116,7 @@ def spaces(
                 "laplacian",
                 seen[0] / axes,
                 seen[1] / axes,
-                Sight("laplacian", parent),
+                FeatureView("laplacian", parent),
             )
             unit = rms_of(seen[0])
             yield (
@@ -119,10 +124,10 @@ def spaces(
                 "gaussian",
                 seen[0] / unit,
                 seen[1] / unit,
-                Sight("gaussian", parent),
+                FeatureView("gaussian", parent),
             )
-    sight = Sight("geodesic", parent)
-    yield "geodesic", "geodesic", sight(calibration), sight(test), sight
+    view = FeatureView("geodesic", parent)
+    yield "geodesic", "geodesic", view(calibration), view(test), view
 
 
 def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any]]:
@@ -144,18 +149,18 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
     splits = stages.split(config.dataset, seed)
     parent = StoredStages(config, splits, Watch()).fit().value
     rows = {"calibration": splits.calibration, "test": splits.test}
-    top = {on: TopLabel.of(parent.predict_proba(each.X)) for on, each in rows.items()}
-    right = {on: top[on].correct(rows[on].y) for on in rows}
+    top_label = {on: TopLabel.from_proba(parent.predict_proba(each.X)) for on, each in rows.items()}
+    right = {on: top_label[on].correct(rows[on].y) for on in rows}
     nobody = {on: np.zeros(len(each.y), dtype=np.intp) for on, each in rows.items()}
-    for name, kernel, seen, seen_test, sight in spaces(
+    for name, kernel, seen, seen_test, view in spaces(
         parent, rows["calibration"].X, rows["test"].X, seed
     ):
         at = {
-            on: Places(s, top[on].confidence, nobody[on], top[on].confidence)
+            on: QueryRows(s, top_label[on].confidence, nobody[on], top_label[on].confidence)
             for on, s in (("calibration", seen), ("test", seen_test))
         }
         values = right["calibration"].astype(np.float64)
-        confidence = top["calibration"].confidence
+        confidence = top_label["calibration"].confidence
         near = Neighbours(
             kernel,
             seen,
@@ -167,11 +172,15 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
         )
         for bins in BINS:
             here = near.with_bins(bins)
-            held, n_eff, _ = here.said(at["calibration"], BANDWIDTHS, sight, leave_one_out=True)
-            said = here.said(at["test"], BANDWIDTHS, sight)[0]
+            held, n_eff, _ = here.kernel_average(
+                at["calibration"], BANDWIDTHS, view, leave_one_out=True
+            )
+            said = here.kernel_average(at["test"], BANDWIDTHS, view)[0]
             squared = (held - values) ** 2
             for i, gamma in enumerate(BANDWIDTHS):
-                stated = TopLabel(top["test"].predicted, said[i].clip(0, 1), top["test"].n_classes)
+                stated = TopLabel(
+                    top_label["test"].predicted, said[i].clip(0, 1), top_label["test"].n_classes
+                )
                 yield {
                     **{
                         "seed": seed,

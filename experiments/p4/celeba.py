@@ -71,7 +71,7 @@ HAIR_TYPE = replace(
 SETTINGS = {each.dataset: each for each in (HAIR_COLOR, HAIR_TYPE)}
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """Tables 1 to 3, published and found, and the paired tests, of each setting among the records
     of a sweep; markdown.
     """
@@ -79,7 +79,9 @@ def beside(records: Sequence[Record]) -> str:
         name: [record for record in records if record["dataset"]["name"] == name]
         for name in SETTINGS
     }
-    parts = [setting.beside(mine, SETTINGS[name]) for name, mine in found.items() if mine]
+    parts = [
+        setting.compare_with_published(mine, SETTINGS[name]) for name, mine in found.items() if mine
+    ]
     return "\n\n".join(parts) if parts else HAIR_COLOR.missing
 
 
@@ -87,7 +89,7 @@ def main(arguments: Sequence[str]) -> None:
     """Print the tables of the runs below a folder."""
     folder = Path(arguments[0] if arguments else "outputs")
     print(
-        beside(
+        compare_with_published(
             [
                 record
                 for name in SETTINGS

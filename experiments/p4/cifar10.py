@@ -94,7 +94,7 @@ without one. ± is half of a 95 % interval of the mean difference on the same sp
 splits that share rows (Nadeau and Bengio 2003); (k/n): above 0 in k of n."""
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """Table 4, published and found, paired differences of PRR and local errors in three maps, for
     each record of scores; markdown.
     """
@@ -293,7 +293,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     records = runs_of(EXPERIMENT, given.outputs, free=FREE)
     if given.what == "tables":
-        print(beside(records))
+        print(compare_with_published(records))
         return
     for path in draw(records, given.outputs, given.to):
         print(path)

@@ -441,9 +441,10 @@ def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:
     asks no run.
     """
     (X, y, sides), (new, _, new_sides) = _drawn(500, 0), _drawn(300, 1)
-    top = TopLabel.of(X[:, :2])
+    top_label = TopLabel.from_proba(X[:, :2])
     ends = {
-        name: of_rows(y, top, bins=bins) - local(y, top, X[:, 2:], bandwidth=LARGE, bins=bins)
+        name: of_rows(y, top_label, bins=bins)
+        - local(y, top_label, X[:, 2:], bandwidth=LARGE, bins=bins)
         for name, of_rows, local in (("MCE", mce, mlce), ("ECE", ece, lce))
     }
     found = ", ".join(f"{value:.1g} from the {name}" for name, value in ends.items())
@@ -452,8 +453,8 @@ def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:
         text, max(map(abs, ends.values())) < 1e-10, found, ("mlce_becomes_mce", "mlce_becomes_one")
     )
     alone, largest = (
-        mlce(y, top, X[:, 2:], bandwidth=1 / LARGE, bins=bins),
-        float(np.abs(top.confidence - top.correct(y)).max()),
+        mlce(y, top_label, X[:, 2:], bandwidth=1 / LARGE, bins=bins),
+        float(np.abs(top_label.confidence - top_label.correct(y)).max()),
     )
     text = (
         f"at γ = {1 / LARGE:.0e} MLCE is the largest error of a single row, 1 − the confidence of a"

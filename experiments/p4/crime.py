@@ -72,11 +72,11 @@ SETTING = setting.Setting(
 )
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """Tables 1 to 3 of setting 1, published and found, and the paired tests, of the records of a
     sweep; markdown.
     """
-    return setting.beside(records, SETTING)
+    return setting.compare_with_published(records, SETTING)
 
 
 def measured(folder: Path) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str]) -> None:
         Path(arguments[0] if arguments else "outputs"),
         arguments[1] if len(arguments) > 1 else EXPERIMENT,
     )
-    print(beside(runs_of(experiment, folder)))
+    print(compare_with_published(runs_of(experiment, folder)))
 
 
 if __name__ == "__main__":

@@ -207,7 +207,7 @@ def groups(study: Study) -> Figure:
     parent = label_of("none")
     gap = {method: confidence[method] + error[method] - 1 for method in mce}
     tables = [
-        GroupTable("MCE", mce, behind=behind),
+        GroupTable("MCE", mce, n_rows=behind),
         GroupTable("mean confidence − accuracy", gap, "signed"),
     ]
     wrong = [f"{np.nanmean(column):.2f}".removeprefix("0") for column in error[parent].T]
@@ -216,7 +216,7 @@ def groups(study: Study) -> Figure:
         [str(name) for name in names],
         np.nanmean(rows[parent], axis=0).tolist(),
         notes={"error": wrong},
-        of=study.runs_of,
+        runs_of=study.runs_of,
     )
 
 

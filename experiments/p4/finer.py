@@ -68,8 +68,8 @@ def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dic
         config = plan(words).jobs[0].config
         splits = stages.split(config.dataset, seed)
         parent, test = StoredStages(config, splits, Watch()).fit().value, splits.test
-        top = TopLabel.of(parent.predict_proba(test.X))
-        right = top.correct(test.y)
+        top_label = TopLabel.from_proba(parent.predict_proba(test.X))
+        right = top_label.correct(test.y)
         for space, (reduction, bandwidth) in SPACES.items():
             seen = (
                 FeatureMap(**reduction, scale="none", random_state=seed)
@@ -77,11 +77,11 @@ def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dic
                 .transform(parent, test.X)
             )
             rng = np.random.default_rng(seed)
-            found = {"outcomes": excess(top.confidence, right, seen, bandwidth)}
-            for name, p in chances(top.confidence, right).items():
+            found = {"outcomes": excess(top_label.confidence, right, seen, bandwidth)}
+            for name, p in chances(top_label.confidence, right).items():
                 drawn = (rng.random(len(p)) < p for _ in range(draws))
                 found[name] = float(
-                    np.mean([excess(top.confidence, each, seen, bandwidth) for each in drawn])
+                    np.mean([excess(top_label.confidence, each, seen, bandwidth) for each in drawn])
                 )
             yield {"network": network, "seed": seed, "space": space, **found}
 
@@ -127,13 +127,13 @@ def truth(seeds: int = TRUTH_SEEDS) -> Iterator[dict[str, Any]]:
             rows, (X, y) = simulation.sample(TRAIN, rng), simulation.sample(TEST, rng)
             posterior = simulation.posterior(X)
             for name, parent in parents.items():
-                top = TopLabel.of(parent.fit(*rows).predict_proba(X))
-                true = top.confidence - posterior[np.arange(TEST), top.predicted]
+                top_label = TopLabel.from_proba(parent.fit(*rows).predict_proba(X))
+                true = top_label.confidence - posterior[np.arange(TEST), top_label.predicted]
                 yield {
                     "parent": name,
                     "simulation": simulation.name,
                     "seed": seed,
-                    **near_to(true, top.confidence, top.correct(y), X),
+                    **near_to(true, top_label.confidence, top_label.correct(y), X),
                 }
 
 

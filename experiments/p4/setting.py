@@ -105,7 +105,7 @@ class Setting:
         return published[published.dataset == self.dataset]
 
 
-def beside(records: Sequence[Record], setting: Setting) -> str:
+def compare_with_published(records: Sequence[Record], setting: Setting) -> str:
     """Tables 1 to 3, published and found, and the paired tests, of the records of a sweep;
     markdown.
     """

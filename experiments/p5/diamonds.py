@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.command import tell
+from experiments.common.command import print_comparison
 from experiments.common.markdown import counted, head, line
 from experiments.common.runs import Record, runs_of
 from experiments.p5.records import (
@@ -52,7 +52,7 @@ The RMSE is compared with that of the same model without recalibration, seed by 
 Bengio 2003), in how many seeds it is lower, Wilcoxon's p."""
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """Table 3, published and found, and what is claimed of it, of the records of a sweep;
     markdown.
     """
@@ -190,4 +190,4 @@ def read(folder: Path) -> list[Record]:
 
 
 if __name__ == "__main__":
-    tell(read, beside)
+    print_comparison(read, compare_with_published)

@@ -281,7 +281,7 @@ def _asked(
     said, test = {}, None
     for name, (record, of) in models.items():
         test = next(
-            found for found in evaluation_of(record, folder).predictions if found.on == "test"
+            found for found in evaluation_of(record, folder).predictions if found.role == "test"
         )
         said[name] = test.models[of]["distribution"]
     record = next(iter(models.values()))[0]

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.command import tell
+from experiments.common.command import print_comparison
 from experiments.common.markdown import counted, head, line, number, signed
 from experiments.common.runs import Record, runs_of
 
@@ -58,7 +58,7 @@ in the paper. MSE is to y, so the truth has 1. *Seconds* are wall-clock: *traini
 *prediction* that of both and of all measures."""
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """MSE, coverage and seconds by size, k and eps, and what the paper says of them, of the records
     of a sweep; markdown.
     """
@@ -354,4 +354,4 @@ def read(folder: Path) -> list[Record]:
 
 
 if __name__ == "__main__":
-    tell(read, beside)
+    print_comparison(read, compare_with_published)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.command import tell
+from experiments.common.command import print_comparison
 from experiments.common.markdown import counted, head, line, number
 from experiments.common.runs import Record, runs_of
 from experiments.p5.records import (
@@ -62,7 +62,7 @@ NOTE = """Mean ± standard deviation over seeds. MSE is to the true mean. KL is 
 true distribution on the same rows, *gap* the largest of 20 cells between coverage and 95 %."""
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """Table 1, published and found, and what is claimed of it, of the records of a sweep;
     markdown.
     """
@@ -240,4 +240,4 @@ def read(folder: Path) -> list[Record]:
 
 
 if __name__ == "__main__":
-    tell(read, beside)
+    print_comparison(read, compare_with_published)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.command import tell
+from experiments.common.command import print_comparison
 from experiments.common.markdown import counted, head, line
 from experiments.common.runs import Record, runs_of
 from experiments.p5.records import (
@@ -56,7 +56,7 @@ to the true mean. KL is that of the truth from the prediction in 30 bins of its 
 95 %. The paper's network has 25 times as many units in a wide layer, 75 epochs and 1,000 masks, with a dropout of .5."""
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """Table 2, published and found, and what is claimed of it, for each share of dropout, of the
     records of a sweep; markdown.
     """
@@ -231,4 +231,4 @@ def _size(record: Record) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    tell(read, beside)
+    print_comparison(read, compare_with_published)

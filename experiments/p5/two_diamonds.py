@@ -52,7 +52,9 @@ def measured(records: list[Record], folder: Path) -> pd.DataFrame:
 
 
 def _of_split(record: Record, folder: Path) -> Iterator[dict[str, float]]:
-    said = next(found for found in evaluation_of(record, folder).predictions if found.on == "test")
+    said = next(
+        found for found in evaluation_of(record, folder).predictions if found.role == "test"
+    )
     both = {
         "before": said.models["parent"]["distribution"],
         "after": said.models["calibrated"]["distribution"],

@@ -46,7 +46,7 @@ COST = 0.003
 ROWS = "rows"
 
 
-def beside(records: Sequence[Record]) -> str:
+def compare_with_published(records: Sequence[Record]) -> str:
     """Tables in markdown: methods by rank; AUROC by set; which claims hold; and where a method has
     no number, why.
     """
@@ -246,7 +246,7 @@ def main(arguments: Sequence[str]) -> None:
     """Print the tables of the runs below a folder."""
     folder, experiment, *file = [*arguments, *["outputs", "bench/tabular_ood"][len(arguments) :]]
     records = runs_of_tables(experiment, Path(folder))
-    print(beside(records))
+    print(compare_with_published(records))
     if file:
         draw(records, Path(file[0]))
 

@@ -1,6 +1,6 @@
 """Foundations that all estimators share.
 
-A colleague looks for:
+Its modules contain:
 
 - the base classes of everything that is fitted after a parent (held-out rows, cloning, validation
   of inputs) in :mod:`kdgraph.base.posthoc`;

@@ -2,8 +2,8 @@
 
 A run fits a parent and, after it, up to four components: calibrator, gate, detector and
 recalibrator. :class:`FittedModel` combines them into one model with up to four *outputs*
-(``proba``, ``top``, ``ood_score``, ``distribution``). The last component that defines an output
-provides it. Metrics, figures and prediction depend on outputs and not on components.
+(``proba``, ``top_label``, ``ood_score``, ``distribution``). The last component that defines an
+output provides it. Metrics, figures and prediction depend on outputs and not on components.
 
 :class:`Predictions` holds the outputs for one set of rows, :class:`Evaluation` the metrics that are
 computed from them, and :func:`predictions_frame` makes the table ``predictions.parquet``.
@@ -34,7 +34,7 @@ model that scores sets of rows is an exception: see :class:`SetScores`.
 
 OUTPUT_METHODS = {
     "proba": "predict_proba",
-    "top": "predict_confidence",
+    "top_label": "predict_confidence",
     "ood_score": "ood_score",
     "distribution": "predict_dist",
 }
@@ -60,6 +60,12 @@ class SetScores:
         Largest number of rows in a set.
     unit : {"instance", "set"}
         What one score belongs to: a row within its set ("instance"), or a set.
+
+    Examples
+    --------
+    >>> scores = SetScores(np.array([0.2, 0.9]), set_size=50, unit="set")
+    >>> len(scores), float(np.mean(scores))
+    (2, 0.55)
     """
 
     values: np.ndarray
@@ -84,6 +90,16 @@ class FittedModel:
     post_hoc : mapping of str to estimator, default={}
         Config group → the component of that group, in the order of fitting: calibrator, gate,
         detector, recalibrator. Groups without a component are left out.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = np.array([[0.0], [1.0], [5.0], [6.0]]), np.array([0, 0, 1, 1])
+    >>> model = FittedModel(RandomForestClassifier(n_estimators=5, random_state=0).fit(X, y))
+    >>> model.supports("proba"), model.supports("distribution")
+    (True, False)
+    >>> model.predict_outputs(["proba", "ood_score"], X)["proba"].shape
+    (4, 2)
     """
 
     parent: Any
@@ -105,7 +121,7 @@ class FittedModel:
     @property
     def is_classifier(self) -> bool:
         """True if the model predicts classes."""
-        return self.supports("proba") or self.supports("top")
+        return self.supports("proba") or self.supports("top_label")
 
     @property
     def has_set_scores(self) -> bool:
@@ -211,21 +227,23 @@ class FittedModel:
         if component is not None and hasattr(component, OUTPUT_METHODS[output]):
             if output == "distribution":
                 return as_distribution(component.predict_dist(X, **kwargs))
-            if output != "top":
+            if output != "top_label":
                 return getattr(component, OUTPUT_METHODS[output])(X, **kwargs)
             # Metrics need the positions of the predicted classes, and ``predict`` returns labels.
             predicted = np.searchsorted(component.classes_, component.predict(X))
             confidence = component.predict_confidence(X, **kwargs)
             return TopLabel(predicted, confidence, len(component.classes_))
-        if output == "top" and self.supports("proba"):
-            return TopLabel.of(outputs["proba"] if "proba" in outputs else self.predict_proba(X))
-        if output == "ood_score" and self.is_classifier:
-            top = (
-                outputs["top"]
-                if "top" in outputs
-                else self._predict_output("top", X, outputs, groups)
+        if output == "top_label" and self.supports("proba"):
+            return TopLabel.from_proba(
+                outputs["proba"] if "proba" in outputs else self.predict_proba(X)
             )
-            return -top.confidence
+        if output == "ood_score" and self.is_classifier:
+            top_label = (
+                outputs["top_label"]
+                if "top_label" in outputs
+                else self._predict_output("top_label", X, outputs, groups)
+            )
+            return -top_label.confidence
         raise TypeError(
             f"{type(self.parent).__name__} and the components fitted after it do not provide"
             f" {output}"
@@ -267,14 +285,14 @@ class Predictions:
 
     Attributes
     ----------
-    on : {"test", "calibration", "grid", "ood"}
+    role : {"test", "calibration", "grid", "ood"}
         Role of the rows.
-    n : int
+    n_rows : int
         Number of rows.
     parent, calibrated : dict
-        Output name (``proba``, ``top``, ``ood_score``, ``distribution``) → values, one for each
-        row. An ``ood_score`` may be :class:`SetScores`.
-    ood : str or None, default=None
+        Output name (``proba``, ``top_label``, ``ood_score``, ``distribution``) → values, one for
+        each row. An ``ood_score`` may be :class:`SetScores`.
+    ood_name : str or None, default=None
         Name of the set if it is out of distribution.
     params : mapping of str to float, default={}
         Parameters that identify the set within its family, e.g. ``{"radius": 2.0}``.
@@ -292,13 +310,22 @@ class Predictions:
         Subgroup of each row.
     source_rows : Int64[n] or None, default=None
         Number of each row in the source that it was read from; None for generated rows.
+
+    Examples
+    --------
+    >>> outputs = {"proba": np.array([[0.2, 0.8], [0.6, 0.4]])}
+    >>> shell = Predictions(
+    ...     "ood", 2, outputs, outputs, ood_name="shells", params={"radius": 5.0}, id_values=(1.0,)
+    ... )
+    >>> shell.in_distribution, sorted(shell.models)
+    (False, ['calibrated', 'parent'])
     """
 
-    on: str
-    n: int
+    role: str
+    n_rows: int
     parent: Outputs
     calibrated: Outputs
-    ood: str | None = None
+    ood_name: str | None = None
     params: Mapping[str, float] = field(default_factory=dict)
     y: np.ndarray | None = None
     truth: np.ndarray | None = None
@@ -333,6 +360,14 @@ class Evaluation:
     predictions : list of Predictions
         Predictions for the test rows, for the calibration rows and the grid if requested, and for
         every out-of-distribution set.
+
+    Examples
+    --------
+    >>> outputs = {"proba": np.array([[0.2, 0.8]])}
+    >>> facts = {"file": "noise.csv"}
+    >>> noise = Predictions("ood", 1, outputs, outputs, ood_name="noise", facts=facts)
+    >>> Evaluation(metrics=[], tables={}, predictions=[noise]).ood_sets
+    [{'name': 'noise', 'n': 1, 'source': {'file': 'noise.csv'}}]
     """
 
     metrics: list[dict[str, Any]]
@@ -343,7 +378,7 @@ class Evaluation:
     def ood_sets(self) -> list[dict[str, Any]]:
         """Name, number of rows and source of the OOD sets that are not generated."""
         return [
-            {"name": prediction.ood, "n": prediction.n, "source": dict(prediction.facts)}
+            {"name": prediction.ood_name, "n": prediction.n_rows, "source": dict(prediction.facts)}
             for prediction in self.predictions
             if prediction.facts
         ]
@@ -375,9 +410,9 @@ OUTPUT_COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = 
     "proba": lambda proba, classes: {
         str(name): proba[:, k] for k, name in enumerate(classes.tolist())
     },
-    "top": lambda top, classes: {
-        "predicted": classes[top.predicted].astype(object),
-        "confidence": top.confidence,
+    "top_label": lambda top_label, classes: {
+        "predicted": classes[top_label.predicted].astype(object),
+        "confidence": top_label.confidence,
     },
     "ood_score": lambda score, classes: {"ood_score": score},
     "distribution": lambda distribution, classes: _distribution_columns(distribution),
@@ -406,14 +441,22 @@ def predictions_frame(predictions: Sequence[Predictions], classes: np.ndarray) -
         followed by that set's params. ``row`` is the number of the row in its source, from 0
         (Int64, null for generated rows), ``y`` its label. The other columns are the predictions of
         the parent and of the calibrated model. Scores of sets have no column.
+
+    Examples
+    --------
+    >>> outputs = {"proba": np.array([[0.2, 0.8], [0.6, 0.4]])}
+    >>> test = Predictions("test", 2, outputs, outputs, y=np.array([1, 0]))
+    >>> frame = predictions_frame([test], np.array(["no", "yes"]))
+    >>> frame[["set", "y", "parent_yes"]].to_dict("list")
+    {'set': ['test', 'test'], 'y': ['yes', 'no'], 'parent_yes': [0.8, 0.4]}
     """
     import pandas as pd
 
     frames = []
     for prediction in predictions:
-        if prediction.on == "grid":
+        if prediction.role == "grid":
             continue
-        n = prediction.n
+        n = prediction.n_rows
         row_numbers = [None] * n if prediction.source_rows is None else prediction.source_rows
         columns: dict[str, Any] = {"set": _set_name(prediction), **prediction.params}
         columns |= {
@@ -452,10 +495,12 @@ def _set_name(predictions: Predictions) -> str:
     An OOD set that is read from a file such as ``test.csv`` may be called "test" or "calibration",
     so these names get a prefix.
     """
-    if predictions.ood is None:
-        return predictions.on
+    if predictions.ood_name is None:
+        return predictions.role
     return (
-        f"ood {predictions.ood}" if predictions.ood in ("test", "calibration") else predictions.ood
+        f"ood {predictions.ood_name}"
+        if predictions.ood_name in ("test", "calibration")
+        else predictions.ood_name
     )
 
 
@@ -465,7 +510,8 @@ def _target_column(predictions: Predictions, classes: np.ndarray) -> Any:
 
     is_regression = not len(classes)
     if is_regression:
-        return np.full(predictions.n, np.nan) if predictions.y is None else predictions.y
+        return np.full(predictions.n_rows, np.nan) if predictions.y is None else predictions.y
     return pd.array(
-        [None] * predictions.n if predictions.y is None else classes[predictions.y], dtype=object
+        [None] * predictions.n_rows if predictions.y is None else classes[predictions.y],
+        dtype=object,
     )

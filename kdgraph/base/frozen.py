@@ -38,8 +38,14 @@ _MIN_LEAVES = 10
 _MAX_PREDICTED_ROWS = 1000
 _MIN_CORRECT_PREDICTIONS = 20
 
+# The base class of forests has no public name. The public forests share no other base, and forests
+# of other libraries, such as quantile-forest's, derive from it and not from a public one. All
+# modules take it from here.
+FOREST_BASE: type = BaseForest
+"""Base class of all forests."""
 _BOOSTED_TREES = GradientBoostingClassifier, GradientBoostingRegressor
-_TREE_MODELS = BaseForest, BaseDecisionTree, *_BOOSTED_TREES
+TREE_MODELS = FOREST_BASE, BaseDecisionTree, *_BOOSTED_TREES
+"""Models of scikit-learn whose trees have a ``tree_``; these compute in single precision."""
 
 _skip_row_checks: ContextVar[bool] = ContextVar("skip_row_checks", default=False)
 
@@ -168,7 +174,7 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
     while isinstance(estimator, Pipeline):
         transformers.append(estimator[:-1])
         estimator = unwrap_frozen(estimator.steps[-1][1])
-    if not isinstance(estimator, _TREE_MODELS):
+    if not isinstance(estimator, TREE_MODELS):
         return False
     tree, sample = _first_tree_and_sample(estimator, n)
     counts, is_leaf = tree.tree_.n_node_samples, tree.tree_.children_left == -1

@@ -150,7 +150,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     ...         self.n_rows_ = len(train), len(calibration)
     ...
     ...     def fit(self, X, y):
-    ...         rows = Rows.of(*self._validate_rows(X, y, reset=True))
+    ...         rows = Rows.unweighted(*self._validate_rows(X, y, reset=True))
     ...         train, calibration = self._split_rows(rows, None, None, self.random_state)
     ...         self.estimator_ = self._fit_parent(self.estimator, train, calibration, 0)
     ...         self._fit_after(train, calibration)
@@ -287,6 +287,8 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         are held out. All rows have both roles if there are too few to hold any out, with a warning,
         and after a frozen parent, unless training rows are required.
         """
+        # Rows that the parent was trained on do not show its errors on new rows. So the function
+        # prefers rows that it has certainly not seen, and warns if the caller's rows may be seen.
         parent = self._default_estimator() if self._needs_unseen_rows() else None
         name, is_frozen = type(self).__name__, is_frozen_and_trained(parent)
         if X_calibration is not None:
@@ -316,7 +318,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """Return the calibration rows that were passed to ``fit``, validated."""
         if y is None and self._needs_labels():
             raise ValueError("X_calibration needs y_calibration")
-        return Rows.of(*self._validate_rows(X, y))
+        return Rows.unweighted(*self._validate_rows(X, y))
 
     def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return positions of training and calibration rows, Int[n - m] and Int[m].
@@ -391,6 +393,14 @@ def seeded_clone(estimator: Any, random_state: Any) -> Any:
         Estimator to clone.
     random_state : int, RandomState or None
         Source of the seeds.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> forest = RandomForestClassifier()
+    >>> seeds = [seeded_clone(forest, 0).random_state for _ in range(2)]
+    >>> forest.random_state is None, seeds[0] == seeds[1]
+    (True, True)
     """
     copy, rng = clone(estimator), check_random_state(random_state)
     # Sorted, so that the seeds do not depend on the order in which parameters are listed.
@@ -597,7 +607,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
                 f"calibration labels {unknown.tolist()} are not among the training labels"
                 f" {self.classes_.tolist()}"
             )
-        return Rows.of(rows.X, np.searchsorted(self.classes_, rows.y))
+        return Rows.unweighted(rows.X, np.searchsorted(self.classes_, rows.y))
 
     def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return positions of training and calibration rows, drawn by class.

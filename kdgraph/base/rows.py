@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
-from sklearn.ensemble._forest import BaseForest
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.tree import BaseDecisionTree
 
+from kdgraph.base.frozen import TREE_MODELS, unwrap_frozen
 from kdgraph.wording import reads_as_number, some
 
 IMPUTATION_ADVICE = (
@@ -46,6 +44,14 @@ class Rows:
         Sample weights.
     group : ndarray of shape [n] or None, default=None
         Subgroup of each row; None if there are no subgroups.
+
+    Examples
+    --------
+    >>> rows = Rows.unweighted(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1]))
+    >>> len(rows), rows[1:].y.tolist()
+    (3, [1, 1])
+    >>> rows.one_hot(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
     """
 
     X: Any
@@ -54,7 +60,7 @@ class Rows:
     group: np.ndarray | None = None
 
     @classmethod
-    def of(cls, X: Any, y: Any = None) -> Rows:
+    def unweighted(cls, X: Any, y: Any = None) -> Rows:
         """Return rows that all have weight 1."""
         return cls(X, y, np.ones(len(X)))
 
@@ -96,6 +102,12 @@ def select_rows(X: Any, index: Any) -> Any:
         Any rows.
     index : slice, Int[m] or Bool[n]
         Positions of the rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> select_rows(pd.DataFrame({"x": [1, 2, 3]}), [0, 2])["x"].tolist()
+    [1, 3]
     """
     return X.iloc[index] if is_dataframe(X) else X[index]
 
@@ -179,7 +191,7 @@ def accepts_categories(estimator: Any) -> bool:
 
     The histogram gradient boosting models of scikit-learn do.
     """
-    categorical_features = getattr(_unfreeze(estimator), "categorical_features", None)
+    categorical_features = getattr(unwrap_frozen(estimator), "categorical_features", None)
     return isinstance(categorical_features, str) and categorical_features == "from_dtype"
 
 
@@ -285,16 +297,9 @@ def _check_no_text(column: Any, label: str, name: Any, estimator: Any) -> None:
     )
 
 
-def _unfreeze(estimator: Any) -> Any:
-    """Return the estimator inside any number of ``FrozenEstimator``."""
-    while isinstance(estimator, FrozenEstimator):
-        estimator = estimator.estimator
-    return estimator
-
-
 def _class_name(estimator: Any) -> str:
     """Return the class name of the estimator inside ``FrozenEstimator``."""
-    return type(_unfreeze(estimator)).__name__
+    return type(unwrap_frozen(estimator)).__name__
 
 
 # Number of rows, evenly spaced, in which distinct values are counted. Sorting 1,000 columns of this
@@ -304,12 +309,6 @@ _MAX_CHECKED_ROWS = 2000
 # Fraction of the distinct values of a feature that must remain in single precision.
 _MIN_DISTINCT_FRACTION = 0.9
 
-_SINGLE_PRECISION_MODELS = (
-    BaseForest,
-    BaseDecisionTree,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-)
 _SINGLE_PRECISION_LIBRARIES = ("xgboost", "catboost", "torch", "skorch")
 
 
@@ -345,7 +344,7 @@ def uses_single_precision(estimator: Any) -> bool:
         if isinstance(estimator, Pipeline):
             estimator = estimator.steps[-1][1]
         elif (
-            isinstance(estimator, _SINGLE_PRECISION_MODELS)
+            isinstance(estimator, TREE_MODELS)
             or hasattr(estimator, "_make_module")
             or hasattr(estimator, "module_")
             or type(estimator).__module__.partition(".")[0] in _SINGLE_PRECISION_LIBRARIES
@@ -428,7 +427,7 @@ def _final_step_input(
     The array is None if the input is sparse, since it then has no offset, or is not numeric.
     """
     names = list(names) or [str(name) for name in getattr(X, "columns", ())]
-    parent = _unfreeze(parent)
+    parent = unwrap_frozen(parent)
     if isinstance(parent, Pipeline) and len(parent.steps) > 1:
         try:
             X = parent[:-1].transform(X)

@@ -21,56 +21,65 @@ from kdgraph.metrics import fpr95
 from kdgraph.parameters import NonNegative, Positive
 
 TEMPERATURES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-"""What T is chosen from where rows out of distribution decide, as Liang et al. have it."""
+"""Candidates of T if OOD rows choose it, as in Liang et al."""
 _LOG_TEMPERATURES = (np.log(1e-2), np.log(1e4))
-"""Between which T is searched by the calibration rows."""
+"""Bounds of log T if the calibration rows choose it."""
 
 
 @dataclass(eq=False, repr=False)
 class OdinCalibration(PostHocClassifier):
     """Probabilities softmax(f(x̃)/T) of a network with logits f.
 
-    The input x̃ is the row after a step of ε towards the predicted class.
+    The input x̃ is the row after a step of size ε that raises the largest probability.
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    temperature : T; "auto": chosen in ``fit``.
-    epsilon : ε, by which each number that the network takes goes up or down, in units of the spread
-        of these numbers over training rows, as the images of Liang et al. are divided by their
-        standard deviation; "auto": one of ``epsilons``, chosen in ``fit``.
-    epsilons : what "auto" chooses ε from.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
-        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    estimator : classifier
+        Network of :mod:`kdgraph.parents.networks`, also in a pipeline. It is cloned and fitted; a
+        ``FrozenEstimator(fitted)`` is not refitted.
+    temperature : float or "auto", default="auto"
+        Temperature T; "auto": chosen in ``fit``.
+    epsilon : float or "auto", default="auto"
+        Step size ε, by which each input of the network changes, in units of the spread of the
+        inputs over training rows, as the images of Liang et al. are divided by their standard
+        deviation. "auto": one of ``epsilons``, chosen in ``fit``.
+    epsilons : sequence of float
+        Candidates of ε for "auto".
+    calibration_size : float, default=0.3
+        Fraction of the rows that are held out if ``fit`` gets no calibration rows. Behind a frozen
+        estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
+        y_calibration=…)``; see :class:`~kdgraph.base.PostHoc`.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out rows, and of a parent without a seed.
 
     Attributes
     ----------
-    estimator_, classes_, prior_ : the fitted parent, its labels, the class shares of the training
-    rows.
-    temperature_, epsilon_, unit_ : T, ε, and the spread that ε is a multiple of.
-    tried_ : (ε, T, what was made small) of each pair that was compared: the negative log likelihood
-        of the calibration rows in nats; or, with rows out of distribution, the share of them that
-        passes where 95 % of the calibration rows do. None where nothing was chosen.
+    estimator_, classes_, prior_
+        Fitted parent, its labels, and the class frequencies of the training rows.
+    temperature_, epsilon_, unit_ : float
+        T, ε, and the spread of which ε is a multiple.
+    tried_ : list of tuple of float, or None
+        (ε, T, loss) of each pair that was compared. The loss is the negative log likelihood of the
+        calibration rows in nats; if OOD rows choose, it is the fraction of them that pass at the
+        threshold which 95 % of the calibration rows pass. None if nothing was chosen.
 
     Raises
     ------
-    ParameterError : for no ``epsilons`` to choose from.
+    ParameterError
+        If ``epsilons`` is empty.
 
     Notes
     -----
-    x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), S being the softmax at T and ŷ its largest class, so a step
-    raises the confidence, and ε = 0 is temperature scaling. T and ε have the least negative log
-    likelihood on the calibration rows. T is searched for each ε with the direction that has the T
-    of ε = 0, on which it hardly depends (of two classes not at all), and each pair is then judged
-    by what it predicts.
+    x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where S is the softmax at T and ŷ its largest class, so a
+    step raises the confidence, and ε = 0 is temperature scaling. T and ε have the least negative
+    log likelihood on the calibration rows. T is searched for each ε with the step direction at the
+    T of ε = 0, because the direction hardly depends on T (for two classes not at all); each pair is
+    then evaluated by its own predictions.
 
-    Liang et al. choose both by rows out of distribution (``fit(…, X_ood=…)``, in a run
-    ``protocol=paper``), for telling those apart and not for calibration: such a T is a hundred or
-    more, and the probabilities are nearly alike. Dey et al. compare with ODIN as a calibrator and
-    do not say how they were chosen. Pixels are not cut off at 0 and 1.
+    Liang et al. choose both with OOD rows (``fit(…, X_ood=…)``, in a run ``protocol=paper``) for
+    detection, not for calibration: such a T is a hundred or more, and the probabilities are nearly
+    equal. Dey et al. compare with ODIN as a calibrator and do not report how they chose T and ε.
+    Pixels are not clipped to [0, 1].
 
     References
     ----------
@@ -105,20 +114,23 @@ class OdinCalibration(PostHocClassifier):
 
         Parameters
         ----------
-        X_ood : rows out of distribution, like X, that choose T (of :data:`TEMPERATURES`) and ε as
-            the paper does: the first pair at which the fewest of them pass where 95 % of the
-            calibration rows do, by the largest probability.
+        X, y, sample_weight, **calibration
+            See :meth:`~kdgraph.base.PostHocClassifier.fit`.
+        X_ood : array-like like X, or None, default=None
+            OOD rows that choose T (of :data:`TEMPERATURES`) and ε as in the paper: the first pair
+            for which the fewest of them pass the threshold on the largest probability which 95 % of
+            the calibration rows pass.
 
         Warns
         -----
-        UserWarning : for ``X_ood``: what is measured on rows like these is no longer out of
-            distribution for the method.
+        UserWarning
+            If ``X_ood`` chose T or ε: rows like these are no longer OOD for the method.
         """
-        self._out = X_ood
+        self._X_ood = X_ood
         try:
             super().fit(X, y, sample_weight, **calibration)
         finally:
-            del self._out
+            del self._X_ood
         if X_ood is not None and self.tried_ is not None:
             reason = (
                 "rows out of distribution chose temperature and epsilon; of rows like them it is no"
@@ -132,18 +144,15 @@ class OdinCalibration(PostHocClassifier):
             raise ParameterError("epsilons must have at least one number, got []")
         self.unit_ = input_spread(self.estimator_, train.X)
         if "auto" not in (self.temperature, self.epsilon):
-            self.tried_, self.epsilon_, self.temperature_ = (
-                None,
-                float(self.epsilon),
-                float(self.temperature),
-            )
+            self.tried_ = None
+            self.epsilon_, self.temperature_ = float(self.epsilon), float(self.temperature)
             return
-        if self._out is not None:
+        if self._X_ood is not None:
             self.tried_ = list(
-                self._judged_by_outliers(calibration, self._validate_rows(self._out)[0])
+                self._compare_by_outliers(calibration, self._validate_rows(self._X_ood)[0])
             )
         else:
-            self.tried_ = list(self._judged_by_likelihood(calibration))
+            self.tried_ = list(self._compare_by_likelihood(calibration))
         self.epsilon_, self.temperature_, _ = min(self.tried_, key=lambda trial: trial[2])
 
     @np.errstate(under="ignore")
@@ -159,16 +168,18 @@ class OdinCalibration(PostHocClassifier):
         return {"temperature": self.temperature_, "epsilon": self.epsilon_, "unit": self.unit_}
 
     def _steps(self) -> list[float]:
+        """Return the step sizes to compare."""
         return [
             float(size) for size in (self.epsilons if self.epsilon == "auto" else [self.epsilon])
         ]
 
     def _logits(self, X: Any, temperature: float, epsilons: Sequence[float]) -> list[np.ndarray]:
+        """Return the logits after a step of each size, Float[n, K] each."""
         return logits_after_step(
             self.estimator_, X, temperature, [self.unit_ * step for step in epsilons]
         )
 
-    def _judged_by_likelihood(self, rows: Rows) -> Iterator[tuple[float, float, float]]:
+    def _compare_by_likelihood(self, rows: Rows) -> Iterator[tuple[float, float, float]]:
         """Yield ε, T and the negative log likelihood of each pair."""
         steps = self._steps()
         if self.temperature != "auto":
@@ -178,18 +189,20 @@ class OdinCalibration(PostHocClassifier):
                 for e, logits in zip(steps, self._logits(rows.X, t, steps), strict=True)
             )
             return
-        alone = _best_temperature(self._logits(rows.X, 1.0, [0.0])[0], rows)
-        for e, logits in zip(steps, self._logits(rows.X, alone, steps), strict=True):
-            t = _best_temperature(logits, rows) if e else alone
+        # The gradient of every step size is taken at the temperature without a step, so a search
+        # for T needs one pass through the network. The loss of the pair is computed with its own T.
+        unstepped = _best_temperature(self._logits(rows.X, 1.0, [0.0])[0], rows)
+        for e, logits in zip(steps, self._logits(rows.X, unstepped, steps), strict=True):
+            t = _best_temperature(logits, rows) if e else unstepped
             yield e, t, _nll(self._logits(rows.X, t, [e])[0], rows, t)
 
-    def _judged_by_outliers(self, rows: Rows, X_ood: Any) -> Iterator[tuple[float, float, float]]:
+    def _compare_by_outliers(self, rows: Rows, X_ood: Any) -> Iterator[tuple[float, float, float]]:
         """Yield ε, T and the fraction of outliers that pass for each pair."""
         for t in TEMPERATURES if self.temperature == "auto" else [float(self.temperature)]:
             steps = self._steps()
-            both = (self._logits(X, t, steps) for X in (rows.X, X_ood))
-            for e, of_rows, of_ood in zip(steps, *both, strict=True):
-                scores = [-softmax(logits / t, axis=1).max(axis=1) for logits in (of_ood, of_rows)]
+            logits_by_step = (self._logits(X, t, steps) for X in (X_ood, rows.X))
+            for e, *logits_of_sets in zip(steps, *logits_by_step, strict=True):
+                scores = [-softmax(logits / t, axis=1).max(axis=1) for logits in logits_of_sets]
                 yield e, t, fpr95(*scores)
 
 
@@ -202,10 +215,10 @@ def _nll(logits: np.ndarray, rows: Rows, temperature: float) -> float:
 
 def _best_temperature(logits: np.ndarray, rows: Rows) -> float:
     """Return the T of the least negative log likelihood, which is convex in 1/T."""
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda log_t: _nll(logits, rows, float(np.exp(log_t))),
         bounds=_LOG_TEMPERATURES,
         method="bounded",
         options={"xatol": 1e-4},
     )
-    return float(np.exp(found.x))
+    return float(np.exp(optimum.x))

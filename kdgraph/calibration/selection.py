@@ -92,6 +92,7 @@ class CrossValidatedChoice:
             raise ParameterError(
                 f"default must be one of the candidates ({', '.join(names)}), got {self.default!r}"
             )
+        # Losses are of rows outside each fit; the chosen candidate is then fitted to all rows.
         fold = self._draw_folds(calibration)
         if fold is not None:
             losses = self._cross_validate(train, calibration, fold)

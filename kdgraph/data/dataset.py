@@ -40,6 +40,13 @@ class Scaling:
         Value that is subtracted from each feature, or from all of them.
     size : Float[d] or float, default=1.0
         Divisor of each feature, or of all of them; never 0.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 10.0], [4.0, 30.0]])
+    >>> scaling = Scaling.fit(X, "min_max")
+    >>> scaling.apply(np.array([[2.0, 40.0]])), scaling.undo(np.array([[0.5, 1.5]]))
+    (array([[0.5, 1.5]]), array([[ 2., 40.]]))
     """
 
     shift: np.ndarray | float = 0.0
@@ -84,6 +91,7 @@ class Scaling:
             else categorical
         )
         if scale == "min_max":
+            # fmin and fmax ignore NaN. A feature without values has NaN bounds, which become 0.
             low, high = (
                 np.where(unscaled | np.isnan(bound), 0.0, bound)
                 for bound in (np.fmin.reduce(X), np.fmax.reduce(X))
@@ -163,10 +171,10 @@ class Dataset:
         Roles that the source prescribes (UNUSED, TRAIN, CALIBRATION, TEST), or None.
     facts : mapping, default={}
         Origin of the rows, as written to the record of a run; plain numbers and text.
-    given_scores : bool, default=False
+    has_scores : bool, default=False
         True if X contains class probabilities, Float[n, K], of a model that was trained elsewhere;
         then there is nothing to train.
-    given_layers : tuple of (str, int), default=()
+    layer_widths : tuple of (str, int), default=()
         For class probabilities: name and number of columns of each layer whose features follow the
         probabilities in X.
     distribution : callable, default=None
@@ -206,8 +214,8 @@ class Dataset:
     categories: tuple[tuple[str, ...] | None, ...] = ()
     roles: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    given_scores: bool = False
-    given_layers: tuple[tuple[str, int], ...] = ()
+    has_scores: bool = False
+    layer_widths: tuple[tuple[str, int], ...] = ()
     distribution: Callable[[np.ndarray], Distribution] | None = field(default=None, compare=False)
     groups: np.ndarray | None = None
     group_names: tuple[str, ...] = ()
@@ -343,19 +351,16 @@ class Dataset:
         # Categories, layers and groups enter the digest only if they are set, so a data set without
         # them has the digest of its rows and classes alone.
         digest = hashlib.sha256()
-        for part in (
-            self.X,
-            self.y,
-            self.split_groups if self.split_groups is not None else np.empty(0),
-        ):
+        groups = self.split_groups if self.split_groups is not None else np.empty(0)
+        for part in (self.X, self.y, groups):
             part = np.ascontiguousarray(part)
             digest.update(f"{part.dtype}{part.shape}".encode())
             digest.update(part.data)
         digest.update(repr(self.classes.tolist()).encode())
         if any(self.categories):
             digest.update(repr(self.categories).encode())
-        if self.given_layers:
-            digest.update(f"layers{self.given_layers!r}".encode())
+        if self.layer_widths:
+            digest.update(f"layers{self.layer_widths!r}".encode())
         if self.groups is not None:
             digest.update(
                 f"groups{self.group_names!r}".encode()
@@ -373,16 +378,20 @@ class Dataset:
         }
         return replace(self, X=self.X[index], y=self.y[index], **selected)
 
-    def with_classes(self, kept: np.ndarray) -> Dataset:
-        """Return only the rows of the classes ``kept``, which become the classes.
+    def with_classes(self, class_indices: np.ndarray) -> Dataset:
+        """Return only the rows of some classes, which become the classes.
 
         Parameters
         ----------
-        kept : Int[K']
+        class_indices : Int[K']
             Sorted positions in ``classes``.
         """
-        chosen = self.rows(np.flatnonzero(np.isin(self.y, kept)))
-        return replace(chosen, y=np.searchsorted(kept, chosen.y), classes=self.classes[kept])
+        subset = self.rows(np.flatnonzero(np.isin(self.y, class_indices)))
+        return replace(
+            subset,
+            y=np.searchsorted(class_indices, subset.y),
+            classes=self.classes[class_indices],
+        )
 
 
 @dataclass(frozen=True)
@@ -401,6 +410,13 @@ class Splits:
         Rows of classes that no role contains, with these classes; None if there are no such
         classes. Only the numbers of out-of-distribution sets depend on them, with one exception: if
         one of them has a missing value, a run fills in missing values.
+
+    Examples
+    --------
+    >>> table = Dataset.from_labels("pets", np.arange(6.0)[:, None], ["cat", "dog"] * 3)
+    >>> splits = Splits(table.rows([0, 1, 2]), table.rows([3, 4]), table.rows([5]))
+    >>> len(splits.train.y), splits.prior.round(3).tolist()
+    (3, [0.667, 0.333])
     """
 
     train: Dataset
@@ -421,11 +437,7 @@ class Splits:
 
     @property
     def learning(self) -> Dataset:
-        """Rows to learn from.
-
-        These are the training rows, or the calibration rows if nothing is trained, or the test rows
-        if all rows test.
-        """
+        """Rows to learn from: those for training, else for calibration, else for testing."""
         return next((role for role in (self.train, self.calibration) if len(role.y)), self.test)
 
     @property
@@ -463,6 +475,12 @@ class OodSet:
     source_rows : Int64[n], default=None
         Number of the source row from which each row was made. The source is another data set, or
         that of the run. None if the rows have no source.
+
+    Examples
+    --------
+    >>> ood_set = OodSet("sphere", np.array([[0.0, 2.0], [2.0, 0.0]]), {"radius": 2.0})
+    >>> ood_set.name, ood_set.X.shape, ood_set.params
+    ('sphere', (2, 2), {'radius': 2.0})
     """
 
     name: str
@@ -475,7 +493,19 @@ class OodSet:
 
 @runtime_checkable
 class Simulation(Protocol):
-    """Source that can draw any number of rows; ``classes`` is empty in regression."""
+    """Source that can draw any number of rows; ``classes`` is empty in regression.
+
+    Examples
+    --------
+    >>> class Coin:
+    ...     name, classes, feature_names = "coin", np.array(["heads", "tails"]), ("x1",)
+    ...     def sample(self, n, rng):
+    ...         y = rng.integers(2, size=n)
+    ...         return rng.normal(y, 0.5)[:, None], y
+    >>> X, y = Coin().sample(3, np.random.default_rng(0))
+    >>> isinstance(Coin(), Simulation), X.shape, y.tolist()
+    (True, (3, 1), [1, 1, 1])
+    """
 
     name: str
     classes: np.ndarray
@@ -488,7 +518,20 @@ class Simulation(Protocol):
 
 @runtime_checkable
 class PosteriorSimulation(Simulation, Protocol):
-    """Simulation with a computable true posterior."""
+    """Simulation with a computable true posterior.
+
+    Examples
+    --------
+    >>> class Sides:
+    ...     name, classes, feature_names = "sides", np.arange(2), ("x1",)
+    ...     def sample(self, n, rng):
+    ...         X = rng.uniform(-1, 1, (n, 1))
+    ...         return X, (X[:, 0] > 0).astype(int)
+    ...     def posterior(self, X, n=None):
+    ...         return np.column_stack([X[:, 0] <= 0, X[:, 0] > 0]).astype(float)
+    >>> isinstance(Sides(), PosteriorSimulation), Sides().posterior(np.array([[0.3]])).tolist()
+    (True, [[0.0, 1.0]])
+    """
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
         """Return P(y|x): Float[m, K] for a sample of ``n`` rows.
@@ -500,7 +543,21 @@ class PosteriorSimulation(Simulation, Protocol):
 
 @runtime_checkable
 class RegressionSimulation(Simulation, Protocol):
-    """Simulation of a regression with a computable true distribution."""
+    """Simulation of a regression with a computable true distribution.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> class Line:
+    ...     name, classes, feature_names = "line", np.empty(0), ("x1",)
+    ...     def sample(self, n, rng):
+    ...         X = rng.uniform(size=(n, 1))
+    ...         return X, self.distribution(X).sample(1, rng)[:, 0]
+    ...     def distribution(self, X):
+    ...         return Normal(2 * X[:, 0], np.full(len(X), 0.1))
+    >>> isinstance(Line(), RegressionSimulation), Line().distribution(np.ones((1, 1))).mean()
+    (True, array([2.]))
+    """
 
     def distribution(self, X: np.ndarray) -> Distribution:
         """Return the true distributions of y at the n rows of X: Float[n, d]."""
@@ -514,6 +571,15 @@ class Table(Protocol):
     A table that reads more files than the one at its parameter ``path`` has an attribute ``reads``.
     It maps a parameter to a function from the path in it to the files that are read. The content of
     these files is part of the identity of a run.
+
+    Examples
+    --------
+    >>> class Pets:
+    ...     name = "pets"
+    ...     def load(self):
+    ...         return Dataset.from_labels(self.name, [[4.0], [21.0]], ["cat", "dog"], ("kg",))
+    >>> isinstance(Pets(), Table), Pets().load().classes.tolist()
+    (True, ['cat', 'dog'])
     """
 
     name: str
@@ -525,7 +591,20 @@ class Table(Protocol):
 
 @runtime_checkable
 class FetchableTable(Table, Protocol):
-    """Table that may have to be downloaded before a run starts, once and in one process."""
+    """Table that may have to be downloaded before a run starts, once and in one process.
+
+    Examples
+    --------
+    >>> class RemotePets:
+    ...     name = "remote_pets"
+    ...     def prefetch(self, progress=None):
+    ...         (progress or print)("fetching pets, 1 kB")
+    ...     def load(self):
+    ...         return Dataset.from_labels(self.name, np.zeros((2, 1)), ["cat", "dog"])
+    >>> isinstance(RemotePets(), FetchableTable), RemotePets().prefetch()
+    fetching pets, 1 kB
+    (True, None)
+    """
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Download the rows unless they are on this machine.
@@ -537,7 +616,7 @@ class FetchableTable(Table, Protocol):
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If the rows cannot be downloaded, or the source excludes them by its requirements.
         """
         ...
@@ -548,6 +627,16 @@ class OodSource(Protocol):
     """Source of rows that are not from the training distribution.
 
     A source that has to be downloaded has the method ``prefetch`` of :class:`FetchableTable`.
+
+    Examples
+    --------
+    >>> class Corner:
+    ...     def sets(self, splits, rng):
+    ...         return [OodSet("corner", 10 + rng.random((3, splits.train.X.shape[1])))]
+    >>> table = Dataset.from_labels("pets", np.zeros((2, 4)), ["cat", "dog"])
+    >>> (corner,) = Corner().sets(Splits(table, table, table), np.random.default_rng(0))
+    >>> isinstance(Corner(), OodSource), corner.X.shape
+    (True, (3, 4))
     """
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
@@ -568,7 +657,7 @@ ClassHalf = Literal["first", "second"] | None
 """Half of the sorted classes; the first half of an odd number is the smaller. None: all."""
 
 
-def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
+def is_in_class_half(table: Dataset, class_half: ClassHalf) -> np.ndarray:
     """Return the rows whose class is in one half of the sorted classes.
 
     With the two halves, a network can learn from some classes of a data set, and can then be tested
@@ -578,7 +667,7 @@ def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
     ----------
     table : Dataset
         Rows with classes.
-    half : {"first", "second"} or None
+    class_half : {"first", "second"} or None
         The half; None for all classes.
 
     Returns
@@ -597,12 +686,12 @@ def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
     >>> is_in_class_half(table, "first").tolist(), is_in_class_half(table, "second").tolist()
     ([True, False, False], [False, True, True])
     """
-    if half is None:
+    if class_half is None:
         return np.ones(len(table.y), dtype=bool)
     if len(table.classes) < 2:
         raise DataError(
-            f"{table.name} has no classes to be divided into halves; give half=null, or choose"
-            " another data set"
+            f"{table.name} has no classes to be divided into halves; give class_half=null,"
+            " or choose another data set"
         )
     is_first = table.y < len(table.classes) // 2
-    return is_first if half == "first" else ~is_first
+    return is_first if class_half == "first" else ~is_first

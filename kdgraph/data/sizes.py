@@ -144,8 +144,8 @@ class SplitSizes:
         for role in ("n_train", "n_calibration", "n_test", "n_learn"):
             size = getattr(self, role)
             if size is not None and not isinstance(size, Integral):
-                what = "is a simulation, which has no fixed number of rows"
-                raise DataError(f"{role} is the share {size:g}, but {name} {what}; give an integer")
+                problem = f"{role} is the share {size:g}, but {name} is a simulation"
+                raise DataError(f"{problem}, which has no fixed number of rows; give an integer")
         if self.log_share is not None:
             raise DataError(
                 f"log_share is a share of a table's rows, but {name} is a simulation; give n_learn"
@@ -194,7 +194,7 @@ class SplitSizes:
             )
         return _check_not_empty(name, counts)
 
-    def of_scores(self, name: str, n: int, found: RoleSizes | None = None) -> RoleSizes:
+    def of_scores(self, name: str, n: int, prescribed: RoleSizes | None = None) -> RoleSizes:
         """Return the sizes for a score file: rows that do not test calibrate, and no row trains.
 
         ``n_learn`` and ``max_learn`` apply to the calibration rows. If all rows test, no row
@@ -207,7 +207,7 @@ class SplitSizes:
             Name of the score file, for messages.
         n : int
             Number of its rows.
-        found : RoleSizes, default=None
+        prescribed : RoleSizes, default=None
             Sizes of the roles that the file prescribes; None if it prescribes no roles.
 
         Raises
@@ -221,11 +221,11 @@ class SplitSizes:
                 " n_train or log_share"
             )
         test = self._n_test_rows(
-            n if found is None else found.test,
-            default=_DEFAULT_TEST_FRACTION if found is None else 1.0,
+            n if prescribed is None else prescribed.test,
+            default=_DEFAULT_TEST_FRACTION if prescribed is None else 1.0,
         )
         # Without prescribed roles, every row that does not test may calibrate.
-        n_available = n - test if found is None else found.calibration
+        n_available = n - test if prescribed is None else prescribed.calibration
         calibration = _limit_rows(
             _resolve_row_count(
                 _first_specified(self.n_calibration, self.n_learn),
@@ -236,7 +236,7 @@ class SplitSizes:
             self.max_learn,
         )
         counts = RoleSizes(0, calibration, test)
-        if calibration > n_available or (found is not None and test > found.test):
+        if calibration > n_available or (prescribed is not None and test > prescribed.test):
             raise DataError(
                 f"{name} has {n} rows, too few for {self._requested_sizes(counts)}; ask for fewer"
             )
@@ -244,7 +244,7 @@ class SplitSizes:
             name, counts, ("n_test",) if test == n else ("n_calibration", "n_test")
         )
 
-    def of_roles(self, name: str, found: RoleSizes) -> RoleSizes:
+    def of_roles(self, name: str, prescribed: RoleSizes) -> RoleSizes:
         """Return the sizes for a table with prescribed roles: all rows, unless fewer are requested.
 
         If no calibration rows are prescribed, they are taken from the training rows, as in any
@@ -254,7 +254,7 @@ class SplitSizes:
         ----------
         name : str
             Name of the table, for messages.
-        found : RoleSizes
+        prescribed : RoleSizes
             Sizes of the prescribed roles.
 
         Raises
@@ -262,30 +262,34 @@ class SplitSizes:
         DataError
             If more rows are requested than prescribed, or a role would be empty.
         """
-        test = self._n_test_rows(found.test, default=1.0)
-        if found.calibration:
+        test = self._n_test_rows(prescribed.test, default=1.0)
+        # Prescribed calibration rows are a separate pool. Without them, calibration rows are taken
+        # from the training rows, so both sizes must fit into one pool.
+        if prescribed.calibration:
             train = _limit_rows(
                 _resolve_row_count(
-                    _first_specified(self.n_train, self.n_learn), found.train, 1.0, round
+                    _first_specified(self.n_train, self.n_learn), prescribed.train, 1.0, round
                 ),
                 self.max_learn,
             )
             counts = RoleSizes(
                 train,
-                _resolve_row_count(self.n_calibration, found.calibration, 1.0, math.floor),
+                _resolve_row_count(self.n_calibration, prescribed.calibration, 1.0, math.floor),
                 test,
             )
-            too_many = counts.train > found.train or counts.calibration > found.calibration
+            too_many = (
+                counts.train > prescribed.train or counts.calibration > prescribed.calibration
+            )
         else:
-            counts = RoleSizes(*self._train_calibration_sizes(found.train), test)
-            too_many = counts.train + counts.calibration > found.train
-        if too_many or test > found.test:
-            prescribed = (
-                f"{found.train} training, {found.calibration} calibration and {found.test} test"
-                " rows"
+            counts = RoleSizes(*self._train_calibration_sizes(prescribed.train), test)
+            too_many = counts.train + counts.calibration > prescribed.train
+        if too_many or test > prescribed.test:
+            description = (
+                f"{prescribed.train} training, {prescribed.calibration} calibration and"
+                f" {prescribed.test} test rows"
             )
             raise DataError(
-                f"{name} comes with {prescribed}, too few for {self._requested_sizes(counts)};"
+                f"{name} comes with {description}, too few for {self._requested_sizes(counts)};"
                 " ask for fewer, or give dataset.split=random"
             )
         return _check_not_empty(name, counts)

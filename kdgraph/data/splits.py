@@ -78,7 +78,7 @@ def split_indices(
     strata = table.y if table.task == "classification" else np.zeros(len(table.y), dtype=int)
     if split == "auto" and table.roles is not None:
         return _prescribed_indices(table, strata, sizes, rng)
-    counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
+    counts = (sizes.of_scores if table.has_scores else sizes.of_table)(table.name, len(table.y))
     # Test rows come first: a part of the split does not depend on the sizes after it.
     part_sizes = [counts.test, counts.calibration, counts.train]
     if split == "group" and table.split_groups is None:
@@ -104,13 +104,15 @@ def _prescribed_indices(
 
     If no calibration rows are prescribed, they are drawn from the training rows.
     """
+    # Roles smaller than the prescribed ones are drawn at random within each class, in the order
+    # test, calibration, training: then the test rows do not depend on the other sizes.
     train, calibration, test = (
         np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST)
     )
     prescribed = RoleSizes(len(train), len(calibration), len(test))
     counts = (
         sizes.of_scores(table.name, len(table.y), prescribed)
-        if table.given_scores
+        if table.has_scores
         else sizes.of_roles(table.name, prescribed)
     )
 
@@ -236,15 +238,15 @@ def grouped_split(
     rows_of_class = np.zeros((len(values), int(y.max()) + 1))
     np.add.at(rows_of_class, (group, y), 1)
     orders = [rng.permutation(len(values)) for _ in range(_N_GROUP_ORDERS)]
-    divided = [
+    divisions = [
         np.split(order, _part_ends(rows_of_class[order].sum(axis=1), sizes)) for order in orders
     ]
-    best = divided[
-        int(np.argmin([_class_imbalance(rows_of_class, candidate) for candidate in divided]))
+    best = divisions[
+        int(np.argmin([_class_imbalance(rows_of_class, parts) for parts in divisions]))
     ]
     parts = []
-    for chosen, size in zip(best, sizes, strict=True):
-        rows = np.flatnonzero(np.isin(group, chosen))
+    for part_groups, size in zip(best, sizes, strict=True):
+        rows = np.flatnonzero(np.isin(group, part_groups))
         (part,) = stratified_split(y[rows], [min(size, len(rows))], rng)
         parts.append(rows[part])
     return parts
@@ -332,21 +334,27 @@ def split_off_classes(
             f"{table.name} has a target to regress on, and dataset.left_out leaves out classes;"
             " give dataset.left_out=null"
         )
-    if table.given_scores:
+    if table.has_scores:
         raise DataError(
             f"{table.name} has the scores of a model that has seen every class; give"
             " dataset.left_out=null"
         )
-    removed = _left_out_class_indices(table, left_out, rng)
-    remaining = np.setdiff1d(np.arange(len(table.classes)), removed)
+    # Labels are renumbered in both parts, so neither refers to classes of the other.
+    left_out_indices = _left_out_class_indices(table, left_out, rng)
+    remaining = np.setdiff1d(np.arange(len(table.classes)), left_out_indices)
     if len(remaining) < _MIN_CLASSES:
-        what = f"{table.name} has {len(table.classes)} classes, and without {len(removed)} of them"
+        problem = (
+            f"{table.name} has {len(table.classes)} classes, and without {len(left_out_indices)} of"
+            " them"
+        )
         raise DataError(
-            f"{what} {len(remaining)} would remain, but a classifier needs {_MIN_CLASSES}; lower"
+            f"{problem} {len(remaining)} would remain, but a classifier needs {_MIN_CLASSES}; lower"
             " dataset.left_out"
         )
-    table = replace(table, facts={**table.facts, "left_out": table.classes[removed].tolist()})
-    left_out_rows = table.with_classes(removed)
+    table = replace(
+        table, facts={**table.facts, "left_out": table.classes[left_out_indices].tolist()}
+    )
+    left_out_rows = table.with_classes(left_out_indices)
     if split == "auto" and left_out_rows.roles is not None:
         left_out_rows = left_out_rows.rows(np.flatnonzero(left_out_rows.roles != UNUSED))
     return table.with_classes(remaining), left_out_rows
@@ -457,14 +465,15 @@ def make_splits(
     for name, (value, annotation) in settings.items():
         check_value(name, value, annotation)
     roles, left_out_rows = _split_source(source, SplitSizes(**sizes), split, left_out, rng)
-    if roles[0].task == "classification" and not roles[0].given_scores:
+    if roles[0].task == "classification" and not roles[0].has_scores:
         roles = _drop_rare_classes(roles) if rare == "drop" else roles
         _check_rows_per_class(roles[0], roles[1])
-    if roles[0].given_scores and scale != "none":
+    if roles[0].has_scores and scale != "none":
         raise DataError(
             f"dataset.scale must be none, since {source.name} has class scores, which would be none"
             f" any more; got {scale}"
         )
+    # Only training rows determine the scaling; test rows may leave its range.
     scaling = Scaling.fit(roles[0].X, scale, roles[0].is_categorical)
     return Splits(
         *(_scale_dataset(role, scaling) for role in roles),
@@ -556,15 +565,15 @@ def _split_source(
                 " dataset.left_out=null"
             )
         return _draw_splits(source, sizes, rng), None
-    what = type(source).__name__
     raise DataError(
-        f"{what} is no source of data; a table needs name and load, a simulation name, classes,"
-        " feature_names and sample"
+        f"{type(source).__name__} is no source of data; a table needs name and load, a simulation"
+        " name, classes, feature_names and sample"
     )
 
 
 def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator) -> list[Dataset]:
     """Draw the three roles as independent samples, each with a separate generator."""
+    # Each role has a child generator, so the size of one role does not change the rows of another.
     counts, roles = sizes.of_simulation(source.name), []
     for n, generator in zip(
         (counts.train, counts.calibration, counts.test), rng.spawn(3), strict=True
@@ -589,26 +598,28 @@ def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator
 
 def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
     """Return the roles without classes that have too few training or calibration rows."""
+    # The counts are those after the split: what matters is the rows that fit and calibrate. A class
+    # is removed from all roles, because a model without it would be tested on it.
     train, calibration, _ = roles
     k = len(train.classes)
     n_train = np.bincount(train.y, minlength=k)
     n_calibration = np.bincount(calibration.y, minlength=k)
-    enough = (n_train >= 1) & (n_calibration >= _MIN_CALIBRATION_ROWS_PER_CLASS)
-    if enough.all():
+    is_frequent = (n_train >= 1) & (n_calibration >= _MIN_CALIBRATION_ROWS_PER_CLASS)
+    if is_frequent.all():
         return roles
-    dropped = train.classes[~enough].tolist()
-    if enough.sum() < 2:
+    dropped = train.classes[~is_frequent].tolist()
+    if is_frequent.sum() < 2:
         raise DataError(
             f"{train.name}: without the rare classes {dropped} there are not two left; ask for more"
             " rows"
         )
-    n_dropped_rows = sum(int(np.isin(role.y, np.flatnonzero(~enough)).sum()) for role in roles)
+    n_dropped_rows = sum(int(np.isin(role.y, np.flatnonzero(~is_frequent)).sum()) for role in roles)
     warnings.warn(
         f"{train.name}: rare classes are left out, {n_dropped_rows} rows:"
         f" {', '.join(map(str, dropped))}",
         stacklevel=3,
     )
-    return [role.with_classes(np.flatnonzero(enough)) for role in roles]
+    return [role.with_classes(np.flatnonzero(is_frequent)) for role in roles]
 
 
 def _check_rows_per_class(train: Dataset, calibration: Dataset) -> None:

@@ -186,6 +186,11 @@ def density_ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:
         Log densities f.
     log_floor : float
         Log density floor (Eq. 6), in the same units.
+
+    Returns
+    -------
+    Float[n]
+        Out-of-distribution scores, above 0 below the floor.
     """
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(log_density), math.inf, log_floor - log_density)
@@ -200,7 +205,22 @@ def paper_log_floor(n: int) -> float:
 
 
 def figure1_log_floor(n: int, d: int, multiplier: float = 1e9) -> float:
-    """Return the floor of the paper's Figure 1: log(multiplier) - 10^√d - log10 n."""
+    """Return the floor of the paper's Figure 1: log(multiplier) - 10^√d - log10 n.
+
+    Parameters
+    ----------
+    n : int
+        Number of training rows.
+    d : int
+        Number of features.
+    multiplier : float, default=1e9
+        Factor of the density floor.
+
+    Returns
+    -------
+    float
+        Log density floor.
+    """
     return math.log(multiplier) - 10 ** math.sqrt(d) - math.log10(n)
 
 
@@ -345,7 +365,10 @@ class DensityFloorClassifier(PostHocClassifier):
             log floor.
         """
         polytopes = self.graph_.polytopes
-        summary = {"n_polytopes": len(polytopes), "singleton_share": polytopes.singleton_share}
+        summary = {
+            "n_polytopes": len(polytopes),
+            "singleton_fraction": polytopes.singleton_fraction,
+        }
         return {**summary, **self._searched_parameters(), "log_floor": self.log_floor_}
 
     def _searched_parameters(self) -> dict[str, float]:

@@ -150,6 +150,9 @@ class DensityGate(DensityFloorClassifier):
             if self.partition is None
             else self._fit_parent(self.partition, train, calibration, self.random_state)
         )
+        # Training rows populate the polytopes, calibration rows set the floor: their densities must
+        # be those of new rows, so that a fraction alpha of new rows is expected below the floor.
+        # The graph uses calibration rows for one number only, the shrinkage of the spacing.
         partition = self._partition_of(forest)
         labels = train.one_hot(len(self.classes_))
         locations, held_out = partition.locate(train.X), partition.embed(calibration.X)

@@ -128,6 +128,9 @@ class KernelDensityGraph:
         max_polytopes: int | float | None = None,
         held_out: np.ndarray | None = None,
     ):
+        # Polytopes are numbered by first appearance, and training rows come first. The first
+        # polytopes are therefore those with training rows; only these have Gaussians and can be
+        # nearest. The others only add class mass to their neighbours.
         self.partition = partition
         n_train = len(locations) if n_train is None else n_train
         all_polytopes = merge_polytopes(

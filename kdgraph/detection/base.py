@@ -140,7 +140,7 @@ class PostHocDetector(OutlierMixin, PostHoc):
                 f"{type(self).__name__} requires y to be passed, but the target y is None; or"
                 " freeze a fitted estimator"
             )
-        all_rows = Rows.of(*self._validate_rows(X, y, reset=True))
+        all_rows = Rows.unweighted(*self._validate_rows(X, y, reset=True))
         train, held_out = self._split_rows(all_rows, X_calibration, y_calibration, rng)
         # A parent that uses calibration rows gets none either: they belong to the threshold.
         self.estimator_ = self._fit_parent(parent, train, None, rng)
@@ -202,7 +202,7 @@ class PostHocDetector(OutlierMixin, PostHoc):
 
     def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
         return (
-            Rows.of(self._validate_rows(X)[0])
+            Rows.unweighted(self._validate_rows(X)[0])
             if y is None
             else super()._validate_calibration_rows(X, y)
         )

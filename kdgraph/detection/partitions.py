@@ -130,8 +130,8 @@ class LeafOccupancy(PartitionDetector):
     estimator : forest or tree of scikit-learn, or a pipeline that ends in one, default=None
         None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
         used unchanged with the given labels, and the counted rows are those passed to ``fit``.
-    scale : {"share", "log"}, default="share"
-        "share": mean over trees of the fraction of training rows in the leaf of the row. "log":
+    scale : {"fraction", "log"}, default="fraction"
+        "fraction": mean over trees of the fraction of training rows in the leaf of the row. "log":
         mean of the logarithm of it, which no single full leaf can outweigh. On the logarithmic
         scale an empty leaf counts as half a row.
     labels : {"given", "shuffled", "none"}, default="given"
@@ -175,7 +175,7 @@ class LeafOccupancy(PartitionDetector):
     """
 
     _: KW_ONLY
-    scale: Literal["share", "log"] = "share"
+    scale: Literal["fraction", "log"] = "fraction"
 
     required_partition: ClassVar = "forest"
 
@@ -220,8 +220,8 @@ class LeafBox(PartitionDetector):
         None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
         used unchanged with the given labels, and the boxes are those of the rows passed to ``fit``.
         Boxes of a pipeline are in the transformed space.
-    outside : {"share", "distance"}, default="share"
-        "share": each feature in which a row is outside counts as 1, so the score is bounded.
+    measure : {"fraction", "distance"}, default="fraction"
+        "fraction": each feature in which a row is outside counts as 1, so the score is bounded.
         "distance": it counts by its distance to the box, in units of the range of the feature over
         the training rows, so the score also orders distant rows.
     min_samples : int, default=5
@@ -280,7 +280,7 @@ class LeafBox(PartitionDetector):
     """
 
     _: KW_ONLY
-    outside: OutsideMeasure = "share"
+    measure: OutsideMeasure = "fraction"
     min_samples: Count = 5
 
     required_partition: ClassVar = "forest"
@@ -288,7 +288,7 @@ class LeafBox(PartitionDetector):
     def explain(self, X) -> np.ndarray:
         """Return Float[n, d], the outside measure of each feature as a mean over trees.
 
-        Its mean over features is minus ``score_samples``. With ``outside="share"`` it is the
+        Its mean over features is minus ``score_samples``. With ``measure="fraction"`` it is the
         fraction of trees whose box does not contain the row in that feature. Original to kdgraph.
         """
         return self._outside_by_feature(self._validate_X(X))
@@ -314,7 +314,7 @@ class LeafBox(PartitionDetector):
         self.boxes_ = LeafBoxes(partition, partition.locate(train.X), self.min_samples)
 
     def _outside_by_feature(self, X: Any) -> np.ndarray:
-        return self.boxes_.outside_by_feature(self._partition().locate(X), self.outside)
+        return self.boxes_.outside_by_feature(self._partition().locate(X), self.measure)
 
     def _score(self, X: Any) -> np.ndarray:
         return -self._outside_by_feature(X).mean(axis=1)
@@ -403,7 +403,7 @@ class GeodesicDistance(PartitionDetector):
         """Return number of polytopes, fraction with one row and threshold, for the record."""
         return {
             "n_polytopes": len(self._polytopes),
-            "singleton_share": self._polytopes.singleton_share,
+            "singleton_fraction": self._polytopes.singleton_fraction,
             **super().describe(),
         }
 
@@ -520,7 +520,7 @@ class GraphDensity(PartitionDetector):
         polytopes = self.graph_.polytopes
         return {
             "n_polytopes": len(polytopes),
-            "singleton_share": polytopes.singleton_share,
+            "singleton_fraction": polytopes.singleton_fraction,
             **super().describe(),
         }
 

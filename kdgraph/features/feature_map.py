@@ -77,6 +77,15 @@ def features_of(
     ----------
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2: the last
     hidden layer, for tables.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X = np.array([[0.0], [1.0], [5.0], [6.0]])
+    >>> forest = RandomForestClassifier(n_estimators=4, random_state=0).fit(X, [0, 0, 1, 1])
+    >>> leaves = features_of(forest, X, "leaves")
+    >>> (leaves @ leaves.T).toarray()[0].round(2).tolist()
+    [1.0, 1.0, 0.0, 0.0]
     """
     source = _default_source(parent) if source == "auto" else source
     if source == "layer":
@@ -93,7 +102,7 @@ def features_of(
 def _default_source(parent: Any) -> FeatureSource:
     """Return the source that suits the parent."""
     scores = _precomputed_scores(parent)
-    if scores is not None and scores.given_layers:
+    if scores is not None and scores.layer_widths:
         return "layer"
     sources: dict[str | None, FeatureSource] = {"network": "layer", "forest": "leaves"}
     return sources.get(partition_kind(_innermost_estimator(parent)), "rows")

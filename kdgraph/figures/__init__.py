@@ -2,6 +2,17 @@
 
 Each function takes arrays and returns a :class:`matplotlib.figure.Figure`. All figures share one
 style sheet. None uses pyplot, so any thread may draw.
+
+>>> from tempfile import TemporaryDirectory
+>>> import numpy as np
+>>> from kdgraph.figures import plot_reliability_diagram, save_figure
+>>> from kdgraph.metrics import reliability_bins
+>>> confidence = np.linspace(0.5, 1.0, 100)
+>>> correct = np.random.default_rng(0).random(100) < confidence
+>>> bins = {"forest": reliability_bins(confidence, correct, bins=5)}
+>>> figure = plot_reliability_diagram(bins, ece={"forest": 0.04})
+>>> with TemporaryDirectory() as folder:
+...     files = save_figure(figure, f"{folder}/reliability")
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ def plot_confidence_by_set_from_run(run: RunFigureData) -> Any:
         ood_set_title(predictions).replace("\n", ", "): predictions for predictions in single_sets
     }
     sets = {
-        f"{title}: {predictions.n:,} rows": confidence
+        f"{title}: {predictions.n_rows:,} rows": confidence
         for title, predictions in predictions_by_title.items()
         if (confidence := run.confidence(predictions)) is not None
     }

@@ -124,7 +124,7 @@ def plot_confidence_curves(
     wild" (Section XIII D). The intervals (Wilson's) are original to kdgraph.
     """
     _check_panels(panels)
-    grid = _Grid.of(len(panels), columns)
+    grid = _Grid.for_panels(len(panels), columns)
     lowest = _lowest_score(panels.values()) if low is None else low
     with style_context():
         handles = list(_legend_entries(panels.values(), identity))
@@ -157,7 +157,7 @@ class _Grid:
     height: float
 
     @classmethod
-    def of(cls, n: int, columns: int | None) -> _Grid:
+    def for_panels(cls, n: int, columns: int | None) -> _Grid:
         """Return the layout of ``n`` panels."""
         width = COLUMN_WIDTH if n <= 2 and columns is None else FULL_WIDTH
         # Rows are filled evenly: 6 panels are 3 and 3, 11 panels are 4, 4 and 3.
@@ -298,8 +298,8 @@ def _step_corners(
     The line is interrupted between bins that do not touch.
     """
     x, y = np.stack([left, right], axis=1).ravel(), np.repeat(accuracy, 2)
-    # A NaN interrupts the line. Each bin has two corners, so the gap after bin i is at index 2i +
-    # 2.
+    # A NaN interrupts the line. Each bin has two corners, so a gap after bin i is inserted before
+    # index 2i + 2.
     gaps = 2 * np.flatnonzero(~np.isclose(left[1:], right[:-1], atol=1e-9)) + 2
     return np.insert(x, gaps, np.nan), np.insert(y, gaps, np.nan)
 
@@ -400,9 +400,9 @@ def _check_panels(panels: Mapping[str, ClassPanel]) -> None:
 
 
 _ScoreCurve = tuple[np.ndarray, np.ndarray]
-
-
+"""Scores, Float[n], and the confidence at each, Float[n]."""
 _CURVE_POINTS = 501
+"""Number of scores at which the curve of a method is evaluated."""
 
 
 @register_figure("confidence_by_class")
@@ -429,7 +429,7 @@ def plot_confidence_by_class_from_run(
     low : float, default=None
         Lowest score that is drawn, by default the lowest of all rows.
     """
-    tops = run.top(run.test)
+    tops = run.top_labels(run.test)
     if tops is None or len(run.splits.train.classes) < 2:
         return None
     sets = (
@@ -449,8 +449,8 @@ def plot_confidence_by_class_from_run(
             k, tops[run.names[0]], tops[run.names[1]]
         )
         histograms = {
-            name: _class_reliability_bins(k, top, np.asarray(sets[name].y), bins, strategy)
-            for name, top in parent_tops.items()
+            name: _class_reliability_bins(k, top_label, np.asarray(sets[name].y), bins, strategy)
+            for name, top_label in parent_tops.items()
         }
         histograms = {
             name: class_bins for name, class_bins in histograms.items() if class_bins is not None
@@ -459,19 +459,19 @@ def plot_confidence_by_class_from_run(
             {run.names[1]: curve}, histograms
         )
     n_classes = len(run.splits.train.classes)
-    left_out = (
+    omission_note = (
         f"the {len(panels)} of {n_classes} classes that are predicted most often"
         if len(panels) < n_classes
         else None
     )
     return plot_confidence_curves(
-        panels, identity=f"{run.names[0]} (the score)", low=low, note=left_out
+        panels, identity=f"{run.names[0]} (the score)", low=low, note=omission_note
     )
 
 
 def _parent_top_label(run: RunFigureData, predictions: Predictions) -> TopLabel:
     """Return the parent's top labels on a set of rows."""
-    tops = run.top(predictions)
+    tops = run.top_labels(predictions)
     assert tops is not None  # the models are classifiers, which the caller has checked
     return tops[run.names[0]]
 
@@ -487,7 +487,9 @@ def _method_curve(
     post_hoc = list(run.models[1].post_hoc.values())
     if len(post_hoc) != 1 or not hasattr(post_hoc[0], "confidence_at"):
         return None
-    scores = np.concatenate([top.confidence[top.predicted == k] for top in parent_tops.values()])
+    scores = np.concatenate(
+        [top_label.confidence[top_label.predicted == k] for top_label in parent_tops.values()]
+    )
     grid = np.linspace(scores.min(), scores.max(), _CURVE_POINTS)
     return grid, post_hoc[0].confidence_at(k, grid)
 
@@ -499,13 +501,13 @@ def _confidence_cloud(k: int, parent: TopLabel, method: TopLabel) -> _ScoreCurve
 
 
 def _class_reliability_bins(
-    k: int, top: TopLabel, y: np.ndarray, bins: int, strategy: Strategy
+    k: int, top_label: TopLabel, y: np.ndarray, bins: int, strategy: Strategy
 ) -> ReliabilityBins | None:
     """Return the bins of the rows predicted as class ``k``; None if there are none."""
-    is_predicted = top.predicted == k
+    is_predicted = top_label.predicted == k
     return (
         reliability_bins(
-            top.confidence[is_predicted], (y == k)[is_predicted], bins=bins, strategy=strategy
+            top_label.confidence[is_predicted], (y == k)[is_predicted], bins=bins, strategy=strategy
         )
         if is_predicted.any()
         else None

@@ -143,7 +143,8 @@ def _check_panels(panels: Mapping[str, Mapping[str, PowerCurve]]) -> None:
     name_sets = {tuple(curves) for curves in panels.values()}
     if len(name_sets) != 1 or () in name_sets:
         raise ValueError(
-            f"power_against_contamination needs panels with the same curves, got {sorted(name_sets)}"  # noqa: E501
+            "power_against_contamination needs panels with the same curves, got"
+            f" {sorted(name_sets)}"
         )
     for title, curves in panels.items():
         for name, (fraction, power) in curves.items():
@@ -154,8 +155,8 @@ def _check_panels(panels: Mapping[str, Mapping[str, PowerCurve]]) -> None:
                 or not (np.diff(fraction) > 0).all()
             ):
                 raise ValueError(
-                    f"the curve of {name!r} in {title!r} must have two or more increasing fractions,"  # noqa: E501
-                    " and a power at each"
+                    f"the curve of {name!r} in {title!r} must have two or more increasing"
+                    " fractions, and a power at each"
                 )
 
 
@@ -236,4 +237,4 @@ def _ood_set_titles(rows: list[dict[str, Any]]) -> list[str]:
 
 def _distinguishes_sets(name: str, params: dict[str, Any], family: list[dict[str, Any]]) -> bool:
     """Return whether a parameter belongs in the title of a set."""
-    return len(params) == 1 or any(other.get(name) != params[name] for other in family)
+    return len(params) == 1 or any(sibling.get(name) != params[name] for sibling in family)

@@ -64,7 +64,7 @@ class GroupTable:
     scale : {"error", "signed"}, default="error"
         "error": from white at 0 to blue at the largest number. "signed": blue below 0, grey at 0,
         yellow above.
-    behind : mapping of str to Float[g] or Float[s, g], default=None
+    n_rows : mapping of str to Float[g] or Float[s, g], default=None
         Number of rows that each value is based on, e.g. those of the worst bin, of the same shape
         as ``values``. Their median is written in small type.
     """
@@ -72,7 +72,7 @@ class GroupTable:
     title: str
     values: GroupValues
     scale: Literal["error", "signed"] = "error"
-    behind: GroupValues | None = None
+    n_rows: GroupValues | None = None
 
 
 def plot_group_tables(
@@ -81,7 +81,7 @@ def plot_group_tables(
     rows: Sequence[float],
     *,
     notes: _GroupNotes | None = None,
-    of: str | None = None,
+    runs_of: str | None = None,
 ) -> Figure:
     """Plot tables of means over runs with standard deviations.
 
@@ -98,7 +98,7 @@ def plot_group_tables(
     notes : mapping of str to sequence of str, default=None
         Further lines below the numbers of rows: a label, e.g. "error", and a text for each group,
         e.g. ".17".
-    of : str, default=None
+    runs_of : str, default=None
         Difference between runs, e.g. "60 seeds"; required if there are several.
 
     Returns
@@ -110,17 +110,17 @@ def plot_group_tables(
     ------
     ValueError
         If there is no table, method or group, methods differ between tables, values do not fit, or
-        there are several runs without ``of``.
+        there are several runs without ``runs_of``.
 
     Notes
     -----
     The worst group is that of the mean over runs. The mean over runs of the error of the worst
     group (Luo et al., UAI 2022, Table 1) is larger, since the worst group may differ between runs.
     """
-    _check_tables(tables, groups, rows, notes, of)
+    _check_tables(tables, groups, rows, notes, runs_of)
     with style_context():
-        note = _footnote(tables, rows, of)
-        sheet = _TableLayout.of(tables, groups, 1 + len(notes or {}), note)
+        note = _footnote(tables, rows, runs_of)
+        sheet = _TableLayout.for_tables(tables, groups, 1 + len(notes or {}), note)
         for place, table in enumerate(tables):
             axes = add_axes(
                 sheet.figure,
@@ -143,9 +143,9 @@ def plot_group_tables(
     return sheet.figure
 
 
-def _footnote(tables: Sequence[GroupTable], rows: Sequence[float], of: str | None) -> str:
+def _footnote(tables: Sequence[GroupTable], rows: Sequence[float], runs_of: str | None) -> str:
     """Return the text below the tables."""
-    spread = f"mean and sd of {of}; " if of else ""
+    spread = f"mean and sd of {runs_of}; " if runs_of else ""
     is_missing = np.any(
         [
             np.isnan(values).all(axis=0)
@@ -157,7 +157,7 @@ def _footnote(tables: Sequence[GroupTable], rows: Sequence[float], of: str | Non
     # A group may have rows, but too few of them in any bin.
     reason = "no number" if (np.asarray(rows)[is_missing] > 0).any() else "no rows"
     missing_note = f"; light grey: {reason}" if is_missing.any() else ""
-    count_note = "; n: rows behind a number" if any(table.behind for table in tables) else ""
+    count_note = "; n: rows behind a number" if any(table.n_rows for table in tables) else ""
     return f"{spread}framed: the method's worst group{count_note}{missing_note}"
 
 
@@ -187,7 +187,7 @@ class _TableLayout:
     name_lines: int
 
     @classmethod
-    def of(
+    def for_tables(
         cls, tables: Sequence[GroupTable], groups: Sequence[str], notes: int, note: str
     ) -> _TableLayout:
         """Return the layout for these tables, groups, number of notes and footnote."""
@@ -195,14 +195,14 @@ class _TableLayout:
         methods = [shorten_text(blank, name, LABEL_SIZE, _LONGEST) for name in names]
         left = _EDGE + max(text_size(blank, name, LABEL_SIZE)[0] for name in methods) + _PAD
         # A cell is as wide as the longest word of a group's name, as far as the page allows.
-        wanted = (
+        word_width = (
             max(
                 text_size(blank, part, LABEL_SIZE)[0] for name in groups for part in name.split(" ")
             )
             + 0.05
         )
         cell = min(
-            max(_WIDEST, wanted),
+            max(_WIDEST, word_width),
             (FULL_WIDTH - left - _EDGE - _BETWEEN * (len(tables) - 1)) / len(tables) / len(groups),
         )
         table_width = cell * len(groups)
@@ -221,7 +221,7 @@ class _TableLayout:
         row = _ROW + (
             _EXTRA_ROW_HEIGHT
             if any(
-                table.behind and len(values) > 1
+                table.n_rows and len(values) > 1
                 for table in tables
                 for values in _values_by_run(table.values)
             )
@@ -234,7 +234,7 @@ class _TableLayout:
 
 def _values_by_run(values: GroupValues) -> list[np.ndarray]:
     """Return the values of every method as Float[s, g]."""
-    return [np.atleast_2d(of_method) for of_method in values.values()]
+    return [np.atleast_2d(method_values) for method_values in values.values()]
 
 
 def _draw_cells(axes: Axes, table: GroupTable, sheet: _TableLayout) -> None:
@@ -245,7 +245,7 @@ def _draw_cells(axes: Axes, table: GroupTable, sheet: _TableLayout) -> None:
         for moments in zip(*map(mean_and_sd_over_runs, values_by_run), strict=True)
     )
     counts = (
-        [_group_medians(rows) for rows in _values_by_run(table.behind)] if table.behind else None
+        [_group_medians(rows) for rows in _values_by_run(table.n_rows)] if table.n_rows else None
     )
     colors, norm = _cell_colors(table.scale, mean)
     axes.imshow(
@@ -407,7 +407,7 @@ def _check_tables(
     groups: Sequence[str],
     rows: Sequence[float],
     notes: _GroupNotes | None,
-    of: str | None,
+    runs_of: str | None,
 ) -> None:
     """Check that tables, groups, notes and runs fit."""
     if not tables or not groups or not tables[0].values:
@@ -433,9 +433,9 @@ def _check_tables(
                 raise ValueError(
                     f"{table.title!r} of {method!r} must have {rule}, got shape {np.shape(values)}"
                 )
-            if np.ndim(values) == 2 and of is None:
-                raise ValueError("of must describe how runs differ, e.g. '60 seeds'")
-        if table.behind is not None and {m: np.shape(v) for m, v in table.behind.items()} != {
+            if np.ndim(values) == 2 and runs_of is None:
+                raise ValueError("runs_of must describe how runs differ, e.g. '60 seeds'")
+        if table.n_rows is not None and {m: np.shape(v) for m, v in table.n_rows.items()} != {
             m: np.shape(v) for m, v in table.values.items()
         }:
             raise ValueError(
@@ -467,12 +467,12 @@ def plot_group_tables_from_run(run: RunFigureData, table: str = "by_group") -> A
         name: (columns["confidence"] + columns["error"] - 1).astype(float)
         for name, columns in columns_by_name.items()
     }
-    behind = {
+    n_rows = {
         name: columns["worst_rows"].astype(float) for name, columns in columns_by_name.items()
     }
     first = columns_by_name[run.names[0]]
     tables = [
-        GroupTable("MCE", mce, behind=behind),
+        GroupTable("MCE", mce, n_rows=n_rows),
         GroupTable("mean confidence − accuracy", gap, "signed"),
     ]
     return plot_group_tables(tables, first["group"].tolist(), first["rows"].tolist())

@@ -139,7 +139,9 @@ def _choose_ticks(low: float, high: float, apart: float) -> list[float]:
     # Greedy selection: a tick is kept if it is far enough from all ticks of higher priority.
     for tick in _TICK_CANDIDATES:
         position = float((to_ratio(tick) - start) / length)
-        if 0 <= position <= 1 and all(abs(position - other) >= apart for other in chosen.values()):
+        if 0 <= position <= 1 and all(
+            abs(position - occupied) >= apart for occupied in chosen.values()
+        ):
             chosen[tick] = position
     return sorted(chosen)
 
@@ -388,11 +390,11 @@ def _spread_dots(places: np.ndarray, bins: int = 40) -> np.ndarray:
     # Dots are assigned to bins of their position. The fullest bin fills the whole lane, unless it
     # has fewer than 6 dots.
     low, high = places.min(), places.max()
-    bin_of = np.floor((places - low) / max(high - low, 1e-12) * (bins - 1)).astype(int)
-    largest_count = max(np.bincount(bin_of).max(), 6)
+    dot_bins = np.floor((places - low) / max(high - low, 1e-12) * (bins - 1)).astype(int)
+    largest_count = max(np.bincount(dot_bins).max(), 6)
     result = np.zeros(len(places))
-    for bin_index in np.unique(bin_of):
-        members = np.flatnonzero(bin_of == bin_index)
+    for bin_index in np.unique(dot_bins):
+        members = np.flatnonzero(dot_bins == bin_index)
         result[members] = (2 * np.arange(len(members)) - (len(members) - 1)) / largest_count
     return result
 

@@ -83,7 +83,7 @@ def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figur
     # Counts differ by orders of magnitude between classes, so their colours are logarithmic.
     shades = [np.log1p(drawn_counts) / np.log1p(drawn_counts.max()), *fractions]
     with style_context():
-        sheet = _MatrixLayout.of([str(classes[k]) for k in class_ids])
+        sheet = _MatrixLayout.for_classes([str(classes[k]) for k in class_ids])
         for place in range(3):
             _draw_matrix(sheet, place, shades[place], texts[place])
         class_note = (
@@ -92,8 +92,8 @@ def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figur
             else ""
         )
         note = (
-            f"{class_note}empty: 0 rows, or a share below .005; grey: no rows; last diagonal: precision"  # noqa: E501
-            " (Conf1)"
+            f"{class_note}empty: 0 rows, or a share below .005; grey: no rows; last diagonal:"
+            " precision (Conf1)"
         )
         sheet.figure.text(
             0.5,
@@ -132,7 +132,7 @@ class _MatrixLayout:
     upright: bool
 
     @classmethod
-    def of(cls, classes: Sequence[str]) -> _MatrixLayout:
+    def for_classes(cls, classes: Sequence[str]) -> _MatrixLayout:
         """Return the layout for these names of classes."""
         blank, n = new_figure(1, 1), len(classes)
         names = [shorten_text(blank, name, _SIZE, _NAME) for name in classes]
@@ -266,7 +266,7 @@ def _check_counts(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
 @register_figure("joint_distribution")
 def plot_joint_distribution_from_run(run: RunFigureData) -> Any:
     """Plot the joint distribution of true and predicted class on the test rows."""
-    tops = run.top(run.test)
+    tops = run.top_labels(run.test)
     if tops is None:
         return None
     n = len(run.splits.train.classes)

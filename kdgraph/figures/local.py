@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -46,10 +46,6 @@ from kdgraph.figures.style import (
 from kdgraph.metrics import reliability_bins
 from kdgraph.metrics.reliability_bins import bin_of
 from kdgraph.parameters import Count
-
-if TYPE_CHECKING:
-    from kdgraph.figures.posterior import PlotExtent
-
 
 MIN_EFFECTIVE_ROWS = 5.0
 """Points with fewer effective rows are small; their error is mostly that of single rows."""
@@ -129,10 +125,9 @@ def plot_lce_landscape(
             _format_map(axes, points, id_box, axis_names, first=i == 0)
             axes.set_title(shorten_text(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE)
             if i == 0:
-                note = f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"  # noqa: E501
                 note_above(
                     axes,
-                    shorten_text(figure, note, NOTE_SIZE, width - _LEFT),
+                    shorten_text(figure, _bandwidth_note(bandwidth), NOTE_SIZE, width - _LEFT),
                     axes.get_xlim()[0],
                     "left",
                     17,
@@ -141,6 +136,11 @@ def plot_lce_landscape(
             add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend
         )
     return figure
+
+
+def _bandwidth_note(bandwidth: float) -> str:
+    """Return the note about the bandwidth and about small dots."""
+    return f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"
 
 
 def _error_scale(errors: np.ndarray) -> tuple[Normalize, _ColorbarExtend]:
@@ -363,6 +363,8 @@ def plot_lce_of_bins(
             )
             for confidence_bin in bins
         )
+        # All maps have the frame of all points, so that positions can be compared between bins.
+        all_points = np.concatenate([confidence_bin.points for confidence_bin in bins])
         cdf = FULL_WIDTH - _BINS_LEFT - _MAP - _BAR_SPACE - _BINS_RIGHT
         for place, confidence_bin in enumerate(bins):
             bottom = (len(bins) - 1 - place) * row + _BINS_BOTTOM
@@ -370,9 +372,7 @@ def plot_lce_of_bins(
             _draw_rows(
                 axes, confidence_bin.points, confidence_bin.slce, confidence_bin.n_eff, scale
             )
-            _format_map(
-                axes, np.concatenate([other.points for other in bins]), None, axis_names, first=True
-            )
+            _format_map(axes, all_points, None, axis_names, first=True)
             _draw_error_colorbar(
                 add_axes(figure, _BINS_LEFT + _MAP + 0.1, bottom, _BAR, _HEIGHT),
                 scale,
@@ -389,7 +389,7 @@ def plot_lce_of_bins(
             y = (bottom + _HEIGHT + _CAPTION - 0.02) / figure.get_figheight()
             figure.text(_BINS_LEFT / FULL_WIDTH, y, caption, va="top", fontsize=_CAPTION_SIZE)
             if place == 0:
-                note = f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"  # noqa: E501
+                note = _bandwidth_note(bandwidth)
                 note_above(axes, note, axes.get_xlim()[0], "left", 72 * _CAPTION + 3)
         _draw_bins_legend(figure)
     return figure
@@ -418,8 +418,8 @@ def _bin_caption(confidence_bin: ConfidenceBin) -> str:
     interval = f"confidence in ({confidence_bin.lower:.3g}, {confidence_bin.upper:.3g}]"
     sign = "+" if confidence_bin.error >= 0 else "−"
     return (
-        f"{confidence_bin.title}: {interval}, {len(confidence_bin.slce):,} rows; their average error"  # noqa: E501
-        f" {sign}{abs(confidence_bin.error):.4f}, mean LCE {mean:.4f}"
+        f"{confidence_bin.title}: {interval}, {len(confidence_bin.slce):,} rows; their average"
+        f" error {sign}{abs(confidence_bin.error):.4f}, mean LCE {mean:.4f}"
     )
 
 
@@ -449,8 +449,8 @@ def _check_bins(bins: Sequence[ConfidenceBin]) -> None:
             or np.isnan(confidence_bin.slce).all()
         ):
             raise ValueError(
-                f"{confidence_bin.title!r} needs points Float[n, 2], an error and effective rows for each, got"  # noqa: E501
-                f" {np.shape(confidence_bin.points)}, {n}"
+                f"{confidence_bin.title!r} needs points Float[n, 2], an error and effective rows"
+                f" for each, got {np.shape(confidence_bin.points)}, {n}"
             )
 
 
@@ -496,7 +496,7 @@ def plot_lce_of_bins_from_run(
     table: str = "lce_map",
     bins: Count = 15,
     min_count: Count = 25,
-    of: Literal["parent", "calibrated"] = "parent",
+    model: Literal["parent", "calibrated"] = "parent",
 ) -> Any:
     """Plot the bins of confidence with the smallest and the largest average error.
 
@@ -508,7 +508,7 @@ def plot_lce_of_bins_from_run(
         Number of bins that the table was computed with.
     min_count : int, default=25
         Bins with fewer rows are ignored. The figure is omitted if no bin has so many.
-    of : {"parent", "calibrated"}, default="parent"
+    model : {"parent", "calibrated"}, default="parent"
         Model whose confidence is binned.
 
     Raises
@@ -519,7 +519,7 @@ def plot_lce_of_bins_from_run(
     maps = columns_by_model(run, table)
     if maps is None:
         return None
-    rows = maps[dict(zip(("parent", "calibrated"), run.names, strict=True))[of]]
+    rows = maps[dict(zip(("parent", "calibrated"), run.names, strict=True))[model]]
     reliability = reliability_bins(rows["confidence"], rows["correct"], bins=bins)
     index = bin_of(rows["confidence"], np.append(reliability.lower, reliability.upper[-1]))
     # The table contains the size of the bin of each row. Different sizes mean other bins.

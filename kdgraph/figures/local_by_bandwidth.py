@@ -127,9 +127,8 @@ def plot_lce_against_bandwidth(
             for axes, (label, values, n_eff) in zip(
                 panels[title], _panel_contents(curves), strict=True
             ):
-                alpha = (
-                    0.13 if len(names) <= _MAX_LABELLED_CURVES else 0.07
-                )  # bands of many lie over each other
+                # Bands of many curves overlap, so they are more transparent.
+                alpha = 0.13 if len(names) <= _MAX_LABELLED_CURVES else 0.07
                 for name, style in styles_by_name(names).items():
                     _draw_curve(
                         axes,
@@ -142,9 +141,8 @@ def plot_lce_against_bandwidth(
                         alpha=alpha,
                     )
                 _format_axes(axes, x, label, column=column, last=values is n_eff, log=log)
-                if (
-                    labels and column == len(spaces) - 1 and values is not n_eff
-                ):  # the last is logarithmic, and its lines are the same
+                # The panel of effective rows is logarithmic, and its lines have the same colours.
+                if labels and column == len(spaces) - 1 and values is not n_eff:
                     ends = [float(mean_and_sd_over_runs(values[name])[0][-1]) for name in names]
                     label_line_ends(
                         axes,
@@ -342,8 +340,8 @@ def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
         for label, curves_by_name in panels.items():
             if not names or list(curves_by_name) != names:
                 raise ValueError(
-                    f"every panel must have the same curves, {names}, got {list(curves_by_name)} in {label!r}"  # noqa: E501
-                    f" of {title!r}"
+                    f"every panel must have the same curves, {names}, got"
+                    f" {list(curves_by_name)} in {label!r} of {title!r}"
                 )
             for name, values in curves_by_name.items():
                 _check_curve(f"{label} of {name!r} in {title!r}", np.asarray(values), len(b))

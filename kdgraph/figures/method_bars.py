@@ -124,7 +124,7 @@ def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _patch_style(style: Mapping[str, Any], place: int, n_sets: int) -> dict[str, Any]:
-    """Return keyword arguments of the patch of set ``place`` out of ``of`` sets.
+    """Return keyword arguments of the patch of set ``place`` out of ``n_sets`` sets.
 
     Sets further to the left are lighter; edges have the full colour.
     """

@@ -263,7 +263,7 @@ def plot_ood_scores_from_run(run: RunFigureData, *, at_most: Count = 3) -> Any:
         for predictions in map(_representative_set, run.families())
     }
     scores = {
-        f"{title}: {predictions.n:,} rows": _score_columns(run, predictions)
+        f"{title}: {predictions.n_rows:,} rows": _score_columns(run, predictions)
         for title, predictions in predictions_by_title.items()
     }
     sets = {title: by_name for title, by_name in list(scores.items())[:at_most] if by_name}

@@ -225,7 +225,7 @@ def _draw_points(axes: Axes, measured: RepeatedCurves) -> None:
 def _share_quantity_limits(panels: Mapping[PanelColumn, Axes]) -> None:
     """Give all panels of a quantity in one row the same limits."""
     for quantity in {quantity for _, quantity in panels}:
-        panels_of_quantity = [axes for (_, other), axes in panels.items() if other == quantity]
+        panels_of_quantity = [axes for column, axes in panels.items() if column[1] == quantity]
         low = min(axes.dataLim.y0 for axes in panels_of_quantity)
         high = max(axes.dataLim.y1 for axes in panels_of_quantity)
         margin = 0.06 * max(high - low, 0.01)
@@ -261,7 +261,7 @@ def _draw_head(
             color=GREY,
         )
     for group in dict.fromkeys(group for group, _ in lefts):
-        group_lefts = [left for (other, _), left in lefts.items() if other == group]
+        group_lefts = [left for column, left in lefts.items() if column[0] == group]
         ends, y = (
             (min(group_lefts) / total, (max(group_lefts) + width) / total),
             (height - HEAD + 1.2 * LINE) / height,

@@ -426,7 +426,7 @@ def plot_coverage_against_level_from_run(run: RunFigureData) -> Any:
     tables = {name: coverage_curve(y, distribution) for name, distribution in distributions.items()}
     return plot_coverage_against_level(
         {name: CoverageCurve(table["level"], table["coverage"]) for name, table in tables.items()},
-        run.test.n,
+        run.test.n_rows,
     )
 
 

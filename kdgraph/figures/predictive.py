@@ -141,11 +141,11 @@ def _draw_row(axes: Axes, row: PredictedRow) -> None:
             linewidth=1.2,
             label=name,
         )
-    top = 1.08 * max(float(values.max()) for values in row.density.values())
+    top_label = 1.08 * max(float(values.max()) for values in row.density.values())
     if row.y is not None:
         axes.plot(
             [row.y, row.y],
-            [0, top],
+            [0, top_label],
             color=BLACK,
             linewidth=0.7,
             linestyle=(0, (1, 1.5)),
@@ -153,14 +153,14 @@ def _draw_row(axes: Axes, row: PredictedRow) -> None:
         )
         axes.annotate(
             "y",
-            (row.y, top),
+            (row.y, top_label),
             (2.5, -1),
             textcoords="offset points",
             va="top",
             fontsize=NOTE_SIZE,
             color=GREY,
         )
-    axes.set(xlim=(row.at[0], row.at[-1]), ylim=(0, top), yticks=[])
+    axes.set(xlim=(row.at[0], row.at[-1]), ylim=(0, top_label), yticks=[])
     axes.xaxis.set_major_locator(MaxNLocator(3, prune="both"))
 
 
@@ -205,9 +205,10 @@ def plot_predictive_densities_from_run(
     distributions, truth = run.outputs_by_model("distribution", run.test), run.test.truth
     if distributions is None:
         return None
-    if invalid := [row for row in rows if not 0 <= row < run.test.n]:
+    if invalid := [row for row in rows if not 0 <= row < run.test.n_rows]:
         raise ConfigError(
-            f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n - 1}, got {invalid[0]}"  # noqa: E501
+            f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n_rows - 1}, got"
+            f" {invalid[0]}"
         )
     if max(len(rows), n_rows) > 5:
         raise ConfigError(

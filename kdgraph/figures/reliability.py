@@ -244,7 +244,7 @@ def plot_reliability_diagram_from_run(
     interval : {"wilson", "clopper_pearson"}, default="wilson"
         Interval of the accuracy, as in :func:`kdgraph.figures.plot_reliability_diagram`.
     """
-    tops = run.top(run.test)
+    tops = run.top_labels(run.test)
     if tops is None:
         return None
     y = np.asarray(run.test.y)

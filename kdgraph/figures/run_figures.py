@@ -119,7 +119,7 @@ class RunFigureData:
     def test(self) -> Predictions:
         """Predictions on the test rows."""
         return next(
-            predictions for predictions in self.evaluation.predictions if predictions.on == "test"
+            predictions for predictions in self.evaluation.predictions if predictions.role == "test"
         )
 
     @cached_property
@@ -132,7 +132,7 @@ class RunFigureData:
             (
                 predictions
                 for predictions in self.evaluation.predictions
-                if predictions.on == "calibration"
+                if predictions.role == "calibration"
             ),
             None,
         )
@@ -141,7 +141,7 @@ class RunFigureData:
             return predictions
         parent, calibrated = (
             model.predict_outputs(
-                [output for output in ("proba", "top") if model.supports(output)], rows.X
+                [output for output in ("proba", "top_label") if model.supports(output)], rows.X
             )
             for model in self.models
         )
@@ -175,7 +175,7 @@ class RunFigureData:
         }
         return None if any(value is None for value in by_model.values()) else by_model
 
-    def top(self, predictions: Predictions) -> dict[str, TopLabel] | None:
+    def top_labels(self, predictions: Predictions) -> dict[str, TopLabel] | None:
         """Return predicted classes and confidence of both models on a set.
 
         Returns
@@ -188,7 +188,7 @@ class RunFigureData:
             for name, outputs in zip(self.names, predictions.models.values(), strict=True)
         }
         return (
-            {name: top for name, top in tops.items() if top is not None}
+            {name: top_label for name, top_label in tops.items() if top_label is not None}
             if None not in tops.values()
             else None
         )
@@ -201,8 +201,12 @@ class RunFigureData:
         dict of str to Float[n], or None
             Confidence by model name; None if one of the models is not a classifier.
         """
-        tops = self.top(predictions)
-        return None if tops is None else {name: top.confidence for name, top in tops.items()}
+        tops = self.top_labels(predictions)
+        return (
+            None
+            if tops is None
+            else {name: top_label.confidence for name, top_label in tops.items()}
+        )
 
     def families(self) -> list[list[Predictions]]:
         """Return the out-of-distribution sets, grouped by name and parameter.
@@ -215,10 +219,10 @@ class RunFigureData:
         # several parameters the key has their values too.
         by_name: dict[tuple[Any, ...], list[Predictions]] = {}
         for predictions in self.evaluation.predictions:
-            if predictions.on == "ood":
+            if predictions.role == "ood":
                 by_name.setdefault(
                     (
-                        predictions.ood,
+                        predictions.ood_name,
                         *(
                             predictions.params
                             if len(predictions.params) == 1
@@ -235,9 +239,9 @@ class RunFigureData:
 
 def _top_label(outputs: Mapping[str, Any]) -> TopLabel | None:
     """Return the top labels in the outputs of a model, or None if there are none."""
-    if "top" in outputs:
-        return outputs["top"]
-    return TopLabel.of(outputs["proba"]) if "proba" in outputs else None
+    if "top_label" in outputs:
+        return outputs["top_label"]
+    return TopLabel.from_proba(outputs["proba"]) if "proba" in outputs else None
 
 
 def single_parameter(predictions: Predictions) -> tuple[str, float]:
@@ -249,10 +253,10 @@ def single_parameter(predictions: Predictions) -> tuple[str, float]:
 def ood_set_title(predictions: Predictions) -> str:
     """Return the name of a set above its parameters, such as ``ellipse``, ``axis 30``."""
     params = ", ".join(
-        f"{value:g}" if name == predictions.ood else f"{name} {value:g}"
+        f"{value:g}" if name == predictions.ood_name else f"{name} {value:g}"
         for name, value in predictions.params.items()
     )
-    return f"{predictions.ood}\n{params}" if params else str(predictions.ood)
+    return f"{predictions.ood_name}\n{params}" if params else str(predictions.ood_name)
 
 
 def mean_confidence_by_set(

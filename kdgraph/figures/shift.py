@@ -256,4 +256,4 @@ def shift_axis_label(predictions: Predictions) -> str:
     If family and parameter have the same name, it is that name, such as ``intensity``.
     """
     name = single_parameter(predictions)[0]
-    return name if name == predictions.ood else f"{name} of the {predictions.ood}"
+    return name if name == predictions.ood_name else f"{name} of the {predictions.ood_name}"

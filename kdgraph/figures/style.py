@@ -276,7 +276,7 @@ def save_figure(
     dpi: int = 200,
     *,
     title: str = "",
-    shows: str = "",
+    description: str = "",
 ) -> list[Path]:
     """Write a figure to ``stem.svg``, ``stem.png`` or other formats.
 
@@ -293,7 +293,7 @@ def save_figure(
         Formats that matplotlib supports.
     dpi : int, default=200
         Dots per inch of PNG files, and of rasterised parts in other formats.
-    title, shows : str, default=""
+    title, description : str, default=""
         Title and description in the metadata of SVG, PDF and PNG files.
 
     Returns
@@ -306,20 +306,21 @@ def save_figure(
     paths = [stem.parent / f"{stem.name}.{kind}" for kind in formats]
     with style_context():
         for path, kind in zip(paths, formats, strict=True):
-            descriptions = dict(zip(_METADATA_KEYS.get(kind, ()), (title, shows), strict=False))
+            texts = dict(zip(_METADATA_KEYS.get(kind, ()), (title, description), strict=False))
             figure.savefig(
                 path,
                 format=kind,
                 dpi=dpi,
                 metadata=_REPRODUCIBLE_METADATA.get(kind, {})
-                | {key: text for key, text in descriptions.items() if text},
+                | {key: text for key, text in texts.items() if text},
             )
     return paths
 
 
 LOW, MIDDLE, HIGH = (0.36, -0.028, -0.118), (0.66, 0.0, 0.0), (0.92, -0.012, 0.168)
-"""Ends and centre in OKLab (lightness, green-red, blue-yellow); the arms differ by 4 % in
-length.
+"""Ends and centre in OKLab (lightness, green-red, blue-yellow).
+
+The lengths of the two arms differ by 4 %.
 """
 
 
@@ -374,31 +375,31 @@ CurveBands = Mapping[str, tuple[np.ndarray, np.ndarray]]
 
 
 def spread_positions(
-    wanted: Sequence[float], gap: float, low: float = -np.inf, high: float = np.inf
+    targets: Sequence[float], gap: float, low: float = -np.inf, high: float = np.inf
 ) -> np.ndarray:
-    """Return positions near the wanted ones that are at least ``gap`` apart.
+    """Return positions close to the targets that are at least ``gap`` apart.
 
-    The positions keep their order and minimise the sum of squared distances to the wanted ones.
+    The positions keep their order and minimise the sum of squared distances to the targets.
 
     Parameters
     ----------
-    wanted : sequence of float of length m
-        Wanted positions, in any order.
+    targets : sequence of float of length m
+        Target positions, in any order.
     gap : float
         Least distance of two positions.
     low, high : float, default=-inf, inf
-        Range of the positions; it is left only if there is not enough space.
+        Range of the positions; they are outside of it only if there is not enough space.
 
     Returns
     -------
     Float[m]
-        Positions in the order of ``wanted``.
+        Positions in the order of ``targets``.
     """
     # Pool adjacent violators: neighbours that are too close are merged into a block around their
     # mean, until no two blocks touch. Blocks that leave the range are then pushed back into it.
-    order = np.argsort(wanted, kind="stable")
+    order = np.argsort(targets, kind="stable")
     blocks: list[list[float]] = []
-    for value in np.asarray(wanted, dtype=np.float64)[order]:
+    for value in np.asarray(targets, dtype=np.float64)[order]:
         blocks.append([float(value)])
         while (
             len(blocks) > 1

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numba import njit
-from sklearn.ensemble._forest import BaseForest
-from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.geometry.partition import Locations, map_blocks, take_rows
@@ -180,8 +178,29 @@ def query_by_members(
 ):
     """Fill the masses and nearest polytopes of queries by a walk over the members of their leaves.
 
-    ``leaves``: Int[m, T], leaf numbers of the queries. The cost is the sum of the sizes of these
-    leaves.
+    The cost is the sum of the sizes of these leaves.
+
+    Parameters
+    ----------
+    leaves : Int[m, T]
+        Leaf numbers of the queries.
+    starts : Int[L + 1]
+        Members of leaf l are ``members[starts[l] : starts[l + 1]]``.
+    members : Int[p · T]
+        Polytopes in each leaf.
+    number : Int[p]
+        Number of each polytope; ties for the nearest one go to the lowest.
+    anchors : int
+        Only polytopes whose number is below it can be nearest.
+    class_starts, class_of, weight_of : Int[p + 1], Int[w], Float[w]
+        Polytope i has the masses ``weight_of[j]`` of classes ``class_of[j]`` for j from
+        ``class_starts[i]`` to ``class_starts[i + 1]``.
+    powers : Float[T + 1, k]
+        (c / T)^exponent for c common leaves and each exponent.
+    masses : Float[m, K, k]
+        Output: class masses are added to it.
+    nearest : Int[m]
+        Output: nearest polytopes, or -1 if no tree has a common leaf.
     """
     counts = np.zeros(4 * ((number.shape[0] + 3) // 4), np.uint16)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
@@ -199,8 +218,28 @@ def query_by_comparison(
 ):
     """Fill the masses and nearest polytopes of queries by comparison with all polytopes.
 
-    ``leaves``: [m, T], leaf numbers of the queries. The cost is fixed at polytopes × trees, at SIMD
-    speed.
+    The cost is fixed at polytopes × trees, at SIMD speed.
+
+    Parameters
+    ----------
+    leaves : Int[m', T']
+        Leaf numbers of the queries in each tree, padded to an even number of rows and to the
+        width of ``tiles``.
+    tiles : Int[tiles, T', w]
+        Leaf numbers of the polytopes, w of them in a tile.
+    number : Int[p]
+        Number of each polytope; ties for the nearest one go to the lowest.
+    anchors : int
+        Only polytopes whose number is below it can be nearest.
+    class_starts, class_of, weight_of : Int[p + 1], Int[w], Float[w]
+        Polytope i has the masses ``weight_of[j]`` of classes ``class_of[j]`` for j from
+        ``class_starts[i]`` to ``class_starts[i + 1]``.
+    powers : Float[T + 1, k]
+        (c / T)^exponent for c common leaves and each exponent.
+    masses : Float[m, K, k]
+        Output: class masses are added to it.
+    nearest : Int[m]
+        Output: nearest polytopes, or -1 if no tree has a common leaf.
     """
     counts = np.zeros((_QUERIES_PER_TILE, tiles.shape[0] * tiles.shape[2]), np.uint16)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
@@ -458,7 +497,7 @@ class ForestPartition:
     ((4, 8), np.float64(1.0))
     """
 
-    def __init__(self, forest: BaseForest | BaseDecisionTree, n_jobs: int | None = None):
+    def __init__(self, forest: Any, n_jobs: int | None = None):
         check_is_fitted(forest)
         self.forest = forest
         self.n_jobs = n_jobs

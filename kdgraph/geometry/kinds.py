@@ -15,13 +15,12 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble._forest import BaseForest
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
-from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.base.frozen import FOREST_BASE, unwrap_frozen
 from kdgraph.base.rows import IMPUTATION_ADVICE, has_missing, is_meta_estimator
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.geometry.partition import Locations, Partition, PolytopeIndex
@@ -94,11 +93,9 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **network_options: A
     return partition_of(inner, n_jobs=n_jobs, **network_options)
 
 
-@partition_of.register(BaseForest)
+@partition_of.register(FOREST_BASE)
 @partition_of.register(BaseDecisionTree)
-def _(
-    parent: BaseForest | BaseDecisionTree, *, n_jobs: int | None = None, **network_options: Any
-) -> Partition:
+def _(parent: Any, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
     if network_options:
         raise TypeError(
             f"{', '.join(network_options)} can be set for networks only, got"
@@ -162,7 +159,7 @@ def partition_kind(parent: Any) -> Literal["forest", "network"] | None:
         parent, FrozenEstimator | CalibratedClassifierCV | GridSearchCV | RandomizedSearchCV
     ):
         return partition_kind(parent.estimator)
-    if isinstance(parent, BaseForest | BaseDecisionTree):
+    if isinstance(parent, FOREST_BASE | BaseDecisionTree):
         return "forest"
     return "network" if _is_network(parent) or hasattr(parent, "_make_module") else None
 
@@ -187,6 +184,15 @@ def check_has_partition(parent: Any) -> None:
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn.svm import SVC
+    >>> check_has_partition(RandomForestClassifier())
+    >>> check_has_partition(SVC())
+    Traceback (most recent call last):
+    kdgraph.geometry.kinds.NoPartitionError: SVC has no partition to read; pass ...
     """
     last = unwrap_frozen(parent)
     while isinstance(last, Pipeline):
@@ -225,6 +231,16 @@ class PipelinePartition:
     ----------
     inner : Partition
         Partition of the last step.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = np.array([[1.0], [3.0]])
+    >>> pipeline = make_pipeline(StandardScaler(), DecisionTreeClassifier()).fit(X, [0, 1])
+    >>> PipelinePartition(pipeline).embed(X).tolist()
+    [[-1.0], [1.0]]
     """
 
     def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **network_options: Any):
@@ -306,6 +322,16 @@ def forest_partition_of(partition: Partition) -> ForestPartition | None:
     -------
     ForestPartition or None
         None if the partition is that of a network.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> pipeline = make_pipeline(StandardScaler(), DecisionTreeClassifier())
+    >>> partition = partition_of(pipeline.fit([[1.0], [3.0]], [0, 1]))
+    >>> type(partition).__name__, type(forest_partition_of(partition)).__name__
+    ('PipelinePartition', 'ForestPartition')
     """
     while isinstance(partition, PipelinePartition):
         partition = partition.inner

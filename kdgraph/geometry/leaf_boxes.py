@@ -17,8 +17,8 @@ from numba import njit
 from kdgraph.geometry.kinds import forest_partition_of
 from kdgraph.geometry.partition import Locations, Partition, map_blocks
 
-OutsideMeasure = Literal["share", "distance"]
-"""Measure of the part of a row outside of a box, for each feature. "share": 1 if the value is
+OutsideMeasure = Literal["fraction", "distance"]
+"""Measure of the part of a row outside of a box, for each feature. "fraction": 1 if the value is
 beyond the bounds, else 0. "distance": its distance to the bounds in units of the feature's range.
 """
 
@@ -108,7 +108,7 @@ class LeafBoxes:
         self.boxes[:, 0][is_empty], self.boxes[:, 1][is_empty] = -np.inf, np.inf
 
     def outside_by_feature(
-        self, locations: Locations, measure: OutsideMeasure = "share"
+        self, locations: Locations, measure: OutsideMeasure = "fraction"
     ) -> np.ndarray:
         """Return the mean over trees of the part of each row outside of its leaf's box.
 
@@ -116,7 +116,7 @@ class LeafBoxes:
         ----------
         locations : Locations
             The rows, n of them.
-        measure : {"share", "distance"}, default="share"
+        measure : {"fraction", "distance"}, default="fraction"
             Measure of the outside part, see :data:`OutsideMeasure`.
 
         Returns
@@ -156,7 +156,7 @@ class LeafBoxes:
             or self.boxes.shape[1:] != (2, points.shape[1])
         ):
             raise ValueError("codes and points do not come from the forest of these boxes")
-        if measure == "share":
+        if measure == "fraction":
             count = np.zeros(points.shape, dtype=np.int32)
             _count_outside(points, box_of_row, self.boxes, count)
             return count / self.n_trees

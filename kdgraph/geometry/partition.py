@@ -37,6 +37,14 @@ class Locations:
     proba : Float[n, K] or None, default=None
         Class probabilities of the parent, if they come with the codes at no cost. None if they are
         computed from the codes alone.
+
+    Examples
+    --------
+    >>> locations = Locations(points=np.array([[0.1], [0.9]]), codes=np.array([[0], [1]]))
+    >>> len(locations), locations[1:].codes.tolist()
+    (2, [[1]])
+    >>> len(locations + locations[:1])
+    3
     """
 
     points: np.ndarray
@@ -80,6 +88,14 @@ class Polytopes:
         Index of the row that represents each polytope: its first row, unless polytopes were merged.
     sizes : Int[p]
         Number of rows in each polytope.
+
+    Examples
+    --------
+    >>> polytopes = polytopes_of(np.array([[0, 2], [1, 2], [0, 2]]))
+    >>> polytopes.polytope_of_row.tolist(), polytopes.sizes.tolist()
+    ([0, 1, 0], [2, 1])
+    >>> polytopes.sum_by_polytope(np.array([1.0, 2.0, 3.0])).tolist()
+    [4.0, 2.0]
     """
 
     polytope_of_row: np.ndarray
@@ -96,7 +112,7 @@ class Polytopes:
         return Polytopes(polytope_of_row, self.representatives[: len(sizes)], sizes)
 
     @property
-    def singleton_share(self) -> float:
+    def singleton_fraction(self) -> float:
         """Fraction of polytopes that contain exactly one row."""
         return float(np.mean(self.sizes == 1))
 
@@ -130,6 +146,11 @@ def polytopes_of(codes: np.ndarray) -> Polytopes:
     -------
     Polytopes
         The distinct codes, numbered by first appearance.
+
+    Examples
+    --------
+    >>> polytopes_of(np.array([[0, 2], [1, 2], [0, 2]])).representatives.tolist()
+    [0, 1]
     """
     # Rows are compared by a 64-bit hash, and rows with equal hashes are then verified code by code:
     # sorting whole rows takes 16 times as long. Odd multipliers make each term of the hash
@@ -157,7 +178,13 @@ def polytopes_of(codes: np.ndarray) -> Polytopes:
 
 
 def take_rows(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return ``codes[rows]``, of shape [m, …], contiguous by column as ``encode`` returns codes."""
+    """Return ``codes[rows]``, of shape [m, …], contiguous by column as ``encode`` returns codes.
+
+    Examples
+    --------
+    >>> take_rows(np.array([[0, 2], [1, 2], [0, 3]]), np.array([2, 0])).tolist()
+    [[0, 3], [0, 2]]
+    """
     return codes.T[:, rows].T
 
 
@@ -198,6 +225,16 @@ class Partition(Protocol):
 
     Codes have no meaning outside of the partition that made them. ``X`` is whatever the parent
     accepts: an array or a data frame.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from kdgraph.geometry import partition_of
+    >>> X = np.array([[0.0], [1.0], [5.0], [6.0]])
+    >>> partition = partition_of(DecisionTreeClassifier().fit(X, [0, 0, 1, 1]))
+    >>> codes = partition.encode(X)
+    >>> partition.similarity(codes[:1], codes).tolist()
+    [[1.0, 1.0, 0.0, 0.0]]
     """
 
     def embed(self, X: Any) -> np.ndarray:

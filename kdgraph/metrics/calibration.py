@@ -28,7 +28,7 @@ from kdgraph.parameters import Count, Positive, Seed, check_value
 @metric("ECE", better="lower")
 def ece(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     *,
     bins: Count = 15,
     strategy: Strategy = "uniform",
@@ -45,7 +45,7 @@ def ece(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     bins : int, default=15
@@ -77,11 +77,13 @@ def ece(
     >>> round(ece([0, 1], [[0.9, 0.1], [0.9, 0.1]]), 6)
     0.4
     """
-    return _binned(top, bins, strategy).error(top.correct(y), norm, debiased)
+    return _binned(top_label, bins, strategy).error(top_label.correct(y), norm, debiased)
 
 
 @metric("MCE", better="lower")
-def mce(y: np.ndarray, top: Top, *, bins: Count = 15, strategy: Strategy = "uniform") -> float:
+def mce(
+    y: np.ndarray, top_label: Top, *, bins: Count = 15, strategy: Strategy = "uniform"
+) -> float:
     """Measure the maximum calibration error (MCE) of top-label confidence, in [0, 1].
 
     It is the largest gap of any populated bin. A single row in a bin has a large gap by chance, so
@@ -91,7 +93,7 @@ def mce(y: np.ndarray, top: Top, *, bins: Count = 15, strategy: Strategy = "unif
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     bins, strategy
@@ -106,12 +108,12 @@ def mce(y: np.ndarray, top: Top, *, bins: Count = 15, strategy: Strategy = "unif
     >>> round(mce([0, 1, 0], [[0.9, 0.1], [0.9, 0.1], [0.7, 0.3]]), 6)
     0.4
     """
-    return _binned(top, bins, strategy).error(top.correct(y), "max", debiased=False)
+    return _binned(top_label, bins, strategy).error(top_label.correct(y), "max", debiased=False)
 
 
 @metric("ECE if calibrated", better=None)
 def ece_if_calibrated(
-    top: Top,
+    top_label: Top,
     *,
     bins: Count = 15,
     strategy: Strategy = "uniform",
@@ -129,7 +131,7 @@ def ece_if_calibrated(
 
     Parameters
     ----------
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     bins, strategy, norm, debiased
@@ -153,7 +155,7 @@ def ece_if_calibrated(
     0.04
     """
     check_value("seed", seed, Seed)
-    rows = _binned(top, bins, strategy)
+    rows = _binned(top_label, bins, strategy)
     return mean_simulated_error(rows, norm, debiased, draws, np.random.default_rng(seed))
 
 
@@ -183,16 +185,16 @@ def mean_simulated_error(
     )
 
 
-def _binned(top: TopLabel, bins: int, strategy: Strategy) -> BinnedRows:
+def _binned(top_label: TopLabel, bins: int, strategy: Strategy) -> BinnedRows:
     """Return all rows in common bins of confidence."""
-    confidence = np.asarray(top.confidence, dtype=np.float64)
+    confidence = np.asarray(top_label.confidence, dtype=np.float64)
     return binned_rows(confidence, binning_rule(bins, strategy))
 
 
 @metric("top-label ECE", better="lower")
 def top_label_ece(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     *,
     bins: Count = 15,
     strategy: Strategy = "uniform",
@@ -211,7 +213,7 @@ def top_label_ece(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     bins : int, default=15
@@ -235,13 +237,13 @@ def top_label_ece(
     >>> top_label_ece(y, proba)
     0.25
     """
-    rows = within_predicted_class(top, binning_rule(bins, strategy))
-    return rows.error(top.correct(y), norm, debiased)
+    rows = within_predicted_class(top_label, binning_rule(bins, strategy))
+    return rows.error(top_label.correct(y), norm, debiased)
 
 
 @metric("top-label ECE if calibrated", better=None)
 def top_label_ece_if_calibrated(
-    top: Top,
+    top_label: Top,
     *,
     bins: Count = 15,
     strategy: Strategy = "uniform",
@@ -254,7 +256,7 @@ def top_label_ece_if_calibrated(
 
     Parameters
     ----------
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     bins, strategy, norm, debiased
@@ -273,19 +275,19 @@ def top_label_ece_if_calibrated(
     0.04
     """
     check_value("seed", seed, Seed)
-    rows = within_predicted_class(top, binning_rule(bins, strategy))
+    rows = within_predicted_class(top_label, binning_rule(bins, strategy))
     return mean_simulated_error(rows, norm, debiased, draws, np.random.default_rng(seed))
 
 
-def within_predicted_class(top: TopLabel, rule: BinningRule) -> BinnedRows:
+def within_predicted_class(top_label: TopLabel, rule: BinningRule) -> BinnedRows:
     """Return the n rows in separate bins of confidence for each predicted class, Int[n].
 
     References
     ----------
     Gupta, Ramdas, ICLR 2022.
     """
-    confidence = np.asarray(top.confidence, dtype=np.float64)
-    return binned_rows(confidence, rule, within=np.asarray(top.predicted))
+    confidence = np.asarray(top_label.confidence, dtype=np.float64)
+    return binned_rows(confidence, rule, within=np.asarray(top_label.predicted))
 
 
 @metric("class-wise ECE", better="lower")
@@ -355,7 +357,7 @@ def classwise_error(
 
 
 @metric("MMCE", better="lower")
-def mmce(y: np.ndarray, top: Top, *, width: Positive = 0.4, debiased: bool = False) -> float:
+def mmce(y: np.ndarray, top_label: Top, *, width: Positive = 0.4, debiased: bool = False) -> float:
     """Measure the maximum mean calibration error (MMCE) of top-label confidence, in [0, 1].
 
     It is the root of the mean of ``(c_i - a_i) (c_j - a_j) exp(-|c_i - c_j| / width)`` over all
@@ -368,7 +370,7 @@ def mmce(y: np.ndarray, top: Top, *, width: Positive = 0.4, debiased: bool = Fal
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     width : float, default=0.4
@@ -396,9 +398,9 @@ def mmce(y: np.ndarray, top: Top, *, width: Positive = 0.4, debiased: bool = Fal
     >>> round(mmce([0, 1], [[0.75, 0.25], [0.75, 0.25]]), 6)
     0.25
     """
-    order = np.argsort(top.confidence, kind="stable")
-    confidence = np.asarray(top.confidence, dtype=np.float64)[order]
-    gap = confidence - top.correct(y)[order]
+    order = np.argsort(top_label.confidence, kind="stable")
+    confidence = np.asarray(top_label.confidence, dtype=np.float64)[order]
+    gap = confidence - top_label.correct(y)[order]
     n, diagonal, pairs = len(gap), float(gap @ gap), 2 * _sum_over_pairs(confidence, gap, width)
     if not debiased:
         return math.sqrt(max(diagonal + pairs, 0.0)) / n
@@ -420,7 +422,7 @@ def _sum_over_pairs(confidence: np.ndarray, gap: np.ndarray, width: float) -> fl
 
 
 @metric("smooth ECE", better="lower", package=("relplot", "smooth"))
-def smooth_ece(y: np.ndarray, top: Top) -> float:
+def smooth_ece(y: np.ndarray, top_label: Top) -> float:
     """Measure the smooth calibration error of top-label confidence, in [0, 1].
 
     The difference between correctness and confidence is smoothed over the confidence by a Gaussian
@@ -432,7 +434,7 @@ def smooth_ece(y: np.ndarray, top: Top) -> float:
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
 
@@ -461,5 +463,5 @@ def smooth_ece(y: np.ndarray, top: Top) -> float:
     from relplot.metrics import smECE  # pyright: ignore[reportMissingImports]
 
     # relplot counts on a grid from 0 to 1, so rounding must not put a confidence beyond it.
-    confidence = np.clip(np.asarray(top.confidence, dtype=np.float64), 0, 1)
-    return float(smECE(confidence, top.correct(y).astype(np.float64)))
+    confidence = np.clip(np.asarray(top_label.confidence, dtype=np.float64), 0, 1)
+    return float(smECE(confidence, top_label.correct(y).astype(np.float64)))

@@ -35,7 +35,12 @@ Library = Literal["left", "netcal", "torchmetrics", "torchmetrics_f64", "relplot
 
 @metric("ECE of another library", better="lower")
 def ece_compat(
-    y: np.ndarray, top: Top, *, library: Library = "netcal", bins: Count = 15, norm: Norm = "l1"
+    y: np.ndarray,
+    top_label: Top,
+    *,
+    library: Library = "netcal",
+    bins: Count = 15,
+    norm: Norm = "l1",
 ) -> float:
     """Measure :func:`~kdgraph.metrics.ece` with the bins of another library, in [0, 1].
 
@@ -45,7 +50,7 @@ def ece_compat(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     library : str, default="netcal"
@@ -83,15 +88,20 @@ def ece_compat(
     >>> round(ece(y, proba, bins=2), 6), round(ece_compat(y, proba, library="netcal", bins=2), 6)
     (0.45, 0.05)
     """
-    confidence = np.asarray(top.confidence, dtype=np.float64)
+    confidence = np.asarray(top_label.confidence, dtype=np.float64)
     return binned_rows(confidence, library_rule(library, bins)).error(
-        top.correct(y), norm, debiased=False
+        top_label.correct(y), norm, debiased=False
     )
 
 
 @metric("top-label ECE of another library", better="lower")
 def top_label_ece_compat(
-    y: np.ndarray, top: Top, *, library: Library = "netcal", bins: Count = 15, norm: Norm = "l1"
+    y: np.ndarray,
+    top_label: Top,
+    *,
+    library: Library = "netcal",
+    bins: Count = 15,
+    norm: Norm = "l1",
 ) -> float:
     """Measure :func:`~kdgraph.metrics.top_label_ece` with the bins of another library, in [0, 1].
 
@@ -99,7 +109,7 @@ def top_label_ece_compat(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     library, bins, norm
@@ -115,8 +125,8 @@ def top_label_ece_compat(
     >>> top_label_ece_compat(y, proba, library="relplot")
     0.25
     """
-    return within_predicted_class(top, library_rule(library, bins)).error(
-        top.correct(y), norm, debiased=False
+    return within_predicted_class(top_label, library_rule(library, bins)).error(
+        top_label.correct(y), norm, debiased=False
     )
 
 
@@ -153,7 +163,7 @@ def classwise_ece_compat(
 
 
 @metric("ECE by edges", better="lower")
-def ece_by_edges(y: np.ndarray, top: Top, *, edges: Count = 15) -> float:
+def ece_by_edges(y: np.ndarray, top_label: Top, *, edges: Count = 15) -> float:
     """Measure :func:`~kdgraph.metrics.ece` between ``edges`` equally spaced edges, in [0, 1].
 
     The published implementation of Dey et al. puts ``edges`` equally spaced edges into [0, 1] and
@@ -166,7 +176,7 @@ def ece_by_edges(y: np.ndarray, top: Top, *, edges: Count = 15) -> float:
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     edges : int, default=15
@@ -189,7 +199,7 @@ def ece_by_edges(y: np.ndarray, top: Top, *, edges: Count = 15) -> float:
     """
     if edges < 2:
         raise ParameterError(f"edges must be at least 2, got {edges!r}")
-    return ece(y, top, bins=edges - 1)
+    return ece(y, top_label, bins=edges - 1)
 
 
 def library_rule(library: Library, bins: int) -> BinningRule:

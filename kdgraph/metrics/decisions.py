@@ -22,7 +22,7 @@ RATIOS = (1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0)
 
 
 @metric("PRR", better="higher")
-def prr(y: np.ndarray, top: Top) -> float:
+def prr(y: np.ndarray, top_label: Top) -> float:
     """Measure the prediction rejection ratio (PRR), in [-1, 1].
 
     It is 1 if every incorrect prediction is less confident than every correct one, and 0 on average
@@ -41,7 +41,7 @@ def prr(y: np.ndarray, top: Top) -> float:
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
 
@@ -62,14 +62,14 @@ def prr(y: np.ndarray, top: Top) -> float:
     >>> prr(y, proba)  # one error; one of three correct predictions is rejected before it
     0.33333333333333326
     """
-    wrong = ~top.correct(y)
+    wrong = ~top_label.correct(y)
     if wrong.all() or not wrong.any():
         return np.nan
-    return 2 * auroc(-top.confidence[wrong], -top.confidence[~wrong]) - 1
+    return 2 * auroc(-top_label.confidence[wrong], -top_label.confidence[~wrong]) - 1
 
 
 @metric("AURC", better="lower")
-def aurc(y: np.ndarray, top: Top) -> float:
+def aurc(y: np.ndarray, top_label: Top) -> float:
     """Measure the area under the risk-coverage curve (AURC), in [0, 1].
 
     It is the error of the k most confident rows, averaged over k = 1 to n. It is lower for models
@@ -80,7 +80,7 @@ def aurc(y: np.ndarray, top: Top) -> float:
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). For rows of equal confidence the mean over their
         orders is used.
@@ -95,11 +95,11 @@ def aurc(y: np.ndarray, top: Top) -> float:
     >>> aurc([0, 1], [[0.9, 0.1], [0.8, 0.2]])  # errors 0 of one row, 1/2 of two
     0.25
     """
-    return float(_risk(top.confidence, ~top.correct(y)).mean())
+    return float(_risk(top_label.confidence, ~top_label.correct(y)).mean())
 
 
 @metric("excess AURC", better="lower")
-def e_aurc(y: np.ndarray, top: Top) -> float:
+def e_aurc(y: np.ndarray, top_label: Top) -> float:
     """Measure the excess AURC (E-AURC), in [0, 1]; 0 is the best.
 
     It is :func:`aurc` minus the AURC of the same errors in the best order.
@@ -108,7 +108,7 @@ def e_aurc(y: np.ndarray, top: Top) -> float:
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
 
@@ -123,13 +123,13 @@ def e_aurc(y: np.ndarray, top: Top) -> float:
     >>> e_aurc([0, 1], [[0.9, 0.1], [0.8, 0.2]]), e_aurc([1, 0], [[0.9, 0.1], [0.8, 0.2]])
     (0.0, 0.5)
     """
-    wrong = ~top.correct(y)
-    return float((_risk(top.confidence, wrong) - _risk(-wrong.astype(float), wrong)).mean())
+    wrong = ~top_label.correct(y)
+    return float((_risk(top_label.confidence, wrong) - _risk(-wrong.astype(float), wrong)).mean())
 
 
 @mean_over_rows("reward", better="higher")
 def reward(
-    y: np.ndarray, top: Top, *, unsure_cost: Positive = 1.0, wrong_cost: Positive = 10.0
+    y: np.ndarray, top_label: Top, *, unsure_cost: Positive = 1.0, wrong_cost: Positive = 10.0
 ) -> np.ndarray:
     """Measure the mean reward of a model that abstains where this maximises the expected reward.
 
@@ -143,7 +143,7 @@ def reward(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     unsure_cost : float, default=1.0
@@ -169,12 +169,12 @@ def reward(
     >>> reward([0, 0, 1, 0], [[0.95, 0.05], [0.6, 0.4], [0.6, 0.4], [0.95, 0.05]])
     -0.5
     """
-    return _rewards(top, ~top.correct(y), unsure_cost, wrong_cost)
+    return _rewards(top_label, ~top_label.correct(y), unsure_cost, wrong_cost)
 
 
 @table("reward by cost ratio")
 def reward_by_ratio(
-    y: np.ndarray, top: Top, *, ratios: Sequence[Positive] = RATIOS
+    y: np.ndarray, top_label: Top, *, ratios: Sequence[Positive] = RATIOS
 ) -> dict[str, np.ndarray]:
     """Tabulate :func:`reward` by the ratio of the cost of an error to that of an abstention.
 
@@ -184,7 +184,7 @@ def reward_by_ratio(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     ratios : sequence of float
@@ -216,13 +216,13 @@ def reward_by_ratio(
     ratio = np.asarray(ratios, dtype=np.float64)
     if ratio.ndim != 1 or not len(ratio) or not (ratio > 0).all():
         raise ParameterError(f"ratios must be a list of numbers above 0, got {ratios!r}")
-    wrong = ~top.correct(y)
+    wrong = ~top_label.correct(y)
     # In units of the cost of an abstention, an error costs the ratio itself.
     threshold = 1 - 1 / ratio
-    unsure = np.array([(top.confidence < at).mean() for at in threshold])
-    predicted_wrong = np.array([(wrong & (top.confidence >= at)).mean() for at in threshold])
+    unsure = np.array([(top_label.confidence < at).mean() for at in threshold])
+    predicted_wrong = np.array([(wrong & (top_label.confidence >= at)).mean() for at in threshold])
     predicted = np.where(unsure < 1, 1 - unsure, np.nan)
-    mean = np.array([_rewards(top, wrong, 1.0, cost).mean() for cost in ratio])
+    mean = np.array([_rewards(top_label, wrong, 1.0, cost).mean() for cost in ratio])
     return {
         "ratio": ratio,
         "threshold": threshold,
@@ -233,14 +233,14 @@ def reward_by_ratio(
 
 
 @table("risk by coverage")
-def risk_coverage(y: np.ndarray, top: Top, *, points: Count = 100) -> dict[str, np.ndarray]:
+def risk_coverage(y: np.ndarray, top_label: Top, *, points: Count = 100) -> dict[str, np.ndarray]:
     """Tabulate the error of the most confident rows by their fraction of all rows (coverage).
 
     Parameters
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). For rows of equal confidence the mean over their
         orders is used.
@@ -264,13 +264,13 @@ def risk_coverage(y: np.ndarray, top: Top, *, points: Count = 100) -> dict[str, 
     >>> {name: values.tolist() for name, values in table.items()}
     {'coverage': [0.5, 1.0], 'risk': [0.0, 0.5], 'confidence': [0.9, 0.8]}
     """
-    risk = _risk(top.confidence, ~top.correct(y))
+    risk = _risk(top_label.confidence, ~top_label.correct(y))
     n = len(risk)
     k = np.unique(np.ceil(np.arange(1, points + 1) * n / points).astype(int))
     return {
         "coverage": k / n,
         "risk": risk[k - 1],
-        "confidence": np.sort(top.confidence)[::-1][k - 1],
+        "confidence": np.sort(top_label.confidence)[::-1][k - 1],
     }
 
 
@@ -287,9 +287,13 @@ def _risk(confidence: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     return errors / k
 
 
-def _rewards(top: TopLabel, wrong: np.ndarray, unsure_cost: float, wrong_cost: float) -> np.ndarray:
+def _rewards(
+    top_label: TopLabel, wrong: np.ndarray, unsure_cost: float, wrong_cost: float
+) -> np.ndarray:
     """Return the reward of each row, Float[n]."""
     for name, cost in (("unsure_cost", unsure_cost), ("wrong_cost", wrong_cost)):
         if not cost > 0:
             raise ParameterError(f"{name} must be above 0, got {cost!r}")
-    return -np.where(top.confidence < 1 - unsure_cost / wrong_cost, unsure_cost, wrong_cost * wrong)
+    return -np.where(
+        top_label.confidence < 1 - unsure_cost / wrong_cost, unsure_cost, wrong_cost * wrong
+    )

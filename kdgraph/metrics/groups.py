@@ -21,7 +21,7 @@ Reduce = Literal["max", "mean", "rows"]
 @metric("group ECE", better="lower")
 def group_ece(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     groups: Grouped,
     *,
     bins: Count = 15,
@@ -39,7 +39,7 @@ def group_ece(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     groups : Int[n], texts [n] or Groups
@@ -68,14 +68,16 @@ def group_ece(
     Predictions are correct in a and incorrect in b; the ECE of all rows is 0.25.
     """
     return _reduced(
-        _bin_groups(y, top, groups, bins, strategy), lambda group: group.ece(min_count), reduce
+        _bin_groups(y, top_label, groups, bins, strategy),
+        lambda group: group.ece(min_count),
+        reduce,
     )
 
 
 @metric("group MCE", better="lower")
 def group_mce(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     groups: Grouped,
     *,
     bins: Count = 15,
@@ -93,7 +95,7 @@ def group_mce(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     groups : Int[n], texts [n] or Groups
@@ -118,14 +120,16 @@ def group_mce(
     (0.75, 0.25)
     """
     return _reduced(
-        _bin_groups(y, top, groups, bins, strategy), lambda group: group.mce(min_count), reduce
+        _bin_groups(y, top_label, groups, bins, strategy),
+        lambda group: group.mce(min_count),
+        reduce,
     )
 
 
 @table("by group")
 def by_group(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     groups: Grouped,
     *,
     bins: Count = 15,
@@ -138,7 +142,7 @@ def by_group(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     groups : Int[n], texts [n] or Groups
@@ -164,7 +168,7 @@ def by_group(
     >>> [table[column].tolist() for column in ("group", "error", "mce", "worst_rows")]
     [['a', 'b'], [0.0, 1.0], [0.5, 0.75], [1.0, 1.0]]
     """
-    binned_groups = _bin_groups(y, top, groups, bins, strategy)
+    binned_groups = _bin_groups(y, top_label, groups, bins, strategy)
     rows = [
         (
             group.rows,
@@ -238,10 +242,10 @@ class _BinnedGroup:
 
 
 def _bin_groups(
-    y: np.ndarray, top: TopLabel, groups: Groups, bins: int, strategy: Strategy
+    y: np.ndarray, top_label: TopLabel, groups: Groups, bins: int, strategy: Strategy
 ) -> list[_BinnedGroup]:
     """Return the bins of every group, including groups without rows."""
-    confidence, correct = np.asarray(top.confidence, dtype=np.float64), top.correct(y)
+    confidence, correct = np.asarray(top_label.confidence, dtype=np.float64), top_label.correct(y)
 
     def bin_group(name: str, rows: np.ndarray) -> _BinnedGroup:
         if not len(rows):

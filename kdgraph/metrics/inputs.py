@@ -35,7 +35,7 @@ class Groups:
 
     Examples
     --------
-    >>> groups = Groups.of(["b", "a", "b"])
+    >>> groups = Groups.from_values(["b", "a", "b"])
     >>> groups.names, groups.position.tolist()
     (('a', 'b'), [1, 0, 1])
     >>> {name: rows.tolist() for name, rows in groups.rows()}
@@ -46,7 +46,7 @@ class Groups:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, values: Any) -> Groups:
+    def from_values(cls, values: Any) -> Groups:
         """Return the groups of n integers, texts or booleans, named by their sorted values.
 
         Raises
@@ -120,10 +120,10 @@ class TopLabel:
 
     Examples
     --------
-    >>> top = TopLabel.of(np.array([[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]]))
-    >>> top.predicted.tolist(), top.confidence.tolist(), top.n_classes
+    >>> top_label = TopLabel.from_proba(np.array([[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]]))
+    >>> top_label.predicted.tolist(), top_label.confidence.tolist(), top_label.n_classes
     ([0, 0, 1], [0.75, 0.5, 0.875], 2)
-    >>> top[1:].correct(np.array([1, 1])).tolist()
+    >>> top_label[1:].correct(np.array([1, 1])).tolist()
     [False, True]
     """
 
@@ -132,7 +132,7 @@ class TopLabel:
     n_classes: int | None = None
 
     @classmethod
-    def of(cls, proba: np.ndarray) -> TopLabel:
+    def from_proba(cls, proba: np.ndarray) -> TopLabel:
         """Return the (first) most probable class of each row of Float[n, K].
 
         Its probability comes with it.
@@ -241,7 +241,7 @@ def _labels(array: np.ndarray, n_classes: int | None) -> np.ndarray:
 def _top_label(value: Any) -> TopLabel:
     """Return probabilities or a top label as a checked :class:`TopLabel`."""
     if not isinstance(value, TopLabel):
-        return TopLabel.of(probabilities("proba", value))
+        return TopLabel.from_proba(probabilities("proba", value))
     confidence = _numbers("confidence")(value.confidence)
     _raise_at(
         (confidence < -SUM_TOLERANCE) | (confidence > 1 + SUM_TOLERANCE),
@@ -285,7 +285,7 @@ def _features(value: Any) -> np.ndarray:
 
 def _groups(value: Any) -> Groups:
     """Return groups, or integers, texts or booleans converted to them."""
-    return value if isinstance(value, Groups) else Groups.of(value)
+    return value if isinstance(value, Groups) else Groups.from_values(value)
 
 
 def _positive(value: Any) -> float:
@@ -305,7 +305,7 @@ INPUTS: dict[str, Input] = {
         "use one that predicts them, or metrics=regression",
         lambda value: probabilities("proba", value),
     ),
-    "top": Input(
+    "top_label": Input(
         "predicted classes with their confidence",
         "use one that classifies, or metrics=regression",
         _top_label,
@@ -347,18 +347,18 @@ INPUTS: dict[str, Input] = {
 }
 """Inputs by parameter name. Every other parameter of a metric is an option."""
 
-MODEL_OUTPUTS = ("proba", "top", "distribution", "ood_score")
+MODEL_OUTPUTS = ("proba", "top_label", "distribution", "ood_score")
 """Inputs that are outputs of a model. All other inputs must have matching shapes."""
 
 
 def _check_consistency(inputs: dict[str, Any], output: str) -> None:
     """Check that all inputs have the rows and classes of the model output, and convert y."""
-    base = "proba" if output == "top" else output
+    base = "proba" if output == "top_label" else output
     n = len(inputs[output])
     k = inputs[output].shape[1] if output == "proba" else getattr(inputs[output], "n_classes", None)
     if "y" in inputs:
         _same_shape("y", inputs["y"].shape, (n,), base)
-        if output in ("proba", "top"):
+        if output in ("proba", "top_label"):
             inputs["y"] = _labels(inputs["y"], k)
         if output == "distribution":
             inputs["y"] = _numbers("y")(inputs["y"])

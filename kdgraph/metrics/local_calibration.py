@@ -19,7 +19,7 @@ from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
 from kdgraph.metrics.reliability_bins import bin_of, reliability_bins
 from kdgraph.parameters import Count, Positive, check_value
 from kdgraph.smoothing import Kernel, check_bandwidths, local_means, rms_of
-from kdgraph.smoothing.kernel_means import vectors
+from kdgraph.smoothing.kernel_means import check_vectors
 
 DistanceScale = Literal["rms", "none"]
 
@@ -137,7 +137,7 @@ def local_errors(
     [[1.7, 1.7, 1.7, 1.7], [4.0, 4.0, 4.0, 4.0]]
     """
     rows = _vectors("X", X)
-    sample = _Sample.of(confidence, correct, rows, bandwidths, bins, scale)
+    sample = _Sample.from_rows(confidence, correct, rows, bandwidths, bins, scale)
     return sample.errors_at(
         rows, sample.bin, kernel=kernel, leave_one_out=leave_one_out, n_jobs=n_jobs
     )
@@ -192,7 +192,7 @@ def local_errors_at(
     ([[-0.5, 0.5, nan]], [4, 4, 0])
     """
     vectors_at, rows = _vectors("points", points), _vectors("X", X)
-    sample = _Sample.of(confidence, correct, rows, bandwidths, bins, scale)
+    sample = _Sample.from_rows(confidence, correct, rows, bandwidths, bins, scale)
     predicted = np.asarray(confidence_at, dtype=np.float64)
     if predicted.shape != (len(vectors_at),):
         raise ValueError(
@@ -227,7 +227,7 @@ class _Sample:
     bandwidths: list[float]
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         confidence: np.ndarray,
         correct: np.ndarray,
@@ -274,7 +274,7 @@ class _Sample:
 
 def cached_local_errors(
     y: np.ndarray,
-    top: TopLabel,
+    top_label: TopLabel,
     X: np.ndarray,
     bandwidths: Sequence[float],
     bins: int,
@@ -290,7 +290,7 @@ def cached_local_errors(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : TopLabel
+    top_label : TopLabel
         Predicted classes with their confidence.
     X, bandwidths, bins, scale, kernel, leave_one_out
         As for :func:`local_errors`.
@@ -298,10 +298,10 @@ def cached_local_errors(
     # local_errors treats every bandwidth separately, given the distances. An error therefore does
     # not depend on the other bandwidths of the call, and can be cached by its bandwidth.
     check_bandwidths(bandwidths)
-    correct = top.correct(y)
+    correct = top_label.correct(y)
     cache = scope_cache(
         "local errors",
-        top.confidence.tobytes(),
+        top_label.confidence.tobytes(),
         correct.tobytes(),
         IdentityKey(X),
         bins,
@@ -311,7 +311,7 @@ def cached_local_errors(
     )
     if missing := [bandwidth for bandwidth in bandwidths if bandwidth not in cache]:
         options = {"bins": bins, "scale": scale, "kernel": kernel, "leave_one_out": leave_one_out}
-        errors = local_errors(top.confidence, correct, X, bandwidths=missing, **options)
+        errors = local_errors(top_label.confidence, correct, X, bandwidths=missing, **options)
         cache |= {
             bandwidth: (slce, n_eff, errors.count)
             for bandwidth, slce, n_eff in zip(missing, errors.slce, errors.n_eff, strict=True)
@@ -346,14 +346,14 @@ def summarize_local_errors(errors: LocalErrors, min_count: int) -> dict[str, np.
 def _vectors(name: str, X: np.ndarray) -> np.ndarray:
     """Return rows of any shape as finite vectors, Float[n, d]."""
     rows = np.asarray(X)
-    way_out = "; fill what is missing, or do not measure local calibration (metrics=default)"
-    return vectors(name, rows.reshape(len(rows), -1), way_out=way_out)
+    remedy = "; fill what is missing, or do not measure local calibration (metrics=default)"
+    return check_vectors(name, rows.reshape(len(rows), -1), remedy=remedy)
 
 
 def _number(
     column: str,
     y: np.ndarray,
-    top: TopLabel,
+    top_label: TopLabel,
     X: np.ndarray,
     min_count: int,
     bandwidth: float,
@@ -363,14 +363,14 @@ def _number(
     leave_one_out: bool,
 ) -> float:
     """Return one column of :func:`summarize_local_errors` at one bandwidth."""
-    errors = cached_local_errors(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
+    errors = cached_local_errors(y, top_label, X, [bandwidth], bins, scale, kernel, leave_one_out)
     return float(summarize_local_errors(errors, min_count)[column][0])
 
 
 @metric("LCE", better="lower")
 def lce(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -391,7 +391,7 @@ def lce(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, d] or Float[n, ...]
@@ -413,13 +413,13 @@ def lce(
 
     At a large bandwidth it is the gap of the bin, |0.75 - 0.5|.
     """
-    return _number("lce", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
+    return _number("lce", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
 
 
 @metric("MLCE", better="lower")
 def mlce(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -439,7 +439,7 @@ def mlce(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X, bandwidth, bins, scale, kernel, min_count, leave_one_out
@@ -455,13 +455,15 @@ def mlce(
     >>> round(mlce(y, proba, X), 2)
     0.75
     """
-    return _number("mlce", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
+    return _number(
+        "mlce", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
+    )
 
 
 @metric("LCE rows", better=None, unit="rows")
 def lce_n_eff(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -479,7 +481,7 @@ def lce_n_eff(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X, bandwidth, bins, scale, kernel, min_count, leave_one_out
@@ -491,13 +493,15 @@ def lce_n_eff(
     >>> round(lce_n_eff(y, proba, X), 1), round(lce_n_eff(y, proba, X, bandwidth=1e9), 1)
     (1.7, 4.0)
     """
-    return _number("n_eff", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
+    return _number(
+        "n_eff", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
+    )
 
 
 @metric("MLCE rows", better=None, unit="rows")
 def mlce_n_eff(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -515,7 +519,7 @@ def mlce_n_eff(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X, bandwidth, bins, scale, kernel, min_count, leave_one_out
@@ -528,7 +532,7 @@ def mlce_n_eff(
     1.7
     """
     return _number(
-        "mlce_n_eff", y, top, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
+        "mlce_n_eff", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
     )
 
 
@@ -539,7 +543,7 @@ BANDWIDTHS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 @table("SLCE by row")
 def slce(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -554,7 +558,7 @@ def slce(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X, bandwidth, bins, scale, kernel, leave_one_out
@@ -577,10 +581,10 @@ def slce(
     >>> slce(y, proba, X)["slce"].round(2).tolist()
     [-0.25, -0.25, 0.75, 0.75]
     """
-    errors = cached_local_errors(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
+    errors = cached_local_errors(y, top_label, X, [bandwidth], bins, scale, kernel, leave_one_out)
     return {
-        "confidence": top.confidence,
-        "correct": top.correct(y),
+        "confidence": top_label.confidence,
+        "correct": top_label.correct(y),
         "slce": errors.slce[0],
         "n_eff": errors.n_eff[0],
         "bin_count": errors.count,
@@ -591,7 +595,7 @@ def slce(
 @table("LCE map")
 def lce_map(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidth: Positive = 0.2,
@@ -606,7 +610,7 @@ def lce_map(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, 2]
@@ -635,14 +639,14 @@ def lce_map(
     if X.shape[1:] != (2,):
         return {}
     options = {"scale": scale, "kernel": kernel, "leave_one_out": leave_one_out}
-    errors = slce(y, top, X, bandwidth=bandwidth, bins=bins, **options)
+    errors = slce(y, top_label, X, bandwidth=bandwidth, bins=bins, **options)
     return {"x1": X[:, 0], "x2": X[:, 1], **errors}
 
 
 @table("LCE by bandwidth")
 def lce_by_bandwidth(
     y: np.ndarray,
-    top: Top,
+    top_label: Top,
     X: np.ndarray,
     *,
     bandwidths: Sequence[Positive] = BANDWIDTHS,
@@ -658,7 +662,7 @@ def lce_by_bandwidth(
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, d] or Float[n, ...]
@@ -685,7 +689,7 @@ def lce_by_bandwidth(
     >>> [table[column].round(2).tolist() for column in ("lce", "mlce", "n_eff")]
     [[0.5, 0.25], [0.75, 0.25], [1.65, 4.0]]
     """
-    errors = cached_local_errors(y, top, X, bandwidths, bins, scale, kernel, leave_one_out)
+    errors = cached_local_errors(y, top_label, X, bandwidths, bins, scale, kernel, leave_one_out)
     return {
         "bandwidth": np.asarray(bandwidths, dtype=np.float64),
         **summarize_local_errors(errors, min_count),

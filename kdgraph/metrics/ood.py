@@ -340,11 +340,11 @@ def ood_metrics(
         "fpr90_id": fpr90(ood_score, id_score, positive="id"),
         "fpr90_ood": fpr90(ood_score, id_score, positive="ood"),
     }
+    # A resample is drawn as counts of the distinct scores, which are sorted once for all.
     resampled = [
         metrics_of_counts(*counts)
         for counts in _resampled_counts(ood_score, id_score, n_bootstrap, rng)
     ]
-    # Quantiles of the resamples are the ends of the percentile interval.
     ends = [(1 - level) / 2, (1 + level) / 2]
     bounds = {
         name: np.quantile(np.concatenate([block[name] for block in resampled]), ends).tolist()
@@ -432,14 +432,14 @@ def _false_at(tpr: float, true: np.ndarray, false: np.ndarray) -> np.ndarray:
 
 
 @mean_over_rows("mean max confidence", better=None)
-def mmc(top: Top) -> np.ndarray:
+def mmc(top_label: Top) -> np.ndarray:
     """Measure the mean maximum confidence (MMC), in [1/K, 1].
 
     Far from the data it should equal the largest class prior.
 
     Parameters
     ----------
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`).
 
@@ -453,11 +453,11 @@ def mmc(top: Top) -> np.ndarray:
     >>> mmc([[0.75, 0.25], [0.5, 0.5]])
     0.625
     """
-    return top.confidence
+    return top_label.confidence
 
 
 @mean_over_rows("mean max confidence where wrong", better="lower")
-def mmc_wrong(y: np.ndarray, top: Top) -> np.ndarray:
+def mmc_wrong(y: np.ndarray, top_label: Top) -> np.ndarray:
     """Measure the mean confidence of incorrect predictions, in [1/K, 1].
 
     It is NaN if all predictions are correct. It averages over the incorrect predictions of a model,
@@ -467,7 +467,7 @@ def mmc_wrong(y: np.ndarray, top: Top) -> np.ndarray:
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). If several classes are equally probable, the first one
         is the prediction.
@@ -481,11 +481,11 @@ def mmc_wrong(y: np.ndarray, top: Top) -> np.ndarray:
     >>> mmc_wrong([0, 1], [[0.75, 0.25], [0.625, 0.375]])
     0.625
     """
-    return top.confidence[~top.correct(y)]
+    return top_label.confidence[~top_label.correct(y)]
 
 
 @mean_over_rows("OCE", better="lower")
-def oce(top: Top, prior: np.ndarray) -> np.ndarray:
+def oce(top_label: Top, prior: np.ndarray) -> np.ndarray:
     """Measure the out-of-distribution calibration error (OCE), in [0, 1 - 1/K].
 
     It is the mean over rows of ``|max_k proba[i, k] - max_k prior[k]|``. The absolute value is
@@ -494,7 +494,7 @@ def oce(top: Top, prior: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Predictions on out-of-distribution rows.
     prior : Float[K]
         Class fractions of the training rows. They are uniform only if the training data are
@@ -509,11 +509,11 @@ def oce(top: Top, prior: np.ndarray) -> np.ndarray:
     >>> oce([[0.75, 0.25], [0.5, 0.5]], prior=[0.625, 0.375])
     0.125
     """
-    return np.abs(top.confidence - prior.max())
+    return np.abs(top_label.confidence - prior.max())
 
 
 @metric("OCE of the mean", better="lower")
-def oce_of_mean(top: Top, prior: np.ndarray) -> float:
+def oce_of_mean(top_label: Top, prior: np.ndarray) -> float:
     """Measure the OCE of the mean confidence, ``|mmc - max_k prior[k]|``, in [0, 1 - 1/K].
 
     Rows above the prior and rows below it cancel, so it is at most :func:`oce`. The published
@@ -521,7 +521,7 @@ def oce_of_mean(top: Top, prior: np.ndarray) -> float:
 
     Parameters
     ----------
-    top, prior
+    top_label, prior
         As for :func:`oce`.
 
     Examples
@@ -529,7 +529,7 @@ def oce_of_mean(top: Top, prior: np.ndarray) -> float:
     >>> oce_of_mean([[0.75, 0.25], [0.5, 0.5]], prior=[0.625, 0.375])
     0.0
     """
-    return float(abs(top.confidence.mean() - prior.max()))
+    return float(abs(top_label.confidence.mean() - prior.max()))
 
 
 @metric("mean OOD score", better=None, unit="units of the score")

@@ -15,7 +15,7 @@ from kdgraph.metrics.registry import mean_over_rows, metric
 
 
 @mean_over_rows("error", better="lower")
-def error(y: np.ndarray, top: Top) -> np.ndarray:
+def error(y: np.ndarray, top_label: Top) -> np.ndarray:
     """Measure the fraction of rows whose most probable class is not the label, in [0, 1].
 
     It is the ``zero_one_loss`` of scikit-learn.
@@ -24,7 +24,7 @@ def error(y: np.ndarray, top: Top) -> np.ndarray:
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). If several classes are equally probable, the first one
         is the prediction.
@@ -34,7 +34,7 @@ def error(y: np.ndarray, top: Top) -> np.ndarray:
     >>> error([0, 1], [[0.9, 0.1], [0.8, 0.2]])
     0.5
     """
-    return (top.predicted != y).astype(np.float64)
+    return (top_label.predicted != y).astype(np.float64)
 
 
 @mean_over_rows("NLL", better="lower", unit="nats")
@@ -133,7 +133,7 @@ def _label_probability(y: np.ndarray, proba: np.ndarray, clip: float) -> np.ndar
 
 
 @mean_over_rows("top-label NLL", better="lower", unit="nats")
-def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
+def nll_top(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> np.ndarray:
     """Measure the negative log likelihood in nats of predictions being correct.
 
     It is the mean of ``-log c`` over correct and ``-log(1 - c)`` over incorrect predictions.
@@ -142,7 +142,7 @@ def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
     clip : float, default=1e-12
@@ -161,12 +161,12 @@ def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
     0.6931
     """
     _check_clip(clip)
-    c = np.clip(top.confidence, clip, 1 - clip)
-    return -np.log(np.where(top.correct(y), c, 1 - c))
+    c = np.clip(top_label.confidence, clip, 1 - clip)
+    return -np.log(np.where(top_label.correct(y), c, 1 - c))
 
 
 @metric("rows clipped in top-label NLL", better="lower", unit="rows")
-def nll_top_clipped(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> float:
+def nll_top_clipped(y: np.ndarray, top_label: Top, *, clip: float = 1e-12) -> float:
     """Count the rows whose outcome has a probability below ``clip``.
 
     Their contribution to :func:`nll_top` depends on the choice of ``clip``. They are correct
@@ -177,7 +177,7 @@ def nll_top_clipped(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> float:
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
     clip : float, default=1e-12
@@ -194,11 +194,15 @@ def nll_top_clipped(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> float:
     1.0
     """
     _check_clip(clip)
-    return float((np.where(top.correct(y), top.confidence, 1 - top.confidence) < clip).sum())
+    return float(
+        (
+            np.where(top_label.correct(y), top_label.confidence, 1 - top_label.confidence) < clip
+        ).sum()
+    )
 
 
 @mean_over_rows("top-label Brier", better="lower")
-def brier_top(y: np.ndarray, top: Top) -> np.ndarray:
+def brier_top(y: np.ndarray, top_label: Top) -> np.ndarray:
     """Measure the Brier score of predictions being correct, in [0, 1].
 
     It is the mean of ``(c - [the prediction is correct])²``.
@@ -207,7 +211,7 @@ def brier_top(y: np.ndarray, top: Top) -> np.ndarray:
     ----------
     y : Int[n]
         Labels, as positions in the classes.
-    top : Float[n, K] or TopLabel
+    top_label : Float[n, K] or TopLabel
         Class probabilities, or predicted classes with their confidence
         (:class:`~kdgraph.metrics.TopLabel`). c is the confidence.
 
@@ -221,7 +225,7 @@ def brier_top(y: np.ndarray, top: Top) -> np.ndarray:
     >>> brier_top([0, 1], [[0.5, 0.5], [0.5, 0.5]])
     0.25
     """
-    return (top.confidence - top.correct(y)) ** 2
+    return (top_label.confidence - top_label.correct(y)) ** 2
 
 
 def _check_clip(clip: float) -> None:

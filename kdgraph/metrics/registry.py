@@ -378,7 +378,7 @@ def score(
     inputs : dict
         Available inputs by parameter name (:data:`~kdgraph.metrics.inputs.INPUTS`). Inputs that the
         metric does not need are ignored, and None means missing. If ``proba`` is available and
-        ``top`` is not, the largest probabilities are used.
+        ``top_label`` is not, the largest probabilities are used.
     options : dict, optional
         Options of the metric, such as ``{"bins": 10}``.
     source : str, default="this data set"
@@ -458,7 +458,7 @@ def _prepared(
     """Return the metric and its arguments, after a check of both."""
     available = {key: value for key, value in inputs.items() if value is not None}
     if "proba" in available:
-        available.setdefault("top", available["proba"])
+        available.setdefault("top_label", available["proba"])
     check_metric(name, available, options or {}, source=source)
     return METRICS[name], {key: available[key] for key in needs(name)} | dict(options or {})
 
@@ -557,7 +557,7 @@ def check_metric(
         if option not in defaults:
             raise ConfigError(f"{name} has no option {_unknown(option, defaults)}")
     names = set(available)
-    names |= {"top"} if "proba" in names else set()
+    names |= {"top_label"} if "proba" in names else set()
     for missing in sorted(needs(name) - names):
         required = INPUTS[missing]
         reason = (

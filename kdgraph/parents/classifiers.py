@@ -32,7 +32,7 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    given_layers : sequence of (str, int), default=()
+    layer_widths : sequence of (str, int), default=()
         Name and number of columns of each layer whose features follow the probabilities in X, in
         this order.
 
@@ -57,8 +57,8 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
     learns_from_rows = False
     """False, since ``fit`` uses only the shape of its rows."""
 
-    def __init__(self, given_layers: Sequence[tuple[str, int]] = ()) -> None:
-        self.given_layers = given_layers
+    def __init__(self, layer_widths: Sequence[tuple[str, int]] = ()) -> None:
+        self.layer_widths = layer_widths
 
     def fit(self, X, y=None):
         """Set the classes from the number of columns.
@@ -74,7 +74,7 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
         -------
         self : PrecomputedScores
         """
-        n_features = sum(width for _, width in self.given_layers)
+        n_features = sum(width for _, width in self.layer_widths)
         X = validate_data(
             self, X, dtype=np.float64, ensure_min_samples=0, ensure_min_features=2 + n_features
         )
@@ -132,7 +132,7 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
         ValueError
             If there is no such layer.
         """
-        X, names = self._validate_X(X), [name for name, _ in self.given_layers]
+        X, names = self._validate_X(X), [name for name, _ in self.layer_widths]
         name = layer if layer is not None else next(iter(names), None)
         if not names:
             raise ValueError(
@@ -142,7 +142,7 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
             advice = did_you_mean(str(name), names, f"; they have {', '.join(names)}")
             raise ValueError(f"the given scores have no features '{name}'{advice}")
         position = names.index(name)
-        starts = len(self.classes_) + np.cumsum([0, *(width for _, width in self.given_layers)])
+        starts = len(self.classes_) + np.cumsum([0, *(width for _, width in self.layer_widths)])
         return X[:, starts[position] : starts[position + 1]]
 
     def _validate_X(self, X) -> np.ndarray:

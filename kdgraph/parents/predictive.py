@@ -169,6 +169,9 @@ def distribution_from_predictions(
             if quantile_levels is None
             else QuantileGrid(np.asarray(quantile_levels), values)
         )
+    # Families of SciPy come before other objects with cdf and ppf, because only they are known to
+    # have densities and exact tails. ngboost has them as ``dist``, which is looked up without
+    # ``__getattr__``, since its distributions forward any name.
     for candidate in (getattr_static(predictions, "dist", None), predictions):
         if is_frozen_family(candidate):
             return as_distribution(candidate)
@@ -214,10 +217,10 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
         Name of the method that predicts; it takes X. None selects the first of ``predict_dist`` and
         ``pred_dist`` (ngboost) that exists, or ``predict(X, return_std=True)``, as scikit-learn's
         Gaussian processes and Bayesian linear models have it.
-    arguments : mapping, default=None
+    method_params : mapping, default=None
         Further arguments of the method, such as ``{"quantiles": [0.1, 0.5, 0.9]}`` for a quantile
         forest.
-    levels : sequence of float in (0, 1), default=None
+    quantile_levels : sequence of float in (0, 1), default=None
         Levels of the quantiles that the method returns. None if it returns samples or
         distributions.
 
@@ -238,7 +241,7 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
     >>> process = ProbabilisticRegressor(GaussianProcessRegressor(alpha=0.1)).fit(X, y)
     >>> type(process.predict_dist(X[:2])).__name__
     'Normal'
-    >>> sampler = process.set_params(method="sample_y", arguments={"n_samples": 50}).fit(X, y)
+    >>> sampler = process.set_params(method="sample_y", method_params={"n_samples": 50}).fit(X, y)
     >>> sampler.predict_dist(X[:2]).x.shape
     (2, 50)
     """
@@ -248,13 +251,13 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
         regressor: Any,
         *,
         method: str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        levels: Sequence[OpenFraction] | None = None,
+        method_params: Mapping[str, Any] | None = None,
+        quantile_levels: Sequence[OpenFraction] | None = None,
     ):
         self.regressor = regressor
         self.method = method
-        self.arguments = arguments
-        self.levels = levels
+        self.method_params = method_params
+        self.quantile_levels = quantile_levels
 
     def imported_names(self) -> list[str]:
         """Return the full name of ``method``, unless its name shows that it only predicts.
@@ -304,13 +307,13 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self, "regressor_")
         name, arguments = self._resolve_method(self.regressor_)
         return distribution_from_predictions(
-            getattr(self.regressor_, name)(X, **arguments), self.levels
+            getattr(self.regressor_, name)(X, **arguments), self.quantile_levels
         )
 
     def _resolve_method(self, regressor: Any) -> tuple[str, dict[str, Any]]:
         """Return the name of the method that predicts, and its arguments except X."""
         candidates = _DISTRIBUTION_METHODS if self.method is None else (self.method,)
-        arguments = dict(self.arguments or {})
+        arguments = dict(self.method_params or {})
         for name in candidates:
             if callable(getattr(regressor, name, None)):
                 return name, arguments

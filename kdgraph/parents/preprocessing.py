@@ -21,21 +21,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import TruncatedSVD
-from sklearn.ensemble import (
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
-from sklearn.ensemble._forest import BaseForest
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, OrdinalEncoder, StandardScaler
-from sklearn.tree import BaseDecisionTree
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kdgraph.base.frozen import TREE_MODELS
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, check_parameters
@@ -45,14 +39,7 @@ from kdgraph.parameters import Count, check_parameters
 # categories go to the same side as they do.
 _UNKNOWN_CODE, _MISSING_CODE = -1, -2
 
-_TREE_MODELS = (
-    BaseForest,
-    BaseDecisionTree,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
+_ORDINAL_MODELS = (*TREE_MODELS, HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 
 
 @dataclass(frozen=True)
@@ -114,7 +101,7 @@ class Preprocess:
         missing = dataset.has_missing if has_missing is None else has_missing
         if dataset.are_images or not (missing or dataset.is_categorical.any() or self.standardize):
             return estimator
-        auto = "ordinal" if isinstance(estimator, _TREE_MODELS) else "one_hot"
+        auto = "ordinal" if isinstance(estimator, _ORDINAL_MODELS) else "one_hot"
         columns = column_encoder(
             dataset.is_categorical,
             categories=auto if self.categories == "auto" else self.categories,
@@ -235,7 +222,7 @@ class Design:
 
     A design belongs to one parent. A generalised linear model of prices needs the logarithm of a
     weight, while components after the parent may still use the original columns: neighbours are
-    searched among the weights themselves (``where="given"`` of
+    searched among the weights themselves (``feature_space="untransformed"`` of
     :class:`~kdgraph.recalibration.LocalPit`).
 
     Parameters

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kdgraph.distributions import Normal, ScipyFamily, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, check_parameters
-from kdgraph.smoothing.neighbours import NearKernel, Nearness, NeighbourSearch
+from kdgraph.smoothing.neighbours import NeighbourKernel, NeighbourSearch, NeighbourWeighting
 
 # A standard deviation below this fraction of the largest value is rounding error of a constant
 # feature.
@@ -155,11 +155,11 @@ class NearestNeighbourRegressor(RegressorMixin, BaseEstimator):
         self,
         *,
         k: Count = 100,
-        kernel: NearKernel = "epanechnikov",
+        kernel: NeighbourKernel = "epanechnikov",
         scale: Literal["sd", "none"] = "sd",
     ):
         self.k = k
-        self.kernel: NearKernel = kernel
+        self.kernel: NeighbourKernel = kernel
         self.scale = scale
 
     def fit(self, X, y):
@@ -201,8 +201,8 @@ class NearestNeighbourRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         query = validate_data(self, X, reset=False, dtype=np.float64) / self.scale_
-        nearness = Nearness(k=min(self.k, len(self.X_)), kernel=self.kernel)
-        neighbours = nearness.around(NeighbourSearch(self.X_), query)
+        weighting = NeighbourWeighting(k=min(self.k, len(self.X_)), kernel=self.kernel)
+        neighbours = weighting.find_neighbours(NeighbourSearch(self.X_), query)
         return WeightedSamples(self.y_[neighbours.rows], neighbours.weight)
 
 

@@ -1,8 +1,8 @@
 """Fitted models in files of arrays and JSON; nothing is unpickled.
 
-Reading a model can run code of its maker's choosing all the same, as estimators are programs that
-do what their state makes them do. So a file carries a digest of its maker's key, and :func:`load`
-refuses one that another user or another machine has made unless it is trusted (``trust=True``). See
+Loading a model can nevertheless run code that its writer chose, because the state of an estimator
+determines what its methods do. So a file contains a digest with the key of its writer, and
+:func:`load` refuses the file of another user or machine unless it is trusted (``trust=True``). See
 :mod:`kdgraph.persistence.archive` for the key, and for how a group shares one.
 
 >>> from tempfile import TemporaryDirectory
@@ -12,8 +12,8 @@ refuses one that another user or another machine has made unless it is trusted (
 >>> forest = RandomForestClassifier(10, random_state=0).fit(*load_iris(return_X_y=True))
 >>> with TemporaryDirectory() as folder:
 ...     save(forest, f"{folder}/forest.kdg")
-...     again = load(f"{folder}/forest.kdg")
->>> again.predict([[5.1, 3.5, 1.4, 0.2]])
+...     loaded = load(f"{folder}/forest.kdg")
+>>> loaded.predict([[5.1, 3.5, 1.4, 0.2]])
 array([0])
 """
 

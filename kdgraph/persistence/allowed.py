@@ -18,20 +18,10 @@ import numpy as np
 
 from kdgraph.persistence.archive import LoadError, SaveError, UntrustedFileError
 
-_KDGRAPH_PACKAGES = (
-    *(
-        "base",
-        "calibration",
-        "data",
-        "density",
-        "detection",
-        "distributions",
-        "features",
-        "geometry",
-        "metrics",
-    ),
-    *("parents", "recalibration", "smoothing"),
-)
+_KDGRAPH_PACKAGES = """
+    base calibration data density detection distributions features geometry metrics parents
+    recalibration smoothing
+"""
 """Packages of kdgraph that models are made of, and nothing of the command line.
 
 A network that learnt from outliers holds the data set that they came from.
@@ -44,48 +34,13 @@ _EXCLUDED_MODULES = (
     "kdgraph.parents.networks.checkpoint",
 )
 """Modules among these whose objects read, write or fetch files, or watch a computation."""
-_SKLEARN_PACKAGES = (
-    *(
-        "calibration",
-        "cluster",
-        "compose",
-        "covariance",
-        "cross_decomposition",
-        "decomposition",
-        "discriminant_analysis",
-        "dummy",
-    ),
-    *(
-        "ensemble",
-        "feature_extraction",
-        "feature_selection",
-        "frozen",
-        "gaussian_process",
-        "impute",
-        "isotonic",
-        "kernel_approximation",
-    ),
-    *(
-        "kernel_ridge",
-        "linear_model",
-        "manifold",
-        "mixture",
-        "model_selection",
-        "multiclass",
-        "multioutput",
-        "naive_bayes",
-        "neighbors",
-    ),
-    *(
-        "neural_network",
-        "pipeline",
-        "preprocessing",
-        "random_projection",
-        "semi_supervised",
-        "svm",
-        "tree",
-    ),
-)
+_SKLEARN_PACKAGES = """
+    calibration cluster compose covariance cross_decomposition decomposition
+    discriminant_analysis dummy ensemble feature_extraction feature_selection frozen
+    gaussian_process impute isotonic kernel_approximation kernel_ridge linear_model manifold
+    mixture model_selection multiclass multioutput naive_bayes neighbors neural_network
+    pipeline preprocessing random_projection semi_supervised svm tree
+"""
 _SKLEARN_MODULES = ("sklearn._loss.link", "sklearn._loss.loss")
 """Modules of estimators and losses of scikit-learn, whose public classes a model may contain."""
 _SKLEARN_PRIVATE_CLASSES = frozenset(
@@ -109,7 +64,12 @@ _SKLEARN_PRIVATE_CLASSES = frozenset(
 )
 """Classes of other packages, and private ones, that fitted estimators hold.
 
-A scorer calls a method by a name that it holds; :mod:`kdgraph.persistence.checks` checks which.
+They are attributes of fitted public estimators (``CalibratedClassifierCV``, ``Birch``,
+``BisectingKMeans``, ``HistGradientBoostingClassifier``, ``GaussianProcessClassifier``, all searches
+and stacks with a scorer or with metadata routing), which could not be saved without them. The list
+contains names only: a class is imported when a file contains it, and a version of scikit-learn
+without it rejects that file in one line. A scorer calls a method by a name that it
+holds; :mod:`kdgraph.persistence.checks` checks which.
 """
 _TORCH_PACKAGE = "torch.nn.modules"
 _FUNCTION_MODULES = (
@@ -121,11 +81,16 @@ _FUNCTION_MODULES = (
     "sklearn.metrics.pairwise",
     "torch.nn.functional",
 )
-"""Modules whose public functions a model may keep; other functions fetch data or write files."""
+"""Modules whose public functions a model may keep; other functions fetch data or write files.
+
+``f_classif``, ``accuracy_score`` and the like are public, but defined in private modules. A file
+names the module of the definition, so that a name leads to one function only.
+"""
 _PRIVATE_FUNCTIONS = (
     "sklearn.cluster._kmeans:_kmeans_single_elkan",
     "sklearn.cluster._kmeans:_kmeans_single_lloyd",
 )
+"""The two algorithms of k-means, one of which a fitted ``BisectingKMeans`` has as an attribute."""
 _NAME_PATTERN = re.compile(r"[\w.]+:[\w.]+")
 _HEAP_TYPE = 1 << 9
 """Flag of a type that is no compiled one (Py_TPFLAGS_HEAPTYPE)."""
@@ -244,13 +209,13 @@ def _is_listed_class(name: str) -> bool:
     if package == "kdgraph":
         return (
             bool(inner)
-            and inner[0] in _KDGRAPH_PACKAGES
+            and inner[0] in _KDGRAPH_PACKAGES.split()
             and not _is_below(module, _EXCLUDED_MODULES)
             and name not in _EXCLUDED_MODULES
         )
     if package == "sklearn":
         is_home = module in _SKLEARN_MODULES or (
-            bool(inner) and inner[0] in _SKLEARN_PACKAGES and "tests" not in inner
+            bool(inner) and inner[0] in _SKLEARN_PACKAGES.split() and "tests" not in inner
         )
         return (is_home and not qualified.startswith("_")) or name in _SKLEARN_PRIVATE_CLASSES
     return module.startswith(f"{_TORCH_PACKAGE}.") and not qualified.startswith("_")
@@ -266,8 +231,8 @@ def _is_listed_function(name: str) -> bool:
 def _is_below(name: str, packages: Sequence[str]) -> bool:
     name = name.replace(":", ".")
     return any(
-        name == each or name.startswith(f"{each}.")
-        for each in (one.replace(":", ".") for one in packages)
+        name == package or name.startswith(f"{package}.")
+        for package in (listed.replace(":", ".") for listed in packages)
     )
 
 

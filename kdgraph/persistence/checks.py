@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache, cached_property
+from itertools import chain
 from types import MemberDescriptorType
 from typing import Any
 
@@ -31,7 +32,7 @@ def _check_tree(estimator: Any) -> None:
     n_classes = np.atleast_1d(getattr(estimator, "n_classes_", 1))
     _require(
         list(tree.n_classes) == list(n_classes) and tree.n_outputs == estimator.n_outputs_,
-        "a tree knows other classes",
+        "a tree has other classes",
     )
 
 
@@ -57,7 +58,7 @@ def _check_boosting(boosted: Any) -> None:
 
 def _check_histogram_boosting(boosted: Any) -> None:
     """Check the predictors of histogram gradient boosting, which have their own type of nodes."""
-    for predictor in (one for each in boosted._predictors for one in each):
+    for predictor in chain.from_iterable(boosted._predictors):
         nodes, own = predictor.nodes, np.arange(len(predictor.nodes))
         inner = nodes["is_leaf"] == 0
         left, right, feature = (
@@ -138,7 +139,7 @@ def post_load_hook(cls: type) -> Callable[[Any], None] | None:
 
 
 def _ancestor_names(cls: type) -> list[str]:
-    return [f"{each.__module__}:{each.__qualname__}" for each in cls.__mro__]
+    return [f"{base.__module__}:{base.__qualname__}" for base in cls.__mro__]
 
 
 def _if_fitted(attribute: str, check: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -241,9 +242,9 @@ class _NoValue:
 def _required_attribute_type(cls: type, name: str) -> type | None:
     """Return the type that an attribute of this name must have in an object of ``cls``; None: any.
 
-    What the class defines under the name stays as it is, unless it is the default of a field of a
-    dataclass, a slot, or a property that keeps its value there. Classes of the user's own may do as
-    they like: who admits one by name trusts it.
+    A member of the class cannot be replaced, unless it is the default of a field of a dataclass, a
+    slot, or a cached property. Classes outside the protected packages are not checked: a user who
+    admits one by name trusts it.
     """
     base = next((base for base in cls.__mro__ if name in vars(base)), None)
     if base is None or (is_dataclass(cls) and any(field.name == name for field in fields(cls))):

@@ -41,6 +41,7 @@ from kdgraph.persistence.kinds import (
     CODECS_BY_TAG,
     STRUCTURED_CODEC,
     ValueCodec,
+    is_compiled_tree,
     tree_columns,
     trees_from_columns,
     value_codec_of,
@@ -109,19 +110,24 @@ _OPAQUE_BASES = (list, set, frozenset, str, int, float, bytes, BaseException)
 
 
 class Encoder:
-    """Encodes one value.
+    """Encoder of one value.
 
     Parameters
     ----------
-    shared : objects by name that are left out; whoever reads the file brings them.
+    shared : mapping of str to object
+        Objects by name that are left out of the document; the reader provides them.
 
     Attributes
     ----------
-    classes : ``[name, fields]`` of every class whose objects were met; fields is None where the
-    state of one is no dict of names.
-    functions : names of the functions that were met.
-    called : what objects import or call by names that they hold.
-    pools : their arrays.
+    classes : list of (str, list of str or None)
+        Name and fields of every class with objects in the value. The fields are None if the state
+        of an object is not a dict by name.
+    functions : list of str
+        Names of the functions in the value.
+    called : list of str
+        Names that objects import or call.
+    pools : _ArrayPools
+        The arrays in the value.
     """
 
     def __init__(self, shared: Mapping[str, Any]) -> None:
@@ -132,7 +138,8 @@ class Encoder:
         self.pools = _ArrayPools()
         self._class_numbers: dict[tuple[type, tuple[str, ...] | None], int] = {}
         self._numbers: dict[int, int] = {}
-        self._references: list[Any] = []  # an id is only good as long as its object lives
+        # An id is unique only while its object lives, so the objects are kept.
+        self._references: list[Any] = []
         self._trees: list[Any] = []
         self._depth = 0
         self._encoders: dict[type, Callable[[Any], Any]] = {
@@ -166,6 +173,8 @@ class Encoder:
             return self._encoders[float](value)
         if (name := self.shared.get(id(value))) is not None:
             return ["shared", name]
+        # The first occurrence gets the next number; later ones refer to it, so that shared objects
+        # stay shared and cycles end.
         number = self._numbers.setdefault(id(value), len(self._numbers))
         if number < len(self._references):
             return ["ref", number]
@@ -200,7 +209,7 @@ class Encoder:
         if isinstance(value, FunctionType):
             self.functions.append(qualified_name(value))
             return ["function", len(self.functions) - 1]
-        if type(value).__module__ == "sklearn.tree._tree" and type(value).__name__ == "Tree":
+        if is_compiled_tree(value):
             self._trees.append(value)
             return ["tree", len(self._trees) - 1]
         if isinstance(value, np.memmap):
@@ -260,12 +269,11 @@ def _object_state(value: Any) -> tuple[Any, list[Any]]:
     cls = type(value)
     try:
         if is_plain_object(cls) and not isinstance(value, _OPAQUE_BASES):
-            made_by, arguments, state, *_ = value.__reduce_ex__(
-                4
-            )  # refuses what keeps something out of sight
+            # A class with state that is not visible from Python raises TypeError here.
+            constructor, arguments, state, *_ = value.__reduce_ex__(4)
             if isinstance(value, tuple):
                 return None, [tuple(value)]
-            if made_by is copyreg.__newobj__ and arguments == (cls,):  # pyright: ignore[reportAttributeAccessIssue]
+            if constructor is copyreg.__newobj__ and arguments == (cls,):  # pyright: ignore[reportAttributeAccessIssue]
                 return state, [dict(value)] if isinstance(value, dict) else []
     except TypeError as error:
         raise SaveError(f"{_value_label(value)} cannot be saved ({error})") from error
@@ -296,14 +304,18 @@ _NON_FINITE_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-
 
 
 class Decoder:
-    """Decodes one document.
+    """Decoder of one document.
 
     Parameters
     ----------
-    document : as :class:`~kdgraph.persistence.codec.Encoder` made it.
-    arrays : its pools.
-    shared : objects by name that were left out.
-    admitted : what may be made beside what is on the list, see
+    document : mapping
+        Document of :class:`~kdgraph.persistence.codec.Encoder`.
+    arrays : sequence of arrays
+        Its pools.
+    shared : mapping of str to object
+        Objects by name that were left out.
+    admitted : sequence of str
+        Names that are accepted in addition to the allow list, see
         :func:`~kdgraph.persistence.allowed.check_admitted`.
     """
 
@@ -359,14 +371,14 @@ class Decoder:
                 else []
             )
             value = self.decode(self.document["value"])
-            # Only now: what an object refers to may come after it in the document.
-            for check, each in self._pending_hooks:
-                check(each)
+            # The checks come last, because an object may refer to later parts of the document.
+            for check, restored in self._pending_hooks:
+                check(restored)
         except LoadError:
             raise
-        except (
-            Exception
-        ) as error:  # a class, a decoder or a check met a state that was written by no encoder
+        # The document may have any origin, and the classes that it restores may be anyone's: their
+        # ``__setstate__`` and ``__new__`` can raise anything for a state that no encoder wrote.
+        except Exception as error:
             raise DamagedFileError(damage_message(error)) from error
         return value
 
@@ -386,6 +398,8 @@ class Decoder:
             return _NON_FINITE_FLOATS[node[1]]
         if tag == "shared":
             return self.shared[node[1]]
+        # The number is taken before the parts are decoded, in the order of the encoder. Containers
+        # and objects store themselves under it at once, so that their parts may refer to them.
         number = len(self._values)
         self._values.append(None)
         if (way := self._decoders.get(tag)) is not None:

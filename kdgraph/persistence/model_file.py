@@ -30,7 +30,7 @@ from kdgraph.persistence.archive import (
 from kdgraph.persistence.codec import Decoder, Encoder
 
 MODEL_SUFFIX = ".kdg"
-_FORMAT_VERSION = 3
+_FORMAT_VERSION = 4
 _DOCUMENT_KEYS = {
     "format": int,
     "versions": dict,
@@ -47,7 +47,15 @@ _VERSIONED_LIBRARIES = {"numpy": "numpy", "scikit-learn": "sklearn", "torch": "t
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """Content of a file: the value and its metadata."""
+    """Content of a file.
+
+    Attributes
+    ----------
+    value : object
+        The saved value.
+    metadata : mapping
+        JSON-safe data that was saved with it, see :func:`to_bytes`.
+    """
 
     value: Any
     metadata: Mapping[str, Any]
@@ -78,6 +86,15 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
     -----
     UserWarning
         If no key can be stored on this machine, so that the file must be trusted when it is read.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> with TemporaryDirectory() as folder:
+    ...     save({"weights": np.ones(3)}, f"{folder}/weights.kdg")
+    ...     load(f"{folder}/weights.kdg")
+    {'weights': array([1., 1., 1.])}
     """
     path = Path(file)
     content = to_bytes(value)
@@ -86,12 +103,13 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
             f"{path} will have to be trusted when it is read: {key_problem_message(key)}",
             stacklevel=2,
         )
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    # The rename is atomic, so that no reader sees a part of a file.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        beside.write_bytes(content)
-        os.replace(beside, path)
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def key_problem_message(key: SigningKey) -> str:
@@ -137,14 +155,19 @@ def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> A
     against their annotations, and trees are checked before use. This is a second line of defence
     and not a guarantee: invalid arrays can make the compiled code of some estimators, such as
     support vector machines, access memory out of bounds.
+
+    Examples
+    --------
+    See :func:`save`.
     """
     path = Path(file)
-    beside = _SiblingFiles(path, trust)
+    siblings = _SiblingFiles(path, trust)
     try:
-        return from_bytes(path.read_bytes(), path, beside, trust).value
+        return from_bytes(path.read_bytes(), path, siblings, trust).value
     except LoadError:
-        if beside.failure is not None:  # it names the file that failed
-            raise beside.failure from None
+        # The failure of a sibling names the file that failed.
+        if siblings.failure is not None:
+            raise siblings.failure from None
         raise
 
 
@@ -174,6 +197,12 @@ def to_bytes(
         As in :func:`save`.
     UntrustedFileError
         If the value needs other classes.
+
+    Examples
+    --------
+    >>> content = to_bytes([1, 2], metadata={"seconds": 0.5})
+    >>> from_bytes(content, "the file")
+    LoadedModel(value=[1, 2], metadata={'seconds': 0.5})
     """
     encoder = Encoder(shared or {})
     document = encoder.document(value)
@@ -202,13 +231,28 @@ def from_bytes(
     shared: Mapping[str, Any] | None = None,
     trust: bool | Sequence[str] = False,
 ) -> LoadedModel:
-    """Return value and facts of a file's ``content``.
+    """Return the value and the metadata of the content of a file.
 
     Parameters
     ----------
-    source : what errors call the file.
-    shared : as in :func:`to_bytes`.
-    trust : as in :func:`load`. What the file itself admits counts only if this user's key made it.
+    content : bytes
+        Content of the file.
+    source : object
+        Name of the file in error messages.
+    shared : mapping or None, default=None
+        Objects by name that :func:`to_bytes` left out.
+    trust : bool or sequence of str, default=False
+        Trust in the file, see :func:`load`. The classes that a file itself admits are accepted only
+        if the key of this user signed it.
+
+    Raises
+    ------
+    UntrustedFileError, LoadError, KeyFileError
+        As in :func:`load`.
+
+    Examples
+    --------
+    See :func:`to_bytes`.
     """
     try:
         own = is_signed_by_user(content)
@@ -271,12 +315,14 @@ class _SiblingFiles(Mapping[str, Any]):
         if not name.isidentifier():
             raise KeyError(name)
         if name not in self._loaded:
-            beside = self.path.with_name(name + MODEL_SUFFIX)
-            if not beside.exists():
-                raise LoadError(f"refers to {beside.name}, which is not beside it")
+            sibling = self.path.with_name(name + MODEL_SUFFIX)
+            if not sibling.exists():
+                raise LoadError(f"refers to {sibling.name}, which is not beside it")
             try:
-                self._loaded[name] = load(beside, self.trust)
-            except Exception as error:  # the reader that asked would call its own file damaged
+                self._loaded[name] = load(sibling, self.trust)
+            # The decoder that requests this object reports every exception as damage of its own
+            # file. So the failure of the other file is kept and raised in its place.
+            except Exception as error:
                 self.failure = error
                 raise
         return self._loaded[name]

@@ -60,11 +60,12 @@ class PostHocRegressor(RegressorMixin, PostHoc):
     ...     def _recalibrate(self, base, X):
     ...         return Normal(base.mean(), 2 * np.sqrt(base.var()))
     >>> X = np.arange(40.0)[:, None]
-    >>> model = DoubleSpread(GaussianLinear(), random_state=0).fit(X, X[:, 0] + np.tile([-1, 1], 20))
+    >>> y = X[:, 0] + np.tile([-1, 1], 20)
+    >>> model = DoubleSpread(GaussianLinear(), random_state=0).fit(X, y)
     >>> parent = model.estimator_.predict_dist(X[:1])
     >>> (model.predict_dist(X[:1]).var() / parent.var()).round(6).tolist()
     [4.0]
-    """  # noqa: E501
+    """
 
     required_method: ClassVar = "predict_dist"
     _numeric_targets: ClassVar = True
@@ -107,7 +108,7 @@ class PostHocRegressor(RegressorMixin, PostHoc):
         """
         check_parameters(self)
         parent = self._check_parent()
-        all_rows = Rows.of(*self._validate_rows(X, y, reset=True))
+        all_rows = Rows.unweighted(*self._validate_rows(X, y, reset=True))
         if groups is not None:
             all_rows = replace(all_rows, group=check_per_row("groups", groups, len(all_rows)))
         train, calibration = self._split_rows(
@@ -308,9 +309,10 @@ class SplitConformalRegressor(PostHocRegressor):
         It holds the number of held-out rows, the highest level that has finite intervals, and the
         summary of the recalibrator.
         """
-        more = self.recalibrated_.describe() if hasattr(self.recalibrated_, "describe") else {}
+        recalibrated = self.recalibrated_
+        inner_summary = recalibrated.describe() if hasattr(recalibrated, "describe") else {}
         n = self._smallest_cell_size()
-        return {"n_correcting": len(self.y_held_out_), "highest_level": n / (n + 1)} | more
+        return {"n_correcting": len(self.y_held_out_), "highest_level": n / (n + 1)} | inner_summary
 
     def _fit_correction(self, train: Rows, recalibrating: Rows, held_out: Rows) -> None:
         """Fit the correction of intervals."""
@@ -368,11 +370,11 @@ class SplitConformalRegressor(PostHocRegressor):
         )
 
 
-SpaceName = Literal["input", "given", "layer", "output", "geodesic"]
+SpaceName = Literal["input", "untransformed", "layer", "output", "geodesic"]
 """Space in which neighbours are searched.
 
 - input: the rows, after the parent's own transformations;
-- given: the rows before these, with categories as their positions;
+- untransformed: the rows before these, with categories as their positions;
 - layer: the activations of a layer of a network;
 - output: predicted mean and standard deviation;
 - geodesic: distance 1 - K, where K is the fraction of a forest's trees that put two rows into the
@@ -396,7 +398,7 @@ class FeatureSpace:
 
     Parameters
     ----------
-    name : {"input", "given", "layer", "output", "geodesic"}, default="input"
+    name : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
         See :data:`SpaceName`.
     units : {"sd", "raw", "whiten"}, default="sd"
         See :data:`FeatureUnits`; leaves of a forest have no units.
@@ -471,7 +473,7 @@ class FeatureSpace:
         if self.name == "geodesic":
             rows = X if self.forest_ is None else features_of(parent, X, "rows")
             return features_of(parent if self.forest_ is None else self.forest_, rows, "leaves")
-        return features_of(None if self.name == "given" else parent, X, "rows")
+        return features_of(None if self.name == "untransformed" else parent, X, "rows")
 
     def _scale(self, features: np.ndarray) -> np.ndarray:
         """Return features in the units of the space."""

@@ -24,7 +24,7 @@ from kdgraph.recalibration.base import (
     SpaceName,
     SplitConformalRegressor,
 )
-from kdgraph.smoothing.neighbours import Nearness, NeighbourSearch
+from kdgraph.smoothing.neighbours import NeighbourSearch, NeighbourWeighting
 
 _NO_CELL = -1
 """Cell of a row whose value or group no held-out row has."""
@@ -154,7 +154,7 @@ class ConformalPit(SplitConformalRegressor):
         if (self.cells > 1) + (self.column is not None) + self.by_group > 1:
             settings = f"cells={self.cells}, column={self.column} and by_group={self.by_group}"
             raise ParameterError(
-                f"cells of rows are by one thing, got {settings}; give one of them"
+                f"cells must be defined by one parameter, got {settings}; set only one of them"
             )
         return self.cells > 1
 
@@ -248,7 +248,7 @@ class LocalisedConformalPit(SplitConformalRegressor):
         See :class:`~kdgraph.recalibration.ConformalPit`.
     correction_fraction : float, default=0.5
         Fraction of the calibration rows that correct intervals; some never do.
-    feature_space : {"input", "given", "layer", "output", "geodesic"}, default="input"
+    feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
         Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
     layer, units, forest : str or None, str, forest or None
         See :class:`~kdgraph.recalibration.base.FeatureSpace`.
@@ -366,12 +366,12 @@ class LocalisedConformalPit(SplitConformalRegressor):
         # The total weight grows with the radius, so the smallest sufficient radius is bracketed by
         # doubling and then bisected. Distances are computed once, for a few rows, since a
         # quantile over 300 rows is accurate enough.
-        others = coordinates[:_N_POTENTIAL_NEIGHBOURS]
-        if self.k >= n_held_out or others.shape[0] < 2:
+        candidates = coordinates[:_N_POTENTIAL_NEIGHBOURS]
+        if self.k >= n_held_out or candidates.shape[0] < 2:
             return np.inf
-        search = NeighbourSearch(others)
+        search = NeighbourSearch(candidates)
         # The nearest row is the row itself.
-        distance = search.nearest(others[:_N_CENTRES], others.shape[0])[0][:, 1:]
+        distance = search.nearest(candidates[:_N_CENTRES], candidates.shape[0])[0][:, 1:]
 
         def is_too_small(radius: float) -> bool:
             mean_weight = np.maximum(1 - np.square(distance / radius), 0).mean(axis=1)
@@ -388,17 +388,15 @@ class LocalisedConformalPit(SplitConformalRegressor):
         return high
 
     def _find_neighbours(self, coordinates: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return held-out rows near to places Float[m, d].
+        """Return the held-out neighbours of query points, Float[m, d], and their weights.
 
-        Their weights come with them: Int[m, k], Float[m, k].
-
-        All weights of a place without neighbours are 0.
+        The positions are Int[m, k], the weights Float[m, k], all 0 if there is no neighbour.
         """
         search = NeighbourSearch(self.coordinates_)
-        nearness = Nearness(radius=self.radius_, least=1)
+        weighting = NeighbourWeighting(radius=self.radius_, n_fallback=1)
         blocks = [
-            nearness.around(search, coordinates[rows])
-            for rows in nearness.blocks(search, coordinates)
+            weighting.find_neighbours(search, coordinates[rows])
+            for rows in weighting.query_blocks(search, coordinates)
         ]
         # Blocks have different numbers of neighbours; the arrays are as wide as the widest block.
         m, width = coordinates.shape[0], max((block.rows.shape[1] for block in blocks), default=1)

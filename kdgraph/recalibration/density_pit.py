@@ -130,7 +130,7 @@ class DensityPit(PostHocRegressor):
         self.n_rows_ = len(calibration)
         # The device is the CPU, because a network with so few units is slower on any other.
         self.network_ = SimultaneousQuantileNetwork(
-            level_input="score" if in_row_units else "share",
+            level_input="score" if in_row_units else "probability",
             device="cpu",
             random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
             hidden=self.hidden,

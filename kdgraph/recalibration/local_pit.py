@@ -28,7 +28,13 @@ from kdgraph.recalibration.base import (
     compute_pits,
 )
 from kdgraph.recalibration.local_linear import local_linear_scores
-from kdgraph.smoothing.neighbours import Near, NearKernel, Nearness, NeighbourSearch, Scale
+from kdgraph.smoothing.neighbours import (
+    NeighbourKernel,
+    NeighbourSearch,
+    NeighbourWeighting,
+    Scale,
+    WeightedNeighbours,
+)
 
 _ROUND_ROWS = 1000
 """Rows that are scored in one round of the elimination."""
@@ -199,7 +205,7 @@ class LocalPit(PostHocRegressor):
     ----------
     estimator : regressor with ``predict_dist``
         Parent; it is cloned and fitted, unless frozen.
-    feature_space : {"input", "given", "layer", "output", "geodesic"}, default="input"
+    feature_space : {"input", "untransformed", "layer", "output", "geodesic"}, default="input"
         Space in which rows are near, see :data:`~kdgraph.recalibration.base.SpaceName`.
     layer, units, forest : str or None, str, forest or None
         See :class:`~kdgraph.recalibration.base.FeatureSpace`.
@@ -209,17 +215,17 @@ class LocalPit(PostHocRegressor):
     radius : float, default=None
         Largest distance of a neighbour, in the units of the space; it replaces k.
     kernel, scale : str, default="epanechnikov", "last"
-        Weights of the neighbours, see :class:`~kdgraph.smoothing.neighbours.Nearness`.
+        Weights of the neighbours, see :class:`~kdgraph.smoothing.neighbours.NeighbourWeighting`.
     k_min : int, default=10
         Number of nearest rows that are used if none is within the radius.
     eps : float, default=0
         Each of k neighbours is at most 1 + eps times as far away as the true one. With many
         features, and with a radius, the search is exact.
-    degree : {0, 1}, default=0
-        0: PIT values of the neighbours, as in the paper. 1: local-linear correction, which removes
-        the slopes of their location and spread across the neighbourhood
+    local_linear : bool, default=False
+        False: PIT values of the neighbours, as in the paper. True: with a local-linear correction,
+        which removes the slopes of their location and spread across the neighbourhood
         (:func:`~kdgraph.recalibration.local_linear.local_linear_scores`).
-    n_choose : int, default=10000
+    n_selection_rows : int, default=10000
         Number of calibration rows, drawn at random, on which k is chosen. Fewer are used if they
         would take too long (see Notes).
     calibration_size : float, default=0.3
@@ -243,7 +249,7 @@ class LocalPit(PostHocRegressor):
         See :class:`~kdgraph.recalibration.GlobalPit`.
     k_ : int or None
         Number of neighbours; None with a radius.
-    crps_by_k_, n_chose_ : dict of int to float, int
+    crps_by_k_, n_selection_rows_ : dict of int to float, int
         Mean CRPS of each k, if k was chosen, and the number of rows on which it was.
     n_eff_ : Float[q]
         Effective numbers of neighbours of some calibration rows, increasing.
@@ -291,12 +297,12 @@ class LocalPit(PostHocRegressor):
     forest: Any = None
     k: Count | Literal["crps"] = "crps"
     radius: Positive | None = None
-    kernel: NearKernel = "epanechnikov"
+    kernel: NeighbourKernel = "epanechnikov"
     scale: Scale = "last"
     k_min: Count = 10
     eps: NonNegative = 0.0
-    degree: Literal[0, 1] = 0
-    n_choose: Count = 10_000
+    local_linear: bool = False
+    n_selection_rows: Count = 10_000
 
     def describe(self) -> dict[str, Any]:
         """Return the fitted summary for the record.
@@ -314,7 +320,10 @@ class LocalPit(PostHocRegressor):
         if self.recall_ is not None:
             summary["recall"] = self.recall_
         if self.crps_by_k_:
-            summary |= {"n_chose": self.n_chose_, "crps_by_k": dict(self.crps_by_k_)}
+            summary |= {
+                "n_selection_rows": self.n_selection_rows_,
+                "crps_by_k": dict(self.crps_by_k_),
+            }
         return summary
 
     def _requires_training_rows(self) -> bool:
@@ -325,9 +334,10 @@ class LocalPit(PostHocRegressor):
         return None if self.feature_space == "output" else self.estimator
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        if self.degree and self.feature_space == "geodesic":
+        if self.local_linear and self.feature_space == "geodesic":
             raise ParameterError(
-                "degree=1 needs coordinates, and feature_space=geodesic has none; use degree=0"
+                "local_linear=true needs coordinates, and feature_space=geodesic has none;"
+                " use local_linear=false"
             )
         base = self._parent_distribution(calibration.X)
         self.space_ = FeatureSpace(
@@ -341,37 +351,41 @@ class LocalPit(PostHocRegressor):
             pits.describe(),
         )
         self.scale_ = base.score_scale()
-        self.scores_ = self.scale_.to_scores(self.pits_) if self.degree else np.empty(0)
+        self.scores_ = self.scale_.to_scores(self.pits_) if self.local_linear else np.empty(0)
         # The rows that choose k are the first of one random order; the first of these are the
         # diagnostic rows, too.
         search, n = NeighbourSearch(self.coordinates_, eps=self.eps), len(self.pits_)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        choosing = np.random.default_rng(seed).permutation(n)[: self.n_choose]
+        selection_ids = np.random.default_rng(seed).permutation(n)[: self.n_selection_rows]
         result = (
-            self._score_candidates(search, base, calibration.y, choosing)
+            self._score_candidates(search, base, calibration.y, selection_ids)
             if self.radius is None and self.k == "crps"
             else None
         )
         if result is None:
-            self.crps_by_k_, self.n_chose_, self.k_ = {}, 0, self._fixed_k(n)
+            self.crps_by_k_, self.n_selection_rows_, self.k_ = {}, 0, self._fixed_k(n)
         else:
-            self.crps_by_k_, self.n_chose_ = result.mean, result.n_rows
+            self.crps_by_k_, self.n_selection_rows_ = result.mean, result.n_rows
             self.k_ = result.largest_within_one_error
-        self.n_eff_, self.reach_ = self._diagnose(search, choosing[:_N_DIAGNOSTIC_ROWS])
+        self.n_eff_, self.reach_ = self._diagnose(search, selection_ids[:_N_DIAGNOSTIC_ROWS])
         is_approximate = self.radius is None and self.eps > 0 and search.backend == "tree"
-        self.recall_ = self._recall(search, choosing[:_N_RECALL_ROWS]) if is_approximate else None
+        self.recall_ = (
+            self._recall(search, selection_ids[:_N_RECALL_ROWS]) if is_approximate else None
+        )
 
     def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
         coordinates = self.space_.coordinates(self.estimator_, X, base)
         search = NeighbourSearch(self.coordinates_, eps=self.eps)
-        nearness, buffer, ranked_pits = (
-            self._nearness(),
+        weighting, buffer, ranked_pits = (
+            self._weighting(),
             RowBuffer(len(base)),
             rank_pits(self.pits_),
         )
+        # One pass finds the neighbours of a block of rows, counts what the warnings need, and adds
+        # the PIT maps of the rows; the maps of all rows share the table of ranked PIT values.
         n_empty = n_outside = 0
-        for rows in nearness.blocks(search, coordinates):
-            neighbours = nearness.around(search, coordinates[rows])
+        for rows in weighting.query_blocks(search, coordinates):
+            neighbours = weighting.find_neighbours(search, coordinates[rows])
             if self.radius is not None:
                 n_empty += int(neighbours.empty.sum())
             if self.reach_:
@@ -400,8 +414,7 @@ class LocalPit(PostHocRegressor):
         k = n if self.k == "crps" else self.k
         if k > n:
             warnings.warn(
-                f"k={k} neighbours were asked for, and there are {n} calibration rows: all are"
-                " taken",
+                f"k={k} is more than the {n} calibration rows; all of them are used as neighbours",
                 stacklevel=4,
             )
         return min(k, n)
@@ -410,18 +423,20 @@ class LocalPit(PostHocRegressor):
         self, search: NeighbourSearch, rows: np.ndarray
     ) -> tuple[np.ndarray, float | None]:
         """Return ``n_eff_`` and ``reach_`` of calibration rows, each left out of its neighbours."""
-        nearness, n_eff = self._leave_one_out_nearness(len(search)), []
+        weighting, n_eff = self._leave_one_out_weighting(len(search)), []
         has_reach = self.feature_space != "geodesic" and len(rows) >= _MIN_DIAGNOSTIC_ROWS
         reach = 0.0 if has_reach else None
-        for block in nearness.blocks(search, rows):
+        for block in weighting.query_blocks(search, rows):
             coordinates = self.coordinates_[rows[block]]
-            neighbours = nearness.around(search, coordinates, rows[block])
+            neighbours = weighting.find_neighbours(search, coordinates, rows[block])
             n_eff.append(neighbours.n_eff)
             if reach is not None:
                 reach = max(reach, float(self._neighbour_distance(neighbours, coordinates).max()))
         return np.sort(np.concatenate(n_eff)), reach
 
-    def _neighbour_distance(self, neighbours: Near, coordinates: np.ndarray) -> np.ndarray:
+    def _neighbour_distance(
+        self, neighbours: WeightedNeighbours, coordinates: np.ndarray
+    ) -> np.ndarray:
         """Return the distance of the k-th neighbour (with a radius, the nearest row), Float[m]."""
         # Neighbours are in the order of their distance.
         column = -1 if self.radius is None else 0
@@ -430,35 +445,38 @@ class LocalPit(PostHocRegressor):
 
     def _recall(self, search: NeighbourSearch, rows: np.ndarray) -> float:
         """Return ``recall_``; a row as near as the last true neighbour counts as found."""
-        nearness, exact_search = (
-            self._leave_one_out_nearness(len(search)),
+        weighting, exact_search = (
+            self._leave_one_out_weighting(len(search)),
             NeighbourSearch(self.coordinates_),
         )
         recalls = []
-        for block in nearness.blocks(search, rows):
+        for block in weighting.query_blocks(search, rows):
             coordinates = self.coordinates_[rows[block]]
-            distance, _ = nearness.others(search, coordinates, rows[block])
-            true_distance, _ = nearness.others(exact_search, coordinates, rows[block])
+            distance, _ = weighting.nearest_rows(search, coordinates, rows[block])
+            true_distance, _ = weighting.nearest_rows(exact_search, coordinates, rows[block])
             recalls.append((distance <= true_distance[:, -1:]).mean(axis=1))
         return float(np.concatenate(recalls).mean())
 
-    def _leave_one_out_nearness(self, n: int) -> Nearness:
-        """Return :meth:`_nearness` for searches that leave one of the n rows out."""
+    def _leave_one_out_weighting(self, n: int) -> NeighbourWeighting:
+        """Return :meth:`_weighting` for searches that leave one of the n rows out."""
         return (
-            self._nearness()
+            self._weighting()
             if self.k_ is None
-            else Nearness(min(self.k_, max(n - 1, 1)), None, self.kernel, self.scale)
+            else NeighbourWeighting(min(self.k_, max(n - 1, 1)), None, self.kernel, self.scale)
         )
 
-    def _nearness(self) -> Nearness:
+    def _weighting(self) -> NeighbourWeighting:
         """Return the rule that selects and weights neighbours."""
-        return Nearness(self.k_, self.radius, self.kernel, self.scale, self.k_min)
+        return NeighbourWeighting(self.k_, self.radius, self.kernel, self.scale, self.k_min)
 
     def _pit_map(
-        self, neighbours: Near, coordinates: Any, ranked_pits: tuple[np.ndarray, np.ndarray]
+        self,
+        neighbours: WeightedNeighbours,
+        coordinates: Any,
+        ranked_pits: tuple[np.ndarray, np.ndarray],
     ) -> RowEcdf:
-        """Return the map of each row, corrected by local-linear regression if degree is 1."""
-        if not self.degree:
+        """Return the map of each row, corrected by local-linear regression if required."""
+        if not self.local_linear:
             return RankedEcdf.from_ranks(*ranked_pits, neighbours.rows, neighbours.weight)
         scores = local_linear_scores(
             self.scores_, self.coordinates_, neighbours.rows, neighbours.weight, coordinates
@@ -466,7 +484,7 @@ class LocalPit(PostHocRegressor):
         return ScoredEcdf.from_scores(scores, neighbours.weight, self.scale_)
 
     def _score_candidates(
-        self, search: NeighbourSearch, base: Distribution, y: np.ndarray, choosing: np.ndarray
+        self, search: NeighbourSearch, base: Distribution, y: np.ndarray, selection_ids: np.ndarray
     ) -> EliminationResult | None:
         """Return the CRPS of calibration rows for each k; None if there are too few rows.
 
@@ -479,9 +497,9 @@ class LocalPit(PostHocRegressor):
         # The neighbours of the largest k are searched once; those of smaller k are the first of
         # them.
         def scores(ks: list[int], rows: slice) -> np.ndarray:
-            block = choosing[rows]
+            block = selection_ids[rows]
             crps = np.empty((len(ks), len(block)))
-            for part in Nearness(k=ks[-1]).blocks(search, block):
+            for part in NeighbourWeighting(k=ks[-1]).query_blocks(search, block):
                 ids = block[part]
                 coordinates = self.coordinates_[ids]
                 by_k = self._neighbours_by_k(ks, search, coordinates, ids)
@@ -490,15 +508,17 @@ class LocalPit(PostHocRegressor):
                     crps[i, part] = Recalibrated(base[ids], pit_map).crps(y[ids])
             return crps
 
-        return successive_elimination(candidates, scores, len(choosing), _SELECTION_BUDGET)
+        return successive_elimination(candidates, scores, len(selection_ids), _SELECTION_BUDGET)
 
     def _neighbours_by_k(
         self, ks: list[int], search: NeighbourSearch, coordinates: Any, ids: np.ndarray
-    ) -> Iterator[Near]:
+    ) -> Iterator[WeightedNeighbours]:
         """Yield the neighbours for each k, from one search."""
-        nearest = Nearness(ks[-1], None, self.kernel, self.scale).others(search, coordinates, ids)
+        nearest = NeighbourWeighting(ks[-1], None, self.kernel, self.scale).nearest_rows(
+            search, coordinates, ids
+        )
         for k in ks:
-            yield Nearness(k, None, self.kernel, self.scale).of_neighbours(*nearest)
+            yield NeighbourWeighting(k, None, self.kernel, self.scale).weight_neighbours(*nearest)
 
 
 def _candidate_ks(n: int) -> list[int]:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from kdgraph.config import Job
 from kdgraph.run_config import RunConfig
-from kdgraph.runner.at_hand import Absent
+from kdgraph.runner.availability import MissingData
 from kdgraph.runner.rundir import RunDir
 from kdgraph.runner.store import Store
 from kdgraph.runner.stored import stage_keys
 from kdgraph.runner.watch import Watch
 
 
-def preview(config: RunConfig, absent: Absent | None = None) -> str:
+def preview(config: RunConfig, absent: MissingData | None = None) -> str:
     """Lines of YAML comment: where the run is, whether it is done, and which of its stages are in
     the store; or which data are not here.
     """
@@ -36,7 +36,7 @@ def preview(config: RunConfig, absent: Absent | None = None) -> str:
     return f"# {config.run_dir}   {state}\n# {rest}"
 
 
-def summary(jobs: Sequence[Job], absent: Mapping[str, Absent]) -> str:
+def summary(jobs: Sequence[Job], absent: Mapping[str, MissingData]) -> str:
     """A line on a sweep: how many runs it is, and how many data sets a run would have to fetch
     first.
     """

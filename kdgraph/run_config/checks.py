@@ -73,7 +73,7 @@ def _said_in(config: RunConfig) -> set[str]:
         for each in (model, FittedModel(model.parent))
         if each.supports(answer)
     }
-    return said | ({"top", "ood_score"} if model.is_classifier else set())
+    return said | ({"top_label", "ood_score"} if model.is_classifier else set())
 
 
 def _check_metrics(config: RunConfig, said: set[str]) -> None:

@@ -15,7 +15,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.parameters import Seed, check_value
 from kdgraph.run_config.files import file_digests
 
-RECORD_SCHEMA = 8
+RECORD_SCHEMA = 9
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a
 new one.
 """
@@ -38,7 +38,7 @@ PLAIN = {
     "fail_fast": bool,
     "save": bool,
     "out": str,
-    "beside": str | None,
+    "post_report": str | None,
 }
 
 
@@ -59,7 +59,8 @@ class RunConfig:
     fail_fast : of a sweep, start no run once one has failed.
     save : keep the models in the run's directory.
     out : where runs and the store are.
-    beside : of a sweep, a function that sets what its runs found beside what was published.
+    post_report : of a sweep, a function of its records whose text is printed after the table, such as
+        measured beside published numbers.
     """
 
     dataset: Mapping[str, Any]
@@ -79,7 +80,7 @@ class RunConfig:
     fail_fast: bool = False
     save: bool = True
     out: str = "outputs"
-    beside: str | None = None
+    post_report: str | None = None
     method: str = ""
 
     def __post_init__(self) -> None:

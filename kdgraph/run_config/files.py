@@ -34,7 +34,7 @@ class Read:
     path: str
 
     def files(self) -> list[Path]:
-        """All of them that are there; a source that does not say (``reads``) reads the one that
+        """All of them that are there; a source that does not say (``file_parameters``) reads the one that
         ``path`` names.
         """
         files_of = reads_of({"_target_": self.target})[self.key]
@@ -123,7 +123,7 @@ def reads_of(source: Node) -> Mapping[str, Any]:
     """Parameter of a source that names a file or a folder → function from its path to the files
     that are read.
     """
-    return getattr(target_of(source), "reads", {"path": lambda path: [path]})
+    return getattr(target_of(source), "file_parameters", {"path": lambda path: [path]})
 
 
 @lru_cache(maxsize=256)

@@ -58,14 +58,14 @@ def seen_in_training(science: Science) -> list[str]:
 
 
 def ood_sets(path: str, ood: Node) -> Iterator[tuple[str, Node]]:
-    """Key and node of what is out of distribution: alone, as one of several (``sources``), or
-    within what moves it (``of``).
+    """Yield key and node of each OOD source: alone, one of several (``sources``), or the ``images``
+    that another perturbs.
     """
     several = ood.get("sources") or {}
     for key, node in several.items():
         yield from ood_sets(f"{path}.sources.{key}", {"name": key, **node})
-    if ood.get("of"):
-        yield from ood_sets(f"{path}.of", {"name": ood.get("name"), **ood["of"]})
+    if ood.get("images"):
+        yield from ood_sets(f"{path}.images", {"name": ood.get("name"), **ood["images"]})
     elif not several:
         yield path, ood
 
@@ -101,16 +101,16 @@ def _rows_of(outliers: Any) -> Iterator[tuple[Node, str | None]]:
     """The data sets that the outliers are rows of, and of which half of the classes."""
     if isinstance(outliers, Mapping):
         if isinstance(outliers.get("source"), Mapping):
-            yield outliers["source"], outliers.get("half")
+            yield outliers["source"], outliers.get("class_half")
         for part in (outliers.get("parts") or {}).values():
             yield from _rows_of(part)
 
 
-def _have_rows_of(ood: Node, source: Node, half: str | None) -> bool:
+def _have_rows_of(ood: Node, source: Node, class_half: str | None) -> bool:
     """Whether a set out of distribution has classes of that half of a data set."""
     if not isinstance(ood.get("source"), Mapping) or not _names(source) & _names(ood["source"]):
         return False
-    return None in (half, ood.get("half")) or half == ood["half"]
+    return None in (class_half, ood.get("class_half")) or class_half == ood["class_half"]
 
 
 def _names(source: Node) -> set[Any]:

@@ -123,11 +123,11 @@ def check_rows(parent: Node, estimator: Any, train: Dataset) -> None:
     from kdgraph.parents import PrecomputedScores
 
     name = f"parent={parent['name']}"
-    if train.given_scores and not isinstance(estimator, PrecomputedScores):
+    if train.has_scores and not isinstance(estimator, PrecomputedScores):
         raise ConfigError(
             f"dataset={train.name} has class scores and nothing to train on; choose parent=scores"
         )
-    if isinstance(estimator, PrecomputedScores) and not train.given_scores:
+    if isinstance(estimator, PrecomputedScores) and not train.has_scores:
         raise ConfigError(
             f"dataset={train.name} has rows to train on, and {name} trains nothing; choose"
             " parent=random_forest"

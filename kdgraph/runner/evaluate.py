@@ -34,7 +34,7 @@ def evaluate(
     ood: Node,
     splits: Splits,
     seed: int,
-    parent_says: Sequence[Outputs] | None = None,
+    parent_outputs: Sequence[Outputs] | None = None,
     spaces: Spaces | None = None,
 ) -> Evaluation:
     """Measure every metric wherever the config asks for it, of the parent and of the calibrated
@@ -53,7 +53,7 @@ def evaluate(
     the seed and of what the set is called: neither other sets nor other models change what is
     drawn.
     """
-    known = None if parent_says is None else iter(parent_says)
+    known = None if parent_outputs is None else iter(parent_outputs)
     answers = [answers_of(each, metrics) for each in (parent, model)]
     predictions = []
     for group in _groups(
@@ -72,10 +72,10 @@ def _look(model: FittedModel, predictions: Sequence[Predictions]) -> None:
     """Let parts that know which scores they were fitted on look at those of the test rows, and
     warn.
     """
-    said = next(found for found in predictions if found.on == "test").parent
+    said = next(found for found in predictions if found.role == "test").parent
     for part in model.post_hoc.values():
         if hasattr(part, "warn_of_unseen_scores") and "proba" in said:
-            part.warn_of_unseen_scores(TopLabel.of(said["proba"]))
+            part.warn_of_unseen_scores(TopLabel.from_proba(said["proba"]))
 
 
 def answers_of(model: FittedModel, metrics: Mapping[str, Any]) -> list[str]:
@@ -83,7 +83,7 @@ def answers_of(model: FittedModel, metrics: Mapping[str, Any]) -> list[str]:
     it.
     """
     return [
-        *(answer for answer in ("proba", "top", "distribution") if model.supports(answer)),
+        *(answer for answer in ("proba", "top_label", "distribution") if model.supports(answer)),
         *asked_for(metrics),
     ]
 
@@ -127,7 +127,7 @@ def _predicted(
     )
     sizes = np.diff(ends).tolist()
     return [
-        Predictions(n=n, parent=a, calibrated=b, **given)
+        Predictions(n_rows=n, parent=a, calibrated=b, **given)
         for n, a, b, given in zip(sizes, by_parent, by_model, known, strict=True)
     ]
 
@@ -155,7 +155,7 @@ def _said(
     ]
     if of_sets:
         for each, about, (low, high) in zip(said, known, pairwise(ends.tolist()), strict=True):
-            name = [about["on"], about.get("ood"), *sorted(about.get("params", {}).items())]
+            name = [about["role"], about.get("ood_name"), *sorted(about.get("params", {}).items())]
             each["ood_score"] = model.score_sets(
                 rows[low:high], stage_rng(seed, f"sets drawn from {name}")
             )
@@ -208,7 +208,7 @@ def _sets(
     """
     for on, rows in labelled_rows(splits).items():
         if on == "test" or (on in asked_on and len(rows.y)):
-            known = {"on": on, "y": rows.y, "truth": rows.truth, "groups": rows.groups}
+            known = {"role": on, "y": rows.y, "truth": rows.truth, "groups": rows.groups}
             yield rows.X, {**known, "source_rows": rows.source_rows}
     source = build(dataset)
     if "grid" in asked_on and hasattr(source, "posterior_on_paper_grid"):
@@ -217,16 +217,19 @@ def _sets(
         grid = paper_grid()
         yield (
             splits.scaling.apply(grid),
-            {"on": "grid", "truth": source.posterior_on_paper_grid(grid)},
+            {"role": "grid", "truth": source.posterior_on_paper_grid(grid)},
         )
     for drawn in ood_sets(ood, splits, seed):
         example = (
             np.rint(255 * drawn.X[0].clip(0, 1)).astype(np.uint8) if drawn.X.ndim == 4 else None
         )
         known = {
-            "ood": drawn.name,
+            "ood_name": drawn.name,
             "params": drawn.params,
             "id_values": drawn.id_values,
             "facts": drawn.facts,
         }
-        yield drawn.X, {"on": "ood", **known, "example": example, "source_rows": drawn.source_rows}
+        yield (
+            drawn.X,
+            {"role": "ood", **known, "example": example, "source_rows": drawn.source_rows},
+        )

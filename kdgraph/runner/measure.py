@@ -56,11 +56,11 @@ def measure(
     ------
     ValueError : of a metric in a space, where there are none.
     """
-    test = next(found for found in predictions if found.on == "test")
+    test = next(found for found in predictions if found.role == "test")
     numbers: list[Entry] = []
     tables: dict[str, list[Entry]] = {}
     for found in predictions:
-        wanted = metrics.get(found.on) or {}
+        wanted = metrics.get(found.role) or {}
         inputs = {
             of: _inputs(found, said, test.models[of], splits) for of, said in found.models.items()
         }
@@ -69,13 +69,13 @@ def measure(
                 space = space_option(wanted[key])
                 if space is not None and spaces is None:
                     raise ValueError(
-                        f"metrics.{found.on}.{key} measures in the space '{space}', and none is"
+                        f"metrics.{found.role}.{key} measures in the space '{space}', and none is"
                         " given: pass spaces"
                     )
                 for of, known in inputs.items():
                     if space is not None and spaces is not None:
-                        known = {**known, "X": spaces(space, found.on)}
-                    where = {"of": of, "on": found.on, "ood": found.ood}
+                        known = {**known, "X": spaces(space, found.role)}
+                    where = {"of": of, "on": found.role, "ood": found.ood_name}
                     is_given = all(
                         known.get(need) is not None
                         for need in needs(name).intersection(MODEL_OUTPUTS)
@@ -90,7 +90,7 @@ def measure(
                         measured = (
                             score(name, known, options, source=source)
                             if is_given
-                            else Score(None, None, found.n)
+                            else Score(None, None, found.n_rows)
                         )
                         units = _units(name, known)
                         numbers.append(
@@ -135,16 +135,16 @@ def _inputs(
     """
     truth = "true_distribution" if splits.prior is None else "truth"  # a regression has no classes
     inputs: Entry = {**said, "y": found.y, truth: found.truth, "prior": splits.prior}
-    if "proba" in said and "top" not in said:
-        inputs["top"] = TopLabel.of(said["proba"])
-    if (rows := labelled_rows(splits).get(found.on)) is not None:
+    if "proba" in said and "top_label" not in said:
+        inputs["top_label"] = TopLabel.from_proba(said["proba"])
+    if (rows := labelled_rows(splits).get(found.role)) is not None:
         inputs |= {
             "X": rows.X,
             "groups": None if rows.groups is None else Groups(rows.groups, rows.group_names),
         }
     if splits.prior is None and len(splits.calibration.y):
         inputs["mean_abs_y"] = float(np.abs(splits.calibration.y).mean())
-    if found.on == "ood":
+    if found.role == "ood":
         inputs["id_score"] = of_test.get("ood_score")
     return inputs
 

@@ -63,7 +63,7 @@ def fit(
         parent,
         random_state=_an_int(stage_rng(seed, "fit")),
         n_jobs=n_jobs,
-        given_layers=train.given_layers,
+        layer_widths=train.layer_widths,
         **alive,
     )
     check_rows(parent, estimator, train)

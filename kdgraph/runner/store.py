@@ -25,13 +25,13 @@ from kdgraph.runner.files import write_atomically
 from kdgraph.runner.heard import heard_warnings
 from kdgraph.runner.watch import Watch
 
-CODE_SCHEMA = {"fit": 4, "calibrate": 12, "parent_says": 2, "space": 3, "evaluate": 11}
+CODE_SCHEMA = {"fit": 5, "calibrate": 13, "parent_outputs": 3, "space": 3, "evaluate": 12}
 """Version of what each stage does; raise it with a change that alters its values, and old entries
 are no longer found, nor those of stages that build on it.
 """
 BUILDS_ON = {
     "calibrate": ("fit", "space"),
-    "parent_says": ("fit",),
+    "parent_outputs": ("fit",),
     "space": ("fit",),
     "evaluate": ("fit", "space", "calibrate"),
 }

@@ -108,7 +108,7 @@ class StoredStages:
 
     def _evaluated(self, parent: FittedModel, model: FittedModel) -> Evaluation:
         """What the parent says is kept apart, for other methods on it."""
-        config, key = self.config, self.keys["parent_says"]
+        config, key = self.config, self.keys["parent_outputs"]
         sets = {
             "dataset": config.dataset,
             "ood": config.ood,
@@ -117,11 +117,13 @@ class StoredStages:
         }
         for message in seen_in_training(config.science()):
             warnings.warn(message, stacklevel=2)
-        known = self.store.find("parent_says", key)
+        known = self.store.find("parent_outputs", key)
         spaces = Spaces(config.spaces, parent.parent, self.splits, config.seed, self._space)
-        found = evaluate(parent, model, config.measures, **sets, parent_says=known, spaces=spaces)
+        found = evaluate(
+            parent, model, config.measures, **sets, parent_outputs=known, spaces=spaces
+        )
         if known is None:
-            self.store.keep("parent_says", key, [each.parent for each in found.predictions])
+            self.store.keep("parent_outputs", key, [each.parent for each in found.predictions])
         return found
 
     def _space(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
@@ -185,6 +187,6 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
         "calibrate": stage_key(
             "calibrate", seen, after | (sets if asks_ood(config) else {}), config.seed
         ),
-        "parent_says": stage_key("parent_says", splits.fingerprint, of_parent, config.seed),
+        "parent_outputs": stage_key("parent_outputs", splits.fingerprint, of_parent, config.seed),
         "evaluate": stage_key("evaluate", splits.fingerprint, all_of_it, config.seed),
     }

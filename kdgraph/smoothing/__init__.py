@@ -1,4 +1,4 @@
-"""Kernel averages over the rows around a place, and nearest neighbours."""
+"""Kernel averages over the rows around a query point, and nearest neighbours."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rows that count around each place, and the precision in which distances are computed.
+"""Neighbourhoods of query points, and the precision in which their distances are computed.
 
-The module holds the kernels, the checked inputs of kernel means, and a bound on the error of
+The module contains the kernels, the validated inputs of kernel means, and a bound on the error of
 float32 distances.
 """
 
@@ -16,14 +16,32 @@ from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Positive, check_value
 
 Kernel = Literal["laplacian", "gaussian"]
-"""laplacian: exp(-‖x - x'‖₁ / (d γ)), of Luo et al. (2022), section 3.2; gaussian: exp(-‖x - x'‖² /
-(2 d γ²)), of d features.
+"""Kernel of two rows x and x' with d features, at bandwidth γ.
+
+laplacian: exp(-‖x - x'‖₁ / (d γ)), of Luo et al. (2022), section 3.2; gaussian: exp(-‖x - x'‖² /
+(2 d γ²)).
 """
 
 
 def check_bandwidths(bandwidths: Sequence[float]) -> None:
-    """Raise :class:`ParameterError` unless there is a bandwidth and all are above 0, as γ of Luo et
-    al. (2022) is.
+    """Raise an error unless there is a bandwidth and all are above 0.
+
+    Parameters
+    ----------
+    bandwidths : sequence of float
+        Bandwidths γ of a kernel (Luo et al., 2022, section 3.2).
+
+    Raises
+    ------
+    ParameterError
+        If there is no bandwidth, or one that is not above 0.
+
+    Examples
+    --------
+    >>> check_bandwidths([0.1, 1.0])
+    >>> check_bandwidths([0.1, 0.0])
+    Traceback (most recent call last):
+    kdgraph.errors.ParameterError: bandwidth must be in (0, inf), got 0.0
     """
     if len(bandwidths) == 0:
         raise ParameterError("bandwidths must hold at least one number above 0, got none")
@@ -32,40 +50,63 @@ def check_bandwidths(bandwidths: Sequence[float]) -> None:
 
 
 def rms_of(X: np.ndarray) -> float:
-    """Return the root mean square distance from the mean per dimension of Float[n, d], or 1 if 0.
+    """Return the root mean square deviation from the mean per feature, or 1 if it is 0.
 
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Rows.
+
+    Returns
+    -------
+    float
+        A unit of length for bandwidths.
+
+    Notes
+    -----
     Original to kdgraph.
 
+    Examples
+    --------
     >>> rms_of(np.array([[0.0, 1.0], [2.0, 1.0]])) == 0.5**0.5
     True
     """
-    off = X - X.mean(axis=0)
-    unit = 2.0 ** float(
-        np.clip(np.frexp(np.abs(off).max(initial=0.0))[1] - 1, -1000, 1000)
-    )  # so that squares stay in float64
-    off /= unit
-    return unit * float(np.sqrt(np.square(off).mean())) or 1.0
+    deviation = X - X.mean(axis=0)
+    # Deviations are divided by a power of two, so that their squares stay in the range of float64.
+    unit = 2.0 ** float(np.clip(np.frexp(np.abs(deviation).max(initial=0.0))[1] - 1, -1000, 1000))
+    deviation /= unit
+    return unit * float(np.sqrt(np.square(deviation).mean())) or 1.0
 
 
-EVEN = 1e6
-"""Largest ratio of two weights with which float32 is still used: kernel weights below 2^-126 are 0
-there, 1e-32 with the weight.
+MAX_WEIGHT_RATIO = 1e6
+"""Largest ratio of two weights with which float32 is used.
+
+Kernel weights below 2^-126 are 0 in float32: about 1e-32 with a weight of 1e6 on top.
 """
 
 
 @dataclass(frozen=True)
 class LocalMeans:
-    """Weighted means around m places at b bandwidths.
+    """Weighted means around m query points at b bandwidths.
 
     Attributes
     ----------
-    mean : Float[b, m], or Float[b, m, v] of values with v columns; NaN where there is no row to
-    look at.
-    n_eff : Float[b, m], effective sample size (Σw)² / Σw²: how many rows of equal weight would have
-        as uncertain a mean (Kish, "Survey sampling", 1965). From 1, where one row has all the
-        weight, to the number of rows; NaN where ``mean`` is.
-    mass : Float[b, m], the sum of the weights themselves, which falls as the rows are farther away;
-        0 where there is none, or so little that float64 has no number for it.
+    mean : ndarray of shape (b, m) or (b, m, v)
+        Means, with a last axis if values have v columns; NaN if a query point has no row.
+    n_eff : ndarray of shape (b, m)
+        Effective sample size (Σw)² / Σw², the number of rows of equal weight whose mean would be as
+        uncertain (Kish, "Survey sampling", 1965). From 1, if one row has all the weight, to the
+        number of rows; NaN if ``mean`` is NaN.
+    mass : ndarray of shape (b, m)
+        Sum of the weights, which decreases with the distance of the rows; 0 if there is no row or
+        if the sum underflows.
+
+    Examples
+    --------
+    >>> from kdgraph.smoothing import local_means
+    >>> means = local_means([[0.0], [9.0]], [[0.0], [0.0]], [1.0, 3.0], bandwidths=[1.0])
+    >>> means.mean.tolist(), means.n_eff.tolist(), means.mass.round(4).tolist()
+    ([[2.0, 2.0]], [[2.0, 2.0]], [[2.0, 0.0002]])
     """
 
     mean: np.ndarray
@@ -75,45 +116,54 @@ class LocalMeans:
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """The rows that count, in order of their label, and which of them each of m places looks at:
-    one range of them. Original to kdgraph.
+    """Rows with positive weight, sorted by label, and the range of them of each query point.
 
     Attributes
     ----------
-    rows : Int[r], positions of the rows, those of equal label one after the other in their own
-    order; rows of weight 0 are left out.
-    values : Float[r, v] of these rows.
-    weight : Float[r] of these rows, above 0 and relative to the largest; Float[0] where all are
-    equal.
-    unit : the largest weight.
-    first, last : Int[m], a place looks at ``rows[first:last]``.
-    own : Int[m], where among ``rows`` the place itself is, to be left out; -1 where it is not.
-    order : Int[m], the places sorted by what they look at.
+    rows : ndarray of shape (r,)
+        Positions of the rows; rows of equal label are contiguous and keep their order.
+    values : ndarray of shape (r, v)
+        Values of these rows.
+    weight : ndarray of shape (r,) or (0,)
+        Weights of these rows relative to the largest, in (0, 1]; empty if all are equal.
+    weight_unit : float
+        Largest weight.
+    first, last : ndarray of shape (m,)
+        The neighbourhood of a query point is ``rows[first:last]``.
+    own : ndarray of shape (m,)
+        Position in ``rows`` of the query point itself, which is left out; -1 if it is not there.
+    order : ndarray of shape (m,)
+        Query points, sorted by neighbourhood.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     rows: np.ndarray
     values: np.ndarray
     weight: np.ndarray
-    unit: float
+    weight_unit: float
     first: np.ndarray
     last: np.ndarray
     own: np.ndarray
     order: np.ndarray
 
     @property
-    def alone(self) -> np.ndarray:
-        """Bool[m]: places from which there is no row to look at."""
+    def isolated(self) -> np.ndarray:
+        """True for query points without a row in their neighbourhood, Bool[m]."""
         return self.last - self.first <= (self.own >= 0)
 
     @property
-    def uneven(self) -> bool:
-        """Whether weights differ so much (:data:`EVEN`) that a row which float32 has no kernel
-        weight for may count for most.
+    def has_uneven_weights(self) -> bool:
+        """True if two weights differ by more than a factor of :data:`MAX_WEIGHT_RATIO`.
+
+        A row whose kernel weight underflows in float32 may then have the largest product of both.
         """
-        return bool((self.weight < 1 / EVEN).any())
+        return bool((self.weight < 1 / MAX_WEIGHT_RATIO).any())
 
 
-def neighbourhoods(
+def build_neighbourhoods(
     m: int,
     n: int,
     values: np.ndarray,
@@ -123,8 +173,27 @@ def neighbourhoods(
     weight: np.ndarray | None,
     leave_one_out: bool,
 ) -> Neighbourhoods:
-    """Sort n rows by label, and look up those of each of m places; original to kdgraph. Parameters
-    as of :func:`~kdgraph.smoothing.local_means`.
+    """Validate the inputs of a kernel mean, and sort the rows by label.
+
+    Parameters
+    ----------
+    m, n : int
+        Number of query points and of rows.
+    values, within_at, within, weight, leave_one_out
+        See :func:`~kdgraph.smoothing.local_means`.
+
+    Returns
+    -------
+    Neighbourhoods
+
+    Raises
+    ------
+    DataError
+        If a shape does not fit, a value is not finite, or a weight is negative or not finite.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim not in (1, 2) or len(values) != n or values.shape[1:] == (0,):
@@ -140,29 +209,34 @@ def neighbourhoods(
     if (within is None) != (within_at is None):
         raise DataError(
             "within and within_at go together, got only one of them; label both the rows and the"
-            " places"
+            " query points"
         )
     if leave_one_out and m != n:
         raise DataError(
-            f"leave_one_out needs the rows themselves as places, got {m} places and {n} rows"
+            f"leave_one_out needs the rows themselves as query points, got {m} query points and {n}"
+            " rows"
         )
-    label = _labels("within", within, n)
-    share, unit = _weights(weight, n)
-    counts = np.flatnonzero(share)
-    rows = counts[np.argsort(label[counts], kind="stable")]
-    label_at = _labels("within_at", within_at, m)
-    first, last = (np.searchsorted(label[rows], label_at, side=side) for side in ("left", "right"))
+    labels = _check_labels("within", within, n)
+    relative_weight, weight_unit = _check_weights(weight, n)
+    # Rows are sorted by label, with their order kept within a label. The rows of a label are then
+    # one range, which the compiled loops read without an index.
+    with_weight = np.flatnonzero(relative_weight)
+    rows = with_weight[np.argsort(labels[with_weight], kind="stable")]
+    query_labels = _check_labels("within_at", within_at, m)
+    first, last = (
+        np.searchsorted(labels[rows], query_labels, side=side) for side in ("left", "right")
+    )
     own = np.full(m, -1)
     if leave_one_out:
         own[rows] = np.arange(len(rows))
         own[(own < first) | (own >= last)] = -1
-    equal = bool((share[rows] == 1).all())
+    is_equal = bool((relative_weight[rows] == 1).all())
     columns = (values if values.ndim == 2 else values[:, None])[rows]
     return Neighbourhoods(
         rows,
         columns,
-        share[rows[:0] if equal else rows],
-        unit,
+        relative_weight[rows[:0] if is_equal else rows],
+        weight_unit,
         first,
         last,
         own,
@@ -170,164 +244,206 @@ def neighbourhoods(
     )
 
 
-def _labels(name: str, labels: np.ndarray | None, n: int) -> np.ndarray:
-    """Int[n], zeros where there are no labels."""
-    found = np.zeros(n, dtype=np.intp) if labels is None else np.asarray(labels)
-    if found.shape != (n,) or found.dtype.kind not in "iub":
+def _check_labels(name: str, labels: np.ndarray | None, n: int) -> np.ndarray:
+    """Return validated integer labels, Int[n], or zeros if there are none."""
+    checked = np.zeros(n, dtype=np.intp) if labels is None else np.asarray(labels)
+    if checked.shape != (n,) or checked.dtype.kind not in "iub":
         raise DataError(
-            f"{name} must be an integer for each of {n} rows, got {found.dtype} of shape"
-            f" {found.shape}"
+            f"{name} must be an integer for each of {n} rows, got {checked.dtype} of shape"
+            f" {checked.shape}"
         )
-    return found
+    return checked
 
 
-def _weights(weight: np.ndarray | None, n: int) -> tuple[np.ndarray, float]:
-    """Float[n] relative to the largest, and the largest; ones where there are no weights."""
+def _check_weights(weight: np.ndarray | None, n: int) -> tuple[np.ndarray, float]:
+    """Return weights relative to the largest, Float[n], and the largest; ones if there are none."""
     if weight is None:
         return np.ones(n), 1.0
-    found = np.asarray(weight, dtype=np.float64)
-    if found.shape != (n,):
-        raise DataError(f"weight must be a number for each of {n} rows, got shape {found.shape}")
-    bad = ~(np.isfinite(found) & (found >= 0))
-    if bad.any():
+    checked = np.asarray(weight, dtype=np.float64)
+    if checked.shape != (n,):
+        raise DataError(f"weight must be a number for each of {n} rows, got shape {checked.shape}")
+    invalid = ~(np.isfinite(checked) & (checked >= 0))
+    if invalid.any():
         raise DataError(
-            f"weight must be finite and not negative, got {found[bad][0]:g} in row"
-            f" {np.flatnonzero(bad)[0]} ({bad.sum()} such)"
+            f"weight must be finite and not negative, got {checked[invalid][0]:g} in row"
+            f" {np.flatnonzero(invalid)[0]} ({invalid.sum()} such)"
         )
-    unit = float(found.max(initial=0)) or 1.0
-    return found / unit, unit
+    unit = float(checked.max(initial=0)) or 1.0
+    return checked / unit, unit
 
 
-FEATURES_AT_ONCE = 4
-"""The loops take four features to a step; the last ones are filled up with zeros, which add nothing
-to a distance.
+FEATURES_PER_STEP = 4
+"""Number of features in a step of the compiled loops.
+
+The last step is filled up with zeros, which add nothing to a distance.
 """
-ROUGH = 1e-3
-"""Largest relative error of a weight, of all that there could be, with which float32 is still
-used.
+MAX_RELATIVE_ERROR = 1e-3
+"""Largest possible relative error of a weight with which float32 is used."""
+MAX_COORDINATE = 1e100
+"""Coordinates are clipped to this, in units of the extent of the rows.
+
+From there on, all rows are at the same distance in float64.
 """
-FAR = 1e100
-"""In units of the rows' reach: from this far all rows are equally near in float64, and from farther
-away too.
-"""
-_CHUNK = 2**16
+_CHUNK_SIZE = 2**16
 
 
 @dataclass(frozen=True)
 class Frame:
-    """An origin and a unit of feature space, and the precision in which rows are kept there.
-    Original to kdgraph.
+    """Origin, scale and precision of the coordinates of rows.
 
     Attributes
     ----------
-    origin : Float[d].
-    unit : a power of two, so that to multiply by it rounds nothing; rows then lie in [-1, 1].
-    dtype : float32 or float64.
+    origin : ndarray of shape (d,)
+        Point that is subtracted from rows.
+    scale : float
+        Factor of the features, with which all rows are in [-1, 1]. A power of two, so that the
+        product is not rounded.
+    dtype : type
+        float32 or float64.
+
+    Notes
+    -----
+    Original to kdgraph.
     """
 
     origin: np.ndarray
-    unit: float
+    scale: float
     dtype: type
 
     @classmethod
     def centred(cls, X: np.ndarray) -> Frame:
-        """Of ``X``: Float[n, d] in float32, around its mean: what is near to the mean keeps the
-        most digits.
+        """Return the frame in float32 around the mean of X (Float[n, d]).
+
+        Rows close to the mean then keep most digits.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             mean = X.mean(axis=0)
         origin = np.where(np.isfinite(mean), mean, 0.0)
-        return cls(
-            origin, _unit(max(np.abs(chunk - origin).max() for chunk in _chunks(X))), np.float32
-        )
+        extent = max(np.abs(chunk - origin).max() for chunk in _chunks(X))
+        return cls(origin, _inverse_power_of_two(extent), np.float32)
 
     @classmethod
-    def as_it_is(cls, X: np.ndarray) -> Frame:
-        """Of ``X``: Float[n, d] in float64, where a difference of two features is rounded once and
-        equal differences stay equal.
-        """
-        return cls(
-            np.zeros(X.shape[1]),
-            _unit(max(np.abs(chunk).max() for chunk in _chunks(X))),
-            np.float64,
-        )
+    def uncentred(cls, X: np.ndarray) -> Frame:
+        """Return the frame in float64 around 0 for X (Float[n, d]).
 
-    def put(self, rows: np.ndarray) -> np.ndarray:
-        """[p, d'] of this precision, d' a multiple of four, of ``rows``: Float[p, d]."""
+        A difference of two features is rounded only once, so equal differences stay equal.
+        """
+        extent = max(np.abs(chunk).max() for chunk in _chunks(X))
+        return cls(np.zeros(X.shape[1]), _inverse_power_of_two(extent), np.float64)
+
+    def transform(self, rows: np.ndarray) -> np.ndarray:
+        """Return the coordinates of rows (Float[p, d]), padded to a multiple of four features."""
         p, d = rows.shape
-        there = np.zeros((p, -(-d // FEATURES_AT_ONCE) * FEATURES_AT_ONCE), self.dtype)
-        far = min(FAR / self.unit, np.finfo(np.float64).max)
+        coordinates = np.zeros((p, -(-d // FEATURES_PER_STEP) * FEATURES_PER_STEP), self.dtype)
+        limit = min(MAX_COORDINATE / self.scale, np.finfo(np.float64).max)
         with np.errstate(over="ignore"):
-            there[:, :d] = np.clip(rows - self.origin, -far, far) * self.unit
-        return there
+            coordinates[:, :d] = np.clip(rows - self.origin, -limit, limit) * self.scale
+        return coordinates
 
     def rates(self, bandwidths: np.ndarray, d: int, kernel: Kernel) -> np.ndarray:
-        """Float[b], what sums over d features in this frame are multiplied by: 1 / (d γ), or 1 / (2
-        d γ²), kept off 0 and infinity.
+        """Return the factors of sums over d coordinates in the exponent of a kernel, Float[b].
+
+        They are 1 / (d γ) or 1 / (2 d γ²), clipped to positive finite numbers.
         """
         power = POWERS[kernel]
         largest = float(np.finfo(self.dtype).max) / 4
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
             return np.clip(
-                1 / (power * d * (bandwidths * self.unit) ** power), 4 / largest, largest
+                1 / (power * d * (bandwidths * self.scale) ** power), 4 / largest, largest
             )
 
 
 POWERS: dict[Kernel, int] = {"laplacian": 1, "gaussian": 2}
-"""Of the differences of features, which are added up."""
+"""Powers of the differences of features, whose sum is the distance."""
 
 
-def is_rough(
+def needs_float64(
     frame: Frame, at: np.ndarray, X: np.ndarray, bandwidths: np.ndarray, kernel: Kernel
 ) -> np.ndarray:
-    """Bool[b, m]: whether float32 might change a weight between a place ``at``: Float[m, d] and a
-    row of ``X`` by over 1 in 1,000.
+    """Return True where float32 could change a weight by more than MAX_RELATIVE_ERROR, Bool[b, m].
 
+    Parameters
+    ----------
+    frame : Frame
+        Frame of float32.
+    at : ndarray of shape (m, d)
+        Query points.
+    X : ndarray of shape (n, d)
+        Rows.
+    bandwidths : ndarray of shape (b,)
+        Bandwidths γ.
+    kernel : "laplacian" or "gaussian"
+        Kernel.
+
+    Returns
+    -------
+    ndarray of shape (b, m)
+
+    Notes
+    -----
     The weight exp(-rate · S) of a sum S changes by the rate times the error of S, whose bound is
     :func:`rounding_error`. Original to kdgraph.
     """
     error = rounding_error(frame, at, X, kernel)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return ~(frame.rates(bandwidths, X.shape[1], kernel)[:, None] * error <= ROUGH)
+        # The comparison is negated, so that NaN gives True.
+        return ~(frame.rates(bandwidths, X.shape[1], kernel)[:, None] * error <= MAX_RELATIVE_ERROR)
 
 
 def rounding_error(frame: Frame, at: np.ndarray, X: np.ndarray, kernel: Kernel) -> np.ndarray:
-    """Float[m]: how far sums over features in a frame of float32 may be off, of places ``at``:
-    Float[m, d] and any row of ``X``. Original to kdgraph.
+    """Return a bound on the error of sums over features in a frame of float32, Float[m].
 
-    To round two features, their difference (and its square), and to add up d of these, four at a
-    time, changes Σ |x - x'| by less than u (k + 4) (‖x‖₁ + ‖x'‖₁), and Σ (x - x')² by less than u
-    (k + 8) (‖x‖₂ + ‖x'‖₂)², with u = 2⁻²⁴ and k = d/4 + 2 additions one after the other. Infinite
-    where a place is so far that squares might leave float32.
+    Parameters
+    ----------
+    frame : Frame
+        Frame of float32.
+    at : ndarray of shape (m, d)
+        Query points.
+    X : ndarray of shape (n, d)
+        Rows; the bound holds for all of them.
+    kernel : "laplacian" or "gaussian"
+        The sums are of absolute differences, or of squared ones.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        The bound, infinite for query points so far away that squares might exceed float32.
+
+    Notes
+    -----
+    Rounding two features, their difference (and its square), and d sums of these in steps of four,
+    changes Σ |x - x'| by less than u (k + 4) (‖x‖₁ + ‖x'‖₁), and Σ (x - x')² by less than
+    u (k + 8) (‖x‖₂ + ‖x'‖₂)², with u = 2⁻²⁴ and k = d/4 + 2 consecutive additions. Original to
+    kdgraph.
     """
     power = POWERS[kernel]
-    size = _sizes(at, frame, power)
+    norm = _norms(at, frame, power)
     with np.errstate(over="ignore"):
         error = (
             2.0**-24
-            * (X.shape[1] / FEATURES_AT_ONCE + 2 + 4 * power)
-            * (size + _sizes(X, frame, power).max()) ** power
+            * (X.shape[1] / FEATURES_PER_STEP + 2 + 4 * power)
+            * (norm + _norms(X, frame, power).max()) ** power
         )
-    return np.where(size < 1e15, error, np.inf)
+    return np.where(norm < 1e15, error, np.inf)
 
 
-def _sizes(rows: np.ndarray, frame: Frame, power: int) -> np.ndarray:
-    """Float[p], ‖x‖₁ or ‖x‖₂ in the frame."""
+def _norms(rows: np.ndarray, frame: Frame, power: int) -> np.ndarray:
+    """Return ‖x‖₁ or ‖x‖₂ of rows in the frame, Float[p]."""
     with np.errstate(over="ignore"):
         return np.concatenate(
             [
-                np.linalg.norm((chunk - frame.origin) * frame.unit, ord=power, axis=1)
+                np.linalg.norm((chunk - frame.origin) * frame.scale, ord=power, axis=1)
                 for chunk in _chunks(rows)
             ]
         )
 
 
-def _unit(reach: float) -> float:
-    """The power of two that takes ``reach`` to [1/2, 1), as far as float64 has one."""
-    return 2.0 ** -float(np.clip(np.frexp(reach)[1], -1000, 1000))
+def _inverse_power_of_two(extent: float) -> float:
+    """Return the power of two whose product with ``extent`` is in [1/2, 1), clipped to 2^±1000."""
+    return 2.0 ** -float(np.clip(np.frexp(extent)[1], -1000, 1000))
 
 
 def _chunks(rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Some rows at a time, so that nothing of the size of all is made."""
-    step = max(1, _CHUNK // max(rows.shape[1], 1))
+    """Yield consecutive rows in chunks, so that temporary arrays stay small."""
+    step = max(1, _CHUNK_SIZE // max(rows.shape[1], 1))
     return (rows[start : start + step] for start in range(0, max(len(rows), 1), step))

@@ -1,10 +1,10 @@
-"""Exact nearest neighbours, and the weights of rows around a place.
+"""Exact nearest neighbours, and kernel weights of the rows around a query point.
 
 :class:`NeighbourSearch` finds the k nearest of n rows, or counts those within a radius. Its results
-are exact and do not depend on the other places of a query, and ties go to the rows with the lowest
+are exact and do not depend on the other query points, and ties go to the rows with the lowest
 positions. scikit-learn's ``NearestNeighbors`` guarantees neither, because its distances are rounded
-differences of matrix products. :class:`Nearness` is a rule that turns neighbours into kernel
-weights. Original to kdgraph, except where a paper is cited.
+differences of matrix products. :class:`NeighbourWeighting` assigns kernel weights to neighbours.
+Original to kdgraph, except where a paper is cited.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Backend = Literal["auto", "window", "tree", "brute"]
 """window: binary search in one sorted feature; tree: scipy's cKDTree; brute: all distances by a
 matrix product, or by inner products for sparse rows.
 """
-# What each back-end buys, for 1,000 places on one core (milliseconds):
+# What each back-end buys, for 1,000 query points on one core (milliseconds):
 #   window, 1 feature, n = 10,000, k = 10 / 100 / 1,000: 0.4 / 1.7 / 22; the tree takes 0.8 / 6.2 /
 #     93, scikit-learn's k-d tree 1.3 / 5.2 / 65 without exact ties.
-# tree, 5 features, n = 50,000, k = 10 / 100 / 1,000: 6.9 / 29 / 203; brute force takes 128 / 150 /
-#     198, and scikit-learn's k-d tree with the same guarantees 15 / 64 / 341.
+#   tree, 5 features, n = 50,000, k = 10 / 100 / 1,000: 6.9 / 29 / 203; brute force takes 128 /
+#     150 / 198, and scikit-learn's k-d tree with the same guarantees 15 / 64 / 341.
 #   brute, 20 features, n = 10,000, k = 10 / 100 / 1,000: 33 / 37 / 99; the tree takes 145 / 171 /
-# 352, scikit-learn's brute force 23 / 46 / 271 without exact ties. Its heaps are up to 1.8 times
-#     as fast for n = 50,000 and k = 10, and slower for k = 1,000, so they are not used.
+#     352, scikit-learn's brute force 23 / 46 / 271 without exact ties. Its heaps are up to 1.8
+#     times as fast for n = 50,000 and k = 10, and slower for k = 1,000, so they are not used.
 TREE_DIMENSIONS = 8
 """Largest number of features for which "auto" takes the tree."""
-AT_A_TIME = 1 << 18
+BLOCK_SIZE = 1 << 18
 """Number of distances in a block (2 MB). Results do not depend on it."""
 _EXTRA_CANDIDATES = 4
 """Candidates beyond k. In data without ties the last one is nearly always clearly farther away."""
@@ -40,16 +40,16 @@ _EXTRA_CANDIDATES = 4
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def distances_to(at: np.ndarray, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the distances of places to some rows each, feature by feature, Float[m, k].
+    """Return the distances of query points to given rows, summed feature by feature.
 
     Parameters
     ----------
     at : ndarray of shape (m, d)
-        Places, Float[m, d].
+        Query points, Float[m, d].
     X : ndarray of shape (n, d)
         Rows, Float[n, d].
     rows : ndarray of shape (m, k)
-        Positions of the rows of each place, Int[m, k].
+        Positions of the rows for each query point, Int[m, k].
 
     Returns
     -------
@@ -91,7 +91,7 @@ class NeighbourSearch:
 
     Notes
     -----
-    The neighbours of a place do not depend on the other places. Distances are summed feature by
+    The neighbours of a query point do not depend on the other ones. Distances are summed feature by
     feature. If only some of several rows at the same distance can be taken, they are those with the
     lowest positions (except for the window, which takes the smaller values, and with ``eps``).
     Candidates from a matrix product or a tree are accepted only if rounding cannot have excluded a
@@ -133,12 +133,12 @@ class NeighbourSearch:
         return "window" if d == 1 else "tree"
 
     def nearest(self, at: Any, k: int, *, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distances and positions of the k rows nearest to each place.
+        """Return the distances and positions of the k rows nearest to each query point.
 
         Parameters
         ----------
         at : ndarray of shape (m, d), or sparse matrix
-            Places, Float[m, d].
+            Query points, Float[m, d].
         k : int
             Number of neighbours, from 1 to n.
         exact : bool, default=False
@@ -169,7 +169,7 @@ class NeighbourSearch:
         return np.concatenate(distances), np.concatenate(rows)
 
     def count_within(self, at: Any, radius: float) -> np.ndarray:
-        """Return the number of rows at most ``radius`` away from each place, Int[m]."""
+        """Return the number of rows within ``radius`` of each query point, Int[m]."""
         if self.backend == "tree":
             counts = self.tree.query_ball_point(at, radius, return_length=True)
             return np.asarray(counts, dtype=np.intp)
@@ -183,7 +183,7 @@ class NeighbourSearch:
         )
 
     def _search_block(self, at: Any, k: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the result of :meth:`nearest` for one block of places."""
+        """Return the result of :meth:`nearest` for one block of query points."""
         if self.backend == "tree" and eps > 0:
             distance, rows = self.tree.query(at, k, eps=eps)
             return np.reshape(distance, (-1, k)), np.reshape(rows, (-1, k))
@@ -205,18 +205,16 @@ class NeighbourSearch:
         # the order of their positions, that there are k.
         tied, nearer = distance == last, distance < last
         n_tied = k - nearer.sum(axis=1, keepdims=True)
-        taken = nearer | (tied & (np.cumsum(tied, axis=1) <= n_tied))
-        rows = np.nonzero(taken)[1].reshape(-1, k)
+        selected = nearer | (tied & (np.cumsum(tied, axis=1) <= n_tied))
+        rows = np.nonzero(selected)[1].reshape(-1, k)
         return _sort_by_distance(np.take_along_axis(distance, rows, axis=1), rows)
 
     def _search_tree(self, at: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the result of the tree, Float[p, k] and Int[p, k]."""
-        # A tree sums each distance separately, so its distances depend on no other place. Only
-        # among
-        # equal distances do the order, and the choice of the k rows, depend on how the tree was
-        # built; only these places are searched again. To recompute all distances instead took 1.66
-        # s
-        # in place of 1.19 s for the recalibration of 10,000 places by 1,000 neighbours.
+        # A tree sums each distance separately, so its distances do not depend on the other query
+        # points. Only among equal distances do the order, and the choice of the k rows, depend on
+        # how the tree was built; only these points are searched again. To recompute all distances
+        # took 1.66 s instead of 1.19 s for the recalibration of 10,000 rows by 1,000 neighbours.
         n_queried = min(k + 1, len(self))
         distance, rows = (
             np.reshape(part, (-1, n_queried)) for part in self.tree.query(at, n_queried)
@@ -242,13 +240,13 @@ class NeighbourSearch:
         if self.backend == "tree":
             return np.reshape(self.tree.query(at, k)[1], (-1, k))
         with np.errstate(over="ignore", invalid="ignore"):
-            # Squared distances without the term of the place, which is the same for all rows.
+            # Squared distances without the term of the query point, which is equal for all rows.
             centred = at - self.mean
             squares = self.squares - 2 * (centred @ self.centred.T)
         return np.argpartition(squares, k - 1, axis=1)[:, :k]
 
     def _window_start(self, x: np.ndarray, k: int) -> np.ndarray:
-        """Return where the k nearest values begin in the sorted feature, Int[m]."""
+        """Return the position in the sorted feature at which the k nearest values begin, Int[m]."""
         # Bisection for the first window whose left end is not farther from x than the value right
         # of the window. At equal distances the smaller value is taken.
         low, high = np.zeros(len(x), dtype=np.intp), np.full(len(x), len(self) - k)
@@ -262,9 +260,9 @@ class NeighbourSearch:
         return low
 
     def _all_distances(self, at: Any) -> np.ndarray:
-        """Return all distances by one matrix product.
+        """Return all distances, Float[p, n], by one matrix product.
 
-        They are Float[p, n], with half of the digits near 0.
+        Distances close to 0 have half of the digits of float64.
         """
         if issparse(self.X):
             return np.maximum(1 - (at @ self.X.T).toarray(), 0.0)
@@ -274,14 +272,14 @@ class NeighbourSearch:
 
 
 def _sort_by_distance(distance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort each place's neighbours by distance; ties keep their order."""
+    """Sort the neighbours of each query point by distance; ties keep their order."""
     order = np.argsort(distance, axis=1, kind="stable")
     return np.take_along_axis(distance, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
 def _blocks(m: int, width: int) -> Iterator[slice]:
-    """Yield consecutive blocks of m places with at most :data:`AT_A_TIME` numbers of ``width``."""
-    step = max(AT_A_TIME // max(width, 1), 1)
+    """Yield consecutive slices of m query points with at most BLOCK_SIZE // ``width`` points."""
+    step = max(BLOCK_SIZE // max(width, 1), 1)
     yield from (slice(first, first + step) for first in range(0, m, step))
 
 
@@ -297,13 +295,13 @@ def nearest_of_candidates(
     Parameters
     ----------
     X, at : ndarray of shape (n, d) and (m, d)
-        Rows and places, Float[n, d] and Float[m, d].
+        Rows and query points, Float[n, d] and Float[m, d].
     k : int
         Number of neighbours, up to n. Of several rows at one distance, those with the lowest
         positions are taken.
     candidates : callable
-        Function of places, Float[p, d], and a number up to n, which returns the positions of as
-        many rows that are the nearest up to rounding, Int[p, ...] in any order.
+        Function of query points, Float[p, d], and a number w up to n, which returns the positions
+        of the w nearest rows up to rounding, Int[p, w], in any order.
     centre : ndarray of shape (d,), float or None
         Point that ``candidates`` subtracts before it squares and multiplies; None if it squares
         differences, as a tree does.
@@ -319,7 +317,7 @@ def nearest_of_candidates(
     -----
     Original to kdgraph.
     """
-    # Candidates come from sums whose order depends on the CPU and on the other places, and which
+    # Candidates come from sums whose order depends on the CPU and on the other queries, and which
     # have half of the digits near 0. So a few more than k are requested, and their distances are
     # computed exactly. If the last candidate is farther than the k-th by more than the rounding
     # error of both, no other row belongs to the k. Otherwise, as with many equal distances, the
@@ -331,14 +329,14 @@ def nearest_of_candidates(
         certain = np.ones(len(undecided), dtype=bool)
         for block in _blocks(len(undecided), width):
             index = undecided[block]
-            places = at[index]
+            queries = at[index]
             # Sorted by position, so that of equal distances the lowest position comes first.
-            positions = np.sort(candidates(places, width), axis=1)
-            exact, positions = _sort_by_distance(distances_to(places, X, positions), positions)
+            positions = np.sort(candidates(queries, width), axis=1)
+            exact, positions = _sort_by_distance(distances_to(queries, X, positions), positions)
             distance[index], rows[index] = exact[:, :k], positions[:, :k]
             if width < len(X):
                 with np.errstate(over="ignore", invalid="ignore"):
-                    length = 0.0 if centre is None else np.linalg.norm(places - centre, axis=1)
+                    length = 0.0 if centre is None else np.linalg.norm(queries - centre, axis=1)
                     error = rounding * np.square(2 * length + exact[:, -1])
                     gap = np.square(exact[:, -1]) - np.square(exact[:, k - 1])
                     certain[block] = gap > error
@@ -355,8 +353,8 @@ def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
         Fitted, with Euclidean distances. Its own distances have half of the digits near 0 where it
         multiplies matrices.
     at : ndarray of shape (m, d), sparse matrix or None
-        Places, Float[m, d]. None: the rows of the index, none of which is its own neighbour. Sparse
-        rows get the distances of scikit-learn.
+        Query points, Float[m, d]. None: the rows of the index, none of which is its own neighbour.
+        Sparse rows get the distances of scikit-learn.
     k : int
         Number of neighbours.
 
@@ -374,8 +372,8 @@ def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
         return index.kneighbors(at, k)[0]
     rows = np.ascontiguousarray(rows, dtype=np.float64)
 
-    def candidates(places: np.ndarray, width: int) -> np.ndarray:
-        return index.kneighbors(places, width, return_distance=False)
+    def candidates(queries: np.ndarray, width: int) -> np.ndarray:
+        return index.kneighbors(queries, width, return_distance=False)
 
     if at is not None:
         at = np.ascontiguousarray(at, dtype=np.float64)
@@ -387,7 +385,7 @@ def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
     return distance[~is_self].reshape(-1, k)
 
 
-NearKernel = Literal["epanechnikov", "uniform", "gaussian"]
+NeighbourKernel = Literal["epanechnikov", "uniform", "gaussian"]
 """Functions of t = distance / u: 1 - t² up to t = 1; 1 up to t = 1; exp(-t²/2) of the same rows."""
 Scale = Literal["last", "next"]
 """Rank of the row whose distance is u, if k is given: the k-th row, which then has no Epanechnikov
@@ -396,17 +394,19 @@ weight, or the (k+1)-th row.
 
 
 @dataclass(frozen=True)
-class Near:
-    """Weighted neighbours of m places.
+class WeightedNeighbours:
+    """Weighted neighbours of m query points.
 
     Attributes
     ----------
     rows : ndarray of shape (m, k)
         Int[m, k], positions.
     weight : ndarray of shape (m, k)
-        Float[m, k], values of the kernel from 0 to 1, not normalised; not all 0 at any place.
+        Float[m, k], values of the kernel from 0 to 1, not normalised; each query point
+        has at least one above 0.
     empty : ndarray of shape (m,)
-        Bool[m], True if no row had a weight; the ``least`` nearest rows then have equal weights.
+        Bool[m], True if no row had a weight; the ``n_fallback`` nearest rows then have equal
+        weights.
     """
 
     rows: np.ndarray
@@ -420,8 +420,8 @@ class Near:
 
 
 @dataclass(frozen=True)
-class Nearness:
-    """Rule that selects and weights the rows around a place.
+class NeighbourWeighting:
+    """Selection and kernel weights of the rows around a query point.
 
     Parameters
     ----------
@@ -430,15 +430,15 @@ class Nearness:
     radius : float or None, default=None
         Largest distance, given instead of k; u is then the radius (Torres et al., Section 4.2).
     kernel : "epanechnikov", "uniform" or "gaussian", default="epanechnikov"
-        See :data:`NearKernel`.
+        See :data:`NeighbourKernel`.
     scale : "last" or "next", default="last"
         See :data:`Scale`.
-    least : int, default=10
+    n_fallback : int, default=10
         Number of nearest rows that are used if no row is within the radius.
 
     Notes
     -----
-    If u is 0, because all neighbours coincide with the place, weights are equal.
+    If u is 0, because all neighbours coincide with the query point, weights are equal.
 
     References
     ----------
@@ -448,33 +448,36 @@ class Nearness:
     Examples
     --------
     >>> search = NeighbourSearch(np.array([[0.0], [1.0], [2.0], [9.0]]))
-    >>> Nearness(k=3).around(search, np.array([[0.0]])).weight.tolist()
+    >>> NeighbourWeighting(k=3).find_neighbours(search, np.array([[0.0]])).weight.tolist()
     [[1.0, 0.75, 0.0]]
-    >>> Nearness(radius=0.5, least=2).around(search, np.array([[5.0]])).empty.tolist()
+    >>> within_radius = NeighbourWeighting(radius=0.5, n_fallback=2)
+    >>> within_radius.find_neighbours(search, np.array([[5.0]])).empty.tolist()
     [True]
     """
 
     k: int | None = None
     radius: float | None = None
-    kernel: NearKernel = "epanechnikov"
+    kernel: NeighbourKernel = "epanechnikov"
     scale: Scale = "last"
-    least: int = 10
+    n_fallback: int = 10
 
-    def around(self, search: NeighbourSearch, at: Any, own: np.ndarray | None = None) -> Near:
-        """Return the weighted neighbours of places.
+    def find_neighbours(
+        self, search: NeighbourSearch, at: Any, own: np.ndarray | None = None
+    ) -> WeightedNeighbours:
+        """Return the weighted neighbours of query points.
 
         Parameters
         ----------
         search : NeighbourSearch
             Index of the rows.
         at : ndarray of shape (m, d)
-            Places, Float[m, d].
+            Query points, Float[m, d].
         own : ndarray of shape (m,) or None, default=None
-            Int[m], position of the row that each place is, which is left out.
+            Int[m], position of the row that each query point is, which is left out.
 
         Returns
         -------
-        Near
+        WeightedNeighbours
 
         Raises
         ------
@@ -493,36 +496,39 @@ class Nearness:
                     f"k={self.k} is larger than the number of rows, {n_available}: all are used",
                     stacklevel=2,
                 )
-            return self.of_neighbours(*self.others(search, at, own))
-        # As many neighbours for every place as the fullest radius has; the weights of the others
-        # are 0.
+            return self.weight_neighbours(*self.nearest_rows(search, at, own))
+        # As many neighbours for every query point as the fullest radius has, so that the result is
+        # one array; the weights of rows beyond the radius are 0.
         counts = search.count_within(at, self.radius)
-        width = int(min(max(counts.max(initial=0) - n_left_out, self.least), n_available))
-        distance, rows = _nearest_others(search, at, width, own, exact=True)
+        width = int(min(max(counts.max(initial=0) - n_left_out, self.n_fallback), n_available))
+        distance, rows = _nearest_except_own(search, at, width, own, exact=True)
         inside = distance <= self.radius
-        weight = np.where(inside, self.kernel_of(distance / self.radius), 0.0)
-        return self._fill_empty(rows, weight, min(self.least, n_available))
+        weight = np.where(inside, self.kernel_values(distance / self.radius), 0.0)
+        return self._fill_empty(rows, weight, min(self.n_fallback, n_available))
 
-    def blocks(self, search: NeighbourSearch, at: Any) -> Iterator[slice]:
-        """Yield blocks of places whose neighbours have at most :data:`AT_A_TIME` numbers."""
+    def query_blocks(self, search: NeighbourSearch, at: Any) -> Iterator[slice]:
+        """Yield slices of query points whose neighbours have at most :data:`BLOCK_SIZE` numbers."""
         width = len(search) if self.radius is not None or self.k is None else self.k
         yield from _blocks(at.shape[0], min(width, len(search)))
 
-    def kernel_of(self, t: np.ndarray) -> np.ndarray:
+    def kernel_values(self, t: np.ndarray) -> np.ndarray:
         """Return the values of the kernel at t >= 0, elementwise."""
         if self.kernel == "uniform":
             return (t <= 1).astype(np.float64)
         return np.maximum(1 - t * t, 0.0) if self.kernel == "epanechnikov" else np.exp(-t * t / 2)
 
-    def others(
+    def nearest_rows(
         self, search: NeighbourSearch, at: Any, own: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distances and rows that :meth:`of_neighbours` needs for k or a smaller k."""
+        """Return distances and positions of the nearest rows, enough for k or a smaller k.
+
+        They are Float[m, j] and Int[m, j], the input of :meth:`weight_neighbours`.
+        """
         n_available = max(len(search) - (own is not None), 1)
         n_needed = min((self.k or 1) + (self.scale == "next"), n_available)
-        return _nearest_others(search, at, n_needed, own)
+        return _nearest_except_own(search, at, n_needed, own)
 
-    def of_neighbours(self, distance: np.ndarray, rows: np.ndarray) -> Near:
+    def weight_neighbours(self, distance: np.ndarray, rows: np.ndarray) -> WeightedNeighbours:
         """Return the weighted neighbours among the nearest rows.
 
         Parameters
@@ -532,28 +538,28 @@ class Nearness:
 
         Returns
         -------
-        Near
+        WeightedNeighbours
         """
         k = min(self.k or 1, rows.shape[1])
         u = distance[:, min(k if self.scale == "next" else k - 1, rows.shape[1] - 1), None]
-        weight = np.where(u > 0, self.kernel_of(distance[:, :k] / np.where(u > 0, u, 1.0)), 1.0)
+        weight = np.where(u > 0, self.kernel_values(distance[:, :k] / np.where(u > 0, u, 1.0)), 1.0)
         return self._fill_empty(rows[:, :k], weight, k)
 
-    def _fill_empty(self, rows: np.ndarray, weight: np.ndarray, n_used: int) -> Near:
-        """Give equal weights to the ``n_used`` nearest rows of places where no row has a weight."""
+    def _fill_empty(self, rows: np.ndarray, weight: np.ndarray, n_used: int) -> WeightedNeighbours:
+        """Give equal weights to the ``n_used`` nearest rows where no row has a weight."""
         empty: np.ndarray = weight.max(axis=1) <= 0
         weight[empty, :n_used] = 1.0
-        return Near(rows, weight, empty)
+        return WeightedNeighbours(rows, weight, empty)
 
 
-def _nearest_others(
+def _nearest_except_own(
     search: NeighbourSearch, at: Any, k: int, own: np.ndarray | None, *, exact: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k nearest rows without each place's own row."""
+    """Return distances and positions of the k nearest rows other than the own row."""
     if own is None or len(search) < 2:
         return search.nearest(at, min(k, len(search)), exact=exact)
     distance, rows = search.nearest(at, k + 1, exact=exact)
-    # If equal rows have displaced the own one from the k + 1 nearest, the last one is dropped.
+    # If equal rows have displaced the own row from the k + 1 nearest, the last row is dropped.
     keep = rows != own[:, None]
     keep[:, -1] &= ~keep.all(axis=1)
     return distance[keep].reshape(-1, k), rows[keep].reshape(-1, k)

@@ -1,12 +1,12 @@
-"""The loops over pairs of a place and a row, compiled by numba: distances, and weighted sums at
-every bandwidth. Original to kdgraph.
+"""Compiled loops over pairs of a query point and a row: distances and weighted sums.
 
-Rows lie feature by feature in tiles, so that the loops run over rows at SIMD speed. Measured on one
-core with AVX2, of 50 features, a pair of a place and a row: 3 to 4 ns for its distance, 0.6 for a
-weight and what it adds to three sums, 0.25 where a weight is the square of the one before. All of
-it takes 6 ns at one bandwidth; ``torch.cdist`` in float32 34 for the distance alone, scipy's in
-float64 41. A Gaussian by a product of matrices takes torch 8, as much as its squares of differences
-take here, and what is near would be what is left of large numbers that cancel.
+The rows are stored feature by feature in tiles, so that the loops run over rows at SIMD speed.
+Measured on one core with AVX2 and 50 features, for each pair of a query point and a row: 3 to 4 ns
+for its distance, 0.6 ns for a weight and its contribution to three sums, 0.25 ns if the weight is
+the square of the previous one. The total is 6 ns at one bandwidth; ``torch.cdist`` in float32 takes
+34 ns for the distance alone, SciPy's in float64 41 ns. A Gaussian by a matrix product takes torch
+8 ns, as much as the squared differences here, and loses the digits of small distances by
+cancellation. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from numba.extending import intrinsic, overload
 from numpy.polynomial import Chebyshev, Polynomial
 
 TILE = 512
-"""Rows of a tile: with fewer, what is done for each tile shows; with more, 52 features of it leave
-the second cache.
+"""Number of rows in a tile.
+
+With fewer rows the overhead of each tile is measurable; with more, 52 features of it no longer fit
+into the second-level cache.
 """
-TOGETHER = 8
-"""Places that pass over a tile one after the other."""
+QUERIES_PER_TILE = 8
+"""Number of query points that pass over a tile, one after the other, while it is cached."""
 
 _COMPILED: Any = {
     "nogil": True,
@@ -37,55 +39,58 @@ _COMPILED: Any = {
 _compiled = njit(**_COMPILED)
 _reordered = njit(**_COMPILED | {"fastmath": {"contract", "reassoc", "nnan", "nsz"}})
 
-_SLOPE = Chebyshev.interpolate(lambda r: np.expm1(r * math.log(2)) / r, 5, (-0.5, 0.5)).convert(
-    kind=Polynomial
-)
-_EXP2 = tuple(
-    np.float32(c) for c in _SLOPE.coef
-)  # 2^r = 1 + r · (these in r) for |r| <= 1/2: 5e-8 of it, which is float32's rounding
+# 2^r = 1 + r · p(r) for |r| <= 1/2, with a polynomial p of degree 5, is accurate to 5e-8, which is
+# the rounding of float32.
+_EXP2_POLYNOMIAL = Chebyshev.interpolate(
+    lambda r: np.expm1(r * math.log(2)) / r, 5, (-0.5, 0.5)
+).convert(kind=Polynomial)
+_EXP2 = tuple(np.float32(c) for c in _EXP2_POLYNOMIAL.coef)
 _LOG2E = 1 / math.log(2)
-_LEAST = np.float32(-126)  # powers below 2^-126 count as 0
+_MIN_EXPONENT = np.float32(-126)
+"""Powers of two with this exponent or a smaller one count as 0 in float32."""
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _INT32 = ir.IntType(32)
 
 
 def _add_to_exponent(context, builder, signature, arguments):
-    y, whole = arguments
-    exponent = builder.shl(builder.fptosi(whole, _INT32), ir.Constant(_INT32, 23))
+    """Generate code that adds an integer to the exponent bits (23 and up) of a float32."""
+    y, integer = arguments
+    exponent = builder.shl(builder.fptosi(integer, _INT32), ir.Constant(_INT32, 23))
     return builder.bitcast(builder.add(builder.bitcast(y, _INT32), exponent), ir.FloatType())
 
 
 _times_power_of_two: Any = intrinsic(
-    lambda _, y, whole: (types.float32(types.float32, types.float32), _add_to_exponent)
+    lambda _, y, integer: (types.float32(types.float32, types.float32), _add_to_exponent)
 )
-"""Float32 y · 2^whole, of a Float32 without a fraction."""
+"""Return y · 2^integer of two float32 numbers, the second without a fraction."""
 
 
 @_compiled
-def city_blocks(tile, a, b, n, one, two):
-    """Fill ``one`` and ``two``: Float[n] with Σ |x - a| and Σ |x - b| of the places ``a`` and
-    ``b``: Float[d], d a multiple of 4.
+def manhattan_distances(tile, a, b, n, sums_a, sums_b):
+    """Fill Float[n] with the distances Σ |x - a| and Σ |x - b| of n rows to two query points.
 
-    ``tile``: Float[d, n]. Two places and four features to a step: what is read is used twice, and
-    what is written is written once for four features (1.5 times as fast as one place at a time).
+    ``tile`` has shape (d, n), ``a`` and ``b`` have shape (d,), d is a multiple of 4.
     """
-    one[:n] = 0
-    two[:n] = 0
+    # A step takes two query points and four features: each feature is read once for both points,
+    # and each sum is written once for four features. This is 1.5 times as fast as one point at a
+    # time.
+    sums_a[:n] = 0
+    sums_b[:n] = 0
     for t in range(0, a.shape[0], 4):
         c0, c1, c2, c3 = tile[t], tile[t + 1], tile[t + 2], tile[t + 3]
         a0, a1, a2, a3 = a[t], a[t + 1], a[t + 2], a[t + 3]
         b0, b1, b2, b3 = b[t], b[t + 1], b[t + 2], b[t + 3]
         for i in range(n):
             x0, x1, x2, x3 = c0[i], c1[i], c2[i], c3[i]
-            one[i] += (abs(x0 - a0) + abs(x1 - a1)) + (abs(x2 - a2) + abs(x3 - a3))
-            two[i] += (abs(x0 - b0) + abs(x1 - b1)) + (abs(x2 - b2) + abs(x3 - b3))
+            sums_a[i] += (abs(x0 - a0) + abs(x1 - a1)) + (abs(x2 - a2) + abs(x3 - a3))
+            sums_b[i] += (abs(x0 - b0) + abs(x1 - b1)) + (abs(x2 - b2) + abs(x3 - b3))
 
 
 @_compiled
-def squares(tile, a, b, n, one, two):
-    """As :func:`city_blocks`, Σ (x - a)² and Σ (x - b)²."""
-    one[:n] = 0
-    two[:n] = 0
+def squared_distances(tile, a, b, n, sums_a, sums_b):
+    """Fill Float[n] with Σ (x - a)² and Σ (x - b)²; see :func:`manhattan_distances`."""
+    sums_a[:n] = 0
+    sums_b[:n] = 0
     for t in range(0, a.shape[0], 4):
         c0, c1, c2, c3 = tile[t], tile[t + 1], tile[t + 2], tile[t + 3]
         a0, a1, a2, a3 = a[t], a[t + 1], a[t + 2], a[t + 3]
@@ -93,138 +98,146 @@ def squares(tile, a, b, n, one, two):
         for i in range(n):
             x0, x1, x2, x3 = c0[i] - a0, c1[i] - a1, c2[i] - a2, c3[i] - a3
             z0, z1, z2, z3 = c0[i] - b0, c1[i] - b1, c2[i] - b2, c3[i] - b3
-            one[i] += (x0 * x0 + x1 * x1) + (x2 * x2 + x3 * x3)
-            two[i] += (z0 * z0 + z1 * z1) + (z2 * z2 + z3 * z3)
+            sums_a[i] += (x0 * x0 + x1 * x1) + (x2 * x2 + x3 * x3)
+            sums_b[i] += (z0 * z0 + z1 * z1) + (z2 * z2 + z3 * z3)
 
 
 def smallest(x):
-    """The smallest of Float[n] ≥ 0, found among their bits, which are in the same order: 0.12 ns
-    each, against 0.33 for numbers.
-    """
+    """Return the smallest of n numbers ≥ 0, Float[n]."""
 
 
 @overload(smallest, jit_options=_COMPILED)
 def _smallest(x):
     integer = np.int32 if x.dtype == types.float32 else np.int64
 
-    def of_bits(x):
+    def smallest_by_bits(x):
+        # The bits of numbers ≥ 0, read as integers, have the order of the numbers. A number takes
+        # 0.12 ns, against 0.33 ns for a comparison of floats.
         bits = x.view(integer)
-        least, where = bits[0], 0
+        least, position = bits[0], 0
         for i in range(bits.shape[0]):
             least = min(least, bits[i])
-        while bits[where] != least:
-            where += 1
-        return x[where]
+        while bits[position] != least:
+            position += 1
+        return x[position]
 
-    return of_bits
+    return smallest_by_bits
 
 
-def weights(apart, nearest, rate, out):
-    """``out``: Float[n] = exp(-rate · (apart - nearest)). In float32 through 2^x of a whole number
-    and of a rest, a polynomial.
-    """
+def weights(distances, nearest, rate, out):
+    """Fill ``out``, Float[n], with exp(-rate · (distances - nearest))."""
 
 
 @overload(weights, jit_options=_COMPILED)
-def _weights(apart, nearest, rate, out):
-    def in_float32(apart, nearest, rate, out):
+def _weights(distances, nearest, rate, out):
+    def weights_in_float32(distances, nearest, rate, out):
+        # 2^x is computed from the integer next to x and the rest, a polynomial.
         power = np.float32(rate * _LOG2E)
         for i in range(out.shape[0]):
-            x = max((nearest - apart[i]) * power, _LEAST)
-            whole = np.rint(x)
-            r = x - whole
+            x = max((nearest - distances[i]) * power, _MIN_EXPONENT)
+            integer = np.rint(x)
+            r = x - integer
             y = _EXP2[0] + r * (
                 _EXP2[1] + r * (_EXP2[2] + r * (_EXP2[3] + r * (_EXP2[4] + r * _EXP2[5])))
             )
-            out[i] = _times_power_of_two(_ONE + r * y, whole) if x > _LEAST else _ZERO
+            out[i] = _times_power_of_two(_ONE + r * y, integer) if x > _MIN_EXPONENT else _ZERO
 
-    def in_float64(apart, nearest, rate, out):
+    def weights_in_float64(distances, nearest, rate, out):
         for i in range(out.shape[0]):
-            x = (apart[i] - nearest) * rate
-            out[i] = (
-                math.exp(-x) if x < 700.0 else 0.0
-            )  # most rows are farther, where this is called for
+            x = (distances[i] - nearest) * rate
+            # Most rows are farther than this where float64 is needed, so the branch saves most
+            # exponentials.
+            out[i] = math.exp(-x) if x < 700.0 else 0.0
 
-    return in_float32 if apart.dtype == types.float32 else in_float64
-
-
-@_compiled
-def scale_of(apart, nearest, first, weight):
-    """A power of two near 1/√w, with w the ``weight`` of the nearest of n rows from ``first`` on,
-    at distances ``apart``: Float[n].
-
-    The largest product of a kernel weight and a ``weight`` is between w and 1; times this both it
-    and its square are in float64, and no bit of a sum changes but by the power of two.
-    """
-    where = 0
-    while apart[where] != nearest:
-        where += 1
-    return math.ldexp(1.0, -(math.frexp(weight[first + where])[1] // 2))
+    return weights_in_float32 if distances.dtype == types.float32 else weights_in_float64
 
 
 @_compiled
-def square(w, least):
-    """Square ``w``: Float[n], those not above ``least`` to 0: it keeps off numbers so small that
-    processors take long over them.
+def weight_scale(distances, nearest, first, weight):
+    """Return a power of two close to 1/√w, with w the weight of the nearest row.
+
+    ``distances``, Float[n], are those of the n rows from ``first`` on, and ``nearest`` their
+    minimum.
     """
+    # The largest product of a kernel weight and a weight is between w and 1. Multiplied by the
+    # scale, both it and its square are in the range of float64, and a power of two changes no bit
+    # of the mantissas.
+    position = 0
+    while distances[position] != nearest:
+        position += 1
+    return math.ldexp(1.0, -(math.frexp(weight[first + position])[1] // 2))
+
+
+@_compiled
+def square_weights(w, least):
+    """Square weights, Float[n], in place; those not above ``least`` become 0."""
+    # Without ``least`` there would be subnormal numbers, on which processors are slow.
     for i in range(w.shape[0]):
         x = w[i] if w[i] > least else w.dtype.type(0)
         w[i] = x * x
 
 
 @_reordered
-def sums(w, values):
-    """(Σ w, Σ w², Σ w · values) of Float[n] each, in float64; the order of addition depends on n
-    alone.
+def weighted_sums(w, values):
+    """Return Σ w, Σ w² and Σ w · values of weights and values, Float[n], in float64.
+
+    The compiler may reorder the additions; the order depends on n alone.
     """
-    total, of_squares, of_values = 0.0, 0.0, 0.0
+    total, square_total, value_total = 0.0, 0.0, 0.0
     for i in range(w.shape[0]):
         x = np.float64(w[i])
         total += x
-        of_squares += x * x
-        of_values += x * values[i]
-    return total, of_squares, of_values
+        square_total += x * x
+        value_total += x * values[i]
+    return total, square_total, value_total
 
 
 @_compiled
-def add_up(apart, nearest, first, bases, squarings, weight, scale, values, out):
-    """Add to ``out``: Float[b, v, 3] the sums over n rows from ``first`` on at distances ``apart``:
-    Float[n], tile by tile.
+def add_weighted_sums(
+    distances, nearest, first, base_rates, n_squarings, weight, scale, values, out
+):
+    """Add to ``out``, Float[b, v, 3], the weighted sums over n rows from ``first`` on.
 
-    The weights of bandwidth b are those at rate ``bases[b]``, ``squarings[b]`` times squared; where
-    the base is that of the bandwidth before, they are made from its weights, which must be squared
-    less often. ``weight``: Float[rows] on top of them, times ``scale``, or empty.
+    ``distances`` has shape (n,). The weights of bandwidth b are those at rate ``base_rates[b]``,
+    squared ``n_squarings[b]`` times. ``weight``, Float[rows] or empty, times ``scale`` is on top.
     """
-    least = np.sqrt(np.finfo(apart.dtype).tiny)
-    buffer, weighted = np.empty(TILE, apart.dtype), np.empty(TILE)
-    for start in range(0, apart.shape[0], TILE):
-        stop = min(start + TILE, apart.shape[0])
+    # Rows are taken tile by tile, so that their weights stay in the cache for all bandwidths and
+    # columns. If the previous bandwidth has the same base, its weights are squared further, without
+    # an exponential; so the numbers of squarings must not decrease among equal bases.
+    least = np.sqrt(np.finfo(distances.dtype).tiny)
+    buffer, weighted = np.empty(TILE, distances.dtype), np.empty(TILE)
+    for start in range(0, distances.shape[0], TILE):
+        stop = min(start + TILE, distances.shape[0])
         w, scaled = buffer[: stop - start], weighted[: stop - start]
-        for b in range(bases.shape[0]):
-            known = b > 0 and bases[b] == bases[b - 1]
-            if not known:
-                weights(apart[start:stop], nearest, bases[b], w)
-            for _ in range(squarings[b] - squarings[b - 1] if known else squarings[b]):
-                square(w, least)
+        for b in range(base_rates.shape[0]):
+            has_same_base = b > 0 and base_rates[b] == base_rates[b - 1]
+            if not has_same_base:
+                weights(distances[start:stop], nearest, base_rates[b], w)
+            for _ in range(
+                n_squarings[b] - n_squarings[b - 1] if has_same_base else n_squarings[b]
+            ):
+                square_weights(w, least)
             if weight.shape[0] > 0:
                 for i in range(stop - start):
                     scaled[i] = w[i] * (weight[first + start + i] * scale)
             for c in range(values.shape[0]):
                 column = values[c, first + start : first + stop]
-                total, of_squares, of_values = (
-                    sums(scaled, column) if weight.shape[0] > 0 else sums(w, column)
+                total, square_total, value_total = (
+                    weighted_sums(scaled, column)
+                    if weight.shape[0] > 0
+                    else weighted_sums(w, column)
                 )
                 out[b, c, 0] += total
-                out[b, c, 1] += of_squares
-                out[b, c, 2] += of_values
+                out[b, c, 1] += square_total
+                out[b, c, 2] += value_total
 
 
 @_compiled
-def fill_distances(at, cells, first, last, squared, apart):
-    """Fill m rows of ``apart`` with the distances of ``at``: Float[m, d] from the rows from
-    ``first`` to ``last``.
+def fill_distances(at, cells, first, last, squared, distances):
+    """Fill m rows of ``distances`` with those of query points, Float[m, d], to a range of rows.
 
-    Of an odd number of places the row of ``apart`` after the last is written to as well.
+    The range is from ``first`` to ``last``; ``cells`` contains the rows in tiles, Float[n d]. With
+    an odd number of query points the row of ``distances`` after the last is overwritten as well.
     """
     d = at.shape[1]
     for start in range(first, last, TILE):
@@ -232,14 +245,14 @@ def fill_distances(at, cells, first, last, squared, apart):
         tile = cells[d * start : d * stop].reshape((d, stop - start))
         for q in range(0, at.shape[0], 2):
             p = min(q + 1, at.shape[0] - 1)
-            one, two = (
-                apart[q, start - first : stop - first],
-                apart[q + 1, start - first : stop - first],
+            sums_q, sums_p = (
+                distances[q, start - first : stop - first],
+                distances[q + 1, start - first : stop - first],
             )
             if squared:
-                squares(tile, at[q], at[p], stop - start, one, two)
+                squared_distances(tile, at[q], at[p], stop - start, sums_q, sums_p)
             else:
-                city_blocks(tile, at[q], at[p], stop - start, one, two)
+                manhattan_distances(tile, at[q], at[p], stop - start, sums_q, sums_p)
 
 
 @_compiled
@@ -250,8 +263,8 @@ def means_of_block(
     last,
     own,
     squared,
-    bases,
-    squarings,
+    base_rates,
+    n_squarings,
     weight,
     values,
     mean,
@@ -259,41 +272,65 @@ def means_of_block(
     total,
     nearest,
 ):
-    """Means around the places ``at``: Float[p, d], of which each looks at the rows from ``first``
-    to ``last``: Int[p] without its ``own``.
+    """Fill the means around query points, without the query points' own rows.
 
-    ``cells``: Float[n d], the rows in tiles of features × rows, one range after the other;
-    ``bases`` and ``squarings``: of :func:`add_up`, of distances that are sums of squares or of
-    absolute values; ``weight``: Float[n] or empty; ``values``: Float[v, n]. Filled are ``mean``:
-    Float[b, p, v], ``n_eff`` and ``total``: Float[b, p], the sum of the weights relative to the
-    nearest row's, and ``nearest``: Float[p], its distance.
+    Parameters
+    ----------
+    at : ndarray of shape (p, d)
+        Query points, in the coordinates of the rows.
+    cells : ndarray of shape (n * d,)
+        Rows in tiles of features × rows, one range after the other.
+    first, last, own : ndarray of shape (p,)
+        Ranges of the rows of each query point, and its own row or -1.
+    squared : bool
+        Distances are sums of squared differences; otherwise of absolute ones.
+    base_rates, n_squarings : ndarray of shape (b,)
+        See :func:`add_weighted_sums`.
+    weight : ndarray of shape (n,) or (0,)
+        Weights of the rows.
+    values : ndarray of shape (v, n)
+        Values of the rows.
+    mean : ndarray of shape (b, p, v)
+        Filled with the means.
+    n_eff, total : ndarray of shape (b, p)
+        Filled with the effective sample sizes, and with the sums of the weights relative to that of
+        the nearest row.
+    nearest : ndarray of shape (p,)
+        Filled with the distance of the nearest row.
     """
+    # Consecutive query points with the same range of rows, up to QUERIES_PER_TILE, share the pass
+    # over the tiles. All sums of a query point are separate, so its results do not depend on which
+    # others are in the block.
     width = 0
     for q in range(at.shape[0]):
         width = max(width, last[q] - first[q])
-    apart = np.empty((TOGETHER, width), at.dtype)
-    found = np.empty((bases.shape[0], values.shape[0], 3))
+    distances = np.empty((QUERIES_PER_TILE, width), at.dtype)
+    sums = np.empty((base_rates.shape[0], values.shape[0], 3))
     start = 0
     while start < at.shape[0]:
         low, high = first[start], last[start]
         stop = start + 1
         while (
-            stop < min(start + TOGETHER, at.shape[0]) and first[stop] == low and last[stop] == high
+            stop < min(start + QUERIES_PER_TILE, at.shape[0])
+            and first[stop] == low
+            and last[stop] == high
         ):
             stop += 1
-        fill_distances(at[start:stop], cells, low, high, squared, apart)
+        fill_distances(at[start:stop], cells, low, high, squared, distances)
         for q in range(start, stop):
-            here = apart[q - start, : high - low]
+            own_distances = distances[q - start, : high - low]
             if own[q] >= 0:
-                here[own[q] - low] = np.inf
-            least = smallest(here)
+                own_distances[own[q] - low] = np.inf
+            least = smallest(own_distances)
             nearest[q] = least
-            found[:] = 0.0
-            scale = scale_of(here, least, low, weight) if weight.shape[0] > 0 else 1.0
-            add_up(here, least, low, bases, squarings, weight, scale, values, found)
-            for b in range(bases.shape[0]):
-                total[b, q] = found[b, 0, 0] / scale
-                n_eff[b, q] = found[b, 0, 0] * found[b, 0, 0] / found[b, 0, 1]
+            sums[:] = 0.0
+            scale = weight_scale(own_distances, least, low, weight) if weight.shape[0] > 0 else 1.0
+            add_weighted_sums(
+                own_distances, least, low, base_rates, n_squarings, weight, scale, values, sums
+            )
+            for b in range(base_rates.shape[0]):
+                total[b, q] = sums[b, 0, 0] / scale
+                n_eff[b, q] = sums[b, 0, 0] * sums[b, 0, 0] / sums[b, 0, 1]
                 for c in range(values.shape[0]):
-                    mean[b, q, c] = found[b, c, 2] / found[b, c, 0]
+                    mean[b, q, c] = sums[b, c, 2] / sums[b, c, 0]
         start = stop

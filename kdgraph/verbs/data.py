@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.config_files import check_mapping, option_files, read_text
-from kdgraph.errors import DataError, NotAtHand, UsageError, did_you_mean
+from kdgraph.errors import DataError, DataNotAvailable, UsageError, did_you_mean
 from kdgraph.messages import not_yaml
 from kdgraph.verbs.hydra_arguments import hydra_arguments
 
@@ -122,7 +122,7 @@ def _check(words: Sequence[str], ids: dict[str, int]) -> int:
 
 def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> int:
     from kdgraph.data.openml.cache import cache_folder
-    from kdgraph.runner.at_hand import Absent, by_reason, unavailability_reason
+    from kdgraph.runner.availability import MissingData, by_reason, unavailability_reason
 
     if not words:
         what = (
@@ -136,14 +136,14 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
         *(_by_id(name, id) for name, id in _named(names, ids).items() if names),
         *_by_config(overrides, config_dir),
     ]
-    fetched, absent = 0, list[Absent]()
+    fetched, absent = 0, list[MissingData]()
     with _bar(len(wanted)) as step:
         for each in wanted:
             told: list[str] = []
             try:
                 step(each.name, lambda each=each, told=told: each.fetch(told.append), each.id)
-            except NotAtHand as error:
-                absent.append(Absent(each.name, unavailability_reason(error), error))
+            except DataNotAvailable as error:
+                absent.append(MissingData(each.name, unavailability_reason(error), error))
             else:
                 fetched += bool(told)
     print(
@@ -168,7 +168,7 @@ def _by_config(overrides: Sequence[str], config_dir: str | None) -> list[Wanted]
     if not overrides:
         return []
     from kdgraph.config import check, plan
-    from kdgraph.runner.at_hand import sources
+    from kdgraph.runner.availability import sources
 
     one = [] if any(re.match(r"seed=", word) for word in overrides) else ["seed=0"]
     jobs = plan([*overrides, *one], multirun=True, config_dir=config_dir).jobs

@@ -17,7 +17,7 @@ _WHAT = {
     "fit": "parents",
     "calibrate": "calibrated models",
     "evaluate": "predictions",
-    "parent_says": "predictions of parents",
+    "parent_outputs": "predictions of parents",
     "checkpoints": "trainings that were cut off, which would begin anew",
     "leftovers": "of processes that were killed",
     "older version": "entries that this version does not read",

@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     check_jobs(planned, [job for job in planned.jobs if job.known is None])
     from kdgraph.report.plan_table import Planned, plan_table
     from kdgraph.report.terminal import show
-    from kdgraph.runner.at_hand import by_reason, not_here
+    from kdgraph.runner.availability import by_reason, not_here
 
     states = {job: _state(job, planned.force) for job in planned.jobs}
     absent = not_here(job for job, state in states.items() if state in ("to do", "failed"))

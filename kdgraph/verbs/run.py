@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.errors import CannotWrite, KdgError, NotAtHand, RunFailed, UsageError
+from kdgraph.errors import CannotWrite, DataNotAvailable, KdgError, RunFailed, UsageError
 from kdgraph.verbs.hydra_arguments import check_jobs, hydra_arguments, planned_by, split_by_record
 from kdgraph.wording import counted
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from kdgraph.config import Job, Plan
-    from kdgraph.runner.at_hand import Absent
+    from kdgraph.runner.availability import MissingData
     from kdgraph.runner.launch import Outcome
     from kdgraph.runner.watch import Watch
 
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         done = carried_out(planned, watch)
     code = _tell(done.outcomes, planned, done.before, args)
     tell_absent(done.absent)
-    return code or (0 if done.outcomes else NotAtHand.exit_code)
+    return code or (0 if done.outcomes else DataNotAvailable.exit_code)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class CarriedOut:
 
     outcomes: Sequence[Outcome]
     before: set[Job]
-    absent: Mapping[str, Absent]
+    absent: Mapping[str, MissingData]
 
 
 def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
@@ -70,7 +70,7 @@ def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
     KdgError
         A config cannot be run, or the only job's data are not at hand.
     """
-    from kdgraph.runner.at_hand import fetch_all
+    from kdgraph.runner.availability import fetch_all
     from kdgraph.runner.launch import Outcome, launch
     from kdgraph.runner.rundir import RunDir
 
@@ -92,9 +92,9 @@ def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
     return CarriedOut(sorted(outcomes, key=lambda outcome: place[outcome.job]), set(found), absent)
 
 
-def tell_absent(absent: Mapping[str, Absent]) -> None:
+def tell_absent(absent: Mapping[str, MissingData]) -> None:
     """A line for each reason, on stderr."""
-    from kdgraph.runner.at_hand import by_reason
+    from kdgraph.runner.availability import by_reason
 
     for reason, names in by_reason(absent.values()).items():
         print(f"kdg: not runnable: {', '.join(names)} ({reason})", file=sys.stderr)
@@ -186,23 +186,23 @@ def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Jo
     found = sum(job in before for job, _ in done)
     for line in hidden_differences([record for _, record in done]):
         show(f"\n{line}")
-    if (place := planned.base.get("beside")) is not None:
-        show("\n" + _beside(str(place), [record for _, record in done]))
+    if (place := planned.base.get("post_report")) is not None:
+        show("\n" + _post_report(str(place), [record for _, record in done]))
     show(
         f"\n{counted(len(done), 'run')} in {done[0][0].run_dir.parents[2]}"
         + (f", {found} of them done before" if found else "")
     )
 
 
-def _beside(place: str, records: Sequence[Any]) -> str:
-    """What the function that the config names as ``beside`` makes of the records; a line where it
-    is not at hand, as beside a wheel.
+def _post_report(place: str, records: Sequence[Any]) -> str:
+    """Return the text of the config's ``post_report`` about the records; a line that names the
+    function where it cannot be imported, as with an installed wheel.
     """
     from kdgraph.components import target_of
     from kdgraph.errors import ConfigError
 
     try:
-        function = target_of({"_target_": place}, "beside")
+        function = target_of({"_target_": place}, "post_report")
     except ConfigError:
         return (
             f"what was published stands in a checkout of kdgraph, which has {place}; run kdg there"

@@ -10,7 +10,7 @@ def main(arguments: list[str]) -> int:
     planned = planned_by(hydra_arguments(arguments))
     check_jobs(planned, planned.jobs)
     from kdgraph.report.preview import preview, summary
-    from kdgraph.runner.at_hand import not_here
+    from kdgraph.runner.availability import not_here
 
     absent = not_here(planned.jobs)
     if not planned.multirun:

@@ -34,7 +34,7 @@ rng = np.random.default_rng(3)
 X = rng.normal(size=(90, 2))
 Y = (X[:, 0] + 0.5 * rng.normal(size=90) > 0).astype(int)
 MODULE = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
-AFTER = [
+POST_HOC_CLASSES = [
     KernelDensityForest,
     KernelDensityNetwork,
     DensityGate,
@@ -45,7 +45,7 @@ AFTER = [
     LeafBox,
     GlobalPit,
 ]
-AFTER_CLASSIFIERS = AFTER[:6]
+CLASSIFIER_POST_HOC_CLASSES = POST_HOC_CLASSES[:6]
 NAMES = {
     kind.__name__: kind
     for kind in (
@@ -81,7 +81,7 @@ def evaluate_advice(message: str):
     return eval(re.search(r"\w+\([^;]*\)$", message)[0], dict(NAMES))
 
 
-@pytest.mark.parametrize("kind", AFTER)
+@pytest.mark.parametrize("kind", POST_HOC_CLASSES)
 def test_a_class_instead_of_a_parent_instance_is_refused(kind):
     wrong_argument = GaussianLinear if kind is GlobalPit else RandomForestClassifier
     message = error_message(kind(wrong_argument))
@@ -108,7 +108,7 @@ def test_a_class_instead_of_another_component_is_refused():
     assert groups == message.format("GroupWise", "calibrator", "ScoreMap", "ScoreMap(None)")
 
 
-@pytest.mark.parametrize("kind", AFTER)
+@pytest.mark.parametrize("kind", POST_HOC_CLASSES)
 def test_a_torch_module_is_refused_with_its_wrapper(kind):
     assert (
         error_message(kind(MODULE))
@@ -124,7 +124,7 @@ def test_the_wrapper_of_a_torch_module_works():
     np.testing.assert_allclose(proba.sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("kind", AFTER)
+@pytest.mark.parametrize("kind", POST_HOC_CLASSES)
 def test_a_string_is_refused_as_parent(kind):
     message = "{} needs an estimator of scikit-learn, with fit and get_params, got str: forest"
     assert error_message(kind("forest")) == message.format(kind.__name__)
@@ -156,7 +156,7 @@ def test_a_classifier_without_a_partition_is_refused_before_it_is_fitted(
         np.testing.assert_allclose(gate.fit(X, Y).predict_proba(X).sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("kind", AFTER_CLASSIFIERS)
+@pytest.mark.parametrize("kind", CLASSIFIER_POST_HOC_CLASSES)
 def test_a_regressor_is_refused_if_a_classifier_is_needed(kind):
     assert (
         error_message(kind(RandomForestRegressor(3)))
@@ -166,7 +166,7 @@ def test_a_regressor_is_refused_if_a_classifier_is_needed(kind):
     )
 
 
-@pytest.mark.parametrize("kind", AFTER_CLASSIFIERS)
+@pytest.mark.parametrize("kind", CLASSIFIER_POST_HOC_CLASSES)
 @pytest.mark.parametrize(
     "wrap",
     [lambda parent: parent, lambda parent: FrozenEstimator(parent.fit(X, Y))],
@@ -218,7 +218,7 @@ def test_regressors_without_distributions_are_refused():
     )
 
 
-@pytest.mark.parametrize("kind", AFTER_CLASSIFIERS[:1] + AFTER_CLASSIFIERS[2:])
+@pytest.mark.parametrize("kind", CLASSIFIER_POST_HOC_CLASSES[:1] + CLASSIFIER_POST_HOC_CLASSES[2:])
 def test_mixed_and_missing_labels_are_refused(kind):
     model = kind(RandomForestClassifier(3, random_state=0), random_state=0)
     mixed = np.array([1, "a"] * 45, dtype=object)

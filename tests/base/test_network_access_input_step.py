@@ -48,19 +48,20 @@ def test_step_of_a_linear_network_matches_the_closed_form(linear, temperature):
     W, b = weights(linear)
     proba = softmax((X @ W.T + b) / temperature, axis=1)
     gradient = (W[proba.argmax(axis=1)] - proba @ W) / temperature
-    before, after = logits_after_step(linear, X, temperature, [0.0, STEP])
-    is_reliable = (
-        np.abs(gradient).min(axis=1) > 1e-6
-    )  # of rows that are nearly certain, the sign hangs on rounding
+    initial_logits, stepped_logits = logits_after_step(linear, X, temperature, [0.0, STEP])
+    # In rows with a probability close to 1 the sign depends on rounding.
+    is_reliable = np.abs(gradient).min(axis=1) > 1e-6
     assert is_reliable.mean() > 0.5
     np.testing.assert_allclose(
-        after[is_reliable], ((X + STEP * np.sign(gradient)) @ W.T + b)[is_reliable], **ROUNDING
+        stepped_logits[is_reliable],
+        ((X + STEP * np.sign(gradient)) @ W.T + b)[is_reliable],
+        **ROUNDING,
     )
-    np.testing.assert_array_equal(before, linear.logits(X))
-    after, before = after[is_reliable], before[is_reliable]
+    np.testing.assert_array_equal(initial_logits, linear.logits(X))
+    stepped_logits, initial_logits = stepped_logits[is_reliable], initial_logits[is_reliable]
     assert (
-        softmax(after / temperature, axis=1).max(axis=1)
-        > softmax(before / temperature, axis=1).max(axis=1)
+        softmax(stepped_logits / temperature, axis=1).max(axis=1)
+        > softmax(initial_logits / temperature, axis=1).max(axis=1)
     ).all()
 
 
@@ -90,16 +91,16 @@ def test_step_has_the_sign_of_finite_differences():
     is_reliable = smooth & (np.abs(slope) > 1e-4)
     assert is_reliable.mean() > 0.8
     network_inputs = []
-    network.logits = lambda rows: (
-        network_inputs.append(rows) or np.zeros((len(rows), 3))
-    )  # what the network is asked after the step
+    # These are the inputs of the network after the step.
+    network.logits = lambda rows: network_inputs.append(rows) or np.zeros((len(rows), 3))
     logits_after_step(network, rows, 10.0, [STEP])
     np.testing.assert_array_equal(
         np.sign(network_inputs[0] - rows)[is_reliable], np.sign(slope)[is_reliable]
     )
+    # The inputs are rounded to float32.
     np.testing.assert_allclose(
         np.abs(network_inputs[0] - rows)[is_reliable], STEP, rtol=0, atol=1e-7
-    )  # a number of float32
+    )
 
 
 def test_step_is_taken_after_the_transformers_of_a_pipeline():
@@ -117,12 +118,15 @@ def test_images_and_integer_rows_are_accepted():
     network = ConvolutionalNetwork(max_epochs=1, device="cpu", random_state=0).fit(
         images, np.arange(40) % 2
     )
-    (after,) = logits_after_step(network, images, 1000.0, [0.05])
-    assert after.shape == (40, 2) and not np.array_equal(after, network.logits(images))
-    whole = np.round(X).astype(int)
-    linear = MultilayerPerceptron(hidden=(), **QUICK).fit(whole, Y)
+    (logits,) = logits_after_step(network, images, 1000.0, [0.05])
+    assert logits.shape == (40, 2) and not np.array_equal(logits, network.logits(images))
+    integer_rows = np.round(X).astype(int)
+    linear = MultilayerPerceptron(hidden=(), **QUICK).fit(integer_rows, Y)
     np.testing.assert_array_equal(
-        *(logits_after_step(linear, rows, 1.0, [STEP])[0] for rows in (whole, whole.astype(float)))
+        *(
+            logits_after_step(linear, rows, 1.0, [STEP])[0]
+            for rows in (integer_rows, integer_rows.astype(float))
+        )
     )
 
 

@@ -51,13 +51,15 @@ def make_recorder(**options):
 
 def test_rows_are_held_out_once_stratified_and_by_seed():
     X, y = make_numbered_rows()
-    first, same, other = (make_recorder(random_state=seed).fit(X, y) for seed in (0, 0, 1))
+    first, same_seed, other_seed = (
+        make_recorder(random_state=seed).fit(X, y) for seed in (0, 0, 1)
+    )
     numbers = np.concatenate([first.train_.X[:, 0], first.calibration_.X[:, 0]])
     assert sorted(numbers) == list(range(60))
     assert len(first.calibration_) == 18
     assert np.bincount(first.calibration_.y).tolist() == [12, 6]
-    assert np.array_equal(first.calibration_.X, same.calibration_.X)
-    assert not np.array_equal(first.calibration_.X, other.calibration_.X)
+    assert np.array_equal(first.calibration_.X, same_seed.calibration_.X)
+    assert not np.array_equal(first.calibration_.X, other_seed.calibration_.X)
     for rows in (first.train_, first.calibration_):
         assert np.array_equal(first.classes_[rows.y], y[rows.X[:, 0].astype(int)])
 
@@ -81,7 +83,7 @@ def test_weights_of_passed_calibration_rows_have_mean_one():
         sample_weight_calibration=np.arange(20),
     )
     np.testing.assert_allclose(model.calibration_.weight, np.arange(1, 20) / 10)
-    assert np.array_equal(model.calibration_.X, X[41:])  # one of weight 0 is left out
+    assert np.array_equal(model.calibration_.X, X[41:])  # the row of weight 0 is left out
     assert np.array_equal(model.train_.weight, np.ones(40))
     assert model.prior_.tolist() == [26 / 40, 14 / 40]
 
@@ -90,18 +92,16 @@ def test_weights_follow_their_rows_into_prior_and_parent():
     X, y = make_numbered_rows()
     weight = np.arange(60) + 1.0
     model = make_recorder(random_state=0).fit(X, y, sample_weight=weight)
-    for rows in (
-        model.train_,
-        model.calibration_,
-    ):  # one factor for both, which were passed together
+    # Both have the same factor, because they were passed together.
+    for rows in (model.train_, model.calibration_):
         np.testing.assert_allclose(rows.weight, (rows.X[:, 0] + 1) / weight.mean())
-    of_b = model.train_.y == 1
+    is_b = model.train_.y == 1
     assert model.prior_[1] == pytest.approx(
-        model.train_.weight[of_b].sum() / model.train_.weight.sum()
+        model.train_.weight[is_b].sum() / model.train_.weight.sum()
     )
-    as_given = model.train_.X[:, 0] + 1
+    passed_weight = model.train_.X[:, 0] + 1
     expected = LogisticRegression().fit(
-        model.train_.X, model.classes_[model.train_.y], sample_weight=as_given
+        model.train_.X, model.classes_[model.train_.y], sample_weight=passed_weight
     )
     assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
 
@@ -203,10 +203,10 @@ def test_seeded_clone_sets_only_unset_nested_seeds():
         StandardScaler(),
         VotingClassifier([("a", forest), ("b", RandomForestClassifier(3, random_state=7))]),
     )
-    first, second, other = (seeded_clone(nested, seed).get_params() for seed in (0, 0, 1))
+    first, second, other_seed = (seeded_clone(nested, seed).get_params() for seed in (0, 0, 1))
     names = [f"votingclassifier__{x}__random_state" for x in "ab"]
     assert [first[name] for name in names] == [second[name] for name in names]
-    assert first[names[0]] != other[names[0]]
+    assert first[names[0]] != other_seed[names[0]]
     assert first[names[1]] == 7
     assert forest.random_state is None
 
@@ -427,19 +427,19 @@ def test_invalid_arguments_are_refused(model, arguments, kind, message):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_values_that_are_not_finite_are_refused(value):
-    spoilt = X.copy()
-    spoilt[3, 1] = value
+    not_finite = X.copy()
+    not_finite[3, 1] = value
     word = "NaN" if np.isnan(value) else "infinity"
     with pytest.raises(ValueError, match=rf"^Input X contains {word}"):
-        make_recorder().fit(spoilt, Y)
+        make_recorder().fit(not_finite, Y)
     with pytest.raises(ValueError, match=rf"^Input X contains {word}"):
-        make_recorder(random_state=0).fit(X, Y).predict_proba(spoilt)
+        make_recorder(random_state=0).fit(X, Y).predict_proba(not_finite)
 
 
 def test_weights_reach_a_pipeline_whose_last_step_requests_them():
     """With metadata routing enabled, a pipeline does not take weights by step names."""
     weight = np.arange(60) + 1.0
-    plain = Recorder(make_pipeline(StandardScaler(), LogisticRegression()), random_state=0).fit(
+    expected = Recorder(make_pipeline(StandardScaler(), LogisticRegression()), random_state=0).fit(
         X, Y, sample_weight=weight
     )
     with config_context(enable_metadata_routing=True):
@@ -448,4 +448,4 @@ def test_weights_reach_a_pipeline_whose_last_step_requests_them():
             LogisticRegression().set_fit_request(sample_weight=True),
         )
         routed = Recorder(make_pipeline(*steps), random_state=0).fit(X, Y, sample_weight=weight)
-    assert np.array_equal(routed.predict_proba(X), plain.predict_proba(X))
+    assert np.array_equal(routed.predict_proba(X), expected.predict_proba(X))

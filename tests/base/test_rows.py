@@ -15,11 +15,11 @@ Y, WEIGHT = np.array([1, 0, 1]), np.array([0.5, 2, 3])
 def test_one_hot_selection_and_concatenation():
     rows = Rows(np.arange(6.0).reshape(3, 2), Y, WEIGHT)
     assert rows.one_hot(3).tolist() == [[0, 0.5, 0], [2, 0, 0], [0, 3, 0]]
-    both = rows[[2, 0]] + rows[:1]
-    assert both.X.tolist() == [[4, 5], [0, 1], [0, 1]]
-    assert both.y.tolist() == [1, 1, 1]
-    assert both.weight.tolist() == [3, 0.5, 0.5]
-    assert len(both) == 3
+    concatenated = rows[[2, 0]] + rows[:1]
+    assert concatenated.X.tolist() == [[4, 5], [0, 1], [0, 1]]
+    assert concatenated.y.tolist() == [1, 1, 1]
+    assert concatenated.weight.tolist() == [3, 0.5, 0.5]
+    assert len(concatenated) == 3
 
 
 def test_groups_follow_their_rows():
@@ -29,7 +29,7 @@ def test_groups_follow_their_rows():
         "w",
     ]
     assert (rows[:1] + rows[1:]).group.tolist() == ["u", "v", "w"]
-    ungrouped = Rows.of(rows.X, Y)
+    ungrouped = Rows.unweighted(rows.X, Y)
     assert ungrouped.group is None and ungrouped[:2].group is None
     assert (rows + ungrouped).group is None and (ungrouped + rows).group is None
 
@@ -49,13 +49,13 @@ def repeated_index_frame():
     return pd.DataFrame({"size": [0.0, 2.0, 4.0], "colour": colour}, index=[2, 0, 0])
 
 
-def test_rows_of_a_frame_are_taken_by_position(repeated_index_frame):
+def test_rows_of_a_frame_are_selected_by_position(repeated_index_frame):
     rows = Rows(repeated_index_frame, Y, WEIGHT)
-    both = rows[[2, 0]] + rows[:1]
-    assert both.X["size"].tolist() == [4, 0, 0]
-    assert both.X["colour"].tolist() == ["blue", "red", "red"]
-    assert both.X["colour"].dtype == repeated_index_frame["colour"].dtype
-    assert both.y.tolist() == [1, 1, 1]
+    concatenated = rows[[2, 0]] + rows[:1]
+    assert concatenated.X["size"].tolist() == [4, 0, 0]
+    assert concatenated.X["colour"].tolist() == ["blue", "red", "red"]
+    assert concatenated.X["colour"].dtype == repeated_index_frame["colour"].dtype
+    assert concatenated.y.tolist() == [1, 1, 1]
     assert select_rows(repeated_index_frame, np.array([False, True, True]))["size"].tolist() == [
         2,
         4,

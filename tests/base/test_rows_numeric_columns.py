@@ -94,7 +94,7 @@ def test_text_is_refused_with_a_working_encoder(model, kind):
         == f"could not convert string to float: {str(WORDS[0])!r} in column 'place'; {parent} takes"
         f" numbers, put an encoder into the pipeline, as in {advice}"
     )
-    encoded = eval(advice, dict(NAMES))  # pasted
+    encoded = eval(advice, dict(NAMES))  # as a user would paste it
     pasted = encoded if model.estimator is None else type(model)(encoded, random_state=0)
     pasted.fit(X, Y).predict(X)
 
@@ -153,13 +153,13 @@ def test_categories_are_passed_to_a_parent_that_takes_them():
     boosting = HistGradientBoostingClassifier(max_iter=5, random_state=0)
     rows = slice(0, 80)
     calibration_rows = {"X_calibration": X[80:], "y_calibration": Y[80:]}
-    proba = ScoreMap(boosting, method="sigmoid").fit(X[rows], Y[rows], **calibration_rows)
-    plain = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X[rows], Y[rows])
-    assert np.array_equal(proba.estimator_.predict_proba(X), plain.predict_proba(X))
-    frozen = ScoreMap(FrozenEstimator(plain), method="sigmoid").fit(
+    calibrated = ScoreMap(boosting, method="sigmoid").fit(X[rows], Y[rows], **calibration_rows)
+    boosting_fit = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X[rows], Y[rows])
+    assert np.array_equal(calibrated.estimator_.predict_proba(X), boosting_fit.predict_proba(X))
+    frozen = ScoreMap(FrozenEstimator(boosting_fit), method="sigmoid").fit(
         X[rows], Y[rows], **calibration_rows
     )
-    assert np.array_equal(frozen.predict_proba(X), proba.predict_proba(X))
+    assert np.array_equal(frozen.predict_proba(X), calibrated.predict_proba(X))
     encoder = make_column_transformer((OneHotEncoder(), ["place"]), remainder="passthrough")
     gate = DensityGate(boosting, partition=make_pipeline(encoder, FOREST), random_state=0).fit(X, Y)
     np.testing.assert_allclose(gate.predict_proba(X).sum(axis=1), 1)

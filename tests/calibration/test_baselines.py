@@ -27,7 +27,7 @@ from kdgraph.parents.networks import MultilayerPerceptron
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
 def rows(request):
-    """(X, y, X_calibration, y_calibration, X_test), labels are strings."""
+    """Return X, y, X_calibration, y_calibration and X_test; labels are strings."""
     rng = np.random.default_rng(request.param)
     y = rng.integers(request.param, size=400)
     X = rng.normal(0, 1, (400, 3)) + np.eye(3)[y]
@@ -35,9 +35,9 @@ def rows(request):
     return X[:200], labels[:200], X[200:300], labels[200:300], X[300:]
 
 
-def fit(model, rows, **more):
+def fit(model, rows, **options):
     X, y, X_calibration, y_calibration, _ = rows
-    return model.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration, **more)
+    return model.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration, **options)
 
 
 @pytest.fixture(scope="module")
@@ -46,29 +46,36 @@ def parent(rows):
 
 
 @pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
-def test_maps_are_scikit_learns_on_the_calibration_rows(rows, parent, method):
+def test_maps_equal_scikit_learn_on_the_calibration_rows(rows, parent, method):
     _, _, X_calibration, y_calibration, test = rows
     expected = CalibratedClassifierCV(FrozenEstimator(parent), method=method, ensemble=False).fit(
         X_calibration, y_calibration
     )
-    found = fit(ScoreMap(FrozenEstimator(parent), method=method), rows)
-    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
-    assert np.array_equal(found.predict(test), expected.predict(test))
-    bare = fit(ScoreMap(clone(parent), method=method), rows)
-    assert np.array_equal(bare.predict_proba(test), expected.predict_proba(test))
-    assert not np.array_equal(found.predict_proba(test), parent.predict_proba(test))
+    model = fit(ScoreMap(FrozenEstimator(parent), method=method), rows)
+    assert np.array_equal(model.predict_proba(test), expected.predict_proba(test))
+    assert np.array_equal(model.predict(test), expected.predict(test))
+    refitted = fit(ScoreMap(clone(parent), method=method), rows)
+    assert np.array_equal(refitted.predict_proba(test), expected.predict_proba(test))
+    assert not np.array_equal(model.predict_proba(test), parent.predict_proba(test))
 
 
-def of_each_class(method: str, proba: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """Naive: for each class a map of its probability fitted against all others, Platt's of log odds
-    with his targets; normalised.
+def one_against_rest_by_loops(
+    method: str, proba: np.ndarray, y: np.ndarray, test: np.ndarray
+) -> np.ndarray:
+    """Return normalised maps of the log odds of each class against the rest.
+
+    "sigmoid" uses Platt's targets.
     """
 
-    def mapped(p: np.ndarray, of: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def mapped(p: np.ndarray, target_class: np.ndarray, new: np.ndarray) -> np.ndarray:
         if method == "isotonic":
-            return IsotonicRegression(out_of_bounds="clip").fit(logit(p), of).predict(logit(at))
-        hits, n = of.sum(), len(of)
-        target = np.where(of, (hits + 1) / (hits + 2), 1 / (n - hits + 2))
+            return (
+                IsotonicRegression(out_of_bounds="clip")
+                .fit(logit(p), target_class)
+                .predict(logit(new))
+            )
+        hits, n = target_class.sum(), len(target_class)
+        target = np.where(target_class, (hits + 1) / (hits + 2), 1 / (n - hits + 2))
 
         def loss(ab):
             z = ab[0] * logit(p) + ab[1]
@@ -77,29 +84,27 @@ def of_each_class(method: str, proba: np.ndarray, y: np.ndarray, test: np.ndarra
         slope, offset = minimize(
             loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}
         ).x
-        return expit(slope * logit(at) + offset)
+        return expit(slope * logit(new) + offset)
 
     columns = [mapped(proba[:, c], y == c, test[:, c]) for c in range(proba.shape[1])]
     return np.stack(columns, axis=1) / np.sum(columns, axis=0)[:, None]
 
 
 @pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
-def test_maps_of_a_parent_with_logits_take_each_class_against_all_others(rows, method):
+def test_maps_of_a_parent_with_logits_are_one_against_rest(rows, method):
     """Two optimisers of one convex loss agree to 1e-4."""
     X, y, X_calibration, y_calibration, test = rows
     parent = LogisticRegression(C=100).fit(X, y)
-    found = fit(ScoreMap(FrozenEstimator(parent), method=method), rows).predict_proba(test)
+    predicted = fit(ScoreMap(FrozenEstimator(parent), method=method), rows).predict_proba(test)
     labels = np.searchsorted(parent.classes_, y_calibration)
-    expected = of_each_class(
+    expected = one_against_rest_by_loops(
         method, parent.predict_proba(X_calibration), labels, parent.predict_proba(test)
     )
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    np.testing.assert_allclose(predicted, expected, atol=1e-4)
 
 
-class Raised(LogisticRegression):
-    """Its logits, all of a row raised by a number that depends on the row: the probabilities are
-    the same.
-    """
+class ShiftedLogits(LogisticRegression):
+    """Classifier whose logits are shifted by a number for each row, with the same probabilities."""
 
     def decision_function(self, X):
         logits = super().decision_function(X)
@@ -107,18 +112,18 @@ class Raised(LogisticRegression):
 
 
 @pytest.mark.parametrize("method", ["isotonic", "sigmoid", "temperature"])
-def test_what_raises_all_logits_of_a_row_changes_nothing(rows, method):
-    """Beyond rounding, as a softmax of raised logits does."""
-    as_it_is, raised = (
-        fit(ScoreMap(kind(C=100), method=method), rows).predict_proba(rows[4])
-        for kind in (LogisticRegression, Raised)
+def test_maps_are_invariant_to_a_shift_of_all_logits_of_a_row(rows, method):
+    """The tolerance is the rounding of a softmax of shifted logits."""
+    plain, raised = (
+        fit(ScoreMap(parent_class(C=100), method=method), rows).predict_proba(rows[4])
+        for parent_class in (LogisticRegression, ShiftedLogits)
     )
-    np.testing.assert_allclose(raised, as_it_is, atol=1e-6)
+    np.testing.assert_allclose(raised, plain, atol=1e-6)
 
 
-def test_the_parent_inside_has_seen_only_training_rows(rows, parent):
-    found = fit(ScoreMap(clone(parent)), rows)
-    assert np.array_equal(found.estimator_.predict_proba(rows[4]), parent.predict_proba(rows[4]))
+def test_parent_is_fitted_to_training_rows_only(rows, parent):
+    model = fit(ScoreMap(clone(parent)), rows)
+    assert np.array_equal(model.estimator_.predict_proba(rows[4]), parent.predict_proba(rows[4]))
 
 
 def test_uncalibrated_is_the_parent(rows, parent):
@@ -130,40 +135,40 @@ def test_uncalibrated_is_the_parent(rows, parent):
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_refit_is_a_clone_that_has_seen_both(rows, parent, frozen):
+def test_refit_is_a_clone_fitted_to_training_and_calibration_rows(rows, parent, frozen):
     X, y, X_calibration, y_calibration, test = rows
     expected = clone(parent).fit(np.vstack([X, X_calibration]), np.concatenate([y, y_calibration]))
-    found = fit(Refit(FrozenEstimator(parent) if frozen else clone(parent)), rows)
-    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
-    assert found.estimator_ is not found.calibrated_
+    model = fit(Refit(FrozenEstimator(parent) if frozen else clone(parent)), rows)
+    assert np.array_equal(model.predict_proba(test), expected.predict_proba(test))
+    assert model.estimator_ is not model.calibrated_
 
 
 def test_refit_of_a_frozen_parent_without_a_seed_follows_random_state(rows):
     parent = FrozenEstimator(RandomForestClassifier(5).fit(*rows[:2]))
-    first, same, other = (
+    first, same, different = (
         fit(Refit(parent, random_state=seed), rows).predict_proba(rows[4]) for seed in (1, 1, 2)
     )
     assert np.array_equal(first, same)
-    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, different)
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the calibration rows are training rows
 def test_weights_reach_parents_and_maps(rows, parent):
     X, y, X_calibration, y_calibration, test = rows
     weight = np.random.default_rng(0).uniform(0.5, 2, 200)
-    alone = clone(parent).fit(X, y, sample_weight=weight)
+    weighted_parent = clone(parent).fit(X, y, sample_weight=weight)
     assert np.array_equal(
         fit(Uncalibrated(clone(parent)), rows, sample_weight=weight).predict_proba(test),
-        alone.predict_proba(test),
+        weighted_parent.predict_proba(test),
     )
-    both = clone(parent).fit(
+    weighted_refit = clone(parent).fit(
         np.vstack([X, X_calibration]),
         np.concatenate([y, y_calibration]),
         sample_weight=np.concatenate([weight, np.ones(100)]),
     )
     assert np.array_equal(
         fit(Refit(clone(parent)), rows, sample_weight=weight).predict_proba(test),
-        both.predict_proba(test),
+        weighted_refit.predict_proba(test),
     )
     held_out = ScoreMap(FrozenEstimator(parent), random_state=0)
     plain = clone(held_out).fit(X, y).predict_proba(test)
@@ -175,23 +180,23 @@ def test_any_classifier_can_be_a_parent(rows):
     expected = CalibratedClassifierCV(
         FrozenEstimator(GaussianNB().fit(X, y)), method="sigmoid", ensemble=False
     )
-    found = fit(ScoreMap(GaussianNB(), method="sigmoid"), rows)
+    model = fit(ScoreMap(GaussianNB(), method="sigmoid"), rows)
     assert np.array_equal(
-        found.predict_proba(test), expected.fit(X_calibration, y_calibration).predict_proba(test)
+        model.predict_proba(test), expected.fit(X_calibration, y_calibration).predict_proba(test)
     )
 
 
 @pytest.mark.parametrize("model", [Uncalibrated, Refit, ScoreMap])
-def test_pickles_and_seeds(rows, model):
+def test_pickle_and_seed_reproduce_predictions(rows, model):
     first = model(RandomForestClassifier(5), random_state=0).fit(*rows[:2])
-    again = pickle.loads(pickle.dumps(first))
+    unpickled = pickle.loads(pickle.dumps(first))
     same = model(RandomForestClassifier(5), random_state=0).fit(*rows[:2])
-    for other in (again, same):
-        assert np.array_equal(other.predict_proba(rows[4]), first.predict_proba(rows[4]))
+    for copy in (unpickled, same):
+        assert np.array_equal(copy.predict_proba(rows[4]), first.predict_proba(rows[4]))
 
 
 @pytest.mark.parametrize("method", ["isotonic", "sigmoid", "temperature"])
-def test_maps_of_a_pipeline_on_a_frame_with_gaps_are_scikit_learns(rows, method):
+def test_maps_of_a_pipeline_on_incomplete_data_frames_equal_scikit_learn(rows, method):
     X, y, X_calibration, y_calibration, test = (
         np.where(part < -1, np.nan, part) if part.ndim == 2 else part for part in rows
     )
@@ -206,13 +211,13 @@ def test_maps_of_a_pipeline_on_a_frame_with_gaps_are_scikit_learns(rows, method)
     expected = CalibratedClassifierCV(parent, method=method, ensemble=False).fit(
         X_calibration, y_calibration
     )
-    found = ScoreMap(parent, method=method).fit(
+    model = ScoreMap(parent, method=method).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
-    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
+    assert np.array_equal(model.predict_proba(test), expected.predict_proba(test))
 
 
-def test_refit_of_a_pipeline_puts_frames_together_and_weighs_its_last_step(rows):
+def test_refit_of_a_pipeline_concatenates_frames_and_weights_its_last_step(rows):
     X, y, X_calibration, y_calibration, test = rows
     X, X_calibration, test = (
         pd.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_calibration, test)
@@ -222,24 +227,24 @@ def test_refit_of_a_pipeline_puts_frames_together_and_weighs_its_last_step(rows)
         np.random.default_rng(0).uniform(0.5, 2, 200),
     )
     parent = make_pipeline(numbers, RandomForestClassifier(5, random_state=0))
-    found = Refit(parent).fit(
+    model = Refit(parent).fit(
         X, y, sample_weight=weight, X_calibration=X_calibration, y_calibration=y_calibration
     )
-    both, labels, weights = (
+    all_rows, labels, weights = (
         pd.concat([X, X_calibration]),
         np.concatenate([y, y_calibration]),
         np.concatenate([weight, np.ones(100)]),
     )
-    expected = clone(parent).fit(both, labels, randomforestclassifier__sample_weight=weights)
-    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
+    expected = clone(parent).fit(all_rows, labels, randomforestclassifier__sample_weight=weights)
+    assert np.array_equal(model.predict_proba(test), expected.predict_proba(test))
 
 
-def test_a_map_needs_calibration_rows_of_every_class(rows, parent):
+def test_map_requires_calibration_rows_of_every_class(rows, parent):
     X, y, X_calibration, y_calibration, _ = rows
-    some = y_calibration != "birch"
+    mask = y_calibration != "birch"
     with pytest.raises(ValueError, match="calibration needs") as caught:
         ScoreMap(FrozenEstimator(parent)).fit(
-            X, y, X_calibration=X_calibration[some], y_calibration=y_calibration[some]
+            X, y, X_calibration=X_calibration[mask], y_calibration=y_calibration[mask]
         )
     assert (
         str(caught.value)
@@ -249,35 +254,33 @@ def test_a_map_needs_calibration_rows_of_every_class(rows, parent):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_temperature_needs_rows_of_two_classes_only(weighted):
-    """As the likelihood's own optimum, which scipy finds: a group of rows may lack a class that
-    others have.
-    """
+def test_temperature_requires_rows_of_two_classes_only(weighted):
+    """The temperature is the optimum of the likelihood, which scipy finds."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 3))
     y = (X @ rng.normal(size=(3, 4)) * 2 + rng.gumbel(size=(900, 4))).argmax(axis=1)
     parent = LogisticRegression(C=0.02).fit(X[:400], y[:400])
-    some = np.flatnonzero(y[400:] != 2) + 400
-    weight = rng.uniform(0.5, 2, len(some)) if weighted else np.ones(len(some))
-    given = {
-        "X_calibration": X[some],
-        "y_calibration": y[some],
+    subset = np.flatnonzero(y[400:] != 2) + 400
+    weight = rng.uniform(0.5, 2, len(subset)) if weighted else np.ones(len(subset))
+    calibration = {
+        "X_calibration": X[subset],
+        "y_calibration": y[subset],
         "sample_weight_calibration": weight,
     }
-    found = ScoreMap(FrozenEstimator(parent), method="temperature").fit(X, y, **given)
+    model = ScoreMap(FrozenEstimator(parent), method="temperature").fit(X, y, **calibration)
 
     def nll(log_beta: float) -> float:
-        log_p = log_softmax(np.exp(log_beta) * parent.decision_function(X[some]), axis=1)
-        return -np.average(log_p[np.arange(len(some)), y[some]], weights=weight)
+        log_p = log_softmax(np.exp(log_beta) * parent.decision_function(X[subset]), axis=1)
+        return -np.average(log_p[np.arange(len(subset)), y[subset]], weights=weight)
 
     beta = np.exp(minimize_scalar(nll, bounds=(-10, 10), options={"xatol": 1e-12}).x)
     expected = softmax(beta * parent.decision_function(X), axis=1)
     np.testing.assert_allclose(
-        found.predict_proba(X), expected, atol=1e-6
-    )  # a minimum is found to the root of the precision
+        model.predict_proba(X), expected, atol=1e-6
+    )  # a minimum is accurate to the square root of the precision
 
 
-def test_refit_needs_rows_of_every_class_of_a_frozen_parent():
+def test_refit_requires_rows_of_every_class_of_a_frozen_parent():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2))
     parent = RandomForestClassifier(5, random_state=0).fit(X, np.arange(90) % 3)
@@ -288,35 +291,35 @@ def test_refit_needs_rows_of_every_class_of_a_frozen_parent():
     )
 
 
-def test_a_method_that_does_not_exist(rows):
+def test_unknown_method_is_refused(rows):
     with pytest.raises(ValueError, match="method must") as caught:
         ScoreMap(LogisticRegression(), method="platt").fit(*rows[:2])
     assert str(caught.value) == "method must be one of isotonic, sigmoid, temperature, got 'platt'"
 
 
-def test_retrained_is_the_parent_with_other_parameters_on_its_own_rows(rows):
+def test_retrained_is_the_parent_with_other_parameters(rows):
     X, y, *_, X_test = rows
     parent = RandomForestClassifier(20, random_state=3)
     model = fit(Retrained(parent, changes={"max_depth": 2}, random_state=0), rows)
-    other = RandomForestClassifier(20, random_state=3, max_depth=2).fit(X, y)
-    assert np.array_equal(model.predict_proba(X_test), other.predict_proba(X_test))
-    assert model.describe() == {}  # a forest says nothing
+    expected = RandomForestClassifier(20, random_state=3, max_depth=2).fit(X, y)
+    assert np.array_equal(model.predict_proba(X_test), expected.predict_proba(X_test))
+    assert model.describe() == {}  # a forest has no description
 
 
-def test_retrained_in_a_pipeline_changes_its_last_step_and_says_what_that_has_learnt(rows):
+def test_retrained_changes_and_describes_the_last_step_of_a_pipeline(rows):
     network = MultilayerPerceptron(hidden=[8], max_epochs=3, device="cpu", random_state=0)
     changes = {"loss": "mmce", "mmce_weight": [0.0, 4.0]}
     model = fit(Retrained(make_pipeline(SimpleImputer(), network), changes=changes), rows)
     last = model.calibrated_.steps[-1][1]
-    found = model.describe()
-    assert (found["epochs"], found["mmce_weight"]) == (
+    description = model.describe()
+    assert (description["epochs"], description["mmce_weight"]) == (
         last.n_epochs_,
         last.mmce_weight_,
     ) and last.loss == "mmce"
-    assert found["mmce_weight"] == [0.0, 4.0][int(np.argmin(found["mmce_nll"]))]
+    assert description["mmce_weight"] == [0.0, 4.0][int(np.argmin(description["mmce_nll"]))]
 
 
-def test_retrained_refuses_what_is_no_parameter_of_the_parent(rows):
+def test_retrained_refuses_unknown_parameters_of_the_parent(rows):
     with pytest.raises(ParameterError) as caught:
         fit(Retrained(RandomForestClassifier(5), changes={"loss": "mmce"}), rows)
     assert (

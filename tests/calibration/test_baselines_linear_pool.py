@@ -1,4 +1,4 @@
-"""The linear pool: the mean of what its members say alone."""
+"""The linear pool against the mean of separately fitted members."""
 
 from __future__ import annotations
 
@@ -26,39 +26,41 @@ def parent(rows):
     return FrozenEstimator(RandomForestClassifier(40, random_state=0).fit(*rows[:2]))
 
 
-def alone(parent, rows, method):
+def predict_with_map(parent, rows, method):
     X, y, X_calibration, y_calibration, X_test, _ = rows
-    fitted = ScoreMap(parent, method=method).fit(
+    calibrator = ScoreMap(parent, method=method).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
-    return fitted.predict_proba(X_test)
+    return calibrator.predict_proba(X_test)
 
 
-def test_it_says_the_mean_of_what_its_members_say(parent, rows):
+def test_pool_is_the_mean_of_its_members(parent, rows):
     X, y, X_calibration, y_calibration, X_test, y_test = rows
     pool = LinearPool(parent).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
-    each = [alone(parent, rows, method) for method in ("temperature", "isotonic")]
-    np.testing.assert_allclose(pool.predict_proba(X_test), (each[0] + each[1]) / 2, rtol=1e-15)
-    # the logarithm is concave: the mean is never worse than the members are in the mean
+    members = [predict_with_map(parent, rows, method) for method in ("temperature", "isotonic")]
+    np.testing.assert_allclose(
+        pool.predict_proba(X_test), (members[0] + members[1]) / 2, rtol=1e-15
+    )
+    # the logarithm is concave: the NLL of the pool is at most the mean NLL of the members
     code = np.searchsorted(pool.classes_, y_test)
     assert (
         nll(code, pool.predict_proba(X_test))
-        <= np.mean([nll(code, proba) for proba in each]) + 1e-12
+        <= np.mean([nll(code, proba) for proba in members]) + 1e-12
     )
 
 
-def test_members_of_ones_own(parent, rows):
+def test_members_can_be_passed(parent, rows):
     X, y, X_calibration, y_calibration, X_test, _ = rows
     pool = LinearPool(parent, members={"platt": ScoreMap(None, method="sigmoid")})
     pool.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
-    assert np.array_equal(pool.predict_proba(X_test), alone(parent, rows, "sigmoid"))
+    assert np.array_equal(pool.predict_proba(X_test), predict_with_map(parent, rows, "sigmoid"))
     with pytest.raises(ParameterError, match="members must name at least one calibrator, got none"):
         LinearPool(parent, members={}).fit(
             X, y, X_calibration=X_calibration, y_calibration=y_calibration
         )
 
 
-def test_a_gate_finds_the_forest_inside(parent, rows):
+def test_gate_finds_the_forest_in_the_pool(parent, rows):
     X, y, X_calibration, y_calibration, *_ = rows
     gate = DensityGate(LinearPool(parent), max_mean_shift=0.005).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration

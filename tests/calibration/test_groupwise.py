@@ -1,4 +1,4 @@
-"""A calibrator for each group, against calibrators fitted by hand on each group's rows."""
+"""Calibration by group against separate calibrators of each group's rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kdgraph.features import FeatureMap
 
 @pytest.fixture(scope="module")
 def rows():
-    """Calibration rows, labels, their groups; rows to predict and theirs."""
+    """Return calibration rows, labels and groups; rows to predict and their groups."""
     X, y = make_classification(500, 5, flip_y=0.2, random_state=0)
     groups = np.array(["Ada", "Bob", "Cyd"])[np.random.default_rng(0).integers(3, size=500)]
     return X[100:400], y[100:400], groups[100:400], X[400:], groups[400:]
@@ -37,7 +37,7 @@ def parent():
     )
 
 
-def fitted(parent, rows, calibrator, **options) -> GroupWise:
+def fit_groupwise(parent, rows, calibrator, **options) -> GroupWise:
     X, y, groups, *_ = rows
     model = GroupWise(parent, calibrator, random_state=0, **options)
     return model.fit(
@@ -50,9 +50,9 @@ def fitted(parent, rows, calibrator, **options) -> GroupWise:
     )
 
 
-def by_hand(calibrator, parent, rows, mine):
+def fit_on_subset(calibrator, parent, rows, mask):
     X, y, *_ = rows
-    return calibrator(parent).fit(X[:50], y[:50], X_calibration=X[mine], y_calibration=y[mine])
+    return calibrator(parent).fit(X[:50], y[:50], X_calibration=X[mask], y_calibration=y[mask])
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def by_hand(calibrator, parent, rows, mine):
     ],
     ids=["temperature", "isotonic", "histogram", "top-label temperature"],
 )
-def test_it_is_one_calibrator_for_each_group(calibrator, method, parent, rows):
-    _, _, groups, new, of_new = rows
-    model = fitted(parent, rows, calibrator(None))
+def test_each_group_has_its_own_calibrator(calibrator, method, parent, rows):
+    _, _, groups, new, new_groups = rows
+    model = fit_groupwise(parent, rows, calibrator(None))
     assert model.groups_.tolist() == ["Ada", "Bob", "Cyd"] and model.without_ == {}
-    found = getattr(model, method)(new, of_new)
+    predictions = getattr(model, method)(new, new_groups)
     for group in model.groups_:
-        alone = by_hand(calibrator, parent, rows, groups == group)
+        reference = fit_on_subset(calibrator, parent, rows, groups == group)
         np.testing.assert_array_equal(
-            found[of_new == group], getattr(alone, method)(new[of_new == group])
+            predictions[new_groups == group], getattr(reference, method)(new[new_groups == group])
         )
-    shared = by_hand(calibrator, parent, rows, slice(None))
+    shared = fit_on_subset(calibrator, parent, rows, slice(None))
     np.testing.assert_array_equal(getattr(model, method)(new), getattr(shared, method)(new))
     np.testing.assert_array_equal(
         getattr(model, method)(new, np.full(len(new), "Dan")), getattr(shared, method)(new)
@@ -83,11 +83,11 @@ def test_it_is_one_calibrator_for_each_group(calibrator, method, parent, rows):
     assert hasattr(model, method) and hasattr(model, "predict_proba") == (method == "predict_proba")
 
 
-def test_small_groups_have_the_calibrator_of_all_rows(parent, rows):
+def test_small_groups_use_the_shared_calibrator(parent, rows):
     X, y, groups, new, _ = rows
     groups = groups.copy()
     groups[[*np.flatnonzero(y == 0)[:2], *np.flatnonzero(y == 1)[:1]]] = "Eve"
-    model = fitted(parent, (X, y, groups), ScoreMap(None, method="temperature"), min_rows=4)
+    model = fit_groupwise(parent, (X, y, groups), ScoreMap(None, method="temperature"), min_rows=4)
     assert model.groups_.tolist() == ["Ada", "Bob", "Cyd"] and model.without_ == {
         "Eve": "3 calibration rows"
     }
@@ -97,19 +97,21 @@ def test_small_groups_have_the_calibrator_of_all_rows(parent, rows):
     )
     assert (
         "Eve"
-        in fitted(parent, (X, y, groups), ScoreMap(None, method="temperature"), min_rows=3).groups_
+        in fit_groupwise(
+            parent, (X, y, groups), ScoreMap(None, method="temperature"), min_rows=3
+        ).groups_
     )
 
 
-def test_where_no_group_is_large_enough_all_share_one(parent, rows):
-    *_, new, of_new = rows
-    model = fitted(parent, rows, ScoreMap(None, method="temperature"), min_rows=1000)
+def test_all_groups_share_one_calibrator_if_none_is_large_enough(parent, rows):
+    *_, new, new_groups = rows
+    model = fit_groupwise(parent, rows, ScoreMap(None, method="temperature"), min_rows=1000)
     assert len(model.groups_) == 0 and len(model.without_) == 3
-    np.testing.assert_array_equal(model.predict_proba(new, of_new), model.predict_proba(new))
+    np.testing.assert_array_equal(model.predict_proba(new, new_groups), model.predict_proba(new))
 
 
-class Picky(PostHocClassifier):
-    """Says nothing of rows of one class."""
+class TwoClassCalibrator(PostHocClassifier):
+    """Calibrator that cannot be fitted to rows of one class."""
 
     def __init__(self, estimator=None, *, calibration_size=0.3, random_state=None):
         self.estimator, self.calibration_size, self.random_state = (
@@ -126,9 +128,11 @@ class Picky(PostHocClassifier):
         return self.estimator_.predict_proba(X)
 
 
-def test_what_a_calibrator_says_of_a_group_is_kept(parent, rows):
+def test_error_of_a_group_is_recorded(parent, rows):
     X, y, groups, new, _ = rows
-    model = fitted(parent, (X, y, np.where(y == 1, groups, "one class")), Picky())
+    model = fit_groupwise(
+        parent, (X, y, np.where(y == 1, groups, "one class")), TwoClassCalibrator()
+    )
     assert model.without_ == {
         "Ada": "rows of one class",
         "Bob": "rows of one class",
@@ -140,48 +144,54 @@ def test_what_a_calibrator_says_of_a_group_is_kept(parent, rows):
     )
 
 
-def test_a_group_of_one_class_has_finite_probabilities(parent, rows):
-    X, y, groups, new, of_new = rows
+def test_group_of_one_class_has_finite_probabilities(parent, rows):
+    X, y, groups, new, new_groups = rows
     for method in ("temperature", "isotonic", "sigmoid"):
-        model = fitted(
+        model = fit_groupwise(
             parent, (X, y, np.where(y == 1, "right", groups)), ScoreMap(None, method=method)
         )
-        needed = (
+        requirement = (
             "two classes, the calibration rows have only [1]" if method == "temperature" else None
         )
-        needed = needed or "every class, the calibration rows have none of [0]"
-        assert model.without_["right"] == f"{method} calibration needs rows of {needed}"
-        proba = model.predict_proba(new, np.where(np.arange(100) < 50, "right", of_new))
+        requirement = requirement or "every class, the calibration rows have none of [0]"
+        assert model.without_["right"] == f"{method} calibration needs rows of {requirement}"
+        proba = model.predict_proba(new, np.where(np.arange(100) < 50, "right", new_groups))
         np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
 
 
-def test_weights_and_held_out_rows_go_with_their_groups(rows):
-    X, y, groups, new, of_new = rows
+def test_weights_and_held_out_rows_are_split_by_group(rows):
+    X, y, groups, new, new_groups = rows
     forest, weight = RandomForestClassifier(10, random_state=0), np.arange(300) % 2 + 1.0
     model = GroupWise(forest, HistogramBinning(None, by_class=False, bins=3), random_state=0)
     model.fit(X, y, weight, groups=groups)
     seed = check_random_state(0).randint(np.iinfo(np.int32).max)
-    _, held = train_test_split(np.arange(300), test_size=0.3, stratify=y, random_state=seed)
-    mine = held[groups[held] == "Bob"]
-    alone = HistogramBinning(FrozenEstimator(model.estimator_), by_class=False, bins=3)
-    alone.fit(
-        X, y, X_calibration=X[mine], y_calibration=y[mine], sample_weight_calibration=weight[mine]
+    _, held_out = train_test_split(np.arange(300), test_size=0.3, stratify=y, random_state=seed)
+    bob_rows = held_out[groups[held_out] == "Bob"]
+    reference = HistogramBinning(FrozenEstimator(model.estimator_), by_class=False, bins=3)
+    reference.fit(
+        X,
+        y,
+        X_calibration=X[bob_rows],
+        y_calibration=y[bob_rows],
+        sample_weight_calibration=weight[bob_rows],
     )
-    of_bob = of_new == "Bob"
+    is_bob = new_groups == "Bob"
     np.testing.assert_array_equal(
-        model.predict_confidence(new, of_new)[of_bob], alone.predict_confidence(new[of_bob])
+        model.predict_confidence(new, new_groups)[is_bob], reference.predict_confidence(new[is_bob])
     )
 
 
-def test_one_seed_makes_the_whole_reproducible(parent, rows):
-    *_, new, of_new = rows
+def test_seed_makes_all_groups_reproducible(parent, rows):
+    *_, new, new_groups = rows
     calibrator = LocalRecalibration(None, features=FeatureMap(dimensions=3))
-    one, two = (fitted(parent, rows, calibrator) for _ in range(2))
-    assert np.array_equal(one.predict_confidence(new, of_new), two.predict_confidence(new, of_new))
+    first, second = (fit_groupwise(parent, rows, calibrator) for _ in range(2))
+    assert np.array_equal(
+        first.predict_confidence(new, new_groups), second.predict_confidence(new, new_groups)
+    )
     assert calibrator.random_state is None and not hasattr(calibrator, "estimator_")
 
 
-def test_a_data_frame_stays_one(rows):
+def test_data_frame_is_split_by_group(rows):
     X, y, groups, *_ = rows
     frame = pd.DataFrame({"town": groups, "size": X[:, 0]}, index=np.arange(300)[::-1])
     encoded = make_pipeline(
@@ -193,17 +203,17 @@ def test_a_data_frame_stays_one(rows):
     )
     proba = model.predict_proba(frame, groups)
     for group in ("Ada", "Bob", "Cyd"):
-        mine = groups == group
-        np.testing.assert_array_equal(proba[mine], model.predict_proba(frame[mine], groups[mine]))
+        mask = groups == group
+        np.testing.assert_array_equal(proba[mask], model.predict_proba(frame[mask], groups[mask]))
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_what_is_missing_is_told_in_one_line(parent, rows):
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the calibration rows are training rows
+def test_missing_calibrator_or_groups_raise_one_line(parent, rows):
     X, y, groups, new, _ = rows
-    such = f"({(groups == 'Ada').sum()} such); name one, or leave the row out"
-    nobody = (
+    remedy = f"({(groups == 'Ada').sum()} such); name one, or leave the row out"
+    missing_group = (
         "GroupWise needs the group of each row, got {} among those of the calibration rows"
-        f" {such}"
+        f" {remedy}"
     )
     cases = [
         (
@@ -218,12 +228,16 @@ def test_what_is_missing_is_told_in_one_line(parent, rows):
             ),
         ),
         (
-            lambda: fitted(parent, (X, y, np.where(groups == "Ada", None, groups)), ScoreMap(None)),
-            nobody.format(None),
+            lambda: fit_groupwise(
+                parent, (X, y, np.where(groups == "Ada", None, groups)), ScoreMap(None)
+            ),
+            missing_group.format(None),
         ),
         (
-            lambda: fitted(parent, (X, y, np.where(groups == "Ada", np.nan, 1.0)), ScoreMap(None)),
-            nobody.format(np.nan),
+            lambda: fit_groupwise(
+                parent, (X, y, np.where(groups == "Ada", np.nan, 1.0)), ScoreMap(None)
+            ),
+            missing_group.format(np.nan),
         ),
         (
             lambda: GroupWise(parent, ScoreMap(None)).fit(X, y, groups=groups[:5]),
@@ -236,7 +250,7 @@ def test_what_is_missing_is_told_in_one_line(parent, rows):
             "groups_calibration must have one for each of 300 rows, got shape (1,)",
         ),
         (
-            lambda: fitted(parent, rows, ScoreMap(None, method="temperature")).predict_proba(
+            lambda: fit_groupwise(parent, rows, ScoreMap(None, method="temperature")).predict_proba(
                 new, groups
             ),
             "groups must have one for each of 100 rows, got shape (300,)",
@@ -246,7 +260,7 @@ def test_what_is_missing_is_told_in_one_line(parent, rows):
         with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole sentence is compared
             call()
         assert str(caught.value) == sentence
-    local = LocalRecalibration(parent, kernel="group")
+    lore = LocalRecalibration(parent, kernel="group")
     with pytest.raises(
         ValueError,
         match=(
@@ -254,7 +268,7 @@ def test_what_is_missing_is_told_in_one_line(parent, rows):
             r" those of"
         ),
     ):
-        local.fit(
+        lore.fit(
             X,
             y,
             X_calibration=X,

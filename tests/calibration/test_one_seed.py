@@ -1,6 +1,4 @@
-"""One seed makes a calibrator reproducible, also what it holds: nothing draws from numpy's
-generator that no seed sets.
-"""
+"""One seed makes a calibrator and its members reproducible, without numpy's global generator."""
 
 from __future__ import annotations
 
@@ -15,32 +13,36 @@ from kdgraph.calibration.top_label import BestConfidence, TemperatureScaling
 
 X, Y = make_moons(200, noise=0.3, random_state=0)
 POOLED = TemperatureScaling(None, by_class=True, pool="cv")
-"""It draws folds to choose how much is shared, with a seed of its own if it has one."""
+"""It draws folds to choose the shrinkage, with its own seed if it has one."""
 
 
-@pytest.mark.parametrize("made", [BestConfidence, BestCalibrator, LinearPool])
-def test_it_and_what_it_holds_are_seeded(made):
-    parts = {BestCalibrator: "candidates", LinearPool: "members"}
-    more = {parts[made]: {"refit": BestCalibrator(None, folds=2)}} if made in parts else {}
-    more |= {} if made is LinearPool else {"folds": 2}
+@pytest.mark.parametrize("calibrator", [BestConfidence, BestCalibrator, LinearPool])
+def test_seed_reaches_members_and_global_state_is_untouched(calibrator):
+    member_parameters = {BestCalibrator: "candidates", LinearPool: "members"}
+    options = (
+        {member_parameters[calibrator]: {"refit": BestCalibrator(None, folds=2)}}
+        if calibrator in member_parameters
+        else {}
+    )
+    options |= {} if calibrator is LinearPool else {"folds": 2}
     before = np.random.mtrand._rand.get_state()
     first, second = (
-        made(RandomForestClassifier(5, random_state=0), random_state=0, **more).fit(X, Y)
+        calibrator(RandomForestClassifier(5, random_state=0), random_state=0, **options).fit(X, Y)
         for _ in range(2)
     )
     after = np.random.mtrand._rand.get_state()
     np.testing.assert_array_equal(before[1], after[1])
     assert before[2] == after[2]
-    say = "predict_confidence" if made is BestConfidence else "predict_proba"
-    np.testing.assert_array_equal(getattr(first, say)(X), getattr(second, say)(X))
+    method = "predict_confidence" if calibrator is BestConfidence else "predict_proba"
+    np.testing.assert_array_equal(getattr(first, method)(X), getattr(second, method)(X))
 
 
-def test_a_candidates_own_seed_is_left_to_it():
+def test_seed_of_a_candidate_is_kept():
     parent = RandomForestClassifier(5, random_state=0)
-    always = {"default": "csts", "margin": 1e9, "folds": 2, "random_state": 0}
-    own = BestConfidence(
-        parent, candidates={"csts": clone(POOLED).set_params(random_state=7)}, **always
+    options = {"default": "csts", "margin": 1e9, "folds": 2, "random_state": 0}
+    with_seed = BestConfidence(
+        parent, candidates={"csts": clone(POOLED).set_params(random_state=7)}, **options
     ).fit(X, Y)
-    drawn = BestConfidence(parent, candidates={"csts": POOLED}, **always).fit(X, Y)
-    assert own.calibrated_.random_state == 7
-    assert isinstance(drawn.calibrated_.random_state, int) and POOLED.random_state is None
+    without_seed = BestConfidence(parent, candidates={"csts": POOLED}, **options).fit(X, Y)
+    assert with_seed.calibrated_.random_state == 7
+    assert isinstance(without_seed.calibrated_.random_state, int) and POOLED.random_state is None

@@ -31,43 +31,46 @@ def parent(rows):
     return FrozenEstimator(RandomForestClassifier(40, random_state=0).fit(*rows[:2]))
 
 
-def naive_losses(parent, name, X, y, seed) -> np.ndarray:
-    """Cross-validated by hand, with the public estimator; by row."""
+def cross_validated_losses(parent, name, X, y, seed) -> np.ndarray:
+    """Return cross-validated losses by row, from the public estimator."""
     proba = np.empty((len(y), 3))
-    for learnt, judged in StratifiedKFold(
+    for train, test in StratifiedKFold(
         5, shuffle=True, random_state=np.random.RandomState(seed)
     ).split(X, y):
-        fitted = parent
+        model = parent
         if name != "none":
-            fitted = ScoreMap(parent, method=name).fit(
-                X[learnt], y[learnt], X_calibration=X[learnt], y_calibration=y[learnt]
+            model = ScoreMap(parent, method=name).fit(
+                X[train], y[train], X_calibration=X[train], y_calibration=y[train]
             )
-        proba[judged] = fitted.predict_proba(X[judged])
+        proba[test] = model.predict_proba(X[test])
     return -np.log(np.maximum(proba[np.arange(len(y)), y], 1e-6))
 
 
-def naive_nll(*given) -> float:
-    return naive_losses(*given).mean()
+def cross_validated_nll(*arguments) -> float:
+    return cross_validated_losses(*arguments).mean()
 
 
-def paired_evidence(parent, default, best, *given) -> float:
+def paired_evidence(parent, default, best, *arguments) -> float:
     return -ttest_rel(
-        naive_losses(parent, best, *given), naive_losses(parent, default, *given)
+        cross_validated_losses(parent, best, *arguments),
+        cross_validated_losses(parent, default, *arguments),
     ).statistic
 
 
-def test_the_map_with_the_least_cross_validated_nll_is_used(parent, rows):
+def test_map_with_the_least_cross_validated_nll_is_used(parent, rows):
     X, y, X_calibration, y_calibration, X_test = rows
     best = BestCalibrator(parent, random_state=3).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
-    expected = {name: naive_nll(parent, name, X_calibration, y_calibration, 3) for name in NAMES}
+    expected = {
+        name: cross_validated_nll(parent, name, X_calibration, y_calibration, 3) for name in NAMES
+    }
     assert best.nll_ == pytest.approx(expected, rel=1e-12)
     assert best.chosen_ == min(expected, key=expected.get) != "isotonic"
-    alone = ScoreMap(parent, method=best.chosen_).fit(
+    reference = ScoreMap(parent, method=best.chosen_).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
-    assert np.array_equal(best.predict_proba(X_test), alone.predict_proba(X_test))
+    assert np.array_equal(best.predict_proba(X_test), reference.predict_proba(X_test))
     assert best.describe() == {
         "chosen": best.chosen_,
         "calibration_nll": expected[best.chosen_],
@@ -75,23 +78,21 @@ def test_the_map_with_the_least_cross_validated_nll_is_used(parent, rows):
     }
 
 
-def test_the_best_of_the_fitted_rows_is_not_the_best_of_others(parent, rows):
-    """Isotonic regression has the least NLL on the rows that it is fitted on: judging it there
-    would choose it.
-    """
+def test_in_sample_nll_would_choose_isotonic(parent, rows):
+    """Isotonic regression has the least NLL on its own rows, so an evaluation there chooses it."""
     X, y, X_calibration, y_calibration, _ = rows
-    given = {"X_calibration": X_calibration, "y_calibration": y_calibration}
-    on_itself = {
+    calibration = {"X_calibration": X_calibration, "y_calibration": y_calibration}
+    in_sample = {
         name: log_loss(
             y_calibration,
-            ScoreMap(parent, method=name).fit(X, y, **given).predict_proba(X_calibration),
+            ScoreMap(parent, method=name).fit(X, y, **calibration).predict_proba(X_calibration),
         )
         for name in NAMES[1:]
     }
-    assert min(on_itself, key=on_itself.get) == "isotonic"
+    assert min(in_sample, key=in_sample.get) == "isotonic"
 
 
-def test_a_parent_that_is_calibrated_already_is_left_alone():
+def test_calibrated_parent_is_hardly_changed():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
     y = (rng.random(2000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
@@ -102,17 +103,17 @@ def test_a_parent_that_is_calibrated_already_is_left_alone():
     )  # a temperature near 1
 
 
-def test_only_candidates_are_tried_beside_the_parent(parent, rows):
+def test_only_candidates_and_the_parent_are_compared(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
     candidates = {"steps": ScoreMap(None, method="isotonic")}
     best = BestCalibrator(parent, candidates=candidates).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
     assert list(best.nll_) == ["none", "steps"]
-    assert candidates["steps"].estimator is None  # what is given is cloned
+    assert candidates["steps"].estimator is None  # candidates are cloned
 
 
-def test_a_kernel_density_forest_may_be_among_them(parent, rows):
+def test_kernel_density_forest_is_a_candidate_of_the_preset(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
     node = compose(["method=best"]).calibrator
     best = build(node, estimator=parent, random_state=0, n_jobs=1)
@@ -121,9 +122,9 @@ def test_a_kernel_density_forest_may_be_among_them(parent, rows):
     assert best.candidates["kdf"].n_jobs == 1
 
 
-def test_an_option_of_a_candidate_is_checked_before_anything_runs():
+def test_options_of_candidates_are_checked_before_the_run():
     node = compose(["method=best"]).calibrator
-    wrong = {
+    misspelt = {
         **node,
         "candidates": {"map": {"_target_": "kdgraph.calibration.ScoreMap", "methd": "isotonic"}},
     }
@@ -134,12 +135,12 @@ def test_an_option_of_a_candidate_is_checked_before_anything_runs():
             r" 'calibrator\.candidates\.map\.method'\?$"
         ),
     ):
-        check_component("calibrator", wrong)
+        check_component("calibrator", misspelt)
 
 
 @pytest.fixture(scope="module")
-def free(parent, rows) -> tuple[BestCalibrator, float]:
-    """The choice without a default, and by how much it is better than the parent."""
+def without_default(parent, rows) -> tuple[BestCalibrator, float]:
+    """Return the choice without a default, and its evidence against the parent."""
     X, y, X_calibration, y_calibration, _ = rows
     best = BestCalibrator(parent, random_state=3).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
@@ -149,59 +150,69 @@ def free(parent, rows) -> tuple[BestCalibrator, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("margin", "holds"), [(0.0, False), (1.0, False), (50.0, True)])
-def test_a_default_holds_unless_another_is_clearly_better(parent, rows, free, margin, holds):
+def test_default_is_kept_unless_another_candidate_is_clearly_better(
+    parent, rows, without_default, margin, holds
+):
     X, y, X_calibration, y_calibration, X_test = rows
-    given = {"X_calibration": X_calibration, "y_calibration": y_calibration}
-    free, by_hand = free
-    best = BestCalibrator(parent, default="none", margin=margin, random_state=3).fit(X, y, **given)
-    assert free.chosen_ != "none" and best.chosen_ == ("none" if holds else free.chosen_)
-    assert best.nll_ == free.nll_
-    assert (
-        best.evidence_ == pytest.approx(by_hand, rel=1e-9) and by_hand > 1
-    )  # so that the margins above tell the cases apart
-    assert best.describe()["evidence"] == best.evidence_ and free.evidence_ is None
-    same = BestCalibrator(parent, default=free.chosen_, margin=margin, random_state=3).fit(
-        X, y, **given
+    calibration = {"X_calibration": X_calibration, "y_calibration": y_calibration}
+    without_default, evidence = without_default
+    best = BestCalibrator(parent, default="none", margin=margin, random_state=3).fit(
+        X, y, **calibration
     )
-    assert (same.chosen_, same.evidence_) == (free.chosen_, 0.0)
-    assert np.array_equal(same.predict_proba(X_test), free.predict_proba(X_test))
+    assert without_default.chosen_ != "none" and best.chosen_ == (
+        "none" if holds else without_default.chosen_
+    )
+    assert best.nll_ == without_default.nll_
+    assert (
+        best.evidence_ == pytest.approx(evidence, rel=1e-9) and evidence > 1
+    )  # so that the margins above separate the cases
+    assert best.describe()["evidence"] == best.evidence_ and without_default.evidence_ is None
+    default_is_best = BestCalibrator(
+        parent, default=without_default.chosen_, margin=margin, random_state=3
+    ).fit(X, y, **calibration)
+    assert (default_is_best.chosen_, default_is_best.evidence_) == (without_default.chosen_, 0.0)
+    assert np.array_equal(
+        default_is_best.predict_proba(X_test), without_default.predict_proba(X_test)
+    )
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_a_default_must_be_a_candidate(parent, rows):
-    said = "default must be one of the candidates (none, temperature, sigmoid, isotonic), got 'kdf'"
-    with pytest.raises(ParameterError, match=f"^{re.escape(said)}$"):
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the calibration rows are training rows
+def test_default_must_be_a_candidate(parent, rows):
+    message = (
+        "default must be one of the candidates (none, temperature, sigmoid, isotonic), got 'kdf'"
+    )
+    with pytest.raises(ParameterError, match=f"^{re.escape(message)}$"):
         BestCalibrator(parent, default="kdf").fit(*rows[:2])
 
 
-def test_where_nothing_can_be_judged_the_default_is_used(parent, rows):
+def test_default_is_used_if_cross_validation_is_impossible(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
-    kept = np.concatenate(
+    subset = np.concatenate(
         [np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]]
     )
     with pytest.warns(UserWarning, match="cross-validation is impossible, sigmoid is used$"):
         best = BestCalibrator(parent, default="sigmoid").fit(
-            X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept]
+            X, y, X_calibration=X_calibration[subset], y_calibration=y_calibration[subset]
         )
     assert best.chosen_ == "sigmoid" and best.evidence_ is None
 
 
-def test_with_a_single_row_of_a_class_nothing_can_be_judged(parent, rows):
+def test_parent_is_used_if_a_class_has_a_single_row(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
-    kept = np.concatenate(
+    subset = np.concatenate(
         [np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]]
     )
-    said = (
+    message = (
         r"^a class has fewer than two calibration rows: cross-validation is impossible, the parent stays"
         r" uncalibrated$"
     )
-    with pytest.warns(UserWarning, match=said):
+    with pytest.warns(UserWarning, match=message):
         best = BestCalibrator(parent).fit(
-            X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept]
+            X, y, X_calibration=X_calibration[subset], y_calibration=y_calibration[subset]
         )
     assert best.chosen_ == "none" and best.describe()["calibration_nll"] is None
 
 
-def test_folds_are_checked(parent, rows):
+def test_fewer_than_two_folds_are_refused(parent, rows):
     with pytest.raises(ParameterError, match=f"^{re.escape('folds must be in [2, inf), got 1')}$"):
         BestCalibrator(parent, folds=1).fit(*rows[:2])

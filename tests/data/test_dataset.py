@@ -16,7 +16,7 @@ def test_labels_of_any_type_are_encoded_by_sorted_value():
     assert data.feature_names == ("x1",)
 
 
-def test_rows_keep_everything_else():
+def test_rows_select_rows_and_keep_other_attributes():
     data = Dataset.from_labels(
         "toy",
         np.arange(8.0).reshape(4, 2),
@@ -24,18 +24,16 @@ def test_rows_keep_everything_else():
         split_groups=np.arange(4),
         posterior=len,
     )
-    some = data.rows(np.array([3, 0]))
-    assert some.X.tolist() == [[6, 7], [0, 1]]
-    assert some.y.tolist() == [1, 0]
-    assert some.split_groups.tolist() == [3, 0]
-    assert some.posterior is len
-    assert some.fingerprint != data.fingerprint
+    subset = data.rows(np.array([3, 0]))
+    assert subset.X.tolist() == [[6, 7], [0, 1]]
+    assert subset.y.tolist() == [1, 0]
+    assert subset.split_groups.tolist() == [3, 0]
+    assert subset.posterior is len
+    assert subset.fingerprint != data.fingerprint
 
 
-def test_the_fingerprint_is_that_of_runs_that_are_kept():
-    """Stored runs are found again by it: data without groups to measure must not get another
-    one.
-    """
+def test_fingerprint_does_not_change_between_versions():
+    """Check that runs of earlier versions are found: the digest of plain tables must not change."""
     rows = np.arange(8.0).reshape(4, 2), np.array([5, 6, 5, 6])
     assert Dataset.from_labels("toy", *rows).fingerprint == "f58ef875167a9c29"
     assert (
@@ -63,24 +61,24 @@ def test_the_fingerprint_is_that_of_runs_that_are_kept():
         ),
     ],
 )
-def test_data_that_cannot_be_used(X, y, message):
+def test_invalid_vectors_are_refused(X, y, message):
     with pytest.raises(DataError, match=f"^{message}$"):
         Dataset.from_labels("toy", np.array(X), np.array(y))
 
 
-def images(n: int = 4) -> np.ndarray:
+def random_images(n: int = 4) -> np.ndarray:
     return np.random.default_rng(0).random((n, 3, 5, 6), dtype=np.float32)
 
 
-def test_images_are_kept_as_they_are():
-    X = images()
+def test_float32_images_are_not_copied():
+    X = random_images()
     data = Dataset.from_labels("toy", X, np.array([0, 1, 0, 1]))
     assert data.X is X
     assert data.are_images
     assert data.feature_names == ()
-    some = data.rows(np.array([2, 0]))
-    np.testing.assert_array_equal(some.X, X[[2, 0]])
-    assert some.X.dtype == np.float32
+    subset = data.rows(np.array([2, 0]))
+    np.testing.assert_array_equal(subset.X, X[[2, 0]])
+    assert subset.X.dtype == np.float32
     assert not Dataset.from_labels("toy", np.zeros((2, 3)), np.array([0, 1])).are_images
 
 
@@ -89,17 +87,17 @@ def test_images_of_any_type_become_float32():
     assert data.X.dtype == np.float32
 
 
-def test_the_fingerprint_follows_pixels_and_shape():
+def test_fingerprint_depends_on_pixels_and_shape():
     y = np.array([0, 1, 0, 1])
-    changed = images()
+    changed = random_images()
     changed[3, 2, 4, 5] += 1e-6
-    sideways = images().reshape(4, 3, 6, 5)
-    found = [
+    transposed = random_images().reshape(4, 3, 6, 5)
+    fingerprints = [
         Dataset.from_labels("toy", X, y).fingerprint
-        for X in (images(), changed, sideways, images())
+        for X in (random_images(), changed, transposed, random_images())
     ]
-    assert len(set(found)) == 3
-    assert found[0] == found[3]
+    assert len(set(fingerprints)) == 3
+    assert fingerprints[0] == fingerprints[3]
 
 
 @pytest.mark.parametrize(
@@ -116,21 +114,21 @@ def test_the_fingerprint_follows_pixels_and_shape():
         ),
     ],
 )
-def test_images_that_cannot_be_used(value, message):
-    X = images()
+def test_invalid_images_are_refused(value, message):
+    X = random_images()
     X[1, 1, 2, 3] = value
     with pytest.raises(DataError, match=f"^{message}$"):
         Dataset.from_labels("toy", X, np.array([0, 1, 0, 1]))
 
 
-def test_rows_are_vectors_or_images():
+def test_arrays_of_three_axes_are_refused():
     with pytest.raises(
         DataError, match=r"^toy: X must have one row for each of 2 labels, got shape \(2, 5, 5\)$"
     ):
         Dataset("toy", np.zeros((2, 5, 5)), np.array([0, 1]), np.arange(2), ())
 
 
-def mixed() -> Dataset:
+def mixed_table() -> Dataset:
     X = np.array([[0.5, 0, 1], [np.nan, 1, 2], [0.25, np.nan, 3], [1, 1, 4]])
     more = {
         "categories": (None, ("blue", "red"), None),
@@ -147,8 +145,8 @@ def mixed() -> Dataset:
     )
 
 
-def test_missing_values_and_categories_are_known():
-    data = mixed()
+def test_missing_values_and_categories_are_detected():
+    data = mixed_table()
     assert data.is_categorical.tolist() == [False, True, False]
     assert data.has_missing and data.needs_encoding
     complete = data.rows(np.array([0, 3]))
@@ -158,21 +156,21 @@ def test_missing_values_and_categories_are_known():
     assert not plain.needs_encoding
 
 
-def test_rows_take_everything_along():
-    some = mixed().rows(np.array([3, 1]))
-    assert some.roles.tolist() == [2, 0]
-    assert some.split_groups.tolist() == [9, 7]
-    assert some.categories == mixed().categories
-    assert some.facts == {"source": "test"}
+def test_rows_select_roles_and_groups_and_keep_facts():
+    subset = mixed_table().rows(np.array([3, 1]))
+    assert subset.roles.tolist() == [2, 0]
+    assert subset.split_groups.tolist() == [9, 7]
+    assert subset.categories == mixed_table().categories
+    assert subset.facts == {"source": "test"}
 
 
-def test_with_fewer_classes_labels_are_counted_anew():
-    some = mixed().with_classes(np.array([1, 2]))
-    assert some.classes.tolist() == ["b", "c"]
-    assert some.y.tolist() == [0, 1, 0]
-    assert some.X[:, 2].tolist() == [2, 3, 4]
+def test_with_classes_renumbers_the_labels():
+    subset = mixed_table().with_classes(np.array([1, 2]))
+    assert subset.classes.tolist() == ["b", "c"]
+    assert subset.y.tolist() == [0, 1, 0]
+    assert subset.X[:, 2].tolist() == [2, 3, 4]
 
 
-def test_the_fingerprint_follows_the_names_of_categories():
-    renamed = replace(mixed(), categories=(None, ("green", "red"), None))
-    assert renamed.fingerprint != mixed().fingerprint == mixed().fingerprint
+def test_fingerprint_depends_on_category_names():
+    renamed = replace(mixed_table(), categories=(None, ("green", "red"), None))
+    assert renamed.fingerprint != mixed_table().fingerprint == mixed_table().fingerprint

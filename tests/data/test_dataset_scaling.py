@@ -23,7 +23,7 @@ def test_undo_undoes_apply(X, scale):
     assert np.isfinite(scaling.apply(X)).all()
 
 
-def test_min_max_is_scikit_learns():
+def test_min_max_agrees_with_scikit_learn():
     X = np.random.default_rng(0).normal(size=(30, 4))
     X[:, 2] = 7.0  # a constant feature goes to 0
     np.testing.assert_allclose(
@@ -31,30 +31,30 @@ def test_min_max_is_scikit_learns():
     )
 
 
-def test_max_norm_divides_by_the_longest_row():
+def test_max_norm_divides_by_the_largest_norm():
     X = np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 2.0]])
     np.testing.assert_allclose(Scaling.fit(X, "max_norm").apply(X), X / 5)
 
 
 @pytest.mark.parametrize("scale", ["min_max", "max_norm"])
-def test_rows_without_extent_are_not_divided_by_zero(scale):
+def test_constant_rows_are_not_divided_by_zero(scale):
     assert (Scaling.fit(np.zeros((3, 2)), scale).apply(np.zeros((3, 2))) == 0).all()
 
 
-def test_none_changes_no_bit():
+def test_none_is_the_identity():
     X = np.random.default_rng(0).normal(size=(30, 4))
     np.testing.assert_array_equal(Scaling.fit(X, "none").apply(X), X)
     np.testing.assert_array_equal(Scaling().undo(X), X)
 
 
-def test_none_neither_copies_nor_converts():
+def test_none_does_not_copy():
     X = np.zeros((2, 3, 4, 4), dtype=np.float32)
     scaling = Scaling.fit(X, "none")
     assert scaling.apply(X) is X
     assert scaling.undo(X) is X
 
 
-def test_a_range_of_one_feature_from_0_to_1_is_the_identity_too():
+def test_min_max_of_a_feature_in_the_unit_interval_is_the_identity():
     X = np.array([[0.0], [1.0], [0.25]])
     np.testing.assert_array_equal(Scaling.fit(X, "min_max").apply(X), X)
 

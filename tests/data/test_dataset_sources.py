@@ -14,13 +14,13 @@ from kdgraph.data.simulations import Heteroscedastic, Moons, Spiral
 from kdgraph.data.tables import SklearnTable
 
 
-def test_what_a_source_can_do_says_what_it_is():
+def test_sources_implement_the_protocols_of_their_kind():
     kinds = (Simulation, PosteriorSimulation, RegressionSimulation, Table, OodSource)
-    found = [
+    implements = [
         [isinstance(source, kind) for kind in kinds]
         for source in (Moons(), Spiral(), Heteroscedastic(), SklearnTable("iris"))
     ]
-    assert found == [
+    assert implements == [
         [True, False, False, False, False],
         [True, True, False, False, False],
         [True, False, True, False, False],
@@ -29,10 +29,10 @@ def test_what_a_source_can_do_says_what_it_is():
 
 
 @pytest.mark.parametrize("name", ood.__all__)
-def test_what_draws_rows_out_of_distribution_is_no_other_source(name):
-    needed = {
+def test_ood_sources_implement_only_their_protocol(name):
+    parameters = {
         "OtherDataset": {"source": Spiral()},
         "CompositeOod": {"sources": {"noise": ood.UniformNoise()}},
     }
-    source = getattr(ood, name)(**needed.get(name, {}))
+    source = getattr(ood, name)(**parameters.get(name, {}))
     assert isinstance(source, OodSource) and not isinstance(source, Simulation | Table)

@@ -15,19 +15,19 @@ def sizes(n_train=None, n_calibration=None, n_test=None):
 
 
 @pytest.mark.parametrize(
-    ("asked", "train", "calibration", "test"),
+    ("requested_sizes", "train", "calibration", "test"),
     [
         (sizes(), 1000, 430, 1000),
         (sizes(n_train=500), 500, 215, 1000),
         (sizes(n_train=500, n_calibration=10, n_test=7), 500, 10, 7),
     ],
 )
-def test_counts_of_a_simulation(asked, train, calibration, test):
-    assert asked.of_simulation("spiral") == RoleSizes(train, calibration, test)
+def test_sizes_of_a_simulation(requested_sizes, train, calibration, test):
+    assert requested_sizes.of_simulation("spiral") == RoleSizes(train, calibration, test)
 
 
 @pytest.mark.parametrize(
-    ("n", "asked", "train", "calibration", "test"),
+    ("n", "requested_sizes", "train", "calibration", "test"),
     [
         (178, sizes(), 87, 37, 54),  # wine
         (178, sizes(n_test=0.3), 87, 37, 54),
@@ -44,18 +44,18 @@ def test_counts_of_a_simulation(asked, train, calibration, test):
         ),  # 0.1 * 30 is 3.0000000000000004 in binary
     ],
 )
-def test_counts_of_a_table(n, asked, train, calibration, test):
-    assert asked.of_table("wine", n) == RoleSizes(train, calibration, test)
+def test_sizes_of_a_table(n, requested_sizes, train, calibration, test):
+    assert requested_sizes.of_table("wine", n) == RoleSizes(train, calibration, test)
 
 
 size = st.none() | st.integers(0, 120) | st.floats(0.001, 1)
 
 
 @settings(max_examples=200, deadline=None)
-@given(n=st.integers(1, 100), asked=st.builds(sizes, size, size, size))
-def test_counts_fit_into_the_table_or_an_error_says_why(n, asked):
+@given(n=st.integers(1, 100), requested_sizes=st.builds(sizes, size, size, size))
+def test_sizes_of_a_table_fit_or_raise(n, requested_sizes):
     try:
-        counts = asked.of_table("wine", n)
+        counts = requested_sizes.of_table("wine", n)
     except DataError:
         return
     assert counts.total <= n
@@ -63,7 +63,7 @@ def test_counts_fit_into_the_table_or_an_error_says_why(n, asked):
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("requested_sizes", "message"),
     [
         (sizes(n_test=200), "wine has 178 rows, too few for n_test 200; ask for fewer"),
         (
@@ -82,24 +82,24 @@ def test_counts_fit_into_the_table_or_an_error_says_why(n, asked):
         ),
     ],
 )
-def test_tables_too_small(asked, message):
+def test_tables_that_are_too_small_are_refused(requested_sizes, message):
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        asked.of_table("wine", 178)
+        requested_sizes.of_table("wine", 178)
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("requested_sizes", "expected"),
     [
         (sizes(n_test=1.0), RoleSizes(0, 0, 178)),
         (sizes(n_test=178), RoleSizes(0, 0, 178)),
         (sizes(), RoleSizes(0, 124, 54)),
     ],
 )
-def test_all_rows_of_a_score_file_may_test(asked, expected):
-    assert asked.of_scores("softmax", 178) == expected
+def test_sizes_of_a_score_file(requested_sizes, expected):
+    assert requested_sizes.of_scores("softmax", 178) == expected
 
 
-def test_scores_of_which_some_are_left_must_calibrate():
+def test_score_file_without_calibration_rows_is_refused():
     message = (
         "softmax: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class"
     )
@@ -107,7 +107,7 @@ def test_scores_of_which_some_are_left_must_calibrate():
         sizes(n_test=100, n_calibration=0).of_scores("softmax", 178)
 
 
-def test_a_simulation_has_no_shares():
+def test_simulation_refuses_fractions():
     message = (
         "n_test is the share 0.3, but spiral is a simulation, which has no fixed number of rows;"
         " give an integer"
@@ -117,15 +117,15 @@ def test_a_simulation_has_no_shares():
 
 
 @pytest.mark.parametrize(
-    ("value", "got"), [(-1, "-1"), (2.5, "2.5"), ("half", "'half'"), (True, "True")]
+    ("value", "shown_value"), [(-1, "-1"), (2.5, "2.5"), ("half", "'half'"), (True, "True")]
 )
-def test_sizes_that_are_none(value, got):
-    with pytest.raises(ParameterError, match=f"^n_train must be .*, got {re.escape(got)}$"):
+def test_invalid_sizes_are_refused(value, shown_value):
+    with pytest.raises(ParameterError, match=f"^n_train must be .*, got {re.escape(shown_value)}$"):
         sizes(n_train=value)
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("requested_sizes", "expected"),
     [
         (SplitSizes(n_learn=200), RoleSizes(140, 60, 300)),
         (SplitSizes(n_learn=0.5), RoleSizes(245, 105, 300)),
@@ -141,20 +141,22 @@ def test_sizes_that_are_none(value, got):
         ),  # a number that is asked for is given
     ],
 )
-def test_other_ways_to_say_how_many_learn(asked, expected):
-    assert asked.of_table("thousand", 1000) == expected
+def test_sizes_by_n_learn_log_share_and_limits(requested_sizes, expected):
+    assert requested_sizes.of_table("thousand", 1000) == expected
 
 
-@given(n=st.integers(400, 10**6), share=st.floats(0, 1), most=st.none() | st.integers(100, 10**6))
-def test_a_logarithmic_share_lies_between_a_hundred_rows_and_all(n, share, most):
-    counts = SplitSizes(log_share=share, max_learn=most).of_table("table", n)
-    all_of_them = min(n - counts.test, most or n)
-    assert 100 <= counts.train + counts.calibration <= max(all_of_them, 100)
+@given(
+    n=st.integers(400, 10**6), share=st.floats(0, 1), max_learn=st.none() | st.integers(100, 10**6)
+)
+def test_log_share_lies_between_100_rows_and_all(n, share, max_learn):
+    counts = SplitSizes(log_share=share, max_learn=max_learn).of_table("table", n)
+    upper_limit = min(n - counts.test, max_learn or n)
+    assert 100 <= counts.train + counts.calibration <= max(upper_limit, 100)
     assert 0.69 <= counts.train / (counts.train + counts.calibration) <= 0.71
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("requested_sizes", "expected"),
     [
         (SplitSizes(), RoleSizes(1000, 430, 1000)),
         (SplitSizes(n_learn=1000), RoleSizes(700, 300, 1000)),
@@ -162,12 +164,12 @@ def test_a_logarithmic_share_lies_between_a_hundred_rows_and_all(n, share, most)
         (SplitSizes(max_learn=5000), RoleSizes(1000, 430, 1000)),
     ],
 )
-def test_a_simulation_knows_them_too(asked, expected):
-    assert asked.of_simulation("spiral") == expected
+def test_n_learn_and_limits_of_a_simulation(requested_sizes, expected):
+    assert requested_sizes.of_simulation("spiral") == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "found", "expected"),
+    ("requested_sizes", "prescribed", "expected"),
     [
         (SplitSizes(), RoleSizes(100, 0, 40), RoleSizes(70, 30, 40)),
         (SplitSizes(n_train=50, n_test=0.5), RoleSizes(100, 0, 40), RoleSizes(50, 22, 20)),
@@ -176,27 +178,27 @@ def test_a_simulation_knows_them_too(asked, expected):
         (SplitSizes(n_train=0.5, n_calibration=5), RoleSizes(100, 20, 40), RoleSizes(50, 5, 40)),
     ],
 )
-def test_counts_where_the_source_prescribes_roles(asked, found, expected):
-    assert asked.of_roles("mnist", found) == expected
+def test_sizes_of_prescribed_roles(requested_sizes, prescribed, expected):
+    assert requested_sizes.of_roles("mnist", prescribed) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "wanted"),
+    ("requested_sizes", "description"),
     [
         (SplitSizes(n_train=90), "n_train 90 + n_calibration 39 + n_test 40"),
         (SplitSizes(n_test=41), "n_train 70 + n_calibration 30 + n_test 41"),
     ],
 )
-def test_more_than_the_source_prescribes(asked, wanted):
+def test_more_rows_than_prescribed_are_refused(requested_sizes, description):
     message = (
-        f"mnist comes with 100 training, 0 calibration and 40 test rows, too few for {wanted}; ask"
-        " for fewer, or give dataset.split=random"
+        f"mnist comes with 100 training, 0 calibration and 40 test rows, too few for {description};"
+        " ask for fewer, or give dataset.split=random"
     )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        asked.of_roles("mnist", RoleSizes(100, 0, 40))
+        requested_sizes.of_roles("mnist", RoleSizes(100, 0, 40))
 
 
-def test_two_ways_at_once_are_one_too_many():
+def test_n_train_and_n_learn_exclude_each_other():
     message = (
         "n_train and n_learn both say how many rows learn; give one of them, and null for the other"
     )
@@ -204,7 +206,7 @@ def test_two_ways_at_once_are_one_too_many():
         SplitSizes(n_train=100, n_learn=100)
 
 
-def test_a_simulation_has_no_logarithmic_share():
+def test_simulation_refuses_log_share():
     with pytest.raises(
         DataError,
         match=r"^log_share is a share of a table's rows, but spiral is a simulation; give n_learn$",

@@ -15,7 +15,7 @@ from kdgraph.errors import DataError, ParameterError
 
 
 class InMemory:
-    """A table for tests."""
+    """Table in memory."""
 
     name = "toy"
 
@@ -26,8 +26,8 @@ class InMemory:
         return self.data
 
 
-def toy(labels, scale=1.0) -> InMemory:
-    """Row i has feature i, so that rows can be told apart."""
+def toy_table(labels, scale=1.0) -> InMemory:
+    """Return a table in which row i has the feature i + 1, which identifies it."""
     return InMemory(
         Dataset.from_labels(
             "toy", scale * np.arange(1.0, len(labels) + 1)[:, None], np.array(labels)
@@ -40,17 +40,17 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 @pytest.mark.parametrize("simulation", [Spiral(), Trunk(5)], ids=["spiral", "trunk"])
-def test_size_of_one_sample_changes_no_row_of_another(simulation):
+def test_size_of_a_role_does_not_change_other_roles(simulation):
     sizes = {"n_train": 50, "n_calibration": 40, "n_test": 30}
-    whole = make_splits(simulation, **sizes, rng=rng())
-    for changed in sizes:
-        other = make_splits(simulation, **{**sizes, changed: 61}, rng=rng())
+    splits = make_splits(simulation, **sizes, rng=rng())
+    for changed_size in sizes:
+        changed_splits = make_splits(simulation, **{**sizes, changed_size: 61}, rng=rng())
         for role in ("train", "calibration", "test"):
-            same = np.array_equal(getattr(whole, role).X, getattr(other, role).X)
-            assert same == (f"n_{role}" != changed)
+            is_equal = np.array_equal(getattr(splits, role).X, getattr(changed_splits, role).X)
+            assert is_equal == (f"n_{role}" != changed_size)
 
 
-def test_samples_are_different_and_the_seed_decides_them():
+def test_samples_differ_and_are_reproducible_by_seed():
     a, b, c = (
         make_splits(Spiral(), n_train=30, n_calibration=30, n_test=30, rng=rng(seed))
         for seed in (0, 0, 1)
@@ -71,7 +71,7 @@ def test_defaults_of_a_simulation():
 
 
 @pytest.mark.parametrize("scale", ["none", "min_max", "max_norm"])
-def test_posterior_is_that_of_the_samples_size_in_scaled_features(scale):
+def test_posterior_is_that_of_the_sample_in_scaled_features(scale):
     simulation = Spiral()
     splits = make_splits(simulation, n_train=100, n_test=40, scale=scale, rng=rng())
     raw = make_splits(simulation, n_train=100, n_test=40, rng=rng())
@@ -88,42 +88,43 @@ def test_splits_can_be_pickled():
     splits = make_splits(
         Circle(), n_train=20, n_calibration=20, n_test=20, scale="max_norm", rng=rng()
     )
-    again = pickle.loads(pickle.dumps(splits))
-    assert again.fingerprint == splits.fingerprint
+    restored = pickle.loads(pickle.dumps(splits))
+    assert restored.fingerprint == splits.fingerprint
     np.testing.assert_array_equal(
-        again.test.posterior(splits.test.X), splits.test.posterior(splits.test.X)
+        restored.test.posterior(splits.test.X), splits.test.posterior(splits.test.X)
     )
 
 
-def test_a_table_is_divided_into_disjoint_rows_that_are_all_of_it():
-    splits = make_splits(toy([0, 1] * 50), rng=rng())
+def test_table_is_divided_into_disjoint_roles():
+    splits = make_splits(toy_table([0, 1] * 50), rng=rng())
     roles = [set(role.X[:, 0].tolist()) for role in (splits.train, splits.calibration, splits.test)]
     assert [len(role) for role in roles] == [49, 21, 30]
     assert set.union(*roles) == set(range(1, 101))
 
 
 @pytest.mark.parametrize("name", ["digits", "breast_cancer", "wine", "iris"])
-def test_real_tables_keep_their_class_shares(name):
-    """Every role's counts are within 1 of the table's share in it, and 2 for the last, which takes
-    what is left.
+def test_roles_have_the_class_proportions_of_the_table(name):
+    """Compare class counts of each role with the proportions of the table, within 2 rows.
+
+    The last role takes the remaining rows; the others are within 1.
     """
     table = SklearnTable(name)
-    whole = np.bincount(table.load().y) / len(table.load().y)
+    proportions = np.bincount(table.load().y) / len(table.load().y)
     splits = make_splits(table, n_test=0.3, scale="max_norm", rng=rng())
     for role in (splits.train, splits.calibration, splits.test):
-        assert np.abs(np.bincount(role.y) - whole * len(role.y)).max() < 2
+        assert np.abs(np.bincount(role.y) - proportions * len(role.y)).max() < 2
     assert np.linalg.norm(splits.train.X, axis=1).max() == pytest.approx(1)
 
 
 def test_test_rows_do_not_depend_on_the_other_sizes():
-    a = make_splits(toy([0, 1] * 50), n_test=20, rng=rng())
-    b = make_splits(toy([0, 1] * 50), n_train=30, n_calibration=10, n_test=20, rng=rng())
+    a = make_splits(toy_table([0, 1] * 50), n_test=20, rng=rng())
+    b = make_splits(toy_table([0, 1] * 50), n_train=30, n_calibration=10, n_test=20, rng=rng())
     np.testing.assert_array_equal(a.test.X, b.test.X)
 
 
 @pytest.mark.parametrize("scale", ["min_max", "max_norm"])
-def test_scaling_knows_training_rows_only(scale):
-    before = toy([0, 1] * 50)
+def test_scaling_depends_on_training_rows_only(scale):
+    before = toy_table([0, 1] * 50)
     plain = make_splits(before, rng=rng())
     data = before.data
     changed = data.X.copy()
@@ -134,17 +135,17 @@ def test_scaling_knows_training_rows_only(scale):
     assert np.abs(b.test.X).max() > 100 * np.abs(a.test.X).max()
 
 
-def test_fingerprint_follows_the_data_and_what_was_done_to_it():
-    base = make_splits(toy([0, 1] * 50), rng=rng())
-    others = [
-        make_splits(toy([0, 1] * 50, scale=1 + 1e-12), rng=rng()),
-        make_splits(toy([1, 0] * 50), rng=rng()),
-        make_splits(toy(["a", "b"] * 50), rng=rng()),
-        make_splits(toy([0, 1] * 50), scale="max_norm", rng=rng()),
-        make_splits(toy([0, 1] * 50), rng=rng(1)),
+def test_fingerprint_depends_on_data_scaling_and_seed():
+    base = make_splits(toy_table([0, 1] * 50), rng=rng())
+    changed_splits = [
+        make_splits(toy_table([0, 1] * 50, scale=1 + 1e-12), rng=rng()),
+        make_splits(toy_table([1, 0] * 50), rng=rng()),
+        make_splits(toy_table(["a", "b"] * 50), rng=rng()),
+        make_splits(toy_table([0, 1] * 50), scale="max_norm", rng=rng()),
+        make_splits(toy_table([0, 1] * 50), rng=rng(1)),
     ]
-    assert len({splits.fingerprint for splits in [base, *others]}) == 6
-    assert make_splits(toy([0, 1] * 50), rng=rng()).fingerprint == base.fingerprint
+    assert len({splits.fingerprint for splits in [base, *changed_splits]}) == 6
+    assert make_splits(toy_table([0, 1] * 50), rng=rng()).fingerprint == base.fingerprint
 
 
 def test_a_regression_table_is_divided_without_classes():
@@ -180,12 +181,12 @@ def test_a_regression_table_is_divided_without_classes():
         ([0, 1] * 5, {"n_test": 12}, "toy has 10 rows, too few for n_test 12; ask for fewer"),
     ],
 )
-def test_tables_that_cannot_be_split(labels, sizes, message):
+def test_tables_that_cannot_be_split_are_refused(labels, sizes, message):
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        make_splits(toy(labels), **sizes, rng=rng())
+        make_splits(toy_table(labels), **sizes, rng=rng())
 
 
-def test_a_simulated_class_may_be_missing_too():
+def test_missing_class_of_a_simulation_is_refused():
     message = (
         r"^trunk: class [01] has no training row among 1; ask for more, or leave rare classes out"
         r" \(dataset.rare=drop\)$"
@@ -194,7 +195,7 @@ def test_a_simulated_class_may_be_missing_too():
         make_splits(Trunk(), n_train=1, n_calibration=50, rng=rng())
 
 
-def test_what_is_no_source_is_refused():
+def test_objects_that_are_no_source_are_refused():
     message = (
         "dict is no source of data; a table needs name and load, a simulation name, classes,"
         " feature_names and sample"
@@ -203,14 +204,14 @@ def test_what_is_no_source_is_refused():
         make_splits({}, rng=rng())
 
 
-def test_an_unknown_scale_is_refused_before_any_row_is_drawn():
+def test_unknown_scale_is_refused():
     with pytest.raises(
         ParameterError, match=r"^scale must be one of none, min_max, max_norm, got 'unit'$"
     ):
         make_splits(Spiral(), scale="unit", rng=rng())
 
 
-def test_a_simulation_without_a_truth_gives_images_and_no_posterior():
+def test_simulation_of_images_has_no_posterior():
     splits = make_splits(Shapes(size=60), n_train=10, n_calibration=8, n_test=6, rng=rng())
     assert splits.train.X.shape == (10, 3, 60, 60)
     assert splits.test.X.dtype == np.float32
@@ -224,7 +225,7 @@ def test_a_simulation_without_a_truth_gives_images_and_no_posterior():
     )
 
 
-def test_a_table_of_images_is_divided_like_any_other():
+def test_table_of_images_is_divided_like_vectors():
     X = np.broadcast_to(np.arange(40, dtype=np.float32)[:, None, None, None] / 40, (40, 1, 2, 2))
     splits = make_splits(
         InMemory(Dataset.from_labels("toy", X, np.arange(40) % 2)), n_test=0.25, rng=rng()
@@ -237,30 +238,30 @@ def test_a_table_of_images_is_divided_like_any_other():
     assert {role.X.dtype for role in roles} == {np.dtype(np.float32)}
 
 
-def numbers(role: Dataset) -> set[int]:
-    """Which rows of :func:`toy` these are."""
+def row_numbers(role: Dataset) -> set[int]:
+    """Return the numbers of the rows of :func:`toy_table` in a role, from 1."""
     return set(role.X[:, 0].astype(int).tolist())
 
 
-def test_roles_that_the_source_prescribes_are_kept():
-    data = toy([0, 1] * 50).data
+def test_prescribed_roles_are_used():
+    data = toy_table([0, 1] * 50).data
     roles = np.full(100, TRAIN, dtype=np.int8)
     roles[60:90], roles[90:] = TEST, UNUSED
     splits = make_splits(InMemory(replace(data, roles=roles)), rng=rng())
-    assert numbers(splits.test) == set(range(61, 91))
-    assert numbers(splits.train) | numbers(splits.calibration) == set(range(1, 61))
+    assert row_numbers(splits.test) == set(range(61, 91))
+    assert row_numbers(splits.train) | row_numbers(splits.calibration) == set(range(1, 61))
     assert len(splits.train.y) == 42
     roles[:10] = CALIBRATION
     splits = make_splits(InMemory(replace(data, roles=roles)), n_test=10, rng=rng())
-    assert numbers(splits.calibration) == set(range(1, 11))
-    assert numbers(splits.train) == set(range(11, 61))
-    assert len(splits.test.y) == 10 and numbers(splits.test) < set(range(61, 91))
-    anew = make_splits(InMemory(replace(data, roles=roles)), split="random", rng=rng())
-    assert anew.fingerprint != splits.fingerprint and len(anew.test.y) == 30
+    assert row_numbers(splits.calibration) == set(range(1, 11))
+    assert row_numbers(splits.train) == set(range(11, 61))
+    assert len(splits.test.y) == 10 and row_numbers(splits.test) < set(range(61, 91))
+    random_splits = make_splits(InMemory(replace(data, roles=roles)), split="random", rng=rng())
+    assert random_splits.fingerprint != splits.fingerprint and len(random_splits.test.y) == 30
 
 
 def test_groups_stay_together():
-    data = replace(toy([0, 1] * 200).data, split_groups=np.arange(400) // 7)
+    data = replace(toy_table([0, 1] * 200).data, split_groups=np.arange(400) // 7)
     for split in ("auto", "group"):
         splits = make_splits(InMemory(data), split=split, rng=rng())
         groups = [
@@ -269,8 +270,10 @@ def test_groups_stay_together():
         ]
         assert not (groups[0] & groups[1] or groups[0] & groups[2] or groups[1] & groups[2])
         assert len(splits.test.y) == 120 and len(splits.calibration.y) == 84
-    torn = make_splits(InMemory(data), split="random", rng=rng())
-    assert set(torn.train.split_groups.tolist()) & set(torn.test.split_groups.tolist())
+    random_splits = make_splits(InMemory(data), split="random", rng=rng())
+    assert set(random_splits.train.split_groups.tolist()) & set(
+        random_splits.test.split_groups.tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -289,15 +292,17 @@ def test_groups_stay_together():
         ),
     ],
 )
-def test_groups_that_cannot_be_kept_together(groups, message):
+def test_groups_that_cannot_be_kept_together_are_refused(groups, message):
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         make_splits(
-            InMemory(replace(toy([0, 1] * 50).data, split_groups=groups)), split="group", rng=rng()
+            InMemory(replace(toy_table([0, 1] * 50).data, split_groups=groups)),
+            split="group",
+            rng=rng(),
         )
 
 
-def test_rare_classes_are_left_out_when_that_is_asked_for():
-    source = toy(["a"] * 60 + ["b"] * 3 + ["c"] * 40 + ["d"])
+def test_rare_classes_may_be_dropped():
+    source = toy_table(["a"] * 60 + ["b"] * 3 + ["c"] * 40 + ["d"])
     with pytest.warns(UserWarning, match=r"^toy: rare classes are left out, 4 rows: b, d$"):
         splits = make_splits(source, rare="drop", rng=rng())
     assert splits.train.classes.tolist() == ["a", "c"]
@@ -311,7 +316,7 @@ def test_rare_classes_are_left_out_when_that_is_asked_for():
         DataError,
         match=r"^toy: without the rare classes \['b'\] there are not two left; ask for more rows$",
     ):
-        make_splits(toy(["a"] * 60 + ["b"] * 3), rare="drop", rng=rng())
+        make_splits(toy_table(["a"] * 60 + ["b"] * 3), rare="drop", rng=rng())
 
 
 def test_categories_and_missing_values_pass_through_the_scaling():

@@ -12,22 +12,26 @@ from kdgraph.data.splits import class_quotas, grouped_split, stratified_split
     groups=st.lists(st.integers(0, 12), min_size=3, max_size=80).filter(
         lambda values: len(set(values)) >= 3
     ),
-    shares=st.tuples(st.floats(0.05, 0.9), st.floats(0.05, 0.9), st.floats(0.05, 0.9)),
+    fractions=st.tuples(st.floats(0.05, 0.9), st.floats(0.05, 0.9), st.floats(0.05, 0.9)),
     seed=st.integers(0, 99),
 )
-def test_no_group_is_torn_and_no_part_is_empty_or_too_large(groups, shares, seed):
+def test_grouped_parts_are_disjoint_nonempty_and_small_enough(groups, fractions, seed):
     groups = np.array(groups)
-    sizes = [max(1, int(share * len(groups))) for share in shares]
+    sizes = [max(1, int(fraction * len(groups))) for fraction in fractions]
     parts = grouped_split(
         "toy", np.zeros(len(groups), dtype=int), groups, sizes, np.random.default_rng(seed)
     )
-    found = [set(groups[part].tolist()) for part in parts]
+    groups_by_part = [set(groups[part].tolist()) for part in parts]
     assert all(1 <= len(part) <= size for part, size in zip(parts, sizes, strict=True))
-    assert not (found[0] & found[1] or found[0] & found[2] or found[1] & found[2])
+    assert not (
+        groups_by_part[0] & groups_by_part[1]
+        or groups_by_part[0] & groups_by_part[2]
+        or groups_by_part[1] & groups_by_part[2]
+    )
     assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts))
 
 
-def test_a_part_has_the_size_that_is_asked_for_where_there_are_enough_rows():
+def test_grouped_parts_have_their_size_if_rows_suffice():
     groups = np.repeat(np.arange(50), 4)
     parts = grouped_split("toy", np.arange(200) % 2, groups, [60, 42, 98], np.random.default_rng(0))
     assert [len(part) for part in parts] == [
@@ -38,9 +42,10 @@ def test_a_part_has_the_size_that_is_asked_for_where_there_are_enough_rows():
     assert abs(np.bincount(np.arange(200)[parts[0]] % 2) - 30).max() <= 1
 
 
-def test_classes_of_a_few_large_groups_are_in_every_part():
-    """Of 40 groups 8 are of the second class: one random order leaves a part without it in a sixth
-    of all draws.
+def test_grouped_parts_contain_classes_of_few_large_groups():
+    """Check 8 of 40 groups in the second class, for which one random order would not suffice.
+
+    With one order, a part lacks the class in a sixth of all draws.
     """
     groups = np.repeat(np.arange(40), 10)
     y = (groups < 8).astype(int)
@@ -53,7 +58,7 @@ def test_classes_of_a_few_large_groups_are_in_every_part():
 @given(
     data=st.data(), y=st.lists(st.integers(0, 4), min_size=1, max_size=60), seed=st.integers(0, 99)
 )
-def test_parts_are_disjoint_and_each_class_has_its_share(data, y, seed):
+def test_stratified_parts_are_disjoint_with_proportional_classes(data, y, seed):
     y = np.array(y)
     first = data.draw(st.integers(0, len(y)))
     second = data.draw(st.integers(0, len(y) - first))
@@ -64,7 +69,7 @@ def test_parts_are_disjoint_and_each_class_has_its_share(data, y, seed):
         assert abs((y[parts[0]] == c).sum() - first * np.mean(y == c)) < 1
 
 
-def test_a_part_does_not_depend_on_those_after_it():
+def test_part_does_not_depend_on_later_sizes():
     y = np.random.default_rng(0).integers(3, size=50)
     a = stratified_split(y, [10, 5, 5], np.random.default_rng(1))
     b = stratified_split(y, [10, 20, 1], np.random.default_rng(1))
@@ -72,19 +77,19 @@ def test_a_part_does_not_depend_on_those_after_it():
 
 
 def test_every_row_can_be_drawn():
-    seen = {
+    drawn_rows = {
         row
         for seed in range(200)
         for row in stratified_split(np.array([0] * 8 + [1] * 2), [5], np.random.default_rng(seed))[
             0
         ].tolist()
     }
-    assert seen == set(range(10))
+    assert drawn_rows == set(range(10))
 
 
-def test_chance_breaks_ties_between_classes():
-    drawn = {
+def test_class_quotas_break_ties_at_random():
+    quotas = {
         tuple(class_quotas(np.array([5, 5]), 3, np.random.default_rng(seed)).tolist())
         for seed in range(20)
     }
-    assert drawn == {(1, 2), (2, 1)}
+    assert quotas == {(1, 2), (2, 1)}

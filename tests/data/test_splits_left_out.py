@@ -1,4 +1,4 @@
-"""Classes that no role has."""
+"""Classes that no role contains."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
 from kdgraph.data.ood import LeftOutClasses
 from kdgraph.data.simulations import Spiral
 from kdgraph.data.tables.scikit_learn import SklearnTable
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 
 LETTERS = np.repeat(list("abcde"), [40, 30, 20, 10, 50])
 
 
 class InMemory:
-    """A table for tests."""
+    """Table in memory."""
 
     name = "toy"
 
     def __init__(self, labels: Any = LETTERS, **more) -> None:
-        """Row i has feature i + 1, so that rows can be told apart."""
+        """Create a table in which row i has the feature i + 1, which identifies it."""
         self.data = Dataset.from_labels(
             "toy", np.arange(1.0, len(labels) + 1)[:, None], np.array(labels)
         )
@@ -35,120 +35,131 @@ class InMemory:
         return self.data
 
 
-def splits(left_out, source=None, seed: int = 0, **more) -> Any:
+def split_toy_table(left_out, source=None, seed: int = 0, **more) -> Any:
     return make_splits(
         source or InMemory(), left_out=left_out, rng=np.random.default_rng(seed), **more
     )
 
 
-def test_no_role_has_a_row_of_a_class_that_is_left_out_and_every_row_is_somewhere():
-    found = splits(["b", "d"])
-    roles = (found.train, found.calibration, found.test)
+def test_left_out_classes_are_in_no_role_and_no_row_is_lost():
+    splits = split_toy_table(["b", "d"])
+    roles = (splits.train, splits.calibration, splits.test)
     for role in roles:
         assert role.classes.tolist() == ["a", "c", "e"] and set(
             LETTERS[role.X[:, 0].astype(int) - 1]
         ) == set("ace")
         np.testing.assert_array_equal(role.classes[role.y], LETTERS[role.X[:, 0].astype(int) - 1])
-    assert found.left_out.classes.tolist() == ["b", "d"]
+    assert splits.left_out.classes.tolist() == ["b", "d"]
     np.testing.assert_array_equal(
-        found.left_out.classes[found.left_out.y], LETTERS[found.left_out.X[:, 0].astype(int) - 1]
+        splits.left_out.classes[splits.left_out.y], LETTERS[splits.left_out.X[:, 0].astype(int) - 1]
     )
-    everywhere = np.concatenate([each.X[:, 0] for each in (*roles, found.left_out)])
-    np.testing.assert_array_equal(np.sort(everywhere), np.arange(1.0, 151))
-    assert found.train.facts["left_out"] == found.test.facts["left_out"] == ["b", "d"]
-    assert found.prior.shape == (3,)
+    all_rows = np.concatenate([role.X[:, 0] for role in (*roles, splits.left_out)])
+    np.testing.assert_array_equal(np.sort(all_rows), np.arange(1.0, 151))
+    assert splits.train.facts["left_out"] == splits.test.facts["left_out"] == ["b", "d"]
+    assert splits.prior.shape == (3,)
 
 
-def test_shares_are_of_what_remains():
-    found = splits(["e"], n_test=0.3)
-    assert [len(each.y) for each in (found.train, found.calibration, found.test)] == [49, 21, 30]
-    few = splits(["e"], max_learn=60, max_test=10)
-    assert [len(each.y) for each in (few.train, few.calibration, few.test)] == [42, 18, 10] and len(
-        few.left_out.y
-    ) == 50
+def test_fractions_refer_to_the_remaining_rows():
+    splits = split_toy_table(["e"], n_test=0.3)
+    assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [49, 21, 30]
+    limited_splits = split_toy_table(["e"], max_learn=60, max_test=10)
+    assert [
+        len(role.y)
+        for role in (limited_splits.train, limited_splits.calibration, limited_splits.test)
+    ] == [42, 18, 10] and len(limited_splits.left_out.y) == 50
 
 
-def test_a_number_is_drawn_by_the_seed_and_the_rest_is_divided_as_if_the_classes_had_been_named():
-    drawn = splits(2, seed=5)
-    named = splits(drawn.left_out.classes.tolist(), seed=5)
-    assert drawn.fingerprint == named.fingerprint
-    assert len({tuple(splits(2, seed=seed).left_out.classes) for seed in range(8)}) > 2
+def test_random_left_out_classes_divide_rows_like_named_ones():
+    random_splits = split_toy_table(2, seed=5)
+    named_splits = split_toy_table(random_splits.left_out.classes.tolist(), seed=5)
+    assert random_splits.fingerprint == named_splits.fingerprint
+    assert len({tuple(split_toy_table(2, seed=seed).left_out.classes) for seed in range(8)}) > 2
 
 
-def test_rows_that_are_left_out_are_part_of_the_fingerprint_and_scaled_with_the_rest():
-    one = splits(["e"], scale="min_max")
-    other = InMemory()
-    other.data.X[LETTERS == "e"] += 100
-    assert one.fingerprint != splits(["e"], other, scale="min_max").fingerprint
-    assert one.train.fingerprint == splits(["e"], other, scale="min_max").train.fingerprint
-    np.testing.assert_allclose(
-        one.scaling.undo(one.left_out.X)[:, 0], np.arange(101.0, 151), rtol=1e-12
-    )
-
-
-def test_labels_may_be_numbers_or_their_text():
-    digits = SklearnTable("digits")
-    assert splits([3], digits).fingerprint == splits(["3"], digits).fingerprint
-    assert splits([3], digits).left_out.classes.tolist() == [3]
-
-
-def test_nothing_left_out_changes_nothing():
-    assert splits(None).left_out is None and splits([]).left_out is None
+def test_left_out_rows_are_fingerprinted_and_scaled():
+    splits = split_toy_table(["e"], scale="min_max")
+    changed_source = InMemory()
+    changed_source.data.X[LETTERS == "e"] += 100
+    assert splits.fingerprint != split_toy_table(["e"], changed_source, scale="min_max").fingerprint
     assert (
-        splits(None).fingerprint
-        == splits([]).fingerprint
+        splits.train.fingerprint
+        == split_toy_table(["e"], changed_source, scale="min_max").train.fingerprint
+    )
+    np.testing.assert_allclose(
+        splits.scaling.undo(splits.left_out.X)[:, 0], np.arange(101.0, 151), rtol=1e-12
+    )
+
+
+def test_left_out_labels_may_be_numbers_or_text():
+    digits = SklearnTable("digits")
+    assert split_toy_table([3], digits).fingerprint == split_toy_table(["3"], digits).fingerprint
+    assert split_toy_table([3], digits).left_out.classes.tolist() == [3]
+
+
+def test_empty_left_out_changes_nothing():
+    assert split_toy_table(None).left_out is None and split_toy_table([]).left_out is None
+    assert (
+        split_toy_table(None).fingerprint
+        == split_toy_table([]).fingerprint
         == make_splits(InMemory(), rng=np.random.default_rng(0)).fingerprint
     )
 
 
-def test_roles_of_the_source_are_kept_and_its_unused_rows_are_nowhere():
+def test_left_out_rows_respect_prescribed_roles():
     roles = np.tile(np.array([TRAIN, TRAIN, CALIBRATION, TEST, UNUSED], dtype=np.int8), 30)
     source = InMemory(roles=roles)
-    found = splits(["b"], source)
+    splits = split_toy_table(["b"], source)
     for role, dataset in (
-        (TRAIN, found.train),
-        (CALIBRATION, found.calibration),
-        (TEST, found.test),
+        (TRAIN, splits.train),
+        (CALIBRATION, splits.calibration),
+        (TEST, splits.test),
     ):
         expected = np.flatnonzero((roles == role) & (LETTERS != "b")) + 1
         np.testing.assert_array_equal(np.sort(dataset.X[:, 0]), expected)
     np.testing.assert_array_equal(
-        found.left_out.X[:, 0], np.flatnonzero((roles != UNUSED) & (LETTERS == "b")) + 1
+        splits.left_out.X[:, 0], np.flatnonzero((roles != UNUSED) & (LETTERS == "b")) + 1
     )
-    assert len(splits(["b"], source, split="random").left_out.y) == 30
-    (drawn,) = LeftOutClasses().sets(found, np.random.default_rng(0))
+    assert len(split_toy_table(["b"], source, split="random").left_out.y) == 30
+    (ood_set,) = LeftOutClasses().sets(splits, np.random.default_rng(0))
     np.testing.assert_array_equal(
-        np.sort(drawn.X[:, 0]), np.flatnonzero((roles == TEST) & (LETTERS == "b")) + 1
+        np.sort(ood_set.X[:, 0]), np.flatnonzero((roles == TEST) & (LETTERS == "b")) + 1
     )
-    assert drawn.facts["rows"] == "6 at random of 6 test rows, class b"
+    assert ood_set.facts["rows"] == "6 at random of 6 test rows, class b"
 
 
-def test_groups_stay_together():
+def test_groups_stay_together_without_left_out_classes():
     groups = np.arange(150) % 15
-    found = splits(["e"], InMemory(split_groups=groups))
-    seen = [
-        set(each.split_groups.tolist()) for each in (found.train, found.calibration, found.test)
+    splits = split_toy_table(["e"], InMemory(split_groups=groups))
+    groups_by_role = [
+        set(role.split_groups.tolist()) for role in (splits.train, splits.calibration, splits.test)
     ]
-    assert not seen[0] & seen[1] and not seen[0] & seen[2] and not seen[1] & seen[2]
-    assert set(found.left_out.split_groups.tolist()) == set(range(15))
+    assert (
+        not groups_by_role[0] & groups_by_role[1]
+        and not groups_by_role[0] & groups_by_role[2]
+        and not groups_by_role[1] & groups_by_role[2]
+    )
+    assert set(splits.left_out.split_groups.tolist()) == set(range(15))
 
 
-def test_rare_classes_are_dropped_beside_it():
+def test_rare_classes_are_dropped_besides_left_out_ones():
     with pytest.warns(UserWarning, match=r"^toy: rare classes are left out, 1 rows: z$"):
-        found = splits(["b"], InMemory([*LETTERS, "z"]), rare="drop")
-    assert found.train.classes.tolist() == [
+        splits = split_toy_table(["b"], InMemory([*LETTERS, "z"]), rare="drop")
+    assert splits.train.classes.tolist() == [
         "a",
         "c",
         "d",
         "e",
-    ] and found.left_out.classes.tolist() == ["b"]
+    ] and splits.left_out.classes.tolist() == ["b"]
 
 
-def test_missing_values_among_them_are_known():
+def test_missing_values_of_left_out_rows_are_detected():
     source = InMemory()
     source.data.X[LETTERS == "b"] = np.nan
-    assert splits(["b"], source).has_missing and not splits(["b"], source).train.has_missing
-    assert not splits(["a"]).has_missing
+    assert (
+        split_toy_table(["b"], source).has_missing
+        and not split_toy_table(["b"], source).train.has_missing
+    )
+    assert not split_toy_table(["a"]).has_missing
 
 
 @pytest.mark.parametrize(
@@ -182,44 +193,48 @@ def test_missing_values_among_them_are_known():
         ),
         (
             1,
-            InMemory(given_scores=True),
+            InMemory(has_scores=True),
             "toy has the scores of a model that has seen every class; give dataset.left_out=null",
         ),
     ],
 )
-def test_what_cannot_be_left_out(left_out, source, sentence):
+def test_left_out_classes_that_do_not_fit_are_refused(left_out, source, sentence):
     with pytest.raises(DataError, match=f"^{re.escape(sentence)}"):
-        splits(left_out, source)
+        split_toy_table(left_out, source)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "rule"), [(0, "in"), ("a", "an integer in"), (1.5, "an integer in")]
+    ("left_out", "rule"), [(0, "in"), ("a", "an integer in"), (1.5, "an integer in")]
 )
-def test_what_is_no_choice_of_classes(wrong, rule):
+def test_invalid_left_out_is_refused(left_out, rule):
     with pytest.raises(
         ParameterError, match=rf"^left_out must be {rule} \[1, inf\) or a list or null, got "
     ):
-        splits(wrong)
+        split_toy_table(left_out)
 
 
-def test_the_set_has_their_rows_and_says_which_classes():
-    found = splits(["b", "d"])
-    (drawn,) = LeftOutClasses(n=25).sets(found, np.random.default_rng(0))
-    assert drawn.name == "left_out" and drawn.X.shape == (25, 1) and len(np.unique(drawn.X)) == 25
-    assert set(LETTERS[drawn.X[:, 0].astype(int) - 1]) == {"b", "d"}
-    assert drawn.facts == {"classes": ["b", "d"], "rows": "25 at random of 40 rows, class b, d"}
-    many = splits(list(range(9)), InMemory(np.repeat(np.arange(20), 10)))
+def test_left_out_set_has_rows_and_names_of_the_classes():
+    splits = split_toy_table(["b", "d"])
+    (ood_set,) = LeftOutClasses(n=25).sets(splits, np.random.default_rng(0))
+    assert (
+        ood_set.name == "left_out"
+        and ood_set.X.shape == (25, 1)
+        and len(np.unique(ood_set.X)) == 25
+    )
+    assert set(LETTERS[ood_set.X[:, 0].astype(int) - 1]) == {"b", "d"}
+    assert ood_set.facts == {"classes": ["b", "d"], "rows": "25 at random of 40 rows, class b, d"}
+    many_classes = split_toy_table(list(range(9)), InMemory(np.repeat(np.arange(20), 10)))
     assert (
         LeftOutClasses()
-        .sets(many, np.random.default_rng(0))[0]
+        .sets(many_classes, np.random.default_rng(0))[0]
         .facts["rows"]
         .endswith(" 90 rows, class 0, 1, 2, 3, 4, 5, 6, 7, 8")
     )
 
 
-def test_without_them_there_is_no_set():
+def test_left_out_set_needs_left_out_classes():
     with pytest.raises(
-        NotAtHand,
+        DataNotAvailable,
         match=r"^no class of toy is left out; name some, or give their number: dataset.left_out=…$",
     ):
-        LeftOutClasses().sets(splits(None), np.random.default_rng(0))
+        LeftOutClasses().sets(split_toy_table(None), np.random.default_rng(0))

@@ -93,10 +93,10 @@ def test_seed_fixes_results_and_threads_do_not_change_them(spiral_rows, variant)
         for seed, n_jobs in ((3, None), (3, None), (3, 1), (3, 2), (4, None))
     ]
     queries = np.vstack([X, 2 * X])
-    first, *same_seed, other = [run.predict_proba(queries) for run in runs]
+    first, *same_seed, different_seed = [run.predict_proba(queries) for run in runs]
     for proba in same_seed:
         assert np.array_equal(proba, first)
-    assert not np.array_equal(other, first)
+    assert not np.array_equal(different_seed, first)
     assert len({run.log_floor_ for run in runs[:4]}) == 1
 
 
@@ -235,7 +235,7 @@ def test_duplicated_rows_give_finite_probabilities(spiral_rows, variant):
     kdf = KernelDensityForest(make_forest(), variant=variant, random_state=0).fit(X, y)
     proba = kdf.predict_proba(X)
     assert np.isfinite(proba).all()
-    assert kdf.describe()["singleton_share"] < 1
+    assert kdf.describe()["singleton_fraction"] < 1
 
 
 @pytest.mark.parametrize(
@@ -306,8 +306,8 @@ def test_integer_and_float32_rows_are_supported(spiral_rows):
     X, y = np.round(20 * spiral_rows[0]), spiral_rows[1]
     kdf = KernelDensityForest(make_forest(), random_state=0).fit(X, y)
     for dtype in (np.int64, np.float32):
-        other = KernelDensityForest(make_forest(), random_state=0).fit(X.astype(dtype), y)
-        assert np.array_equal(other.predict_proba(X.astype(dtype)), kdf.predict_proba(X))
+        converted = KernelDensityForest(make_forest(), random_state=0).fit(X.astype(dtype), y)
+        assert np.array_equal(converted.predict_proba(X.astype(dtype)), kdf.predict_proba(X))
 
 
 def test_describe_lists_fitted_values(fitted_variants):
@@ -315,7 +315,7 @@ def test_describe_lists_fitted_values(fitted_variants):
         summary = kdf.describe()
         names = [
             "n_polytopes",
-            "singleton_share",
+            "singleton_fraction",
             "exponent",
             *(["pseudo_count", "vote_share", "vote_power"] if variant == "kdgraph" else []),
             "log_floor",
@@ -326,7 +326,7 @@ def test_describe_lists_fitted_values(fitted_variants):
             == len(np.unique(kdf.graph_.codes, axis=0))
             == len(kdf.graph_.polytopes)
         )
-        assert summary["singleton_share"] == (kdf.graph_.polytopes.sizes == 1).mean()
+        assert summary["singleton_fraction"] == (kdf.graph_.polytopes.sizes == 1).mean()
         assert summary["log_floor"] == kdf.log_floor_
         assert all(
             type(value) in (int, float) for value in summary.values()

@@ -182,8 +182,8 @@ def test_temperature_scaling_keeps_the_order_and_lowers_the_loss(blob_rows, thre
     scaled.fit(X, y, X_calibration=calibration[0], y_calibration=calibration[1])
     assert np.array_equal(scaled.predict(test[0]), overfitted.predict(test[0]))
     loss = {
-        of: -np.log(of.predict_proba(test[0])[np.arange(2000), test[1]]).mean()
-        for of in (scaled, overfitted)
+        model: -np.log(model.predict_proba(test[0])[np.arange(2000), test[1]]).mean()
+        for model in (scaled, overfitted)
     }
     assert loss[scaled] < loss[overfitted] - 0.05
 

@@ -127,7 +127,7 @@ def test_gate_uses_the_density_of_the_inner_forest(rows, isotonic, gate):
     assert np.array_equal(gate.graph_.log_density(rows[4]), graph.log_density(rows[4]))
     assert gate.describe() == {
         "n_polytopes": len(graph.polytopes),
-        "singleton_share": graph.polytopes.singleton_share,
+        "singleton_fraction": graph.polytopes.singleton_fraction,
         "log_floor": gate.log_floor_,
     }
 
@@ -189,11 +189,11 @@ def test_inner_calibrator_is_fitted_on_the_same_held_out_rows(rows):
 
 def test_threads_and_pickling_change_no_bit(rows, isotonic, gate):
     X, y, X_calibration, y_calibration, test, _ = rows
-    threads = DensityGate(FrozenEstimator(isotonic), alpha=0.05, n_jobs=2).fit(
+    threaded = DensityGate(FrozenEstimator(isotonic), alpha=0.05, n_jobs=2).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
-    for other in (threads, pickle.loads(pickle.dumps(gate))):
-        assert np.array_equal(other.predict_proba(test), gate.predict_proba(test))
+    for copy in (threaded, pickle.loads(pickle.dumps(gate))):
+        assert np.array_equal(copy.predict_proba(test), gate.predict_proba(test))
 
 
 @pytest.mark.parametrize(

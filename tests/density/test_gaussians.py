@@ -203,9 +203,9 @@ def test_held_out_rows_choose_spacing_of_nearly_constant_features():
         polytope_moments(X, single_row_polytopes, held_out).spacing, plain_spacing
     )
     held_out[0, 2] = 1.0
-    drawn = polytope_moments(X, single_row_polytopes, held_out).spacing
-    assert drawn[2] > 100 * plain_spacing[2]
+    chosen_spacing = polytope_moments(X, single_row_polytopes, held_out).spacing
+    assert chosen_spacing[2] > 100 * plain_spacing[2]
     expected = [
-        (1 - share) * plain_spacing + share * plain_spacing.mean() for share in (0.01, 0.1, 1.0)
+        (1 - weight) * plain_spacing + weight * plain_spacing.mean() for weight in (0.01, 0.1, 1.0)
     ]
-    assert any(np.allclose(drawn, candidate, rtol=1e-12) for candidate in expected)
+    assert any(np.allclose(chosen_spacing, candidate, rtol=1e-12) for candidate in expected)

@@ -111,7 +111,7 @@ def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
         patch.setattr(
             search,
             "_grid_scores",
-            lambda masses, *rest: recorded_masses.append(masses) or np.zeros((2, 1, 1)),
+            lambda masses, *arguments: recorded_masses.append(masses) or np.zeros((2, 1, 1)),
         )
         search.search_query_posterior(
             graph,
@@ -127,21 +127,23 @@ def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
     holders = locations.codes[merged.representatives]
     for j, exponent in enumerate((0.7, 3.0)):
         for i in range(0, len(problem.held_out), 7):
-            others = np.delete(np.arange(len(locations)), n + i)
-            share = (locations.codes[n + i] == holders).mean(axis=1) ** exponent
-            expected = share[merged.polytope_of_row[others]] @ labels[others]
+            other_rows = np.delete(np.arange(len(locations)), n + i)
+            similarity = (locations.codes[n + i] == holders).mean(axis=1) ** exponent
+            expected = similarity[merged.polytope_of_row[other_rows]] @ labels[other_rows]
             np.testing.assert_allclose(recorded_masses[0][i, :, j], expected, atol=1e-10)
 
 
 @pytest.mark.parametrize(
-    ("bad", "rule"),
+    ("max_polytopes", "rule"),
     [
         (0, "in [1, inf) or in (0, 1) or null"),
         (1.5, "an integer in [1, inf) or in (0, 1) or null"),
         ("few", "an integer in [1, inf) or a number in (0, 1) or null"),
     ],
 )
-def test_invalid_max_polytopes_raises(problem, bad, rule):
+def test_invalid_max_polytopes_raises(problem, max_polytopes, rule):
     with pytest.raises(ParameterError) as caught:
-        KernelDensityForest(problem.forest, max_polytopes=bad).fit(problem.train.X, problem.train.y)
-    assert str(caught.value) == f"max_polytopes must be {rule}, got {bad!r}"
+        KernelDensityForest(problem.forest, max_polytopes=max_polytopes).fit(
+            problem.train.X, problem.train.y
+        )
+    assert str(caught.value) == f"max_polytopes must be {rule}, got {max_polytopes!r}"

@@ -26,11 +26,11 @@ def by_definition(leaves: np.ndarray) -> np.ndarray:
 
 
 @given(LEAVES)
-def test_it_is_the_mean_over_all_pairs(leaves):
+def test_aphd_is_the_mean_over_all_pairs(leaves):
     np.testing.assert_allclose(aphd(leaves), by_definition(leaves), rtol=0, atol=EXACT)
 
 
-def test_of_a_forest_too_whatever_the_layout_of_its_codes():
+def test_aphd_of_a_forest_does_not_depend_on_the_layout_of_codes():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 5))
     leaves = (

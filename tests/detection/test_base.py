@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 from kdgraph.density import KernelDensityForest
 from kdgraph.detection import MaxProbability, conformal_offset
 from kdgraph.errors import ParameterError
-from tests.companions import RoundedDifferently, assert_rows_agree
+from tests.companions import RoundedScores, assert_rows_agree
 from tests.sklearn_checks import with_checks
 
 from .conftest import FarFromMean, LeastConfident
@@ -48,17 +48,17 @@ def fitted(blobs):
     return FarFromMean(target_fpr=0.1, random_state=0).fit(X, y)
 
 
-def test_signs(fitted, blobs):
-    X, _, far = blobs
-    normal, out = fitted.score_samples(X), fitted.score_samples(far)
+def test_scores_and_decisions_follow_scikit_learns_signs(fitted, blobs):
+    X, _, distant = blobs
+    normal, out = fitted.score_samples(X), fitted.score_samples(distant)
     assert out.max() < normal.min()
-    rows = np.concatenate([X, far])
+    rows = np.concatenate([X, distant])
     np.testing.assert_array_equal(
         fitted.decision_function(rows), fitted.score_samples(rows) - fitted.offset_
     )
     np.testing.assert_array_equal(fitted.ood_score(rows), -fitted.decision_function(rows))
     np.testing.assert_array_equal(fitted.predict(rows), np.where(fitted.ood_score(rows) > 0, -1, 1))
-    assert set(fitted.predict(far)) == {-1} and fitted.predict(X).mean() > 0.5
+    assert set(fitted.predict(distant)) == {-1} and fitted.predict(X).mean() > 0.5
 
 
 def test_a_score_exactly_at_the_threshold_is_in(fitted):
@@ -76,7 +76,7 @@ def test_no_row_changes_the_score_of_another(fitted, blobs):
 
 
 @pytest.mark.parametrize("target_fpr", [0.02, 0.1, 0.4])
-def test_the_threshold_gives_up_the_share_that_was_asked_for(target_fpr):
+def test_threshold_rejects_the_requested_fraction(target_fpr):
     """Of fresh rows, over 40 fits with 99 held-out rows: 40 shares, each with a deviation of √(α(1
     - α)/99) by its threshold alone.
     """
@@ -97,12 +97,12 @@ def test_the_rank_of_the_threshold():
     assert conformal_offset(np.array([3.0]), 0.05) == 3.0
 
 
-def test_a_frozen_parent_is_used_as_it_is_and_needs_no_labels(blobs):
-    X, y, far = blobs
+def test_frozen_parent_is_not_refitted_and_needs_no_labels(blobs):
+    X, y, distant = blobs
     parent = forest().fit(X[:300], y[:300])
     detector = LeastConfident(FrozenEstimator(parent)).fit(X[:300], X_calibration=X[300:])
     np.testing.assert_array_equal(
-        detector.score_samples(far), parent.predict_proba(far).max(axis=1)
+        detector.score_samples(distant), parent.predict_proba(distant).max(axis=1)
     )
     bare = LeastConfident(parent, random_state=0).fit(
         X[:300], y[:300], X_calibration=X[300:], y_calibration=y[300:]
@@ -115,22 +115,22 @@ def test_a_frozen_parent_is_used_as_it_is_and_needs_no_labels(blobs):
     "names", [[0, 1, 2], [-1.0, 0.0, 7.0], ["u", "v", "w"], [True, False, True]], ids=str
 )
 def test_labels_are_of_any_type(blobs, names):
-    X, y, far = blobs
+    X, y, distant = blobs
     detector = LeastConfident(forest(), random_state=0).fit(X, np.array(names)[y])
     assert detector.estimator_.classes_.tolist() == sorted(set(names))
-    assert detector.ood_score(far).shape == (200,)
+    assert detector.ood_score(distant).shape == (200,)
 
 
 def test_held_out_rows_are_held_out_of_the_parent(blobs):
     X, y, _ = blobs
-    seen = []
+    fit_calls = []
 
     class Watched(LeastConfident):
         def _fit_after(self, train, calibration):
-            seen.append((train.X, train.y, calibration.X))
+            fit_calls.append((train.X, train.y, calibration.X))
 
     Watched(forest(), calibration_size=0.25, random_state=0).fit(X, y)
-    kept, labels, held = seen[0]
+    kept, labels, held = fit_calls[0]
     assert (len(kept), len(labels), len(held)) == (450, 450, 150)
     assert {row.tobytes() for row in kept} | {row.tobytes() for row in held} == {
         row.tobytes() for row in X
@@ -139,7 +139,7 @@ def test_held_out_rows_are_held_out_of_the_parent(blobs):
     assert labels.tolist() == [by_row[row.tobytes()] for row in kept]
 
 
-def test_a_parent_that_wants_rows_of_its_own_gets_none_of_the_thresholds(blobs):
+def test_parent_does_not_train_on_the_rows_of_the_threshold(blobs):
     X, y, _ = blobs
     parent = (
         LeastConfident(KernelDensityForest(forest()), random_state=0)
@@ -151,7 +151,7 @@ def test_a_parent_that_wants_rows_of_its_own_gets_none_of_the_thresholds(blobs):
     )  # it held out 30 % of the 600 rows itself
 
 
-def test_missing_values_and_frames_come_as_far_as_the_parent_takes_them(blobs):
+def test_missing_values_and_frames_are_passed_if_the_parent_takes_them(blobs):
     X, y, _ = blobs
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     frame = pd.DataFrame(X, columns=list("abcd"))
@@ -164,7 +164,7 @@ def test_missing_values_and_frames_come_as_far_as_the_parent_takes_them(blobs):
         LeastConfident(parent, random_state=0).fit(np.where(np.isnan(X), np.inf, X), y)
 
 
-def test_what_cannot_be_fitted(blobs):
+def test_invalid_input_of_fit_is_refused(blobs):
     X, y, _ = blobs
     with pytest.raises(ValueError, match="LeastConfident needs an estimator, got None"):
         LeastConfident().fit(X, y)
@@ -196,14 +196,14 @@ def test_what_cannot_be_fitted(blobs):
         Nowhere().fit(X)
 
 
-def test_rows_at_the_threshold_are_in_however_they_are_rounded():
+def test_rows_at_the_threshold_are_inliers_up_to_rounding():
     """Scores k/10 of many rows each, so that the threshold is the score of some of them, off by
     last bits that depend on the place.
     """
     rng = np.random.default_rng(0)
     first = rng.integers(5, 11, 300) / 10
     X, y = np.column_stack([first, 1 - first]), np.arange(300) % 2
-    detector = MaxProbability(FrozenEstimator(RoundedDifferently().fit(X, y)), target_fpr=0.3).fit(
+    detector = MaxProbability(FrozenEstimator(RoundedScores().fit(X, y)), target_fpr=0.3).fit(
         X, y, X_calibration=X
     )
     at = np.round(detector.offset_, 9)

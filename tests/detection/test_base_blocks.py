@@ -18,13 +18,13 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize(
     "n", [1, _BLOCK_ROWS - 1, _BLOCK_ROWS, _BLOCK_ROWS + 1, 3 * _BLOCK_ROWS + 7]
 )
-def test_all_rows_are_there_once_and_in_order(n):
+def test_blocks_contain_all_rows_once_in_order(n):
     X = RNG.normal(size=(n, 3))
-    seen = []
+    blocks = []
     np.testing.assert_array_equal(
-        apply_in_fixed_blocks(X, lambda block: seen.append(block) or block), X
+        apply_in_fixed_blocks(X, lambda block: blocks.append(block) or block), X
     )
-    assert {len(block) for block in seen} == {_BLOCK_ROWS}
+    assert {len(block) for block in blocks} == {_BLOCK_ROWS}
     np.testing.assert_array_equal(
         apply_in_fixed_blocks(pd.DataFrame(X), lambda block: block[0].to_numpy()), X[:, 0]
     )

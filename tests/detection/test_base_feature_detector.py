@@ -29,17 +29,17 @@ def test_columns_are_divided_by_their_ranges_over_training_rows():
 
 
 def test_units_of_columns_change_no_bit_but_by_rounding(blobs):
-    X, _, far = blobs
+    X, _, distant = blobs
     units = np.array([1e-200, 1.0, 1e3, 1e100])
     usual, other = (
-        KthNeighbourDistance(random_state=0).fit(X * by).score_samples(far * by)
+        KthNeighbourDistance(random_state=0).fit(X * by).score_samples(distant * by)
         for by in (1.0, units)
     )
     np.testing.assert_allclose(usual, other, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_a_layer_and_a_map_of_the_users_are_taken_as_they_are(blobs):
+def test_custom_layer_and_feature_map_are_used(blobs):
     X, y, _ = blobs
     network = MultilayerPerceptron(
         hidden=(8,), learning_rate=0.02, max_epochs=2, device="cpu", random_state=0
@@ -61,7 +61,7 @@ def test_a_layer_and_a_map_of_the_users_are_taken_as_they_are(blobs):
     [np.ones((9, 2)), np.full((9, 2), 1e308), 1e307 * np.linspace(-1, 1, 9)[:, None]],
     ids=["alike", "far", "all"],
 )
-def test_rows_at_the_end_of_what_numbers_reach(X):
+def test_scores_of_extreme_values_are_finite(X):
     score = (
         KthNeighbourDistance(k=1)
         .fit(X[::2], X_calibration=X)
@@ -70,7 +70,7 @@ def test_rows_at_the_end_of_what_numbers_reach(X):
     assert np.isfinite(score).all()
 
 
-def test_its_seed_reaches_the_map(blobs):
+def test_seed_reaches_the_feature_map(blobs):
     X = blobs[0]
     maps = [
         KthNeighbourDistance(features=FeatureMap(source="rows"), random_state=seed)
@@ -79,6 +79,6 @@ def test_its_seed_reaches_the_map(blobs):
         for seed in (0, 0, 1)
     ]
     assert maps[0].random_state == maps[1].random_state != maps[2].random_state
-    given = FeatureMap(source="rows", random_state=3)
-    detector = KthNeighbourDistance(features=given, random_state=0).fit(X)
-    assert detector.feature_map_.random_state == 3 and not hasattr(given, "unit_")
+    feature_map = FeatureMap(source="rows", random_state=3)
+    detector = KthNeighbourDistance(features=feature_map, random_state=0).fit(X)
+    assert detector.feature_map_.random_state == 3 and not hasattr(feature_map, "unit_")

@@ -55,7 +55,7 @@ def parent_of(cls: type[PostHocDetector]):
     return ExtraTreesClassifier(10, random_state=0)
 
 
-def made(cls: type[PostHocDetector], **parameters) -> PostHocDetector:
+def make_detector(cls: type[PostHocDetector], **parameters) -> PostHocDetector:
     quick = {"set_size": 30, "repeats": 4, "detector": LocalOutlierFactor(3)}
     return cls(parent_of(cls), **{"random_state": 0, **of_class(cls, quick), **parameters})
 
@@ -129,7 +129,7 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def fitted(rows):
     """By class, fitted once."""
     X, y, _ = rows
-    return {cls: made(cls).fit(X, y) for cls in DETECTORS}
+    return {cls: make_detector(cls).fit(X, y) for cls in DETECTORS}
 
 
 @pytest.mark.parametrize("cls", OF_ROWS)
@@ -142,7 +142,7 @@ def test_no_row_changes_the_score_of_another(fitted, rows, cls):
     assert_rows_agree(fitted[cls].score_samples(X[::-1]), together[::-1])
 
 
-def far(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def distant(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Beyond everything, in every feature."""
     return X + 40.0
 
@@ -169,7 +169,7 @@ def test_higher_is_farther_out(fitted, rows, cls):
     test rows is beyond the threshold.
     """
     _, _, test = rows
-    out = OUT.get(cls.__name__, far)(test, np.random.default_rng(0))
+    out = OUT.get(cls.__name__, distant)(test, np.random.default_rng(0))
     normal, strange = fitted[cls].ood_score(test), fitted[cls].ood_score(out)
     assert auroc(strange, normal) > 0.9
     assert (fitted[cls].predict(out) == -1).mean() > (fitted[cls].predict(test) == -1).mean()
@@ -190,7 +190,7 @@ OTHER = {
     "min_samples": 1,
     "neighbor": 3,
     "normalize": True,
-    "outside": "distance",
+    "measure": "distance",
     "random_state": 1,
     "relative": True,
     "repeats": 5,
@@ -210,15 +210,15 @@ def test_every_parameter_changes_the_score_and_n_jobs_none(fitted, rows, cls):
     parameters = set(fitted[cls].get_params(deep=False)) - {"estimator", "n_jobs"}
     assert parameters <= OTHER.keys(), "another value of a new parameter is to be named"
     usual = scores(fitted[cls], test)
-    np.testing.assert_array_equal(usual, scores(made(cls).fit(X, y), test))
+    np.testing.assert_array_equal(usual, scores(make_detector(cls).fit(X, y), test))
     if "n_jobs" in fitted[cls].get_params(deep=False):
-        np.testing.assert_array_equal(usual, scores(made(cls, n_jobs=2).fit(X, y), test))
+        np.testing.assert_array_equal(usual, scores(make_detector(cls, n_jobs=2).fit(X, y), test))
     for name in parameters:
         value = FOR.get((cls.__name__, name), OTHER[name])
-        found = scores(made(cls, **{name: value}).fit(X, y), test)
-        assert found.shape != usual.shape or not np.allclose(found, usual, rtol=1e-6, atol=1e-9), (
-            name
-        )
+        result = scores(make_detector(cls, **{name: value}).fit(X, y), test)
+        assert result.shape != usual.shape or not np.allclose(
+            result, usual, rtol=1e-6, atol=1e-9
+        ), name
 
 
 def scores(detector: PostHocDetector, X: np.ndarray) -> np.ndarray:

@@ -43,25 +43,25 @@ def squared(rows: np.ndarray, train: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("names", [[0, 1, 2], ["u", "v", "w"]], ids=str)
-def test_it_is_scipys_distance_to_the_nearest_class(blobs, names):
-    X, y, far = blobs
+def test_score_matches_scipys_distance_to_the_nearest_class(blobs, names):
+    X, y, distant = blobs
     detector = Mahalanobis(features=RAW).fit(
         X[:400], np.array(names)[y[:400]], X_calibration=X[400:]
     )
-    for rows in (X[400:], far[:50]):
+    for rows in (X[400:], distant[:50]):
         np.testing.assert_allclose(
             detector.score_samples(rows), -squared(rows, X[:400], y[:400]).min(axis=1), **ROUNDING
         )
     assert detector.feature_classes_.tolist() == names and detector.describe()["means"] == 3
-    assert auroc(detector.ood_score(far), detector.ood_score(X[400:])) == 1 and set(
-        detector.predict(far)
+    assert auroc(detector.ood_score(distant), detector.ood_score(X[400:])) == 1 and set(
+        detector.predict(distant)
     ) == {-1}
 
 
 def test_relative_to_all_rows(blobs):
-    X, y, far = blobs
+    X, y, distant = blobs
     detector = Mahalanobis(relative=True, features=RAW).fit(X[:400], y[:400], X_calibration=X[400:])
-    for rows in (X[400:], far[:50]):
+    for rows in (X[400:], distant[:50]):
         overall = squared(rows, X[:400], np.zeros(400))[:, 0]
         np.testing.assert_allclose(
             detector.score_samples(rows),
@@ -79,9 +79,9 @@ def test_relative_to_all_rows(blobs):
             Mahalanobis(relative=True).fit(X[:400], labels, X_calibration=X[400:])
 
 
-def test_without_labels_or_with_targets_there_is_one_mean(blobs):
-    X, _, far = blobs
-    expected = -squared(far, X[:400], np.zeros(400))[:, 0]
+def test_regression_or_missing_labels_use_one_mean(blobs):
+    X, _, distant = blobs
+    expected = -squared(distant, X[:400], np.zeros(400))[:, 0]
     target = X @ [1.0, 2.0, 3.0, 4.0]
     for parent, y in (
         (None, None),
@@ -89,30 +89,30 @@ def test_without_labels_or_with_targets_there_is_one_mean(blobs):
         (FrozenEstimator(GaussianLinear().fit(X, target)), target[:400]),
     ):
         detector = Mahalanobis(parent, features=RAW).fit(X[:400], y, X_calibration=X[400:])
-        np.testing.assert_allclose(detector.score_samples(far), expected, **ROUNDING)
+        np.testing.assert_allclose(detector.score_samples(distant), expected, **ROUNDING)
         assert detector.feature_classes_ is None
 
 
 def test_units_change_nothing(blobs):
     """Of all columns together by the definition, of each by the ranges."""
-    X, y, far = blobs
+    X, y, distant = blobs
     scores = [
-        Mahalanobis(random_state=0).fit(units * X, y).score_samples(units * far)
+        Mahalanobis(random_state=0).fit(units * X, y).score_samples(units * distant)
         for units in (1.0, 1e6, np.array([1, 1e3, 1e-6, 7]))
     ]
     np.testing.assert_allclose(scores[1:], [scores[0]] * 2, rtol=1e-9)
 
 
-def test_features_are_the_layer_of_a_network_and_behind_a_pipeline_the_transformed_rows(blobs):
-    X, y, far = blobs
+def test_features_are_hidden_units_or_transformed_rows(blobs):
+    X, y, distant = blobs
     network = MultilayerPerceptron(
         hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0
     ).fit(X, y)
     detector = Mahalanobis(FrozenEstimator(network)).fit(X[:400], y[:400], X_calibration=X[400:])
     layer = network.transform(X[:400]).astype(np.float64)
-    expected = -squared(network.transform(far).astype(np.float64), layer, y[:400]).min(axis=1)
+    expected = -squared(network.transform(distant).astype(np.float64), layer, y[:400]).min(axis=1)
     np.testing.assert_allclose(
-        detector.score_samples(far), expected, rtol=1e-5
+        detector.score_samples(distant), expected, rtol=1e-5
     )  # units that are always 0 have no spread but shrinkage
     pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(
         X[:400], y[:400]
@@ -120,21 +120,21 @@ def test_features_are_the_layer_of_a_network_and_behind_a_pipeline_the_transform
     detector = Mahalanobis(FrozenEstimator(pipeline), features=RAW).fit(
         X[:400], y[:400], X_calibration=X[400:]
     )
-    expected = -squared(pipeline[0].transform(far), pipeline[0].transform(X[:400]), y[:400]).min(
-        axis=1
-    )
-    np.testing.assert_allclose(detector.score_samples(far), expected, **ROUNDING)
+    expected = -squared(
+        pipeline[0].transform(distant), pipeline[0].transform(X[:400]), y[:400]
+    ).min(axis=1)
+    np.testing.assert_allclose(detector.score_samples(distant), expected, **ROUNDING)
     reduced = Mahalanobis(features=FeatureMap(source="rows", dimensions=2, random_state=0)).fit(
         X[:400], y[:400], X_calibration=X[400:]
     )
     assert (
         reduced.class_means_.means.shape == (3, 2)
-        and auroc(reduced.ood_score(far), reduced.ood_score(X[400:])) == 1
+        and auroc(reduced.ood_score(distant), reduced.ood_score(X[400:])) == 1
     )
 
 
-def test_features_that_come_with_given_scores(blobs):
-    X, y, far = blobs
+def test_features_stored_with_scores_are_used(blobs):
+    X, y, distant = blobs
     proba = np.full((600, 3), 1 / 3)
     parent = FrozenEstimator(PrecomputedScores([("hidden", 4)]).fit(np.hstack([proba, X])))
     detector = Mahalanobis(parent).fit(
@@ -142,7 +142,7 @@ def test_features_that_come_with_given_scores(blobs):
     )
     bare = Mahalanobis(features=RAW).fit(X[:400], y[:400], X_calibration=X[400:])
     assert_rows_agree(
-        detector.score_samples(np.hstack([proba[:200], far])), bare.score_samples(far)
+        detector.score_samples(np.hstack([proba[:200], distant])), bare.score_samples(distant)
     )
     alone = Mahalanobis(FrozenEstimator(PrecomputedScores().fit(proba))).fit(
         proba[:400], y[:400], X_calibration=proba[400:]
@@ -184,11 +184,11 @@ def test_rows_without_spread_in_some_direction(rows):
 
 
 @pytest.mark.parametrize("relative", [False, True])
-def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(blobs, relative):
-    X, y, far = blobs
+def test_rows_are_independent_and_distant_scores_are_ordered(blobs, relative):
+    X, y, distant = blobs
     detector = Mahalanobis(relative=relative).fit(X[:400], y[:400], X_calibration=X[400:])
     rows = np.concatenate(
-        [X[:20], *(far[:1] * scale for scale in (1e3, 1e9, 1e60, 1e100, 1e150, 1e306))]
+        [X[:20], *(distant[:1] * scale for scale in (1e3, 1e9, 1e60, 1e100, 1e150, 1e306))]
     )
     together = detector.ood_score(rows)
     assert np.isfinite(together).all() and (np.diff(together[20:]) > 0).all()

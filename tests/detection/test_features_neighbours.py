@@ -23,13 +23,13 @@ RAW = FeatureMap(source="rows", reduce="none", scale="none")
 """Rows in their own units."""
 
 
-def naive(rows: np.ndarray, train: np.ndarray, k: int) -> np.ndarray:
+def brute_force_distances(rows: np.ndarray, train: np.ndarray, k: int) -> np.ndarray:
     return -np.sort(cdist(rows, train), axis=1)[:, k - 1]
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(2, 60), st.integers(1, 20), st.integers(1, 8), st.integers(0, 2**31))
-def test_it_is_the_kth_of_all_distances(n, d, k, seed):
+def test_score_is_the_kth_smallest_distance(n, d, k, seed):
     """Also on both sides of 15 columns, where scikit-learn goes another way; that adds squares, so
     near 0 half of the digits are there.
     """
@@ -38,50 +38,55 @@ def test_it_is_the_kth_of_all_distances(n, d, k, seed):
     detector = KthNeighbourDistance(k=k, features=RAW).fit(train, X_calibration=rows)
     assert detector.k_ == min(k, n)
     np.testing.assert_allclose(
-        detector.score_samples(rows), naive(rows, train, min(k, n)), rtol=1e-7, atol=1e-7
+        detector.score_samples(rows),
+        brute_force_distances(rows, train, min(k, n)),
+        rtol=1e-7,
+        atol=1e-7,
     )
 
 
 def test_outliers_are_far(blobs):
-    X, y, far = blobs
+    X, y, distant = blobs
     detector = KthNeighbourDistance(RandomForestClassifier(5, random_state=0), random_state=0).fit(
         X, y
     )
-    assert auroc(detector.ood_score(far), detector.ood_score(X)) == 1 and set(
-        detector.predict(far)
+    assert auroc(detector.ood_score(distant), detector.ood_score(X)) == 1 and set(
+        detector.predict(distant)
     ) == {-1}
     assert detector.describe() == {"offset": detector.offset_, "k": 5, "normalized": False}
 
 
-def test_features_of_a_layer_are_normalised_and_others_only_when_asked(blobs):
-    X, y, far = blobs
+def test_layer_features_are_normalised_by_default(blobs):
+    X, y, distant = blobs
     network = MultilayerPerceptron(
         hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0
     ).fit(X, y)
-    train, rows = (network.transform(values).astype(np.float64) for values in (X[:400], far))
+    train, rows = (network.transform(values).astype(np.float64) for values in (X[:400], distant))
     units = [values / np.linalg.norm(values, axis=1, keepdims=True) for values in (rows, train)]
     layer = FeatureMap(source="layer", reduce="none", scale="none")
     for options, expected in (
-        ({}, naive(*units, 5)),
-        ({"normalize": False}, naive(rows, train, 5)),
-        ({"features": layer}, naive(rows, train, 5)),
-        ({"features": layer, "normalize": True, "k": 3}, naive(*units, 3)),
+        ({}, brute_force_distances(*units, 5)),
+        ({"normalize": False}, brute_force_distances(rows, train, 5)),
+        ({"features": layer}, brute_force_distances(rows, train, 5)),
+        ({"features": layer, "normalize": True, "k": 3}, brute_force_distances(*units, 3)),
     ):
         detector = KthNeighbourDistance(FrozenEstimator(network), **options).fit(
             X[:400], X_calibration=X[400:]
         )
-        np.testing.assert_allclose(detector.score_samples(far), expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(detector.score_samples(distant), expected, rtol=1e-6, atol=1e-7)
     pipeline = FrozenEstimator(
         make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
     )
     detector = KthNeighbourDistance(pipeline, features=RAW).fit(X[:400], X_calibration=X[400:])
     scale = pipeline.estimator[0].transform
     np.testing.assert_allclose(
-        detector.score_samples(far), naive(scale(far), scale(X[:400]), 5), rtol=1e-7
+        detector.score_samples(distant),
+        brute_force_distances(scale(distant), scale(X[:400]), 5),
+        rtol=1e-7,
     )
 
 
-def test_a_row_of_zeros_has_no_direction_and_a_score():
+def test_row_of_zeros_has_a_finite_score():
     rows = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     detector = KthNeighbourDistance(k=1, normalize=True, features=RAW).fit(
         rows[1:], X_calibration=rows
@@ -91,7 +96,7 @@ def test_a_row_of_zeros_has_no_direction_and_a_score():
 
 @pytest.mark.parametrize("columns", [4, 40])
 @pytest.mark.parametrize("normalize", [False, True])
-def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(columns, normalize):
+def test_rows_are_independent_and_distant_scores_are_ordered(columns, normalize):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, columns))
     detector = KthNeighbourDistance(normalize=normalize, random_state=0).fit(X)
@@ -107,6 +112,6 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(colu
     assert_rows_agree(detector.ood_score(rows[order]), together[order])
 
 
-def test_there_must_be_a_neighbour():
+def test_k_must_be_positive():
     with pytest.raises(ParameterError, match=r"k must be in \[1, inf\), got 0"):
         KthNeighbourDistance(k=0).fit(np.eye(3))

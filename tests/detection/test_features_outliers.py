@@ -61,28 +61,28 @@ def novel(detector):
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=IDS)
-def test_its_score_is_scikit_learns_and_its_threshold_is_not(blobs, detector):
-    X, y, far = blobs
+def test_score_is_scikit_learns_with_a_separate_threshold(blobs, detector):
+    X, y, distant = blobs
     ours = OutlierEstimator(detector=detector, features=RAW, target_fpr=0.1, random_state=0).fit(
         X[:400], y[:400], X_calibration=X[400:]
     )
     theirs = novel(detector).fit(X[:400])
-    for rows in (X[400:], far):
+    for rows in (X[400:], distant):
         np.testing.assert_allclose(ours.score_samples(rows), theirs.score_samples(rows), rtol=1e-12)
     assert ours.offset_ == pytest.approx(
         np.sort(ours.score_samples(X[400:]))[19], rel=1e-12
     )  # the 20th of 200
-    assert auroc(ours.ood_score(far), ours.ood_score(X[400:])) > 0.999 and set(
-        ours.predict(far)
+    assert auroc(ours.ood_score(distant), ours.ood_score(X[400:])) > 0.999 and set(
+        ours.predict(distant)
     ) == {-1}
     assert not hasattr(detector, "n_features_in_")  # cloned
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=IDS)
-def test_no_row_changes_anothers_score_and_far_ones_are_finite(blobs, detector):
-    X, _, far = blobs
+def test_rows_are_independent_and_distant_scores_are_finite(blobs, detector):
+    X, _, distant = blobs
     ours = OutlierEstimator(detector=detector, random_state=0).fit(X)
-    rows = np.concatenate([X[:20], *(far[:2] * scale for scale in (1e3, 1e30, 1e100, 1e306))])
+    rows = np.concatenate([X[:20], *(distant[:2] * scale for scale in (1e3, 1e30, 1e100, 1e306))])
     together = ours.ood_score(rows)
     assert np.isfinite(together).all() and together[20:].min() > together[:20].max() - 1e-9
     assert_rows_agree(
@@ -90,15 +90,16 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite(blobs, detector):
     )
 
 
-def test_labels_and_the_parent_have_no_say_but_the_parents_features_do(blobs):
-    X, y, far = blobs
+def test_score_depends_on_features_of_the_parent_only(blobs):
+    X, y, distant = blobs
     alone = OutlierEstimator(random_state=0).fit(X[:400], X_calibration=X[400:])
     assert isinstance(alone.detector_, IsolationForest) and alone.estimator_ is None
     beside = OutlierEstimator(
         FrozenEstimator(LogisticRegression(max_iter=500).fit(X, y)), random_state=0
     )
     np.testing.assert_array_equal(
-        beside.fit(X[:400], y[:400], X_calibration=X[400:]).ood_score(far), alone.ood_score(far)
+        beside.fit(X[:400], y[:400], X_calibration=X[400:]).ood_score(distant),
+        alone.ood_score(distant),
     )
     network = MultilayerPerceptron(
         hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0
@@ -106,9 +107,9 @@ def test_labels_and_the_parent_have_no_say_but_the_parents_features_do(blobs):
     lof = OutlierEstimator(FrozenEstimator(network), detector=LocalOutlierFactor()).fit(
         X[:400], X_calibration=X[400:]
     )
-    layer = [network.transform(rows).astype(np.float64) for rows in (X[:400], far)]
+    layer = [network.transform(rows).astype(np.float64) for rows in (X[:400], distant)]
     expected = LocalOutlierFactor(novelty=True).fit(layer[0]).score_samples(layer[1])
-    np.testing.assert_allclose(lof.score_samples(far), expected, rtol=1e-9)
+    np.testing.assert_allclose(lof.score_samples(distant), expected, rtol=1e-9)
     pipeline = FrozenEstimator(
         make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
     )
@@ -123,12 +124,12 @@ def test_labels_and_the_parent_have_no_say_but_the_parents_features_do(blobs):
     assert two.detector_.n_features_in_ == 2
 
 
-def test_its_seed_is_drawn_where_the_detector_has_none(blobs):
-    X, _, far = blobs
+def test_seed_is_drawn_if_the_detector_has_none(blobs):
+    X, _, distant = blobs
     scores = [
         OutlierEstimator(detector=IsolationForest(n_estimators=10), random_state=seed)
         .fit(X)
-        .ood_score(far)
+        .ood_score(distant)
         for seed in (0, 0, 1)
     ]
     np.testing.assert_array_equal(scores[0], scores[1])
@@ -136,17 +137,17 @@ def test_its_seed_is_drawn_where_the_detector_has_none(blobs):
 
 
 def test_the_number_of_joblib_threads_changes_no_bit(blobs):
-    X, _, far = blobs
+    X, _, distant = blobs
     ours = OutlierEstimator(
         detector=IsolationForest(n_estimators=40, n_jobs=2), random_state=0
     ).fit(X)
-    expected = ours.score_samples(far)
+    expected = ours.score_samples(distant)
     with parallel_config(backend="threading", n_jobs=4):
         for _ in range(3):
-            np.testing.assert_array_equal(ours.score_samples(far), expected)
+            np.testing.assert_array_equal(ours.score_samples(distant), expected)
 
 
-def test_one_of_the_users_own_and_one_that_is_fitted(blobs):
+def test_custom_and_fitted_outlier_detectors_are_used(blobs):
     X, _, _ = blobs
     ours = OutlierEstimator(detector=Constant(2.0), random_state=0).fit(X)
     assert (
@@ -159,12 +160,12 @@ def test_one_of_the_users_own_and_one_that_is_fitted(blobs):
     assert_rows_agree(
         frozen.score_samples(X[:1]), lof.score_samples(np.repeat(X[:1], 256, axis=0))[:1]
     )
-    far = OutlierEstimator(detector=Constant(np.nan), random_state=0).fit(X)  # -inf is cut off
-    assert np.isfinite(far.ood_score(X)).all()
+    distant = OutlierEstimator(detector=Constant(np.nan), random_state=0).fit(X)  # -inf is cut off
+    assert np.isfinite(distant.ood_score(X)).all()
 
 
 @pytest.mark.parametrize("wrong", [LogisticRegression(), 5, "lof"], ids=repr)
-def test_what_is_no_outlier_detector_is_refused(blobs, wrong):
+def test_estimator_without_score_samples_is_refused(blobs, wrong):
     with pytest.raises(
         TypeError,
         match=(
@@ -183,7 +184,7 @@ def test_what_is_no_outlier_detector_is_refused(blobs, wrong):
         ("ocsvm", "nu=0.25", OneClassSVM),
     ],
 )
-def test_options_of_the_command_line_reach_it(name, option, kind):
+def test_command_line_options_reach_the_outlier_detector(name, option, kind):
     node = compose([f"method={name}", f"detector.detector.{option}"]).detector
     inner = build(node, estimator=None, random_state=3, n_jobs=2).detector
     key, _, value = option.partition("=")

@@ -39,7 +39,7 @@ def fitted(network, blobs, **options) -> VirtualLogit:
     )
 
 
-def naive(
+def reference_scores(
     features: np.ndarray,
     logits: np.ndarray,
     train: np.ndarray,
@@ -58,7 +58,7 @@ def naive(
 
 
 @pytest.mark.parametrize("dimensions", [None, 2, 11])
-def test_its_virtual_logit(network, blobs, dimensions):
+def test_virtual_logit_matches_its_definition(network, blobs, dimensions):
     """The score is the energy less the virtual logit, and its logistic function the paper's
     probability.
     """
@@ -70,7 +70,7 @@ def test_its_virtual_logit(network, blobs, dimensions):
     )
     train, rows = (network.transform(values).astype(np.float64) for values in (X[:400], X[400:]))
     assert (network.logits(X[:400]).max(axis=1) > 0).all()  # as the paper has them
-    expected = naive(
+    expected = reference_scores(
         rows,
         network.logits(X[400:]),
         train,
@@ -92,7 +92,7 @@ def test_its_virtual_logit(network, blobs, dimensions):
 
 def test_rows_off_the_principal_space_are_farther_out(blobs):
     """Also where the network is the more certain of them the farther they are."""
-    X, y, far = blobs
+    X, y, distant = blobs
     network = MultilayerPerceptron(hidden=(16, 12), **{**QUICK, "max_epochs": 30}).fit(
         X[:400], y[:400]
     )
@@ -100,13 +100,14 @@ def test_rows_off_the_principal_space_are_farther_out(blobs):
         kind(FrozenEstimator(network)).fit(X[:400], X_calibration=X[400:])
         for kind in (Energy, VirtualLogit)
     )
-    assert auroc(energy.ood_score(far), energy.ood_score(X[400:])) < 0.05
+    assert auroc(energy.ood_score(distant), energy.ood_score(X[400:])) < 0.05
     assert (
-        auroc(vim.ood_score(far), vim.ood_score(X[400:])) > 0.95 and vim.predict(far).mean() == -1
+        auroc(vim.ood_score(distant), vim.ood_score(X[400:])) > 0.95
+        and vim.predict(distant).mean() == -1
     )
 
 
-def test_the_mean_virtual_logit_of_training_rows_is_that_of_their_largest_logits(network, blobs):
+def test_mean_virtual_logit_equals_mean_largest_logit(network, blobs):
     X = blobs[0][:400]
     score = fitted(network, blobs).score_samples(X)
     logits = network.logits(X)
@@ -115,7 +116,7 @@ def test_the_mean_virtual_logit_of_training_rows_is_that_of_their_largest_logits
     )
 
 
-def test_features_that_the_last_layer_does_not_take_are_seen_from_their_mean(network, blobs):
+def test_origin_is_the_mean_of_features_that_the_last_layer_does_not_use(network, blobs):
     X = blobs[0]
     first = FeatureMap(
         source="layer", layer="1", reduce="none", scale="none"
@@ -127,7 +128,7 @@ def test_features_that_the_last_layer_does_not_take_are_seen_from_their_mean(net
         train, rows = (
             detector.feature_map_.transform(network, values) for values in (X[:400], X[400:])
         )
-        expected = naive(
+        expected = reference_scores(
             rows, network.logits(X[400:]), train, network.logits(X[:400]), train.mean(axis=0), d
         )
         np.testing.assert_allclose(
@@ -135,7 +136,7 @@ def test_features_that_the_last_layer_does_not_take_are_seen_from_their_mean(net
         )
 
 
-def test_an_ensemble_has_no_last_layer_to_read(blobs):
+def test_ensemble_without_one_last_layer_is_refused(blobs):
     ensemble = MultilayerPerceptronEnsemble(members=2, hidden=(6,), **QUICK).fit(
         blobs[0][:400], blobs[1][:400]
     )
@@ -143,15 +144,15 @@ def test_an_ensemble_has_no_last_layer_to_read(blobs):
     assert detector.origin_kind_ == "mean" and detector.residual_basis_.shape == (12, 6)
 
 
-def test_behind_a_pipeline_and_fitted_by_itself(blobs):
-    X, y, far = blobs
+def test_pipeline_and_unfitted_parent_give_the_same_score(blobs):
+    X, y, distant = blobs
     detector = VirtualLogit(
         make_pipeline(StandardScaler(), MultilayerPerceptron(hidden=(12,), **QUICK)), random_state=0
     ).fit(X, y)
-    assert detector.origin_kind_ == "bias" and np.isfinite(detector.ood_score(far)).all()
+    assert detector.origin_kind_ == "bias" and np.isfinite(detector.ood_score(distant)).all()
 
 
-def test_units_that_say_nothing_leave_the_score_finite(blobs):
+def test_constant_units_give_finite_scores(blobs):
     """Of rows in a plane, a linear layer has features in a plane, so there is no residual to
     match.
     """
@@ -169,7 +170,7 @@ def test_units_that_say_nothing_leave_the_score_finite(blobs):
     )
 
 
-def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(network, blobs):
+def test_rows_are_independent_and_distant_scores_are_ordered(network, blobs):
     detector = fitted(network, blobs)
     rows = np.concatenate(
         [blobs[0][:20], *(blobs[2][:1] * scale for scale in (1e3, 1e9, 1e14, 1e40, 1e306))]
@@ -181,7 +182,7 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(netw
     )
 
 
-def test_what_cannot_be_fitted(network, blobs):
+def test_invalid_input_of_fit_is_refused(network, blobs):
     X, y, _ = blobs
     with pytest.raises(ValueError, match="VirtualLogit needs an estimator, got None"):
         VirtualLogit().fit(X, y)

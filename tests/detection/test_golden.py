@@ -53,7 +53,7 @@ def permuted_columns(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 
 def mean_auroc(task, labels: str) -> float:
-    found = []
+    result = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X, y, test, out = task(rng)
@@ -65,20 +65,20 @@ def mean_auroc(task, labels: str) -> float:
             random_state=seed,
         )
         detector.fit(scale(X), y, X_calibration=scale(test))
-        found.append(
+        result.append(
             auroc(
                 detector.ood_score_of_sets(scale(out), rng),
                 detector.ood_score_of_sets(scale(test), rng),
             )
         )
-    return float(np.mean(found))
+    return float(np.mean(result))
 
 
 def test_two_outliers_among_98_normal_rows_are_not_found():
     """The limit that the documentation states; the other implementation has .249, in sets drawn as
     here.
     """
-    found = []
+    result = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X, y, test, _ = permuted_columns(rng)
@@ -91,8 +91,8 @@ def test_two_outliers_among_98_normal_rows_are_not_found():
                 [scale(test)[rng.choice(len(test), 98, replace=False)], rng.random((2, X.shape[1]))]
             )
             score = detector.ood_score(rows)
-            found.append(auroc(score[98:], score[:98]))
-    assert np.mean(found) == pytest.approx(0.25, abs=0.1)  # a set's deviation is 0.2
+            result.append(auroc(score[98:], score[:98]))
+    assert np.mean(result) == pytest.approx(0.25, abs=0.1)  # a set's deviation is 0.2
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_two_outliers_among_98_normal_rows_are_not_found():
         (permuted_columns, "shuffled", 0.99, 0.01),
     ],
 )
-def test_auroc(task, labels, expected, tolerance):
+def test_auroc_equals_stored_values(task, labels, expected, tolerance):
     assert mean_auroc(task, labels) == pytest.approx(expected, abs=tolerance)
 
 
@@ -124,13 +124,13 @@ def shifted(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
 )
 def forests(request):
     """A name, and for each seed the scaled rows of a task with a forest."""
-    found = []
+    result = []
     for seed in range(3):
         X, y, test, out = request.param(np.random.default_rng(seed))
         scale = MinMaxScaler().fit(X).transform
         parent = FrozenEstimator(ExtraTreesClassifier(100, random_state=seed).fit(scale(X), y))
-        found.append((parent, *map(scale, (X, test, out))))
-    return request.param.__name__, found
+        result.append((parent, *map(scale, (X, test, out))))
+    return request.param.__name__, result
 
 
 def mean_auroc_of_rows(detector: PostHocDetector, found) -> float:
@@ -158,7 +158,7 @@ def mean_auroc_of_rows(detector: PostHocDetector, found) -> float:
             {"digits": (0.980, 0.01), "permuted_columns": (0.946, 0.03), "shifted": (1, 0)},
         ),
         (
-            LeafBox(None, outside="distance"),
+            LeafBox(None, measure="distance"),
             {"digits": (0.981, 0.01), "permuted_columns": (0.972, 0.01), "shifted": (1, 0)},
         ),
         (

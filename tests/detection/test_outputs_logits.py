@@ -39,7 +39,7 @@ def known(blobs, linear):
     return blobs[0] @ last.weight.detach().numpy().T.astype(np.float64) + last.bias.detach().numpy()
 
 
-def test_max_logit(blobs, linear, known):
+def test_max_logit_score_is_minus_the_largest_logit(blobs, linear, known):
     detector = MaxLogit(FrozenEstimator(linear)).fit(blobs[0], X_calibration=blobs[0])
     np.testing.assert_allclose(
         detector.score_samples(blobs[0]), known.max(axis=1), rtol=0, atol=1e-4
@@ -68,7 +68,7 @@ def test_energy_tends_to_the_largest_logit_and_rises_with_temperature(blobs, lin
 
 
 @pytest.mark.parametrize("kind", [MaxLogit, Energy])
-def test_behind_a_pipeline_and_fitted_by_itself(kind, blobs):
+def test_pipeline_and_unfitted_parent_give_the_same_score(kind, blobs):
     X, y, _ = blobs
     pipeline = make_pipeline(StandardScaler(), MultilayerPerceptron(hidden=(8,), **QUICK))
     detector = kind(pipeline, random_state=0).fit(X, y)
@@ -91,7 +91,7 @@ def test_far_rows_have_finite_scores_and_no_row_changes_anothers(kind, blobs, li
     )
 
 
-def test_what_has_no_logits_is_refused_and_so_is_a_temperature_of_0(blobs):
+def test_parent_without_logits_and_temperature_zero_are_refused(blobs):
     X, y, _ = blobs
     with pytest.raises(TypeError, match="DecisionTreeClassifier has no logits or layers to read"):
         MaxLogit(DecisionTreeClassifier()).fit(X, y)

@@ -53,7 +53,7 @@ def by_hand(linear, X: np.ndarray, temperature: float, epsilon: float, unit: flo
 @pytest.mark.parametrize(
     ("temperature", "epsilon"), [(1000.0, 0.0), (1000.0, 0.1), (1.0, 0.1), (3.0, 0.5)]
 )
-def test_its_definition(linear, blobs, temperature, epsilon):
+def test_odin_score_matches_its_definition(linear, blobs, temperature, epsilon):
     """To what rounding of logits up to 50 to float32 makes of a probability."""
     detector = fitted(linear, blobs, temperature=temperature, epsilon=epsilon)
     unit = np.sqrt(blobs[0][:400].var(axis=0).mean())  # the spread of the training rows
@@ -70,7 +70,7 @@ def test_its_definition(linear, blobs, temperature, epsilon):
     }
 
 
-def test_without_step_and_temperature_it_is_the_maximum_probability(curved, blobs):
+def test_zero_step_and_unit_temperature_give_the_maximum_probability(curved, blobs):
     usual = MaxProbability(FrozenEstimator(curved)).fit(
         blobs[0][:400], X_calibration=blobs[0][400:]
     )
@@ -80,15 +80,16 @@ def test_without_step_and_temperature_it_is_the_maximum_probability(curved, blob
     )
 
 
-def test_auto_takes_the_step_with_the_highest_mean_of_held_out_rows(curved, blobs):
-    X, _, far = blobs
+def test_auto_chooses_the_step_with_the_highest_mean_on_held_out_rows(curved, blobs):
+    X, _, distant = blobs
     steps = (0.05, 5.0, 0.0, 50.0)
     chosen = fitted(curved, blobs, epsilons=steps)
     means = [fitted(curved, blobs, epsilon=step).score_samples(X[400:]).mean() for step in steps]
     np.testing.assert_array_equal(chosen.mean_scores_, means)
     assert chosen.epsilon_ == steps[int(np.argmax(means))] != 0.0
     np.testing.assert_array_equal(
-        chosen.score_samples(far), fitted(curved, blobs, epsilon=chosen.epsilon_).score_samples(far)
+        chosen.score_samples(distant),
+        fitted(curved, blobs, epsilon=chosen.epsilon_).score_samples(distant),
     )
     assert fitted(curved, blobs, epsilons=[0.0]).epsilon_ == 0.0
 
@@ -106,7 +107,7 @@ def test_every_parameter_changes_the_score(curved, blobs):
         ), changed
 
 
-def test_no_row_changes_anothers_score_and_far_ones_are_finite(curved, blobs):
+def test_rows_are_independent_and_distant_scores_are_finite(curved, blobs):
     detector = fitted(curved, blobs)
     X = np.concatenate([blobs[0][:20], blobs[0][:5] * 1e20, blobs[0][:5] * 1e300])
     together = detector.ood_score(X)
@@ -128,18 +129,18 @@ def test_invalid_parameters_are_rejected(curved, blobs):
 
 
 def test_ood_rows_may_choose_the_step_with_a_warning(curved, blobs):
-    X, _, far = blobs
+    X, _, distant = blobs
     steps = (0.0, 0.05, 0.5, 5.0)
     detector = Odin(FrozenEstimator(curved), temperature=1.0, epsilons=steps)
     with pytest.warns(
         UserWarning, match="^Odin: rows out of distribution chose epsilon; rows like them"
     ) as told:
-        detector.fit(X[:400], X_calibration=X[400:], X_ood=far)
+        detector.fit(X[:400], X_calibration=X[400:], X_ood=distant)
     passing = []
     for step in steps:
         each = fitted(curved, blobs, temperature=1.0, epsilon=step)
         lowest = np.sort(each.score_samples(X[400:]))[::-1][int(np.ceil(0.95 * len(X[400:]))) - 1]
-        passing.append((each.score_samples(far) >= lowest).mean())
+        passing.append((each.score_samples(distant) >= lowest).mean())
     assert (
         told[0].filename == __file__
         and detector.mean_scores_ is None

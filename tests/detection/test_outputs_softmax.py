@@ -57,13 +57,13 @@ def test_of_two_classes_both_rank_alike():
 
 
 @pytest.mark.parametrize("kind", [MaxProbability, Entropy])
-def test_of_any_classifier_it_reads_what_that_predicts(kind, blobs):
-    X, y, far = blobs
+def test_score_of_any_classifier_uses_its_probabilities(kind, blobs):
+    X, y, distant = blobs
     frozen = LogisticRegression(max_iter=500).fit(X[:400], y[:400])
     detector = kind(FrozenEstimator(frozen)).fit(X[:400], X_calibration=X[400:])
-    proba = frozen.predict_proba(far)
+    proba = frozen.predict_proba(distant)
     expected = proba.max(axis=1) if kind is MaxProbability else -entropy(proba, axis=1)
-    np.testing.assert_allclose(detector.score_samples(far), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(detector.score_samples(distant), expected, rtol=0, atol=1e-12)
     codes = pd.DataFrame(
         {
             "a": X[:, 0],
@@ -90,7 +90,7 @@ def test_rows_between_classes_are_farther_out_than_those_within():
         assert between > 0 > within
 
 
-def test_what_predicts_no_probabilities_is_refused():
+def test_parent_without_probabilities_is_refused():
     with pytest.raises(
         TypeError, match="MaxProbability needs an estimator with predict_proba, got Ridge"
     ):

@@ -35,10 +35,10 @@ def network(blobs):
 
 
 @pytest.mark.parametrize("neighbor", [1, 2, 7])
-def test_on_a_forest_it_is_the_hamming_distance_of_leaves(blobs, forest, neighbor, monkeypatch):
-    X, _, far = blobs
+def test_forest_distance_is_the_hamming_distance_of_leaves(blobs, forest, neighbor, monkeypatch):
+    X, _, distant = blobs
     monkeypatch.setattr(geodesic_distance, "_QUERY_BLOCK", 64)
-    rows = np.concatenate([X[400:], far[:20]])
+    rows = np.concatenate([X[400:], distant[:20]])
     detector = GeodesicDistance(forest, neighbor=neighbor).fit(X[:400], X_calibration=X[400:])
     distances = np.sort(
         cdist(forest.estimator.apply(rows), forest.estimator.apply(X[:400]), "hamming"), axis=1
@@ -48,7 +48,7 @@ def test_on_a_forest_it_is_the_hamming_distance_of_leaves(blobs, forest, neighbo
 
 
 @pytest.mark.parametrize("neighbor", [1, 3])
-def test_on_a_network_it_is_that_of_activation_paths(blobs, network, neighbor):
+def test_network_distance_is_that_of_activation_paths(blobs, network, neighbor):
     """Similarity of all pairs, from the partition; many training rows share a code, and each of
     them is a neighbour.
     """
@@ -61,7 +61,7 @@ def test_on_a_network_it_is_that_of_activation_paths(blobs, network, neighbor):
     np.testing.assert_allclose(detector.score_samples(X[400:]), similarity, rtol=0, atol=ROUNDING)
 
 
-def test_a_row_that_shares_nothing_is_as_far_as_can_be(blobs, forest):
+def test_row_without_shared_leaf_has_the_largest_distance(blobs, forest):
     """Training rows in a few leaves, of a forest that knows others."""
     X, y, _ = blobs
     detector = GeodesicDistance(forest).fit(X[y == 0][:5], X_calibration=X[y == 0][5:])
@@ -71,7 +71,7 @@ def test_a_row_that_shares_nothing_is_as_far_as_can_be(blobs, forest):
     np.testing.assert_array_equal(detector.score_samples(X[y == 1]) == 0, strangers)
 
 
-def test_another_fit_forgets_the_rows_of_the_one_before(blobs, forest):
+def test_refit_replaces_the_training_rows(blobs, forest):
     X = blobs[0]
     detector = GeodesicDistance(forest).fit(X[:50], X_calibration=X[400:])
     few = detector.score_samples(X[50:400])
@@ -80,7 +80,7 @@ def test_another_fit_forgets_the_rows_of_the_one_before(blobs, forest):
 
 
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_what_cannot_be(blobs, forest):
+def test_invalid_parameters_are_refused(blobs, forest):
     X, y, _ = blobs
     with pytest.raises(
         ValueError,

@@ -30,17 +30,17 @@ def network():
 
 @pytest.mark.parametrize("make", [forest, network])
 @pytest.mark.parametrize("distance", ["scaled", "whitened", "euclidean", "geodesic"])
-def test_it_is_the_log_density_of_the_gate(blobs, make, distance):
+def test_score_is_the_log_density_of_the_gate(blobs, make, distance):
     """On the same parent and rows; labels only tell the gate whose mass a polytope has."""
-    X, y, far = blobs
+    X, y, distant = blobs
     parent = FrozenEstimator(make().fit(X[:400], y[:400]))
     detector = GraphDensity(parent, distance=distance).fit(X[:400], X_calibration=X[400:])
     gate = DensityGate(parent, distance=distance).fit(
         X[:400], y[:400], X_calibration=X[400:], y_calibration=y[400:]
     )
-    rows = np.concatenate([X[400:], far])
+    rows = np.concatenate([X[400:], distant])
     np.testing.assert_array_equal(detector.score_samples(rows), gate.log_density(rows))
-    assert auroc(detector.ood_score(far), detector.ood_score(X[400:])) == 1
+    assert auroc(detector.ood_score(distant), detector.ood_score(X[400:])) == 1
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_far_rows_have_an_order(blobs, make, distance):
 
 
 def test_without_labels_or_with_targets(blobs):
-    X, far = blobs[0], blobs[2]
+    X, distant = blobs[0], blobs[2]
     for detector in (
         GraphDensity(forest(), labels="none", random_state=0),
         GraphDensity(RandomForestRegressor(5), random_state=0),
     ):
         fitted = detector.fit(X[:400], None if detector.labels == "none" else X[:400, 0])
-        assert auroc(fitted.ood_score(far), fitted.ood_score(X[400:])) == 1
+        assert auroc(fitted.ood_score(distant), fitted.ood_score(X[400:])) == 1
     with pytest.raises(ValueError, match="GraphDensity requires y to be passed"):
         GraphDensity(forest()).fit(X)
 

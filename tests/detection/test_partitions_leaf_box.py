@@ -49,13 +49,13 @@ def by_hand(forest, train: np.ndarray, x: np.ndarray, min_samples: int) -> np.nd
 
 
 @pytest.mark.parametrize("min_samples", [1, 5])
-def test_the_score_is_minus_the_mean_share_of_features_outside(blobs, parent, min_samples):
-    X, _, far = blobs
+def test_score_is_minus_the_mean_fraction_of_features_outside(blobs, parent, min_samples):
+    X, _, distant = blobs
     detector = LeafBox(FrozenEstimator(parent), min_samples=min_samples).fit(
         X[:400], X_calibration=X[400:]
     )
     assert detector.estimator_.estimator is parent
-    rows = np.concatenate([X[400:430], (X[400:410] + far[:10]) / 2, far[:3]])
+    rows = np.concatenate([X[400:430], (X[400:410] + distant[:10]) / 2, distant[:3]])
     expected = np.array([by_hand(parent, X[:400], x, min_samples) for x in rows])
     np.testing.assert_allclose(detector.explain(rows), expected, rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(
@@ -64,7 +64,7 @@ def test_the_score_is_minus_the_mean_share_of_features_outside(blobs, parent, mi
     assert 0 < expected[:30].mean() < 0.5 and (expected[-3:] == 1).all()
 
 
-def test_the_explanation_names_what_was_changed(blobs, fitted):
+def test_explanation_names_the_changed_features(blobs, fitted):
     """One feature of a test row at a time goes far out; of the others fewer may be outside, for the
     row gets other leaves.
     """
@@ -72,37 +72,37 @@ def test_the_explanation_names_what_was_changed(blobs, fitted):
     for j in range(X.shape[1]):
         moved = X.copy()
         moved[:, j] += 60
-        found = fitted.explain(moved)
-        assert (found[:, j] == 1).all() and np.delete(found, j, axis=1).mean() < 0.4
+        result = fitted.explain(moved)
+        assert (result[:, j] == 1).all() and np.delete(result, j, axis=1).mean() < 0.4
         assert auroc(fitted.ood_score(moved), fitted.ood_score(X)) > 0.9
 
 
-def test_distances_order_what_is_outside_everywhere(blobs, parent):
-    X, _, far = blobs
-    rows = far[0] * np.array([1, 2, 10, 1e6, 1e30])[:, None]
+def test_distances_order_rows_that_are_outside_in_all_features(blobs, parent):
+    X, _, distant = blobs
+    rows = distant[0] * np.array([1, 2, 10, 1e6, 1e30])[:, None]
     share = LeafBox(FrozenEstimator(parent)).fit(X[:400], X_calibration=X[400:]).score_samples(rows)
     np.testing.assert_array_equal(share, -np.ones(5))
-    distance = LeafBox(FrozenEstimator(parent), outside="distance").fit(
+    distance = LeafBox(FrozenEstimator(parent), measure="distance").fit(
         X[:400], X_calibration=X[400:]
     )
     assert (np.diff(distance.ood_score(rows)) > 0).all()
     np.testing.assert_allclose(
         distance.score_samples(rows), -distance.explain(rows).mean(axis=1), rtol=ROUNDING
     )
-    assert np.isfinite(distance.score_samples(far[:1] * 1e200)).all()
+    assert np.isfinite(distance.score_samples(distant[:1] * 1e200)).all()
 
 
 def test_units_of_features_do_not_matter_to_either(blobs):
     """By powers of two, which round nothing; trees that look at all features choose alike."""
-    X, y, far = blobs
+    X, y, distant = blobs
     unit = np.array([1.0, 1024.0, 1 / 64, 2.0])
-    for outside in ("share", "distance"):
+    for measure in ("fraction", "distance"):
         scores = []
         for scale in (1.0, unit):
             detector = LeafBox(
-                DecisionTreeClassifier(random_state=0), outside=outside, random_state=0
+                DecisionTreeClassifier(random_state=0), measure=measure, random_state=0
             ).fit(X * scale, y)
-            scores.append(detector.ood_score(np.concatenate([X, far]) * scale))
+            scores.append(detector.ood_score(np.concatenate([X, distant]) * scale))
         np.testing.assert_allclose(
             *scores, rtol=1e-6, atol=1e-12
         )  # thresholds halfway between rows are rounded to float32
@@ -113,16 +113,16 @@ def test_units_of_features_do_not_matter_to_either(blobs):
     "estimator", [RandomForestRegressor(5), DecisionTreeClassifier(), None], ids=str
 )
 def test_any_forest_or_tree(blobs, detector, estimator):
-    X, y, far = blobs
+    X, y, distant = blobs
     fitted = detector(estimator, random_state=0).fit(X[:300], y[:300])
-    assert np.isfinite(fitted.ood_score(np.concatenate([X, far]))).all()
+    assert np.isfinite(fitted.ood_score(np.concatenate([X, distant]))).all()
     if detector is LeafBox:
-        assert auroc(fitted.ood_score(far), fitted.ood_score(X[300:])) == 1
+        assert auroc(fitted.ood_score(distant), fitted.ood_score(X[300:])) == 1
 
 
 @pytest.mark.parametrize("detector", [LeafBox, LeafOccupancy])
-def test_labels_that_say_nothing(blobs, detector):
-    X, y, far = blobs
+def test_labels_none_and_shuffled_do_not_use_the_labels(blobs, detector):
+    X, y, distant = blobs
     forest = ExtraTreesClassifier(10, random_state=0)
     without = detector(forest, labels="none", random_state=0).fit(X[:300])
     np.testing.assert_array_equal(
@@ -140,11 +140,11 @@ def test_labels_that_say_nothing(blobs, detector):
     ):
         detector(forest).fit(X)
     if detector is LeafBox:
-        assert auroc(without.ood_score(far), without.ood_score(X[300:])) == 1
+        assert auroc(without.ood_score(distant), without.ood_score(X[300:])) == 1
 
 
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_names_of_a_frame_and_of_what_a_pipeline_makes_of_it(blobs, fitted):
+def test_explanation_uses_column_names_of_frames_and_pipelines(blobs, fitted):
     X, y, _ = blobs
     forest = ExtraTreesClassifier(5, random_state=0)
     assert fitted.explained_feature_names().tolist() == ["x0", "x1", "x2", "x3"]
@@ -157,9 +157,9 @@ def test_names_of_a_frame_and_of_what_a_pipeline_makes_of_it(blobs, fitted):
     encoded = make_pipeline(column_encoder([False, False, False, False, True]), clone(forest))
     for estimator in (encoded, FrozenEstimator(clone(encoded).fit(coded, y))):
         detector = LeafBox(estimator).fit(coded, y)
-        found = detector.explain(coded.iloc[:7])
+        result = detector.explain(coded.iloc[:7])
         assert (
-            found.shape == (7, len(detector.explained_feature_names()))
+            result.shape == (7, len(detector.explained_feature_names()))
             and len(detector.explained_feature_names()) >= 5
         )
     scaled = LeafBox(make_pipeline(StandardScaler(), forest)).fit(frame[["a", "b"]], y)
@@ -168,11 +168,11 @@ def test_names_of_a_frame_and_of_what_a_pipeline_makes_of_it(blobs, fitted):
     assert nameless.explained_feature_names().tolist() == ["x0", "x1", "x2", "x3"]
 
 
-def test_missing_values_as_far_as_the_forest_takes_them(blobs):
-    X, y, far = blobs
+def test_missing_values_are_passed_if_the_forest_takes_them(blobs):
+    X, y, distant = blobs
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     detector = LeafBox(RandomForestClassifier(10, random_state=0), random_state=0).fit(X, y)
-    assert auroc(detector.ood_score(far), detector.ood_score(X)) == 1
+    assert auroc(detector.ood_score(distant), detector.ood_score(X)) == 1
     assert not detector.explain(np.full((1, 4), np.nan)).any()
 
 

@@ -68,7 +68,7 @@ def values(record, metric: str, of: str) -> dict[float | None, float]:
     }
 
 
-def test_one_run_has_the_numbers_of_both_kinds(small):
+def test_one_run_has_id_and_ood_metrics(small):
     config, record = small
     assert (record["parent"], record["calibrator"], record["detector"]) == (
         "extra_trees",
@@ -135,14 +135,14 @@ def test_the_numbers_follow_from_sets_drawn_by_hand(small):
     config, record = small
     detector = load(config.run_dir / "model" / "calibrated.kdg").post_hoc["detector"]
     splits = split(config.dataset, 0)
-    far = next(iter(config_sets(config, splits)))
+    distant = next(iter(config_sets(config, splits)))
 
     def scores(X, name) -> np.ndarray:
         sets = draw_sets(len(X), 10, 4, stage_rng(0, f"sets drawn from {name}"))
         return np.concatenate([detector.ood_score(X[rows]) for rows in sets])
 
     expected = auroc(
-        scores(far, ["ood", "sphere", ("radius", 0.5)]), scores(splits.test.X, ["test", None])
+        scores(distant, ["ood", "sphere", ("radius", 0.5)]), scores(splits.test.X, ["test", None])
     )
     assert values(record, "auroc", "calibrated")[0.5] == pytest.approx(expected, abs=1e-12)
 
@@ -153,15 +153,15 @@ def config_sets(config, splits):
     return [found.X for found in build(config.ood).sets(splits, stage_rng(0, "ood"))]
 
 
-def test_scores_of_sets_have_no_column_even_where_they_are_as_many_as_rows(small):
+def test_set_scores_have_no_column_in_predictions(small):
     config, _ = small
     frame = pd.read_parquet(config.run_dir / "predictions.parquet")
     assert (
         len(frame) == 3 * 40 and "parent_ood_score" in frame and "calibrated_ood_score" not in frame
     )
     assert {"calibrated_0", "calibrated_1"} <= set(frame)
-    said = {"proba": np.full((3, 2), 0.5), "ood_score": SetScores(np.arange(3.0), 2, "instance")}
-    frame = predictions_frame([Predictions("test", 3, said, said)], np.array([0, 1]))
+    result = {"proba": np.full((3, 2), 0.5), "ood_score": SetScores(np.arange(3.0), 2, "instance")}
+    frame = predictions_frame([Predictions("test", 3, result, result)], np.array([0, 1]))
     assert list(frame) == [
         "set",
         "row",
@@ -173,7 +173,7 @@ def test_scores_of_sets_have_no_column_even_where_they_are_as_many_as_rows(small
     ]
 
 
-def test_set_scores_are_an_array_that_cannot_be_sliced():
+def test_set_scores_cannot_be_sliced():
     scores = SetScores(np.arange(3.0), 2, "instance")
     assert len(scores) == 3 and auroc(scores, [-1.0]) == 1
     np.testing.assert_array_equal(np.asarray(scores), np.arange(3.0))
@@ -181,17 +181,17 @@ def test_set_scores_are_an_array_that_cannot_be_sliced():
         scores[:2]  # type: ignore[index]
 
 
-def test_neither_groups_nor_other_sets_change_what_is_drawn(parts, monkeypatch):
+def test_drawn_sets_do_not_depend_on_groups_or_other_sets(parts, monkeypatch):
     config, splits, parent, model = parts
     given = {"dataset": config.dataset, "splits": splits, "seed": 0}
 
     def entries(ood, seed=0):
-        found = evaluate(
+        result = evaluate(
             FittedModel(parent), model, config.metrics, **{**given, "seed": seed}, ood=ood
         )
         return {
             json.dumps([m[key] for key in ("metric", "of", "on", "params")]): m["value"]
-            for m in found.metrics
+            for m in result.metrics
         }
 
     usual = entries(config.ood)
@@ -213,7 +213,7 @@ def test_a_set_model_cannot_score_a_single_row(parts):
     assert model.is_classifier and model.supports("ood_score")
 
 
-def test_read_again_it_draws_and_scores_the_same(parts):
+def test_loaded_model_draws_and_scores_the_same_sets(parts):
     _, splits, parent, model = parts
     again = from_bytes(to_bytes(model, {"parent": parent}), "it", {"parent": parent}).value
     found, expected = (
@@ -236,7 +236,7 @@ def test_every_option_reaches_the_detector(parts, option):
     assert len(scores[0]) != len(scores[1]) or not np.allclose(*scores)
 
 
-def test_with_a_calibrator_each_has_the_last_word_on_its_own(tmp_path):
+def test_calibrator_and_detector_each_provide_their_output(tmp_path):
     """Probabilities and far field of the density forest, scores of the detector."""
     config = compose(
         ["dataset=spiral", "method=kdf", "detector=tood", *TINY, *SETS, f"out={tmp_path}"]

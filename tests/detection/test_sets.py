@@ -59,13 +59,13 @@ def rows() -> np.ndarray:
 
 
 @given(st.integers(1, 40), st.integers(2, 30), st.integers(1, 6))
-def test_rows_are_drawn_without_replacement_or_are_all_there(n, size, repeats):
+def test_sets_are_drawn_without_replacement(n, size, repeats):
     sets = draw_sets(n, size, repeats, np.random.default_rng(0))
     if n <= size:
         np.testing.assert_array_equal(sets, [np.arange(n)])
     else:
         assert sets.shape == (repeats, size) and sets.min() >= 0 and sets.max() < n
-        assert all(len(set(one)) == size for one in sets.tolist())
+        assert all(len(set(drawn_set)) == size for drawn_set in sets.tolist())
 
 
 def test_every_row_is_as_likely():
@@ -78,14 +78,14 @@ def test_units_are_rows_in_sets_or_sets(rows):
     fitted = Spread(random_state=0).fit(rows)
     scores = fitted.ood_score_of_sets(rows[:100], np.random.default_rng(1))
     sets = draw_sets(100, 20, 5, np.random.default_rng(1))
-    expected = np.concatenate([fitted.ood_score(rows[one]) for one in sets])
+    expected = np.concatenate([fitted.ood_score(rows[ood_set]) for ood_set in sets])
     assert scores.shape == (100,)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-14)
     by_set = Spread(level="set", random_state=0).fit(rows)
-    found = by_set.ood_score_of_sets(rows[:100], np.random.default_rng(1))
-    assert found.shape == (5,)
+    ood_scores = by_set.ood_score_of_sets(rows[:100], np.random.default_rng(1))
+    assert ood_scores.shape == (5,)
     np.testing.assert_allclose(
-        by_set.offset_ - found,
+        by_set.offset_ - ood_scores,
         fitted.offset_ - scores.reshape(5, 20).mean(axis=1),
         rtol=0,
         atol=1e-14,
@@ -102,7 +102,7 @@ def test_all_rows_of_a_set_have_its_score(rows):
     assert set(fitted.predict(np.zeros((30, 2)))) == {-1}
 
 
-def test_a_set_of_few_rows_is_all_of_them(rows):
+def test_few_rows_form_one_set(rows):
     fitted = Spread(random_state=0).fit(rows)
     np.testing.assert_array_equal(
         fitted.ood_score_of_sets(rows[:20], np.random.default_rng(0)), fitted.ood_score(rows[:20])
@@ -117,7 +117,7 @@ def test_a_set_of_few_rows_is_all_of_them(rows):
         fitted.ood_score_of_sets(rows[:1], np.random.default_rng(0))
 
 
-def test_only_what_is_drawn_is_represented(rows):
+def test_only_drawn_rows_are_encoded(rows):
     fitted = Spread(repeats=2, set_size=5, random_state=0).fit(rows)
     fitted.ood_score_of_sets(rows, np.random.default_rng(0))
     assert len(fitted.represented) <= 10
@@ -138,7 +138,7 @@ def test_few_held_out_rows_give_smaller_sets_and_a_warning(rows):
 
 
 @pytest.mark.parametrize("level", ["instance", "set"])
-def test_the_threshold_is_that_of_sets_of_the_same_size(level):
+def test_threshold_is_computed_from_sets_of_the_same_size(level):
     """About a fifth of what is drawn from fresh rows lies beyond it; of single fits that varies,
     since sets share their held-out rows.
     """
@@ -153,16 +153,14 @@ def test_the_threshold_is_that_of_sets_of_the_same_size(level):
     assert 0.05 < min(shares) < max(shares) < 0.4
 
 
-def test_enough_sets_are_drawn_for_the_threshold_that_their_scores_have_such_a_quantile(
-    rows, monkeypatch
-):
-    asked = []
+def test_enough_sets_are_drawn_for_the_quantile_of_the_threshold(rows, monkeypatch):
+    repeat_counts = []
     real = Spread._score_drawn_sets
     monkeypatch.setattr(
         Spread,
         "_score_drawn_sets",
-        lambda self, X, repeats, rng: asked.append(repeats) or real(self, X, repeats, rng),
+        lambda self, X, repeats, rng: repeat_counts.append(repeats) or real(self, X, repeats, rng),
     )
     Spread(level="set", target_fpr=0.01).fit(rows)
     Spread(level="set", target_fpr=0.5, repeats=7).fit(rows)
-    assert asked == [100, 7]
+    assert repeat_counts == [100, 7]

@@ -29,7 +29,7 @@ def fitted(**more) -> SetTest:
     return SetTest(Norm(), random_state=0, **more).fit(rows(120, 1))
 
 
-def test_it_is_the_test_of_the_scores():
+def test_p_value_is_that_of_the_test_on_row_scores():
     test, X = fitted(n_permutations=99, statistic="ks"), rows(10, 2, 1.0)
     rng = np.random.default_rng(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     expected = set_p_values(
@@ -59,25 +59,30 @@ def test_far_sets_are_out_and_others_are_not():
 
 def test_power_by_contamination():
     test = fitted(n_permutations=99)
-    found = test.power(rows(80, 4, 2.0), shares=[0, 0.2, 1], set_size=20, n_sets=60)
-    assert found["share"].tolist() == [0, 0.2, 1]
-    assert found["power"][0] < 0.2 and found["power"][1] > 0.3 and found["power"][2] == 1
+    result = test.power(rows(80, 4, 2.0), shares=[0, 0.2, 1], set_size=20, n_sets=60)
+    assert result["share"].tolist() == [0, 0.2, 1]
+    assert result["power"][0] < 0.2 and result["power"][1] > 0.3 and result["power"][2] == 1
     rng = np.random.default_rng(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
-    given = (Norm().ood_score(rows(80, 4, 2.0)), test.reference_)
+    scores_and_reference = (Norm().ood_score(rows(80, 4, 2.0)), test.reference_)
     same = power_curve(
-        *given, shares=[0, 0.2, 1], set_size=20, n_sets=60, n_permutations=99, rng=rng
+        *scores_and_reference,
+        shares=[0, 0.2, 1],
+        set_size=20,
+        n_sets=60,
+        n_permutations=99,
+        rng=rng,
     )
-    np.testing.assert_array_equal(found["power"], same["power"])
+    np.testing.assert_array_equal(result["power"], same["power"])
 
 
-def test_a_few_outliers_raise_it():
+def test_few_outliers_raise_the_score():
     """As they do not raise, but lower, how much the rows of a set share the leaves of a forest."""
     test, mixed = fitted(), rows(100, 5)
     mixed[:5] += 6
     assert test.p_value(mixed) < 0.05 < fitted().p_value(rows(100, 5))
 
 
-def test_what_has_no_score_of_a_row():
+def test_detector_without_row_scores_is_refused():
     with pytest.raises(
         TypeError,
         match=(

@@ -74,17 +74,17 @@ def parent(blobs):
 
 def test_the_score_is_the_aphd_of_the_forests_own_leaves(blobs, parent):
     """Read by forest.apply, and compared pair by pair."""
-    X, _, far = blobs
+    X, _, distant = blobs
     detector = TreeHamming(FrozenEstimator(parent), labels="given", **SMALL).fit(
         X[:400], X_calibration=X[400:]
     )
     assert detector.estimator_.estimator is parent
-    for rows in (X[400:450], far[:50]):
+    for rows in (X[400:450], distant[:50]):
         leaves = parent.apply(rows)
         expected = cdist(leaves, leaves, "hamming").sum(axis=1) / 49
         np.testing.assert_allclose(detector.score_samples(rows), expected, rtol=0, atol=1e-12)
-    assert detector.score_samples(far[:50]).max() < detector.score_samples(X[400:450]).min()
-    assert set(detector.predict(far[:50])) == {-1}
+    assert detector.score_samples(distant[:50]).max() < detector.score_samples(X[400:450]).min()
+    assert set(detector.predict(distant[:50])) == {-1}
 
 
 def test_shuffled_labels_are_learnt_by_a_clone_of_the_frozen_parent(blobs, parent):
@@ -103,8 +103,8 @@ def test_shuffled_labels_are_learnt_by_a_clone_of_the_frozen_parent(blobs, paren
 
 
 @pytest.mark.parametrize("y", [None, np.zeros(400, dtype=int)], ids=["no labels", "one class"])
-def test_labels_that_cannot_be_shuffled_are_coin_flips(blobs, y):
-    X, _, far = blobs
+def test_single_class_labels_are_replaced_by_coin_flips(blobs, y):
+    X, _, distant = blobs
     detector = TreeHamming(random_state=0, set_size=40).fit(X[:400], y, X_calibration=X[400:])
     assert len(
         detector.estimator_.estimators_
@@ -113,11 +113,11 @@ def test_labels_that_cannot_be_shuffled_are_coin_flips(blobs, y):
         detector.score_samples(X[400:440]).min()
         > 0.9
         > 0.1
-        > detector.score_samples(far[:40]).max()
+        > detector.score_samples(distant[:40]).max()
     )
 
 
-def test_labels_none_are_coin_flips_whatever_labels_there_are(blobs, parent):
+def test_labels_none_are_coin_flips(blobs, parent):
     X, y, _ = blobs
     detectors = [
         TreeHamming(FrozenEstimator(parent), labels="none", **SMALL).fit(X, labels)
@@ -158,8 +158,8 @@ def test_every_parameter_changes_the_score(blobs):
     }
     assert set(others) | {"estimator", "n_jobs"} == set(TreeHamming().get_params())
     for name, value in others.items():
-        found = scores(**{name: value})
-        assert found.shape != usual.shape or not np.allclose(found, usual, atol=1e-6), name
+        result = scores(**{name: value})
+        assert result.shape != usual.shape or not np.allclose(result, usual, atol=1e-6), name
 
 
 def test_sets_of_another_size_have_the_same_mean(blobs):
@@ -178,7 +178,7 @@ def test_sets_of_another_size_have_the_same_mean(blobs):
 
 @pytest.mark.parametrize("names", [["u", "v", "w"], [10, 20, 30], [0.5, 1.25, 7.75]], ids=str)
 def test_labels_and_targets_of_any_type(blobs, names):
-    X, y, far = blobs
+    X, y, distant = blobs
     labels = np.array(names)[y]
     parent = (RandomForestRegressor if isinstance(names[0], float) else RandomForestClassifier)(
         10, random_state=0
@@ -189,13 +189,13 @@ def test_labels_and_targets_of_any_type(blobs, names):
         (FrozenEstimator(clone(parent).fit(X, labels)), "shuffled"),
     ):
         detector = TreeHamming(estimator, labels=kind, **SMALL).fit(X, labels)
-        assert auroc(detector.ood_score(far[:40]), detector.ood_score(X[:40])) == 1
+        assert auroc(detector.ood_score(distant[:40]), detector.ood_score(X[:40])) == 1
 
 
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_one_tree_and_columns_of_categories(blobs):
-    X, y, far = blobs
-    TreeHamming(DecisionTreeClassifier(random_state=0), **SMALL).fit(X, y).score_samples(far)
+def test_single_tree_and_categorical_columns_are_supported(blobs):
+    X, y, distant = blobs
+    TreeHamming(DecisionTreeClassifier(random_state=0), **SMALL).fit(X, y).score_samples(distant)
     rng = np.random.default_rng(0)
     codes = np.column_stack(
         [X[:, 0], rng.integers(3, size=len(X)), np.where(rng.random(len(X)) < 0.1, np.nan, X[:, 1])]
@@ -241,7 +241,7 @@ def test_theorem_4_1_needs_every_feature_to_be_out_of_range():
     assert shifted[10] == 0 and np.all(np.diff(list(shifted.values())) < 0)
 
 
-def test_what_has_no_leaves_is_refused_before_it_is_trained(blobs, monkeypatch):
+def test_parent_without_leaves_is_refused_before_training(blobs, monkeypatch):
     X, y, _ = blobs
     frozen = LogisticRegression().fit(X, y)
     monkeypatch.setattr(LogisticRegression, "fit", lambda self, X, y: pytest.fail("trained"))

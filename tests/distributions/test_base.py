@@ -29,13 +29,13 @@ FAMILIES = {
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_scores_round_trip_to_values(name):
     """Values far out return to 1e-6; to 1e-2 where 1 - F consists of the last bits of F."""
-    of = FAMILIES[name]
+    distribution = FAMILIES[name]
     low = 0.05 if name in ("lognorm", "gamma") else -30.0
     y = np.linspace(low, 30.0, 400)[None]
-    scores = of.score_scale().to_scores(of.extended_cdf(y))
+    scores = distribution.score_scale().to_scores(distribution.extended_cdf(y))
     assert np.isfinite(scores).all() and (np.diff(scores[0]) >= 0).all()
-    again = of.extended_ppf(of.score_scale().to_levels(scores))
-    last_bits = (of.extended_cdf(y) < 1) & (of.extended_cdf(y) > 1 - 1e-9)
+    again = distribution.extended_ppf(distribution.score_scale().to_levels(scores))
+    last_bits = (distribution.extended_cdf(y) < 1) & (distribution.extended_cdf(y) > 1 - 1e-9)
     np.testing.assert_allclose(again[~last_bits], y[~last_bits], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(again[last_bits], y[last_bits], rtol=1e-2)
 
@@ -46,20 +46,25 @@ def test_log_normal_scores_are_standardised_logarithms():
     Between 6 and 8.3 deviations, where 1 - F consists of the last bits of F, they are to 0.01.
     """
     z = np.linspace(-30, 30, 121)
-    of = FAMILIES["lognorm"]
-    found = of.score_scale().to_scores(of.extended_cdf(3.0 * np.exp(0.5 * z)[None]))[0]
+    distribution = FAMILIES["lognorm"]
+    result = distribution.score_scale().to_scores(
+        distribution.extended_cdf(3.0 * np.exp(0.5 * z)[None])
+    )[0]
     last_bits = (z > 6) & (z < 8.3)
-    np.testing.assert_allclose(found[~last_bits], z[~last_bits], rtol=1e-7, atol=1e-7)
-    np.testing.assert_allclose(found[last_bits], z[last_bits], atol=0.01)
+    np.testing.assert_allclose(result[~last_bits], z[~last_bits], rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(result[last_bits], z[last_bits], atol=0.01)
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_extreme_scores_have_finite_values(name):
     """A slope may move a score farther out than any representable probability."""
-    of = FAMILIES[name]
-    levels = of.score_scale().to_levels(np.array([[-1e4, -100.0, -40.0, 0.0, 40.0, 100.0, 1e4]]))
+    distribution = FAMILIES[name]
+    levels = distribution.score_scale().to_levels(
+        np.array([[-1e4, -100.0, -40.0, 0.0, 40.0, 100.0, 1e4]])
+    )
     assert (
-        np.isfinite(of.extended_ppf(levels)).all() and (np.diff(of.extended_ppf(levels)) >= 0).all()
+        np.isfinite(distribution.extended_ppf(levels)).all()
+        and (np.diff(distribution.extended_ppf(levels)) >= 0).all()
     )
 
 
@@ -83,13 +88,13 @@ def test_scores_of_samples_continue_beyond_their_ends(m, levels):
     np.testing.assert_allclose(
         scores[levels > 1], scale.last_score + levels[levels > 1] - 1, rtol=1e-12
     )
-    one = ScoredEcdf.from_scores(scores[None], np.ones((1, len(scores))), scale)
-    new = Recalibrated(samples, one)
+    pit_map = ScoredEcdf.from_scores(scores[None], np.ones((1, len(scores))), scale)
+    new = Recalibrated(samples, pit_map)
     unit = samples.var()[0] ** 0.5 or 1
     # scores are kept as float32, of which those at an end may come back as a level just beyond it:
     # at the same value
     np.testing.assert_allclose(
-        samples.extended_ppf(one.atoms()[0]),
+        samples.extended_ppf(pit_map.atoms()[0]),
         samples.extended_ppf(levels[None]),
         atol=1e-5 * unit * m,
     )

@@ -33,10 +33,10 @@ def kind(request):
 
 
 def test_every_method_equals_scipy_row_by_row(kind):
-    given, rows = kind
+    distribution, rows = kind
     y = np.array([[row.ppf(0.1), row.mean(), row.ppf(0.99)] for row in rows])
     q = np.array([0.025, 0.5, 0.975, 1.0])
-    for method, at, wanted in (
+    for method, at, expected in (
         ("cdf", y, np.array([row.cdf(at) for row, at in zip(rows, y, strict=True)])),
         ("cdf", y[:, 0], np.full(3, 0.1)),
         ("cdf", 1.0, np.array([row.cdf(1.0) for row in rows])),
@@ -50,12 +50,12 @@ def test_every_method_equals_scipy_row_by_row(kind):
         ),
     ):
         np.testing.assert_allclose(
-            getattr(given, method)(at), wanted, rtol=1e-12, atol=1e-15, err_msg=method
+            getattr(distribution, method)(at), expected, rtol=1e-12, atol=1e-15, err_msg=method
         )
-    np.testing.assert_allclose(given.mean(), [row.mean() for row in rows], rtol=1e-12)
-    np.testing.assert_allclose(given.var(), [row.var() for row in rows], rtol=1e-12)
+    np.testing.assert_allclose(distribution.mean(), [row.mean() for row in rows], rtol=1e-12)
+    np.testing.assert_allclose(distribution.var(), [row.var() for row in rows], rtol=1e-12)
     np.testing.assert_allclose(
-        np.transpose(given.interval(0.9)), [row.interval(0.9) for row in rows], rtol=1e-10
+        np.transpose(distribution.interval(0.9)), [row.interval(0.9) for row in rows], rtol=1e-10
     )
 
 
@@ -63,19 +63,19 @@ def test_every_method_equals_scipy_row_by_row(kind):
     "index", [slice(1, 3), np.array([2, 0]), np.array([True, False, True]), 1, -1]
 )
 def test_indexing_keeps_the_distributions(kind, index):
-    given, _ = kind
-    some = given[index]
+    distribution, _ = kind
+    some = distribution[index]
     assert len(some) == len(np.atleast_1d(np.arange(3)[index]))
-    np.testing.assert_array_equal(some.ppf(0.8), np.atleast_1d(given.ppf(0.8)[index]))
+    np.testing.assert_array_equal(some.ppf(0.8), np.atleast_1d(distribution.ppf(0.8)[index]))
 
 
 def test_samples_follow_the_distribution(kind):
     """There are 4000 draws a row; one in 1000 samples exceeds a distance of 1.95 / √n."""
-    given, rows = kind
-    drawn = given.sample(4000, np.random.default_rng(0))
-    assert drawn.shape == (3, 4000) and np.isfinite(drawn).all()
-    for row, found in zip(rows, drawn, strict=True):
-        assert stats.kstest(found, row.cdf).statistic < 1.95 / np.sqrt(4000)
+    distribution, rows = kind
+    samples = distribution.sample(4000, np.random.default_rng(0))
+    assert samples.shape == (3, 4000) and np.isfinite(samples).all()
+    for row, row_samples in zip(rows, samples, strict=True):
+        assert stats.kstest(row_samples, row.cdf).statistic < 1.95 / np.sqrt(4000)
 
 
 def crps_by_integration(row, y: float) -> float:
@@ -92,10 +92,10 @@ def crps_by_integration(row, y: float) -> float:
 @pytest.mark.parametrize("level", [0.001, 0.3, 0.95, 0.9999])
 def test_crps_matches_its_definition(kind, level):
     """The quadrature is accurate to 2e-8 for normal tails, and to 1e-6 for heavier ones."""
-    given, rows = kind
+    distribution, rows = kind
     y = np.array([row.ppf(level) for row in rows])
-    wanted = [crps_by_integration(row, at) for row, at in zip(rows, y, strict=True)]
-    np.testing.assert_allclose(given.crps(y), wanted, rtol=1e-6)
+    expected = [crps_by_integration(row, at) for row, at in zip(rows, y, strict=True)]
+    np.testing.assert_allclose(distribution.crps(y), expected, rtol=1e-6)
 
 
 def test_crps_quadrature_matches_the_closed_form():
@@ -108,11 +108,11 @@ def test_crps_quadrature_matches_the_closed_form():
 
 
 def test_block_size_changes_no_bit(monkeypatch):
-    given, _ = KINDS["gamma"]
+    distribution, _ = KINDS["gamma"]
     y = np.array([1.0, 2.0, 6.0])
-    whole = given.crps(y)
+    all_scores = distribution.crps(y)
     monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 1)
-    np.testing.assert_array_equal(given.crps(y), whole)
+    np.testing.assert_array_equal(distribution.crps(y), all_scores)
 
 
 @pytest.mark.parametrize("q", [-0.1, 1.5, float("nan"), np.array([0.5, 2.0])])

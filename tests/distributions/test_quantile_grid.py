@@ -18,24 +18,24 @@ VALUES = np.array([[-3.0, -1.0, 0.0, 2.0, 3.0], [10.0, 10.5, 14.0, 14.25, 30.0]]
 
 def test_moments_match_numerical_integrals():
     for values in VALUES:
-        said, edges = (
+        grid, edges = (
             QuantileGrid(LEVELS, values[None]),
             [values[0] - 400, *values, values[-1] + 400],
         )
-        _check_moments(said)
+        _check_moments(grid)
         pieces = [
-            integrate.quad(lambda y, of: of.pdf(y)[0], a, b, args=(said,), limit=200)[0]
+            integrate.quad(lambda y, of: of.pdf(y)[0], a, b, args=(grid,), limit=200)[0]
             for a, b in pairwise(edges)
         ]
         np.testing.assert_allclose(pieces, np.diff([0, *LEVELS, 1]), atol=1e-7)
 
 
-def _check_moments(said: QuantileGrid) -> None:
+def _check_moments(grid: QuantileGrid) -> None:
     """Compare with integrals that end 1e-9 before 0 and 1; the rest is 1e-7 of them."""
-    mean, var = said.mean()[0], said.var()[0]
+    mean, var = grid.mean()[0], grid.var()[0]
     first, second = (
         integrate.quad(
-            lambda q: (said.ppf(q)[0] - center) ** power,  # noqa: B023
+            lambda q: (grid.ppf(q)[0] - center) ** power,  # noqa: B023
             1e-9,
             1 - 1e-9,
             points=[*LEVELS],
@@ -50,61 +50,61 @@ def _check_moments(said: QuantileGrid) -> None:
 @given(st.lists(st.floats(-50, 50, width=32), min_size=5, max_size=5), st.floats(1e-6, 1 - 1e-6))
 def test_levels_and_values_round_trip(values, q):
     """Quantiles may be equal or unsorted; a value of two equal ones has the higher level."""
-    said = QuantileGrid(LEVELS, np.array([values]))
-    y = said.ppf(q)
-    assert said.cdf(y)[0] >= q - 1e-9
-    np.testing.assert_array_equal(said.ppf(LEVELS)[0], np.sort(values))
-    many = said.ppf(np.linspace(0.001, 0.999, 400))[0]
+    result = QuantileGrid(LEVELS, np.array([values]))
+    y = result.ppf(q)
+    assert result.cdf(y)[0] >= q - 1e-9
+    np.testing.assert_array_equal(result.ppf(LEVELS)[0], np.sort(values))
+    many = result.ppf(np.linspace(0.001, 0.999, 400))[0]
     assert (np.diff(many) >= 0).all()
     if float(np.diff(np.sort(values)).min()) > 1e-3:
-        assert said.cdf(y)[0] == pytest.approx(q, abs=1e-9)
+        assert result.cdf(y)[0] == pytest.approx(q, abs=1e-9)
 
 
 def test_tails_are_exponential_and_continuous():
-    said = QuantileGrid(LEVELS, VALUES)
+    result = QuantileGrid(LEVELS, VALUES)
     for end, side in ((VALUES[:, 0], -1), (VALUES[:, -1], 1)):
         np.testing.assert_allclose(
-            said.pdf(end - side * 1e-9), said.pdf(end + side * 1e-9), rtol=1e-6
+            result.pdf(end - side * 1e-9), result.pdf(end + side * 1e-9), rtol=1e-6
         )
     t = 0.05 * 2 / 0.15
-    known = 0.05 * stats.expon.sf(5, scale=t)
+    expected = 0.05 * stats.expon.sf(5, scale=t)
     assert (
-        said.cdf(np.array([-8.0, 0.0]))[0] == pytest.approx(known)
-        and said.ppf(0.0)[0] == -np.inf
-        and said.ppf(1.0)[1] == np.inf
+        result.cdf(np.array([-8.0, 0.0]))[0] == pytest.approx(expected)
+        and result.ppf(0.0)[0] == -np.inf
+        and result.ppf(1.0)[1] == np.inf
     )
 
 
 def test_extended_levels_order_values_far_out():
     """Where the distribution function is rounded to 0 or 1, levels lead back to the values."""
-    said, y = (
+    grid, y = (
         QuantileGrid(LEVELS, VALUES),
         np.array([[-900.0, -800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]]),
     )
-    levels = said.extended_cdf(y)
+    levels = grid.extended_cdf(y)
     assert (
         (levels[:, :2] < 0).all()
         and (levels[:, 3:] > 1).all()
         and (np.diff(levels, axis=1) > 0).all()
     )
     assert levels[0, 4] == pytest.approx(1 - np.log(0.1) + (800 - 3) / (0.1 * 1 / 0.2))
-    np.testing.assert_allclose(said.extended_ppf(levels), y)
-    np.testing.assert_array_equal(said.extended_cdf(y[:, 2]), said.cdf(y[:, 2]))
+    np.testing.assert_allclose(grid.extended_ppf(levels), y)
+    np.testing.assert_array_equal(grid.extended_cdf(y[:, 2]), grid.cdf(y[:, 2]))
 
 
 def test_a_dense_grid_approximates_the_distribution():
     """With 99 levels, the variance is accurate to the 2 % beyond them, the CRPS to 0.002."""
     levels = np.linspace(0.01, 0.99, 99)
-    said, y = (
+    grid, y = (
         QuantileGrid(levels, np.tile(stats.norm.ppf(levels), (3, 1))),
         np.array([-1.0, 0.0, 2.0]),
     )
-    np.testing.assert_allclose(said.mean(), 0, atol=1e-9)
-    np.testing.assert_allclose(said.var(), 1, atol=0.02)
-    known = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
-    np.testing.assert_allclose(said.crps(y), known, atol=2e-3)
-    np.testing.assert_array_equal(said.cdf(np.column_stack([y, y]))[:, 1], said.cdf(y))
-    np.testing.assert_array_equal(said[1:].ppf(0.3), said.ppf(0.3)[1:])
+    np.testing.assert_allclose(grid.mean(), 0, atol=1e-9)
+    np.testing.assert_allclose(grid.var(), 1, atol=0.02)
+    expected = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
+    np.testing.assert_allclose(grid.crps(y), expected, atol=2e-3)
+    np.testing.assert_array_equal(grid.cdf(np.column_stack([y, y]))[:, 1], grid.cdf(y))
+    np.testing.assert_array_equal(grid[1:].ppf(0.3), grid.ppf(0.3)[1:])
 
 
 @pytest.mark.parametrize("levels", [[0.5], [0.5, 0.5], [0.0, 0.5], [0.5, 1.0]])
@@ -119,26 +119,26 @@ TIED = np.array([[0.0, 0.0, 1.0, 2.0, 4.0], [0.0, 1.0, 2.0, 4.0, 4.0], [3.0, 3.0
 
 
 def test_tied_quantiles_are_a_point_mass():
-    said = QuantileGrid(LEVELS, TIED)
-    np.testing.assert_allclose(said.cdf(0.0), [0.2, 0.05, 0])
-    np.testing.assert_allclose(said.cdf(np.array([-1e-9, 4.0, 3.0])), [0, 1, 1])
-    np.testing.assert_allclose([said.mean()[2], said.var()[2]], [3, 0], atol=1e-12)
-    assert said.ppf(np.array([0.0, 1.0]))[2].tolist() == [3, 3]
-    np.testing.assert_allclose(said.crps(np.array([0.0, 0.0, 5.5]))[2], 2.5, rtol=1e-7)
+    result = QuantileGrid(LEVELS, TIED)
+    np.testing.assert_allclose(result.cdf(0.0), [0.2, 0.05, 0])
+    np.testing.assert_allclose(result.cdf(np.array([-1e-9, 4.0, 3.0])), [0, 1, 1])
+    np.testing.assert_allclose([result.mean()[2], result.var()[2]], [3, 0], atol=1e-12)
+    assert result.ppf(np.array([0.0, 1.0]))[2].tolist() == [3, 3]
+    np.testing.assert_allclose(result.crps(np.array([0.0, 0.0, 5.5]))[2], 2.5, rtol=1e-7)
 
 
 def test_levels_beyond_ties_use_the_nearest_different_quantile():
     """Tails are .05 (1 - 0) / (.5 - .05) below row 1, and .1 (4 - 2) / (.9 - .5) above row 2."""
-    said = QuantileGrid(LEVELS, TIED[:2])
+    result = QuantileGrid(LEVELS, TIED[:2])
     low, high = 0.05 / 0.45, 0.1 * 2 / 0.4
-    assert said.extended_cdf(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
-    assert said.extended_cdf(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(
+    assert result.extended_cdf(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
+    assert result.extended_cdf(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(
         1 - 0.1 * np.exp(-3)
     )
     y = np.array([[-100.0, -2.0, 1.5, 5.0, 600.0], [-100.0, -0.1, 1.5, 4.5, 600.0]])
-    levels = said.extended_cdf(y)
+    levels = result.extended_cdf(y)
     assert (np.diff(levels, axis=1) > 0).all() and np.isfinite(levels).all()
-    np.testing.assert_allclose(said.extended_ppf(levels), y, rtol=1e-9)
+    np.testing.assert_allclose(result.extended_ppf(levels), y, rtol=1e-9)
 
 
 def test_nearly_tied_quantiles_act_as_tied():
@@ -155,24 +155,24 @@ def test_nearly_tied_quantiles_act_as_tied():
 
 
 def test_levels_beyond_equal_quantiles_are_infinite():
-    said = QuantileGrid(LEVELS, TIED[2:])
-    assert said.extended_cdf(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
-    assert said.extended_ppf(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
+    result = QuantileGrid(LEVELS, TIED[2:])
+    assert result.extended_cdf(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
+    assert result.extended_ppf(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
         [3.0] * 7
     ]
-    lowest, highest = said.fallback_levels()
+    lowest, highest = result.fallback_levels()
     assert (lowest, highest) == (pytest.approx(0.05 / np.e), pytest.approx(1 - 0.1 / np.e))
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=5, max_size=5), st.floats(-20, 3))
 def test_extended_levels_have_the_order_of_the_cdf(values, y):
-    said, steps = (
+    grid, steps = (
         QuantileGrid(LEVELS, np.array([values])),
         np.array([[-30.0, y, y + 0.5, 3.6]]),
     )  # far above, 1 - F has no digits
-    levels, cdf = said.extended_cdf(steps)[0], said.cdf(steps)[0]
+    levels, cdf = grid.extended_cdf(steps)[0], grid.cdf(steps)[0]
     assert (levels[1:] >= levels[:-1]).all() and (cdf[1:] >= cdf[:-1]).all()
     if len(set(values)) > 1:
         assert np.isfinite(levels).all()
-        np.testing.assert_allclose(said.extended_ppf(levels[None]), steps, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(grid.extended_ppf(levels[None]), steps, rtol=1e-7, atol=1e-7)

@@ -34,26 +34,26 @@ def naive_quantile(pits, weights, q: Fraction):
 def test_quantiles_are_the_inverse_of_the_ecdf(pits, weights, a, b):
     """Levels on a step to the last digit are on it, in spite of rounded sums of weights."""
     weights, q = weights[: len(pits)], Fraction(min(a, b), max(a, b))
-    found = WeightedEcdf.from_pits(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
-    assert found.tolist() == [naive_quantile(pits, weights, q)]
+    result = WeightedEcdf.from_pits(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
+    assert result.tolist() == [naive_quantile(pits, weights, q)]
 
 
 @given(PITS, WEIGHTS, st.floats(0, 1))
 def test_ecdf_is_the_weight_of_values_not_above(pits, weights, p):
     weights = np.array(weights[: len(pits)], dtype=float)
-    found = WeightedEcdf.from_pits(pits, weights).cdf(np.array([p]))[0]
-    assert found == pytest.approx(weights[pits <= p].sum() / weights.sum(), abs=1e-14)
+    result = WeightedEcdf.from_pits(pits, weights).cdf(np.array([p]))[0]
+    assert result == pytest.approx(weights[pits <= p].sum() / weights.sum(), abs=1e-14)
 
 
 def test_equal_weights_match_inverted_cdf_of_numpy():
     pits = np.random.default_rng(0).random(1000)
     q = np.append(np.linspace(0, 1, 401), [(1 - 0.95) / 2, (1 + 0.95) / 2])
-    found = WeightedEcdf.from_pits(pits).ppf(q)
+    result = WeightedEcdf.from_pits(pits).ppf(q)
     np.testing.assert_array_equal(
-        found[:-2], np.quantile(pits, np.round(q[:-2], 10), method="inverted_cdf")
+        result[:-2], np.quantile(pits, np.round(q[:-2], 10), method="inverted_cdf")
     )
     np.testing.assert_array_equal(
-        found[-2:], np.sort(pits)[[24, 974]]
+        result[-2:], np.sort(pits)[[24, 974]]
     )  # 25 and 975 of 1000 reach .025 and .975
 
 
@@ -82,17 +82,19 @@ def test_mean_variance_and_crps_match_the_sample(base, weighted, monkeypatch):
     """Compare with the n × m sample and its double sum; block size changes no bit."""
     rng = np.random.default_rng(0)
     pits, weights = rng.beta(2, 1, size=40), rng.random(40) if weighted else np.ones(40)
-    given = bases(25)[base]
-    new = Recalibrated(given, WeightedEcdf.from_pits(pits, weights if weighted else None))
-    x, w, y = given.ppf(pits), weights / weights.sum(), rng.normal(size=25) * 3
+    base_distribution = bases(25)[base]
+    new = Recalibrated(
+        base_distribution, WeightedEcdf.from_pits(pits, weights if weighted else None)
+    )
+    x, w, y = base_distribution.ppf(pits), weights / weights.sum(), rng.normal(size=25) * 3
     mean = x @ w
     to_y, pairs = np.abs(x - y[:, None]) @ w, np.abs(x[:, :, None] - x[:, None, :])
     np.testing.assert_allclose(new.mean(), mean, rtol=1e-12)
     np.testing.assert_allclose(new.var(), (x - mean[:, None]) ** 2 @ w, rtol=1e-11)
     np.testing.assert_allclose(new.crps(y), to_y - (pairs @ w) @ w / 2, rtol=1e-11)
-    whole = new.mean(), new.crps(y)
+    all_values = new.mean(), new.crps(y)
     monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 40)
-    np.testing.assert_array_equal((new.mean(), new.crps(y)), whole)
+    np.testing.assert_array_equal((new.mean(), new.crps(y)), all_values)
 
 
 @settings(deadline=None)
@@ -156,10 +158,10 @@ def test_samples_are_atoms_in_proportion_to_weight():
         Normal(np.zeros(1), np.ones(1)),
         WeightedEcdf.from_pits(np.array([0.25, 0.75]), np.array([1.0, 3.0])),
     )
-    drawn = new.sample(3000, np.random.default_rng(0))[0]
+    samples = new.sample(3000, np.random.default_rng(0))[0]
     low, high = stats.norm.ppf([0.25, 0.75])
-    assert set(drawn.round(12)) == {round(low, 12), round(high, 12)}
-    assert abs((drawn > 0).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / 3000)
+    assert set(samples.round(12)) == {round(low, 12), round(high, 12)}
+    assert abs((samples > 0).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / 3000)
 
 
 @pytest.mark.parametrize(
@@ -167,17 +169,19 @@ def test_samples_are_atoms_in_proportion_to_weight():
 )
 def test_extended_levels_order_values_where_the_cdf_is_rounded(base, far):
     """Levels are the cdf until it is 1, then increase strictly, and lead back to the values."""
-    given = bases(3)[base]
-    scale = given.scale if base == "normal" else given.parameters["scale"]
-    y = given.ppf(0.5)[:, None] + scale[:, None] * np.linspace(0, far, 40)
-    levels, inside = given.extended_cdf(y), given.cdf(y) < 1
+    base_distribution = bases(3)[base]
+    scale = base_distribution.scale if base == "normal" else base_distribution.parameters["scale"]
+    y = base_distribution.ppf(0.5)[:, None] + scale[:, None] * np.linspace(0, far, 40)
+    levels, inside = base_distribution.extended_cdf(y), base_distribution.cdf(y) < 1
     assert (
         (np.diff(levels) >= 0).all()
         and (np.diff(levels)[~inside[:, :-1]] > 0).all()
         and not inside.all()
     )
-    np.testing.assert_array_equal(levels[inside], given.cdf(y)[inside])
-    np.testing.assert_allclose(given.extended_ppf(levels)[~inside], y[~inside], rtol=1e-9)
+    np.testing.assert_array_equal(levels[inside], base_distribution.cdf(y)[inside])
+    np.testing.assert_allclose(
+        base_distribution.extended_ppf(levels)[~inside], y[~inside], rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,5 +55,5 @@ def test_quantiles_leave_the_range_of_an_ensemble():
     base = WeightedSamples(np.linspace(-1, 1, 21)[None])
     y = np.linspace(-3, 3, 41)
     bent = LinearMap.from_pits(base[np.zeros(41, dtype=int)].extended_cdf(y))
-    found = Recalibrated(base, bent).ppf(np.arange(1, 42) / 42)[0]
-    np.testing.assert_allclose(found[np.abs(y) > 1.1], y[np.abs(y) > 1.1], atol=1e-9)
+    result = Recalibrated(base, bent).ppf(np.arange(1, 42) / 42)[0]
+    np.testing.assert_allclose(result[np.abs(y) > 1.1], y[np.abs(y) > 1.1], atol=1e-9)

@@ -34,12 +34,12 @@ def make_neighbour_pits(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
 @given(st.integers(0, 1000), st.integers(1, 12))
 def test_each_row_equals_the_ecdf_of_its_pit_values(seed, k):
     pits, rows, weights = make_neighbour_pits(k=k, seed=seed)
-    whole = RankedEcdf.from_pits(pits, rows, weights)
+    combined = RankedEcdf.from_pits(pits, rows, weights)
     q, p = np.array([0.0, 0.025, 0.25, 0.5, 0.75, 1.0]), np.r_[pits[:8], 0.01, 0.333, 0.99, 12.0]
     for i in range(6):
-        one = WeightedEcdf.from_pits(pits[rows[i]], weights[i])
-        assert whole.ppf(q)[i].tolist() == one.ppf(q).tolist()
-        np.testing.assert_allclose(whole.cdf(np.tile(p, (6, 1)))[i], one.cdf(p), rtol=1e-14)
+        row_map = WeightedEcdf.from_pits(pits[rows[i]], weights[i])
+        assert combined.ppf(q)[i].tolist() == row_map.ppf(q).tolist()
+        np.testing.assert_allclose(combined.cdf(np.tile(p, (6, 1)))[i], row_map.cdf(p), rtol=1e-14)
 
 
 BASES = {
@@ -63,10 +63,10 @@ def test_moments_and_crps_match_the_sample_of_each_row(base, scored, monkeypatch
         if scored
         else RankedEcdf.from_pits(pits, rows, weights)
     )
-    given, y = BASES[base], np.random.default_rng(1).normal(size=6) + 3
-    new = Recalibrated(given, pit_map)
+    base_distribution, y = BASES[base], np.random.default_rng(1).normal(size=6) + 3
+    new = Recalibrated(base_distribution, pit_map)
     for i in range(6):
-        x, w = given[i].ppf(pits[rows[i]][None])[0], weights[i] / weights[i].sum()
+        x, w = base_distribution[i].ppf(pits[rows[i]][None])[0], weights[i] / weights[i].sum()
         mean = x @ w
         crps = np.abs(x - y[i]) @ w - w @ np.abs(x[:, None] - x) @ w / 2
         expected = [mean, (x - mean) ** 2 @ w, crps]
@@ -79,9 +79,9 @@ def test_moments_and_crps_match_the_sample_of_each_row(base, scored, monkeypatch
             x[order][np.searchsorted(reached, 0.4 * (1 - 1e-12))], rel=1e-6
         )
         assert new.cdf(np.full(6, 4.0))[i] == pytest.approx(w[x <= 4.0].sum(), abs=1e-12)
-    whole = new.mean(), new.crps(y), new.ppf(0.4)
+    combined = new.mean(), new.crps(y), new.ppf(0.4)
     monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 9)
-    np.testing.assert_array_equal((new.mean(), new.crps(y), new.ppf(0.4)), whole)
+    np.testing.assert_array_equal((new.mean(), new.crps(y), new.ppf(0.4)), combined)
 
 
 @pytest.mark.parametrize("family", ["normal", "gamma of one shape"])
@@ -117,12 +117,12 @@ def test_row_buffer_joins_blocks_of_different_widths():
         buffer = RowBuffer(6)
         for i in order:
             buffer.append(parts[i])
-        whole, first = buffer.result(), 0
+        combined, first = buffer.result(), 0
         base = Normal(np.zeros(6), np.ones(6))
         for i in order:
             here = slice(first, first := first + len(parts[i]))
             alone = Recalibrated(base[here], parts[i])
-            together = Recalibrated(base, whole)[here]
+            together = Recalibrated(base, combined)[here]
             for each in (
                 Recalibrated.mean,
                 Recalibrated.var,

@@ -22,19 +22,19 @@ def test_matches_numpy_on_each_weighted_sample(seed, m):
     x, w = draw_samples(m=m, seed=seed)
     if not w.sum(axis=1).all():
         w[:, 0] += 1
-    given, y = WeightedSamples(x, w), np.linspace(-1, 1, 5)
+    samples, y = WeightedSamples(x, w), np.linspace(-1, 1, 5)
     for i in range(5):
         share = w[i] / w[i].sum()
-        assert given.mean()[i] == pytest.approx(x[i] @ share) and given.var()[i] == pytest.approx(
-            (x[i] - x[i] @ share) ** 2 @ share, abs=1e-14
-        )
-        assert given.cdf(y)[i] == pytest.approx(share[x[i] <= y[i]].sum())
-        assert given.crps(y)[i] == pytest.approx(
+        assert samples.mean()[i] == pytest.approx(x[i] @ share) and samples.var()[
+            i
+        ] == pytest.approx((x[i] - x[i] @ share) ** 2 @ share, abs=1e-14)
+        assert samples.cdf(y)[i] == pytest.approx(share[x[i] <= y[i]].sum())
+        assert samples.crps(y)[i] == pytest.approx(
             np.abs(x[i] - y[i]) @ share - share @ np.abs(x[i][:, None] - x[i]) @ share / 2,
             abs=1e-12,
         )
         np.testing.assert_array_equal(
-            given.ppf(np.array([0.1, 0.5, 1.0]))[i],
+            samples.ppf(np.array([0.1, 0.5, 1.0]))[i],
             np.quantile(x[i], [0.1, 0.5, 1.0], method="inverted_cdf", weights=w[i]),
         )
 
@@ -43,63 +43,73 @@ def test_matches_numpy_on_each_weighted_sample(seed, m):
 @given(st.integers(0, 1000), st.integers(2, 9))
 def test_extended_levels_are_increasing_and_invertible(seed, m):
     """They increase strictly, also beyond the sample, where they are below 0 or above 1."""
-    given = WeightedSamples(draw_samples(m=m, seed=seed)[0])
-    y = np.linspace(given.x[:, 0] - 3, given.x[:, -1] + 3, 60).T
-    levels = given.extended_cdf(y)
+    samples = WeightedSamples(draw_samples(m=m, seed=seed)[0])
+    y = np.linspace(samples.x[:, 0] - 3, samples.x[:, -1] + 3, 60).T
+    levels = samples.extended_cdf(y)
     assert (
         (np.diff(levels, axis=1) > 0).all()
         and (levels[:, 0] < 0).all()
         and (levels[:, -1] > 1).all()
     )
-    np.testing.assert_allclose(given.extended_ppf(levels), y, atol=1e-9)
+    np.testing.assert_allclose(samples.extended_ppf(levels), y, atol=1e-9)
 
 
 def test_recalibration_leaves_the_range_of_an_ensemble_that_is_too_narrow():
     """Ten values within ±0.1 get outcomes that are five deviations out."""
-    one = WeightedSamples(np.tile(np.linspace(-0.1, 0.1, 10), (4, 1)))
+    ensemble = WeightedSamples(np.tile(np.linspace(-0.1, 0.1, 10), (4, 1)))
     y = np.array([-1.0, -0.5, 0.5, 1.0])
-    new = Recalibrated(one, WeightedEcdf.from_pits(one.extended_cdf(y)))
+    new = Recalibrated(ensemble, WeightedEcdf.from_pits(ensemble.extended_cdf(y)))
     np.testing.assert_allclose(new.ppf(np.array([0.25, 1.0]))[0], [-1.0, 1.0], rtol=1e-9)
-    assert one.cdf(y).tolist() == [0, 0, 1, 1]
+    assert ensemble.cdf(y).tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("value", [2.0, 0.1 + 0.2, 0.0])
 def test_levels_beyond_equal_values_are_infinite(value):
-    one = WeightedSamples(np.full((1, 3), value))
-    assert one.extended_cdf(np.array([[value - 1, value + 1e9]])).tolist() == [[-np.inf, np.inf]]
-    assert one.extended_ppf(np.array([-np.inf, -5.0, 0.5, 2.0, np.inf])).tolist() == [[value] * 5]
-    assert 0 < one.extended_cdf(value)[0] < 1
+    ensemble = WeightedSamples(np.full((1, 3), value))
+    assert ensemble.extended_cdf(np.array([[value - 1, value + 1e9]])).tolist() == [
+        [-np.inf, np.inf]
+    ]
+    assert ensemble.extended_ppf(np.array([-np.inf, -5.0, 0.5, 2.0, np.inf])).tolist() == [
+        [value] * 5
+    ]
+    assert 0 < ensemble.extended_cdf(value)[0] < 1
 
 
 def test_default_weights_equal_ones_to_the_bit():
     x, y = draw_samples(m=7)[0].round(1), np.linspace(-1, 1, 5)
     none, ones = WeightedSamples(x), WeightedSamples(x, np.ones(7))
     assert none.weights.strides == (0, 0) and none.weights.shape == x.shape
-    for said, known in zip(*(_everything(of, y) for of in (none, ones)), strict=True):
-        np.testing.assert_array_equal(said, known)
+    for said, expected_value in zip(
+        *(_everything(distribution, y) for distribution in (none, ones)), strict=True
+    ):
+        np.testing.assert_array_equal(said, expected_value)
     np.testing.assert_array_equal(none[[3, 1]].crps(y[:2]), ones[[3, 1]].crps(y[:2]))
 
 
-def _everything(of: WeightedSamples, y: np.ndarray) -> list[np.ndarray]:
+def _everything(distribution: WeightedSamples, y: np.ndarray) -> list[np.ndarray]:
     return [
-        of.x,
-        of.weights,
-        of.mean(),
-        of.var(),
-        of.crps(y),
-        of.cdf(y),
-        of.extended_cdf(y),
-        of.ppf(y / 2 + 0.5),
-        of.extended_ppf(y),
+        distribution.x,
+        distribution.weights,
+        distribution.mean(),
+        distribution.var(),
+        distribution.crps(y),
+        distribution.cdf(y),
+        distribution.extended_cdf(y),
+        distribution.ppf(y / 2 + 0.5),
+        distribution.extended_ppf(y),
     ]
 
 
 def test_indexing_and_saving():
-    given = WeightedSamples(*draw_samples())
+    samples = WeightedSamples(*draw_samples())
     for index in (slice(1, 3), np.array([4, 0]), 2):
-        np.testing.assert_array_equal(given[index].ppf(0.6), np.atleast_1d(given.ppf(0.6)[index]))
-    np.testing.assert_array_equal(from_bytes(to_bytes(given), "it").value.ppf(0.3), given.ppf(0.3))
-    assert given.sample(4, np.random.default_rng(0)).shape == (5, 4)
+        np.testing.assert_array_equal(
+            samples[index].ppf(0.6), np.atleast_1d(samples.ppf(0.6)[index])
+        )
+    np.testing.assert_array_equal(
+        from_bytes(to_bytes(samples), "it").value.ppf(0.3), samples.ppf(0.3)
+    )
+    assert samples.sample(4, np.random.default_rng(0)).shape == (5, 4)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from experiments.tabular_ood.picture import rank_lines
-from experiments.tabular_ood.ranking import beside, draw, ranks_of
+from experiments.tabular_ood.ranking import compare_with_published, draw, ranks_of
 from kdgraph.figures.style import BLACK, BLUE
 from kdgraph.results.comparison.ranks import Ranks
 from tests.results.conftest import make_record
@@ -49,7 +49,7 @@ def runs(iso_ece: float, sets: tuple[str, ...] = ("near", "noise")) -> list[dict
 
 
 def told(iso_ece: float) -> str:
-    return beside(runs(iso_ece))
+    return compare_with_published(runs(iso_ece))
 
 
 def test_methods_stand_by_mean_rank_and_claims_follow_from_the_numbers():

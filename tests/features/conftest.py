@@ -12,7 +12,7 @@ from kdgraph.parents.networks import ConvolutionalNetwork, MultilayerPerceptron
 
 @pytest.fixture(scope="session")
 def table():
-    """(X Float[300, 6], y Int[300])."""
+    """Return rows of two classes, X Float[300, 6] and y Int[300]."""
     return make_classification(300, 6, n_informative=4, flip_y=0.1, random_state=0)
 
 
@@ -30,7 +30,7 @@ def mlp(table):
 
 @pytest.fixture(scope="session")
 def images():
-    """(X Float32[40, 1, 12, 12], y Int[40]): the second class is brighter."""
+    """Return images X Float32[40, 1, 12, 12], of which the second class is brighter, and y Int[40]."""
     rng = np.random.default_rng(0)
     y = np.arange(40) % 2
     return (rng.random((40, 1, 12, 12)) * (0.5 + y[:, None, None, None] / 2)).astype(np.float32), y

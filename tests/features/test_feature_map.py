@@ -1,4 +1,4 @@
-"""Feature maps against φ₂ ∘ φ₁ by hand, with one scale for the whole space."""
+"""Tests of feature maps against φ₂ ∘ φ₁ by hand, with one scale for the whole space."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def test_scale_is_that_of_the_rows_in_fit(table, mlp):
 def test_leaves_with_and_without_reduction(table, forest):
     X, _ = table
     leaves = features_of(forest, X)
-    plain = FeatureMap(reduce="none").fit(forest, X)
-    assert plain.scale_ == pytest.approx(rms(leaves.toarray()))
-    np.testing.assert_allclose(plain.transform(forest, X), leaves.toarray() / plain.scale_)
-    assert issparse(plain.transform_sparse(forest, X)) and np.array_equal(
-        plain.transform_sparse(forest, X).toarray(), plain.transform(forest, X)
+    unreduced = FeatureMap(reduce="none").fit(forest, X)
+    assert unreduced.scale_ == pytest.approx(rms(leaves.toarray()))
+    np.testing.assert_allclose(unreduced.transform(forest, X), leaves.toarray() / unreduced.scale_)
+    assert issparse(unreduced.transform_sparse(forest, X)) and np.array_equal(
+        unreduced.transform_sparse(forest, X).toarray(), unreduced.transform(forest, X)
     )
     svd = (
         TruncatedSVD(20, random_state=np.random.RandomState(0).randint(np.iinfo(np.int32).max))
@@ -68,7 +68,7 @@ def test_leaves_with_and_without_reduction(table, forest):
         .transform(leaves)
     )
     reduced = FeatureMap(random_state=0).fit(forest, X)
-    assert reduced.transform(forest, X).shape == (300, 20)  # as many as were asked for
+    assert reduced.transform(forest, X).shape == (300, 20)  # the default number of dimensions
     np.testing.assert_allclose(reduced.transform(forest, X), svd / rms(svd), atol=1e-10)
 
 
@@ -80,7 +80,7 @@ def test_embedding_of_a_row_does_not_depend_on_other_rows(source, reduce, table,
         parent, X
     )
     single = np.vstack([feature_map.transform(parent, X[i : i + 1]) for i in range(30)])
-    # a product of one row and one of many rows may add in another order
+    # Matrix products with one row and with many rows may add in another order.
     np.testing.assert_allclose(single, feature_map.transform(parent, X)[:30], rtol=0, atol=1e-12)
 
 
@@ -103,9 +103,10 @@ def test_constant_features_are_not_scaled(reduce, value, table):
     X = np.full((20, 6), value)
     feature_map = FeatureMap(reduce=reduce, random_state=0).fit(parent, X)
     assert feature_map.scale_ == 1.0
+    # The tolerance allows for the rounding of large numbers.
     np.testing.assert_allclose(
         np.ptp(feature_map.transform(parent, X), axis=0), 0, atol=1e-6 * value
-    )  # what rounding makes of large numbers
+    )
 
 
 def test_rows_in_one_leaf_are_not_scaled(forest, table):

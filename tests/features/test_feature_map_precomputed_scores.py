@@ -52,9 +52,8 @@ def test_rows_are_used_without_features():
         (ScoreMap, "predict_proba"),
     ],
 )
-@pytest.mark.filterwarnings(
-    "ignore:.*the confidence there"
-)  # for a class whose few predictions are all correct
+# A class with few predictions, all of them correct, has a warning.
+@pytest.mark.filterwarnings("ignore:.*the confidence there")
 def test_calibrators_of_scores_ignore_features(calibrator, method):
     outputs = []
     for parent, rows in ((PARENT, X), (WITHOUT_FEATURES, P)):
@@ -66,7 +65,7 @@ def test_calibrators_of_scores_ignore_features(calibrator, method):
 
 
 def test_local_recalibration_uses_features():
-    """The reference is the sum of Luo et al., Eq. 6, with one bin."""
+    """The expected confidence is Luo et al., Eq. 6, with one bin."""
     features = FeatureMap(source="layer", layer="pixels", reduce="none", scale="none")
     model = LocalRecalibration(FrozenEstimator(PARENT), features=features, bandwidth=0.5, bins=1)
     model.fit(X, Y, X_calibration=X[:100], y_calibration=Y[:100])
@@ -80,13 +79,13 @@ def test_local_recalibration_uses_features():
 def test_proximity_uses_features():
     rows = np.hstack([P, NET + 100 * (np.arange(200) % 2)[:, None]])  # two clusters
     parent = PrecomputedScores((("net", 2),)).fit(rows)
-    fitted = [
+    confidences = [
         DensityRatio(FrozenEstimator(parent))
         .fit(x, Y, X_calibration=x[:100], y_calibration=Y[:100])
         .predict_confidence(x[100:])
         for parent, x in ((parent, rows), (WITHOUT_FEATURES, P))
     ]
-    assert np.abs(fitted[0] - fitted[1]).max() > 1e-3
+    assert np.abs(confidences[0] - confidences[1]).max() > 1e-3
 
 
 def test_a_run_passes_feature_columns_to_the_parent():
@@ -96,8 +95,8 @@ def test_a_run_passes_feature_columns_to_the_parent():
         Y,
         np.arange(3),
         tuple(map(str, range(9))),
-        given_scores=True,
-        given_layers=(("net", 2), ("pixels", 4)),
+        has_scores=True,
+        layer_widths=(("net", 2), ("pixels", 4)),
     )
     parent = fit(
         {"name": "scores", "_target_": "kdgraph.parents.PrecomputedScores"},
@@ -107,13 +106,13 @@ def test_a_run_passes_feature_columns_to_the_parent():
     )
     np.testing.assert_array_equal(parent.predict_proba(X), P)
     np.testing.assert_array_equal(parent.transform(X, "pixels"), PIXELS)
-    other = Dataset(
+    swapped_layers = Dataset(
         "mine",
         X,
         Y,
         np.arange(3),
         tuple(map(str, range(9))),
-        given_scores=True,
-        given_layers=(("net", 4), ("pixels", 2)),
+        has_scores=True,
+        layer_widths=(("net", 4), ("pixels", 2)),
     )
-    assert data.fingerprint != other.fingerprint
+    assert data.fingerprint != swapped_layers.fingerprint

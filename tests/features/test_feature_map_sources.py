@@ -1,4 +1,4 @@
-"""Features of rows inside a parent, against the parent's own methods."""
+"""Tests of features of rows inside a parent, against the parent's own methods."""
 
 from __future__ import annotations
 
@@ -78,9 +78,10 @@ def test_the_inner_product_of_leaves_is_the_geodesic_similarity(forest_class, ta
     assert issparse(leaves) and leaves.dtype == np.float64
     partition = partition_of(forest)
     codes = partition.encode(X[:50])
+    # The tolerance is the rounding error of 20 terms.
     np.testing.assert_allclose(
         (leaves @ leaves.T).toarray(), partition.similarity(codes, codes), atol=1e-14
-    )  # round-off of 20 terms
+    )
     assert (np.diff(leaves.indptr) == 20).all()
 
 
@@ -88,7 +89,7 @@ def test_each_row_is_in_one_leaf_of_a_tree(table):
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(*table)
     leaves = features_of(tree, table[0]).toarray()
     assert leaves.shape == (300, tree.get_n_leaves())
-    leaf = np.unique(tree.apply(table[0]), return_inverse=True)[1]  # a row of fit is in every leaf
+    leaf = np.unique(tree.apply(table[0]), return_inverse=True)[1]  # every leaf has a row
     assert np.array_equal(leaves.argmax(axis=1), leaf) and np.array_equal(
         leaves.sum(axis=1), np.ones(300)
     )
@@ -98,9 +99,10 @@ def test_only_leaves_have_columns(table, forest):
     leaves = features_of(forest, table[0])
     assert leaves.shape[1] == sum(tree.get_n_leaves() for tree in forest.estimators_)
     ends = np.cumsum([tree.get_n_leaves() for tree in forest.estimators_])
+    # The columns are ordered tree by tree.
     assert np.array_equal(
         np.searchsorted(ends, leaves.indices, side="right"), np.tile(np.arange(20), 300)
-    )  # tree by tree
+    )
 
 
 def test_leaves_are_found_inside_a_pipeline(table):
@@ -130,9 +132,10 @@ def test_layers_and_logits_of_a_network(table, mlp):
             and np.array_equal(features, mlp.transform(X))
         )
     logits = features_of(mlp, X, "logits")
+    # Probabilities are computed in float32.
     np.testing.assert_allclose(
         np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), mlp.predict_proba(X), atol=1e-6
-    )  # of float32
+    )
     name = next(
         name
         for name, module in mlp.module_.named_modules()
@@ -142,11 +145,10 @@ def test_layers_and_logits_of_a_network(table, mlp):
         features_of(mlp, X, "layer", name), mlp.transform(X, name)
     ) and mlp.transform(X, name).shape == (300, 8)
     weight, bias = (
-        part.detach().numpy().astype(float) for part in list(mlp.module_.parameters())[:2]
+        parameter.detach().numpy().astype(float) for parameter in list(mlp.module_.parameters())[:2]
     )
-    np.testing.assert_allclose(
-        features_of(mlp, X, "layer", name), X @ weight.T + bias, atol=1e-4
-    )  # of float32
+    # The layer is computed in float32.
+    np.testing.assert_allclose(features_of(mlp, X, "layer", name), X @ weight.T + bias, atol=1e-4)
 
 
 def test_a_network_is_found_inside_pipelines_and_calibrators(table, mlp):
@@ -191,7 +193,7 @@ def test_features_of_a_row_do_not_depend_on_other_rows(source, table, forest, ml
         features_of(parent, X, source),
         [features_of(parent, X[i : i + 7], source) for i in range(0, 300, 7)],
     )
-    single = np.vstack([part.toarray() if issparse(part) else part for part in single])
+    single = np.vstack([rows.toarray() if issparse(rows) else rows for rows in single])
     assert np.array_equal(together.toarray() if issparse(together) else together, single)
 
 

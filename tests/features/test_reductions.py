@@ -17,7 +17,7 @@ from kdgraph.features.reductions import TsneEmbedding, make_reduction, to_dense
 
 @pytest.fixture(scope="module")
 def features():
-    """Float[60, 6], of unequal spread."""
+    """Return features of unequal spread, Float[60, 6]."""
     return np.random.default_rng(0).normal(size=(60, 6)) * np.arange(1, 7)
 
 
@@ -67,7 +67,7 @@ def test_t_sne_matches_scikit_learn_on_one_thread(features):
 
 
 @pytest.fixture
-def threads_seen(monkeypatch):
+def thread_counts(monkeypatch):
     """Maximum number of threads while t-SNE and its SVD are fitted; t-SNE itself is replaced."""
     threads = {}
 
@@ -81,17 +81,17 @@ def threads_seen(monkeypatch):
     fit = TruncatedSVD.fit
     monkeypatch.setattr(TSNE, "fit_transform", fit_transform)
     monkeypatch.setattr(
-        TruncatedSVD, "fit", lambda model, X: threads.update(before=max_threads()) or fit(model, X)
+        TruncatedSVD, "fit", lambda model, X: threads.update(svd=max_threads()) or fit(model, X)
     )
     return threads
 
 
-def test_t_sne_and_its_svd_run_on_one_thread(threads_seen, features):
+def test_t_sne_and_its_svd_run_on_one_thread(thread_counts, features):
     sparse = csr_array(np.tile(np.abs(features), 10))
     with threadpool_limits(2):
         assert max(library["num_threads"] for library in threadpool_info()) == 2
         TsneEmbedding(2, 3).fit(sparse)
-    assert threads_seen == {"before": 1, "t-SNE": (1, 1)}
+    assert thread_counts == {"svd": 1, "t-SNE": (1, 1)}
 
 
 def make_one_hot(rows: int, columns: int) -> csr_array:
@@ -105,7 +105,9 @@ def make_one_hot(rows: int, columns: int) -> csr_array:
 def test_t_sne_of_sparse_features_starts_from_fifty_dimensions(columns, monkeypatch):
     shapes = []
     monkeypatch.setattr(
-        TsneEmbedding, "_fit_embedding", lambda _, few: shapes.append(few.shape) or few[:, :2]
+        TsneEmbedding,
+        "_fit_embedding",
+        lambda _, reduced: shapes.append(reduced.shape) or reduced[:, :2],
     )
     monkeypatch.setattr("kdgraph.features.reductions.MAX_DENSE_SIZE", 60 * 50)
     sparse = make_one_hot(60, columns)

@@ -20,12 +20,12 @@ def by_gid(axes, gid: str):
 
 
 def test_panels_have_fractions_that_sum_to_1_and_means(texts_of) -> None:
-    given = sets("test", "svhn")
-    figure = plot_confidence_by_set(given, 0.1)
+    values_by_set = sets("test", "svhn")
+    figure = plot_confidence_by_set(values_by_set, 0.1)
     assert len(figure.axes) == 2 and figure.get_size_inches()[0] == 3.5
     tops = [axes.get_position().y0 for axes in figure.axes]
     assert tops[0] > tops[1]
-    for axes, (title, drawn) in zip(figure.axes, given.items(), strict=True):
+    for axes, (title, drawn) in zip(figure.axes, values_by_set.items(), strict=True):
         shares = {patch.get_label(): patch for patch in axes.patches if patch.get_label() in drawn}
         for name, values in drawn.items():
             data = shares[name].get_data()
@@ -56,7 +56,7 @@ def test_words_are_legible(n: int, assert_legible) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("values_by_set", "message"),
     [
         ({}, "needs at least one set"),
         (
@@ -72,6 +72,6 @@ def test_words_are_legible(n: int, assert_legible) -> None:
         ({"test": {"a": np.array([0.5, 1.5])}}, r"must be numbers in \[0, 1\]"),
     ],
 )
-def test_invalid_input_raises(given, message: str) -> None:
+def test_invalid_input_raises(values_by_set, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        plot_confidence_by_set(given, 0.5)
+        plot_confidence_by_set(values_by_set, 0.5)

@@ -45,7 +45,7 @@ def test_bands_are_drawn_and_named(curves, texts_of) -> None:
     assert "bands: 25 to 75 % of 10 seeds" in texts_of(figure)
 
 
-def test_labels_have_the_colour_of_their_line_and_are_at_its_end(curves) -> None:
+def test_labels_are_at_the_end_of_their_line_in_its_colour(curves) -> None:
     (axes,) = plot_confidence_against_radius(curves, RADII, 0.3).axes
     colors = {line.get_label(): line.get_color() for line in axes.lines}
     for label in axes.texts:

@@ -26,13 +26,13 @@ def make_panel(sets=("test set 1", "test set 2")) -> ClassPanel:
 
 
 def line(axes, gid: str) -> np.ndarray:
-    return np.concatenate([found.get_xydata() for found in axes.lines if found.get_gid() == gid])
+    return np.concatenate([artist.get_xydata() for artist in axes.lines if artist.get_gid() == gid])
 
 
 @pytest.mark.parametrize(
     ("n", "width", "columns"), [(1, 3.5, 1), (2, 3.5, 2), (3, 7.0, 3), (6, 7.0, 3), (11, 7.0, 4)]
 )
-def test_a_panel_for_each_class_can_be_read(n, width, columns, assert_legible, texts_of):
+def test_each_class_has_a_legible_panel(n, width, columns, assert_legible, texts_of):
     given = {f"class {k}, {k:,} rows": make_panel() for k in range(n)}
     figure = plot_confidence_curves(given, identity="PhANNs", low=0.15)
     assert figure.get_size_inches()[0] == width and [
@@ -54,17 +54,17 @@ def test_rising_scores_are_a_line_and_rows_a_cloud():
     (axes,) = plot_confidence_curves({"a": given}).axes
     np.testing.assert_array_equal(line(axes, "curve kde"), np.column_stack(given.curves["kde"]))
     np.testing.assert_array_equal(line(axes, "cloud tswa"), np.column_stack(given.curves["tswa"]))
-    cloud = next(found for found in axes.lines if found.get_gid() == "cloud tswa")
+    cloud = next(artist for artist in axes.lines if artist.get_gid() == "cloud tswa")
     assert cloud.get_linestyle() == "None" and cloud.get_marker() == "o"
 
 
-def test_curves_and_the_axis_begin_at_low_and_a_step_that_reaches_below_is_apart():
+def test_axis_begins_at_low_and_lower_steps_are_separate():
     (axes,) = plot_confidence_curves({"a": make_panel(["test"])}, low=0.25).axes
     assert (
         line(axes, "curve kde")[:, 0].min() >= 0.25
         and axes.get_xlim()[0] < 0.25 < axes.get_xlim()[0] + 0.03
     )
-    whole, cut = (found for found in axes.lines if found.get_gid() == "steps test")
+    whole, cut = (artist for artist in axes.lines if artist.get_gid() == "steps test")
     np.testing.assert_allclose([cut.get_xdata()[0], cut.get_xdata()[-1]], [0.25, 0.3])
     assert (
         whole.get_xdata()[0] == pytest.approx(0.3)
@@ -74,12 +74,12 @@ def test_curves_and_the_axis_begin_at_low_and_a_step_that_reaches_below_is_apart
 
 def test_steps_are_accuracies_with_intervals_and_break_at_empty_bins():
     score = np.array([0.15, 0.18, 0.35, 0.45, 0.48])
-    found = reliability_bins(score, np.array([1, 0, 1, 0, 0], dtype=bool), bins=10)
-    (axes,) = plot_confidence_curves({"a": ClassPanel({}, {"test": found})}, identity=None).axes
+    result = reliability_bins(score, np.array([1, 0, 1, 0, 0], dtype=bool), bins=10)
+    (axes,) = plot_confidence_curves({"a": ClassPanel({}, {"test": result})}, identity=None).axes
     (x, y), expected = line(axes, "steps test").T, [0.1, 0.2, np.nan, 0.3, 0.4, 0.4, 0.5]
     np.testing.assert_allclose(x, expected)
     np.testing.assert_allclose(y, [0.5, 0.5, np.nan, 1, 1, 0, 0])
-    (bars,) = (found for found in axes.collections if found.get_gid() == "intervals test")
+    (bars,) = (result for result in axes.collections if result.get_gid() == "intervals test")
     assert [segment[:, 0].mean() for segment in bars.get_segments()] == pytest.approx(
         [0.15, 0.35, 0.45]
     )
@@ -92,20 +92,21 @@ def test_steps_are_accuracies_with_intervals_and_break_at_empty_bins():
     assert "identity" not in {each.get_gid() for each in axes.lines}
 
 
-def test_the_second_set_is_dashed_red_and_no_curve_has_its_colour():
+def test_second_set_is_dashed_red():
     names = [f"m{i}" for i in range(7)]
     figure = plot_confidence_curves(
         {"a": ClassPanel(dict.fromkeys(names, (GRID, GRID)), {"1": make_bins(), "2": make_bins()})}
     )
     (axes,) = figure.axes
     looks = {
-        found.get_gid(): (to_hex(found.get_color()), found.get_linestyle()) for found in axes.lines
+        artist.get_gid(): (to_hex(artist.get_color()), artist.get_linestyle())
+        for artist in axes.lines
     }
     assert looks["steps 1"] == ("#000000", "-") and looks["steps 2"] == ("#d55e00", "--")
     curves = [
-        (to_hex(found.get_color()), str(found._dash_pattern))
-        for found in axes.lines
-        if str(found.get_gid()).startswith("curve")
+        (to_hex(artist.get_color()), str(artist._dash_pattern))
+        for artist in axes.lines
+        if str(artist.get_gid()).startswith("curve")
     ]
     assert len(set(curves)) == 7 and "#d55e00" not in dict(curves)
 

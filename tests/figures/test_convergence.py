@@ -34,12 +34,12 @@ def plot_with(**change):
 
 
 def test_lines_are_medians_and_bands_the_middle_of_the_draws(texts_of) -> None:
-    given = errors()
-    figure = plot_with(errors=given)
+    errors_by_name = errors()
+    figure = plot_with(errors=errors_by_name)
     (axes,) = figure.axes
     lines = {line.get_label(): line for line in axes.lines}
     bands = {artist.get_gid(): artist for artist in axes.collections}
-    for name, values in given.items():
+    for name, values in errors_by_name.items():
         np.testing.assert_allclose(lines[name].get_ydata(), np.median(values, axis=0))
         at_first = bands[f"band {name}"].get_paths()[0].vertices
         at_first = at_first[at_first[:, 0] == 100, 1]
@@ -70,7 +70,7 @@ def test_the_rate_has_its_slope_and_lies_above_all_curves(
         {"errors": dict.fromkeys("abcdef", errors()["γ = 0.2"])},
     ],
 )
-def test_it_is_legible(change, assert_legible) -> None:
+def test_convergence_figure_is_legible(change, assert_legible) -> None:
     assert_legible(plot_with(**change))
 
 

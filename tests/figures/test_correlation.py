@@ -53,7 +53,7 @@ def test_r_is_scipy_s_over_all_runs_and_within_methods_of_residuals(seed: int) -
     assert within**2 == pytest.approx(1 - left[1] / left[0], abs=1e-9)
 
 
-def test_one_method_has_one_r_and_none_without_variation() -> None:
+def test_correlation_is_none_without_variation() -> None:
     x, y = {"a": np.array([0.0, 1.0, 2.0])}, {"a": np.array([0.0, -1.0, -2.0])}
     assert pearson_overall_and_within(x, y) == pytest.approx((-1.0, -1.0))
     assert np.isnan(pearson_overall_and_within(x, {"a": np.ones(3)})).all()
@@ -65,13 +65,13 @@ def test_one_method_has_one_r_and_none_without_variation() -> None:
 @pytest.mark.parametrize("unit", [1e-200, 1e-9, 1e9, 1e200])
 def test_r_is_independent_of_units_and_rounding_is_not_variation(unit: float) -> None:
     x, y = make_runs(0, METHODS[:2]), make_runs(1, METHODS[:2])
-    found = pearson_overall_and_within({name: unit * each for name, each in x.items()}, y)
-    assert found == pytest.approx(pearson_overall_and_within(x, y), rel=1e-9)
+    result = pearson_overall_and_within({name: unit * each for name, each in x.items()}, y)
+    assert result == pytest.approx(pearson_overall_and_within(x, y), rel=1e-9)
     alike = {name: unit * (0.1 + np.arange(12) * 1e-17) for name in x}
     assert np.isnan(pearson_overall_and_within(alike, y)).all()
 
 
-def test_every_run_is_a_dot_and_every_method_has_its_mean(texts_of) -> None:
+def test_runs_are_dots_and_methods_have_means(texts_of) -> None:
     x, y = make_runs(0), make_runs(1)
     figure = plot_metric_against_metrics(
         {"ECE": x, "MLCE": y}, y, ylabel="max group MCE", runs_of="12 seeds"
@@ -111,9 +111,9 @@ def test_runs_of_no_two_methods_look_alike() -> None:
     [METHODS, ["none", "random_forest-kernel_density_forest-density_gate-of_a_long_name"]],
 )
 def test_panels_are_legible(panels: int, methods, assert_legible) -> None:
-    given = {f"MLCE {i}": make_runs(i, methods) for i in range(panels)}
+    runs_by_metric = {f"MLCE {i}": make_runs(i, methods) for i in range(panels)}
     figure = plot_metric_against_metrics(
-        given, make_runs(9, methods), ylabel="max group MCE", runs_of="12 seeds"
+        runs_by_metric, make_runs(9, methods), ylabel="max group MCE", runs_of="12 seeds"
     )
     assert figure.get_size_inches()[0] == (3.5 if panels == 1 else 7.0)
     assert_legible(figure)

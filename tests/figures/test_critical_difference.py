@@ -32,7 +32,7 @@ def by_gid(axes, start: str) -> dict[str, np.ndarray]:
     }
 
 
-def test_every_method_hangs_at_its_mean_rank(figure) -> None:
+def test_methods_are_placed_at_their_mean_rank(figure) -> None:
     axes = figure.axes[0]
     (scale,) = by_gid(axes, "scale").values()
     lines = by_gid(axes, "line ")
@@ -71,7 +71,7 @@ def test_the_critical_difference_is_drawn_to_scale_if_it_fits_there(figure) -> N
 
 
 def test_text_describes_the_figure(figure, texts_of) -> None:
-    said = texts_of(figure)
+    result = texts_of(figure)
     for words in (
         "error",
         "mean rank over 20 data sets; Friedman p = 0.004",
@@ -84,8 +84,8 @@ def test_text_describes_the_figure(figure, texts_of) -> None:
             " significantly worse than the best"
         ),
     ):
-        assert said.count(words) == 1, words
-    assert {"1.50", "4.50", *MEANS} <= set(said)
+        assert result.count(words) == 1, words
+    assert {"1.50", "4.50", *MEANS} <= set(result)
 
 
 def test_the_parent_is_grey_and_the_best_are_bold_unless_all_are(figure) -> None:
@@ -107,7 +107,7 @@ def test_no_two_lines_cross(figure) -> None:
     assert len(left) == 3 and len(right) == 2
 
 
-def test_it_is_legible_with_many_long_names(figure, assert_legible) -> None:
+def test_many_long_names_are_legible(figure, assert_legible) -> None:
     assert_legible(figure)
     names = [
         f"random_forest-kdf calibrator.alpha=0.00{i} calibrator.vote_power={i}" for i in range(30)
@@ -127,7 +127,7 @@ def test_it_is_legible_with_many_long_names(figure, assert_legible) -> None:
 
 
 @pytest.mark.parametrize(
-    ("panels", "said"),
+    ("panels", "message"),
     [
         ({}, "critical_difference_diagram needs a panel"),
         (
@@ -150,7 +150,7 @@ def test_it_is_legible_with_many_long_names(figure, assert_legible) -> None:
         ),
     ],
 )
-def test_invalid_input_raises_with_reason(panels, said) -> None:
+def test_invalid_input_raises_with_reason(panels, message) -> None:
     with pytest.raises(ValueError, match=r"\w") as caught:
         plot_critical_difference_diagram(panels)
-    assert str(caught.value) == said
+    assert str(caught.value) == message

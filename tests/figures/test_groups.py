@@ -59,7 +59,7 @@ def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_frame
         [GroupTable("MCE", values), GroupTable("gap", gap, "signed")],
         ["White", "Black"],
         [394, 55.4],
-        of="2 seeds",
+        runs_of="2 seeds",
     )
     left, right = figure.axes
     assert [text.get_text() for text in left.texts][:7] == [
@@ -91,7 +91,7 @@ def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_frame
     assert "mean and sd of 2 seeds; framed: the method's worst group" in texts
 
 
-def test_colours_go_from_nothing_to_the_largest_error_and_signs_are_symmetric() -> None:
+def test_colour_scale_starts_at_zero_and_is_symmetric_for_signs() -> None:
     error, signed = plot_group_tables(
         [make_group_table(), make_group_table("gap", "signed")], GROUPS, [10] * 6
     ).axes
@@ -103,10 +103,10 @@ def test_colours_go_from_nothing_to_the_largest_error_and_signs_are_symmetric() 
 
 
 def test_a_group_without_rows_is_empty_and_noted(texts_of) -> None:
-    given = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
-    given.values["none"][:, 1] = np.nan
-    given.values["LoRe"][0, 1] = np.nan  # in one of three runs only
-    figure = plot_group_tables([given], ["a", "b"], [5, 0], of="3 seeds")
+    group_table = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
+    group_table.values["none"][:, 1] = np.nan
+    group_table.values["LoRe"][0, 1] = np.nan  # in one of three runs only
+    figure = plot_group_tables([group_table], ["a", "b"], [5, 0], runs_of="3 seeds")
     (axes,) = figure.axes
     assert axes.images[0].get_array().mask.tolist() == [[False, True], [False, False]]
     assert worst_of(axes)[0] == 0
@@ -120,17 +120,21 @@ def test_a_group_without_rows_is_empty_and_noted(texts_of) -> None:
 def test_note_distinguishes_groups_with_few_rows_from_empty_groups(
     rows, why: str, texts_of
 ) -> None:
-    given = GroupTable("MCE", {"none": np.array([0.1, np.nan])})
+    group_table = GroupTable("MCE", {"none": np.array([0.1, np.nan])})
     assert f"framed: the method's worst group; light grey: {why}" in texts_of(
-        plot_group_tables([given], ["a", "b"], rows)
+        plot_group_tables([group_table], ["a", "b"], rows)
     )
 
 
-def test_rows_behind_a_number_stand_below_it(texts_of) -> None:
-    given = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
-    behind = {name: np.array([[3.0, 40.0], [1.0, np.nan], [2.0, 60.0]]) for name in given.values}
+def test_row_counts_are_below_their_number(texts_of) -> None:
+    group_table = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
+    behind = {
+        name: np.array([[3.0, 40.0], [1.0, np.nan], [2.0, 60.0]]) for name in group_table.values
+    }
     texts = texts_of(
-        plot_group_tables([replace(given, behind=behind)], ["a", "b"], [5, 100], of="3 seeds")
+        plot_group_tables(
+            [replace(group_table, n_rows=behind)], ["a", "b"], [5, 100], runs_of="3 seeds"
+        )
     )
     assert texts.count("n 2") == texts.count("n 50") == 2
     assert (
@@ -149,7 +153,7 @@ def test_numbers_can_be_read_on_every_colour() -> None:
         [make_group_table(runs=2), make_group_table("gap", "signed", runs=2)],
         GROUPS,
         [10] * 6,
-        of="2 seeds",
+        runs_of="2 seeds",
     ).axes:
         (image,) = axes.images
         cells = image.to_rgba(image.get_array())
@@ -182,14 +186,14 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
         make_group_table(title, "signed" if i else "error", groups=len(groups), runs=runs)
         for i, title in enumerate(titles)
     ]
-    tables[0] = replace(tables[0], behind=tables[0].values)
+    tables[0] = replace(tables[0], n_rows=tables[0].values)
     rows = [12_345 * (i + 1) % 7_919 for i in range(len(groups))]
     figure = plot_group_tables(
         tables,
         groups,
         rows,
         notes={"error": [".17"] * len(groups)},
-        of="60 seeds" if runs else None,
+        runs_of="60 seeds" if runs else None,
     )
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
     assert_legible(figure)
@@ -213,10 +217,10 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
                 " (5,)"
             ),
         ),
-        ([make_group_table(runs=2)], {}, "of must describe how runs differ, e.g. '60 seeds'"),
+        ([make_group_table(runs=2)], {}, "runs_of must describe how runs differ, e.g. '60 seeds'"),
         ([GroupTable("MCE", {"none": np.full(6, np.nan)})], {}, "'MCE' has no number"),
         (
-            [replace(make_group_table(), behind={"none": np.ones(6)})],
+            [replace(make_group_table(), n_rows={"none": np.ones(6)})],
             {},
             "'MCE' must have rows behind each of its values, or none at all",
         ),
@@ -224,7 +228,7 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
         ([make_group_table()], {"notes": {"error": [".1"]}}, "needs error for each of ['bald'"),
     ],
 )
-def test_tables_that_cannot_be_drawn(tables, more, message: str) -> None:
+def test_invalid_tables_are_refused(tables, more, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         plot_group_tables(tables, GROUPS, **{"rows": [1] * 6} | more)
 
@@ -257,8 +261,8 @@ def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
         },
     ]
     both = [
-        row | {"of": of, "on": "test", "ood": None}
-        for of in ("parent", "calibrated")
+        row | {"of": model, "on": "test", "ood": None}
+        for model in ("parent", "calibrated")
         for row in rows
     ]
     figure = registered_figures()["group_tables"](make_run_data(both))
@@ -276,7 +280,7 @@ def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
     assert registered_figures()["group_tables"](make_run_data(nothing[:1] + both[1:])) is not None
 
 
-def test_a_run_of_a_file_with_groups_draws_them(kdg, tmp_path) -> None:
+def test_run_with_groups_draws_group_tables(kdg, tmp_path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 2))
     frame = pd.DataFrame(

@@ -12,7 +12,7 @@ def make_images(n: int, channels: int = 3, shape: tuple[int, int] = (8, 8)) -> l
     return list(np.random.default_rng(0).random((n, channels, *shape), dtype=np.float32))
 
 
-def test_pixels_are_as_given_with_the_first_row_on_top() -> None:
+def test_pixels_are_unchanged_with_the_first_row_on_top() -> None:
     color, grey, eight_bit = (
         make_images(1)[0],
         make_images(1, channels=1)[0],

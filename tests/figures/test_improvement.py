@@ -63,7 +63,7 @@ def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
     assert "21 sets → 15–21" in [text.get_text() for text in axes.texts]
 
 
-def test_a_strip_has_a_dot_a_data_set_a_bar_and_its_median() -> None:
+def test_strip_has_one_dot_per_data_set_and_a_median() -> None:
     measured = make_strips(FOREST)
     measured.curves["KDF"][:2] = np.nan
     axes = panel(
@@ -95,7 +95,7 @@ def test_dots_at_one_position_do_not_overlap() -> None:
     assert (np.diff(heights) > 0.05).all() and np.isclose(heights.mean(), 0)
 
 
-def test_a_quantity_has_one_scale_in_all_groups_and_colours_go_by_position() -> None:
+def test_quantity_has_one_scale_in_all_groups() -> None:
     figure = plot_improvement_summary(
         {
             "forest": {"error": make_strips(FOREST), "OCE": make_extreme_curves(FOREST)},
@@ -125,7 +125,7 @@ def test_a_quantity_has_one_scale_in_all_groups_and_colours_go_by_position() -> 
     ],
     ids=lambda kinds: "-".join(kind.__name__ for kind in kinds),
 )
-def test_it_is_legible(kinds, names, assert_legible, texts_of) -> None:
+def test_improvement_figure_is_legible(kinds, names, assert_legible, texts_of) -> None:
     quantities = {f"quantity {i}": kind(names) for i, kind in enumerate(kinds)}
     figure = plot_improvement_summary(
         {"random forest": quantities, "random forest again": quantities}, band_of="21 data sets"

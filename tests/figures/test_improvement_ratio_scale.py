@@ -25,7 +25,7 @@ def test_ratio_scale_has_an_inverse(value) -> None:
     np.testing.assert_allclose(from_ratio(to_ratio(value)), value, rtol=1e-9)
 
 
-def test_it_rises_and_stays_within_1() -> None:
+def test_ratio_scale_is_increasing_and_bounded() -> None:
     values = np.linspace(-50, 1, 1001)
     assert (np.diff(to_ratio(values)) > 0).all()
     assert np.abs(to_ratio(values)).max() <= 1

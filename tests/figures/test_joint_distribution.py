@@ -23,11 +23,11 @@ PHANNS = [
 
 def cell_texts(axes, n: int) -> np.ndarray:
     """What stands in each cell."""
-    found = np.full((n, n), "", dtype=object)
+    result = np.full((n, n), "", dtype=object)
     for text in axes.texts:
         j, i = (round(value) for value in text.get_position())
-        found[i, j] = text.get_text()
-    return found
+        result[i, j] = text.get_text()
+    return result
 
 
 def make_counts(n: int) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_counts_and_both_normalisations():
         [f"aquatic animal {k}" for k in range(12)],
     ],
 )
-def test_it_can_be_read(classes, assert_legible):
+def test_joint_distribution_is_legible(classes, assert_legible):
     figure = plot_joint_distribution(make_counts(len(classes)), classes)
     assert figure.get_size_inches()[0] == 7.0 and len(figure.axes) == 3
     assert_legible(figure)

@@ -34,7 +34,7 @@ def get_dots(axes):
     return dots
 
 
-def test_every_row_is_in_its_place_with_its_error(texts_of) -> None:
+def test_rows_are_drawn_at_their_position_with_their_error(texts_of) -> None:
     points, slce, n_eff = make_landscape()
     figure = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
     *panels, bar = figure.axes
@@ -137,10 +137,10 @@ POINTS, SLCE, N_EFF = make_landscape(4, ("kdf",))
         ({"slce": {"kdf": np.full(4, 2.0)}}, "the errors of 'kdf' must lie in [-1, 1], got 2 to 2"),
     ],
 )
-def test_a_landscape_that_cannot_be_drawn(change, message: str) -> None:
-    given = {"points": POINTS, "slce": SLCE, "n_eff": N_EFF, "id_box": None, "bandwidth": 0.2}
+def test_invalid_landscapes_are_refused(change, message: str) -> None:
+    arguments = {"points": POINTS, "slce": SLCE, "n_eff": N_EFF, "id_box": None, "bandwidth": 0.2}
     with pytest.raises(ValueError, match=re.escape(message)):
-        plot_lce_landscape(**given | change)
+        plot_lce_landscape(**arguments | change)
 
 
 def run_with(tables, test=((0.5, -0.5),)) -> RunFigureData:
@@ -152,11 +152,11 @@ def run_with(tables, test=((0.5, -0.5),)) -> RunFigureData:
     return RunFigureData(splits, Evaluation([], tables, []), (None, None), ("forest", "kdf"))
 
 
-def entry(of: str, on: str = "test", **columns) -> dict:
-    return {"of": of, "on": on, "ood": None, **columns}
+def entry(model: str, on: str = "test", **columns) -> dict:
+    return {"of": model, "on": on, "ood": None, **columns}
 
 
-def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
+def test_map_of_a_run_is_drawn_from_its_table(texts_of) -> None:
     place = {
         "x1": 0.5,
         "x2": -0.5,
@@ -198,8 +198,8 @@ def test_a_map_of_another_space_has_no_region_of_training_features() -> None:
 def test_a_run_s_curves_are_drawn_from_their_table_in_order_of_the_bandwidth() -> None:
     more = {"mlce": 0.5, "n_eff": 9.0, "mlce_n_eff": 3.0}
     table = [
-        entry(of, bandwidth=bandwidth, lce=lce, **more)
-        for of, scale in (("parent", 1.0), ("calibrated", 0.5))
+        entry(model, bandwidth=bandwidth, lce=lce, **more)
+        for model, scale in (("parent", 1.0), ("calibrated", 0.5))
         for bandwidth, lce in ((0.4, 0.1 * scale), (0.1, 0.2 * scale))
     ]
     figure = registered_figures()["lce_against_bandwidth"](run_with({"lce_by_bandwidth": table}))
@@ -221,7 +221,9 @@ def make_lce_map_rows(
         {"x1": float(i), "x2": -float(i), "n_eff": 9.0, "bandwidth": 0.4} for i in range(len(rows))
     ]
     both = [("parent", row) for row in rows] + [("calibrated", row | {"slce": 0.0}) for row in rows]
-    return [entry(of, **row, **where) for (of, row), where in zip(both, place * 2, strict=True)]
+    return [
+        entry(model, **row, **where) for (model, row), where in zip(both, place * 2, strict=True)
+    ]
 
 
 def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
@@ -243,7 +245,7 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
         in texts
     )
     with_small = texts_of(
-        registered_figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated")
+        registered_figures()["lce_of_bins"](run, bins=5, min_count=2, model="calibrated")
     )
     assert any(
         "confidence in (0.8, 1]" in text or "confidence in (0.4, 0.6]" in text
@@ -252,7 +254,7 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
     assert all("mean LCE 0.0000" in text for text in with_small if " bin: " in text)
 
 
-def test_one_large_bin_is_best_and_worst_and_none_is_not_drawn(texts_of) -> None:
+def test_single_large_bin_is_best_and_worst(texts_of) -> None:
     table = make_lce_map_rows([0.55] * 4, [True, True, False, False], [0.1] * 4, [4] * 4)
     run = run_with({"lce_map": table})
     assert (
@@ -280,8 +282,8 @@ def test_other_bins_than_those_of_the_table_raise() -> None:
 def test_a_run_s_spaces_are_columns_side_by_side() -> None:
     more = {"mlce": 0.5, "n_eff": 9.0, "mlce_n_eff": 3.0, "lce": 0.2}
     table = [
-        entry(of, bandwidth=bandwidth, **more)
-        for of in ("parent", "calibrated")
+        entry(model, bandwidth=bandwidth, **more)
+        for model in ("parent", "calibrated")
         for bandwidth in (0.1, 0.4)
     ]
     run = run_with({"lce_by_bandwidth": table, "lce_by_bandwidth_pca": table})
@@ -299,14 +301,14 @@ NAN = float("nan")
         {},
         {
             "lce_by_bandwidth": [
-                entry(of, bandwidth=0.1, lce=0.1, mlce=0.1, n_eff=2.0, mlce_n_eff=1.0)
-                for of in ("parent", "calibrated")
+                entry(model, bandwidth=0.1, lce=0.1, mlce=0.1, n_eff=2.0, mlce_n_eff=1.0)
+                for model in ("parent", "calibrated")
             ]
         },
         {
             "lce_by_bandwidth": [
-                entry(of, bandwidth=bandwidth, lce=NAN, mlce=NAN, n_eff=NAN, mlce_n_eff=NAN)
-                for of in ("parent", "calibrated")
+                entry(model, bandwidth=bandwidth, lce=NAN, mlce=NAN, n_eff=NAN, mlce_n_eff=NAN)
+                for model in ("parent", "calibrated")
                 for bandwidth in (0.1, 0.2)
             ]
         },
@@ -341,7 +343,7 @@ DRAWN = [
         (["dataset=trunk", "dataset.n_dims=5"], {"lce_by_bandwidth"}, {"lce_against_bandwidth"}),
     ],
 )
-def test_a_run_has_a_map_where_there_are_two_features_and_always_curves(
+def test_run_with_two_features_has_a_map_and_curves(
     data, tables: set, drawn: set, kdg, tmp_path
 ) -> None:
     code, _, err = kdg("run", *data, "method=isotonic", *TINY, *DRAWN)

@@ -46,11 +46,11 @@ def make_curves(names: tuple[str, ...] = ("random forest", "kdf"), runs: int = 0
 
 
 def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
-    given = make_curves()
-    figure = plot_lce_against_bandwidth({"features": given})
+    curves = make_curves()
+    figure = plot_lce_against_bandwidth({"features": curves})
     assert figure.get_size_inches()[0] == 3.5
     assert [axes.get_ylabel() for axes in figure.axes] == ["MLCE", "mean LCE", "effective rows"]
-    for axes, drawn in zip(figure.axes, (given.mlce, given.lce, given.n_eff), strict=True):
+    for axes, drawn in zip(figure.axes, (curves.mlce, curves.lce, curves.n_eff), strict=True):
         lines = {line.get_label(): line for line in axes.lines}
         for name, values in drawn.items():
             np.testing.assert_array_equal(
@@ -72,27 +72,27 @@ def test_small_markers_are_where_few_rows_are_behind() -> None:
         assert large.get_xdata().tolist() == [b for b in BANDWIDTHS if b not in few]
 
 
-def test_of_several_runs_lines_are_means_and_bands_one_standard_deviation(texts_of) -> None:
-    given = make_curves(runs=7)
-    given.lce["kdf"][2, 1] = np.nan  # a run without it
-    given.lce["kdf"][:, 3] = [0.0] * 6 + [0.01]  # the band would go below 0
-    figure = plot_lce_against_bandwidth({"features": given}, band_of="7 seeds")
+def test_runs_are_drawn_as_mean_and_standard_deviation(texts_of) -> None:
+    curves = make_curves(runs=7)
+    curves.lce["kdf"][2, 1] = np.nan  # a run without it
+    curves.lce["kdf"][:, 3] = [0.0] * 6 + [0.01]  # the band would go below 0
+    figure = plot_lce_against_bandwidth({"features": curves}, band_of="7 seeds")
     assert "lines, bands: mean ± 1 sd of 7 seeds" in texts_of(figure)
     axes = figure.axes[1]
     (line,) = [line for line in axes.lines if line.get_label() == "kdf"]
-    np.testing.assert_allclose(line.get_ydata(), np.nanmean(given.lce["kdf"], axis=0))
+    np.testing.assert_allclose(line.get_ydata(), np.nanmean(curves.lce["kdf"], axis=0))
     (band,) = [artist for artist in axes.collections if artist.get_gid() == "band kdf"]
     corners = band.get_paths()[0].vertices
     for b, bandwidth in enumerate(BANDWIDTHS):
-        values = [value for value in given.lce["kdf"][:, b] if not np.isnan(value)]
+        values = [value for value in curves.lce["kdf"][:, b] if not np.isnan(value)]
         mean, sd = np.mean(values), np.std(values, ddof=1)
         at = corners[np.isclose(corners[:, 0], bandwidth), 1]
         np.testing.assert_allclose([at.min(), at.max()], [max(mean - sd, 0), mean + sd], atol=1e-12)
     (rows,) = [line for line in figure.axes[2].lines if line.get_label() == "kdf"]
-    np.testing.assert_allclose(rows.get_ydata(), np.median(given.n_eff["kdf"], axis=0))
+    np.testing.assert_allclose(rows.get_ydata(), np.median(curves.n_eff["kdf"], axis=0))
 
 
-def test_every_space_has_a_column_and_one_scale_goes_for_all() -> None:
+def test_spaces_have_columns_with_one_scale() -> None:
     wide = make_curves(runs=3)
     narrow = replace(wide, mlce={name: 0.5 * values for name, values in wide.mlce.items()})
     figure = plot_lce_against_bandwidth({"t-SNE": wide, "PCA": narrow}, band_of="3 seeds")
@@ -115,14 +115,14 @@ def test_many_curves_have_a_legend_and_distinct_styles() -> None:
 
 
 def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
-    given = make_curves(METHODS, runs=3)
-    given.lce["none"][:, 3] = [
+    curves = make_curves(METHODS, runs=3)
+    curves.lce["none"][:, 3] = [
         0.0,
         0.0,
         0.001,
     ]  # the band goes below 0, the mean is the smallest of all
     figure = plot_lce_against_bandwidth(
-        {"a": given, "b": make_curves(METHODS, runs=3)}, band_of="3 seeds", log=True
+        {"a": curves, "b": make_curves(METHODS, runs=3)}, band_of="3 seeds", log=True
     )
     mlce, lce, rows = figure.axes[:3]
     assert [axes.get_yscale() for axes in (mlce, lce, rows)] == ["log"] * 3
@@ -147,8 +147,8 @@ def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
 def test_curves_are_legible(
     names: tuple[str, ...], spaces: int, runs: int, log: bool, assert_legible
 ) -> None:
-    given = {f"space {i}": make_curves(names, runs) for i in range(spaces)}
-    assert_legible(plot_lce_against_bandwidth(given, band_of="2 seeds" if runs else None, log=log))
+    curves = {f"space {i}": make_curves(names, runs) for i in range(spaces)}
+    assert_legible(plot_lce_against_bandwidth(curves, band_of="2 seeds" if runs else None, log=log))
 
 
 KDF = make_curves(("kdf",))
@@ -185,7 +185,7 @@ KDF = make_curves(("kdf",))
         ),
     ],
 )
-def test_curves_that_cannot_be_drawn(changed, message: str) -> None:
+def test_invalid_curves_are_refused(changed, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         plot_lce_against_bandwidth({"PCA": replace(KDF, **changed)})
 

@@ -35,23 +35,23 @@ def make_numbers(methods=METHODS, classes=PHANNS, sets=2) -> dict[str, dict[str,
     }
 
 
-def bars_of(figure, method: str, of: str) -> list[Rectangle]:
-    return [bar for bar in bars_in(figure.axes[0]) if bar.get_gid() == f"{method}, {of}"]
+def bars_of(figure, method: str, set_name: str) -> list[Rectangle]:
+    return [bar for bar in bars_in(figure.axes[0]) if bar.get_gid() == f"{method}, {set_name}"]
 
 
 def bars_in(axes) -> list[Rectangle]:
     return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
-def test_a_bar_is_as_high_as_its_number_and_stands_in_the_group_of_its_class() -> None:
-    given = make_numbers()
-    figure = plot_method_bars(given, ylabel="NLL", sets=SETS)
+def test_bar_height_and_group_match_the_number() -> None:
+    numbers = make_numbers()
+    figure = plot_method_bars(numbers, ylabel="NLL", sets=SETS)
     (axes,) = figure.axes
     centres = axes.get_xticks()
     reach = np.diff(centres)[0] / 2
-    for method, of_method in given.items():
-        for j, of in enumerate(SETS):
-            drawn = bars_of(figure, method, of)
+    for method, of_method in numbers.items():
+        for j, model in enumerate(SETS):
+            drawn = bars_of(figure, method, model)
             assert [bar.get_height() for bar in drawn] == [
                 values[j] for values in of_method.values()
             ]
@@ -68,7 +68,7 @@ def test_no_bar_lies_over_another_and_order_is_method_then_set() -> None:
     ends = [bar.get_x() + bar.get_width() for bar in drawn]
     assert all(end <= after.get_x() + 1e-9 for end, after in zip(ends, drawn[1:], strict=False))
     assert [bar.get_gid() for bar in drawn] == [
-        f"{method}, {of}" for method in METHODS for of in SETS
+        f"{method}, {set_name}" for method in METHODS for set_name in SETS
     ] * len(PHANNS)
 
 
@@ -76,7 +76,7 @@ def test_the_first_set_is_lighter_and_uncalibrated_is_grey_at_any_position() -> 
     order = ["uncalibrated", *METHODS[:-1]]
     figure = plot_method_bars(make_numbers(order), ylabel="NLL", sets=SETS)
     colors = {
-        method: [to_rgb(bars_of(figure, method, of)[0].get_facecolor()) for of in SETS]
+        method: [to_rgb(bars_of(figure, method, model)[0].get_facecolor()) for model in SETS]
         for method in order
     }
     assert all(sum(left) > sum(right) for left, right in colors.values())
@@ -84,7 +84,7 @@ def test_the_first_set_is_lighter_and_uncalibrated_is_grey_at_any_position() -> 
     assert len({right for _, right in colors.values()}) == len(order)
 
 
-def test_colours_that_come_again_are_hatched() -> None:
+def test_repeated_colours_are_hatched() -> None:
     methods = [f"method {i}" for i in range(15)]
     figure = plot_method_bars(make_numbers(methods, ["a", "b"], 1), ylabel="NLL", sets=["test"])
     looks = {
@@ -94,11 +94,11 @@ def test_colours_that_come_again_are_hatched() -> None:
     assert len(looks) == len(methods)
 
 
-def test_a_missing_number_has_no_bar_to_see_and_keeps_its_place() -> None:
-    given = make_numbers()
-    given["STS"]["HTJ"] = [np.nan, np.nan]
+def test_missing_number_leaves_an_empty_place() -> None:
+    numbers = make_numbers()
+    numbers["STS"]["HTJ"] = [np.nan, np.nan]
     figure, full = (
-        plot_method_bars(values, ylabel="NLL", sets=SETS) for values in (given, make_numbers())
+        plot_method_bars(values, ylabel="NLL", sets=SETS) for values in (numbers, make_numbers())
     )
     assert np.isnan(bars_of(figure, "STS", "test set 1")[PHANNS.index("HTJ")].get_height())
     same = [
@@ -121,7 +121,7 @@ def test_a_missing_number_has_no_bar_to_see_and_keeps_its_place() -> None:
         ),
     ],
 )
-def test_words_are_legible_and_the_key_has_all_methods(
+def test_text_is_legible_and_legend_has_all_methods(
     methods, classes, sets, assert_legible, texts_of
 ) -> None:
     figure = plot_method_bars(
@@ -132,7 +132,7 @@ def test_words_are_legible_and_the_key_has_all_methods(
     assert figure.get_size_inches()[0] == 7.0
     assert_legible(figure)
     assert set(methods) <= set(texts_of(figure))
-    assert any(of in text for text in texts_of(figure) for of in sets) == (len(sets) > 1)
+    assert any(model in text for text in texts_of(figure) for model in sets) == (len(sets) > 1)
 
 
 @pytest.mark.parametrize(

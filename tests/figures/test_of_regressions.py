@@ -56,13 +56,13 @@ def test_the_band_of_a_cell_is_of_its_rows():
 
 def test_moments_are_at_their_positions(assert_legible):
     truth = RowMoments(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))
-    said = {
+    result = {
         "linear": RowMoments(np.array([1.5, 2.5, 3.0]), np.array([3.0, 3.0, 3.0])),
         "local_pit": truth,
     }
-    figure = plot_mean_and_sd(truth, said)
+    figure = plot_mean_and_sd(truth, result)
     for axes, what in zip(figure.axes, ("mean", "sd"), strict=True):
-        for name, given in said.items():
+        for name, given in result.items():
             (rows,) = by_gid(axes, f"rows {name}")
             np.testing.assert_array_equal(
                 rows.get_offsets(), np.column_stack([getattr(truth, what), getattr(given, what)])
@@ -181,6 +181,6 @@ def test_boxes_are_quartiles(assert_legible):
         (lambda: plot_boxes_by_setting({}, "rows"), "boxes_by_setting needs at least one panel"),
     ],
 )
-def test_arrays_that_do_not_fit_raise(draw, message):
+def test_mismatched_arrays_are_refused(draw, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         draw()

@@ -23,7 +23,7 @@ def get_stairs(axes, gid: str):
     return next(artist for artist in axes.get_children() if artist.get_gid() == gid)
 
 
-def test_a_column_for_each_model_and_a_row_for_each_set(texts_of):
+def test_models_have_columns_and_sets_have_rows(texts_of):
     test, sets = scores(), {"near": scores(150, 1.0), "far": scores(50, 4.0)}
     figure = plot_ood_scores(test, sets)
     assert len(figure.axes) == 4 and figure.get_size_inches()[0] == 3.5
@@ -59,7 +59,7 @@ def test_a_column_for_each_model_and_a_row_for_each_set(texts_of):
     assert len(lefts) == 2
 
 
-def test_the_threshold_is_marked_where_there_is_one(texts_of):
+def test_threshold_is_marked_if_present(texts_of):
     figure = plot_ood_scores(scores(), {"far": scores(shift=1.0)}, thresholds=[NAMES[1]])
     marked = [[line.get_gid() for line in axes.lines] for axes in figure.axes]
     assert marked == [[], ["threshold"]] and "threshold" in texts_of(figure)

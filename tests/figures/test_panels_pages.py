@@ -81,7 +81,7 @@ def test_panels_below_each_other_have_one_range() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(900,), (100, 900)])
-def test_it_is_legible(sizes, assert_legible) -> None:
+def test_pages_are_legible(sizes, assert_legible) -> None:
     names = [
         "analcatdata_authorship",
         "climate_model_simulation_crashes",

@@ -114,7 +114,7 @@ def test_only_the_last_row_of_a_parameter_is_labelled() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 6])
-def test_it_is_legible(n, assert_legible, texts_of) -> None:
+def test_summary_is_legible(n, assert_legible, texts_of) -> None:
     names = ["Gaussian XOR", "spiral", "circle", "sinewave", "polynomial", "Trunk"][:n]
     figure = plot_simulation_summary(
         dict.fromkeys(names, points()),

@@ -87,7 +87,7 @@ def test_a_map_that_is_missing_leaves_its_place_empty() -> None:
         (ROWS[:2], ["a name that is far too long for its column"] * 1 + TITLES),
     ],
 )
-def test_it_is_legible(rows, titles, assert_legible, texts_of) -> None:
+def test_posterior_grid_is_legible(rows, titles, assert_legible, texts_of) -> None:
     figure, _ = plot_grid(rows, titles)
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
     assert_legible(figure)

@@ -22,7 +22,7 @@ def run_of(source, *, with_table=True):
     )
     y, X = splits.test.y, splits.test.X
     base = Normal(np.full(50, y.mean()), y.std())
-    said = {
+    outputs = {
         "parent": base,
         "calibrated": Recalibrated(
             base, WeightedEcdf.from_pits(np.random.default_rng(1).beta(2, 2, size=40))
@@ -30,18 +30,18 @@ def run_of(source, *, with_table=True):
     }
     tables = {}
     if with_table:
-        for of, given in said.items():
+        for of, given in outputs.items():
             rows = tabulate(
                 "local_pit", {"y": y, "X": X, "distribution": given}, {"cells": 3, "bins": 4}
             )
             tables.setdefault("local_pit", []).extend(
                 {"of": of, "on": "test", "ood": None, **row} for row in rows
             )
-    parent, calibrated = ({"distribution": given} for given in said.values())
-    found = Predictions("test", 50, parent, calibrated, y=y, truth=splits.test.truth)
+    parent, calibrated = ({"distribution": given} for given in outputs.values())
+    result = Predictions("test", 50, parent, calibrated, y=y, truth=splits.test.truth)
     return RunFigureData(
-        splits, Evaluation([], tables, [found]), (FittedModel(None), FittedModel(None)), NAMES
-    ), said
+        splits, Evaluation([], tables, [result]), (FittedModel(None), FittedModel(None)), NAMES
+    ), outputs
 
 
 def test_moments_are_those_of_the_first_test_rows():
@@ -69,7 +69,7 @@ def test_misses_are_those_of_the_interval_and_need_a_plane():
     assert registered_figures()["interval_misses"](run_of(Heteroscedastic())[0]) is None
 
 
-def test_a_panel_for_each_cell():
+def test_each_cell_has_a_panel():
     run, _ = run_of(Heteroscedastic())
     titles = [
         axes.get_title(loc="left")
@@ -83,7 +83,7 @@ def test_a_panel_for_each_cell():
     )
 
 
-def test_densities_have_an_area_of_one_and_the_truths_is_exact():
+def test_densities_integrate_to_one_and_match_the_truth():
     run, _ = run_of(Heteroscedastic())
     figure = registered_figures()["predictive_densities"](run, rows=[7, 3])
     assert [axes.get_title() for axes in figure.axes] == [
@@ -118,12 +118,12 @@ def test_missing_rows_raise(options, message):
 
 
 @pytest.mark.parametrize("name", ["mean_and_sd", "interval_misses", "predictive_densities"])
-def test_a_classification_has_none(name):
+def test_classification_has_no_regression_figures(name):
     run, _ = run_of(Heteroscedastic())
-    found = Predictions("test", 50, {}, {}, y=np.zeros(50))
+    result = Predictions("test", 50, {}, {}, y=np.zeros(50))
     assert (
         registered_figures()[name](
-            RunFigureData(run.splits, Evaluation([], {}, [found]), run.models, NAMES)
+            RunFigureData(run.splits, Evaluation([], {}, [result]), run.models, NAMES)
         )
         is None
     )

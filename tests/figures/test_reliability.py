@@ -39,7 +39,7 @@ def test_counts_are_the_bins_counts(bins) -> None:
     assert below.get_ylabel() == "rows"
 
 
-def test_key_names_models_with_their_error_and_what_the_bars_are(bins, texts_of) -> None:
+def test_legend_names_models_with_their_error(bins, texts_of) -> None:
     texts = texts_of(plot_reliability_diagram(bins, ece=ECE))
     assert "random forest   ECE 0.051" in texts
     assert "kdf   ECE 0.035" in texts
@@ -94,7 +94,7 @@ def test_bars_are_the_requested_intervals(bins, texts_of) -> None:
             assert above.get_ylim()[0] <= ends.min()
 
 
-def test_nothing_that_is_drawn_is_cut_off(bins) -> None:
+def test_nothing_is_cut_off(bins) -> None:
     few = reliability_bins(
         np.array([0.31, 0.9, 0.95, 1.0]), np.array([False, True, True, True])
     )  # an interval down to 0
@@ -119,9 +119,9 @@ def test_any_number_of_models_is_legible(bins, n: int, assert_legible) -> None:
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])
 @pytest.mark.parametrize("interval", ["wilson", "clopper_pearson"])
 def test_one_row_fills_one_bin(strategy, interval, assert_legible) -> None:
-    found = reliability_bins(np.array([1.0]), np.array([True]), bins=1, strategy=strategy)
+    result = reliability_bins(np.array([1.0]), np.array([True]), bins=1, strategy=strategy)
     assert_legible(
-        plot_reliability_diagram({"forest": found}, ece={"forest": 0.0}, interval=interval)
+        plot_reliability_diagram({"forest": result}, ece={"forest": 0.0}, interval=interval)
     )
 
 

@@ -66,7 +66,7 @@ def test_a_line_is_the_mean_gain_over_the_parent_in_the_same_run(texts_of) -> No
     assert "lines, bands: mean ± 1 sd of 5 seeds, against the parent" in texts_of(figure)
 
 
-def test_one_run_has_no_band() -> None:
+def test_single_run_has_no_band() -> None:
     above, _ = plot_reward_against_ratio(RATIOS, *make_curves()).axes
     assert not above.collections
 
@@ -134,7 +134,7 @@ REWARD, UNSURE = make_curves()
         (RATIOS, *make_curves(runs=2), "band_of must describe how runs differ, e.g. '60 seeds'"),
     ],
 )
-def test_rewards_that_cannot_be_drawn(ratios, reward, unsure, message: str) -> None:
+def test_invalid_rewards_are_refused(ratios, reward, unsure, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         plot_reward_against_ratio(ratios, reward, unsure)
 
@@ -168,13 +168,13 @@ def test_a_run_s_table_is_drawn_in_order_of_the_ratio() -> None:
     assert {line.get_label() for line in below.lines} == {"forest", "LoRe"}
 
 
-def test_one_ratio_or_no_table_is_not_drawn() -> None:
+def test_single_ratio_or_missing_table_is_not_drawn() -> None:
     draw = registered_figures()["reward_against_ratio"]
     assert draw(make_run_data([2.0])) is None
     assert draw(make_run_data([2.0, 3.0]), table="other") is None
 
 
-def test_a_run_draws_its_rewards(kdg, tmp_path) -> None:
+def test_run_draws_its_rewards(kdg, tmp_path) -> None:
     tiny = [
         "dataset=spiral",
         "dataset.n_train=60",

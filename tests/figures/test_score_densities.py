@@ -46,13 +46,15 @@ def test_each_line_is_in_its_panel() -> None:
 
 
 def test_steps_are_accuracies_and_empty_bins_have_none() -> None:
-    found = bins()
-    _, right = plot_score_densities(DENSITIES, CONFIDENCE, found).axes
+    result = bins()
+    _, right = plot_score_densities(DENSITIES, CONFIDENCE, result).axes
     (steps,) = [patch for patch in right.patches if isinstance(patch, StepPatch)]
-    np.testing.assert_array_equal(steps.get_data()[0], found.accuracy)
+    np.testing.assert_array_equal(steps.get_data()[0], result.accuracy)
     assert np.isnan(steps.get_data()[0][:2]).all()
-    (intervals,) = [one for one in right.collections if isinstance(one, LineCollection)]
-    assert len(intervals.get_segments()) == (found.count > 0).sum()
+    (intervals,) = [
+        collection for collection in right.collections if isinstance(collection, LineCollection)
+    ]
+    assert len(intervals.get_segments()) == (result.count > 0).sum()
 
 
 def test_a_logarithmic_axis_shows_the_lowest_line_and_no_more_than_five_decades() -> None:

@@ -114,8 +114,8 @@ def test_figures_import_no_pyplot() -> None:
 
 
 def test_roles_are_given_by_position_and_truth_by_name() -> None:
-    found = styles_by_name(["truth", "forest", "kdf", "isotonic"])
-    assert (found["truth"], found["forest"], found["kdf"], found["isotonic"]) == (
+    result = styles_by_name(["truth", "forest", "kdf", "isotonic"])
+    assert (result["truth"], result["forest"], result["kdf"], result["isotonic"]) == (
         TRUTH_STYLE,
         PARENT_STYLE,
         METHOD_STYLES[0],
@@ -127,15 +127,15 @@ def test_roles_are_given_by_position_and_truth_by_name() -> None:
 
 
 def test_twelve_methods_look_different_and_the_thirteenth_begins_again() -> None:
-    found = list(styles_by_name([f"method {i}" for i in range(14)]).values())
-    assert found[1:7] == list(METHOD_STYLES)
+    result = list(styles_by_name([f"method {i}" for i in range(14)]).values())
+    assert result[1:7] == list(METHOD_STYLES)
     assert (
-        len({(role.color, role.linestyle, role.marker, role.filled) for role in found[:13]}) == 13
+        len({(role.color, role.linestyle, role.marker, role.filled) for role in result[:13]}) == 13
     )
     assert (
-        len({(role.color, role.linestyle) for role in found[:13]}) == 13
+        len({(role.color, role.linestyle) for role in result[:13]}) == 13
     )  # lines without markers too
-    assert found[13] == found[1]
+    assert result[13] == result[1]
 
 
 def test_legend_handles_have_the_styles_of_the_names() -> None:

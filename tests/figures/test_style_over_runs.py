@@ -17,7 +17,7 @@ from kdgraph.figures.style import mean_and_sd_over_runs
         elements=st.one_of(st.floats(-1e3, 1e3), st.just(np.nan)),
     )
 )
-def test_each_column_is_that_of_its_numbers(values: np.ndarray) -> None:
+def test_means_and_deviations_are_computed_by_column(values: np.ndarray) -> None:
     mean, sd = mean_and_sd_over_runs(values)
     for b, column in enumerate(values.T):
         kept = [value for value in column if not np.isnan(value)]
@@ -27,7 +27,7 @@ def test_each_column_is_that_of_its_numbers(values: np.ndarray) -> None:
         )
 
 
-def test_one_run_is_its_own_mean() -> None:
+def test_single_run_is_its_mean() -> None:
     mean, sd = mean_and_sd_over_runs(np.array([0.1, 0.2]))
     np.testing.assert_array_equal(mean, [0.1, 0.2])
     assert np.isnan(sd).all()

@@ -43,7 +43,7 @@ def words_of(path) -> str:
     )
 
 
-def test_names_of_classes_groups_features_and_models_are_drawn_as_they_are(kdg, tmp_path):
+def test_user_names_are_drawn_unchanged(kdg, tmp_path):
     rng = np.random.default_rng(0)
     with open("my $x_1$.csv", "w", newline="") as file:
         rows = csv.writer(file)
@@ -103,7 +103,7 @@ def test_a_legend_that_collects_its_entries_has_names_that_begin_with_an_undersc
 
 
 @pytest.mark.parametrize("name", [r"$\frac$", "$x$", r"\$5$"])
-def test_text_is_measured_and_shortened_as_it_is_drawn(name):
+def test_text_is_measured_and_shortened_as_drawn(name):
     figure = new_figure(2, 1)  # not in our style, in which nothing is mathematics either
     assert shorten_text(figure, name, 7, 2.0) == name
     assert text_size(figure, name, 7)[0] > text_size(figure, name[:-1], 7)[0]

@@ -1,5 +1,6 @@
-"""Rows and forests of the geometry tests: spirals, with few rows in a leaf, and blobs, with
-hundreds.
+"""Rows and forests of the geometry tests.
+
+Spirals give leaves with few rows, blobs give leaves with hundreds.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 @pytest.fixture(scope="session")
 def spiral():
-    """(X Float[600, 2], y Int[600])."""
+    """Return two noisy spirals, X Float[600, 2] and y Int[600]."""
     rng = np.random.default_rng(1)
     y = np.arange(600) % 2
     radius = rng.random(600)
@@ -21,7 +22,7 @@ def spiral():
 
 @pytest.fixture(scope="session")
 def blobs():
-    """(X Float[600, 3], y Int[600]): three well-separated classes."""
+    """Return three well-separated classes, X Float[600, 3] and y Int[600]."""
     rng = np.random.default_rng(2)
     y = rng.integers(3, size=600)
     return rng.normal(0, 0.5, (600, 3)) + 4 * np.eye(3)[y], y

@@ -32,15 +32,13 @@ def make_seeded(make, seed=0):
 
 def make_dense_network(*widths):
     layers = [
-        part for a, b in itertools.pairwise(widths[:-1]) for part in (nn.Linear(a, b), nn.ReLU())
+        layer for a, b in itertools.pairwise(widths[:-1]) for layer in (nn.Linear(a, b), nn.ReLU())
     ]
     return nn.Sequential(*layers, nn.Linear(widths[-2], widths[-1]))
 
 
 class FunctionalRelus(nn.Module):
-    """Convolution, in-place and functional ReLUs, a tensor's method, a clamp, and layers with
-    uninformative names.
-    """
+    """Network with in-place, functional and clamped ReLUs, and with uninformative layer names."""
 
     def __init__(self):
         super().__init__()
@@ -70,13 +68,14 @@ class ConvolutionWithoutDenseRelus(nn.Module):
 
 
 def hidden_bits(module: nn.Sequential, X: np.ndarray) -> list[np.ndarray]:
-    """Return the bits of a Sequential of linear layers and ReLUs in float64, layer by layer, and
-    p > 1/K.
+    """Return the bits of a Sequential of linear layers and ReLUs, layer by layer, in float64.
+
+    The last ones are p > 1/K, of the probabilities.
     """
     bits, x = [], X
-    for part in module:
-        if isinstance(part, nn.Linear):
-            x = x @ part.weight.detach().double().numpy().T + part.bias.detach().double().numpy()
+    for layer in module:
+        if isinstance(layer, nn.Linear):
+            x = x @ layer.weight.detach().double().numpy().T + layer.bias.detach().double().numpy()
         else:
             bits.append(x > 0)
             x = np.maximum(x, 0)
@@ -102,9 +101,8 @@ def test_similarity_is_the_fraction_of_equal_activation_paths(hidden, n_classes,
         ]
     )
     expected = (modes[:, None] == modes[None]).all(axis=3).mean(axis=2)
-    np.testing.assert_allclose(
-        partition.similarity(codes, codes), expected, atol=1e-12
-    )  # a fraction of counts against a product of fractions
+    # A fraction of counts is compared with a product of fractions.
+    np.testing.assert_allclose(partition.similarity(codes, codes), expected, atol=1e-12)
 
 
 def test_similarity_of_large_network_is_product_of_hamming_similarities():
@@ -113,8 +111,8 @@ def test_similarity_of_large_network_is_product_of_hamming_similarities():
     partition = ActivationPartition(module)
     expected, layers = 1.0, hidden_bits(module, X.astype(np.float32).astype(np.float64))
     codes = partition.encode(X)
-    # Float32 rounds: of 406,000 bits a few that are within 1e-6 of their kink may fall on the other
-    # side than in float64.
+    # In float32 a few of the 406,000 bits, within 1e-6 of their kink, may differ from those in
+    # float64.
     assert (
         np.bitwise_count(codes ^ np.asfortranarray(pack_bits(layers))).sum(axis=1) > 0
     ).mean() < 0.1
@@ -188,9 +186,8 @@ def test_dropout_and_batch_norm_run_in_eval_mode():
     locations = partition.locate(X)
     assert np.array_equal(locations.codes, partition.encode(X))
     assert partition.widths.tolist() == [30, 3]
-    assert np.array_equal(
-        locations.points, X
-    )  # the network is dense throughout, so that the Gaussians live in the input space
+    # All layers are dense, so the Gaussians are in the input space.
+    assert np.array_equal(locations.points, X)
     assert np.array_equal(partition.vote(locations), network.predict_proba(X))
 
 
@@ -205,9 +202,8 @@ def test_functional_and_in_place_relus_of_dense_head_are_recorded():
         first = module.b(head_input)
         second = module.c(F.leaky_relu(first))
         p = module.d(second.clamp(min=0)).softmax(1)
-    np.testing.assert_allclose(
-        locations.points, head_input, rtol=1e-5, atol=1e-6
-    )  # float32 in batches of another size
+    # The batches of float32 have another size.
+    np.testing.assert_allclose(locations.points, head_input, rtol=1e-5, atol=1e-6)
     assert np.array_equal(
         locations.codes, pack_bits([(first > 0).numpy(), (second > 0).numpy(), (p > 1 / 3).numpy()])
     )

@@ -1,5 +1,6 @@
-"""The index in torch against the compiled one: K and nearest polytopes to the last bit, masses to
-rounding.
+"""Tests of the index in torch against the compiled one.
+
+Similarities and nearest polytopes agree to the last bit, masses up to rounding.
 """
 
 from __future__ import annotations
@@ -23,25 +24,31 @@ DEVICES = [
 ]
 WIDTHS = [1, 63, 64, 65, 1000, 2]
 EXPONENTS = np.array([0.0, 0.02, 0.5, 1.0, 7.5, 60.0])
-ROUNDING = 1e-12  # as of CodeIndex: both are within 1e-14 and 1e-16 of their exponent, below 1,000
+ROUNDING = 1e-12
+"""Tolerance of masses, as for CodeIndex: powers have a relative error of 1e-14, plus 1e-16 times an
+exponent below 1,000.
+"""
 
 
 def random_codes(n, widths, seed):
-    """Return codes UInt64[n, W] and bits Bool[n, width] of each layer that mostly agree with one
-    pattern.
+    """Return codes UInt64[n, W] and the bits Bool[n, width] of each layer.
+
+    The bits mostly agree with one pattern.
     """
     rng, pattern, codes, bits = np.random.default_rng(seed), np.random.default_rng(99), [], []
     for width in widths:
         bits.append((pattern.random(width) < 0.5) ^ (rng.random((n, width)) > 0.85))
-        whole = np.pad(bits[-1], [(0, 0), (0, -width % 64)])
-        codes.append(np.packbits(whole, axis=1, bitorder="little").view("<u8").astype(np.uint64))
+        padded_bits = np.pad(bits[-1], [(0, 0), (0, -width % 64)])
+        codes.append(
+            np.packbits(padded_bits, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+        )
     return np.asfortranarray(np.hstack(codes)), bits
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", ["highest", "high"])
 def test_device_mismatch_counts_and_similarities_are_exact(device, precision):
-    before = torch.get_float32_matmul_precision()
+    previous_precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
         (a, a_bits), (b, b_bits) = random_codes(31, WIDTHS, 0), random_codes(77, WIDTHS, 1)
@@ -53,7 +60,7 @@ def test_device_mismatch_counts_and_similarities_are_exact(device, precision):
             assert np.array_equal(layer_counts.cpu().numpy(), (x[:, None] != y[None]).sum(axis=2))
         assert np.array_equal(index.similarity(a), code_similarity(a, b, WIDTHS))
     finally:
-        torch.set_float32_matmul_precision(before)
+        torch.set_float32_matmul_precision(previous_precision)
 
 
 @pytest.mark.parametrize("device", DEVICES)

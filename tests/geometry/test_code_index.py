@@ -1,5 +1,6 @@
-"""Class masses and nearest polytopes of activation codes, against scipy's Hamming distances, numpy
-and an enumeration of all paths.
+"""Tests of class masses and nearest polytopes of activation codes.
+
+They are compared with SciPy's Hamming distances, NumPy and an enumeration of all paths.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from scipy.spatial.distance import cdist
 from kdgraph.geometry import code_index
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 
-# powers are exact to 1e-14 and 1e-16 of their exponent, below 1,000; sums of a few hundred positive
-# terms
 ROUNDING = 1e-12
+"""Tolerance of sums of a few hundred positive terms.
+
+Powers have a relative error of 1e-14, plus 1e-16 times an exponent below 1,000.
+"""
 EXPONENTS = np.array([0.0, 0.02, 0.3, 1.0, 2.0, 7.5, 30.0, 138.0])
 ODD_WIDTHS = [1, 63, 64, 65, 1000, 2]
 
@@ -29,10 +32,12 @@ ODD_WIDTHS = [1, 63, 64, 65, 1000, 2]
 def pack_codes(bits):
     """Return codes UInt64[n, W], contiguous by column, of the bits Bool[n, width] of each layer."""
     layers = []
-    for by_rows in bits:
-        whole = np.zeros((len(by_rows), 64 * -(-by_rows.shape[1] // 64)), dtype=bool)
-        whole[:, : by_rows.shape[1]] = by_rows
-        layers.append(np.packbits(whole, axis=1, bitorder="little").view("<u8").astype(np.uint64))
+    for layer_bits in bits:
+        padded_bits = np.zeros((len(layer_bits), 64 * -(-layer_bits.shape[1] // 64)), dtype=bool)
+        padded_bits[:, : layer_bits.shape[1]] = layer_bits
+        layers.append(
+            np.packbits(padded_bits, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+        )
     return np.asfortranarray(np.hstack(layers))
 
 
@@ -44,7 +49,7 @@ def random_bits(n, widths, seed=0, likeness=0.85):
 
 
 def hamming_similarity(a, b):
-    """Float[m, n]: the product over layers of scipy's 1 - distance."""
+    """Return the product over layers of 1 minus SciPy's distance, Float[m, n]."""
     return math.prod(1 - cdist(x, y, "hamming") for x, y in zip(a, b, strict=True))
 
 
@@ -74,25 +79,26 @@ def test_number_of_matching_units_is_exact(width):
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 2**31))
 def test_similarity_is_the_exact_fraction_of_equal_activation_paths(widths, seed):
-    """Eq. 16 of Dey et al., term by term: a path takes one unit of each layer, its mode is the
-    state of these units.
+    """Eq. 16 of Dey et al., term by term.
+
+    A path contains one unit of each layer; its mode is the state of these units.
     """
     (a, b), paths = (
         np.random.default_rng(seed).random((2, sum(widths))) < 0.5,
         list(itertools.product(*map(range, widths))),
     )
-    split = np.cumsum(widths)[:-1]
-    a, b = np.split(a, split), np.split(b, split)
-    alike = sum(
+    layer_starts = np.cumsum(widths)[:-1]
+    a, b = np.split(a, layer_starts), np.split(b, layer_starts)
+    n_equal_paths = sum(
         all(a[layer][unit] == b[layer][unit] for layer, unit in enumerate(path)) for path in paths
     )
-    shares = [Fraction(int((x == y).sum()), len(x)) for x, y in zip(a, b, strict=True)]
-    assert math.prod(shares) == Fraction(alike, len(paths))
+    fractions = [Fraction(int((x == y).sum()), len(x)) for x, y in zip(a, b, strict=True)]
+    assert math.prod(fractions) == Fraction(n_equal_paths, len(paths))
     result = code_similarity(
         pack_codes([x[None] for x in a]), pack_codes([x[None] for x in b]), widths
     )[0, 0]
-    assert result == pytest.approx(alike / len(paths), rel=1e-15)  # four factors, rounded
-    assert (result == 0) == (alike == 0) and (result == 1) == (alike == len(paths))
+    assert result == pytest.approx(n_equal_paths / len(paths), rel=1e-15)  # four factors, rounded
+    assert (result == 0) == (n_equal_paths == 0) and (result == 1) == (n_equal_paths == len(paths))
 
 
 @pytest.mark.parametrize("labels", ["one class each", "several classes"])
@@ -143,9 +149,10 @@ def test_random_codes_match_dense_similarities(data):
     similarity = hamming_similarity(a, b)
     assert masses.shape == (m, n_classes, len(exponents))
     for k, exponent in enumerate(exponents):
+        # Subnormal masses count as 0.
         np.testing.assert_allclose(
             masses[:, :, k], similarity**exponent @ weights, rtol=ROUNDING, atol=1e-300
-        )  # subnormals count as 0
+        )
     anchors = np.hstack([np.zeros((m, 1)), similarity[:, :n_anchors]])  # column 0: no polytope
     assert np.array_equal(nearest, anchors.argmax(axis=1) - 1)
 
@@ -188,9 +195,8 @@ def test_each_exponent_is_independent_of_the_others():
 
 def test_lowest_of_equally_near_polytopes_is_nearest_across_classes_and_tiles(monkeypatch):
     monkeypatch.setattr(code_index, "_POLYTOPES_PER_TILE", 2)
-    codes = np.array(
-        [[0b1100], [0b0001], [0b0010], [0b0100], [0b1000]], dtype=np.uint64
-    )  # the order by class is reversed
+    # The class weights below reverse the order of the polytopes by class.
+    codes = np.array([[0b1100], [0b0001], [0b0010], [0b0100], [0b1000]], dtype=np.uint64)
     index = CodeIndex(codes, np.eye(5)[::-1], [4])
     assert index.query(
         np.array([[0b0000], [0b0011], [0b1111], [0b1001]], dtype=np.uint64), np.array([1.0])
@@ -228,15 +234,15 @@ def test_rows_argument_selects_the_representatives():
     )
 
 
-@pytest.mark.parametrize("bad", [-0.5, np.inf, np.nan])
-def test_negative_and_infinite_exponents_raise(bad):
+@pytest.mark.parametrize("exponent", [-0.5, np.inf, np.nan])
+def test_negative_and_infinite_exponents_raise(exponent):
     index = CodeIndex(np.zeros((1, 1), dtype=np.uint64), np.ones((1, 1)), [1])
     message = (
-        f"exponents contain {bad}; each must be finite and >= 0: a weight K^exponent must not grow"
+        f"exponents contain {exponent}; each must be finite and >= 0: a weight K^exponent must not grow"
         " with distance"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        index.query(np.zeros((1, 1), dtype=np.uint64), np.array([1.0, bad]))
+        index.query(np.zeros((1, 1), dtype=np.uint64), np.array([1.0, exponent]))
 
 
 def test_no_array_of_all_pairs_is_allocated():

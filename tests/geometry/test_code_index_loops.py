@@ -30,10 +30,10 @@ def test_mismatches_are_the_different_bits(n, first, last):
 
 @pytest.mark.parametrize("width", [1, 2, 3, 49, 63, 64, 65, 1000, 12_345])
 def test_match_fraction_equals_numpy_to_the_last_bit(width):
-    counts, before = np.arange(width + 1), np.random.default_rng(0).random(width + 1)
-    similarity = before.copy()
+    counts, initial = np.arange(width + 1), np.random.default_rng(0).random(width + 1)
+    similarity = initial.copy()
     code_index.multiply_match_fraction(counts, float(width), width + 1, similarity)
-    assert np.array_equal(similarity, before * (1.0 - counts / width))
+    assert np.array_equal(similarity, initial * (1.0 - counts / width))
 
 
 def test_log2_of_similarities_matches_extended_precision():
@@ -50,9 +50,8 @@ def test_log2_of_similarities_matches_extended_precision():
     code_index.log2_similarity(x, len(x), result)
     expected = np.log2(x.astype(np.longdouble))
     assert result[x == 1].tolist() == [0] * (x == 1).sum()
-    np.testing.assert_allclose(
-        result, expected.astype(np.float64), rtol=1e-15, atol=0
-    )  # a few roundings
+    # The tolerance allows for a few roundings.
+    np.testing.assert_allclose(result, expected.astype(np.float64), rtol=1e-15, atol=0)
 
 
 def test_powers_match_extended_precision():
@@ -71,9 +70,8 @@ def test_powers_match_extended_precision():
         x = exponent * logs
         expected = np.where(x > -1022, np.exp2(x.astype(np.longdouble)), 0).astype(np.float64)
         error = np.abs(result - expected) / np.where(expected > 0, expected, 1)
-        assert (
-            error <= 1e-14 + 2e-16 * np.abs(x)
-        ).all()  # the function, and the rounding of x: half of 2^-52 · |x| · log 2
+        # The terms are the error of the function, and of x: half of 2^-52 · |x| · log 2.
+        assert (error <= 1e-14 + 2e-16 * np.abs(x)).all()
 
 
 def test_powers_of_zero_similarity_are_zero_except_at_exponent_zero():
@@ -92,17 +90,17 @@ def test_powers_of_zero_similarity_are_zero_except_at_exponent_zero():
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 33, 512])
 def test_weighted_sum_and_maximum_match_reference(n):
     x, weight = np.random.default_rng(n).random((2, n))
-    assert code_index.weighted_sum(x, weight) == pytest.approx(
-        math.fsum(x * weight), rel=1e-14
-    )  # at most 512 positive terms
+    # The sum has at most 512 positive terms.
+    expected = math.fsum(x * weight)
+    assert code_index.weighted_sum(x, weight) == pytest.approx(expected, rel=1e-14)
     assert code_index.max_value(x, n, 0.0) == max(x, default=0.0)
     assert code_index.max_value(x, n // 2, 0.5) == max([0.5, *x[: n // 2]])
 
 
 @pytest.mark.parametrize(
-    ("similarity", "before", "expected"),
+    ("similarity", "current", "expected"),
     [
-        ([0.2, 0.7, 0.7], (-1, 0.0), (5, 0.7)),  # of two the lower number, at any position
+        ([0.2, 0.7, 0.7], (-1, 0.0), (5, 0.7)),  # the lower number of a tie, at any position
         ([0.2, 0.7, 0.7], (4, 0.7), (4, 0.7)),
         ([0.2, 0.7, 0.7], (6, 0.7), (5, 0.7)),
         ([0.2, 0.7, 0.7], (0, 0.6), (5, 0.7)),
@@ -110,10 +108,10 @@ def test_weighted_sum_and_maximum_match_reference(n):
         ([0.0, 0.0, 0.0], (-1, 0.0), (-1, 0.0)),
     ],
 )
-def test_update_nearest_prefers_nearer_then_lower_numbers(similarity, before, expected):
+def test_update_nearest_prefers_nearer_then_lower_numbers(similarity, current, expected):
     assert (
         code_index.update_nearest(
-            np.array(similarity), max(similarity), np.array([3, 8, 5]), *before
+            np.array(similarity), max(similarity), np.array([3, 8, 5]), *current
         )
         == expected
     )

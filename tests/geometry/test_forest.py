@@ -95,21 +95,21 @@ def test_similarity_supports_any_number_of_rows_and_trees(m, n, trees, spiral):
     codes = partition.encode(np.random.default_rng(0).normal(size=(m + n, 2)))
     a, b = codes[:m], codes[m:]
     expected = np.array([(row == b).sum(axis=1) / trees for row in a]).reshape(m, n)
-    found = partition.similarity(a, b)
-    assert found.shape == (m, n) and np.array_equal(found, expected)
+    similarity = partition.similarity(a, b)
+    assert similarity.shape == (m, n) and np.array_equal(similarity, expected)
     if m and n:
-        assert np.array_equal(partition.paired_similarity(a[:1], b[:1]), found[0, :1])
+        assert np.array_equal(partition.paired_similarity(a[:1], b[:1]), similarity[0, :1])
         assert np.array_equal(
             partition.similarity(np.asfortranarray(a), b.astype(np.int64)), expected
         )
 
 
 def test_embedding_of_a_forest_is_the_features(spiral, spiral_forest):
-    place = ForestPartition(spiral_forest).locate(spiral[0].astype(np.float32))
-    assert place.points.dtype == np.float64
-    assert np.array_equal(place.points, spiral[0].astype(np.float32))
-    assert np.array_equal(place[3:5].codes, place.codes[3:5])
-    assert len(place) == 600
+    locations = ForestPartition(spiral_forest).locate(spiral[0].astype(np.float32))
+    assert locations.points.dtype == np.float64
+    assert np.array_equal(locations.points, spiral[0].astype(np.float32))
+    assert np.array_equal(locations[3:5].codes, locations.codes[3:5])
+    assert len(locations) == 600
 
 
 @pytest.mark.parametrize(

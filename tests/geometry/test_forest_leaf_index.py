@@ -14,12 +14,12 @@ ROUNDING = 1e-12  # sums of at most 600 positive terms in float64, added in anot
 EXPONENTS = np.array([0.02, 0.3, 1.0, 2.0, 7.5, 30.0, 138.0])
 MEMBERS, COMPARISON = 2.0, -1.0  # values of _MAX_VISIT_FRACTION that force one of the counters
 BOTH_COUNTERS = pytest.mark.parametrize(
-    "share", [MEMBERS, COMPARISON], ids=["members", "comparison"]
+    "visit_fraction", [MEMBERS, COMPARISON], ids=["members", "comparison"]
 )
 
 
 def dense_masses(codes, class_weights, queries, exponents, n_anchors=None):
-    """(masses Float[m, K, k], nearest Int[m]) from all m × p similarities."""
+    """Return masses Float[m, K, k] and nearest Int[m] from all m × p similarities."""
     similarity = (queries[:, None, :] == codes[None, :, :]).mean(axis=2)
     masses = np.stack([similarity**exponent @ class_weights for exponent in exponents], axis=2)
     candidates = similarity[:, :n_anchors]
@@ -27,8 +27,9 @@ def dense_masses(codes, class_weights, queries, exponents, n_anchors=None):
 
 
 def make_index_problem(forest, X, y):
-    """(index, codes, class weights, queries): polytopes of the first 400 rows; queries are other
-    rows, far points, some of these rows.
+    """Return index, codes, class weights and queries of the polytopes of the first 400 rows.
+
+    Queries are the other rows, distant points and some of these 400 rows.
     """
     partition = partition_of(forest)
     codes = partition.encode(X[:400])
@@ -51,9 +52,9 @@ def index_problems(spiral, blobs, spiral_forest, blob_forest):
 @BOTH_COUNTERS
 @pytest.mark.parametrize("name", ["spiral", "blobs"])
 def test_masses_and_nearest_polytopes_match_dense_similarities(
-    monkeypatch, index_problems, name, share
+    monkeypatch, index_problems, name, visit_fraction
 ):
-    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
     index, codes, class_weights, queries = index_problems[name]
     masses, nearest = index.query(queries, EXPONENTS)
     expected, expected_nearest = dense_masses(codes, class_weights, queries, EXPONENTS)
@@ -67,10 +68,10 @@ def test_results_do_not_depend_on_counter_blocks_or_threads(monkeypatch, index_p
     _, codes, class_weights, queries = index_problems[name]
     starts = index_problems[name][0]._leaf_starts
     results = []
-    for share in (MEMBERS, COMPARISON):
+    for visit_fraction in (MEMBERS, COMPARISON):
         for block in (1, 7, 128, 1000):
             for n_jobs in (1, 2):
-                monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
+                monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
                 monkeypatch.setattr(leaf_index, "_QUERY_BLOCK", block)
                 results.append(
                     LeafIndex(codes, class_weights, starts, n_jobs=n_jobs).query(queries, EXPONENTS)
@@ -103,7 +104,7 @@ def test_small_leaves_use_members_and_large_leaves_use_comparison(monkeypatch, l
 @BOTH_COUNTERS
 @settings(deadline=None, max_examples=60)
 @given(st.data())
-def test_random_codes_match_dense_similarities(share, data):
+def test_random_codes_match_dense_similarities(visit_fraction, data):
     n_trees, n_leaves = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
     row = st.lists(st.integers(0, n_leaves - 1), min_size=n_trees, max_size=n_trees).map(tuple)
     codes = np.array(data.draw(st.lists(row, min_size=1, max_size=30, unique=True)))
@@ -111,7 +112,7 @@ def test_random_codes_match_dense_similarities(share, data):
     n_classes, n_anchors = data.draw(st.integers(1, 3)), data.draw(st.integers(1, len(codes)))
     weights = np.random.default_rng(0).integers(0, 3, (len(codes), n_classes)).astype(float)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
+        patch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
         index = LeafIndex(codes, weights, np.arange(n_trees + 1) * n_leaves, n_anchors=n_anchors)
         masses, nearest = index.query(queries, np.array([0.5, 3.0]))
     expected, expected_nearest = dense_masses(codes, weights, queries, [0.5, 3.0], n_anchors)
@@ -120,8 +121,8 @@ def test_random_codes_match_dense_similarities(share, data):
 
 
 @BOTH_COUNTERS
-def test_lowest_of_equally_near_polytopes_is_nearest(monkeypatch, share):
-    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
+def test_lowest_of_equally_near_polytopes_is_nearest(monkeypatch, visit_fraction):
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
     codes = np.array([[3, 3], [2, 0], [0, 2], [2, 1], [1, 2]])  # the order by leaf differs
     index = LeafIndex(codes, np.ones((5, 1)), np.array([0, 4, 8]))
     assert index.query(np.array([[2, 2], [0, 3], [1, 0]]), np.array([1.0]))[1].tolist() == [
@@ -132,8 +133,8 @@ def test_lowest_of_equally_near_polytopes_is_nearest(monkeypatch, share):
 
 
 @BOTH_COUNTERS
-def test_only_anchors_are_nearest_but_all_polytopes_add_mass(monkeypatch, share):
-    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
+def test_only_anchors_are_nearest_but_all_polytopes_add_mass(monkeypatch, visit_fraction):
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
     codes = np.array([[0, 0], [0, 1], [1, 1], [2, 2]])
     index = LeafIndex(codes, np.eye(4), np.array([0, 3, 6]), n_anchors=2)
     masses, nearest = index.query(np.array([[1, 1], [2, 2], [0, 1]]), np.array([1.0]))
@@ -142,12 +143,11 @@ def test_only_anchors_are_nearest_but_all_polytopes_add_mass(monkeypatch, share)
 
 
 @BOTH_COUNTERS
-def test_query_without_common_leaf_has_no_mass_and_no_neighbour(monkeypatch, share):
-    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
+def test_query_without_common_leaf_has_no_mass_and_no_neighbour(monkeypatch, visit_fraction):
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
     codes = np.array([[0, 0], [1, 1], [1, 0]])
-    index = LeafIndex(
-        codes, np.ones((3, 2)), np.array([0, 4, 8])
-    )  # leaves 2 and 3 of each tree hold no polytope
+    # Leaves 2 and 3 of each tree contain no polytope.
+    index = LeafIndex(codes, np.ones((3, 2)), np.array([0, 4, 8]))
     masses, nearest = index.query(np.array([[2, 3], [3, 2], [1, 3]]), np.array([0.5]))
     assert nearest.tolist() == [-1, -1, 1]
     assert np.array_equal(masses[:2], np.zeros((2, 2, 1)))
@@ -164,8 +164,8 @@ def test_empty_queries_and_empty_exponents():
 
 @BOTH_COUNTERS
 @pytest.mark.parametrize("p", [2**16 - 2, 2**16 - 1, 2**16, 2**16 + 1])
-def test_polytope_numbers_may_exceed_16_bits(monkeypatch, share, p):
-    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
+def test_polytope_numbers_may_exceed_16_bits(monkeypatch, visit_fraction, p):
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
     index = LeafIndex(np.arange(p)[:, None], np.ones((p, 1)), np.array([0, p + 1]))
     queries = np.array([[0], [p - 3], [p - 2], [p - 1], [p]])  # nothing lies in leaf p
     masses, nearest = index.query(queries, np.array([1.0]))
@@ -174,8 +174,8 @@ def test_polytope_numbers_may_exceed_16_bits(monkeypatch, share, p):
 
 
 @BOTH_COUNTERS
-def test_nearest_polytope_of_seventy_thousand(monkeypatch, share):
-    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
+def test_nearest_polytope_of_seventy_thousand(monkeypatch, visit_fraction):
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", visit_fraction)
     i = np.random.default_rng(0).permutation(70_000)
     codes = np.column_stack([i // 300, i % 300, i % 7])
     weights = np.column_stack([i % 2, 1 - i % 2]).astype(float)

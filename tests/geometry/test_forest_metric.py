@@ -1,4 +1,4 @@
-"""Proposition 1 of Dey et al.: polytopes with the geodesic distance 1 - K are a metric space."""
+"""Tests of Proposition 1 of Dey et al.: the geodesic distance 1 - K is a metric."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ CODES = arrays(
 
 
 def geodesic_distance(codes, leaf_starts):
-    """Float[n, n], by the index: with one class for each polytope its masses at exponent 1 are the
-    similarities.
+    """Return the distances of all pairs of codes by the index, Float[n, n].
+
+    With one class for each polytope, masses at exponent 1 are similarities.
     """
     groups = polytopes_of(codes)
     index = LeafIndex(codes[groups.representatives], np.eye(len(groups)), leaf_starts)
@@ -26,8 +27,8 @@ def geodesic_distance(codes, leaf_starts):
 
 
 def assert_is_a_metric(distance, codes):
-    same = (codes[:, None] == codes[None]).all(axis=2)
-    assert np.array_equal(distance == 0, same)  # t/T is 1 in float64 only for t = T
+    is_equal = (codes[:, None] == codes[None]).all(axis=2)
+    assert np.array_equal(distance == 0, is_equal)  # t/T is 1 in float64 only for t = T
     assert np.array_equal(distance, distance.T)
     assert (distance >= 0).all()
     assert (distance <= 1).all()

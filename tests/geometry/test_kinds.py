@@ -1,4 +1,4 @@
-"""Partitions of pipelines apply the transformers before the last step."""
+"""Tests that partitions of pipelines apply the transformers before the last step."""
 
 from __future__ import annotations
 
@@ -20,28 +20,32 @@ Y = [0, 1, 1, 0]
 @pytest.mark.parametrize("wrap", [lambda p: p, FrozenEstimator], ids=["plain", "frozen"])
 def test_points_are_the_input_of_the_last_step(wrap):
     pipeline = make_pipeline(SimpleImputer(), RandomForestClassifier(5, random_state=0)).fit(X, Y)
-    partition, filled = partition_of(wrap(pipeline)), pipeline[0].transform(X)
-    for place in (partition.locate(X), partition.locate(X[::-1])[::-1]):
-        assert np.array_equal(place.points, filled)
-        assert np.array_equal(place.codes, pipeline[1].apply(filled))
-    assert np.array_equal(partition.embed(X), filled)
+    partition, imputed = partition_of(wrap(pipeline)), pipeline[0].transform(X)
+    for locations in (partition.locate(X), partition.locate(X[::-1])[::-1]):
+        assert np.array_equal(locations.points, imputed)
+        assert np.array_equal(locations.codes, pipeline[1].apply(imputed))
+    assert np.array_equal(partition.embed(X), imputed)
 
 
 def test_sparse_output_becomes_dense_and_frames_become_arrays():
     frame = pd.DataFrame({"a": X[:, 0], "b": ["u", "v", "v", "u"]})
-    sparse = make_pipeline(OneHotEncoder(), RandomForestClassifier(5, random_state=0)).fit(frame, Y)
-    place = partition_of(sparse).locate(frame)
-    assert place.points.tolist() == [
+    sparse_pipeline = make_pipeline(OneHotEncoder(), RandomForestClassifier(5, random_state=0)).fit(
+        frame, Y
+    )
+    locations = partition_of(sparse_pipeline).locate(frame)
+    assert locations.points.tolist() == [
         [1, 0, 0, 1, 0],
         [0, 1, 0, 0, 1],
         [0, 0, 1, 0, 1],
         [0, 0, 1, 1, 0],
     ]
-    assert np.array_equal(partition_of(sparse).vote(place), sparse.predict_proba(frame))
-    framed = make_pipeline(
+    assert np.array_equal(
+        partition_of(sparse_pipeline).vote(locations), sparse_pipeline.predict_proba(frame)
+    )
+    pandas_pipeline = make_pipeline(
         SimpleImputer().set_output(transform="pandas"), RandomForestClassifier(5, random_state=0)
     ).fit(X, Y)
-    assert isinstance(partition_of(framed).locate(X).points, np.ndarray)
+    assert isinstance(partition_of(pandas_pipeline).locate(X).points, np.ndarray)
 
 
 @pytest.mark.parametrize("steps", [[StandardScaler()], []])
@@ -49,9 +53,9 @@ def test_missing_values_behind_transformers_raise(steps):
     partition = partition_of(
         make_pipeline(*steps, RandomForestClassifier(5, random_state=0)).fit(X, Y)
     )
-    for look in (partition.locate, partition.embed, partition.encode):
+    for method in (partition.locate, partition.embed, partition.encode):
         with pytest.raises(ValueError, match="NaN") as caught:
-            look(X)
+            method(X)
         assert (
             str(caught.value)
             == "Input X contains NaN behind the pipeline's transformations, where distances are"

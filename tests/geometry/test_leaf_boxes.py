@@ -22,13 +22,14 @@ ROUNDING = 1e-12
 def outside_by_decision_paths(
     forest, train: np.ndarray, X: np.ndarray, min_samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the fractions and distances, Float[n, d] each. The box is that of the last node of
-    a row's path with enough training rows.
+    """Return fractions of trees and distances, Float[n, d] each.
+
+    The box is that of the last node on a row's path with enough training rows.
     """
     train, X = train.astype(np.float32), X.astype(np.float32)
     unit = np.ptp(train.astype(float), axis=0)
     unit[unit == 0] = 1
-    share, distance = np.zeros(X.shape), np.zeros(X.shape)
+    fraction, distance = np.zeros(X.shape), np.zeros(X.shape)
     trees = getattr(forest, "estimators_", [forest])
     for tree in trees:
         members = tree.decision_path(train).toarray().astype(bool)
@@ -39,10 +40,10 @@ def outside_by_decision_paths(
                 if members[:, node].sum() >= min_samples or node == 0
             ]
             inside = train[members[:, nodes[-1]]].astype(float)
-            beyond = np.maximum(np.maximum(inside.min(axis=0) - X[i], X[i] - inside.max(axis=0)), 0)
-            share[i] += beyond > 0
-            distance[i] += beyond / unit
-    return share / len(trees), distance / len(trees)
+            excess = np.maximum(np.maximum(inside.min(axis=0) - X[i], X[i] - inside.max(axis=0)), 0)
+            fraction[i] += excess > 0
+            distance[i] += excess / unit
+    return fraction / len(trees), distance / len(trees)
 
 
 FORESTS = [
@@ -62,9 +63,9 @@ def test_boxes_match_decision_paths(forest, min_samples, seed):
     forest = forest.set_params(random_state=seed).fit(X, y)
     partition = partition_of(forest)
     boxes = LeafBoxes(partition, partition.locate(X), min_samples)
-    share, distance = outside_by_decision_paths(forest, X, queries, min_samples)
+    fraction, distance = outside_by_decision_paths(forest, X, queries, min_samples)
     np.testing.assert_allclose(
-        boxes.outside_by_feature(partition.locate(queries)), share, rtol=0, atol=ROUNDING
+        boxes.outside_by_feature(partition.locate(queries)), fraction, rtol=0, atol=ROUNDING
     )
     np.testing.assert_allclose(
         boxes.outside_by_feature(partition.locate(queries), "distance"),
@@ -103,36 +104,35 @@ def test_no_training_row_is_outside_after_rounding_to_float32(scale):
 
 def test_larger_min_samples_widens_boxes(partition, blobs, queries):
     locations, query_locations = partition.locate(blobs[0]), partition.locate(queries)
-    found = [
+    distances = [
         LeafBoxes(partition, locations, m).outside_by_feature(query_locations, "distance")
         for m in (1, 3, 20, 600, 10_000)
     ]
     assert all(
-        (narrow >= wide).all() and (narrow > wide).any() for narrow, wide in pairwise(found[:4])
+        (narrow >= wide).all() and (narrow > wide).any() for narrow, wide in pairwise(distances[:4])
     )
     low, high = blobs[0].min(axis=0).astype(np.float32), blobs[0].max(axis=0).astype(np.float32)
-    beyond = np.maximum(np.maximum(low - queries, queries - high), 0) / (high - low)
-    np.testing.assert_allclose(
-        found[3], beyond, rtol=0, atol=1e-6
-    )  # queries are rounded to float32
-    np.testing.assert_array_equal(found[4], found[3])
+    excess = np.maximum(np.maximum(low - queries, queries - high), 0) / (high - low)
+    # Queries are rounded to float32.
+    np.testing.assert_allclose(distances[3], excess, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(distances[4], distances[3])
 
 
-@pytest.mark.parametrize("outside", ["share", "distance"])
+@pytest.mark.parametrize("measure", ["fraction", "distance"])
 def test_outside_measure_does_not_depend_on_threads_blocks_or_other_rows(
-    blob_forest, partition, blobs, queries, outside, monkeypatch
+    blob_forest, partition, blobs, queries, measure, monkeypatch
 ):
     train, query_locations = partition.locate(blobs[0]), partition.locate(queries)
-    usual = LeafBoxes(partition, train, 3).outside_by_feature(query_locations, outside)
+    expected = LeafBoxes(partition, train, 3).outside_by_feature(query_locations, measure)
     outside_alone = [
-        LeafBoxes(partition, train, 3).outside_by_feature(query_locations[i : i + 1], outside)
+        LeafBoxes(partition, train, 3).outside_by_feature(query_locations[i : i + 1], measure)
         for i in range(40)
     ]
-    np.testing.assert_array_equal(np.concatenate(outside_alone), usual[:40])
+    np.testing.assert_array_equal(np.concatenate(outside_alone), expected[:40])
     monkeypatch.setattr(leaf_boxes, "_QUERY_BLOCK", 7)
     threaded = partition_of(blob_forest, n_jobs=2)
     np.testing.assert_array_equal(
-        LeafBoxes(threaded, train, 3).outside_by_feature(query_locations, outside), usual
+        LeafBoxes(threaded, train, 3).outside_by_feature(query_locations, measure), expected
     )
 
 
@@ -145,16 +145,20 @@ def test_missing_values_are_never_outside_and_bound_nothing():
     partition = partition_of(forest)
     locations = partition.locate(X)
     boxes = LeafBoxes(partition, locations, 1)
-    for outside in ("share", "distance"):
-        assert not boxes.outside_by_feature(locations, outside).any()
-        found = boxes.outside_by_feature(
-            partition.locate(np.array([[np.nan, np.nan, np.nan], [90.0, 90.0, 90.0]])), outside
+    for measure in ("fraction", "distance"):
+        assert not boxes.outside_by_feature(locations, measure).any()
+        query_outside = boxes.outside_by_feature(
+            partition.locate(np.array([[np.nan, np.nan, np.nan], [90.0, 90.0, 90.0]])), measure
         )
-        assert np.isfinite(found).all() and not found[0].any() and found[1, 1] > 0
+        assert (
+            np.isfinite(query_outside).all()
+            and not query_outside[0].any()
+            and query_outside[1, 1] > 0
+        )
     assert np.isinf(boxes.boxes).any() and not np.isnan(boxes.boxes).any()
-    np.testing.assert_allclose(
-        boxes.feature_range, np.nanmax(X, axis=0) - np.nanmin(X, axis=0), rtol=1e-7
-    )  # of rounded values
+    # The boxes have the values rounded to float32.
+    expected_range = np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
+    np.testing.assert_allclose(boxes.feature_range, expected_range, rtol=1e-7)
 
 
 def test_boxes_of_other_rows_leave_no_leaf_without_box(partition, blobs, queries):
@@ -168,19 +172,19 @@ def test_boxes_of_other_rows_leave_no_leaf_without_box(partition, blobs, queries
 
 def test_boxes_behind_a_pipeline_are_in_transformed_space(blobs, queries):
     X, y = blobs
-    scaled = StandardScaler().fit(X)
+    scaler = StandardScaler().fit(X)
     forest = ExtraTreesClassifier(5, random_state=0)
-    piped = partition_of(
+    pipeline_partition = partition_of(
         make_pipeline(make_pipeline(StandardScaler()), make_pipeline(forest)).fit(X, y)
     )
-    bare = partition_of(forest.fit(scaled.transform(X), y))
-    found = LeafBoxes(piped, piped.locate(X), 2).outside_by_feature(
-        piped.locate(queries), "distance"
+    forest_partition = partition_of(forest.fit(scaler.transform(X), y))
+    result = LeafBoxes(pipeline_partition, pipeline_partition.locate(X), 2).outside_by_feature(
+        pipeline_partition.locate(queries), "distance"
     )
-    expected = LeafBoxes(bare, bare.locate(scaled.transform(X)), 2).outside_by_feature(
-        bare.locate(scaled.transform(queries)), "distance"
-    )
-    np.testing.assert_array_equal(found, expected)
+    expected = LeafBoxes(
+        forest_partition, forest_partition.locate(scaler.transform(X)), 2
+    ).outside_by_feature(forest_partition.locate(scaler.transform(queries)), "distance")
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_locations_of_another_forest_raise(partition, blobs):
@@ -189,9 +193,8 @@ def test_locations_of_another_forest_raise(partition, blobs):
     with pytest.raises(
         ValueError, match="codes and points do not come from the forest of these boxes"
     ):
-        boxes.outside_by_feature(
-            Locations(locations.points, np.zeros_like(locations.codes))
-        )  # roots, which are not leaves
+        # These are the codes of roots, which are not leaves.
+        boxes.outside_by_feature(Locations(locations.points, np.zeros_like(locations.codes)))
     with pytest.raises(
         ValueError, match="codes and points do not come from the forest of these boxes"
     ):

@@ -1,4 +1,4 @@
-"""Blocks on threads, on processes and on a Dask cluster give the same bits."""
+"""Tests that blocks on threads, on processes and on a Dask cluster give the same bits."""
 
 from __future__ import annotations
 
@@ -68,11 +68,10 @@ def test_dask_backend_gives_the_same_bits():
         parallel_config(backend="dask"),
     ):
         cluster_predict = forest.predict_proba(X)
-        done = client.run(
-            lambda dask_worker: dask_worker.state.executed_count
-        )  # by the kernels alone
+        # Up to this point the workers have executed the kernels alone.
+        task_counts = client.run(lambda dask_worker: dask_worker.state.executed_count)
         cluster_proba = forest.fit(X, y).predict_proba(X)
     assert np.array_equal(local_proba, cluster_predict) and np.array_equal(
         local_proba, cluster_proba
     )
-    assert len(done) == 2 and all(count > 0 for count in done.values())
+    assert len(task_counts) == 2 and all(count > 0 for count in task_counts.values())

@@ -1,4 +1,4 @@
-"""Polytopes against numpy's grouping of whole rows."""
+"""Tests of polytopes against NumPy's grouping of equal rows."""
 
 from __future__ import annotations
 
@@ -55,13 +55,12 @@ def test_polytopes_of_forest_codes(spiral, spiral_forest):
 
 
 def test_hash_collisions_do_not_merge_polytopes(monkeypatch):
-    class Ones:
+    class UnitMultipliers:
         def integers(self, low, high, size, dtype):
             return np.ones(size, dtype)
 
-    monkeypatch.setattr(
-        np.random, "default_rng", lambda seed: Ones()
-    )  # a hash is now the sum of a code
+    # With multipliers of 1 the hash of a code is its sum.
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: UnitMultipliers())
     codes = np.array([[1, 2], [2, 1], [0, 3], [1, 2], [0, 0]])
     assert_groups(polytopes_of(codes), codes)
 
@@ -72,4 +71,4 @@ def test_sum_by_polytope_and_fraction_of_singletons():
     assert np.array_equal(
         polytopes.sum_by_polytope(np.arange(8.0).reshape(4, 2)), [[4, 6], [2, 3], [6, 7]]
     )
-    assert polytopes.singleton_share == pytest.approx(2 / 3, abs=1e-15)
+    assert polytopes.singleton_fraction == pytest.approx(2 / 3, abs=1e-15)

@@ -34,13 +34,13 @@ def norm_of(gaps: list[tuple[float, float]], norm: str) -> float:
 
 
 def gaps_of(confidence: np.ndarray, right: np.ndarray, strategy) -> list[tuple[float, float]]:
-    found = reliability_bins(confidence, right, bins=15, strategy=strategy)
-    return list(zip(found.count[found.count > 0].tolist(), found.gap.tolist(), strict=True))
+    result = reliability_bins(confidence, right, bins=15, strategy=strategy)
+    return list(zip(result.count[result.count > 0].tolist(), result.gap.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])
-def test_top_label_ece_is_of_bins_that_know_the_predicted_class(norm, strategy) -> None:
+def test_top_label_ece_bins_within_the_predicted_class(norm, strategy) -> None:
     y, proba = (part[:4001] for part in four_classes())  # classes are not predicted equally often
     predicted, gaps = proba.argmax(axis=1), []
     for k in range(4):
@@ -115,7 +115,7 @@ def test_errors_of_different_classes_do_not_cancel() -> None:
     assert top_label_ece(right, shifted) == ece(right, shifted)
 
 
-def test_with_one_predicted_class_the_error_is_that_of_ece() -> None:
+def test_one_predicted_class_gives_ece() -> None:
     y, proba = two_classes("votes", 10)
     assert top_label_ece(y, proba, bins=10) == ece(y, proba, bins=10)
     y, proba = two_classes("continuous", 15)
@@ -125,7 +125,7 @@ def test_with_one_predicted_class_the_error_is_that_of_ece() -> None:
 @pytest.mark.parametrize(
     "library", ["left", "netcal", "torchmetrics", "torchmetrics_f64", "relplot", "mapie"]
 )
-def test_with_one_predicted_class_the_error_is_that_of_ece_in_any_library(library) -> None:
+def test_one_predicted_class_gives_ece_of_any_library(library) -> None:
     y, proba = two_classes("votes", 10)
     assert top_label_ece_compat(y, proba, bins=10, library=library) == ece_compat(
         y, proba, bins=10, library=library
@@ -139,12 +139,16 @@ def test_with_one_predicted_class_the_error_is_that_of_ece_in_any_library(librar
         )
 
 
-def test_sampling_adds_more_where_there_are_more_bins() -> None:
+def test_sampling_error_grows_with_the_number_of_bins() -> None:
     y, proba = four_classes()
-    rng, top = np.random.default_rng(0), TopLabel.of(proba)
-    draws = [np.where(rng.random(len(y)) < top.confidence, top.predicted, -1) for _ in range(60)]
+    rng, top_label = np.random.default_rng(0), TopLabel.from_proba(proba)
+    draws = [
+        np.where(rng.random(len(y)) < top_label.confidence, top_label.predicted, -1)
+        for _ in range(60)
+    ]
     real = [
-        top_label_ece(np.where(drawn < 0, (top.predicted + 1) % 4, drawn), proba) for drawn in draws
+        top_label_ece(np.where(drawn < 0, (top_label.predicted + 1) % 4, drawn), proba)
+        for drawn in draws
     ]
     assert (
         abs(np.mean(real) - top_label_ece_if_calibrated(proba))
@@ -156,7 +160,7 @@ def test_sampling_adds_more_where_there_are_more_bins() -> None:
     )
 
 
-def test_a_class_without_rows_and_one_row() -> None:
+def test_class_without_rows_and_single_row_are_finite() -> None:
     assert top_label_ece([2, 2], [[0.25, 0.0, 0.75], [0.0, 0.25, 0.75]]) == 0.25
     assert classwise_ece([0], np.eye(3)[:1]) == 0
     assert mce([1], np.eye(3)[:1]) == top_label_ece([1], np.eye(3)[:1], norm="max") == 1

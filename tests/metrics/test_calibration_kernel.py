@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from kdgraph.metrics import TopLabel, mmce, score
 
 
-def naive(y, top, width, debiased=False):
+def double_loop(y, top_label, width, debiased=False):
     n, total = len(y), 0.0
     for i in range(n):
         for j in range(n):
-            gaps = (top.confidence[i] - (top.predicted[i] == y[i])) * (
-                top.confidence[j] - (top.predicted[j] == y[j])
+            gaps = (top_label.confidence[i] - (top_label.predicted[i] == y[i])) * (
+                top_label.confidence[j] - (top_label.predicted[j] == y[j])
             )
             total += (
                 0
                 if debiased and i == j
-                else gaps * np.exp(-abs(top.confidence[i] - top.confidence[j]) / width)
+                else gaps * np.exp(-abs(top_label.confidence[i] - top_label.confidence[j]) / width)
             )
     return np.sqrt(max(total, 0) / (n * (n - 1) if debiased else n**2))
 
@@ -31,12 +31,12 @@ def naive(y, top, width, debiased=False):
     st.sampled_from([1e-4, 0.05, 0.4, 30.0]),
     st.booleans(),
 )
-def test_it_is_the_sum_over_pairs(rows, width, debiased):
-    top = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 100 for c, _ in rows]), 2)
+def test_mmce_is_the_sum_over_pairs(rows, width, debiased):
+    top_label = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 100 for c, _ in rows]), 2)
     y = np.array([int(wrong) for _, wrong in rows])
     # a root: where the sum is 0 but for rounding, 1e-16, its root is 1e-8
-    assert mmce(y, top, width=width, debiased=debiased) == pytest.approx(
-        naive(y, top, width, debiased), rel=1e-9, abs=1e-7
+    assert mmce(y, top_label, width=width, debiased=debiased) == pytest.approx(
+        double_loop(y, top_label, width, debiased), rel=1e-9, abs=1e-7
     )
 
 
@@ -47,25 +47,27 @@ def sample(n: int) -> tuple[np.ndarray, TopLabel]:
 
 
 def test_a_wide_kernel_leaves_the_mean_gap():
-    y, top = sample(1000)
-    assert mmce(y, top, width=1e9) == pytest.approx(
-        abs((top.confidence - (y == 0)).mean()), rel=1e-6
+    y, top_label = sample(1000)
+    assert mmce(y, top_label, width=1e9) == pytest.approx(
+        abs((top_label.confidence - (y == 0)).mean()), rel=1e-6
     )  # kernel 1 - 1e-9
 
 
-def test_a_narrow_kernel_leaves_a_row_with_itself():
-    y, top = sample(1000)
-    gaps = top.confidence - (y == 0)
-    assert mmce(y, top, width=1e-12) == pytest.approx(np.sqrt((gaps**2).sum()) / 1000, rel=1e-6)
+def test_narrow_kernel_leaves_only_the_row_itself():
+    y, top_label = sample(1000)
+    gaps = top_label.confidence - (y == 0)
+    assert mmce(y, top_label, width=1e-12) == pytest.approx(
+        np.sqrt((gaps**2).sum()) / 1000, rel=1e-6
+    )
 
 
-def test_debiased_it_does_not_grow_with_fewer_rows():
+def test_debiased_mmce_does_not_grow_with_fewer_rows():
     """Over 200 samples of 50 rows the mean squared U-statistic is that of many rows; the
     V-statistic has 1 / 50 of a variance more.
     """
     large = mmce(*sample(100_000)) ** 2
-    y, top = sample(10_000)
-    parts = [(y[i : i + 50], top[i : i + 50]) for i in range(0, 10_000, 50)]
+    y, top_label = sample(10_000)
+    parts = [(y[i : i + 50], top_label[i : i + 50]) for i in range(0, 10_000, 50)]
     u, v = (
         np.array([np.square(mmce(*part, debiased=debiased)) for part in parts])
         for debiased in (True, False)
@@ -74,18 +76,18 @@ def test_debiased_it_does_not_grow_with_fewer_rows():
     assert abs(u.mean() - large) < 4 * spread < v.mean() - large
 
 
-def test_of_one_row():
+def test_mmce_of_one_row():
     assert mmce([1], [[0.75, 0.25]]) == 0.75
     assert score("mmce", {"y": [1], "proba": [[0.75, 0.25]]}, {"debiased": True}).value is None
 
 
 def test_confidences_in_float32_are_summed_in_float64():
-    y, top = sample(1000)
-    narrow = TopLabel(top.predicted, top.confidence.astype(np.float32), 2)
-    wide = TopLabel(top.predicted, narrow.confidence.astype(np.float64), 2)
+    y, top_label = sample(1000)
+    narrow = TopLabel(top_label.predicted, top_label.confidence.astype(np.float32), 2)
+    wide = TopLabel(top_label.predicted, narrow.confidence.astype(np.float64), 2)
     assert mmce(y, narrow) == mmce(y, wide)
 
 
-def test_rows_that_say_what_is_true_have_none():
-    top = TopLabel(np.zeros(10, dtype=int), np.array([1.0, 0.0] * 5), 2)
-    assert mmce(np.array([0, 1] * 5), top) == 0
+def test_calibrated_rows_have_zero_mmce():
+    top_label = TopLabel(np.zeros(10, dtype=int), np.array([1.0, 0.0] * 5), 2)
+    assert mmce(np.array([0, 1] * 5), top_label) == 0

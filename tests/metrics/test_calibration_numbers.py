@@ -84,7 +84,7 @@ def test_perfectly_sure_and_wrong() -> None:
     assert (ece(y, proba), mce(y, proba)) == (1, 1)
 
 
-def test_constant_confidence_that_is_right_as_often_as_it_says() -> None:
+def test_calibrated_constant_confidence_has_zero_ece() -> None:
     y, proba = np.array([0, 0, 0, 1]), binary([0.75] * 4)
     assert ece(y, proba) == pytest.approx(0, abs=ROUNDING)
 
@@ -103,7 +103,9 @@ def test_uniform_prediction_ties_go_to_the_first_class() -> None:
     st.sampled_from(["uniform", "mass"]),
 )
 @settings(max_examples=100, deadline=None)
-def test_properties(n: int, n_classes: int, bins: int, seed: int, strategy) -> None:
+def test_norms_are_ordered_and_bounded(
+    n: int, n_classes: int, bins: int, seed: int, strategy
+) -> None:
     y, proba = sample(n, n_classes, seed)
     proba = np.round(proba * 8) / 8  # ties and edges are common
     proba[:, 0] += 1 - proba.sum(axis=1)
@@ -122,7 +124,7 @@ def test_properties(n: int, n_classes: int, bins: int, seed: int, strategy) -> N
     assert l1 >= overall - ROUNDING
 
 
-def test_ece_of_labels_drawn_from_the_probabilities_goes_to_zero() -> None:
+def test_ece_of_labels_drawn_from_the_probabilities_tends_to_zero() -> None:
     rng = np.random.default_rng(0)
     proba = binary(rng.uniform(0.5, 1, 20_000).tolist())
     y = (rng.random(20_000) > proba[:, 0]).astype(int)
@@ -163,7 +165,7 @@ def ece_between_edges(y, proba, edges: int) -> float:
 
 @pytest.mark.parametrize("edges", [2, 10, 15, 30])
 @pytest.mark.parametrize("n_classes", [2, 7])
-def test_ece_by_edges_agrees_with_a_loop_between_them(edges: int, n_classes: int) -> None:
+def test_ece_by_edges_matches_a_loop_over_intervals(edges: int, n_classes: int) -> None:
     y, proba = sample(300, n_classes)
     assert ece_by_edges(y, proba, edges=edges) == pytest.approx(
         ece_between_edges(y, proba, edges), abs=ROUNDING
@@ -176,12 +178,12 @@ def test_edges_are_not_bins() -> None:
     assert ece_by_edges(y, proba, edges=10) != ece(y, proba, bins=10)
 
 
-def test_one_edge_makes_no_bin() -> None:
+def test_single_edge_is_refused() -> None:
     with pytest.raises(ParameterError, match="edges must be at least 2, got 1"):
         ece_by_edges([0], [[1.0, 0.0]], edges=1)
 
 
-def test_debiased_takes_the_variance_of_a_share_from_its_squared_gap() -> None:
+def test_debiased_subtracts_the_variance_of_the_accuracy() -> None:
     y, proba = np.array([0, 0, 1, 1, 0]), binary([0.9, 0.9, 0.9, 0.9, 0.7])
     # four rows say 0.9, half of them are right: 0.4² less 0.5 · 0.5 / 3; of the row alone nothing
     # is known
@@ -225,7 +227,7 @@ def test_debiased_square_is_right_on_average() -> None:
         ({"norm": "max"}, 0.04447514311307438),  # netcal 1.4.0: MCE(15).measure(proba, y)
     ],
 )
-def test_as_uncertainty_calibration_0_1_4_has_it(options: dict, value: float) -> None:
+def test_debiased_matches_uncertainty_calibration_0_1_4(options: dict, value: float) -> None:
     y, proba = four_classes()
     assert ece(y, proba, **options) == pytest.approx(value, abs=ROUNDING)
 
@@ -236,23 +238,23 @@ def exact_if_calibrated(confidence: list[float], bins: int) -> float:
     """
     total = 0.0
     for right in product([0, 1], repeat=len(confidence)):
-        found = reliability_bins(np.array(confidence), np.array(right), bins=bins)
+        result = reliability_bins(np.array(confidence), np.array(right), bins=bins)
         total += np.prod(
             [c if r else 1 - c for c, r in zip(confidence, right, strict=True)]
-        ) * float(found.share @ found.gap)
+        ) * float(result.share @ result.gap)
     return total
 
 
 @pytest.mark.parametrize("bins", [1, 3, 15])
 def test_ece_if_calibrated_is_its_expectation(bins: int) -> None:
     confidence = [0.5, 0.62, 0.7, 0.71, 0.9, 0.97, 1.0]
-    found = ece_if_calibrated(binary(confidence), bins=bins, draws=4000)
-    assert found == pytest.approx(
+    result = ece_if_calibrated(binary(confidence), bins=bins, draws=4000)
+    assert result == pytest.approx(
         exact_if_calibrated(confidence, bins), abs=0.006
     )  # four standard errors: one draw has a deviation of .09
 
 
-def test_ece_if_calibrated_is_what_calibrated_rows_have() -> None:
+def test_ece_if_calibrated_matches_calibrated_rows() -> None:
     rng, n = np.random.default_rng(3), 2000
     proba = binary(rng.uniform(0.5, 1, n).tolist())
     for norm in ("l1", "l2", "max"):
@@ -269,7 +271,7 @@ def test_ece_if_calibrated_is_a_function_of_the_predictions() -> None:
     _, proba = four_classes()
     assert (
         ece_if_calibrated(proba)
-        == ece_if_calibrated(TopLabel.of(proba), seed=0)
+        == ece_if_calibrated(TopLabel.from_proba(proba), seed=0)
         != ece_if_calibrated(proba, seed=1)
     )
     assert ece_if_calibrated(np.eye(3)) == 0  # certain predictions are correct in every draw

@@ -16,7 +16,7 @@ from kdgraph.metrics import TopLabel, check_metric, smooth_ece
 from tests.metrics.samples import four_classes
 
 
-def test_it_is_that_of_relplot() -> None:
+def test_smooth_ece_matches_relplot() -> None:
     pytest.importorskip("relplot", reason="the extra smooth is not installed", exc_type=ImportError)
     y, proba = four_classes()
     assert smooth_ece(y, proba) == pytest.approx(
@@ -24,16 +24,16 @@ def test_it_is_that_of_relplot() -> None:
     )  # relplot 1.0.3: smECE(confidence, right)
 
 
-def test_relplot_is_asked_for_confidence_and_right(monkeypatch) -> None:
-    asked = []
+def test_relplot_receives_confidence_and_correctness(monkeypatch) -> None:
+    calls = []
     package, module = types.ModuleType("relplot"), types.ModuleType("relplot.metrics")
     package.__spec__ = ModuleSpec("relplot", None)
-    module.smECE = lambda f, y: asked.append((f, y)) or np.float32(0.25)  # type: ignore[attr-defined]
+    module.smECE = lambda f, y: calls.append((f, y)) or np.float32(0.25)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "relplot", package)
     monkeypatch.setitem(sys.modules, "relplot.metrics", module)
-    found = smooth_ece([0, 1, 1], TopLabel(np.array([0, 1, 0]), np.array([0.5, 1 + 1e-9, 0.75])))
-    assert found == 0.25 and isinstance(found, float)
-    confidence, right = asked[0]
+    result = smooth_ece([0, 1, 1], TopLabel(np.array([0, 1, 0]), np.array([0.5, 1 + 1e-9, 0.75])))
+    assert result == 0.25 and isinstance(result, float)
+    confidence, right = calls[0]
     np.testing.assert_array_equal(confidence, [0.5, 1, 0.75])  # never beyond the grid's end
     np.testing.assert_array_equal(right, [1.0, 1.0, 0.0])
 
@@ -41,7 +41,7 @@ def test_relplot_is_asked_for_confidence_and_right(monkeypatch) -> None:
 @pytest.mark.parametrize(
     "ask", [lambda: smooth_ece([0], [[1.0]]), lambda: check_metric("smooth_ece", ["y", "proba"])]
 )
-def test_without_relplot_it_says_how_to_get_it_also_before_a_run(monkeypatch, ask) -> None:
+def test_missing_relplot_is_reported_before_a_run(monkeypatch, ask) -> None:
     monkeypatch.setattr("kdgraph.metrics.registry.find_spec", lambda name: None)
     with pytest.raises(ConfigError) as raised:
         ask()

@@ -27,12 +27,14 @@ few = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size
 many = st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=2, max_size=60)
 
 
-def rows_of(drawn) -> tuple[np.ndarray, TopLabel, np.ndarray]:
+def rows_of(graded_rows) -> tuple[np.ndarray, TopLabel, np.ndarray]:
     """y, top, and which rows are wrong."""
-    wrong = np.array([wrong for _, wrong in drawn])
+    wrong = np.array([wrong for _, wrong in graded_rows])
     return (
         wrong.astype(int),
-        TopLabel(np.zeros(len(drawn), dtype=int), np.array([c / 30 for c, _ in drawn]), 2),
+        TopLabel(
+            np.zeros(len(graded_rows), dtype=int), np.array([c / 30 for c, _ in graded_rows]), 2
+        ),
         wrong,
     )
 
@@ -60,108 +62,112 @@ def rejection_area(wrong_by_rank) -> float:
 
 @settings(deadline=None)
 @given(few)
-def test_prr_is_the_ratio_of_areas_averaged_over_the_orders_of_ties(drawn):
-    y, top, wrong = rows_of(drawn)
+def test_prr_is_the_ratio_of_areas_averaged_over_the_orders_of_ties(graded_rows):
+    y, top_label, wrong = rows_of(graded_rows)
     assume(wrong.any() and not wrong.all())
-    rejected = [[wrong[i] for i in reversed(order)] for order in orders(top.confidence)]
+    rejected = [[wrong[i] for i in reversed(order)] for order in orders(top_label.confidence)]
     model = np.mean([rejection_area(one) for one in rejected])
     oracle, chance = rejection_area(sorted(wrong, reverse=True)), wrong.mean() / 2
-    assert prr(y, top) == pytest.approx((chance - model) / (chance - oracle), abs=1e-12)
+    assert prr(y, top_label) == pytest.approx((chance - model) / (chance - oracle), abs=1e-12)
 
 
 @given(many)
-def test_prr_is_an_auroc(drawn):
-    y, top, wrong = rows_of(drawn)
+def test_prr_is_an_auroc(graded_rows):
+    y, top_label, wrong = rows_of(graded_rows)
     assume(wrong.any() and not wrong.all())
-    assert prr(y, top) == pytest.approx(2 * roc_auc_score(~wrong, top.confidence) - 1, abs=1e-12)
+    assert prr(y, top_label) == pytest.approx(
+        2 * roc_auc_score(~wrong, top_label.confidence) - 1, abs=1e-12
+    )
 
 
-def test_prr_of_an_oracle_of_chance_and_where_there_is_nothing_to_tell_apart():
+def test_prr_of_oracle_and_chance_and_none_without_errors():
     y = np.array([0, 0, 0, 1])
-    top = TopLabel(np.zeros(4, dtype=int), np.array([0.9, 0.8, 0.7, 0.6]), 2)
-    flat = TopLabel(top.predicted, np.full(4, 0.5), 2)
-    assert prr(y, top) == 1 and prr(y[::-1], top) == -1 and prr(y, flat) == 0
+    top_label = TopLabel(np.zeros(4, dtype=int), np.array([0.9, 0.8, 0.7, 0.6]), 2)
+    flat = TopLabel(top_label.predicted, np.full(4, 0.5), 2)
+    assert prr(y, top_label) == 1 and prr(y[::-1], top_label) == -1 and prr(y, flat) == 0
     for labels in (np.zeros(4, dtype=int), np.ones(4, dtype=int)):
-        assert score("prr", {"y": labels, "top": top}).value is None
+        assert score("prr", {"y": labels, "top_label": top_label}).value is None
 
 
-def test_prr_of_tiny_confidences_is_that_of_their_ranks():
-    top = TopLabel(np.zeros(3, dtype=int), np.array([3e-20, 2e-20, 1e-20]), 2)
-    assert prr(np.array([0, 0, 1]), top) == 1
+def test_prr_of_tiny_confidences_depends_on_ranks_only():
+    top_label = TopLabel(np.zeros(3, dtype=int), np.array([3e-20, 2e-20, 1e-20]), 2)
+    assert prr(np.array([0, 0, 1]), top_label) == 1
 
 
 @settings(deadline=None)
 @given(few)
-def test_aurc_is_the_mean_risk_averaged_over_the_orders_of_ties(drawn):
-    y, top, wrong = rows_of(drawn)
+def test_aurc_is_the_mean_risk_averaged_over_the_orders_of_ties(graded_rows):
+    y, top_label, wrong = rows_of(graded_rows)
     n = len(y)
 
     def area(order) -> float:
         return float(np.mean([np.mean([wrong[i] for i in order[:k]]) for k in range(1, n + 1)]))
 
-    expected = np.mean([area(order) for order in orders(top.confidence)])
-    assert aurc(y, top) == pytest.approx(expected, abs=1e-12)
-    assert e_aurc(y, top) == pytest.approx(
+    expected = np.mean([area(order) for order in orders(top_label.confidence)])
+    assert aurc(y, top_label) == pytest.approx(expected, abs=1e-12)
+    assert e_aurc(y, top_label) == pytest.approx(
         expected - area(np.argsort(wrong, kind="stable")), abs=1e-12
     )
 
 
-def test_the_least_aurc_nears_that_of_many_rows():
+def test_smallest_aurc_approaches_its_limit():
     """Geifman et al.: e + (1 - e) log(1 - e), to which the exact one comes as 1 / n."""
     n, e = 100_000, 0.3
     y = (np.arange(n) >= (1 - e) * n).astype(int)
-    top = TopLabel(np.zeros(n, dtype=int), np.linspace(1, 0, n), 2)
-    assert aurc(y, top) == pytest.approx(e + (1 - e) * np.log(1 - e), abs=2 / n)
-    assert e_aurc(y, top) == 0
+    top_label = TopLabel(np.zeros(n, dtype=int), np.linspace(1, 0, n), 2)
+    assert aurc(y, top_label) == pytest.approx(e + (1 - e) * np.log(1 - e), abs=2 / n)
+    assert e_aurc(y, top_label) == 0
 
 
 @given(many)
-def test_a_confidence_that_says_nothing_has_the_error_everywhere(drawn):
-    y, top, wrong = rows_of(drawn)
-    flat = TopLabel(top.predicted, np.full(len(y), 0.5), 2)
-    found = risk_coverage(y, flat)
-    np.testing.assert_allclose(found["risk"], wrong.mean(), rtol=1e-12)
+def test_constant_confidence_has_the_error_at_any_coverage(graded_rows):
+    y, top_label, wrong = rows_of(graded_rows)
+    flat = TopLabel(top_label.predicted, np.full(len(y), 0.5), 2)
+    result = risk_coverage(y, flat)
+    np.testing.assert_allclose(result["risk"], wrong.mean(), rtol=1e-12)
     assert aurc(y, flat) == pytest.approx(wrong.mean(), rel=1e-12)
 
 
-def test_the_curve_ends_at_the_error_and_has_at_most_as_many_points_as_rows():
+def test_risk_coverage_curve_ends_at_the_error():
     rng = np.random.default_rng(0)
     c = rng.uniform(0.5, 1, 250)
-    y, top = (rng.random(250) > c).astype(int), TopLabel(np.zeros(250, dtype=int), c, 2)
-    found = risk_coverage(y, top, points=10)
-    assert found["coverage"].tolist() == pytest.approx(np.arange(1, 11) / 10)
-    for coverage, risk, least in zip(*found.values(), strict=True):
+    y, top_label = (rng.random(250) > c).astype(int), TopLabel(np.zeros(250, dtype=int), c, 2)
+    result = risk_coverage(y, top_label, points=10)
+    assert result["coverage"].tolist() == pytest.approx(np.arange(1, 11) / 10)
+    for coverage, risk, least in zip(*result.values(), strict=True):
         kept = c >= least
         assert kept.sum() == round(coverage * 250) and risk == pytest.approx((y[kept] == 1).mean())
-    assert len(tabulate("risk_coverage", {"y": y[:7], "top": top[:7]})) == 7
+    assert len(tabulate("risk_coverage", {"y": y[:7], "top_label": top_label[:7]})) == 7
 
 
-def rewarded(y, top, unsure, wrong) -> list[float]:
+def rewarded(y, top_label, unsure, wrong) -> list[float]:
     return [
         -unsure if c < 1 - unsure / wrong else -wrong * (p != t)
-        for c, p, t in zip(top.confidence, top.predicted, y, strict=True)
+        for c, p, t in zip(top_label.confidence, top_label.predicted, y, strict=True)
     ]
 
 
 @given(many, st.sampled_from([(1.0, 10.0), (1.0, 1.5), (2.0, 2.0), (3.0, 1.0), (0.5, 100.0)]))
-def test_reward_row_by_row(drawn, costs):
-    y, top, _ = rows_of(drawn)
+def test_reward_row_by_row(graded_rows, costs):
+    y, top_label, _ = rows_of(graded_rows)
     options = dict(zip(("unsure_cost", "wrong_cost"), costs, strict=True))
-    expected = rewarded(y, top, *costs)
-    np.testing.assert_allclose(reward.by_row(y, top, **options), expected, rtol=1e-15)
-    found = score("reward", {"y": y, "top": top}, options)
-    assert found.value == pytest.approx(np.mean(expected)) and found.stderr == pytest.approx(
-        np.std(expected, ddof=1) / np.sqrt(len(y))
-    )
+    expected = rewarded(y, top_label, *costs)
+    np.testing.assert_allclose(reward.by_row(y, top_label, **options), expected, rtol=1e-15)
+    entry_score = score("reward", {"y": y, "top_label": top_label}, options)
+    assert entry_score.value == pytest.approx(
+        np.mean(expected)
+    ) and entry_score.stderr == pytest.approx(np.std(expected, ddof=1) / np.sqrt(len(y)))
 
 
 @given(many)
-def test_reward_by_ratio_is_the_reward_at_each(drawn):
-    y, top, wrong = rows_of(drawn)
-    for row in tabulate("reward_by_ratio", {"y": y, "top": top}, {"ratios": [1, 2, 4.5, 30]}):
-        ratio, told = row["ratio"], top.confidence >= row["threshold"]
+def test_reward_by_ratio_matches_reward(graded_rows):
+    y, top_label, wrong = rows_of(graded_rows)
+    for row in tabulate(
+        "reward_by_ratio", {"y": y, "top_label": top_label}, {"ratios": [1, 2, 4.5, 30]}
+    ):
+        ratio, told = row["ratio"], top_label.confidence >= row["threshold"]
         assert row["threshold"] == 1 - 1 / ratio
-        assert row["reward"] == pytest.approx(reward(y, top, unsure_cost=1, wrong_cost=ratio))
+        assert row["reward"] == pytest.approx(reward(y, top_label, unsure_cost=1, wrong_cost=ratio))
         assert row["unsure"] == pytest.approx(1 - told.mean())
         assert (
             row["error"] == pytest.approx(wrong[told].mean())
@@ -170,15 +176,15 @@ def test_reward_by_ratio_is_the_reward_at_each(drawn):
         )
 
 
-def test_no_threshold_is_better_than_that_of_the_costs_where_confidence_is_true():
+def test_threshold_of_the_costs_is_optimal_for_calibrated_confidence():
     """Chow's rule: of 200,000 calibrated rows, none of 99 other thresholds gets more, but for
     sampling (0.01).
     """
     rng = np.random.default_rng(0)
     c = rng.uniform(0.3, 1, 200_000)
-    y, top = (rng.random(len(c)) > c).astype(int), TopLabel(np.zeros(len(c), dtype=int), c, 2)
+    y, top_label = (rng.random(len(c)) > c).astype(int), TopLabel(np.zeros(len(c), dtype=int), c, 2)
     best = max(np.where(c < t, -1.0, -5.0 * (y == 1)).mean() for t in np.linspace(0.01, 0.99, 99))
-    assert reward(y, top, unsure_cost=1, wrong_cost=5) > best - 0.01
+    assert reward(y, top_label, unsure_cost=1, wrong_cost=5) > best - 0.01
 
 
 @pytest.mark.parametrize(
@@ -196,7 +202,7 @@ def test_no_threshold_is_better_than_that_of_the_costs_where_confidence_is_true(
         ),
     ],
 )
-def test_costs_that_are_none(call, message):
+def test_invalid_costs_are_refused(call, message):
     with pytest.raises(ParameterError) as raised:
         call()
     assert str(raised.value) == message

@@ -30,7 +30,7 @@ PROBA, Y, GROUP = (
 
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])
 @pytest.mark.parametrize(("of_groups", "of_rows"), [(group_ece, ece), (group_mce, mce)])
-def test_they_are_the_errors_of_each_groups_rows(of_groups, of_rows, strategy):
+def test_group_errors_are_those_of_the_rows_of_each_group(of_groups, of_rows, strategy):
     options = {"bins": 5, "strategy": strategy}
     alone = np.array(
         [
@@ -48,18 +48,21 @@ def test_they_are_the_errors_of_each_groups_rows(of_groups, of_rows, strategy):
     )
 
 
-def naive(y, top, group, bins, min_count):
+def group_gaps_by_loop(y, top_label, group, bins, min_count):
     """Gap and rows of each (group, bin) with ``min_count`` rows, by loops; group → [(gap,
     rows)].
     """
     cells: dict[int, list[int]] = {}
-    for i, (c, g) in enumerate(zip(top.confidence, group, strict=True)):
+    for i, (c, g) in enumerate(zip(top_label.confidence, group, strict=True)):
         b = next(b for b in range(bins) if c <= (b + 1) / bins)
         cells.setdefault((g, b), []).append(i)
     found: dict[int, list[tuple[float, int]]] = {}
     for (g, _), rows in sorted(cells.items()):
         if len(rows) >= min_count:
-            gap = abs(sum(top.confidence[i] - (top.predicted[i] == y[i]) for i in rows) / len(rows))
+            gap = abs(
+                sum(top_label.confidence[i] - (top_label.predicted[i] == y[i]) for i in rows)
+                / len(rows)
+            )
             found.setdefault(g, []).append((gap, len(rows)))
     return found
 
@@ -72,43 +75,47 @@ def naive(y, top, group, bins, min_count):
     st.integers(1, 4),
 )
 def test_by_loops_over_rows(rows, bins, min_count):
-    top = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 20 for c, _, _ in rows]), 2)
+    top_label = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 20 for c, _, _ in rows]), 2)
     y, group = np.array([int(wrong) for _, wrong, _ in rows]), np.array([g for _, _, g in rows])
-    cells = naive(y, top, group, bins, min_count)
+    cells = group_gaps_by_loop(y, top_label, group, bins, min_count)
     options = {"bins": bins, "min_count": min_count}
     if not cells:
         assert (
-            np.isnan(group_mce(y, top, group, **options))
-            and score("group_mce", {"y": y, "top": top, "groups": group}, options).value is None
+            np.isnan(group_mce(y, top_label, group, **options))
+            and score("group_mce", {"y": y, "top_label": top_label, "groups": group}, options).value
+            is None
         )
         return
     by_hand = [max(gap for gap, _ in one) for one in cells.values()]
     means = [sum(gap * n for gap, n in one) / sum(n for _, n in one) for one in cells.values()]
-    assert group_mce(y, top, group, **options) == pytest.approx(max(by_hand), abs=1e-12)
-    assert group_mce(y, top, group, **options, reduce="mean") == pytest.approx(
+    assert group_mce(y, top_label, group, **options) == pytest.approx(max(by_hand), abs=1e-12)
+    assert group_mce(y, top_label, group, **options, reduce="mean") == pytest.approx(
         np.mean(by_hand), abs=1e-12
     )
-    assert group_ece(y, top, group, **options) == pytest.approx(max(means), abs=1e-12)
+    assert group_ece(y, top_label, group, **options) == pytest.approx(max(means), abs=1e-12)
 
 
-def test_one_group_is_all_rows():
+def test_single_group_gives_the_error_of_all_rows():
     one = np.zeros(300, dtype=int)
     assert group_mce(Y, PROBA, one) == mce(Y, PROBA) and group_ece(Y, PROBA, one) == pytest.approx(
         ece(Y, PROBA), rel=1e-12
     )
 
 
-def test_opposite_errors_do_not_make_up_for_each_other():
-    top = TopLabel(np.zeros(200, dtype=int), np.full(200, 0.5), 2)
+def test_opposite_errors_do_not_cancel():
+    top_label = TopLabel(np.zeros(200, dtype=int), np.full(200, 0.5), 2)
     y, group = np.repeat([0, 1], 100), np.repeat(["right", "wrong"], 100)
-    assert ece(y, top) == 0 and group_ece(y, top, group) == group_mce(y, top, group) == 0.5
+    assert (
+        ece(y, top_label) == 0
+        and group_ece(y, top_label, group) == group_mce(y, top_label, group) == 0.5
+    )
 
 
-def test_the_table_says_which_group_and_which_bin():
-    top = TopLabel(np.zeros(7, dtype=int), np.array([0.9, 0.9, 0.9, 0.3, 0.9, 0.9, 0.3]), 2)
+def test_table_names_groups_and_bins():
+    top_label = TopLabel(np.zeros(7, dtype=int), np.array([0.9, 0.9, 0.9, 0.3, 0.9, 0.9, 0.3]), 2)
     y = np.array([0, 0, 0, 0, 1, 0, 0])
     groups = Groups(np.array([2, 2, 2, 2, 0, 0, 0]), ("north", "nobody", "south"))
-    rows = tabulate("by_group", {"y": y, "top": top, "groups": groups}, {"bins": 2})
+    rows = tabulate("by_group", {"y": y, "top_label": top_label, "groups": groups}, {"bins": 2})
     assert [row["group"] for row in rows] == ["north", "nobody", "south"]
     assert [row["rows"] for row in rows] == [3, 0, 4]
     north, nobody, south = rows
@@ -123,7 +130,7 @@ def test_the_table_says_which_group_and_which_bin():
         for name in ("error", "confidence", "ece", "mce", "worst_from", "worst_to", "worst_rows")
     )
     north, _, south = tabulate(
-        "by_group", {"y": y, "top": top, "groups": groups}, {"bins": 2, "min_count": 3}
+        "by_group", {"y": y, "top_label": top_label, "groups": groups}, {"bins": 2, "min_count": 3}
     )
     assert (
         np.isnan(north["mce"]) and south["worst_rows"] == 3 and south["mce"] == pytest.approx(0.1)
@@ -195,7 +202,7 @@ RULE = "groups must be one whole number or one text for each row, and at least o
         ),
     ],
 )
-def test_groups_that_cannot_be_used(call, error, message):
+def test_invalid_groups_are_refused(call, error, message):
     with pytest.raises(error) as raised:
         call()
     assert str(raised.value) == message

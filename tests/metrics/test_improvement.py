@@ -14,7 +14,7 @@ ERRORS = st.lists(st.floats(0.01, 1), min_size=1, max_size=20)
 
 
 @given(ERRORS)
-def test_the_parent_does_not_improve_on_itself(parent) -> None:
+def test_improvement_of_the_parent_is_zero(parent) -> None:
     assert (relative_improvement(parent, parent).values == 0).all()
     assert (absolute_improvement(parent, parent) == 0).all()
 
@@ -41,17 +41,17 @@ def test_the_two_exchanged(parent, seed) -> None:
 
 
 def test_nothing_left_half_left_all_left_twice_as_much() -> None:
-    found = relative_improvement(np.full(4, 0.5), np.array([0.0, 0.25, 0.5, 1.0]))
-    assert found.values.tolist() == [1.0, 0.5, 0.0, -1.0]
-    assert found.left_out == 0
+    result = relative_improvement(np.full(4, 0.5), np.array([0.0, 0.25, 0.5, 1.0]))
+    assert result.values.tolist() == [1.0, 0.5, 0.0, -1.0]
+    assert result.left_out == 0
 
 
 def test_too_small_a_parent_s_value_is_left_out_and_counted() -> None:
     parent = np.array([0.0, 0.0009, 0.001, 0.5, 0.0, np.nan, 0.5])
     method = np.array([0.0, 0.1, 0.1, 0.1, np.nan, 0.1, np.nan])
-    found = relative_improvement(parent, method)
-    assert np.isnan(found.values).tolist() == [True, True, False, False, True, True, True]
-    assert found.left_out == 2  # what is missing is not left out
+    result = relative_improvement(parent, method)
+    assert np.isnan(result.values).tolist() == [True, True, False, False, True, True, True]
+    assert result.left_out == 2  # what is missing is not left out
     assert (
         relative_improvement(parent, method, threshold=0).left_out == 1
     )  # nothing is divided by 0
@@ -63,7 +63,7 @@ def test_shapes_broadcast() -> None:
     np.testing.assert_allclose(values, [[0.5] * 3, [0.75] * 3])
 
 
-def test_what_is_refused() -> None:
+def test_invalid_inputs_are_refused() -> None:
     with pytest.raises(ParameterError, match=r"threshold must be at least 0, got -1"):
         relative_improvement([1.0], [1.0], threshold=-1)
     with pytest.raises(ValueError, match=r"method must not be negative, got -2 \(1 such\)"):

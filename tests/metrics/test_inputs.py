@@ -55,7 +55,7 @@ NORMAL = Normal(np.zeros(2), np.ones(2))
         (lambda: coverage([0.0], NORMAL), "y must have shape (2,) to fit distribution, got (1,)"),
     ],
 )
-def test_message(call, message: str) -> None:
+def test_invalid_inputs_raise_one_line(call, message: str) -> None:
     with pytest.raises(ValueError) as raised:  # noqa: PT011  # the whole message is compared below
         call()
     assert str(raised.value) == message

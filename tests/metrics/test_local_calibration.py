@@ -43,7 +43,7 @@ bandwidth. At smaller ones float64 takes over in time.
 """
 
 
-def naive(
+def double_loop(
     confidence, correct, X, *, bandwidth, bins, unit, kernel="laplacian", leave_one_out=False
 ) -> tuple[list[float], list[float]]:
     """Eq. 4 without the absolute value, and (Σw)² / Σw², row by row and pair by pair; bins are
@@ -92,36 +92,36 @@ def as_metric(confidence, correct) -> tuple[np.ndarray, TopLabel]:
     ("d", "bins", "bandwidth", "scale"),
     [(1, 1, 0.2, "rms"), (2, 15, 0.2, "rms"), (3, 5, 0.4, "none"), (20, 10, 1.0, "rms")],
 )
-def test_it_agrees_with_a_double_loop(
+def test_lce_matches_a_double_loop(
     d: int, bins: int, bandwidth: float, scale: str, kernel: str, leave_one_out: bool
 ) -> None:
     confidence, correct, X = sample(120, d)
     options = {"bins": bins, "kernel": kernel, "leave_one_out": leave_one_out}
-    found = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale=scale, **options)
+    result = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale=scale, **options)
     unit = math.sqrt(((X - X.mean(axis=0)) ** 2).mean()) if scale == "rms" else 1.0
-    slce, n_eff = naive(
+    slce, n_eff = double_loop(
         confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=bandwidth, unit=unit, **options
     )
-    np.testing.assert_allclose(found.slce[0], slce, atol=FLOAT32)
-    np.testing.assert_allclose(found.n_eff[0], n_eff, rtol=FLOAT32)
+    np.testing.assert_allclose(result.slce[0], slce, atol=FLOAT32)
+    np.testing.assert_allclose(result.n_eff[0], n_eff, rtol=FLOAT32)
 
 
-def test_in_float64_it_agrees_with_a_double_loop_to_rounding() -> None:
+def test_float64_lce_matches_a_double_loop_to_rounding() -> None:
     """At a bandwidth that float32 is not asked for: rows of pairs, near enough to count for each
     other.
     """
     confidence, correct, X = sample(60, 2)
     X = np.vstack([X, X + 1e-6])
     confidence, correct = np.tile(confidence, 2), np.append(correct, ~correct)
-    found = local_errors(confidence, correct, X, bandwidths=[1e-6], scale="none")
-    slce, n_eff = naive(
+    result = local_errors(confidence, correct, X, bandwidths=[1e-6], scale="none")
+    slce, n_eff = double_loop(
         confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=1e-6, bins=15, unit=1.0
     )
     np.testing.assert_allclose(
-        found.slce[0], slce, atol=1e-8
+        result.slce[0], slce, atol=1e-8
     )  # features of 10 have 1e-15, of γ 1e-9
-    np.testing.assert_allclose(found.n_eff[0], n_eff, rtol=1e-8)
-    assert found.n_eff[0].min() > 1.4
+    np.testing.assert_allclose(result.n_eff[0], n_eff, rtol=1e-8)
+    assert result.n_eff[0].min() > 1.4
 
 
 @settings(max_examples=50, deadline=None)
@@ -134,30 +134,30 @@ def test_in_float64_it_agrees_with_a_double_loop_to_rounding() -> None:
     st.sampled_from([0.05, 0.3, 2.0]),
     st.booleans(),
 )
-def test_it_agrees_with_a_double_loop_where_rows_and_confidences_tie(
-    rows, bandwidth: float, leave_one_out: bool
-) -> None:
+def test_lce_matches_a_double_loop_with_ties(rows, bandwidth: float, leave_one_out: bool) -> None:
     """Confidences on the edges of ten bins, rows that coincide, bins of one row."""
     confidence, correct = [c / 10 for c, *_ in rows], [right for _, right, *_ in rows]
     X = np.array([place for *_, a, b in rows for place in [[a, b]]], dtype=float)
     options = {"bins": 10, "leave_one_out": leave_one_out}
-    found = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale="none", **options)
-    slce, n_eff = naive(confidence, correct, X.tolist(), bandwidth=bandwidth, unit=1.0, **options)
-    np.testing.assert_allclose(found.slce[0], slce, atol=FLOAT32)
-    np.testing.assert_allclose(found.n_eff[0], n_eff, rtol=FLOAT32)
-    assert (found.n_eff[0] >= 1 - FLOAT32).all() or leave_one_out
+    result = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale="none", **options)
+    slce, n_eff = double_loop(
+        confidence, correct, X.tolist(), bandwidth=bandwidth, unit=1.0, **options
+    )
+    np.testing.assert_allclose(result.slce[0], slce, atol=FLOAT32)
+    np.testing.assert_allclose(result.n_eff[0], n_eff, rtol=FLOAT32)
+    assert (result.n_eff[0] >= 1 - FLOAT32).all() or leave_one_out
 
 
 def test_the_kernel_is_scikit_learn_s() -> None:
     """Its gamma is one over the number of features times ours, in units of the features."""
     confidence, correct, X = sample(300, 4)
-    found = local_errors(confidence, correct, X, bandwidths=[0.3], bins=1)
+    result = local_errors(confidence, correct, X, bandwidths=[0.3], bins=1)
     weight = laplacian_kernel(X, gamma=1 / (4 * 0.3 * rms_of(X)))
     np.testing.assert_allclose(
-        found.slce[0], weight @ (confidence - correct) / weight.sum(axis=1), atol=FLOAT32
+        result.slce[0], weight @ (confidence - correct) / weight.sum(axis=1), atol=FLOAT32
     )
     np.testing.assert_allclose(
-        found.n_eff[0], weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1), rtol=FLOAT32
+        result.n_eff[0], weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1), rtol=FLOAT32
     )
 
 
@@ -165,39 +165,39 @@ def test_the_kernel_is_scikit_learn_s() -> None:
 def test_with_a_large_bandwidth_mlce_is_mce_and_mean_lce_is_ece(bins: int) -> None:
     """Lemma 1; weights differ from 1 by less than 1e-11 at this bandwidth."""
     confidence, correct, X = sample(500, 3)
-    y, top = as_metric(confidence, correct)
-    assert mlce(y, top, X, bandwidth=1e12, bins=bins) == pytest.approx(
-        mce(y, top, bins=bins), abs=1e-10
+    y, top_label = as_metric(confidence, correct)
+    assert mlce(y, top_label, X, bandwidth=1e12, bins=bins) == pytest.approx(
+        mce(y, top_label, bins=bins), abs=1e-10
     )
-    assert lce(y, top, X, bandwidth=1e12, bins=bins) == pytest.approx(
-        ece(y, top, bins=bins), abs=1e-10
+    assert lce(y, top_label, X, bandwidth=1e12, bins=bins) == pytest.approx(
+        ece(y, top_label, bins=bins), abs=1e-10
     )
-    found = local_errors(confidence, correct, X, bandwidths=[1e12], bins=bins)
-    np.testing.assert_allclose(found.n_eff[0], found.count, rtol=1e-10)
+    result = local_errors(confidence, correct, X, bandwidths=[1e12], bins=bins)
+    np.testing.assert_allclose(result.n_eff[0], result.count, rtol=1e-10)
 
 
 @pytest.mark.parametrize("bandwidth", [1e-6, 1e-300])
-def test_with_a_small_bandwidth_every_row_is_alone(bandwidth: float) -> None:
+def test_small_bandwidth_leaves_only_the_row_itself(bandwidth: float) -> None:
     confidence, correct, X = sample(200, 3)
-    found = local_errors(confidence, correct, X, bandwidths=[bandwidth])
-    np.testing.assert_array_equal(np.abs(found.slce[0]), np.abs(correct - confidence))
-    np.testing.assert_array_equal(found.n_eff[0], 1)
-    y, top = as_metric(confidence, correct)
-    assert mlce(y, top, X, bandwidth=bandwidth) == np.abs(correct - confidence).max()
+    result = local_errors(confidence, correct, X, bandwidths=[bandwidth])
+    np.testing.assert_array_equal(np.abs(result.slce[0]), np.abs(correct - confidence))
+    np.testing.assert_array_equal(result.n_eff[0], 1)
+    y, top_label = as_metric(confidence, correct)
+    assert mlce(y, top_label, X, bandwidth=bandwidth) == np.abs(correct - confidence).max()
 
 
-def test_left_out_of_its_own_a_row_is_its_nearest_neighbour_in_its_bin() -> None:
+def test_leave_one_out_uses_the_nearest_neighbour_in_the_bin() -> None:
     """As the bandwidth goes to 0, where every weight is 0 in float64."""
     confidence, correct, X = sample(200, 3)
-    found = local_errors(confidence, correct, X, bandwidths=[1e-300], bins=5, leave_one_out=True)
+    result = local_errors(confidence, correct, X, bandwidths=[1e-300], bins=5, leave_one_out=True)
     apart = np.abs(X[:, None] - X).sum(axis=2)
     bin_of = np.ceil(confidence * 5)
     apart[bin_of[:, None] != bin_of] = np.inf
     np.fill_diagonal(apart, np.inf)
-    np.testing.assert_array_equal(found.slce[0], (confidence - correct)[apart.argmin(axis=1)])
+    np.testing.assert_array_equal(result.slce[0], (confidence - correct)[apart.argmin(axis=1)])
 
 
-def test_what_the_bin_averages_away_is_seen() -> None:
+def test_lce_detects_errors_that_cancel_in_a_bin() -> None:
     """Too sure by 0.2 on one side and as much not sure enough on the other: the paper's reason for
     a local error.
 
@@ -208,13 +208,13 @@ def test_what_the_bin_averages_away_is_seen() -> None:
     X = rng.uniform(-1, 1, (4000, 2))
     confidence = np.full(4000, 0.7)
     correct = rng.random(4000) < 0.7 + 0.2 * np.sign(X[:, 0])
-    y, top = as_metric(confidence, correct)
-    assert ece(y, top) < 0.02
-    found = local_errors(confidence, correct, X, bandwidths=[0.1])
-    inside = (np.abs(X[:, 0]) > 0.4) & (found.n_eff[0] > 100)
+    y, top_label = as_metric(confidence, correct)
+    assert ece(y, top_label) < 0.02
+    result = local_errors(confidence, correct, X, bandwidths=[0.1])
+    inside = (np.abs(X[:, 0]) > 0.4) & (result.n_eff[0] > 100)
     assert inside.sum() > 1000
-    np.testing.assert_allclose(found.slce[0][inside], -0.2 * np.sign(X[inside, 0]), atol=0.12)
-    assert lce(y, top, X, bandwidth=0.1) > 0.1
+    np.testing.assert_allclose(result.slce[0][inside], -0.2 * np.sign(X[inside, 0]), atol=0.12)
+    assert lce(y, top_label, X, bandwidth=0.1) > 0.1
 
 
 def test_units_and_origin_of_the_features_do_not_matter() -> None:
@@ -233,8 +233,8 @@ def test_the_order_of_rows_does_not_matter() -> None:
     confidence, correct, X = sample(200, 3)
     order = np.random.default_rng(1).permutation(200)
     expected = local_errors(confidence, correct, X)
-    found = local_errors(confidence[order], correct[order], X[order])
-    np.testing.assert_allclose(found.slce[0], expected.slce[0][order], atol=FLOAT32)
+    result = local_errors(confidence[order], correct[order], X[order])
+    np.testing.assert_allclose(result.slce[0], expected.slce[0][order], atol=FLOAT32)
 
 
 def test_few_rows_in_a_bin_can_be_left_out() -> None:
@@ -245,120 +245,124 @@ def test_few_rows_in_a_bin_can_be_left_out() -> None:
         np.append(correct, True),
         np.vstack([X, X[:1]]),
     )
-    y, top = as_metric(confidence, correct)
-    assert mlce(y, top, X, bandwidth=1e9) == pytest.approx(0.9)
-    without = mlce(y[:200], top[:200], X[:200], bandwidth=1e9)
-    assert mlce(y, top, X, bandwidth=1e9, min_count=2) == pytest.approx(without, abs=1e-8)
-    assert mlce(y, top, X, bandwidth=1e9, leave_one_out=True) < 0.9  # nobody is left to look at
-    assert lce_n_eff(y, top, X, bandwidth=1e-9, min_count=2) == 1
-    assert mlce_n_eff(y, top, X, bandwidth=1e9) == 1  # the worst row is this one
-    assert mlce_n_eff(y, top, X, bandwidth=1e9, min_count=2) > 2
-    assert math.isnan(mlce(y, top, X, min_count=202))
-    assert score("lce", {"y": y, "top": top, "X": X}, {"min_count": 202}).value is None
+    y, top_label = as_metric(confidence, correct)
+    assert mlce(y, top_label, X, bandwidth=1e9) == pytest.approx(0.9)
+    without = mlce(y[:200], top_label[:200], X[:200], bandwidth=1e9)
+    assert mlce(y, top_label, X, bandwidth=1e9, min_count=2) == pytest.approx(without, abs=1e-8)
+    assert (
+        mlce(y, top_label, X, bandwidth=1e9, leave_one_out=True) < 0.9
+    )  # nobody is left to look at
+    assert lce_n_eff(y, top_label, X, bandwidth=1e-9, min_count=2) == 1
+    assert mlce_n_eff(y, top_label, X, bandwidth=1e9) == 1  # the worst row is this one
+    assert mlce_n_eff(y, top_label, X, bandwidth=1e9, min_count=2) > 2
+    assert math.isnan(mlce(y, top_label, X, min_count=202))
+    assert score("lce", {"y": y, "top_label": top_label, "X": X}, {"min_count": 202}).value is None
     alone = local_errors([0.9], [True], [[1.0, 2.0]], leave_one_out=True)
     assert np.isnan(alone.slce).all() and np.isnan(alone.n_eff).all()
 
 
-def test_there_is_no_standard_error_of_rows_that_share_neighbours() -> None:
+def test_lce_has_no_standard_error() -> None:
     confidence, correct, X = sample(50, 2)
-    y, top = as_metric(confidence, correct)
-    assert score("lce", {"y": y, "top": top, "X": X}).stderr is None
+    y, top_label = as_metric(confidence, correct)
+    assert score("lce", {"y": y, "top_label": top_label, "X": X}).stderr is None
 
 
-def test_the_map_has_every_row_with_its_place() -> None:
+def test_map_contains_every_row_with_its_position() -> None:
     confidence, correct, X = sample(60, 2)
-    y, top = as_metric(confidence, correct)
-    found = local_errors(confidence, correct, X, bandwidths=[0.3], bins=5)
-    rows = tabulate("lce_map", {"y": y, "top": top, "X": X}, {"bandwidth": 0.3, "bins": 5})
+    y, top_label = as_metric(confidence, correct)
+    result = local_errors(confidence, correct, X, bandwidths=[0.3], bins=5)
+    rows = tabulate(
+        "lce_map", {"y": y, "top_label": top_label, "X": X}, {"bandwidth": 0.3, "bins": 5}
+    )
     assert len(rows) == 60
     assert rows[7] == {
         "x1": X[7, 0],
         "x2": X[7, 1],
         "confidence": confidence[7],
         "correct": correct[7],
-        "slce": found.slce[0, 7],
-        "n_eff": found.n_eff[0, 7],
-        "bin_count": found.count[7],
+        "slce": result.slce[0, 7],
+        "n_eff": result.n_eff[0, 7],
+        "bin_count": result.count[7],
         "bandwidth": 0.3,
     }
 
 
 @pytest.mark.parametrize("shape", [(60, 1), (60, 3), (60, 1, 2, 1), (60, 2, 1, 1)])
-def test_of_other_than_two_features_there_is_no_map_and_no_file(shape: tuple[int, ...]) -> None:
+def test_map_requires_two_features(shape: tuple[int, ...]) -> None:
     confidence, correct, _ = sample(60, 2)
-    y, top = as_metric(confidence, correct)
+    y, top_label = as_metric(confidence, correct)
     X = np.random.default_rng(0).random(shape)
-    assert lce_map(y, top, X) == {}
-    test = Predictions("test", 60, {"top": top}, {"top": top}, y=y)
+    assert lce_map(y, top_label, X) == {}
+    test = Predictions("test", 60, {"top_label": top_label}, {"top_label": top_label}, y=y)
     rows = SimpleNamespace(X=X, groups=None)
     splits = SimpleNamespace(prior=np.array([0.5, 0.5]), test=rows, calibration=rows)
     _, tables = measure([test], {"test": {"lce_map": {}, "lce_by_bandwidth": {}}}, splits, "here")
     assert list(tables) == ["lce_by_bandwidth"]
 
 
-def test_by_bandwidth_is_what_each_bandwidth_gives_alone() -> None:
+def test_table_by_bandwidth_matches_single_bandwidths() -> None:
     confidence, correct, X = sample(150, 3)
-    y, top = as_metric(confidence, correct)
-    found = lce_by_bandwidth(y, top, X, bandwidths=[0.4, 0.1], min_count=5)
-    assert found["bandwidth"].tolist() == [0.4, 0.1]
+    y, top_label = as_metric(confidence, correct)
+    result = lce_by_bandwidth(y, top_label, X, bandwidths=[0.4, 0.1], min_count=5)
+    assert result["bandwidth"].tolist() == [0.4, 0.1]
     for i, bandwidth in enumerate([0.4, 0.1]):
         options = {"bandwidth": bandwidth, "min_count": 5}
-        assert found["lce"][i] == lce(y, top, X, **options)
-        assert found["mlce"][i] == mlce(y, top, X, **options)
-        assert found["n_eff"][i] == lce_n_eff(y, top, X, **options)
-        assert found["mlce_n_eff"][i] == mlce_n_eff(y, top, X, **options)
+        assert result["lce"][i] == lce(y, top_label, X, **options)
+        assert result["mlce"][i] == mlce(y, top_label, X, **options)
+        assert result["n_eff"][i] == lce_n_eff(y, top_label, X, **options)
+        assert result["mlce_n_eff"][i] == mlce_n_eff(y, top_label, X, **options)
         alone = local_errors(confidence, correct, X, bandwidths=[bandwidth])
-        assert found["n_eff"][i] == np.median(alone.n_eff[0][alone.count >= 5])
+        assert result["n_eff"][i] == np.median(alone.n_eff[0][alone.count >= 5])
         worst = np.where(alone.count >= 5, np.abs(alone.slce[0]), -1).argmax()
-        assert found["mlce_n_eff"][i] == alone.n_eff[0, worst]
+        assert result["mlce_n_eff"][i] == alone.n_eff[0, worst]
 
 
-def test_by_bandwidth_of_no_row_that_counts_is_nan() -> None:
+def test_table_by_bandwidth_without_rows_is_nan() -> None:
     confidence, correct, X = sample(20, 2)
-    found = lce_by_bandwidth(*as_metric(confidence, correct), X, min_count=21)
-    assert all(np.isnan(found[column]).all() for column in ("lce", "mlce", "n_eff", "mlce_n_eff"))
+    result = lce_by_bandwidth(*as_metric(confidence, correct), X, min_count=21)
+    assert all(np.isnan(result[column]).all() for column in ("lce", "mlce", "n_eff", "mlce_n_eff"))
 
 
 def test_images_are_vectors_of_their_pixels() -> None:
     confidence, correct, X = sample(40, 12)
-    y, top = as_metric(confidence, correct)
+    y, top_label = as_metric(confidence, correct)
     images = (X - X.min()).astype(np.float32).reshape(40, 3, 2, 2)
-    assert lce(y, top, images) == lce(y, top, images.reshape(40, 12))
+    assert lce(y, top_label, images) == lce(y, top_label, images.reshape(40, 12))
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
-def test_at_any_point_it_is_what_a_row_there_would_have_without_counting(kernel: str) -> None:
-    """Eq. 4 at points: as the naive loop around a row that is left out, in the bin of what is said
+def test_error_at_a_point_is_that_of_a_row_without_weight(kernel: str) -> None:
+    """Eq. 4 at points: as the double loop around a row that is left out, in the bin of what is said
     there, at the rows' scale.
     """
     confidence, correct, X = sample(150, 2)
-    points, said = X[:40] + 0.3, np.linspace(0, 1, 40)
-    found = local_errors_at(
-        points, said, confidence, correct, X, bandwidths=[0.3, 1e12], bins=5, kernel=kernel
+    points, confidence_at = X[:40] + 0.3, np.linspace(0, 1, 40)
+    result = local_errors_at(
+        points, confidence_at, confidence, correct, X, bandwidths=[0.3, 1e12], bins=5, kernel=kernel
     )
     assert np.isnan(
-        found.slce[:, :16]
+        result.slce[:, :16]
     ).all()  # no row says less than 0.5, so bins up to 0.4 are empty
-    assert (found.count[:16] == 0).all()
+    assert (result.count[:16] == 0).all()
     for i in range(16, 40):
         rows = (
-            np.append(confidence, said[i]).tolist(),
+            np.append(confidence, confidence_at[i]).tolist(),
             np.append(correct, True).tolist(),
             np.vstack([X, points[i]]).tolist(),
         )
         options = {"bins": 5, "unit": rms_of(X), "kernel": kernel, "leave_one_out": True}
-        slce_at, n_eff = (values[-1] for values in naive(*rows, bandwidth=0.3, **options))
-        assert found.slce[0, i] == pytest.approx(slce_at, abs=FLOAT32)
-        assert found.n_eff[0, i] == pytest.approx(n_eff, rel=FLOAT32)
+        slce_at, n_eff = (values[-1] for values in double_loop(*rows, bandwidth=0.3, **options))
+        assert result.slce[0, i] == pytest.approx(slce_at, abs=FLOAT32)
+        assert result.n_eff[0, i] == pytest.approx(n_eff, rel=FLOAT32)
     for b in range(2, 5):  # Lemma 1, away from rows
-        own, here = np.ceil(confidence * 5) == b + 1, np.ceil(said * 5) == b + 1
+        own, here = np.ceil(confidence * 5) == b + 1, np.ceil(confidence_at * 5) == b + 1
         np.testing.assert_allclose(
-            found.slce[1, here], (confidence - correct)[own].mean(), atol=1e-12
+            result.slce[1, here], (confidence - correct)[own].mean(), atol=1e-12
         )
-        np.testing.assert_array_equal(found.count[here], own.sum())
+        np.testing.assert_array_equal(result.count[here], own.sum())
 
 
-def test_at_the_rows_themselves_it_is_their_own_error() -> None:
+def test_error_at_the_rows_is_their_error() -> None:
     confidence, correct, X = sample(200, 3)
     one, other = (
         local_errors(confidence, correct, X),
@@ -374,64 +378,66 @@ def test_where_all_rows_are_alike_everyone_is_the_bin(leave_one_out: bool) -> No
     rows where a row is left out.
     """
     confidence, correct, X = np.full(20, 0.8), np.arange(20) % 4 > 0, np.full((20, 3), 2.5)
-    found = local_errors(
+    result = local_errors(
         confidence, correct, X, bandwidths=[1e-9, 0.2, 1e9], leave_one_out=leave_one_out
     )
     right = (correct.sum() - correct) / 19 if leave_one_out else np.full(20, correct.mean())
-    np.testing.assert_allclose(found.slce, [0.8 - right] * 3, atol=ROUNDING)
-    np.testing.assert_allclose(found.n_eff, 19 if leave_one_out else 20, rtol=ROUNDING)
+    np.testing.assert_allclose(result.slce, [0.8 - right] * 3, atol=ROUNDING)
+    np.testing.assert_allclose(result.n_eff, 19 if leave_one_out else 20, rtol=ROUNDING)
 
 
-def test_a_bin_of_one_row_has_its_own_error_and_none_without_itself() -> None:
-    found = local_errors([0.95, 0.55, 0.55], [False, True, False], [[0.0], [1.0], [1.0]])
-    assert found.slce[0].tolist() == pytest.approx([0.95, 0.05, 0.05])
-    assert found.count.tolist() == [1, 2, 2]
-    assert found.n_eff[0].tolist() == [1, 2, 2]
+def test_bin_of_one_row_has_no_leave_one_out_error() -> None:
+    result = local_errors([0.95, 0.55, 0.55], [False, True, False], [[0.0], [1.0], [1.0]])
+    assert result.slce[0].tolist() == pytest.approx([0.95, 0.05, 0.05])
+    assert result.count.tolist() == [1, 2, 2]
+    assert result.n_eff[0].tolist() == [1, 2, 2]
     without = local_errors(
         [0.95, 0.55, 0.55], [False, True, False], [[0.0], [1.0], [1.0]], leave_one_out=True
     )
     assert np.isnan(without.slce[0, 0])
     assert without.slce[0, 1:].tolist() == pytest.approx([0.55, -0.45])
-    y, top = as_metric([0.95, 0.55, 0.55], [False, True, False])
-    assert mlce(y, top, np.array([[0.0], [1.0], [1.0]]), leave_one_out=True) == pytest.approx(0.55)
+    y, top_label = as_metric([0.95, 0.55, 0.55], [False, True, False])
+    assert mlce(y, top_label, np.array([[0.0], [1.0], [1.0]]), leave_one_out=True) == pytest.approx(
+        0.55
+    )
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_threads_change_no_bit(n_jobs: int, monkeypatch) -> None:
     confidence, correct, X = sample(700, 2)
     expected = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4])
-    tasks, around = [], by_features.Search.around
-    monkeypatch.setattr(by_features, "PAIRS", 3000)
+    tasks, around = [], by_features.KernelAverager.average
+    monkeypatch.setattr(by_features, "PAIRS_PER_BLOCK", 3000)
     monkeypatch.setattr(
-        by_features.Search,
-        "around",
+        by_features.KernelAverager,
+        "average",
         lambda search, *task: tasks.append(search) or around(search, *task),
     )
-    found = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4], n_jobs=n_jobs)
+    result = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4], n_jobs=n_jobs)
     searches = set(tasks)
     assert len(searches) == 2 and all(
         tasks.count(search) > 1 for search in searches
     )  # in float32 and in float64
-    np.testing.assert_array_equal(found.slce, expected.slce)
-    np.testing.assert_array_equal(found.n_eff, expected.n_eff)
+    np.testing.assert_array_equal(result.slce, expected.slce)
+    np.testing.assert_array_equal(result.n_eff, expected.n_eff)
 
 
-def test_there_is_a_row_of_the_signed_error_for_every_row() -> None:
+def test_slce_has_one_signed_error_per_row() -> None:
     confidence, correct, X = sample(60, 3)
-    y, top = as_metric(confidence, correct)
-    found = local_errors(
+    y, top_label = as_metric(confidence, correct)
+    result = local_errors(
         confidence, correct, X, bandwidths=[0.3], kernel="gaussian", leave_one_out=True
     )
     rows = tabulate(
         "slce",
-        {"y": y, "top": top, "X": X},
+        {"y": y, "top_label": top_label, "X": X},
         {"bandwidth": 0.3, "kernel": "gaussian", "leave_one_out": True},
     )
     assert [row["slce"] for row in rows] == [
-        None if math.isnan(each) else each for each in found.slce[0]
+        None if math.isnan(each) else each for each in result.slce[0]
     ]
     assert list(rows[0]) == ["confidence", "correct", "slce", "n_eff", "bin_count", "bandwidth"]
-    assert slce(y, top, X)["slce"].min() < 0 < slce(y, top, X)["slce"].max()
+    assert slce(y, top_label, X)["slce"].min() < 0 < slce(y, top_label, X)["slce"].max()
 
 
 BAD = sample(3, 2)
@@ -468,14 +474,14 @@ BAD = sample(3, 2)
         ),
     ],
 )
-def test_what_cannot_be_measured(change, error, message: str) -> None:
+def test_invalid_inputs_are_refused(change, error, message: str) -> None:
     confidence, correct, X = BAD
     with pytest.raises(error, match=f"^{message}$"):
         local_errors(**{"confidence": confidence, "correct": correct, "X": X} | change)
 
 
 @pytest.mark.parametrize(
-    ("points", "said", "error", "message"),
+    ("points", "confidence_at", "error", "message"),
     [
         (np.ones((2, 3)), [0.5, 0.5], ValueError, "points must have the 2 features of X, got 3"),
         (
@@ -500,7 +506,7 @@ def test_what_cannot_be_measured(change, error, message: str) -> None:
         ),
     ],
 )
-def test_where_cannot_be_measured(points, said, error, message: str) -> None:
+def test_invalid_points_are_refused(points, confidence_at, error, message: str) -> None:
     confidence, correct, X = BAD
     with pytest.raises(error, match=f"^{message}$"):
-        local_errors_at(points, said, confidence, correct, X)
+        local_errors_at(points, confidence_at, confidence, correct, X)

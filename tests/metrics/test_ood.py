@@ -36,7 +36,7 @@ def sklearns_fpr(tpr: float, y: np.ndarray, scores: np.ndarray) -> float:
 
 @given(SCORES, SCORES)
 @settings(max_examples=200)
-def test_they_are_scikit_learns(ood, inside):
+def test_ranking_metrics_match_scikit_learn(ood, inside):
     y, scores = labelled(ood, inside)
     assert auroc(ood, inside) == pytest.approx(roc_auc_score(y, scores), abs=ROUNDING)
     assert aupr_out(ood, inside) == pytest.approx(average_precision_score(y, scores), abs=ROUNDING)
@@ -50,7 +50,7 @@ def test_they_are_scikit_learns(ood, inside):
         assert metric(ood, inside) == pytest.approx(sklearns_fpr(tpr, 1 - y, -scores), abs=ROUNDING)
 
 
-def test_by_hand():
+def test_ranking_metrics_of_five_rows():
     """Of six pairs, five are in order; the lowest of the three outside lies below one test row."""
     ood, inside = [5.0, 4.0, 2.0], [3.0, 1.0]
     assert auroc(ood, inside) == pytest.approx(5 / 6)
@@ -64,7 +64,7 @@ def test_by_hand():
     )  # from 2.0 on all others are refused, and 3.0 with them
 
 
-def test_the_sign():
+def test_higher_scores_are_farther_out():
     """Higher is farther out: the other way round everything is wrong."""
     far, near = np.array([10.0, 11.0]), np.array([1.0, 2.0, 3.0])
     assert (auroc(far, near), aupr_out(far, near), aupr_in(far, near), fpr95(far, near)) == (
@@ -93,7 +93,7 @@ def test_only_ranks_matter_and_swapping_the_sides_mirrors(ood, inside, scale, sh
 
 
 @pytest.mark.parametrize("n", [20, 60, 100, 140, 1000])
-def test_95_percent_of_so_many_rows_is_not_one_more(n):
+def test_fpr95_threshold_has_no_rounding_error(n):
     """0.95 is no binary fraction: where it is 95 % exactly, the next row is not needed."""
     positives = np.arange(n, dtype=float)
     threshold = n - round(0.95 * n)
@@ -101,7 +101,7 @@ def test_95_percent_of_so_many_rows_is_not_one_more(n):
     assert fpr95(positives, [threshold + 0.5], positive="ood") == 1
 
 
-def test_all_equal_tells_nothing():
+def test_equal_scores_give_chance():
     """Areas are the base rate; the first threshold takes everything."""
     ood, inside = np.zeros(30), np.zeros(10)
     assert (auroc(ood, inside), aupr_out(ood, inside), aupr_in(ood, inside)) == (0.5, 0.75, 0.25)
@@ -113,7 +113,7 @@ def test_no_density_at_all_is_infinitely_far():
     assert fpr95([np.inf, 1.0], [0.0, 0.5]) == 0
 
 
-def test_chance_has_the_value_of_chance():
+def test_random_scores_give_chance():
     """20,000 scores a side: an AUROC has a standard deviation of 0.003."""
     rng = np.random.default_rng(0)
     ood, inside = rng.normal(size=20_000), rng.normal(size=20_000)
@@ -122,11 +122,11 @@ def test_chance_has_the_value_of_chance():
     assert aupr_in(ood[:5000], inside) == pytest.approx(0.8, abs=0.02)
 
 
-def test_what_the_record_gets():
-    found = score(
+def test_record_entries_of_ood_metrics():
+    entry_score = score(
         "fpr95", {"ood_score": [1.0, 2.0, 3.0], "id_score": [0.0, 1.5]}, {"positive": "ood"}
     )
-    assert (found.value, found.stderr, found.n) == (0.5, None, 3)
+    assert (entry_score.value, entry_score.stderr, entry_score.n) == (0.5, None, 3)
     directions = {
         name: METRICS[name].better for name in ("auroc", "aupr_in", "aupr_out", "fpr95", "fpr90")
     }
@@ -139,7 +139,7 @@ def test_what_the_record_gets():
     }
 
 
-def test_what_cannot_be_measured():
+def test_invalid_inputs_are_refused():
     with pytest.raises(ValueError, match=r"ood_score must not be NaN, got nan in row 1 \(1 such\)"):
         auroc([0.0, np.nan], [1.0])
     with pytest.raises(

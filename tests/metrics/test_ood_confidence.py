@@ -20,14 +20,14 @@ def test_mmc_lies_between_uniform_and_sure() -> None:
 def test_mmc_wrong_looks_at_wrong_rows_only() -> None:
     proba = np.array([[0.9, 0.1], [0.7, 0.3], [0.2, 0.8]])
     assert mmc_wrong([0, 1, 0], proba) == pytest.approx(0.75)
-    found = score("mmc_wrong", {"y": [0, 1, 0], "proba": proba})
-    assert (found.n, found.stderr) == (2, pytest.approx(0.05))
+    entry_score = score("mmc_wrong", {"y": [0, 1, 0], "proba": proba})
+    assert (entry_score.n, entry_score.stderr) == (2, pytest.approx(0.05))
 
 
 def test_mmc_wrong_is_undefined_where_nothing_is_wrong() -> None:
     assert np.isnan(mmc_wrong([0], [[0.9, 0.1]]))
-    found = score("mmc_wrong", {"y": [0], "proba": [[0.9, 0.1]]})
-    assert (found.value, found.stderr, found.n) == (None, None, 0)
+    entry_score = score("mmc_wrong", {"y": [0], "proba": [[0.9, 0.1]]})
+    assert (entry_score.value, entry_score.stderr, entry_score.n) == (None, None, 0)
 
 
 def test_oce_takes_the_absolute_value_before_the_mean() -> None:
@@ -37,7 +37,7 @@ def test_oce_takes_the_absolute_value_before_the_mean() -> None:
     assert oce_of_mean(proba, prior) == pytest.approx(0)  # the mean hides it
 
 
-def test_oce_compares_largest_with_largest_whichever_class_it_is() -> None:
+def test_oce_compares_the_largest_values_of_any_class() -> None:
     assert oce(np.array([[0.3, 0.7]]), np.array([0.7, 0.3])) == 0
 
 

@@ -48,22 +48,22 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 @given(SCORES, SCORES)
 @settings(max_examples=60, deadline=None)
-def test_counts_give_what_the_scores_give(out, inside):
+def test_metrics_of_counts_match_metrics_of_scores(out, inside):
     scores = np.unique(np.concatenate([out, inside]))
     counts = [np.array([[(side == each).sum() for each in scores]]) for side in (out, inside)]
-    found = metrics_of_counts(*counts)
-    assert found.keys() == ALONE.keys()
+    result = metrics_of_counts(*counts)
+    assert result.keys() == ALONE.keys()
     for name, metric in ALONE.items():
-        assert found[name][0] == pytest.approx(metric(out, inside), abs=ROUNDING), name
+        assert result[name][0] == pytest.approx(metric(out, inside), abs=ROUNDING), name
 
 
 def test_values_base_rate_and_rows():
     out, inside = rng(1).normal(1, 1, 60), rng(2).normal(0, 1, 140)
-    found = ood_metrics(inside, out, n_bootstrap=50, rng=rng())
-    assert (found.n_id, found.n_ood, found.base_rate) == (140, 60, 0.3)
+    result = ood_metrics(inside, out, n_bootstrap=50, rng=rng())
+    assert (result.n_id, result.n_ood, result.base_rate) == (140, 60, 0.3)
     for name, metric in ALONE.items():
-        assert found[name].value == metric(out, inside)
-        assert found[name].low <= found[name].high
+        assert result[name].value == metric(out, inside)
+        assert result[name].low <= result[name].high
 
 
 def test_intervals_are_quantiles_over_resamples_of_both_sides(monkeypatch):
@@ -71,21 +71,21 @@ def test_intervals_are_quantiles_over_resamples_of_both_sides(monkeypatch):
     any size.
     """
     out, inside = np.round(rng(1).normal(1, 1, 25), 1), np.round(rng(2).normal(0, 1, 40), 1)
-    found = ood_metrics(inside, out, n_bootstrap=80, level=0.8, rng=rng())
+    result = ood_metrics(inside, out, n_bootstrap=80, level=0.8, rng=rng())
     of_out, of_inside = (
         np.vstack([g.integers(len(s), size=(80, len(s)))])
         for g, s in zip(rng().spawn(2), (out, inside), strict=True)
     )
     for name, metric in ALONE.items():
         values = [metric(out[a], inside[b]) for a, b in zip(of_out, of_inside, strict=True)]
-        assert (found[name].low, found[name].high) == pytest.approx(
+        assert (result[name].low, result[name].high) == pytest.approx(
             tuple(np.quantile(values, [0.1, 0.9])), abs=ROUNDING
         ), name
     monkeypatch.setattr(ood_summary, "COUNTS_AT_A_TIME", 300)
-    assert ood_metrics(inside, out, n_bootstrap=80, level=0.8, rng=rng()) == found
+    assert ood_metrics(inside, out, n_bootstrap=80, level=0.8, rng=rng()) == result
 
 
-def test_swapping_the_sides_swaps_what_is_positive():
+def test_swapping_sides_swaps_the_positive_class():
     out, inside = rng(1).normal(1, 1, 30), rng(2).normal(0, 1, 50)
     here, there = ood_metrics(inside, out, rng=rng()), ood_metrics(-out, -inside, rng=rng())
     for name, other in (
@@ -100,7 +100,7 @@ def test_swapping_the_sides_swaps_what_is_positive():
     assert mirrored.base_rate == 1 - here.base_rate
 
 
-def test_delongs_error_is_that_of_the_bootstrap():
+def test_delong_error_matches_the_bootstrap():
     """Of 150 and 100 rows with ties; both estimate one thing, the bootstrap with 4 % of chance of
     its own (1 / √(2 · 400)).
     """
@@ -116,8 +116,8 @@ def test_delongs_error_is_the_spread_over_samples():
     spread, to 5 %, two of its errors.
     """
     pairs = [(rng(i).normal(1, 1, 30), rng(5000 + i).normal(0, 1, 50)) for i in range(1000)]
-    said = np.sqrt(np.mean([delong_stderr(*pair) ** 2 for pair in pairs]))
-    assert said == pytest.approx(np.std([auroc(*pair) for pair in pairs]), rel=0.05)
+    result = np.sqrt(np.mean([delong_stderr(*pair) ** 2 for pair in pairs]))
+    assert result == pytest.approx(np.std([auroc(*pair) for pair in pairs]), rel=0.05)
 
 
 def test_delongs_error_by_the_formula():
@@ -132,7 +132,7 @@ def test_delongs_error_by_the_formula():
 @pytest.mark.parametrize(
     ("more", "error"), [({"level": 1.0}, ParameterError), ({"n_bootstrap": 0}, ParameterError)]
 )
-def test_what_cannot_be_asked(more, error):
+def test_invalid_options_are_refused(more, error):
     with pytest.raises(error):
         ood_metrics([0.0], [1.0], rng=rng(), **more)
     with pytest.raises(ParameterError, match=r"^rng must be a numpy Generator, got 3$"):

@@ -53,12 +53,12 @@ def test_uniform_prediction_of_a_hundred_classes() -> None:
     assert brier(y, proba) == pytest.approx(0.99)
 
 
-def test_one_class_is_always_right() -> None:
+def test_single_class_is_always_correct() -> None:
     y, proba = np.zeros(4, dtype=int), np.ones((4, 1))
     assert (error(y, proba), nll(y, proba), brier(y, proba)) == (0, 0, 0)
 
 
-def test_nll_is_never_negative_where_a_row_sums_to_a_bit_more_than_one() -> None:
+def test_nll_is_not_negative_if_a_row_sums_to_slightly_more_than_one() -> None:
     assert nll([0], [[1 + 5e-7, 0.0]]) == 0
 
 
@@ -70,7 +70,7 @@ def test_nll_refuses_a_clip_outside_its_range(metric, clip: float) -> None:
 
 
 @pytest.mark.parametrize("clip", [1e-6, 0.05])
-def test_clipped_rows_are_those_that_clip_decides(clip: float) -> None:
+def test_clipped_rows_are_those_below_the_clip(clip: float) -> None:
     y, proba = sample(300, 4)
     proba[:7] = np.eye(4)[(y[:7] + 1) % 4]  # sure and wrong
     decided = nll.by_row(y, proba, clip=clip) != nll.by_row(y, proba, clip=clip / 1e6)

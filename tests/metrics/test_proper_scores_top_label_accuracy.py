@@ -13,46 +13,46 @@ RNG = np.random.default_rng(0)
 PROBA, Y = RNG.dirichlet(np.ones(4), size=200), RNG.integers(4, size=200)
 
 
-def test_they_are_those_of_two_classes():
+def test_top_label_scores_are_binary_scores_of_correctness():
     right, confidence = PROBA.argmax(axis=1) == Y, PROBA.max(axis=1)
     assert nll_top(Y, PROBA) == pytest.approx(log_loss(right, confidence), rel=1e-12)
     assert brier_top(Y, PROBA) == pytest.approx(brier_score_loss(right, confidence), rel=1e-12)
 
 
-def test_of_two_classes_the_nll_is_that_of_the_labels():
+def test_binary_top_label_nll_equals_nll():
     proba, y = PROBA[:, :2] / PROBA[:, :2].sum(axis=1, keepdims=True), Y % 2
     assert nll_top(y, proba) == pytest.approx(nll(y, proba, clip=1e-12), rel=1e-12)
 
 
-def test_a_certain_row_that_is_wrong_costs_the_clip():
+def test_certain_incorrect_row_costs_the_clip():
     assert nll_top([1], [[1.0, 0.0]], clip=1e-3) == pytest.approx(-np.log(1e-3))
     with pytest.raises(ParameterError, match=r"^clip must be in \(0, 0.5\), got 0.5$"):
         nll_top([1], [[1.0, 0.0]], clip=0.5)
 
 
 @pytest.mark.parametrize(("clip", "rows"), [(1e-12, 4), (0.3, 24)])
-def test_clipped_rows_are_those_that_clip_decides(clip, rows):
+def test_clipped_rows_are_those_below_the_clip(clip, rows):
     confidence = PROBA.max(axis=1).copy()
     confidence[:6] = [0, 0, 1, 1, 1, 0]
     predicted = PROBA.argmax(axis=1)
     predicted[:6] = (
         Y[:6] + np.array([0, 1, 0, 1, 1, 0])
     ) % 4  # right at 0, wrong at 0, right at 1, wrong at 1 twice, right at 0
-    top = TopLabel(predicted, confidence, 4)
+    top_label = TopLabel(predicted, confidence, 4)
     costs_most = np.isclose(
-        nll_top.by_row(Y, top, clip=clip), -np.log(clip), rtol=1e-6
+        nll_top.by_row(Y, top_label, clip=clip), -np.log(clip), rtol=1e-6
     )  # 1 - (1 - clip) is not clip
-    assert nll_top_clipped(Y, top, clip=clip) == costs_most.sum() == rows
+    assert nll_top_clipped(Y, top_label, clip=clip) == costs_most.sum() == rows
 
 
-def test_clipped_rows_need_a_clip_that_nll_could_have():
+def test_clipped_rows_validate_the_clip():
     with pytest.raises(ParameterError, match=r"^clip must be in \(0, 0.5\), got 0$"):
         nll_top_clipped([1], [[1.0, 0.0]], clip=0)
 
 
-def test_a_confidence_of_its_own_need_not_be_a_probability_of_a_row():
-    top = TopLabel(np.array([0, 1]), np.array([0.125, 0.25]), 2)
-    assert mmc(top) == 0.1875 and brier_top([1, 1], top) == (0.125**2 + 0.75**2) / 2
+def test_confidence_may_differ_from_all_probabilities_of_the_row():
+    top_label = TopLabel(np.array([0, 1]), np.array([0.125, 0.25]), 2)
+    assert mmc(top_label) == 0.1875 and brier_top([1, 1], top_label) == (0.125**2 + 0.75**2) / 2
     with pytest.raises(
         ValueError, match=r"^confidence must lie in \[0, 1\], got 1.5 in row 0 \(1 such\)$"
     ):

@@ -37,7 +37,7 @@ PROBA = RNG.dirichlet(np.ones(3), size=60)
 INPUTS = {
     "y": RNG.integers(3, size=60),
     "proba": PROBA,
-    "top": PROBA,
+    "top_label": PROBA,
     "prior": np.full(3, 1 / 3),
     "truth": RNG.dirichlet(np.ones(3), size=60),
     "X": RNG.normal(size=(60, 2)),
@@ -70,12 +70,14 @@ def test_metrics_are_found_by_name() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_score_is_the_function_s_value_and_fits_into_json(name: str) -> None:
-    found = score(name, INPUTS)
-    assert found.value == pytest.approx(
+    entry_score = score(name, INPUTS)
+    assert entry_score.value == pytest.approx(
         METRICS[name](**{key: INPUTS[key] for key in needs(name)}), abs=1e-15
     )
-    assert json.loads(json.dumps(asdict(found), allow_nan=False)) == asdict(found)
-    assert (found.stderr is None) == (METRICS[name].by_row is None and METRICS[name].stderr is None)
+    assert json.loads(json.dumps(asdict(entry_score), allow_nan=False)) == asdict(entry_score)
+    assert (entry_score.stderr is None) == (
+        METRICS[name].by_row is None and METRICS[name].stderr is None
+    )
 
 
 @pytest.mark.parametrize("name", list(METRICS))
@@ -109,7 +111,7 @@ def test_about_describes_a_metric() -> None:
 
 
 def test_needs_and_options() -> None:
-    assert needs("oce") == {"top", "prior"}
+    assert needs("oce") == {"top_label", "prior"}
     assert needs("hellinger") == {"proba", "truth"}
     assert options_of("ece") == {
         "bins": 15,
@@ -128,9 +130,9 @@ def test_options_reach_the_metric() -> None:
 
 def test_standard_error_is_that_of_the_mean() -> None:
     values = metrics.nll.by_row(INPUTS["y"], PROBA)
-    found = score("nll", INPUTS)
-    assert found.stderr == pytest.approx(np.sqrt(np.var(values, ddof=1) / 60))
-    assert found.n == 60
+    entry_score = score("nll", INPUTS)
+    assert entry_score.stderr == pytest.approx(np.sqrt(np.var(values, ddof=1) / 60))
+    assert entry_score.n == 60
 
 
 def test_standard_error_covers() -> None:
@@ -141,8 +143,8 @@ def test_standard_error_covers() -> None:
     held = 0
     for _ in range(400):
         y = (rng.random(200) < 0.3).astype(int)
-        found = score("error", {"y": y, "proba": np.tile([1.0, 0.0], (200, 1))})
-        held += abs(found.value - 0.3) <= found.stderr
+        entry_score = score("error", {"y": y, "proba": np.tile([1.0, 0.0], (200, 1))})
+        held += abs(entry_score.value - 0.3) <= entry_score.stderr
     assert 0.61 < held / 400 < 0.76
 
 
@@ -198,15 +200,15 @@ def test_unknown_names_options_and_missing_inputs_are_refused(
         assert raised.value.exit_code == 2
 
 
-def test_a_new_metric_is_one_decorated_function() -> None:
+def test_new_metric_is_one_decorated_function() -> None:
     before = dict(METRICS)
     try:
 
         @mean_over_rows("margin", better="higher")
         def margin(proba: np.ndarray, *, power: int = 1) -> np.ndarray:
             """Gap between the two largest probabilities."""
-            top = np.sort(proba, axis=1)
-            return (top[:, -1] - top[:, -2]) ** power
+            top_label = np.sort(proba, axis=1)
+            return (top_label[:, -1] - top_label[:, -2]) ** power
 
         @metric("spread", better=None)
         def spread(proba: np.ndarray) -> float:
@@ -222,27 +224,27 @@ def test_a_new_metric_is_one_decorated_function() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
-def test_configs_name_metrics_and_options_that_exist(path: Path) -> None:
+def test_configs_use_existing_metrics_and_options(path: Path) -> None:
     labelled = {"y", "proba", "prior", "truth", "X", "groups"}
-    given = {
+    inputs_by_role = {
         "test": labelled,
         "calibration": labelled,
         "ood": {"proba", "prior", *SCORES},
         "grid": {"proba", "prior", "truth"},
     }
-    wanted = yaml.safe_load(path.read_text())
+    metrics_by_role = yaml.safe_load(path.read_text())
     for other in ("defaults", "spaces"):
-        wanted.pop(other, None)
-    for on, by_name in wanted.items():
+        metrics_by_role.pop(other, None)
+    for on, by_name in metrics_by_role.items():
         for name, options in itertools.starmap(select_metric, by_name.items()):
             assert (
                 options.keys() == options_of(name).keys()
             )  # every option is listed, so that it can be set by name
             if "distribution" in needs(name):
                 continue  # of a regression
-            check_metric(name, given[on], options)
+            check_metric(name, inputs_by_role[on], options)
             measure = tabulate if METRICS[name].is_table else score
-            measure(name, {key: INPUTS[key] for key in given[on]}, options)
+            measure(name, {key: INPUTS[key] for key in inputs_by_role[on]}, options)
 
 
 def test_importing_metrics_imports_only_numpy() -> None:

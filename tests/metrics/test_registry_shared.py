@@ -13,22 +13,22 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 2))
 Y = RNG.integers(2, size=80)
 TOP = TopLabel(RNG.integers(2, size=80), RNG.uniform(0.5, 1, 80), 2)
-GIVEN = {"y": Y, "top": TOP, "X": X}
+GIVEN = {"y": Y, "top_label": TOP, "X": X}
 NUMBERS = ("lce", "mlce", "lce_n_eff")
 
 
 @pytest.fixture
-def asked(monkeypatch) -> list[list[float]]:
+def computed_bandwidths(monkeypatch) -> list[list[float]]:
     """The bandwidths of each computation."""
-    found = []
+    result = []
 
     def counting(*arrays, bandwidths, **options):
-        found.append(list(bandwidths))
+        result.append(list(bandwidths))
         return computed(*arrays, bandwidths=bandwidths, **options)
 
     computed = errors.local_errors
     monkeypatch.setattr(errors, "local_errors", counting)
-    return found
+    return result
 
 
 def everything() -> list:
@@ -36,14 +36,14 @@ def everything() -> list:
     return [*tables, *(score(name, GIVEN) for name in NUMBERS)]
 
 
-def test_five_metrics_of_one_scoring_are_one_computation_and_the_same_bits(asked) -> None:
+def test_metrics_share_one_computation_with_equal_bits(computed_bandwidths) -> None:
     alone = everything()
-    assert len(asked) == 5
-    asked.clear()
+    assert len(computed_bandwidths) == 5
+    computed_bandwidths.clear()
     with cache_scope():
         assert everything() == alone
-    assert len(asked) == 1 and 0.2 in asked[0]
-    assert everything() == alone and len(asked) == 6  # nothing stays behind
+    assert len(computed_bandwidths) == 1 and 0.2 in computed_bandwidths[0]
+    assert everything() == alone and len(computed_bandwidths) == 6  # nothing stays behind
 
 
 @pytest.mark.parametrize(
@@ -51,39 +51,39 @@ def test_five_metrics_of_one_scoring_are_one_computation_and_the_same_bits(asked
     [
         {"X": X.copy()},
         {"y": 1 - Y},
-        {"top": TopLabel(TOP.predicted, TOP.confidence[::-1], 2)},
-        {"top": TopLabel(1 - TOP.predicted, TOP.confidence)},
+        {"top_label": TopLabel(TOP.predicted, TOP.confidence[::-1], 2)},
+        {"top_label": TopLabel(1 - TOP.predicted, TOP.confidence)},
     ],
     ids=["X", "y", "confidence", "predicted"],
 )
-def test_other_rows_or_another_model_are_not_taken_for_these(asked, other) -> None:
+def test_cache_distinguishes_rows_and_models(computed_bandwidths, other) -> None:
     expected = score("lce", GIVEN | other)
     with cache_scope():
         score("lce", GIVEN)
-        asked.clear()
-        assert score("lce", GIVEN | other) == expected and len(asked) == 1
+        computed_bandwidths.clear()
+        assert score("lce", GIVEN | other) == expected and len(computed_bandwidths) == 1
 
 
 @pytest.mark.parametrize(
     "options", [{"bins": 10}, {"scale": "none"}, {"leave_one_out": True}, {"bandwidth": 0.3}]
 )
-def test_nor_other_options_for_these(asked, options) -> None:
+def test_nor_other_options_for_these(computed_bandwidths, options) -> None:
     expected = score("mlce", GIVEN, options)
     with cache_scope():
         score("mlce", GIVEN)
-        asked.clear()
-        assert score("mlce", GIVEN, options) == expected and len(asked) == 1
+        computed_bandwidths.clear()
+        assert score("mlce", GIVEN, options) == expected and len(computed_bandwidths) == 1
 
 
-def test_of_several_bandwidths_only_new_ones_are_computed(asked) -> None:
+def test_only_new_bandwidths_are_computed(computed_bandwidths) -> None:
     with cache_scope():
         score("lce", GIVEN, {"bandwidth": 0.4})
         score("lce_n_eff", GIVEN, {"bandwidth": 0.4, "min_count": 3})
         tabulate("lce_by_bandwidth", GIVEN, {"bandwidths": [0.2, 0.4, 0.8]})
-    assert asked == [[0.4], [0.2, 0.8]]
+    assert computed_bandwidths == [[0.4], [0.2, 0.8]]
 
 
-def test_a_block_inside_a_block_has_its_own() -> None:
+def test_nested_scope_has_a_separate_cache() -> None:
     with cache_scope():
         scope_cache("a")["k"] = 1
         with cache_scope():
@@ -92,7 +92,7 @@ def test_a_block_inside_a_block_has_its_own() -> None:
     assert scope_cache("a") == {}
 
 
-def test_a_large_input_is_itself_and_nothing_else() -> None:
+def test_large_inputs_are_compared_by_identity() -> None:
     same = [1, 2]
     assert IdentityKey(same) == IdentityKey(same) and hash(IdentityKey(same)) == hash(
         IdentityKey(same)

@@ -34,7 +34,7 @@ OF_TWO = {
 
 
 @pytest.mark.parametrize("statistic", OF_TWO)
-def test_it_is_scipys_permutation_test(statistic):
+def test_p_values_match_scipys_permutation_test(statistic):
     """All 35 ways to take four rows of seven, with equal scores; of 4,000 draws a share has a
     standard error of at most 0.008.
     """
@@ -57,7 +57,7 @@ def test_statistics_of_two_samples_with_ties(a, b):
         assert _STATISTICS[name](pooled, first)[0, 0] == pytest.approx(naive(a, b), abs=1e-12), name
 
 
-def test_by_hand():
+def test_extreme_set_has_the_smallest_p_value():
     """Nothing that is drawn can look farther out than the set of the highest: k counts the draws
     that are this very set.
     """
@@ -70,7 +70,7 @@ def test_by_hand():
 
 
 @pytest.mark.parametrize("statistic", OF_TWO)
-def test_p_is_uniform_where_set_and_reference_are_from_one_distribution(statistic):
+def test_p_value_is_uniform_under_the_null(statistic):
     """600 sets of 8 against 40, in steps of 1/20: shares at most at .1, .25 and .5 are within what
     a binomial allows at 1 in 1,000.
     """
@@ -85,13 +85,13 @@ def test_p_is_uniform_where_set_and_reference_are_from_one_distribution(statisti
         for i in range(600)
     ]
     for level in (0.1, 0.25, 0.5):
-        found = int((np.array(p) <= level + 1e-9).sum())
-        at_most = binomtest(found, 600, level, alternative="greater").pvalue
-        assert at_most > 0.001, (level, found)  # never more often
+        result = int((np.array(p) <= level + 1e-9).sum())
+        at_most = binomtest(result, 600, level, alternative="greater").pvalue
+        assert at_most > 0.001, (level, result)  # never more often
         if (
             statistic == "mean"
         ):  # the others have few values, and many draws that are equal to the set
-            assert binomtest(found, 600, level).pvalue > 0.001, (level, found)
+            assert binomtest(result, 600, level).pvalue > 0.001, (level, result)
 
 
 def test_infinite_scores_are_the_farthest():
@@ -105,7 +105,7 @@ def test_infinite_scores_are_the_farthest():
     assert set_p_values([far, far], np.full(9, np.inf), rng=rng()).tolist() == [1, 1]
 
 
-def test_ks_sees_scores_that_are_too_low():
+def test_ks_detects_scores_that_are_too_low():
     low, reference = rng(1).normal(-2, 1, 20), rng(2).normal(size=100)
     assert set_p_values(low, reference, statistic="ks", n_permutations=99, rng=rng())[0] == 0.01
     assert set_p_values(low, reference, n_permutations=99, rng=rng())[0] == 1
@@ -115,11 +115,11 @@ def test_the_generator_decides_and_a_set_does_not_change_another():
     sets, reference = rng(1).normal(size=(3, 8)), rng(2).normal(size=40)
     together = set_p_values(sets, reference, rng=rng())
     np.testing.assert_array_equal(
-        together, [set_p_values(each, reference, rng=rng())[0] for each in sets]
+        together, [set_p_values(ood_set, reference, rng=rng())[0] for ood_set in sets]
     )
 
 
-def test_power_grows_with_contamination_and_size_and_false_alarms_are_as_asked():
+def test_power_grows_with_contamination_and_size_at_the_nominal_level():
     out, inside = rng(1).normal(1.5, 1, 300), rng(2).normal(size=400)
     small, large = (
         power_curve(out, inside, set_size=size, n_sets=300, rng=rng()) for size in (10, 60)
@@ -134,8 +134,8 @@ def test_power_grows_with_contamination_and_size_and_false_alarms_are_as_asked()
 
 
 def test_sets_are_no_larger_than_the_rows_allow():
-    found = power_curve(np.arange(30.0), np.arange(9.0), set_size=50, n_sets=5, rng=rng())
-    assert set(found["set_size"]) == {4}
+    result = power_curve(np.arange(30.0), np.arange(9.0), set_size=50, n_sets=5, rng=rng())
+    assert set(result["set_size"]) == {4}
     assert {
         len(column) for column in power_curve(np.arange(3.0), np.arange(3.0), rng=rng()).values()
     } == {0}
@@ -177,6 +177,6 @@ def test_the_table_is_a_function_of_the_scores():
         ([1.0], [1.0], {"n_permutations": 0}, "n_permutations must be in [1, inf), got 0"),
     ],
 )
-def test_what_cannot_be_tested(sets, reference, more, sentence):
+def test_invalid_sets_are_refused(sets, reference, more, sentence):
     with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$"):
         set_p_values(sets, reference, rng=rng(), **more)

@@ -68,11 +68,9 @@ def test_objects_with_cdf_and_ppf_are_converted(predictions):
         distribution.ppf(levels_per_row)[:, 0], FROZEN.ppf(levels_per_row[:, 0])
     )
     for index in (slice(1, None), np.array([2, 0]), np.array([True, False, True]), 1):
-        regression_rows = np.atleast_1d(np.arange(3)[index])
-        np.testing.assert_allclose(distribution[index].ppf(0.9), FROZEN.ppf(0.9)[regression_rows])
-        np.testing.assert_allclose(
-            distribution[index].cdf(y[regression_rows]), FROZEN.cdf(y)[regression_rows]
-        )
+        row_ids = np.atleast_1d(np.arange(3)[index])
+        np.testing.assert_allclose(distribution[index].ppf(0.9), FROZEN.ppf(0.9)[row_ids])
+        np.testing.assert_allclose(distribution[index].cdf(y[row_ids]), FROZEN.cdf(y)[row_ids])
     np.testing.assert_allclose(
         distribution.mean(), FROZEN.mean(), rtol=0.01
     )  # the bare object uses 64 quantiles
@@ -165,7 +163,7 @@ def test_samples_and_quantiles_of_a_forest(regression_rows):
     )
     levels = [0.1, 0.5, 0.9]
     by_level = ProbabilisticRegressor(
-        trees, method="members", arguments={"quantiles": levels}, levels=levels
+        trees, method="members", method_params={"quantiles": levels}, quantile_levels=levels
     ).fit(X, y)
     np.testing.assert_allclose(
         by_level.predict_dist(X).ppf(0.5), np.median(sampler.regressor_.members(X), axis=1)
@@ -214,8 +212,8 @@ def test_a_config_selects_class_method_and_arguments(regression_rows):
     target = "parent.regressor._target_=tests.parents.test_predictive.QuantileForest"
     arguments = [
         "parent.method=predict",
-        "+parent.arguments.quantiles=[0.1,0.5,0.9]",
-        "parent.levels=[0.1,0.5,0.9]",
+        "+parent.method_params.quantiles=[0.1,0.5,0.9]",
+        "parent.quantile_levels=[0.1,0.5,0.9]",
     ]
     config = compose(
         [

@@ -37,7 +37,7 @@ def recalibrators(parent):
         GlobalPit(parent),
         IsotonicPit(parent),
         LocalPit(parent),
-        LocalPit(parent, degree=1),
+        LocalPit(parent, local_linear=True),
         DensityPit(parent, max_epochs=2),
         ConformalPit(parent, GlobalPit(None)),
         LocalisedConformalPit(parent, LocalPit(None)),
@@ -135,7 +135,9 @@ def test_every_recalibrator_works_after_a_quantile_forest(rounded):
     y = np.round(np.maximum(Y - 0.7, 0), 1) if rounded else Y
     forest = forests.RandomForestQuantileRegressor(20, min_samples_leaf=5, random_state=0)
     arguments = {"quantiles": list(LEVELS)}
-    parent = ProbabilisticRegressor(forest, method="predict", arguments=arguments, levels=LEVELS)
+    parent = ProbabilisticRegressor(
+        forest, method="predict", method_params=arguments, quantile_levels=LEVELS
+    )
     parent.fit(X[TRAIN], y[TRAIN])
     parent_distribution, *recalibrated_distributions = parent_and_recalibrated(parent, y)
     np.testing.assert_array_equal(
@@ -166,7 +168,9 @@ def test_quantile_regressors_are_combined_by_level():
     for models in (boosters, lines):
         combined = MultiOutputRegressor(models[0])
         combined.estimators_ = models
-        parent = ProbabilisticRegressor(FrozenEstimator(combined), method="predict", levels=levels)
+        parent = ProbabilisticRegressor(
+            FrozenEstimator(combined), method="predict", quantile_levels=levels
+        )
         parent.fit(X[TRAIN], Y[TRAIN])
         columns = np.column_stack([model.predict(X[TEST]) for model in models])
         np.testing.assert_array_equal(

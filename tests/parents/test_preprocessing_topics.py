@@ -60,8 +60,8 @@ def test_data_without_word_counts_are_refused():
     for X in (np.where(data.X > 3, np.nan, data.X), data.X - 1.0, data.X[:, :1]):
         with pytest.raises(
             DataError,
-            match=r"^these has no counts of words to learn topics from; choose preprocess=default$",
+            match=r"^numbers has no counts of words to learn topics from; choose preprocess=default$",
         ):
             LatentSemanticAnalysis().wrap(
-                ExtraTreesClassifier(), Dataset.from_labels("these", X, data.y)
+                ExtraTreesClassifier(), Dataset.from_labels("numbers", X, data.y)
             )

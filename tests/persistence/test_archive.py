@@ -60,7 +60,7 @@ def cut_member() -> bytes:
     return sign(whole[:place] + sizes + whole[place + 8 :])
 
 
-def test_what_goes_in_comes_out_and_can_be_written_to():
+def test_round_trip_gives_equal_writable_arrays():
     document, arrays = unpack(CONTENT)
     assert document == {"value": [1, "é"]}
     for found, array in zip(arrays, ARRAYS, strict=True):
@@ -68,7 +68,7 @@ def test_what_goes_in_comes_out_and_can_be_written_to():
         np.testing.assert_array_equal(found, array)
 
 
-def test_other_tools_open_every_part_of_it():
+def test_members_are_readable_by_other_tools():
     with zipfile.ZipFile(io.BytesIO(CONTENT)) as archive:
         assert archive.testzip() is None
         assert archive.namelist() == ["0.npy.zst", "1.npy", "2.npy", "3.npy", "document.json"]
@@ -80,7 +80,7 @@ def test_other_tools_open_every_part_of_it():
         assert json.loads(archive.read("document.json"))["value"] == [1, "é"]
 
 
-def test_whole_numbers_take_as_few_bytes_as_they_need():
+def test_integers_are_stored_in_the_narrowest_type():
     with zipfile.ZipFile(io.BytesIO(CONTENT)) as archive:
         unpacked = pyarrow.input_stream(
             pyarrow.BufferReader(archive.read("0.npy.zst")), compression="zstd"
@@ -90,7 +90,7 @@ def test_whole_numbers_take_as_few_bytes_as_they_need():
 
 @given(st.integers(0, len(CONTENT) - 1), st.integers(1, 255))
 @settings(max_examples=200, deadline=None)
-def test_any_byte_that_is_flipped_is_noticed(place, flip):
+def test_any_flipped_byte_is_detected(place, flip):
     content = CONTENT[:place] + bytes([CONTENT[place] ^ flip]) + CONTENT[place + 1 :]
     with pytest.raises(DamagedFileError, match=r"^is damaged"):
         is_signed_by_user(content)
@@ -105,7 +105,7 @@ def test_any_cut_is_noticed(length):
 
 @given(st.data())
 @settings(max_examples=300, deadline=None)
-def test_a_checksum_that_fits_saves_no_nonsense_from_being_noticed(data):
+def test_invalid_content_with_a_valid_checksum_is_detected(data):
     """Whatever stands in the file: it is refused, or arrays come of the types and sizes that it
     says; nothing else is raised.
     """
@@ -159,7 +159,7 @@ def test_a_checksum_that_fits_saves_no_nonsense_from_being_noticed(data):
         "negative",
     ],
 )
-def test_what_is_no_such_file_is_refused_in_one_line(content, message):
+def test_other_files_are_refused_in_one_line(content, message):
     with pytest.raises(DamagedFileError) as caught:
         opened(content)
     assert str(caught.value) == message
@@ -173,12 +173,14 @@ def test_a_file_of_another_version_is_no_damage():
 
 def test_an_array_of_python_objects_is_not_read():
     evil = npy(np.array([print], dtype=object), allow_pickle=True)
-    for said in ("|O", "<i8"):
+    for declared in ("|O", "<i8"):
         with pytest.raises(DamagedFileError, match="is object"):
             unpack(
                 archive_of(
                     {
-                        "document.json": json.dumps({"arrays": [[said, 1, len(evil)]]}).encode(),
+                        "document.json": json.dumps(
+                            {"arrays": [[declared, 1, len(evil)]]}
+                        ).encode(),
                         "0.npy": evil,
                     }
                 )
@@ -186,19 +188,19 @@ def test_an_array_of_python_objects_is_not_read():
 
 
 def test_an_array_of_another_type_or_size_is_not_read():
-    for said, n in (("<i4", 3), ("<i8", 4), ("<i8", 2), ("<U1", 3)):
+    for declared, n in (("<i4", 3), ("<i8", 4), ("<i8", 2), ("<U1", 3)):
         with pytest.raises(DamagedFileError):
             unpack(
                 archive_of(
                     {
-                        "document.json": json.dumps({"arrays": [[said, n, 152]]}).encode(),
+                        "document.json": json.dumps({"arrays": [[declared, n, 152]]}).encode(),
                         "0.npy": npy(np.arange(3.0)),
                     }
                 )
             )
 
 
-def test_a_small_file_cannot_ask_for_all_memory():
+def test_small_file_cannot_allocate_all_memory():
     for table in (["<f8", 10**9, 128], ["<f8", 3, 10**10]):
         with pytest.raises(DamagedFileError, match="its arrays are too large for such a file"):
             unpack(archive_of({"document.json": json.dumps({"arrays": [table]}).encode()}))
@@ -236,7 +238,7 @@ def test_an_array_longer_than_its_declared_size_is_rejected():
         unpack(archive_of({"document.json": b" " * 300_000_000}))
 
 
-def test_what_compresses_better_than_is_allowed_is_written_as_it_is(monkeypatch):
+def test_highly_compressible_content_is_stored_uncompressed(monkeypatch):
     zeros = np.zeros(1_000_000)
     assert len(pack({}, [zeros])) < 8_000
     monkeypatch.setattr("kdgraph.persistence.archive._MIN_UNPACK_LIMIT", 1_000_000)
@@ -257,7 +259,7 @@ def test_no_file_may_fill_the_memory_of_the_machine(monkeypatch):
         unpack(content)
 
 
-def test_an_array_is_unpacked_into_its_own_memory():
+def test_arrays_are_unpacked_without_a_copy():
     """A second copy of an array would double the memory that a model takes."""
     content = pack({}, [np.zeros(4_000_000), np.random.default_rng(0).random(4_000_000)])
     tracemalloc.start()

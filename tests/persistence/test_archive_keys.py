@@ -45,14 +45,14 @@ def test_a_key_is_made_on_first_use_and_is_the_same_afterwards(folder):
     assert [each.name for each in path.parent.iterdir()] == ["model.key"]
 
 
-def test_without_a_configuration_folder_it_is_in_the_home(tmp_path, monkeypatch):
+def test_key_is_in_the_home_without_a_configuration_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for value in ("", "relative/folder"):
         monkeypatch.setenv("XDG_CONFIG_HOME", value)
         assert current_key().path == tmp_path / "home" / ".config" / "kdgraph" / "model.key"
 
 
-def test_of_many_first_uses_at_once_one_key_remains(folder):
+def test_concurrent_first_uses_share_one_key(folder):
     path = folder / "kdgraph" / "model.key"
     with ThreadPoolExecutor(8) as pool:
         secrets = list(pool.map(lambda _: keys._read_or_create_key(path), range(32)))
@@ -79,7 +79,7 @@ def test_the_variable_names_another_file_which_is_made_too(tmp_path, monkeypatch
     assert current_key() == shared
 
 
-def test_only_the_key_that_made_a_file_fits_it(tmp_path, monkeypatch):
+def test_file_is_accepted_with_its_key_only(tmp_path, monkeypatch):
     content = to_bytes({"a": 1})
     assert from_bytes(content, "it").value == {"a": 1}
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "other.key"))
@@ -106,9 +106,7 @@ def test_sibling_files_need_the_key_too(tmp_path, monkeypatch):
     assert load(tmp_path / "calibrated.kdg", trust=True) == {"parent": [1, 2]}
 
 
-def test_without_a_place_for_a_key_a_file_is_read_by_the_process_that_wrote_it_alone(
-    closed, tmp_path
-):
+def test_without_a_key_file_only_the_writing_process_reads(closed, tmp_path):
     line = (
         f"{tmp_path}/it.kdg will have to be trusted when it is read: your key for models cannot be"
         f" kept in {closed} (Not a directory); KDGRAPH_KEY_FILE=FILE names another place"
@@ -163,7 +161,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "mode", "problem"), WRONG.values(), ids=WRONG)
-def test_a_file_that_holds_no_secret_is_no_key(tmp_path, monkeypatch, text, mode, problem):
+def test_key_file_without_a_secret_is_refused(tmp_path, monkeypatch, text, mode, problem):
     """The user's own file then stays unused; one that the variable names is an error."""
     path = current_key().path
     path.write_text(text)
@@ -188,7 +186,7 @@ def test_a_file_that_holds_no_secret_is_no_key(tmp_path, monkeypatch, text, mode
     assert caught.value.exit_code == 2
 
 
-def test_a_key_that_is_closed_to_others_again_is_the_same_key(tmp_path):
+def test_key_is_kept_after_its_permissions_are_restricted_again(tmp_path):
     key = current_key()
     key.path.chmod(0o666)
     keys._load_key.cache_clear()

@@ -79,7 +79,7 @@ REPLACED = {
 
 
 @pytest.mark.parametrize(("make", "message"), REPLACED.values(), ids=REPLACED)
-def test_an_attribute_replaces_nothing_of_its_class(make, message):
+def test_attributes_cannot_replace_members_of_a_class(make, message):
     """In a file of one's own, in one that is trusted, and in one that is written."""
     content = unchecked(make())
     for file, trust in ((content, False), (by_another(content), True)):
@@ -117,7 +117,7 @@ class Lazy:
         return 2
 
 
-def test_what_a_class_itself_keeps_there_may_stay():
+def test_attributes_that_a_class_itself_sets_are_allowed():
     lars = from_bytes(to_bytes(with_attribute(LassoLars(), "positive", True)), "it").value
     assert lars.positive is True
     lazy = Lazy()
@@ -152,7 +152,7 @@ CALLED = {
 
 
 @pytest.mark.parametrize("make", CALLED.values(), ids=CALLED)
-def test_a_method_that_is_called_by_its_name_is_one_that_predicts(make):
+def test_methods_called_by_name_must_be_prediction_methods(make):
     with pytest.raises(
         DamagedFileError,
         match=(
@@ -194,7 +194,7 @@ MODULES = {
 
 
 @pytest.mark.parametrize(("make", "message"), MODULES.values(), ids=MODULES)
-def test_a_layer_has_layers_parameters_and_buffers_and_no_hooks(make, message):
+def test_layers_with_hooks_are_refused(make, message):
     with pytest.raises(DamagedFileError) as caught:
         from_bytes(unchecked(make()), "it")
     assert str(caught.value) == f"it is damaged (ValueError: {message})"
@@ -223,13 +223,13 @@ PARAMETERS = {
 
 
 @pytest.mark.parametrize(("make", "message"), PARAMETERS.values(), ids=PARAMETERS)
-def test_parameters_of_kdgraph_are_what_their_annotations_require(make, message):
+def test_parameters_are_checked_against_their_annotations(make, message):
     with pytest.raises(DamagedFileError) as caught:
         from_bytes(unchecked(make()), "it")
     assert str(caught.value) == f"it is damaged (ParameterError: {message})"
 
 
-def test_parameters_that_fit_are_read():
+def test_valid_parameters_are_accepted():
     gate = from_bytes(
         to_bytes(DensityGate(TemperatureScaling(LogisticRegression()), alpha=0.1)), "it"
     ).value
@@ -253,7 +253,7 @@ def test_a_class_is_no_value(cls):
     )
 
 
-def test_a_family_that_scipy_does_not_have_is_refused():
+def test_unknown_scipy_family_is_refused():
     family = ScipyFamily("norm", {"loc": np.zeros(2), "scale": np.ones(2)})
     assert from_bytes(to_bytes(family), "it").value.ppf(0.5).tolist() == [0.0, 0.0]
     object.__setattr__(family, "family", "distributions")
@@ -277,12 +277,12 @@ def payload(tmp_path, monkeypatch):
 
 def attack() -> ProbabilisticRegressor:
     """A regressor whose prediction fits a network, which imports a factory by its path."""
-    model = ProbabilisticRegressor(None, method="fit", arguments={"y": np.arange(6) % 2})
+    model = ProbabilisticRegressor(None, method="fit", method_params={"y": np.arange(6) % 2})
     model.regressor_ = EncoderNetwork(model="payload_module:make", max_epochs=1)
     return model
 
 
-def test_a_prediction_imports_and_calls_nothing_that_the_file_names(payload):
+def test_prediction_imports_and_calls_nothing_named_by_the_file(payload):
     """Whoever trusts the file is told what it would import and call, and has not run it yet."""
     content = by_another(to_bytes(FittedModel(attack(), {})))
     with pytest.raises(UntrustedFileError, match="was not made with your key"):
@@ -308,7 +308,7 @@ def test_a_prediction_imports_and_calls_nothing_that_the_file_names(payload):
     ("model", "name"),
     [("payload_module.make", "payload_module.make"), ("facebook/dinov2-small", "transformers")],
 )
-def test_an_encoder_from_a_file_imports_nothing_that_was_not_named(model, name):
+def test_loaded_encoder_imports_nothing_unnamed(model, name):
     content = by_another(to_bytes(EncoderNetwork(model=model)))
     with pytest.raises(UntrustedFileError) as caught:
         from_bytes(content, "it", trust=True)
@@ -321,6 +321,6 @@ def test_an_encoder_from_a_file_imports_nothing_that_was_not_named(model, name):
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_quantiles", "pred_dist", "sample_y", None])
-def test_a_regressor_that_is_given_one_that_predicts_needs_no_name(method):
+def test_regressor_with_an_estimator_needs_no_import_name(method):
     regressor = ProbabilisticRegressor(LinearRegression(), method=method)
     assert from_bytes(by_another(to_bytes(regressor)), "it", trust=True).value.method == method

@@ -102,7 +102,7 @@ def rows(kind: Literal["vectors", "images", "scores"]) -> Splits:
                 y,
                 np.array(["u", "v", "w"]),
                 names,
-                given_scores=kind == "scores",
+                has_scores=kind == "scores",
                 **groups,
             )
         )
@@ -178,7 +178,7 @@ def gates_of(parent_name: str, calibrator_name: str) -> list[str]:
 @pytest.mark.filterwarnings(
     "ignore:.*the confidence there"
 )  # of a class whose few rows are all right
-def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
+def test_loaded_classifier_predicts_equal_bits(parent_name, calibrator_name):
     fitted, splits = parent(parent_name)
     node = node_of("calibrator", calibrator_name)
     node = {**node, "folds": 2} if "folds" in node else node
@@ -194,34 +194,38 @@ def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
     ):
         nodes = {"calibrator": node, "gate": node_of("gate", gate_name)}
         unseeded = np.random.mtrand._rand.get_state()[1:3]
-        made = calibrate(nodes, fitted, splits, protocol=protocol, seed=0, n_jobs=1)
+        fitted_model = calibrate(nodes, fitted, splits, protocol=protocol, seed=0, n_jobs=1)
         for before, after in zip(unseeded, np.random.mtrand._rand.get_state()[1:3], strict=True):
             np.testing.assert_array_equal(before, after, err_msg="something drew from no seed")
-        again = from_bytes(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
-        answers = ["proba", "top"] if made.supports("proba") else ["top"]
-        said, known = (
+        loaded = from_bytes(
+            to_bytes(fitted_model, {"parent": fitted}), "it", {"parent": fitted}
+        ).value
+        answers = ["proba", "top_label"] if fitted_model.supports("proba") else ["top_label"]
+        outputs, expected = (
             model.predict_outputs(answers, splits.test.X, splits.test.groups)
-            for model in (again, made)
+            for model in (loaded, fitted_model)
         )
-        np.testing.assert_array_equal(said["top"].confidence, known["top"].confidence)
+        np.testing.assert_array_equal(
+            outputs["top_label"].confidence, expected["top_label"].confidence
+        )
         if "proba" in answers:
-            np.testing.assert_array_equal(said["proba"], known["proba"])
-        assert again.parent is fitted and again.summary() == made.summary()
+            np.testing.assert_array_equal(outputs["proba"], expected["proba"])
+        assert loaded.parent is fitted and loaded.summary() == fitted_model.summary()
         assert all(
-            part.estimator.estimator in (fitted, again.post_hoc.get("calibrator"))
-            for part in again.post_hoc.values()
+            part.estimator.estimator in (fitted, loaded.post_hoc.get("calibrator"))
+            for part in loaded.post_hoc.values()
         )
 
 
 @pytest.mark.parametrize("name", PARENTS)
-def test_a_parent_alone_does_and_can_be_cloned(name):
+def test_loaded_parent_predicts_equal_bits_and_can_be_cloned(name):
     fitted, splits = parent(name)
-    again = from_bytes(to_bytes(fitted), "it").value
+    loaded = from_bytes(to_bytes(fitted), "it").value
     np.testing.assert_array_equal(
-        again.predict_proba(splits.test.X), fitted.predict_proba(splits.test.X)
+        loaded.predict_proba(splits.test.X), fitted.predict_proba(splits.test.X)
     )
-    assert again is not fitted and vars(clone(again)).keys() == vars(clone(fitted)).keys()
-    assert clone(again).get_params().keys() == fitted.get_params().keys()
+    assert loaded is not fitted and vars(clone(loaded)).keys() == vars(clone(fitted)).keys()
+    assert clone(loaded).get_params().keys() == fitted.get_params().keys()
 
 
 def recalibrated() -> list[tuple[str, str]]:
@@ -242,9 +246,7 @@ def recalibrated() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("name", "recalibrator_name"), recalibrated(), ids=map("-".join, recalibrated())
 )
-def test_a_regressor_predicts_the_same_to_the_bit_with_what_is_fitted_after_it(
-    name, recalibrator_name
-):
+def test_loaded_regressor_predicts_equal_bits(name, recalibrator_name):
     rng = np.random.default_rng(0)
     parts = [rng.normal(size=(n, 3)) for n in (60, 40, 30)]
     train, calibration, test = (
@@ -265,17 +267,17 @@ def test_a_regressor_predicts_the_same_to_the_bit_with_what_is_fitted_after_it(
     )
     fitted = fit(node, splits.train, seed=0, n_jobs=1)
     node = node_of("recalibrator", recalibrator_name, "dataset=heteroscedastic")
-    made = calibrate({"recalibrator": node}, fitted, splits, seed=0, n_jobs=1)
-    again = from_bytes(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
+    fitted_model = calibrate({"recalibrator": node}, fitted, splits, seed=0, n_jobs=1)
+    loaded = from_bytes(to_bytes(fitted_model, {"parent": fitted}), "it", {"parent": fitted}).value
     alone = from_bytes(to_bytes(fitted), "it").value
     q, X = np.array([0.1, 0.5, 0.9]), splits.test.X
-    for a, b in ((FittedModel(alone), FittedModel(fitted)), (again, made)):
-        said, known = (
+    for a, b in ((FittedModel(alone), FittedModel(fitted)), (loaded, fitted_model)):
+        outputs, expected = (
             model.predict_outputs(["distribution"], X)["distribution"] for model in (a, b)
         )
-        np.testing.assert_array_equal(said.ppf(q), known.ppf(q))
-        np.testing.assert_array_equal(said.mean(), known.mean())
-    assert again.summary() == made.summary()
+        np.testing.assert_array_equal(outputs.ppf(q), expected.ppf(q))
+        np.testing.assert_array_equal(outputs.mean(), expected.mean())
+    assert loaded.summary() == fitted_model.summary()
 
 
 FRESH = """
@@ -294,7 +296,7 @@ def test_a_fresh_process_predicts_the_same_to_the_bit(tmp_path):
     """The parent is found beside the file; a forest needs no torch."""
     for name, calibrator_name in (("mlp", "kdn"), ("lenet", "kdn"), ("random_forest", "kdf")):
         fitted, splits = parent(name)
-        made = calibrate(
+        fitted_model = calibrate(
             {
                 "calibrator": node_of("calibrator", calibrator_name),
                 "gate": node_of("gate", "density"),
@@ -306,9 +308,9 @@ def test_a_fresh_process_predicts_the_same_to_the_bit(tmp_path):
         )
         save(fitted, tmp_path / f"{name}.kdg")
         (tmp_path / f"calibrated_{calibrator_name}_{name}.kdg").write_bytes(
-            to_bytes(made, {name: fitted})
+            to_bytes(fitted_model, {name: fitted})
         )
-        proba = made.predict_proba(splits.test.X)
+        proba = fitted_model.predict_proba(splits.test.X)
         np.savez(
             tmp_path / f"calibrated_{calibrator_name}_{name}.npz", X=splits.test.X, proba=proba
         )

@@ -222,10 +222,10 @@ def is_harmless_opening(event: tuple[Any, ...]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def seen() -> Seen:
-    found = Seen()
-    sys.addaudithook(found)  # it stays, and sees nothing once the tests of this file are over
-    return found
+def audit() -> Seen:
+    result = Seen()
+    sys.addaudithook(result)  # it stays, and sees nothing once the tests of this file are over
+    return result
 
 
 @pytest.fixture(autouse=True)
@@ -343,34 +343,34 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
 
 @pytest.mark.parametrize("name", ["forest", "network", "boosted", "pipeline", "unfitted"])
 @pytest.mark.filterwarnings("ignore")  # numbers of nonsense, and versions
-def test_a_mutated_file_is_read_or_refused_in_one_line(name, seen):
+def test_mutated_file_is_loaded_or_refused_in_one_line(name, audit):
     outcomes, lines = {"read": 0, "refused": 0}, []
-    seen.events.clear()
+    audit.events.clear()
     for seed in range(MUTATIONS):
         content = mutated(files()[name], np.random.default_rng([seed, len(name)]))
         try:
-            with seen.look():
+            with audit.look():
                 from_bytes(content, "it", trust=True)
             outcomes["read"] += 1
         except LoadError as error:
             outcomes["refused"] += 1
             lines.append(str(error))
-        assert not seen.strange, f"seed {seed}"
+        assert not audit.strange, f"seed {seed}"
     assert not [line for line in lines if not line.isprintable() or len(line) > 500]
     assert min(outcomes.values()) >= MUTATIONS // 20, (
         outcomes
     )  # else mutations are too gentle or too wild
 
 
-def test_what_watches_sees_an_import_a_command_and_a_file(seen, tmp_path):
+def test_audit_detects_imports_commands_and_files(audit, tmp_path):
     """Else nothing above could fail."""
-    seen.events.clear()
+    audit.events.clear()
     document, arrays = unpack(files()["unfitted"])
     document["classes"][0][0] = "trap_module:Thing"
     content = by_another(pack(document, arrays))
-    with seen.look():
+    with audit.look():
         from_bytes(content, "it", trust=["trap_module"])
         os.system("true")
         (tmp_path / "file").write_text("")
-    assert [event[0] for event in seen.strange if event[0] != "open"] == ["os.system", "import"]
-    assert ("open", str(tmp_path / "file")) in [event[:2] for event in seen.strange]
+    assert [event[0] for event in audit.strange if event[0] != "open"] == ["os.system", "import"]
+    assert ("open", str(tmp_path / "file")) in [event[:2] for event in audit.strange]

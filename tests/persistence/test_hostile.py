@@ -71,7 +71,7 @@ X, Y = RNG.random((60, 3)), np.arange(60) % 2
         "tests.persistence.test_hostile:Thing",
     ],
 )
-def test_a_class_that_is_not_on_the_list_is_not_made(name):
+def test_unlisted_class_is_not_instantiated(name):
     with pytest.raises(UntrustedFileError) as caught:
         from_bytes(
             by_another(of(["object", 0], classes=[[name, []]], admitted=[name])),
@@ -85,7 +85,7 @@ def test_a_class_that_is_not_on_the_list_is_not_made(name):
     assert caught.value.names == (name,)
 
 
-def test_nor_is_its_module_imported(tmp_path, monkeypatch):
+def test_module_of_an_unlisted_class_is_not_imported(tmp_path, monkeypatch):
     (tmp_path / "strange.py").write_text(
         "from pathlib import Path\nPath(__file__).with_name('was_here').touch()\nclass Thing:"
         " pass\n"
@@ -104,7 +104,7 @@ class Thing:
     """Not on the list."""
 
 
-def test_a_file_of_the_same_user_lists_what_it_needs():
+def test_file_of_the_same_user_may_contain_its_classes():
     assert type(from_bytes(to_bytes(Thing()), "it").value) is Thing
     with pytest.raises(UntrustedFileError):
         to_bytes(Thing(), trusted=["another.package"])
@@ -114,7 +114,7 @@ def test_a_file_of_the_same_user_lists_what_it_needs():
     "trust",
     [[f"{__name__}.Thing"], [f"{__name__}:Thing"], [__name__], [__name__.partition(".")[0]]],
 )
-def test_what_is_trusted_by_its_name_or_package_is_made(trust):
+def test_trusted_names_and_packages_are_instantiated(trust):
     assert type(from_bytes(by_another(to_bytes(Thing())), "it", trust=trust).value) is Thing
 
 
@@ -138,7 +138,7 @@ def test_many_classes_are_named_in_part():
 
 
 @pytest.mark.parametrize("name", ["a:A\nkdg: all is well", "a", "a:\x1b[2J", ":", 3, None, ["a:A"]])
-def test_what_cannot_be_a_name_is_not_printed(name):
+def test_invalid_names_are_not_printed(name):
     with pytest.raises(DamagedFileError) as caught:
         from_bytes(of(None, classes=[[name, []]]), "it")
     assert str(caught.value).isprintable() and "well" not in str(caught.value)
@@ -154,7 +154,7 @@ def test_what_cannot_be_a_name_is_not_printed(name):
         "numpy:save",
     ],
 )
-def test_a_function_is_not_read_only_because_its_package_is_known(name):
+def test_unlisted_function_of_a_listed_package_is_refused(name):
     with pytest.raises(UntrustedFileError):
         from_bytes(of(["function", 0], functions=[name]), "it")
 
@@ -175,7 +175,7 @@ def test_a_function_is_not_read_only_because_its_package_is_known(name):
         ("kdgraph.density.graph:KernelDensityGraph.query", "is another thing"),
     ],
 )
-def test_a_known_package_gives_its_own_classes_only(name, what):
+def test_reexported_classes_of_a_listed_package_are_refused(name, what):
     with pytest.raises(LoadError) as caught:
         from_bytes(of(["object", 0], classes=[[name, []]]), "it")
     assert str(caught.value).startswith("it cannot be read by this version (") and what in str(
@@ -183,7 +183,7 @@ def test_a_known_package_gives_its_own_classes_only(name, what):
     )
 
 
-def test_a_compiled_class_is_not_made_without_its_memory():
+def test_compiled_class_without_its_state_is_refused():
     for name in ("sklearn.neighbors._kd_tree:KDTree", "sklearn.tree._tree:Tree"):
         with pytest.raises(DamagedFileError, match="is more than its fields"):
             from_bytes(of(["object", 0], classes=[[name, []]]), "it")
@@ -227,7 +227,7 @@ def test_senseless_documents_are_refused(value):
 @pytest.mark.parametrize(
     "key", ["format", "versions", "about", "admitted", "classes", "functions", "trees", "value"]
 )
-def test_a_part_that_is_missing_is_noticed(key):
+def test_missing_parts_are_detected(key):
     with pytest.raises(DamagedFileError, match=r"^it is damaged \(parts of it are not there\)$"):
         from_bytes(tampered(None, lambda document, arrays: document.pop(key)), "it")
 
@@ -276,7 +276,7 @@ def _document(value: Any) -> bytes:
         lambda inner: Bunch(a=inner),
     ],
 )
-def test_what_can_be_written_is_not_too_deep_to_be_read(wrap):
+def test_written_nesting_depth_is_readable(wrap):
     from_bytes(deepest(wrap), "it")
 
 
@@ -374,7 +374,7 @@ def test_trees_of_another_version_are_refused():
         from_bytes(tampered(DecisionTreeClassifier().fit(X, Y), change), "it")
 
 
-def test_a_forest_whose_rows_have_fewer_features_than_its_trees_is_refused():
+def test_forest_with_fewer_features_than_its_trees_is_refused():
     forest = RandomForestClassifier(3).fit(X, Y)
     forest.n_features_in_ = 1
     with pytest.raises(DamagedFileError, match="a tree has other features than its forest"):
@@ -413,14 +413,14 @@ def density_forest() -> KernelDensityForest:
 
 
 @pytest.mark.parametrize("node", [-1, 10**5])
-def test_codes_that_name_no_node_do_not_reach_the_kernels(density_forest, node):
+def test_invalid_leaf_codes_are_refused(density_forest, node):
     again = from_bytes(to_bytes(density_forest), "it").value
     again.graph_._codes[3, 2] = node
     with pytest.raises(ValueError, match="codes name nodes that their trees do not have"):
         from_bytes(to_bytes(again), "it").value.predict_proba(X)
 
 
-def test_a_graph_does_not_give_its_trees_rows_of_other_widths(density_forest):
+def test_graph_with_another_number_of_features_is_refused(density_forest):
     again = from_bytes(to_bytes(density_forest), "it").value
     again.n_features_in_ = 1
     with pytest.raises(ValueError, match="the forest splits on 3 features, got rows of 1"):
@@ -522,8 +522,8 @@ def test_shared_objects_are_read_from_the_same_folder_only(tmp_path):
         path.write_bytes(of({"a": ["shared", name], "b": ["shared", name]}))
         return path
 
-    found = load(written("own"))
-    assert found == {"a": [2], "b": [2]} and found["a"] is found["b"]
+    result = load(written("own"))
+    assert result == {"a": [2], "b": [2]} and result["a"] is result["b"]
     with pytest.raises(DamagedFileError):
         load(written("../parent"))
     with pytest.raises(LoadError) as caught:

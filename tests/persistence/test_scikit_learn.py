@@ -44,7 +44,7 @@ bits.
 """
 
 
-def made(cls: type) -> Any:
+def make_estimator(cls: type) -> Any:
     """An estimator with what it cannot do without."""
     needed = inspect.signature(cls).parameters
     inner: dict[str, Any] = {
@@ -66,12 +66,12 @@ CLASSIFIERS = {
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.filterwarnings("ignore")
-def test_every_classifier(name):
+def test_scikit_learn_estimators_round_trip(name):
     y = LABELS.get(name, Y)
     rows = X.copy() if name in OF_ITSELF else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = made(CLASSIFIERS[name]).fit(rows, y)
+        fitted = make_estimator(CLASSIFIERS[name]).fit(rows, y)
     again = from_bytes(to_bytes(fitted), "it").value
     for method in ("predict", "predict_proba", "decision_function"):
         if hasattr(fitted, method):
@@ -109,7 +109,7 @@ def test_pipelines_and_searches(name):
     np.testing.assert_array_equal(again.predict_proba(rows), fitted.predict_proba(rows))
 
 
-def test_a_data_frame_is_remembered_by_its_columns():
+def test_column_names_are_restored():
     import pandas as pd
 
     frame = pd.DataFrame(X, columns=list("abcd"))

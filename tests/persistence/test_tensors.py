@@ -37,14 +37,14 @@ def test_values_shape_and_strides(shape, dtype, random):
         .to(dtype)
         .permute(random.sample(range(len(shape)), len(shape)))
     )
-    found = again(tensor)
-    assert (found.dtype, found.shape, found.requires_grad) == (tensor.dtype, tensor.shape, False)
-    assert torch.equal(found, tensor)
+    result = again(tensor)
+    assert (result.dtype, result.shape, result.requires_grad) == (tensor.dtype, tensor.shape, False)
+    assert torch.equal(result, tensor)
     if tensor.numel():
-        assert found.stride() == tensor.stride()
+        assert result.stride() == tensor.stride()
 
 
-def test_channels_last_stays_so():
+def test_channels_last_layout_is_restored():
     weight = nn.Conv2d(1, 3, 3).to(memory_format=torch.channels_last).weight
     assert again(weight).stride() == weight.stride()
 
@@ -54,29 +54,29 @@ def test_channels_last_stays_so():
     [torch.ones(1).expand(3, 2), torch.arange(10)[::3], torch.arange(12).reshape(3, 4)[:, 1:3]],
 )
 def test_views_become_tensors_of_their_own(tensor):
-    found = again(tensor)
-    assert torch.equal(found, tensor) and found.is_contiguous()
+    result = again(tensor)
+    assert torch.equal(result, tensor) and result.is_contiguous()
 
 
 def test_a_parameter_learns_as_before():
     for learns in (True, False):
-        found = again(nn.Parameter(torch.ones(2), requires_grad=learns))
-        assert type(found) is nn.Parameter and found.requires_grad is learns and found.is_leaf
+        result = again(nn.Parameter(torch.ones(2), requires_grad=learns))
+        assert type(result) is nn.Parameter and result.requires_grad is learns and result.is_leaf
     assert again(torch.ones(1, requires_grad=True)).requires_grad
 
 
-def test_a_module_gives_the_same_bits_and_ties_what_was_tied():
+def test_module_outputs_and_tied_weights_are_restored():
     module = nn.Sequential(
         nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 3), nn.Dropout(0.5)
     ).eval()
     module[3].weight = module[0].weight
-    found = again(module)
+    result = again(module)
     X = torch.rand(7, 3)
-    assert torch.equal(found(X), module(X)) and not found.training
-    assert found[3].weight is found[0].weight
-    assert list(found.state_dict()) == list(module.state_dict())
-    found.train()(X).sum().backward()
-    assert found[0].weight.grad is not None
+    assert torch.equal(result(X), module(X)) and not result.training
+    assert result[3].weight is result[0].weight
+    assert list(result.state_dict()) == list(module.state_dict())
+    result.train()(X).sum().backward()
+    assert result[0].weight.grad is not None
 
 
 def test_types_sizes_and_devices():

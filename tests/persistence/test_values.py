@@ -56,18 +56,18 @@ VALUES = st.recursive(
 
 @given(VALUES)
 @settings(max_examples=150, deadline=None)
-def test_plain_values(value):
-    assert said(again(value)) == said(value)
+def test_plain_values_round_trip(value):
+    assert describe(again(value)) == describe(value)
 
 
-def said(value: Any) -> str:
+def describe(value: Any) -> str:
     """Its text, which tells 1 from True and is equal for NaN; members of sets in order."""
     if isinstance(value, set | frozenset):
-        return f"{type(value).__name__}({sorted(map(said, value))})"
+        return f"{type(value).__name__}({sorted(map(describe, value))})"
     if isinstance(value, list | tuple):
-        return f"{type(value).__name__}({[said(item) for item in value]})"
+        return f"{type(value).__name__}({[describe(item) for item in value]})"
     return (
-        f"dict({[(said(key), said(item)) for key, item in value.items()]})"
+        f"dict({[(describe(key), describe(item)) for key, item in value.items()]})"
         if isinstance(value, dict)
         else repr(value)
     )
@@ -83,35 +83,35 @@ ARRAYS = hnp.arrays(TYPES, hnp.array_shapes(min_dims=0, min_side=0, max_side=5))
 
 @given(ARRAYS, st.sampled_from(["as it is", "fortran", "reversed"]))
 @settings(max_examples=150, deadline=None)
-def test_arrays(array, layout):
+def test_arrays_round_trip(array, layout):
     array = {
         "as it is": array,
         "fortran": np.asfortranarray(array),
         "reversed": array[::-1] if array.ndim else array,
     }[layout]
-    found = again(array)
+    result = again(array)
     assert (
-        found.dtype == array.dtype
-        and found.shape == array.shape
-        and found.tobytes() == array.tobytes()
+        result.dtype == array.dtype
+        and result.shape == array.shape
+        and result.tobytes() == array.tobytes()
     )
     if (array.flags.c_contiguous or array.flags.f_contiguous) and array.dtype.names is None:
-        assert (found.flags.c_contiguous, found.flags.f_contiguous) == (
+        assert (result.flags.c_contiguous, result.flags.f_contiguous) == (
             array.flags.c_contiguous,
             array.flags.f_contiguous,
         )
-    assert found.flags.writeable
+    assert result.flags.writeable
 
 
 @given(hnp.arrays(hnp.integer_dtypes(endianness="="), 3000))
 @settings(max_examples=20, deadline=None)
 def test_whole_numbers_are_narrowed_and_widened(array):
-    found = again(array)
-    assert found.dtype == array.dtype
-    np.testing.assert_array_equal(found, array)
+    result = again(array)
+    assert result.dtype == array.dtype
+    np.testing.assert_array_equal(result, array)
 
 
-def test_arrays_do_not_share_what_they_did_not_share_before():
+def test_arrays_do_not_share_memory():
     first, second = again([np.arange(3), np.arange(3)])
     first[:] = 7
     np.testing.assert_array_equal(second, [0, 1, 2])
@@ -147,9 +147,9 @@ def test_arrays_do_not_share_what_they_did_not_share_before():
     ],
     ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", repr(value)),
 )
-def test_single_values(value):
-    found = again(value)
-    assert type(found) is type(value) and repr(found) == repr(value)
+def test_special_values_round_trip(value):
+    result = again(value)
+    assert type(result) is type(value) and repr(result) == repr(value)
 
 
 def test_sparse_and_masked_arrays():
@@ -167,18 +167,18 @@ def test_sparse_and_masked_arrays():
     "kind",
     [np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64],
 )
-def test_generators_go_on_where_they_were(kind):
+def test_generators_continue_their_stream(kind):
     rng = np.random.Generator(kind(1))
     rng.random(3)
-    found = again(rng)
-    assert found.random() == rng.random()
+    result = again(rng)
+    assert result.random() == rng.random()
 
 
-def test_random_states_go_on_where_they_were():
+def test_random_states_continue_their_stream():
     old = np.random.RandomState(1)
     old.normal()  # the second of a pair is kept
-    found = again(old)
-    assert (found.normal(), found.randint(1000)) == (old.normal(), old.randint(1000))
+    result = again(old)
+    assert (result.normal(), result.randint(1000)) == (old.normal(), old.randint(1000))
 
 
 Pair = namedtuple("Pair", "left right")
@@ -207,7 +207,7 @@ class Counting:
         self.n = len(state["squares"])
 
 
-def test_objects():
+def test_objects_round_trip():
     assert again(Frozen(1, Frozen(2))) == Frozen(1, Frozen(2))
     assert again(Pair(1, [2])) == Pair(1, [2]) and type(again(Pair(1, 2))) is Pair
     slotted = Slotted()
@@ -219,31 +219,31 @@ def test_objects():
     assert again(Bunch(a=1, b=[2])) == {"a": 1, "b": [2]} and again(Bunch(a=1)).a == 1
 
 
-def test_an_object_array_holds_what_it_held():
+def test_object_arrays_round_trip():
     array = np.array([["a", Frozen(1)], [None, 2.5]], dtype=object)
-    found = again(array)
-    assert found.dtype == object and found.tolist() == array.tolist()
+    result = again(array)
+    assert result.dtype == object and result.tolist() == array.tolist()
 
 
-def test_what_was_one_object_is_one_object():
+def test_shared_objects_stay_shared():
     array, inner = np.arange(4), [1]
-    found = again({"a": array, "b": array, "c": inner, "d": (inner, inner)})
-    assert found["a"] is found["b"] and found["c"] is found["d"][0] is found["d"][1]
-    found = again([[1], [1]])
-    assert found[0] is not found[1]
+    result = again({"a": array, "b": array, "c": inner, "d": (inner, inner)})
+    assert result["a"] is result["b"] and result["c"] is result["d"][0] is result["d"][1]
+    result = again([[1], [1]])
+    assert result[0] is not result[1]
 
 
-def test_what_refers_to_itself_does_so_again():
+def test_cyclic_references_are_restored():
     loop: list[Any] = [1]
     loop.append(loop)
-    found = again(loop)
-    assert found[1] is found
+    result = again(loop)
+    assert result[1] is result
     owner = Frozen(0, {})
     owner.other["owner"] = owner
-    assert (found := again(owner)).other["owner"] is found
+    assert (result := again(owner)).other["owner"] is result
 
 
-def test_a_temporary_part_is_never_taken_for_another():
+def test_temporary_objects_are_not_confused():
     """Parts that ``__getstate__`` makes anew may get the address of one before."""
     several = []
     for n in range(50):
@@ -266,9 +266,9 @@ def test_the_same_value_gives_the_same_bytes():
     assert to_bytes(value) == to_bytes(again(value))
 
 
-def test_facts_about_the_value_come_along():
-    found = from_bytes(to_bytes([1], metadata={"seconds": 0.1}), "it")
-    assert found.value == [1] and found.metadata == {"seconds": 0.1}
+def test_facts_are_stored_with_the_value():
+    result = from_bytes(to_bytes([1], metadata={"seconds": 0.1}), "it")
+    assert result.value == [1] and result.metadata == {"seconds": 0.1}
 
 
 def _local() -> Any:
@@ -315,7 +315,7 @@ def _local() -> Any:
     ],
     ids=["lock", "lambda", "local class", "partial", "builtin", "proxy", "objects in a structure"],
 )
-def test_what_is_code_or_compiled_is_refused_in_one_line(value, message):
+def test_code_and_compiled_objects_are_refused_in_one_line(value, message):
     with pytest.raises(SaveError) as caught:
         to_bytes({"deep": [value]})
     assert str(caught.value).replace(__name__, "test_values") == message
@@ -340,7 +340,7 @@ def test_files_are_replaced_as_a_whole(tmp_path):
     ]
 
 
-def test_another_version_of_a_library_is_said_once(monkeypatch):
+def test_other_library_version_warns_once(monkeypatch):
     import sklearn
     from sklearn.ensemble import RandomForestClassifier
 

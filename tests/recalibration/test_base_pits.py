@@ -16,7 +16,7 @@ from kdgraph.recalibration.base import compute_pits
 RECALIBRATORS = [GlobalPit, IsotonicPit, lambda parent, **more: LocalPit(parent, k=400, **more)]
 
 
-class Ensemble(RegressorMixin, BaseEstimator):
+class NarrowEnsemble(RegressorMixin, BaseEstimator):
     """Forty members around x, different for each row, with a third of the outcomes' spread."""
 
     def fit(self, X, y):
@@ -48,21 +48,21 @@ def test_recalibration_leaves_the_range_of_a_narrow_ensemble(recalibrator):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(2800, 1))
     y = X[:, 0] + rng.normal(size=2800)
-    model = recalibrator(Ensemble().fit(X, y)).fit(
+    model = recalibrator(NarrowEnsemble().fit(X, y)).fit(
         X, y, X_calibration=X[:800], y_calibration=y[:800]
     )
-    said = model.predict_dist(X[800:])
-    before = Ensemble().fit(X, y).predict_dist(X[800:])
-    assert coverage(y[800:], before) < 0.6 and coverage(y[800:], said) == pytest.approx(
+    predicted = model.predict_dist(X[800:])
+    before = NarrowEnsemble().fit(X, y).predict_dist(X[800:])
+    assert coverage(y[800:], before) < 0.6 and coverage(y[800:], predicted) == pytest.approx(
         0.95, abs=0.048
     )
-    low, high = said.interval(0.95)
+    low, high = predicted.interval(0.95)
     assert (high > before.x[:, -1]).mean() > 0.95 and (low < before.x[:, 0]).mean() > 0.95
     assert 0.3 < model.describe()["pit_beyond"] < 0.6
-    assert np.sqrt(said.var().mean()) == pytest.approx(1, abs=0.15)
+    assert np.sqrt(predicted.var().mean()) == pytest.approx(1, abs=0.15)
 
 
-class Rain(Ensemble):
+class RainEnsemble(NarrowEnsemble):
     """True forecast: no rain in six or three of ten cases, by x, else an exponential amount."""
 
     def predict_dist(self, X) -> WeightedSamples:
@@ -72,7 +72,7 @@ class Rain(Ensemble):
         return WeightedSamples(np.where(X[:, :1] > 0, drier, dry))
 
 
-def rain(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def rain_rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     X = rng.choice([-1.0, 1.0], size=(n, 1))
     falls = rng.random(n) > np.where(X[:, 0] > 0, 0.6, 0.3)
     return X, np.where(falls, rng.exponential(size=n), 0.0)
@@ -85,27 +85,27 @@ def test_a_calibrated_forecast_of_many_zeros_stays_calibrated(recalibrator):
     A third of the dry cases of some rows would then be predicted as rain.
     """
     rng = np.random.default_rng(0)
-    X, y = rain(4000, rng)
-    parent = Rain().fit(X, y)
+    X, y = rain_rows(4000, rng)
+    parent = RainEnsemble().fit(X, y)
     base = parent.predict_dist(X)
-    at_top, drawn = (
+    ks_of_upper_levels, ks_of_pits = (
         stats.kstest(pits, "uniform").statistic
         for pits in (base.extended_cdf(y), compute_pits(base, y, 0).values)
     )
     assert (
-        at_top > 0.25 and drawn < 1.63 / np.sqrt(4000) + 0.01
-    )  # of 1 in 100 cases, and half a step of a member
+        ks_of_upper_levels > 0.25 and ks_of_pits < 1.63 / np.sqrt(4000) + 0.01
+    )  # exceeded in 1 of 100 cases, plus half the step of a member
     model = recalibrator(parent, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
-    said = model.predict_dist(np.array([[-1.0], [1.0]]))
-    np.testing.assert_allclose(said.cdf(0.0), [0.3, 0.6], atol=0.03)
-    assert said.ppf(0.25).tolist() == [0, 0] and said.ppf(0.5)[1] == 0
-    assert said.ppf(0.5)[0] == pytest.approx(
+    predicted = model.predict_dist(np.array([[-1.0], [1.0]]))
+    np.testing.assert_allclose(predicted.cdf(0.0), [0.3, 0.6], atol=0.03)
+    assert predicted.ppf(0.25).tolist() == [0, 0] and predicted.ppf(0.5)[1] == 0
+    assert predicted.ppf(0.5)[0] == pytest.approx(
         stats.expon.ppf(2 / 7), abs=0.06
-    )  # 3 standard errors, √(.25/4000)/(.7·f) = .016, and a member
+    )  # 3 standard errors, √(.25/4000)/(.7·f) = .016, plus the step of a member
     assert model.describe()["pit_at_steps"] == pytest.approx((y == 0).mean())
-    again = recalibrator(parent, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
+    refitted = recalibrator(parent, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
     np.testing.assert_array_equal(
-        again.predict_dist(X[:2]).ppf(0.5), model.predict_dist(X[:2]).ppf(0.5)
+        refitted.predict_dist(X[:2]).ppf(0.5), model.predict_dist(X[:2]).ppf(0.5)
     )
 
 
@@ -122,25 +122,25 @@ def test_intervals_of_counts_from_neighbours_cover():
         model = recalibrator(parent, random_state=0).fit(
             X, y, X_calibration=X[800:1400], y_calibration=y[800:1400]
         )
-        said = model.predict_dist(X[1400:])
+        predicted = model.predict_dist(X[1400:])
         for level in (0.5, 0.9):
-            assert level - 0.04 < coverage(y[1400:], said, level=level)
+            assert level - 0.04 < coverage(y[1400:], predicted, level=level)
 
 
 def test_pits_of_families_without_steps_are_levels():
     """They are equal to the bit, also far out; outcomes at the end of a family are clipped."""
     y = np.r_[np.random.default_rng(0).normal(size=50), 40.0, -40.0]
     base: Distribution = Normal(np.zeros(52), np.ones(52))
-    found = compute_pits(base, y)
-    np.testing.assert_array_equal(found.values, base.extended_cdf(y))
-    assert (found.n_clipped, found.n_at_steps) == (0, 0)
-    assert found.describe()["pit_beyond"] == 2 / 52 and "pit_at_steps" not in found.describe()
+    result = compute_pits(base, y)
+    np.testing.assert_array_equal(result.values, base.extended_cdf(y))
+    assert (result.n_clipped, result.n_at_steps) == (0, 0)
+    assert result.describe()["pit_beyond"] == 2 / 52 and "pit_at_steps" not in result.describe()
     with pytest.warns(
         UserWarning,
         match=r"^1 of 3 calibration rows lie where the predicted distribution function is 0 or 1",
     ):
-        at_end = compute_pits(ScipyFamily("gamma", {"a": np.ones(3)}), np.array([0.0, 1.0, 2.0]))
-    assert at_end.n_clipped == 1 and (at_end.values > 0).all()
+        clipped = compute_pits(ScipyFamily("gamma", {"a": np.ones(3)}), np.array([0.0, 1.0, 2.0]))
+    assert clipped.n_clipped == 1 and (clipped.values > 0).all()
     assert (
         "pit_beyond"
         not in GlobalPit(GaussianLinear(), random_state=0)
@@ -149,7 +149,7 @@ def test_pits_of_families_without_steps_are_levels():
     )
 
 
-class Tied(RegressorMixin, BaseEstimator):
+class TiedQuantiles(RegressorMixin, BaseEstimator):
     """Normal quantiles around x; outer ones are tied if X[:, 1] = 1, all of them if it is 2."""
 
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -160,10 +160,11 @@ class Tied(RegressorMixin, BaseEstimator):
 
     def predict_dist(self, X) -> QuantileGrid:
         values = X[:, :1] + stats.norm.ppf(self.levels)
-        tied = values[:, [1, 1, 2, 3, 3]]
-        one = values[:, [2, 2, 2, 2, 2]]
+        outer_tied = values[:, [1, 1, 2, 3, 3]]
+        all_tied = values[:, [2, 2, 2, 2, 2]]
         return QuantileGrid(
-            self.levels, np.where(X[:, 1:] == 1, tied, np.where(X[:, 1:] == 2, one, values))
+            self.levels,
+            np.where(X[:, 1:] == 1, outer_tied, np.where(X[:, 1:] == 2, all_tied, values)),
         )
 
 
@@ -185,34 +186,34 @@ def test_tied_outer_quantiles_do_not_change_other_rows(recalibrator, unit, n_tie
     X[:n_tied, 1], y[0] = 1, X[0, 0] - 5
     X[400, 1], X[401, 1] = 1, 2
 
-    class Scaled(Tied):
+    class ScaledQuantiles(TiedQuantiles):
         def predict_dist(self, X):
-            said = super().predict_dist(X)
-            return QuantileGrid(self.levels, said.values * unit)
+            predicted = super().predict_dist(X)
+            return QuantileGrid(self.levels, predicted.values * unit)
 
-    parent = Scaled().fit(X, y)
+    parent = ScaledQuantiles().fit(X, y)
     model = recalibrator(parent, random_state=0).fit(
         X[:400], unit * y[:400], X_calibration=X[:400], y_calibration=unit * y[:400]
     )
-    said = model.predict_dist(X[400:])
-    assert np.isfinite(said.crps(unit * y[400:])).all() and np.isfinite(said.var()).all()
-    np.testing.assert_allclose(said.mean() / unit, X[400:, 0], atol=0.35)
-    assert all(np.isfinite(end).all() for end in said.interval(0.5))
+    predicted = model.predict_dist(X[400:])
+    assert np.isfinite(predicted.crps(unit * y[400:])).all() and np.isfinite(predicted.var()).all()
+    np.testing.assert_allclose(predicted.mean() / unit, X[400:, 0], atol=0.35)
+    assert all(np.isfinite(end).all() for end in predicted.interval(0.5))
     assert (
-        said.crps(unit * y[400:]).mean() < 0.65 * unit
-    )  # of the truth 0.56, and no more of a hundred ties
+        predicted.crps(unit * y[400:]).mean() < 0.65 * unit
+    )  # 0.56 with the true distribution; ties must not add more
 
 
 def test_point_mass_away_from_outcome_is_clipped_and_at_outcome_is_drawn():
-    base = QuantileGrid(Tied.levels, np.repeat([[0.0], [1.0], [2.0]], 5, axis=1))
+    base = QuantileGrid(TiedQuantiles.levels, np.repeat([[0.0], [1.0], [2.0]], 5, axis=1))
     with pytest.warns(
         UserWarning,
         match=r"^2 of 3 calibration rows lie where the predicted distribution function is 0 or 1",
     ):
-        found = compute_pits(base, np.array([-7.0, 1.0, 1e9]), 0)
-    assert found.n_clipped == 2 and found.n_at_steps == 1
-    np.testing.assert_allclose(found.values[[0, 2]], [0.05 / np.e, 1 - 0.05 / np.e])
-    assert 0 < found.values[1] < 1
+        result = compute_pits(base, np.array([-7.0, 1.0, 1e9]), 0)
+    assert result.n_clipped == 2 and result.n_at_steps == 1
+    np.testing.assert_allclose(result.values[[0, 2]], [0.05 / np.e, 1 - 0.05 / np.e])
+    assert 0 < result.values[1] < 1
     draws = [compute_pits(base[1:2], np.ones(1), seed).values[0] for seed in range(200)]
     assert stats.kstest(draws, "uniform").statistic < 1.63 / np.sqrt(
         200

@@ -33,21 +33,24 @@ def test_intervals_cover_the_nominal_level_on_average(n, level):
     """120 draws, tolerance of 2 standard errors; local recalibration alone covers too little."""
     rng = np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*make_conformal_rows(100, rng)))
-    conformal, local = [], []
+    conformal_coverages, local_coverages = [], []
     for _ in range(120):
         (X, y), (X_new, y_new) = make_conformal_rows(n, rng), make_conformal_rows(100, rng)
-        for kept, model in (
-            (conformal, ConformalPit(parent, LocalPit(None, k=12), random_state=0)),
-            (local, LocalPit(parent, k=12)),
+        for coverages, model in (
+            (conformal_coverages, ConformalPit(parent, LocalPit(None, k=12), random_state=0)),
+            (local_coverages, LocalPit(parent, k=12)),
         ):
             low, high = (
                 model.fit(X, y, X_calibration=X, y_calibration=y)
                 .predict_dist(X_new)
                 .interval(level)
             )
-            kept.append(((low <= y_new) & (y_new <= high)).mean())
-    error = np.std(conformal) / np.sqrt(120)
-    assert level - 2 * error <= np.mean(conformal) and np.mean(local) < level - 2 * error
+            coverages.append(((low <= y_new) & (y_new <= high)).mean())
+    error = np.std(conformal_coverages) / np.sqrt(120)
+    assert (
+        level - 2 * error <= np.mean(conformal_coverages)
+        and np.mean(local_coverages) < level - 2 * error
+    )
 
 
 @pytest.mark.slow
@@ -60,47 +63,55 @@ def test_intervals_cover_with_few_and_with_many_calibration_rows(n, k, draws):
     """
     problem, rng = Heteroscedastic(), np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*problem.sample(20_000, rng)))
-    at = np.linspace(2, 20, 41)[1:, None] - 0.225  # the middles of 40 equal parts
-    truth, found = problem.distribution(at), []
+    middles = np.linspace(2, 20, 41)[1:, None] - 0.225  # of 40 equal parts
+    true_distribution, coverages = problem.distribution(middles), []
     for seed in range(draws):
         X, y = problem.sample(n, rng)
-        models = ConformalPit, LocalisedConformalPit
-        made = [
+        classes = ConformalPit, LocalisedConformalPit
+        models = [
             model(parent, LocalPit(None, k=k // 2), random_state=seed).fit(
                 X, y, X_calibration=X, y_calibration=y
             )
-            for model in models
+            for model in classes
         ]
         intervals = [
-            model.predict_dist(at).interval(level) for model in made for level in (0.9, 0.95)
+            model.predict_dist(middles).interval(level) for model in models for level in (0.9, 0.95)
         ]
-        found.append([(truth.cdf(high) - truth.cdf(low)).mean() for low, high in intervals])
-    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(draws)
+        coverages.append(
+            [
+                (true_distribution.cdf(high) - true_distribution.cdf(low)).mean()
+                for low, high in intervals
+            ]
+        )
+    mean, error = np.mean(coverages, axis=0), np.std(coverages, axis=0) / np.sqrt(draws)
     assert (mean >= np.tile([0.9, 0.95], 2) - 2 * error).all(), (mean, error)
 
 
-@pytest.mark.parametrize("by", [{"cells": 2}, {"column": 0}, {"by_group": True}])
-def test_each_cell_is_covered(by):
+@pytest.mark.parametrize("cell_settings", [{"cells": 2}, {"column": 0}, {"by_group": True}])
+def test_each_cell_is_covered(cell_settings):
     """The noise is ten times as large in one half, defined by a column or by spreads.
 
     The parent has one scale.
     """
     rng = np.random.default_rng(0)
-    found, n = [], 80
+    coverages, n = [], 80
     for _ in range(40):
         half = rng.integers(0, 2, size=n + 200).astype(float)
         X, y = half[:, None], (1 + 9 * half) * rng.normal(size=n + 200)
         parent = FrozenEstimator(GaussianLinear().fit(X[:n], y[:n]))
         model = ConformalPit(
-            parent, LocalPit(None, k=10) if "cells" in by else None, random_state=0, **by
+            parent,
+            LocalPit(None, k=10) if "cells" in cell_settings else None,
+            random_state=0,
+            **cell_settings,
         )
         model.fit(
             X[:n], y[:n], X_calibration=X[:n], y_calibration=y[:n], groups_calibration=half[:n]
         )
         low, high = model.predict_dist(X[n:], half[n:]).interval(0.8)
-        held = (low <= y[n:]) & (y[n:] <= high)
-        found.append([held[half[n:] == side].mean() for side in (0, 1)])
-    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(40)
+        is_covered = (low <= y[n:]) & (y[n:] <= high)
+        coverages.append([is_covered[half[n:] == side].mean() for side in (0, 1)])
+    mean, error = np.mean(coverages, axis=0), np.std(coverages, axis=0) / np.sqrt(40)
     assert (mean >= 0.8 - 2 * error).all()
 
 
@@ -108,12 +119,12 @@ def test_correction_is_the_conformal_rank_of_scores():
     """At level .7 it is the fifth of six scores, at .9 the seventh, which does not exist."""
     base, y = Normal(np.zeros(6), np.ones(6)), np.array([0.0, 0.5, -1.0, 2.0, 3.0, -4.0])
     zero = np.zeros(6, dtype=int)
-    new = ConformalIntervals(base[:2], base, y, zero[:2], zero)
+    corrected = ConformalIntervals(base[:2], base, y, zero[:2], zero)
     low, high = (float(end[0]) for end in base.interval(0.7))
-    score = sorted(max(low - each, each - high) / (high - low) for each in y)
+    scores = sorted(max(low - outcome, outcome - high) / (high - low) for outcome in y)
     np.testing.assert_allclose(
-        new.interval(0.7),
-        np.tile([[low - score[4] * (high - low)], [high + score[4] * (high - low)]], 2),
+        corrected.interval(0.7),
+        np.tile([[low - scores[4] * (high - low)], [high + scores[4] * (high - low)]], 2),
     )
     with pytest.warns(
         UserWarning,
@@ -121,30 +132,30 @@ def test_correction_is_the_conformal_rank_of_scores():
             r"^intervals of level 0\.9 are the whole line where there are too few calibration rows"
         ),
     ):
-        assert new.interval(0.9)[1].tolist() == [np.inf, np.inf]
+        assert corrected.interval(0.9)[1].tolist() == [np.inf, np.inf]
     np.testing.assert_array_equal(
-        (new.mean(), new.ppf(0.3), new.crps(y[:2])),
+        (corrected.mean(), corrected.ppf(0.3), corrected.crps(y[:2])),
         (base.mean()[:2], base.ppf(0.3)[:2], base[:2].crps(y[:2])),
     )
-    unknown = ConformalIntervals(base[:2], base, y, np.array([0, 5]), zero)
+    with_unknown_cell = ConformalIntervals(base[:2], base, y, np.array([0, 5]), zero)
     with pytest.warns(UserWarning, match="are the whole line"):
-        assert np.isfinite(unknown.interval(0.7)[0]).tolist() == [True, False]
+        assert np.isfinite(with_unknown_cell.interval(0.7)[0]).tolist() == [True, False]
 
 
 def test_unseen_value_gets_the_correction_of_all_rows():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, size=(90, 1)).astype(float), rng.normal(size=90)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
-    by_value, shared = (
+    by_value, shared_correction = (
         ConformalPit(parent, column=c, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
         for c in (0, None)
     )
-    at = np.array([[1.0], [7.0]])
-    ours, theirs = (
-        by_value.predict_dist(at).interval(0.8)[1],
-        shared.predict_dist(at).interval(0.8)[1],
+    values = np.array([[1.0], [7.0]])
+    ends_by_value, shared_ends = (
+        by_value.predict_dist(values).interval(0.8)[1],
+        shared_correction.predict_dist(values).interval(0.8)[1],
     )
-    assert ours[1] == theirs[1] and ours[0] != theirs[0]
+    assert ends_by_value[1] == shared_ends[1] and ends_by_value[0] != shared_ends[0]
     with pytest.raises(
         ValueError,
         match=r"^column=a is a name, and X is an array without names; give its position$",
@@ -158,19 +169,23 @@ def test_missing_or_unseen_group_gets_the_correction_of_all_rows():
     X, y = rng.normal(size=(90, 1)), rng.normal(size=90)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
     groups = np.array(["a", "b", None], dtype=object)[np.arange(90) % 3]
-    held = {"X_calibration": X, "y_calibration": y}
-    by_group = ConformalPit(parent, by_group=True).fit(X, y, **held, groups_calibration=groups)
-    shared = ConformalPit(parent).fit(X, y, **held)
-    assert (
-        by_group.takes_groups and not shared.takes_groups and by_group.edges_.tolist() == ["a", "b"]
+    calibration = {"X_calibration": X, "y_calibration": y}
+    by_group = ConformalPit(parent, by_group=True).fit(
+        X, y, **calibration, groups_calibration=groups
     )
-    ours = by_group.predict_dist(X[:4], np.array(["a", "c", None, np.nan], dtype=object)).interval(
-        0.8
-    )[1]
-    theirs = shared.predict_dist(X[:4]).interval(0.8)[1]
-    assert (ours == theirs).tolist() == [False, True, True, True]
-    np.testing.assert_array_equal(by_group.predict_dist(X[:4]).interval(0.8)[1], theirs)
-    np.testing.assert_array_equal(by_group.predict(X), shared.predict(X))
+    shared_correction = ConformalPit(parent).fit(X, y, **calibration)
+    assert (
+        by_group.takes_groups
+        and not shared_correction.takes_groups
+        and by_group.edges_.tolist() == ["a", "b"]
+    )
+    ends_by_group = by_group.predict_dist(
+        X[:4], np.array(["a", "c", None, np.nan], dtype=object)
+    ).interval(0.8)[1]
+    shared_ends = shared_correction.predict_dist(X[:4]).interval(0.8)[1]
+    assert (ends_by_group == shared_ends).tolist() == [False, True, True, True]
+    np.testing.assert_array_equal(by_group.predict_dist(X[:4]).interval(0.8)[1], shared_ends)
+    np.testing.assert_array_equal(by_group.predict(X), shared_correction.predict(X))
     with pytest.raises(
         ValueError,
         match=(
@@ -178,7 +193,7 @@ def test_missing_or_unseen_group_gets_the_correction_of_all_rows():
             r" there are"
         ),
     ):
-        ConformalPit(parent, by_group=True).fit(X, y, **held)
+        ConformalPit(parent, by_group=True).fit(X, y, **calibration)
     with pytest.raises(
         ValueError, match=r"^groups must have one for each of 4 rows, got shape \(3,\)$"
     ):
@@ -186,10 +201,12 @@ def test_missing_or_unseen_group_gets_the_correction_of_all_rows():
     with pytest.raises(
         ParameterError,
         match=(
-            r"^cells of rows are by one thing, got cells=2, column=None and by_group=True; give one"
+            r"^cells must be defined by one parameter, got cells=2, column=None and by_group=True;"
         ),
     ):
-        ConformalPit(parent, cells=2, by_group=True).fit(X, y, **held, groups_calibration=groups)
+        ConformalPit(parent, cells=2, by_group=True).fit(
+            X, y, **calibration, groups_calibration=groups
+        )
 
 
 def test_without_recalibrator_all_rows_correct():
@@ -213,11 +230,12 @@ def test_saved_model_predicts_the_same():
         model.set_params(estimator=GaussianLinear(), random_state=0)
         groups = np.array(["a", "b"])[np.arange(80) % 2] if model.takes_groups else None
         model.fit(X, y, groups=groups)
-        again = from_bytes(to_bytes(model), "it").value
+        loaded = from_bytes(to_bytes(model), "it").value
         np.testing.assert_array_equal(
-            again.predict_dist(X, groups).interval(0.8), model.predict_dist(X, groups).interval(0.8)
+            loaded.predict_dist(X, groups).interval(0.8),
+            model.predict_dist(X, groups).interval(0.8),
         )
-        assert again.describe() == model.describe() and model.describe()["n_correcting"] == (
+        assert loaded.describe() == model.describe() and model.describe()["n_correcting"] == (
             24 if model.takes_groups else 12
         )
 
@@ -225,12 +243,14 @@ def test_saved_model_predicts_the_same():
 def test_linear_map_equals_isotonic_regression_of_fractions():
     """The regression of scikit-learn on the same pairs gives the same curve."""
     pits = np.r_[np.random.default_rng(0).beta(2, 1, size=50), [0.25, 0.25]]
-    shares = np.array([(pits <= p).sum() for p in pits]) / 53
-    curve = IsotonicRegression(out_of_bounds="clip").fit(np.r_[0, pits, 1], np.r_[0, shares, 1])
-    at = np.linspace(0, 1, 201)
-    np.testing.assert_allclose(LinearMap.from_pits(pits).cdf(at), curve.predict(at), atol=1e-12)
+    fractions = np.array([(pits <= p).sum() for p in pits]) / 53
+    curve = IsotonicRegression(out_of_bounds="clip").fit(np.r_[0, pits, 1], np.r_[0, fractions, 1])
+    levels = np.linspace(0, 1, 201)
     np.testing.assert_allclose(
-        LinearMap.from_pits(pits).cdf(LinearMap.from_pits(pits).ppf(at)), at, atol=1e-12
+        LinearMap.from_pits(pits).cdf(levels), curve.predict(levels), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        LinearMap.from_pits(pits).cdf(LinearMap.from_pits(pits).ppf(levels)), levels, atol=1e-12
     )
 
 
@@ -242,15 +262,18 @@ def test_isotonic_map_is_close_to_the_empirical_map():
     rng = np.random.default_rng(0)
     X, y = make_conformal_rows(300, rng)
     parent = FrozenEstimator(GaussianLinear().fit(X[:100], y[:100]))
-    held = {"X_calibration": X[100:], "y_calibration": y[100:]}
+    calibration = {"X_calibration": X[100:], "y_calibration": y[100:]}
     curve, steps = (
-        cls(parent).fit(X, y, **held).predict_dist(X[:20]) for cls in (IsotonicPit, GlobalPit)
+        cls(parent).fit(X, y, **calibration).predict_dist(X[:20])
+        for cls in (IsotonicPit, GlobalPit)
     )
     assert isinstance(curve, Recalibrated)
     assert np.abs(curve.cdf(y[:20]) - steps.cdf(y[:20])).max() <= 2 / 201
-    fine = curve.ppf((np.arange(20_000) + 0.5) / 20_000)
-    np.testing.assert_allclose(curve.mean(), fine.mean(axis=1), atol=1e-3 * fine.std())
-    np.testing.assert_allclose(np.sqrt(curve.var()), fine.std(axis=1), rtol=3e-3)
+    fine_quantiles = curve.ppf((np.arange(20_000) + 0.5) / 20_000)
+    np.testing.assert_allclose(
+        curve.mean(), fine_quantiles.mean(axis=1), atol=1e-3 * fine_quantiles.std()
+    )
+    np.testing.assert_allclose(np.sqrt(curve.var()), fine_quantiles.std(axis=1), rtol=3e-3)
     np.testing.assert_allclose(curve.crps(y[:20]), steps.crps(y[:20]), rtol=0.05)
     q = np.linspace(0.01, 0.99, 50)
     np.testing.assert_allclose(curve.cdf(curve.ppf(q)), np.tile(q, (20, 1)), atol=1e-12)

@@ -15,48 +15,63 @@ from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import ConformalPit, LocalisedConformalPit, LocalPit
 
 
-def kernel(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
-    return np.maximum(1 - ((a[:, None] - b) / radius) ** 2, 0)
+def epanechnikov_weights(first: np.ndarray, second: np.ndarray, radius: float) -> np.ndarray:
+    return np.maximum(1 - ((first[:, None] - second) / radius) ** 2, 0)
 
 
 def interval_end_by_definition(
-    score: np.ndarray, among: np.ndarray, to_new: np.ndarray, level: float
+    scores: np.ndarray, pairwise_weights: np.ndarray, weights_to_new: np.ndarray, level: float
 ) -> float:
     """Return the largest accepted end by Guan's definition.
 
     A score between any two others is tried, and all h + 1 ranks are computed anew.
     """
-    n, ends = len(score), np.append(np.sort(score), np.inf)
-    tried = np.r_[ends[0] - 1, (ends[1:-1] + ends[:-2]) / 2, ends[-2] + 1]
+    n, ends = len(scores), np.append(np.sort(scores), np.inf)
+    candidate_scores = np.r_[ends[0] - 1, (ends[1:-1] + ends[:-2]) / 2, ends[-2] + 1]
     weights = np.ones((n + 1, n + 1))
-    weights[:n, :n], weights[n, :n], weights[:n, n] = among, to_new, to_new
-    kept = []
-    for v, end in zip(tried, ends, strict=True):
-        of_all = np.append(score, v)
-        rank = (weights * (of_all < of_all[:, None])).sum(axis=1) / weights.sum(axis=1)
-        if (rank < rank[n] - 1e-12).sum() < np.ceil((n + 1) * level - 1e-9):
-            kept.append(end)
-    return max(kept)
+    weights[:n, :n], weights[n, :n], weights[:n, n] = (
+        pairwise_weights,
+        weights_to_new,
+        weights_to_new,
+    )
+    accepted_ends = []
+    for candidate, end in zip(candidate_scores, ends, strict=True):
+        all_scores = np.append(scores, candidate)
+        ranks = (weights * (all_scores < all_scores[:, None])).sum(axis=1) / weights.sum(axis=1)
+        if (ranks < ranks[n] - 1e-12).sum() < np.ceil((n + 1) * level - 1e-9):
+            accepted_ends.append(end)
+    return max(accepted_ends)
 
 
 @given(
-    held=st.lists(st.tuples(st.integers(0, 9), st.integers(-9, 9)), min_size=2, max_size=25),
-    at=st.integers(-2, 11),
+    calibration_rows=st.lists(
+        st.tuples(st.integers(0, 9), st.integers(-9, 9)), min_size=2, max_size=25
+    ),
+    position=st.integers(-2, 11),
     radius=st.sampled_from([0.5, 2.5, 6.0, 100.0]),
     level=st.sampled_from([0.3, 0.5, 0.8, 0.9]),
 )
 @settings(max_examples=100, deadline=None)
-def test_correction_matches_the_definition_of_guan(held, at, radius, level):
+def test_correction_matches_the_definition_of_guan(calibration_rows, position, radius, level):
     """Places and scores may be tied."""
-    x, y = np.array(held, dtype=float).T
-    n, some = len(x), Normal(np.zeros(len(x)), np.ones(len(x)))
-    among, to_new = kernel(x, x, radius), kernel(np.array([float(at)]), x, radius)
-    intervals = LocalisedIntervals(
-        some[:1], some, y, np.arange(n)[None], to_new, np.tile(np.arange(n), (n, 1)), among
+    x, y = np.array(calibration_rows, dtype=float).T
+    n, base = len(x), Normal(np.zeros(len(x)), np.ones(len(x)))
+    pairwise_weights, weights_to_new = (
+        epanechnikov_weights(x, x, radius),
+        epanechnikov_weights(np.array([float(position)]), x, radius),
     )
-    score = intervals.conformity_scores(level)
-    assert intervals.corrections(score, level)[0] == interval_end_by_definition(
-        score, among, to_new[0], level
+    intervals = LocalisedIntervals(
+        base[:1],
+        base,
+        y,
+        np.arange(n)[None],
+        weights_to_new,
+        np.tile(np.arange(n), (n, 1)),
+        pairwise_weights,
+    )
+    scores = intervals.conformity_scores(level)
+    assert intervals.corrections(scores, level)[0] == interval_end_by_definition(
+        scores, pairwise_weights, weights_to_new[0], level
     )
 
 
@@ -76,26 +91,36 @@ def test_covers_on_average_and_nearly_at_each_place():
     """
     rng = np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*make_conformal_localised_rows(400, rng)))
-    found: dict[type, list[list[float]]] = {ConformalPit: [], LocalisedConformalPit: []}
+    coverages_by_class: dict[type, list[list[float]]] = {
+        ConformalPit: [],
+        LocalisedConformalPit: [],
+    }
     for seed in range(100):
         (X, y), (X_new, y_new) = (
             make_conformal_localised_rows(300, rng),
             make_conformal_localised_rows(200, rng),
         )
-        for kind, kept in found.items():
-            more = {"k": 20} if kind is LocalisedConformalPit else {}
-            model = kind(parent, random_state=seed, **more).fit(
+        for model_class, coverages in coverages_by_class.items():
+            settings = {"k": 20} if model_class is LocalisedConformalPit else {}
+            model = model_class(parent, random_state=seed, **settings).fit(
                 X, y, X_calibration=X, y_calibration=y
             )
             low, high = model.predict_dist(X_new).interval(0.8)
-            held = (low <= y_new) & (y_new <= high)
-            kept.append(
-                [held.mean(), held[X_new[:, 0] < -0.2].mean(), held[X_new[:, 0] > 0.2].mean()]
+            is_covered = (low <= y_new) & (y_new <= high)
+            coverages.append(
+                [
+                    is_covered.mean(),
+                    is_covered[X_new[:, 0] < -0.2].mean(),
+                    is_covered[X_new[:, 0] > 0.2].mean(),
+                ]
             )
-    ours, shared = (np.array(found[kind]) for kind in (LocalisedConformalPit, ConformalPit))
-    assert ours[:, 0].mean() >= 0.8 - 2 * ours[:, 0].std() / 10
+    localised, shared = (
+        np.array(coverages_by_class[model_class])
+        for model_class in (LocalisedConformalPit, ConformalPit)
+    )
+    assert localised[:, 0].mean() >= 0.8 - 2 * localised[:, 0].std() / 10
     assert (
-        np.abs(ours[:, 1:].mean(axis=0) - 0.8).max() < 0.04
+        np.abs(localised[:, 1:].mean(axis=0) - 0.8).max() < 0.04
         and np.abs(shared[:, 1:].mean(axis=0) - 0.8).min() > 0.12
     )
 
@@ -104,50 +129,50 @@ def test_equal_weights_give_one_correction_for_all():
     rng = np.random.default_rng(0)
     X, y = make_conformal_localised_rows(120, rng)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
-    held = {"X_calibration": X, "y_calibration": y}
-    ours = LocalisedConformalPit(parent, LocalPit(None, k=20), k=60, random_state=0).fit(
-        X, y, **held
+    calibration = {"X_calibration": X, "y_calibration": y}
+    localised = LocalisedConformalPit(parent, LocalPit(None, k=20), k=60, random_state=0).fit(
+        X, y, **calibration
     )
-    one = ConformalPit(parent, LocalPit(None, k=20), random_state=0).fit(X, y, **held)
+    shared = ConformalPit(parent, LocalPit(None, k=20), random_state=0).fit(X, y, **calibration)
     assert (
-        ours.radius_ == np.inf
-        and ours.describe()["radius"] is None
-        and ours.describe()["n_eff_correcting"] == 60
+        localised.radius_ == np.inf
+        and localised.describe()["radius"] is None
+        and localised.describe()["n_eff_correcting"] == 60
     )
     for level in (0.5, 0.8, 0.95):
         np.testing.assert_array_equal(
-            ours.predict_dist(X).interval(level), one.predict_dist(X).interval(level)
+            localised.predict_dist(X).interval(level), shared.predict_dist(X).interval(level)
         )
 
 
-@pytest.mark.parametrize("where", ["input", "output", "geodesic"])
-def test_intervals_do_not_depend_on_other_rows_and_survive_saving(where):
+@pytest.mark.parametrize("feature_space", ["input", "output", "geodesic"])
+def test_intervals_do_not_depend_on_other_rows_and_survive_saving(feature_space):
     rng = np.random.default_rng(0)
     X, y = make_conformal_localised_rows(200, rng)
     forest = (
         FrozenEstimator(RandomForestRegressor(10, min_samples_leaf=20, random_state=0).fit(X, y))
-        if where == "geodesic"
+        if feature_space == "geodesic"
         else None
     )
     model = LocalisedConformalPit(
         GaussianLinear(),
         LocalPit(None, k=15),
-        feature_space=where,
+        feature_space=feature_space,
         forest=forest,
         k=15,
         random_state=0,
     ).fit(X, y)
     low, high = model.predict_dist(X).interval(0.6)
-    some = np.array([3, 70, 4])
+    row_ids = np.array([3, 70, 4])
     np.testing.assert_array_equal(
-        model.predict_dist(X[some]).interval(0.6), (low[some], high[some])
+        model.predict_dist(X[row_ids]).interval(0.6), (low[row_ids], high[row_ids])
     )
     np.testing.assert_array_equal(
-        model.predict_dist(X)[some].interval(0.6), (low[some], high[some])
+        model.predict_dist(X)[row_ids].interval(0.6), (low[row_ids], high[row_ids])
     )
-    again = from_bytes(to_bytes(model), "it").value
-    np.testing.assert_array_equal(again.predict_dist(X).interval(0.6), (low, high))
-    assert again.describe() == model.describe() and model.describe()["n_correcting"] == 30
+    loaded = from_bytes(to_bytes(model), "it").value
+    np.testing.assert_array_equal(loaded.predict_dist(X).interval(0.6), (low, high))
+    assert loaded.describe() == model.describe() and model.describe()["n_correcting"] == 30
 
 
 def test_row_without_neighbours_gets_the_whole_line():

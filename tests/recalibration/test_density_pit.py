@@ -76,49 +76,53 @@ def fit_density_pit(parent, X, y, **options) -> DensityPit:
 
 
 @pytest.fixture(scope="module")
-def spread():
-    """Return a model whose parent predicts spreads of 1, where they are 1 + mean / 5."""
+def widening_model():
+    """Return a model whose parent predicts a spread of 1; the true spread is 1 + mean / 5."""
     X, noise, _ = make_density_pit_rows(3000)
     return fit_density_pit(ConstantScaleParent(1.0), X, X[:, 0] + (1 + X[:, 0] / 5) * noise)
 
 
-def test_learns_a_spread_that_depends_on_the_prediction(spread):
+def test_learns_a_spread_that_depends_on_the_prediction(widening_model):
     """Quantiles are compared with the truth, in standard deviations.
 
     4 standard errors of one of 500 of 3,000 rows are 0.25; twice that for outer quantiles.
     """
-    at = np.array([1.0, 3.0, 5.0, 7.0, 9.0])
-    said = (spread.predict_dist(np.column_stack([at, np.ones(5)])).ppf(Q) - at[:, None]) / (
-        1 + at[:, None] / 5
+    means = np.array([1.0, 3.0, 5.0, 7.0, 9.0])
+    predicted = (
+        widening_model.predict_dist(np.column_stack([means, np.ones(5)])).ppf(Q) - means[:, None]
+    ) / (1 + means[:, None] / 5)
+    np.testing.assert_allclose(
+        predicted[:, 2:5], np.tile(stats.norm.ppf(Q[2:5]), (5, 1)), atol=0.25
     )
-    np.testing.assert_allclose(said[:, 2:5], np.tile(stats.norm.ppf(Q[2:5]), (5, 1)), atol=0.25)
-    np.testing.assert_allclose(said[1:4], np.tile(stats.norm.ppf(Q), (3, 1)), atol=0.5)
+    np.testing.assert_allclose(predicted[1:4], np.tile(stats.norm.ppf(Q), (3, 1)), atol=0.5)
 
 
-def test_intervals_cover_among_small_and_large_predictions(spread):
+def test_intervals_cover_among_small_and_large_predictions(widening_model):
     """4 standard errors of a fraction of 2,000 rows, and 0.02 for 3,000 calibration rows."""
     X, noise, _ = make_density_pit_rows(4000, seed=1)
-    y, half = X[:, 0] + (1 + X[:, 0] / 5) * noise, X[:, 0] < 5
-    said, before = spread.predict_dist(X), ConstantScaleParent(1.0).predict_dist(X)
+    y, is_small = X[:, 0] + (1 + X[:, 0] / 5) * noise, X[:, 0] < 5
+    after, before = widening_model.predict_dist(X), ConstantScaleParent(1.0).predict_dist(X)
     for level in (0.5, 0.9, 0.99):
-        for some in (half, ~half):
+        for subset in (is_small, ~is_small):
             tolerance = 4 * np.sqrt(level * (1 - level) / 2000) + 0.02
-            assert coverage(y[some], said[some], level=level) == pytest.approx(level, abs=tolerance)
-    assert coverage(y[~half], before[~half], level=0.9) < 0.6
-    assert said.crps(y).mean() < 0.95 * before.crps(y).mean()
+            assert coverage(y[subset], after[subset], level=level) == pytest.approx(
+                level, abs=tolerance
+            )
+    assert coverage(y[~is_small], before[~is_small], level=0.9) < 0.6
+    assert after.crps(y).mean() < 0.95 * before.crps(y).mean()
 
 
 def test_learns_a_shape_outside_of_the_family():
     """The noise is exponential: quantiles are near 0 and 5.3, not at -2.6 as predicted."""
     X, _, noise = make_density_pit_rows(1500)
-    said = (
+    predicted = (
         fit_density_pit(ConstantScaleParent(1.0), X, X[:, 0] + noise)
         .predict_dist(np.array([[5.0, 1.0]]))
         .ppf(Q)[0]
         - 5
     )
-    np.testing.assert_allclose(said[1:5], stats.expon.ppf(Q[1:5]), atol=0.2)
-    assert (np.abs(said - stats.expon.ppf(Q))[[0, 5, 6]] < [0.6, 0.6, 1.5]).all()
+    np.testing.assert_allclose(predicted[1:5], stats.expon.ppf(Q[1:5]), atol=0.2)
+    assert (np.abs(predicted - stats.expon.ppf(Q))[[0, 5, 6]] < [0.6, 0.6, 1.5]).all()
 
 
 def test_a_calibrated_parent_is_hardly_changed():
@@ -127,16 +131,18 @@ def test_a_calibrated_parent_is_hardly_changed():
     Training starts at the parent's prediction and is stopped early.
     """
     X_new, noise_new, _ = make_density_pit_rows(1000, seed=9)
-    y_new, worse = X_new[:, 0] + X_new[:, 1] * noise_new, []
+    y_new, mean_scores = X_new[:, 0] + X_new[:, 1] * noise_new, []
     for seed in range(3):
         X, noise, _ = make_density_pit_rows(50, seed)
-        worse.append(
+        mean_scores.append(
             fit_density_pit(ConstantScaleParent(), X, X[:, 0] + X[:, 1] * noise)
             .predict_dist(X_new)
             .crps(y_new)
             .mean()
         )
-    assert np.mean(worse) < 1.04 * ConstantScaleParent().predict_dist(X_new).crps(y_new).mean()
+    assert (
+        np.mean(mean_scores) < 1.04 * ConstantScaleParent().predict_dist(X_new).crps(y_new).mean()
+    )
 
 
 @pytest.mark.parametrize("inputs", ["row", "deciles"])
@@ -148,25 +154,25 @@ def test_prediction_scales_with_the_units_of_the_outcome(inputs):
     X, noise, _ = make_density_pit_rows(300)
     y = X[:, 0] + 2 * X[:, 1] * noise
     options = {"inputs": inputs, "max_epochs": 4}
-    said = fit_density_pit(ConstantScaleParent(), X, y, **options).predict_dist(X).ppf(Q)
+    predicted = fit_density_pit(ConstantScaleParent(), X, y, **options).predict_dist(X).ppf(Q)
     np.testing.assert_array_equal(
         fit_density_pit(ConstantScaleParent(unit=1024.0), X, 1024 * y, **options)
         .predict_dist(X)
         .ppf(Q),
-        1024 * said,
+        1024 * predicted,
     )
-    other = (
+    in_other_units = (
         fit_density_pit(ConstantScaleParent(unit=0.03, origin=-7.0), X, 0.03 * y - 7, **options)
         .predict_dist(X)
         .ppf(Q)
     )
-    np.testing.assert_allclose((other + 7) / 0.03, said, atol=2e-3)
-    huge = (
+    np.testing.assert_allclose((in_other_units + 7) / 0.03, predicted, atol=2e-3)
+    in_huge_units = (
         fit_density_pit(ConstantScaleParent(unit=2.0**600), X, 2.0**600 * y, **options)
         .predict_dist(X)
         .ppf(Q)
     )
-    np.testing.assert_allclose(huge / 2.0**600, said, atol=2e-3)
+    np.testing.assert_allclose(in_huge_units / 2.0**600, predicted, atol=2e-3)
 
 
 @pytest.mark.parametrize("inputs", ["row", "deciles"])
@@ -180,29 +186,31 @@ def test_quantiles_do_not_cross_with_few_rows(n, inputs):
     assert np.isfinite(values).all() and (np.diff(values, axis=1) >= 0).all()
 
 
-def test_corrections_are_constant_beyond_the_calibration_rows(spread):
+def test_corrections_are_constant_beyond_the_calibration_rows(widening_model):
     """A mean a thousand times as large gets the same correction, in units of its prediction."""
-    far, last = (
-        spread.predict_dist(np.array([[10_000.0, 1.0]])),
-        spread.predict_dist(np.array([[20_000.0, 1.0]])),
+    distant, more_distant = (
+        widening_model.predict_dist(np.array([[10_000.0, 1.0]])),
+        widening_model.predict_dist(np.array([[20_000.0, 1.0]])),
     )
-    np.testing.assert_allclose(far.ppf(Q)[0] - 10_000, last.ppf(Q)[0] - 20_000, rtol=1e-9)
+    np.testing.assert_allclose(
+        distant.ppf(Q)[0] - 10_000, more_distant.ppf(Q)[0] - 20_000, rtol=1e-9
+    )
 
 
 def test_accepts_samples_with_many_ties():
     X, noise, _ = make_density_pit_rows(300)
     model = fit_density_pit(SamplingParent(1.0), X, X[:, 0] + 2 * noise, max_epochs=20)
-    said = model.predict_dist(X)
-    assert np.isfinite(said.mean()).all() and np.isfinite(said.ppf(Q)).all()
-    assert np.median(said.ppf(0.9)[50:] - said.ppf(0.1)[50:]) == pytest.approx(
+    predicted = model.predict_dist(X)
+    assert np.isfinite(predicted.mean()).all() and np.isfinite(predicted.ppf(Q)).all()
+    assert np.median(predicted.ppf(0.9)[50:] - predicted.ppf(0.1)[50:]) == pytest.approx(
         2 * 2 * stats.norm.ppf(0.9), rel=0.3
     )
 
 
-def test_prediction_does_not_depend_on_other_rows(spread):
+def test_prediction_does_not_depend_on_other_rows(widening_model):
     X = make_density_pit_rows(300)[0]
     np.testing.assert_array_equal(
-        spread.predict_dist(X).ppf(Q)[7:9], spread.predict_dist(X[7:9]).ppf(Q)
+        widening_model.predict_dist(X).ppf(Q)[7:9], widening_model.predict_dist(X[7:9]).ppf(Q)
     )
 
 
@@ -210,53 +218,65 @@ def test_same_seed_and_saved_model_give_the_same_bits():
     X, noise, _ = make_density_pit_rows(200)
     y = X[:, 0] + 3 * noise
     model = DensityPit(ConstantScaleParent(), max_epochs=3, random_state=0).fit(X, y)
-    again, other = clone(model).fit(X, y), clone(model).set_params(random_state=1).fit(X, y)
-    said = model.predict_dist(X).ppf(Q)
-    np.testing.assert_array_equal(again.predict_dist(X).ppf(Q), said)
-    assert not np.array_equal(other.predict_dist(X).ppf(Q), said)
-    kept = from_bytes(to_bytes(model), "it").value
-    np.testing.assert_array_equal(kept.predict_dist(X).ppf(Q), said)
-    assert kept.describe() == model.describe() == {"n_rows": 60, **model.network_.describe()}
+    same_seed, other_seed = (
+        clone(model).fit(X, y),
+        clone(model).set_params(random_state=1).fit(X, y),
+    )
+    predicted = model.predict_dist(X).ppf(Q)
+    np.testing.assert_array_equal(same_seed.predict_dist(X).ppf(Q), predicted)
+    assert not np.array_equal(other_seed.predict_dist(X).ppf(Q), predicted)
+    loaded = from_bytes(to_bytes(model), "it").value
+    np.testing.assert_array_equal(loaded.predict_dist(X).ppf(Q), predicted)
+    assert loaded.describe() == model.describe() == {"n_rows": 60, **model.network_.describe()}
 
 
 def test_presets_and_rejected_parameters():
-    made = build(
+    recalibrator = build(
         compose(
             ["recalibrator=density_pit", "dataset=heteroscedastic", "parent=linear"]
         ).recalibrator,
         estimator=ConstantScaleParent(),
     )
-    assert type(made) is DensityPit and made.get_params()["hidden"] == [20, 20]
+    assert type(recalibrator) is DensityPit and recalibrator.get_params()["hidden"] == [20, 20]
     with pytest.raises(ParameterError, match=r"^inputs must be one of row, deciles, got 'all'$"):
         DensityPit(ConstantScaleParent(), inputs="all").fit(*make_density_pit_rows(20)[:2])  # pyright: ignore[reportArgumentType]
 
 
 def test_check_loss_equals_scikit_learns_pinball_loss():
     rng = np.random.default_rng(0)
-    values, levels, z = rng.normal(size=(30, 5)), rng.uniform(size=(30, 5)), rng.normal(size=30)
-    weight = rng.integers(1, 4, size=30).astype(float)
-    known = [
-        mean_pinball_loss(z[i : i + 1], values[i, j : j + 1], alpha=levels[i, j])
+    quantiles, levels, outcomes = (
+        rng.normal(size=(30, 5)),
+        rng.uniform(size=(30, 5)),
+        rng.normal(size=30),
+    )
+    weights = rng.integers(1, 4, size=30).astype(float)
+    pinball_losses = [
+        mean_pinball_loss(outcomes[i : i + 1], quantiles[i, j : j + 1], alpha=levels[i, j])
         for i in range(30)
         for j in range(5)
     ]
-    outputs = torch.from_numpy(np.stack([values, levels], axis=2).astype(np.float32))
+    outputs = torch.from_numpy(np.stack([quantiles, levels], axis=2).astype(np.float32))
     loss = SimultaneousQuantileHead(is_standardised=True).loss(
         outputs,
-        *(torch.from_numpy((each).astype(np.float32)) for each in (z, weight / weight.mean())),
+        *(
+            torch.from_numpy(values.astype(np.float32))
+            for values in (outcomes, weights / weights.mean())
+        ),
     )
-    assert float(loss) == pytest.approx(np.average(known, weights=np.repeat(weight, 5)), rel=1e-5)
+    assert float(loss) == pytest.approx(
+        np.average(pinball_losses, weights=np.repeat(weights, 5)), rel=1e-5
+    )
 
 
 def test_untrained_network_predicts_a_standard_normal_distribution():
-    said = (
+    predicted = (
         SimultaneousQuantileNetwork(max_epochs=0, device="cpu", random_state=0)
         .fit([[0.0], [1.0]], [5.0, 6.0])
         .predict_dist([[3.0]])
     )
     np.testing.assert_allclose(
-        said.ppf(np.array(_PREDICTED_LEVELS))[0], stats.norm.ppf(_PREDICTED_LEVELS), atol=1e-5
-    )  # Float32
+        predicted.ppf(np.array(_PREDICTED_LEVELS))[0], stats.norm.ppf(_PREDICTED_LEVELS), atol=1e-5
+    )  # float32
 
 
 def test_training_levels_cover_the_unit_interval():

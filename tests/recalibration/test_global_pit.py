@@ -28,7 +28,7 @@ def make_global_pit_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return X, X @ [1.0, -2.0] + 3 * rng.uniform(size=n) ** 2  # skewed, without a tail
 
 
-class Frozen(RegressorMixin, BaseEstimator):
+class GammaParent(RegressorMixin, BaseEstimator):
     """Parent that predicts a frozen distribution of scipy.stats, and stores its training rows."""
 
     def fit(self, X, y):
@@ -50,21 +50,25 @@ def test_equals_algorithm_1_with_all_rows_as_neighbours():
         X[:100], y[:100], X_calibration=X[100:260], y_calibration=y[100:260]
     )
     pits = [
-        stats.norm.cdf(at, parent.predict([x])[0], parent.sigma_)
-        for x, at in zip(X[100:260], y[100:260], strict=True)
+        stats.norm.cdf(outcome, parent.predict([x])[0], parent.sigma_)
+        for x, outcome in zip(X[100:260], y[100:260], strict=True)
     ]
-    given = model.predict_dist(X[260:])
+    recalibrated = model.predict_dist(X[260:])
     for i, x in enumerate(X[260:]):
         sample = stats.norm.ppf(pits, parent.predict([x])[0], parent.sigma_)
         assert (
-            given.mean()[i] == pytest.approx(sample.mean(), rel=1e-10) == model.predict(X[260:])[i]
+            recalibrated.mean()[i]
+            == pytest.approx(sample.mean(), rel=1e-10)
+            == model.predict(X[260:])[i]
         )
         np.testing.assert_allclose(
-            given.ppf(np.array([0.1, 0.5]))[i],
+            recalibrated.ppf(np.array([0.1, 0.5]))[i],
             np.quantile(sample, [0.1, 0.5], method="inverted_cdf"),
             rtol=1e-9,
         )
-        assert given.cdf(y[260:])[i] == pytest.approx((sample <= y[260 + i]).mean(), abs=1e-12)
+        assert recalibrated.cdf(y[260:])[i] == pytest.approx(
+            (sample <= y[260 + i]).mean(), abs=1e-12
+        )
 
 
 def test_location_family_adds_calibration_residuals():
@@ -75,21 +79,26 @@ def test_location_family_adds_calibration_residuals():
         X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
     )
     residuals = y[100:] - parent.predict(X[100:])
-    given = model.predict_dist(X[:5])
-    np.testing.assert_allclose(given.mean(), parent.predict(X[:5]) + residuals.mean(), rtol=1e-10)
-    np.testing.assert_allclose(given.var(), np.full(5, residuals.var()), rtol=1e-9)
+    recalibrated = model.predict_dist(X[:5])
+    np.testing.assert_allclose(
+        recalibrated.mean(), parent.predict(X[:5]) + residuals.mean(), rtol=1e-10
+    )
+    np.testing.assert_allclose(recalibrated.var(), np.full(5, residuals.var()), rtol=1e-9)
 
 
 def test_parent_and_map_are_fitted_on_different_rows():
     X, y = make_global_pit_rows(100)
     y = np.abs(y)
-    model = GlobalPit(Frozen(), calibration_size=0.25, random_state=0).fit(X, y)
+    model = GlobalPit(GammaParent(), calibration_size=0.25, random_state=0).fit(X, y)
     assert (model.estimator_.seen_, len(model.pit_map_.levels)) == (75, 25)
     assert not hasattr(model.estimator, "seen_")
-    given = GlobalPit(Frozen(), random_state=0).fit(
+    with_calibration_rows = GlobalPit(GammaParent(), random_state=0).fit(
         X, y, X_calibration=X[:40], y_calibration=y[:40]
     )
-    assert (given.estimator_.seen_, given.describe()["n_pits"]) == (100, 40)
+    assert (with_calibration_rows.estimator_.seen_, with_calibration_rows.describe()["n_pits"]) == (
+        100,
+        40,
+    )
 
 
 def test_accepts_frozen_distributions_of_scipy():
@@ -97,8 +106,8 @@ def test_accepts_frozen_distributions_of_scipy():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 1))
     y = 2 * stats.gamma(2.0, scale=np.exp(X[:, 0])).rvs(random_state=rng)
-    model = GlobalPit(Frozen(), random_state=0).fit(X, y)
-    median = model.predict_dist(X[:3]).ppf(0.5) / Frozen().predict_dist(X[:3]).ppf(0.5)
+    model = GlobalPit(GammaParent(), random_state=0).fit(X, y)
+    median = model.predict_dist(X[:3]).ppf(0.5) / GammaParent().predict_dist(X[:3]).ppf(0.5)
     np.testing.assert_allclose(
         median, 2, atol=5 * 0.5 / np.sqrt(1200) / stats.gamma(2).pdf(stats.gamma(2).median())
     )
@@ -110,23 +119,23 @@ def test_reproduces_table_1_of_torres():
     Over 20 seeds of an independent, exact program: coverage 93.77 ± 0.38 and 95.00 ± 0.36, MSE to
     the true mean 14536 ± 188. The tolerance is 3.5 standard errors of a mean over 3 seeds.
     """
-    found = []
+    results = []
     for seed in range(3):
         sizes = {"n_train": 80_000, "n_calibration": 10_000, "n_test": 10_000}
         splits = make_splits(Heteroscedastic(), **sizes, rng=np.random.default_rng(seed))
-        train, held, test = splits.train, splits.calibration, splits.test
+        train, calibration, test = splits.train, splits.calibration, splits.test
         parent = GaussianLinear().fit(train.X, train.y)
         model = GlobalPit(FrozenEstimator(parent)).fit(
-            train.X, train.y, X_calibration=held.X, y_calibration=held.y
+            train.X, train.y, X_calibration=calibration.X, y_calibration=calibration.y
         )
-        said = parent.predict_dist(test.X), model.predict_dist(test.X)
-        found.append(
+        predicted = parent.predict_dist(test.X), model.predict_dist(test.X)
+        results.append(
             [
-                *(100 * coverage(test.y, each) for each in said),
-                *(mse_mean(each, test.truth) for each in said),
+                *(100 * coverage(test.y, distributions) for distributions in predicted),
+                *(mse_mean(distributions, test.truth) for distributions in predicted),
             ]
         )
-    mean, spread = np.mean(found, axis=0), 3.5 / np.sqrt(3) * np.array([0.38, 0.36, 188, 187])
+    mean, spread = np.mean(results, axis=0), 3.5 / np.sqrt(3) * np.array([0.38, 0.36, 188, 187])
     np.testing.assert_array_less(np.abs(mean - [93.77, 95.00, 14536, 14541]), spread)
 
 
@@ -136,31 +145,31 @@ def test_intervals_cover_the_nominal_level_on_average():
     A new value falls into each of the 201 gaps with the same probability, 180 of them inside. 200
     draws, 4 standard errors.
     """
-    found = []
+    result = []
     for seed in range(200):
         X, y = make_global_pit_rows(300, seed)
         model = GlobalPit(GaussianLinear().fit(X[:50], y[:50])).fit(
             X[:50], y[:50], X_calibration=X[50:250], y_calibration=y[50:250]
         )
-        found.append(coverage(y[250:], model.predict_dist(X[250:]), level=0.9))
-    assert np.mean(found) == pytest.approx(180 / 201, abs=4 * np.std(found) / np.sqrt(200))
+        result.append(coverage(y[250:], model.predict_dist(X[250:]), level=0.9))
+    assert np.mean(result) == pytest.approx(180 / 201, abs=4 * np.std(result) / np.sqrt(200))
 
 
-class OneFamily(Frozen):
+class SameDistributionParent(GammaParent):
     """Parent that predicts the same distribution everywhere."""
 
-    def __init__(self, given=None):
-        self.given = given
+    def __init__(self, distribution=None):
+        self.distribution = distribution
 
     def predict_dist(self, X):
-        return self.given[np.zeros(len(X), dtype=int)]
+        return self.distribution[np.zeros(len(X), dtype=int)]
 
 
 NORMAL = Normal(np.zeros(1), np.ones(1))
 
 
 @pytest.mark.parametrize(
-    ("given", "y"),
+    ("distribution", "y"),
     [
         (NORMAL, np.r_[np.linspace(-2, 2, 47), -60.0, 25.0, 90.0]),
         (ScipyFamily("norm", {"loc": np.zeros(1)}), np.r_[np.linspace(-2, 2, 48), 12.0, 25.0]),
@@ -168,20 +177,24 @@ NORMAL = Normal(np.zeros(1), np.ones(1))
     ],
     ids=["normal", "norm of scipy", "gamma"],
 )
-def test_outcomes_far_out_keep_their_distance(given, y):
+def test_outcomes_far_out_keep_their_distance(distribution, y):
     """F is rounded to 0 or 1; the new distribution is the sample of the outcomes."""
     X = np.zeros((50, 1))
-    model = GlobalPit(OneFamily(given)).fit(X, y, X_calibration=X, y_calibration=y)
-    new = model.predict_dist(X[:1])
-    assert given.cdf(y[None, -2:]).tolist() == [[1, 1]] and model.describe()["n_clipped"] == 0
-    np.testing.assert_allclose(new.ppf(np.arange(1, 51) / 50)[0], np.sort(y), rtol=1e-9)
-    assert new.mean()[0] == pytest.approx(y.mean(), rel=1e-9) and new.var()[0] == pytest.approx(
-        y.var(), rel=1e-9
+    model = GlobalPit(SameDistributionParent(distribution)).fit(
+        X, y, X_calibration=X, y_calibration=y
     )
+    recalibrated = model.predict_dist(X[:1])
+    assert (
+        distribution.cdf(y[None, -2:]).tolist() == [[1, 1]] and model.describe()["n_clipped"] == 0
+    )
+    np.testing.assert_allclose(recalibrated.ppf(np.arange(1, 51) / 50)[0], np.sort(y), rtol=1e-9)
+    assert recalibrated.mean()[0] == pytest.approx(y.mean(), rel=1e-9) and recalibrated.var()[
+        0
+    ] == pytest.approx(y.var(), rel=1e-9)
     np.testing.assert_allclose(
-        new.cdf(y[None, -2:] * [[1 - 1e-9, 1 + 1e-9]])[0], [0.96, 1.0]
-    )  # just before, and behind
-    assert new.crps(np.array([30.0]))[0] == pytest.approx(
+        recalibrated.cdf(y[None, -2:] * [[1 - 1e-9, 1 + 1e-9]])[0], [0.96, 1.0]
+    )  # just before and just after
+    assert recalibrated.crps(np.array([30.0]))[0] == pytest.approx(
         np.abs(y - 30).mean() - np.abs(y[:, None] - y[None, :]).mean() / 2, rel=1e-9
     )
 
@@ -196,19 +209,19 @@ def test_rows_inside_are_unchanged_by_rows_far_out():
     )
     pits = np.sort(parent.predict_dist(X[100:]).cdf(y[100:]))
     assert pits[-1] == 1 > pits[-2]
-    given = parent.predict_dist(X[:5])
+    base = parent.predict_dist(X[:5])
     np.testing.assert_array_equal(
-        model.predict_dist(X[:5]).ppf(np.arange(1, 100) / 100), given.ppf(pits[:-1])
+        model.predict_dist(X[:5]).ppf(np.arange(1, 100) / 100), base.ppf(pits[:-1])
     )
     assert model.predict_dist(X[:1]).ppf(1.0)[0] == pytest.approx(
-        given.mean()[0] + y[150] - parent.predict(X[150:151])[0], rel=1e-12
+        base.mean()[0] + y[150] - parent.predict(X[150:151])[0], rel=1e-12
     )
 
 
 def test_clipped_rows_are_counted_with_a_warning():
     """P(Y > y) is 0 in float64, 60 deviations out; the nearest number inside has 8.2."""
     X, y = np.zeros((50, 1)), np.r_[np.zeros(49), 60.0]
-    narrow = OneFamily(ScipyFamily("norm", {"loc": np.zeros(1)}))
+    narrow = SameDistributionParent(ScipyFamily("norm", {"loc": np.zeros(1)}))
     with pytest.warns(
         UserWarning,
         match=(
@@ -227,7 +240,7 @@ def test_warns_about_few_calibration_rows():
         UserWarning,
         match=r"^1 rows are too few to hold any out: GlobalPit is calibrated on its training rows$",
     ):
-        GlobalPit(Frozen()).fit([[0.0]], [1.0])
+        GlobalPit(GammaParent()).fit([[0.0]], [1.0])
 
 
 @pytest.mark.parametrize(
@@ -248,17 +261,17 @@ def test_warns_about_few_calibration_rows():
             "GlobalPit needs an estimator, got None",
         ),
         (
-            lambda X, y: GlobalPit(Frozen()).fit(X, y, X_calibration=X),
+            lambda X, y: GlobalPit(GammaParent()).fit(X, y, X_calibration=X),
             ValueError,
             "X_calibration needs y_calibration",
         ),
         (
-            lambda X, y: GlobalPit(Frozen()).fit(X, y, y_calibration=y),
+            lambda X, y: GlobalPit(GammaParent()).fit(X, y, y_calibration=y),
             ValueError,
             "y_calibration needs X_calibration",
         ),
         (
-            lambda X, y: GlobalPit(Frozen(), calibration_size=1.5).fit(X, y),
+            lambda X, y: GlobalPit(GammaParent(), calibration_size=1.5).fit(X, y),
             ValueError,
             "calibration_size must be in (0, 1), got 1.5",
         ),
@@ -295,20 +308,20 @@ def test_accepts_a_pipeline_as_parent(frozen):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 2)) * [1, 50]
     y = X[:, 0] + rng.exponential(size=300)
-    given = {"X_calibration": X[200:], "y_calibration": y[200:]}
+    calibration = {"X_calibration": X[200:], "y_calibration": y[200:]}
     pipeline = make_pipeline(StandardScaler(), GaussianLinear())
     parent = FrozenEstimator(pipeline.fit(X[:200], y[:200])) if frozen else pipeline
-    for kind in (GlobalPit, lambda parent: LocalPit(parent, k=30, units="raw")):
-        said = kind(parent).fit(X[:200], y[:200], **given).predict_dist(X)
-        alone = GaussianLinear().fit(X[:200], y[:200])
-        if kind is GlobalPit:
+    for make_recalibrator in (GlobalPit, lambda parent: LocalPit(parent, k=30, units="raw")):
+        predicted = make_recalibrator(parent).fit(X[:200], y[:200], **calibration).predict_dist(X)
+        alone_parent = GaussianLinear().fit(X[:200], y[:200])
+        if make_recalibrator is GlobalPit:
             np.testing.assert_allclose(
-                said.mean(),
-                GlobalPit(FrozenEstimator(alone)).fit(X, y, **given).predict(X),
+                predicted.mean(),
+                GlobalPit(FrozenEstimator(alone_parent)).fit(X, y, **calibration).predict(X),
                 rtol=1e-9,
                 atol=1e-9,
             )
-        assert np.isfinite(said.crps(y)).all()
+        assert np.isfinite(predicted.crps(y)).all()
     with pytest.raises(
         TypeError, match=r"^GlobalPit needs an estimator with predict_dist, got Pipeline"
     ):

@@ -33,17 +33,17 @@ def make_local_pit_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 class FunctionParent(RegressorMixin, BaseEstimator):
-    """Parent that predicts ``of(X)`` whatever it is fitted on."""
+    """Parent that predicts ``function(X)``, on any training rows."""
 
-    def __init__(self, of):
-        self.of = of
+    def __init__(self, function):
+        self.function = function
 
     def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
         return self
 
     def predict_dist(self, X):
-        return self.of(X)
+        return self.function(X)
 
 
 class GammaOfShape(RegressorMixin, BaseEstimator):
@@ -57,7 +57,7 @@ class GammaOfShape(RegressorMixin, BaseEstimator):
         return ScipyFamily("gamma", {"a": 2 + X[:, 0] ** 2, "scale": 1 + np.abs(X[:, 1]) / 50})
 
 
-def split(n: int = 260):
+def split_rows(n: int = 260):
     X, y = make_local_pit_rows(n)
     return (
         (X[:60], y[:60]),
@@ -68,38 +68,52 @@ def split(n: int = 260):
 
 
 def algorithm_1(
-    pits: np.ndarray, at: np.ndarray, x: np.ndarray, k: int, ppf
+    pits: np.ndarray, calibration_points: np.ndarray, point: np.ndarray, k: int, ppf
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the sample and weights of steps 8 to 10 of Algorithm 1 at one place.
 
     Epanechnikov weights end at the k-th neighbour.
     """
-    apart = np.array([np.linalg.norm(each - x) for each in at])
-    near = sorted(range(len(at)), key=lambda i: apart[i])[:k]
-    weights = np.array([1 - (apart[i] / apart[near[-1]]) ** 2 for i in near])
-    return np.array([ppf(pits[i]) for i in near]), weights / weights.sum()
+    distances = np.array(
+        [np.linalg.norm(calibration_point - point) for calibration_point in calibration_points]
+    )
+    neighbour_ids = sorted(range(len(calibration_points)), key=lambda i: distances[i])[:k]
+    weights = np.array(
+        [1 - (distances[i] / distances[neighbour_ids[-1]]) ** 2 for i in neighbour_ids]
+    )
+    return np.array([ppf(pits[i]) for i in neighbour_ids]), weights / weights.sum()
 
 
 @pytest.mark.parametrize("family", ["normal", "gamma"])
 @pytest.mark.parametrize("units", ["sd", "raw"])
 def test_equals_algorithm_1(family, units):
     """Weights are stored in float32, to 6e-8."""
-    train, calibration, X, y = split()
-    y, held, y_held = np.abs(y), calibration["X_calibration"], np.abs(calibration["y_calibration"])
+    train, calibration, X, y = split_rows()
+    y, X_held, y_held = (
+        np.abs(y),
+        calibration["X_calibration"],
+        np.abs(calibration["y_calibration"]),
+    )
     parent = GaussianLinear().fit(*train) if family == "normal" else GammaOfShape().fit(*train)
     model = LocalPit(FrozenEstimator(parent), k=25, units=units).fit(
-        *train, X_calibration=held, y_calibration=y_held
+        *train, X_calibration=X_held, y_calibration=y_held
     )
-    unit = held.std(axis=0) if units == "sd" else np.ones(2)
-    pits, base, new = (
-        parent.predict_dist(held).cdf(y_held),
+    unit = X_held.std(axis=0) if units == "sd" else np.ones(2)
+    pits, base, recalibrated = (
+        parent.predict_dist(X_held).cdf(y_held),
         parent.predict_dist(X),
         model.predict_dist(X),
     )
-    said = new.mean(), new.var(), new.crps(y), new.ppf(np.array([0.05, 0.5])), new.cdf(y)
+    result = (
+        recalibrated.mean(),
+        recalibrated.var(),
+        recalibrated.crps(y),
+        recalibrated.ppf(np.array([0.05, 0.5])),
+        recalibrated.cdf(y),
+    )
     for i, x in enumerate(X):
         sample, weights = algorithm_1(
-            pits, held / unit, x / unit, 25, lambda p, row=base[i]: float(row.ppf(p)[0])
+            pits, X_held / unit, x / unit, 25, lambda p, row=base[i]: float(row.ppf(p)[0])
         )
         mean = sample @ weights
         crps = (
@@ -107,91 +121,99 @@ def test_equals_algorithm_1(family, units):
             - weights @ np.abs(sample[:, None] - sample) @ weights / 2
         )
         np.testing.assert_allclose(
-            [each[i] for each in said[:3]],
+            [values[i] for values in result[:3]],
             [mean, (sample - mean) ** 2 @ weights, crps],
             rtol=1e-6,
             atol=1e-8,
         )
         order = np.argsort(sample)
-        reached = np.cumsum(weights[order])
-        expected = [sample[order][np.searchsorted(reached, q)] for q in (0.05, 0.5)]
-        np.testing.assert_allclose(said[3][i], expected, rtol=1e-9)
-        assert said[4][i] == pytest.approx(weights[sample <= y[i]].sum(), abs=1e-6)
+        cumulative_weights = np.cumsum(weights[order])
+        expected = [sample[order][np.searchsorted(cumulative_weights, q)] for q in (0.05, 0.5)]
+        np.testing.assert_allclose(result[3][i], expected, rtol=1e-9)
+        assert result[4][i] == pytest.approx(weights[sample <= y[i]].sum(), abs=1e-6)
 
 
 def test_all_rows_with_equal_weights_give_the_global_map():
     """Quantiles are equal to the bit; sums are in another order."""
-    train, calibration, X, y = split()
+    train, calibration, X, y = split_rows()
     parent = FrozenEstimator(GaussianLinear().fit(*train))
     local = LocalPit(parent, k=160, kernel="uniform").fit(*train, **calibration).predict_dist(X)
-    everywhere = GlobalPit(parent).fit(*train, **calibration).predict_dist(X)
+    global_map = GlobalPit(parent).fit(*train, **calibration).predict_dist(X)
     q = np.linspace(0, 1, 81)
-    np.testing.assert_array_equal(local.ppf(q), everywhere.ppf(q))
-    np.testing.assert_array_equal(local.cdf(y), everywhere.cdf(y))
+    np.testing.assert_array_equal(local.ppf(q), global_map.ppf(q))
+    np.testing.assert_array_equal(local.cdf(y), global_map.cdf(y))
     np.testing.assert_allclose(
         [local.mean(), local.var(), local.crps(y)],
-        [everywhere.mean(), everywhere.var(), everywhere.crps(y)],
+        [global_map.mean(), global_map.var(), global_map.crps(y)],
         rtol=1e-12,
     )
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("near", [{"k": 30}, {"radius": 0.4}])
-def test_prediction_does_not_depend_on_other_rows(degree, near, monkeypatch):
-    train, calibration, X, y = split()
-    model = LocalPit(GaussianLinear(), degree=degree, **near).fit(*train, **calibration)
-    with warnings.catch_warnings(category=UserWarning, action="ignore"):  # of empty balls
-        whole = model.predict_dist(X)
-        np.testing.assert_array_equal(model.predict_dist(X[7:9]).crps(y[7:9]), whole.crps(y)[7:9])
-        np.testing.assert_array_equal(whole[7:9].mean(), whole.mean()[7:9])
-        monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
-        monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
-        np.testing.assert_array_equal(model.predict_dist(X).crps(y), whole.crps(y))
+@pytest.mark.parametrize("local_linear", [False, True])
+@pytest.mark.parametrize("neighbourhood", [{"k": 30}, {"radius": 0.4}])
+def test_prediction_does_not_depend_on_other_rows(local_linear, neighbourhood, monkeypatch):
+    train, calibration, X, y = split_rows()
+    model = LocalPit(GaussianLinear(), local_linear=local_linear, **neighbourhood).fit(
+        *train, **calibration
+    )
+    with warnings.catch_warnings(category=UserWarning, action="ignore"):  # about empty balls
+        predicted = model.predict_dist(X)
+        np.testing.assert_array_equal(
+            model.predict_dist(X[7:9]).crps(y[7:9]), predicted.crps(y)[7:9]
+        )
+        np.testing.assert_array_equal(predicted[7:9].mean(), predicted.mean()[7:9])
+        monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 400)
+        monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 400)
+        np.testing.assert_array_equal(model.predict_dist(X).crps(y), predicted.crps(y))
 
 
 def test_k_minimises_crps():
-    """The mean CRPS of rows left out of their neighbourhood, by a loop, for all k.
+    """The mean CRPS of rows left out of their neighbourhood, by a loop over rows and k.
 
     Of the k at most a standard error behind the best, by row, the largest is chosen.
     """
-    train, calibration, *_ = split()
+    train, calibration, *_ = split_rows()
     parent = GaussianLinear().fit(*train)
     model = LocalPit(FrozenEstimator(parent)).fit(*train, **calibration)
     assert (
-        list(model.crps_by_k_) == [25, 35, 50, 71, 100, 141] and model.describe()["n_chose"] == 160
+        list(model.crps_by_k_) == [25, 35, 50, 71, 100, 141]
+        and model.describe()["n_selection_rows"] == 160
     )
     X, y = calibration["X_calibration"], calibration["y_calibration"]
     unit, base = X.std(axis=0), parent.predict_dist(X)
     pits = base.cdf(y)
-    by_k = {}
+    scores_by_k = {}
     for k in model.crps_by_k_:
-        scores = by_k[k] = []
+        scores = scores_by_k[k] = []
         for i in range(160):
-            others = np.delete(np.arange(160), i)
-            sample, w = algorithm_1(
-                pits[others],
-                X[others] / unit,
+            other_ids = np.delete(np.arange(160), i)
+            sample, weights = algorithm_1(
+                pits[other_ids],
+                X[other_ids] / unit,
                 X[i] / unit,
                 k,
                 lambda p, row=base[i]: float(row.ppf(p)[0]),
             )
-            scores.append(np.abs(sample - y[i]) @ w - w @ np.abs(sample[:, None] - sample) @ w / 2)
+            scores.append(
+                np.abs(sample - y[i]) @ weights
+                - weights @ np.abs(sample[:, None] - sample) @ weights / 2
+            )
         assert model.crps_by_k_[k] == pytest.approx(np.mean(scores), rel=1e-6)
-    best = min(by_k, key=lambda k: np.mean(by_k[k]))
-    behind = {k: np.subtract(scores, by_k[best]) for k, scores in by_k.items()}
+    best = min(scores_by_k, key=lambda k: np.mean(scores_by_k[k]))
+    behind = {k: np.subtract(scores, scores_by_k[best]) for k, scores in scores_by_k.items()}
     assert model.k_ == max(
-        k for k in by_k if behind[k].mean() <= behind[k].std(ddof=1) / np.sqrt(160) + 1e-12
+        k for k in scores_by_k if behind[k].mean() <= behind[k].std(ddof=1) / np.sqrt(160) + 1e-12
     )
 
 
 def test_all_rows_are_neighbours_if_there_are_fewer_than_k():
-    train, *_ = split()
+    train, *_ = split_rows()
     X, y = make_local_pit_rows(12, 1)
     model = LocalPit(GaussianLinear()).fit(*train, X_calibration=X, y_calibration=y)
     assert model.k_ == 12 and model.crps_by_k_ == {}
     with pytest.warns(
         UserWarning,
-        match=r"^k=50 neighbours were asked for, and there are 12 calibration rows: all are taken$",
+        match=r"^k=50 is more than the 12 calibration rows; all of them are used as neighbours$",
     ):
         assert (
             LocalPit(GaussianLinear(), k=50).fit(*train, X_calibration=X, y_calibration=y).k_ == 12
@@ -199,7 +221,7 @@ def test_all_rows_are_neighbours_if_there_are_fewer_than_k():
 
 
 def test_warns_about_rows_without_neighbours_in_the_radius():
-    train, calibration, *_ = split()
+    train, calibration, *_ = split_rows()
     model = LocalPit(GaussianLinear(), radius=0.5, k_min=7, kernel="uniform").fit(
         *train, **calibration
     )
@@ -214,60 +236,71 @@ def test_warns_about_rows_without_neighbours_in_the_radius():
             UserWarning, match="^1 of 2 rows are more than twice as far from their neighbours"
         ),
     ):
-        given = model.predict_dist(np.array([[0.0, 0.0], [1e6, 0.0]]))
-    assert given.pit_map.n_eff[1] == pytest.approx(7) and np.isfinite(given.mean()).all()
+        predicted = model.predict_dist(np.array([[0.0, 0.0], [1e6, 0.0]]))
+    assert predicted.pit_map.n_eff[1] == pytest.approx(7) and np.isfinite(predicted.mean()).all()
 
 
 def weighted_regression(
-    z: np.ndarray, X: np.ndarray, w: np.ndarray
+    scores: np.ndarray, X: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and slopes by normal equations with an intercept and a ridge on slopes."""
-    w = w / w.sum()
-    middle = w @ X
-    design = np.column_stack([np.ones(len(z)), X - middle])
-    moments = design.T @ (w[:, None] * design)
+    weights = weights / weights.sum()
+    mean = weights @ X
+    design = np.column_stack([np.ones(len(scores)), X - mean])
+    moments = design.T @ (weights[:, None] * design)
     d = X.shape[1]
-    moments[1:, 1:] += np.eye(d) * (d + 1) * (w**2).sum() * np.trace(moments[1:, 1:]) / d
-    return np.linalg.solve(moments, design.T @ (w * z)), middle
+    moments[1:, 1:] += np.eye(d) * (d + 1) * (weights**2).sum() * np.trace(moments[1:, 1:]) / d
+    return np.linalg.solve(moments, design.T @ (weights * scores)), mean
 
 
 def corrected_scores_in_numpy(
-    z: np.ndarray, X: np.ndarray, w: np.ndarray, at: np.ndarray
+    scores: np.ndarray, X: np.ndarray, weights: np.ndarray, place: np.ndarray
 ) -> np.ndarray:
     """Return the correction at one place, by two regressions and the hat matrix."""
-    line, middle = weighted_regression(z, X, w)
-    here = np.clip(at, X[w > 0].min(axis=0), X[w > 0].max(axis=0)) - middle
-    residual = z - line[0] - (X - middle) @ line[1:]
-    apart = np.abs(residual)
-    spread, _ = weighted_regression(apart, X, w)
-    w = w / w.sum()
-    noise = X.shape[1] * (w**2).sum() * np.cov(apart, aweights=w, ddof=0)
-    spread[1:] *= max(0, 1 - noise / (((X - middle) @ spread[1:]) ** 2 @ w))
-    least = spread[0] / 4
-    ratio = np.maximum(spread[0] + here @ spread[1:], least) / np.maximum(
-        spread[0] + (X - middle) @ spread[1:], least
+    location, mean = weighted_regression(scores, X, weights)
+    offset = np.clip(place, X[weights > 0].min(axis=0), X[weights > 0].max(axis=0)) - mean
+    residual = scores - location[0] - (X - mean) @ location[1:]
+    absolute_residuals = np.abs(residual)
+    spread, _ = weighted_regression(absolute_residuals, X, weights)
+    weights = weights / weights.sum()
+    noise = X.shape[1] * (weights**2).sum() * np.cov(absolute_residuals, aweights=weights, ddof=0)
+    spread[1:] *= max(0, 1 - noise / (((X - mean) @ spread[1:]) ** 2 @ weights))
+    min_spread = spread[0] / 4
+    ratio = np.maximum(spread[0] + offset @ spread[1:], min_spread) / np.maximum(
+        spread[0] + (X - mean) @ spread[1:], min_spread
     )
-    lines = np.column_stack([weighted_regression(unit, X, w)[0] for unit in np.eye(len(z))])
-    predicts, fits = lines[0] + here @ lines[1:], lines[0] + (X - middle) @ lines[1:]
-    left = w @ ((np.eye(len(z)) - fits) ** 2).sum(axis=1)
-    widening = np.sqrt((1 + (predicts**2).sum()) / max(left, 0.25))
-    return line[0] + here @ line[1:] + widening * residual * np.clip(ratio, 0.25, 4)
+    location_of_units = np.column_stack(
+        [weighted_regression(unit, X, weights)[0] for unit in np.eye(len(scores))]
+    )
+    predicts, fits = (
+        location_of_units[0] + offset @ location_of_units[1:],
+        location_of_units[0] + (X - mean) @ location_of_units[1:],
+    )
+    residual_fraction = weights @ ((np.eye(len(scores)) - fits) ** 2).sum(axis=1)
+    widening = np.sqrt((1 + (predicts**2).sum()) / max(residual_fraction, 0.25))
+    return location[0] + offset @ location[1:] + widening * residual * np.clip(ratio, 0.25, 4)
 
 
 @pytest.mark.parametrize("d", [1, 3, 8])
 def test_slopes_equal_weighted_regressions(d):
     """The sums of the normal equations are in another order."""
     rng = np.random.default_rng(d)
-    X, w = rng.normal(size=(90, d)), rng.uniform(size=(7, 40))
-    w[:, -3:] = 0
-    z, at = X[:, 0] + np.exp(1.5 * X[:, 0]) * rng.normal(size=90), 2 * rng.normal(size=(7, d))
-    rows = np.stack([rng.permutation(90)[:40] for _ in range(7)])
+    X, weights = rng.normal(size=(90, d)), rng.uniform(size=(7, 40))
+    weights[:, -3:] = 0
+    scores, places = (
+        X[:, 0] + np.exp(1.5 * X[:, 0]) * rng.normal(size=90),
+        2 * rng.normal(size=(7, d)),
+    )
+    neighbours = np.stack([rng.permutation(90)[:40] for _ in range(7)])
     expected = [
-        corrected_scores_in_numpy(z[near], X[near], each, x)
-        for near, each, x in zip(rows, w, at, strict=True)
+        corrected_scores_in_numpy(scores[neighbour_ids], X[neighbour_ids], row_weights, place)
+        for neighbour_ids, row_weights, place in zip(neighbours, weights, places, strict=True)
     ]
     np.testing.assert_allclose(
-        local_linear_scores(z, X, rows, w, at), expected, rtol=1e-10, atol=1e-12
+        local_linear_scores(scores, X, neighbours, weights, places),
+        expected,
+        rtol=1e-10,
+        atol=1e-12,
     )
 
 
@@ -275,21 +308,21 @@ def test_removes_a_line_and_a_growing_spread():
     """Location 2x and spread 1 + x become those at 0.25, in both halves of 4,000 rows."""
     rng = np.random.default_rng(0)
     x = rng.uniform(size=4000)
-    z = 2 * x + (1 + x) * rng.normal(size=4000)
-    found = local_linear_scores(
-        z, x[:, None], np.arange(4000)[None], np.ones((1, 4000)), np.array([[0.25]])
+    scores = 2 * x + (1 + x) * rng.normal(size=4000)
+    result = local_linear_scores(
+        scores, x[:, None], np.arange(4000)[None], np.ones((1, 4000)), np.array([[0.25]])
     )[0]
-    for half in (x < 0.5, x >= 0.5):
-        assert found[half].mean() == pytest.approx(0.5, abs=0.1) and found[
-            half
+    for is_half in (x < 0.5, x >= 0.5):
+        assert result[is_half].mean() == pytest.approx(0.5, abs=0.1) and result[
+            is_half
         ].std() == pytest.approx(1.25, rel=0.05)
 
 
-def correct_with_all_rows(z, X, at):
+def correct_with_all_rows(scores, X, place):
     """Return the correction with all rows as equally weighted neighbours."""
-    k = len(z)
+    k = len(scores)
     return local_linear_scores(
-        np.asarray(z), X, np.arange(k)[None], np.ones((1, k)), np.asarray(at)[None]
+        np.asarray(scores), X, np.arange(k)[None], np.ones((1, k)), np.asarray(place)[None]
     )[0]
 
 
@@ -298,11 +331,15 @@ def test_scores_without_slope_are_unchanged():
 
     Three values at one place are widened by √(4/3 / (2/3)), for their mean and its residuals.
     """
-    z = np.array([1.0, 2.0, 3.0])
+    scores = np.array([1.0, 2.0, 3.0])
     np.testing.assert_allclose(
-        correct_with_all_rows(z, np.ones((3, 2)), np.zeros(2)), 2 + np.sqrt(2) * (z - 2), rtol=1e-15
+        correct_with_all_rows(scores, np.ones((3, 2)), np.zeros(2)),
+        2 + np.sqrt(2) * (scores - 2),
+        rtol=1e-15,
     )
-    np.testing.assert_array_equal(correct_with_all_rows(z[:1], np.ones((1, 2)), np.zeros(2)), z[:1])
+    np.testing.assert_array_equal(
+        correct_with_all_rows(scores[:1], np.ones((1, 2)), np.zeros(2)), scores[:1]
+    )
     np.testing.assert_array_equal(
         correct_with_all_rows(np.ones(4), np.arange(8.0).reshape(4, 2), np.zeros(2)), np.ones(4)
     )
@@ -319,8 +356,8 @@ def test_corrected_scores_are_finite(seed, k, d, size):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(k, d)).round(1) * 10**size
     X[:, : d // 3] = 1.0
-    found = correct_with_all_rows(rng.normal(size=k), X, rng.normal(size=d) * 10**size)
-    assert np.isfinite(found).all() and np.abs(found).max() < 100
+    result = correct_with_all_rows(rng.normal(size=k), X, rng.normal(size=d) * 10**size)
+    assert np.isfinite(result).all() and np.abs(result).max() < 100
 
 
 def test_local_linear_removes_a_slope_of_the_error():
@@ -330,12 +367,12 @@ def test_local_linear_removes_a_slope_of_the_error():
 
     zero = FunctionParent(lambda X: Normal(np.zeros(len(X)), np.full(len(X), 0.1)))
     y = 3 * X[:, 0] + 0.1 * rng.normal(size=600)
-    at = np.array([[0.0]])
+    end = np.array([[0.0]])
     constant, line = (
-        LocalPit(zero, k=200, degree=degree)
+        LocalPit(zero, k=200, local_linear=local_linear)
         .fit(X, y, X_calibration=X, y_calibration=y)
-        .predict_dist(at)
-        for degree in (0, 1)
+        .predict_dist(end)
+        for local_linear in (False, True)
     )
     assert (
         constant.mean()[0] > 0.3
@@ -344,20 +381,20 @@ def test_local_linear_removes_a_slope_of_the_error():
     )
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-def test_intervals_leave_the_range_of_a_narrow_sample(degree):
+@pytest.mark.parametrize("local_linear", [False, True])
+def test_intervals_leave_the_range_of_a_narrow_sample(local_linear):
     """The 20 members have half of the true spread; coverage of 2,000 rows has error .005."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(4000, 1))
     y = X[:, 0] + rng.normal(size=4000)
     members = 0.5 * rng.normal(size=20)
     parent = FunctionParent(lambda X: WeightedSamples(X + members))
-    model = LocalPit(parent, k=400, degree=degree).fit(
+    model = LocalPit(parent, k=400, local_linear=local_linear).fit(
         X[:1], y[:1], X_calibration=X[:2000], y_calibration=y[:2000]
     )
-    given = model.predict_dist(X[2000:])
-    assert coverage(y[2000:], given.base) < 0.7
-    assert coverage(y[2000:], given) == pytest.approx(0.95, abs=0.015)
+    predicted = model.predict_dist(X[2000:])
+    assert coverage(y[2000:], predicted.base) < 0.7
+    assert coverage(y[2000:], predicted) == pytest.approx(0.95, abs=0.015)
 
 
 SPACES = [
@@ -371,16 +408,16 @@ SPACES = [
 @pytest.mark.parametrize("space", SPACES)
 def test_every_space_survives_saving(space):
     """A saved model predicts the same bits in each space."""
-    train, calibration, X, y = split()
+    train, calibration, X, y = split_rows()
     model = LocalPit(GaussianLinear(), k=20, random_state=0, **space).fit(*train, **calibration)
-    given = model.predict_dist(X)
-    assert np.isfinite(given.crps(y)).all() and len(given) == 40
-    again = from_bytes(to_bytes(model), "it").value
-    np.testing.assert_array_equal(again.predict_dist(X).mean(), given.mean())
+    predicted = model.predict_dist(X)
+    assert np.isfinite(predicted.crps(y)).all() and len(predicted) == 40
+    loaded = from_bytes(to_bytes(model), "it").value
+    np.testing.assert_array_equal(loaded.predict_dist(X).mean(), predicted.mean())
 
 
 def test_geodesic_neighbours_share_leaves():
-    train, calibration, X, _ = split()
+    train, calibration, X, _ = split_rows()
     forest = RandomForestRegressor(8, min_samples_leaf=3, random_state=0).fit(*train)
     model = LocalPit(
         GaussianLinear(),
@@ -389,40 +426,40 @@ def test_geodesic_neighbours_share_leaves():
         feature_space="geodesic",
         forest=FrozenEstimator(forest),
     ).fit(*train, **calibration)
-    shared = (forest.apply(X)[:, None] == forest.apply(calibration["X_calibration"])[None]).mean(
-        axis=2
-    )
+    shared_fraction = (
+        forest.apply(X)[:, None] == forest.apply(calibration["X_calibration"])[None]
+    ).mean(axis=2)
     parent = model.estimator_
     residual = calibration["y_calibration"] - parent.predict(calibration["X_calibration"])
     for i in range(5):
-        low, high = np.sort(shared[i])[::-1][[14, 15]]
-        if low > high:  # no tie at the 15th
-            expected = parent.predict(X[i : i + 1])[0] + residual[shared[i] >= low].mean()
+        low, high = np.sort(shared_fraction[i])[::-1][[14, 15]]
+        if low > high:  # there is no tie at the 15th
+            expected = parent.predict(X[i : i + 1])[0] + residual[shared_fraction[i] >= low].mean()
             assert model.predict(X[i : i + 1])[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_output_space_is_mean_and_spread():
     """A linear parent has a constant spread, so neighbours are near in the prediction."""
-    train, calibration, X, _ = split()
+    train, calibration, X, _ = split_rows()
     model = LocalPit(GaussianLinear(), k=10, feature_space="output", units="raw").fit(
         *train, **calibration
     )
     mean = model.estimator_.predict(calibration["X_calibration"])
-    apart = np.abs(mean - model.estimator_.predict(X[:1]))
-    used = model.predict_dist(X[:1]).pit_map
-    nearest = np.sort(model.pits_[np.argsort(apart)[:9]])  # the tenth has no weight
-    np.testing.assert_array_equal(used.table[used.ranks[0, :9]], nearest)
+    distances = np.abs(mean - model.estimator_.predict(X[:1]))
+    pit_map = model.predict_dist(X[:1]).pit_map
+    nearest = np.sort(model.pits_[np.argsort(distances)[:9]])  # the tenth has no weight
+    np.testing.assert_array_equal(pit_map.table[pit_map.ranks[0, :9]], nearest)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-def test_prediction_far_from_the_data_is_finite(degree):
-    train, calibration, *_ = split()
-    model = LocalPit(GaussianLinear(), k=20, degree=degree).fit(*train, **calibration)
+@pytest.mark.parametrize("local_linear", [False, True])
+def test_prediction_far_from_the_data_is_finite(local_linear):
+    train, calibration, *_ = split_rows()
+    model = LocalPit(GaussianLinear(), k=20, local_linear=local_linear).fit(*train, **calibration)
     with pytest.warns(
         UserWarning, match="^1 of 1 rows are more than twice as far from their neighbours"
     ):
-        given = model.predict_dist(np.array([[1e8, -1e8]]))
-    assert np.isfinite(given.mean()).all() and given.var()[0] > 0
+        predicted = model.predict_dist(np.array([[1e8, -1e8]]))
+    assert np.isfinite(predicted.mean()).all() and predicted.var()[0] > 0
 
 
 @pytest.mark.slow
@@ -432,7 +469,7 @@ def test_reproduces_table_1_of_torres():
     It is 247 ± 96 over 20 seeds of an independent, exact program; the tolerance is 3.5 standard
     errors over 2 seeds. Local-linear with twice as many neighbours halves it.
     """
-    found = []
+    results = []
     for seed in range(2):
         splits = make_splits(
             Heteroscedastic(),
@@ -441,14 +478,14 @@ def test_reproduces_table_1_of_torres():
             n_test=10_000,
             rng=np.random.default_rng(seed),
         )
-        train, held, test = splits.train, splits.calibration, splits.test
+        train, calibration, test = splits.train, splits.calibration, splits.test
         parent = FrozenEstimator(GaussianLinear().fit(train.X, train.y))
-        for rule in ({"k": 1000}, {"k": 2000, "degree": 1}):
-            model = LocalPit(parent, **rule).fit(
-                train.X, train.y, X_calibration=held.X, y_calibration=held.y
+        for neighbourhood in ({"k": 1000}, {"k": 2000, "local_linear": True}):
+            model = LocalPit(parent, **neighbourhood).fit(
+                train.X, train.y, X_calibration=calibration.X, y_calibration=calibration.y
             )
-            found.append(mse_mean(model.predict_dist(test.X), test.truth))
-    constant, linear = np.mean(np.reshape(found, (2, 2)), axis=0)
+            results.append(mse_mean(model.predict_dist(test.X), test.truth))
+    constant, linear = np.mean(np.reshape(results, (2, 2)), axis=0)
     assert abs(constant - 247) < 3.5 * 96 / np.sqrt(2) and linear < 0.75 * constant
 
 
@@ -457,28 +494,28 @@ def test_reproduces_table_1_of_torres():
     [
         ({"k": 0}, ParameterError, "k must be in [1, inf) or one of crps, got 0"),
         (
-            {"degree": 1, "feature_space": "geodesic"},
+            {"local_linear": True, "feature_space": "geodesic"},
             ParameterError,
-            "degree=1 needs coordinates, and feature_space=geodesic has none; use degree=0",
+            "local_linear=true needs coordinates, and feature_space=geodesic has none; use local_linear=false",
         ),
         ({"feature_space": "layer"}, TypeError, ""),
     ],
 )
 def test_rejects_invalid_settings(settings, error, message):
-    train, calibration, *_ = split()
+    train, calibration, *_ = split_rows()
     with pytest.raises(error, match=f"^{re.escape(message)}"):
         LocalPit(GaussianLinear(), **settings).fit(*train, **calibration)
 
 
 def test_summary_of_the_fit():
-    train, calibration, *_ = split()
+    train, calibration, *_ = split_rows()
     model = LocalPit(GaussianLinear(), k=40).fit(*train, **calibration)
-    said = model.describe()
+    result = model.describe()
     assert (
-        said["k"] == 40
-        and said["n_pits"] == 160
-        and said["n_clipped"] == 0
-        and "crps_by_k" not in said
+        result["k"] == 40
+        and result["n_pits"] == 160
+        and result["n_clipped"] == 0
+        and "crps_by_k" not in result
     )
-    assert 10 < said["n_eff_05"] <= said["n_eff"] < 40  # 5/6 of 40 where rows are even
-    assert said["pit_ks"] == pytest.approx(stats.kstest(model.pits_, "uniform").statistic)
+    assert 10 < result["n_eff_05"] <= result["n_eff"] < 40  # 5/6 of 40 if rows are evenly spaced
+    assert result["pit_ks"] == pytest.approx(stats.kstest(model.pits_, "uniform").statistic)

@@ -22,7 +22,7 @@ def make_local_pit_reach_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
     return X, 3 * X[:, 0] ** 2 + X[:, 1] / 50 + (0.1 + np.abs(X[:, 0])) * rng.normal(size=n)
 
 
-def split():
+def split_rows():
     X, y = make_local_pit_reach_rows(260)
     return (
         (X[:60], y[:60]),
@@ -39,34 +39,36 @@ OUTSIDE = (
 
 
 @pytest.mark.parametrize(
-    ("near", "rank"), [({"k": 20}, 19), ({"k": 160}, 158), ({"radius": 0.5}, 0)]
+    ("neighbourhood", "rank"), [({"k": 20}, 19), ({"k": 160}, 158), ({"radius": 0.5}, 0)]
 )
-def test_warns_about_rows_outside_of_the_calibration_rows(near, rank, monkeypatch):
+def test_warns_about_rows_outside_of_the_calibration_rows(neighbourhood, rank, monkeypatch):
     """Compare with all distances in numpy; one warning covers all blocks.
 
     A row is outside if its k-th neighbour (with a radius, the nearest row) is more than twice as
     far as that of any calibration row.
     """
-    train, calibration, X, _ = split()
-    model = LocalPit(GaussianLinear(), **near).fit(*train, **calibration)
-    held = calibration["X_calibration"]
-    unit = held.std(axis=0)
-    among = np.sort(np.linalg.norm((held[:, None] - held[None]) / unit, axis=2), axis=1)[
+    train, calibration, X, _ = split_rows()
+    model = LocalPit(GaussianLinear(), **neighbourhood).fit(*train, **calibration)
+    X_held = calibration["X_calibration"]
+    unit = X_held.std(axis=0)
+    distances = np.sort(np.linalg.norm((X_held[:, None] - X_held[None]) / unit, axis=2), axis=1)[
         :, 1:
     ]  # without the row itself
-    reach = among[:, rank].max()
+    reach = distances[:, rank].max()
     assert model.reach_ == pytest.approx(reach, rel=1e-9)
     places = np.linspace(-6, 6, 60)[:, None] * unit
-    distance = np.sort(np.linalg.norm((places[:, None] - held[None]) / unit, axis=2), axis=1)[
-        :, min(near.get("k", 1) - 1, 159)
+    distance = np.sort(np.linalg.norm((places[:, None] - X_held[None]) / unit, axis=2), axis=1)[
+        :, min(neighbourhood.get("k", 1) - 1, 159)
     ]
     n_outside = int((distance > 2 * reach).sum())
     assert 0 < n_outside < 60
-    monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
+    monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 400)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.predict_dist(places)
-    reported = [str(each.message) for each in caught if "twice as far" in str(each.message)]
+    reported = [
+        str(warning.message) for warning in caught if "twice as far" in str(warning.message)
+    ]
     assert reported == [f"{n_outside} of 60 {OUTSIDE} calibration rows"]
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*twice as far")
@@ -75,10 +77,13 @@ def test_warns_about_rows_outside_of_the_calibration_rows(near, rank, monkeypatc
 
 
 def test_few_calibration_rows_define_no_reach():
-    (X, y), held, *_ = split()
+    (X, y), calibration, *_ = split_rows()
     for n in (24, 25):
         model = LocalPit(GaussianLinear(), k=5).fit(
-            X, y, X_calibration=held["X_calibration"][:n], y_calibration=held["y_calibration"][:n]
+            X,
+            y,
+            X_calibration=calibration["X_calibration"][:n],
+            y_calibration=calibration["y_calibration"][:n],
         )
         assert (model.reach_ is None) == (n == 24)
         if n == 24:
@@ -86,9 +91,9 @@ def test_few_calibration_rows_define_no_reach():
 
 
 @pytest.mark.parametrize("space", [{"feature_space": "geodesic"}, {"feature_space": "output"}])
-def test_no_warning_where_no_row_can_be_outside(space):
+def test_no_warning_if_no_row_can_be_outside(space):
     """In leaves no distance exceeds 1; a constant output has only distances of 0."""
-    train, calibration, X, _ = split()
+    train, calibration, X, _ = split_rows()
     parent = FrozenEstimator(GaussianLinear().fit(np.zeros_like(train[0]), train[1]))
     model = LocalPit(parent, k=20, random_state=0, **space).fit(*train, **calibration)
     assert not model.reach_ and np.isfinite(model.predict_dist(100 * X).mean()).all()
@@ -100,7 +105,7 @@ def test_no_warning_where_no_row_can_be_outside(space):
         (Heteroscedastic(), GaussianLinear(), {"k": 25}),
         (Heteroscedastic(), GaussianLinear(), {"radius": 0.1}),
         (Tran20(), GaussianLinear(), {"k": 25}),
-        (FriedmanTable(1, 2000), GaussianLinear(), {"k": 25, "degree": 1}),
+        (FriedmanTable(1, 2000), GaussianLinear(), {"k": 25, "local_linear": True}),
         (FriedmanTable(1, 2000), GaussianLinear(), {"feature_space": "output", "k": 25}),
     ],
 )
@@ -109,9 +114,9 @@ def test_no_warning_for_new_rows_of_the_same_distribution(data, parent, space):
     splits = make_splits(
         data, n_train=500, n_calibration=500, n_test=1000, rng=np.random.default_rng(0)
     )
-    train, held, test = splits.train, splits.calibration, splits.test
+    train, calibration, test = splits.train, splits.calibration, splits.test
     model = LocalPit(parent, **space).fit(
-        train.X, train.y, X_calibration=held.X, y_calibration=held.y
+        train.X, train.y, X_calibration=calibration.X, y_calibration=calibration.y
     )
     assert np.isfinite(model.predict_dist(test.X).mean()).all() and model.reach_
 
@@ -123,16 +128,18 @@ def test_recall_of_an_approximate_search():
     model = LocalPit(GaussianLinear(), k=60, eps=4.0, random_state=0).fit(
         X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
     )
-    at, search = X[100:] / X[100:].std(axis=0), NeighbourSearch(model.coordinates_, eps=4.0)
+    scaled, search = X[100:] / X[100:].std(axis=0), NeighbourSearch(model.coordinates_, eps=4.0)
     recall_ids = np.random.default_rng(
         np.random.RandomState(0).randint(np.iinfo(np.int32).max)
     ).permutation(900)[:200]
-    distance = np.linalg.norm(at[recall_ids][:, None] - at[None], axis=2)
+    distance = np.linalg.norm(scaled[recall_ids][:, None] - scaled[None], axis=2)
     distance[np.arange(200), recall_ids] = np.inf
     recalls = []
-    for i, row in zip(recall_ids, distance <= np.sort(distance, axis=1)[:, [59]], strict=True):
-        found = search.nearest(model.coordinates_[[i]], 61)[1][0]
-        recalls.append(row[found].sum() / 60)
+    for i, is_true_neighbour in zip(
+        recall_ids, distance <= np.sort(distance, axis=1)[:, [59]], strict=True
+    ):
+        found_ids = search.nearest(model.coordinates_[[i]], 61)[1][0]
+        recalls.append(is_true_neighbour[found_ids].sum() / 60)
     assert (
         model.describe()["recall"] == pytest.approx(np.mean(recalls), rel=1e-9)
         and 0.3 < np.mean(recalls) < 0.99
@@ -145,11 +152,11 @@ def test_no_recall_for_an_exact_search():
     A tree with a small eps finds nearly all neighbours.
     """
     X, y = make_local_pit_reach_rows(300)
-    wide = np.random.default_rng(0).normal(size=(300, 12))
+    many_features = np.random.default_rng(0).normal(size=(300, 12))
     cases = (
         (X, {}, False),
         (X[:, :1], {"eps": 1.0}, False),
-        (wide, {"eps": 1.0}, False),
+        (many_features, {"eps": 1.0}, False),
         (X, {"eps": 1.0, "radius": 0.5}, False),
     )
     for inputs, settings, reported in (*cases, (X, {"eps": 1e-6}, True)):

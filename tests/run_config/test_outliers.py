@@ -11,7 +11,7 @@ from kdgraph.config import compose, plan
 from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.run_config import RunConfig, check
 from kdgraph.run_config.outliers import check_outliers, seen_in_training, sources_of_outliers
-from kdgraph.runner.at_hand import sources
+from kdgraph.runner.availability import sources
 from kdgraph.runner.run import run
 from kdgraph.runner.stages import split
 from kdgraph.runner.stored import stage_keys
@@ -36,11 +36,11 @@ def other(name: str, id: int) -> dict:
     }
 
 
-def moved(of: dict | None) -> dict:
+def perturbed(images: dict | None) -> dict:
     return {
-        "name": "moved",
+        "name": "perturbed",
         "_target_": "kdgraph.parents.networks.FastGradientSign",
-        "of": of and {k: of[k] for k in of if k != "name"},
+        "images": images and {k: images[k] for k in images if k != "name"},
     }
 
 
@@ -69,25 +69,29 @@ def with_outliers(outliers, ood=NOISE, **more) -> RunConfig:
         (FASHION, other("fashion_mnist_784", 40996), ["ood (dataset)"]),
         (FASHION, other("svhn", 41081), []),
         (
-            {**FASHION, "half": "first"},
-            {**other("fashion_mnist", 40996), "half": "first"},
+            {**FASHION, "class_half": "first"},
+            {**other("fashion_mnist", 40996), "class_half": "first"},
             ["ood (dataset)"],
         ),
-        ({**FASHION, "half": "first"}, {**other("fashion_mnist", 40996), "half": "second"}, []),
-        ({**FASHION, "half": "first"}, other("fashion_mnist", 40996), ["ood (dataset)"]),
         (
-            {**FASHION, "half": None},
-            {**other("fashion_mnist", 40996), "half": "second"},
+            {**FASHION, "class_half": "first"},
+            {**other("fashion_mnist", 40996), "class_half": "second"},
+            [],
+        ),
+        ({**FASHION, "class_half": "first"}, other("fashion_mnist", 40996), ["ood (dataset)"]),
+        (
+            {**FASHION, "class_half": None},
+            {**other("fashion_mnist", 40996), "class_half": "second"},
             ["ood (dataset)"],
         ),
-        ({**FASHION, "half": "first"}, {**other("svhn", 41081), "half": "first"}, []),
+        ({**FASHION, "class_half": "first"}, {**other("svhn", 41081), "class_half": "first"}, []),
         (MIXED, PERMUTED, ["ood (ColumnPermuted)"]),
         (MIXED, NOISE, []),
-        (FASHION, moved(other("fashion_mnist_784", 40996)), ["ood.of (moved)"]),
+        (FASHION, perturbed(other("fashion_mnist_784", 40996)), ["ood.images (perturbed)"]),
         (
             "noise",
-            {"name": "all", "sources": {"a": moved(NOISE), "b": moved(None)}},
-            ["ood.sources.a.of (moved)"],
+            {"name": "all", "sources": {"a": perturbed(NOISE), "b": perturbed(None)}},
+            ["ood.sources.a.images (perturbed)"],
         ),
         (MIXED, {"name": "none", "_target_": None}, []),
     ],

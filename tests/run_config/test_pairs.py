@@ -158,9 +158,9 @@ def test_a_source_says_what_its_rows_are_if_it_knows():
     ]
 
 
-def rows(given_scores: bool = False, task: str = "classification") -> Dataset:
+def rows(has_scores: bool = False, task: str = "classification") -> Dataset:
     return Dataset(
-        "mine", np.eye(2), np.arange(2), np.arange(2), ("a", "b"), task, given_scores=given_scores
+        "mine", np.eye(2), np.arange(2), np.arange(2), ("a", "b"), task, has_scores=has_scores
     )  # type: ignore[arg-type]
 
 
@@ -186,7 +186,7 @@ def rows(given_scores: bool = False, task: str = "classification") -> Dataset:
         ),
         (
             "random_forest",
-            rows(given_scores=True),
+            rows(has_scores=True),
             "dataset=mine has class scores and nothing to train on; choose parent=scores",
         ),
         (

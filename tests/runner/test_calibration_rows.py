@@ -66,14 +66,14 @@ def test_both_models_are_measured_on_the_rows_that_were_fitted_on(made):
     rows = rows.rows(np.argsort(rows.source_rows))  # the order of the file of predictions
     assert {one["n"] for one in record["metrics"] if one["on"] == "calibration"} == {len(rows.y)}
     assert found["ece", "parent"] == pytest.approx(ece(rows.y, rows.X, bins=15))
-    assert found["nll_top", "parent"] == pytest.approx(nll_top(rows.y, TopLabel.of(rows.X)))
+    assert found["nll_top", "parent"] == pytest.approx(nll_top(rows.y, TopLabel.from_proba(rows.X)))
     frame = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'calibration'")
-    top = TopLabel(
+    top_label = TopLabel(
         np.searchsorted(["0", "1", "2"], frame.calibrated_predicted.astype(str)),
         frame.calibrated_confidence.to_numpy(),
     )
     assert (
-        found["ece", "calibrated"] == pytest.approx(ece(rows.y, top, bins=15), abs=1e-12)
+        found["ece", "calibrated"] == pytest.approx(ece(rows.y, top_label, bins=15), abs=1e-12)
         and frame.y.astype(int).tolist() == rows.y.tolist()
     )
 
@@ -90,7 +90,7 @@ def test_what_the_parent_says_is_kept_by_what_it_was_asked(made):
         made("method=histogram", *more)
         for more in ([], ["~metrics.calibration"], ["~metrics.calibration.ece"])
     ]
-    keys = [stage_keys(config, split(config.dataset, 0))["parent_says"] for config in configs]
+    keys = [stage_keys(config, split(config.dataset, 0))["parent_outputs"] for config in configs]
     assert keys[0] != keys[1] and keys[0] == keys[2]
 
 

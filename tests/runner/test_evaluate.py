@@ -70,7 +70,7 @@ def test_what_the_parent_said_before_is_not_asked_again(tiny, monkeypatch):
     for bound in (module.BYTES_AT_A_TIME, 16 * 60):
         monkeypatch.setattr(module, "BYTES_AT_A_TIME", bound)
         said = [each.parent for each in expected.predictions]
-        found = evaluate(FittedModel(None), model, config.metrics, **given, parent_says=said)
+        found = evaluate(FittedModel(None), model, config.metrics, **given, parent_outputs=said)
         assert found.metrics == expected.metrics
         for a, b in zip(expected.predictions, found.predictions, strict=True):
             np.testing.assert_array_equal(a.parent["proba"], b.parent["proba"])

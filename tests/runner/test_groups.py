@@ -70,7 +70,7 @@ def test_metrics_of_groups_and_a_calibrator_by_group_know_them(made):
     assert splits.test.group_names == ("Ada", "Bob", "Cyd")
     test, part = splits.test, model.post_hoc["calibrator"]
     assert isinstance(part, LocalRecalibration) and part.groups_.tolist() == [0, 1, 2]
-    top = TopLabel(
+    top_label = TopLabel(
         model.parent.predict_proba(test.X).argmax(axis=1),
         part.predict_confidence(test.X, test.groups),
         2,
@@ -81,10 +81,10 @@ def test_metrics_of_groups_and_a_calibrator_by_group_know_them(made):
     options = dict(config.measures["test"]["group_mce"])
     known = Groups(test.groups, test.group_names)
     assert found["group_mce", "calibrated"] == pytest.approx(
-        METRICS["group_mce"](test.y, top, known, **options), abs=1e-12
+        METRICS["group_mce"](test.y, top_label, known, **options), abs=1e-12
     )
     of_parent = METRICS["group_mce"](
-        test.y, TopLabel.of(model.parent.predict_proba(test.X)), known, **options
+        test.y, TopLabel.from_proba(model.parent.predict_proba(test.X)), known, **options
     )
     assert (
         found["group_mce", "parent"] == pytest.approx(of_parent, abs=1e-12)
@@ -93,7 +93,7 @@ def test_metrics_of_groups_and_a_calibrator_by_group_know_them(made):
     assert record["learnt"]["calibrator"]["bins"] == 5
     frame = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
     np.testing.assert_allclose(
-        frame.calibrated_confidence, top.confidence[np.argsort(test.source_rows)], atol=1e-12
+        frame.calibrated_confidence, top_label.confidence[np.argsort(test.source_rows)], atol=1e-12
     )
 
 

@@ -19,8 +19,8 @@ from kdgraph.report.run_table import run_table
 from kdgraph.runner.evaluate import evaluate
 from kdgraph.runner.run import run
 from kdgraph.runner.stages import split, stage_rng
-from tests.data.images.image_sets import flat_table, pictures
-from tests.data.openml.server import bake
+from tests.data.images.image_sets import flat_table, slope_images
+from tests.data.openml.server import write_cached_dataset
 
 FOREST = [
     "method=kdf",
@@ -37,9 +37,9 @@ def sets(openml_cache, monkeypatch):
     up, those of the first down.
     """
     for id, n, shape, seed in ((554, 60, (1, 8, 8), 0), (41081, 30, (3, 9, 9), 1)):
-        images, labels = pictures(n, shape, seed), np.arange(n) % 2
+        images, labels = slope_images(n, shape, seed), np.arange(n) % 2
         images[labels == 1] = images[labels == 1, :, ::-1]
-        bake(openml_cache, id, flat_table(images, labels.tolist()))
+        write_cached_dataset(openml_cache, id, flat_table(images, labels.tolist()))
 
 
 LITTLE = ["dataset=mnist", "dataset.shape=[1,8,8]", "dataset.official=[40,20]"]

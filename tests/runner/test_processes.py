@@ -164,9 +164,9 @@ def test_so_does_a_parallel_sweep(parts):
 def test_methods_on_one_parent_ask_it_once(tmp_path, monkeypatch):
     known, real = [], stored.evaluate
 
-    def evaluate(*models, parent_says, **more):
-        known.append(parent_says is not None)
-        return real(*models, parent_says=parent_says, **more)
+    def evaluate(*models, parent_outputs, **more):
+        known.append(parent_outputs is not None)
+        return real(*models, parent_outputs=parent_outputs, **more)
 
     monkeypatch.setattr(stored, "evaluate", evaluate)
     records = [

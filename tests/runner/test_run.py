@@ -74,7 +74,7 @@ def test_the_record_is_complete(small):
     )
     assert (
         record["learnt"]["calibrator"]["n_polytopes"] > 0
-        and 0 <= record["learnt"]["calibrator"]["singleton_share"] <= 1
+        and 0 <= record["learnt"]["calibrator"]["singleton_fraction"] <= 1
     )
     assert record == check_and_load((config.run_dir / "result.json").read_bytes())
 

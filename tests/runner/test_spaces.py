@@ -76,19 +76,19 @@ def test_it_is_the_metric_on_the_feature_map_by_hand(made):
             .fit(parent, rows.X)
             .transform(parent, rows.X)
         )
-        for of, top in (
-            ("parent", TopLabel.of(parent.predict_proba(rows.X))),
-            ("calibrated", model.predict_outputs(["top"], rows.X)["top"]),
+        for of, top_label in (
+            ("parent", TopLabel.from_proba(parent.predict_proba(rows.X))),
+            ("calibrated", model.predict_outputs(["top_label"], rows.X)["top_label"]),
         ):
             assert found["lce_leaves", on, of] == pytest.approx(
-                lce(rows.y, top, seen, bandwidth=0.4), abs=1e-9
+                lce(rows.y, top_label, seen, bandwidth=0.4), abs=1e-9
             )
             if on == "test":
                 assert found["mlce", on, of] == pytest.approx(
-                    mlce(rows.y, top, seen, bandwidth=0.4), abs=1e-9
+                    mlce(rows.y, top_label, seen, bandwidth=0.4), abs=1e-9
                 )
                 assert found["lce", on, of] == pytest.approx(
-                    lce(rows.y, top, rows.X, bandwidth=0.4), abs=1e-9
+                    lce(rows.y, top_label, rows.X, bandwidth=0.4), abs=1e-9
                 )
     assert found["lce", "test", "parent"] != pytest.approx(
         found["lce_leaves", "test", "parent"], abs=1e-3

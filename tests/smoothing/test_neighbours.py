@@ -1,4 +1,4 @@
-"""Nearest rows: every backend against all distances, sorted."""
+"""Tests of the neighbour search: each back-end against all distances, sorted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from kdgraph.smoothing.neighbours import Nearness, NeighbourSearch, distances_of
+from kdgraph.smoothing.neighbours import NeighbourSearch, NeighbourWeighting, distances_of
 
 BACKENDS = [(1, "window"), (1, "tree"), (3, "tree"), (3, "brute"), (12, "brute")]
 
@@ -23,10 +23,10 @@ def normal_rows(n: int, d: int, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("k", [1, 7, 40])
 def test_nearest_rows_are_the_first_of_all_sorted_distances(d, backend, k):
     X, at = normal_rows(40, d), normal_rows(9, d, 1) * 2
-    apart = cdist(at, X)
-    distance, found = NeighbourSearch(X, backend=backend).nearest(at, k)
-    np.testing.assert_array_equal(found, np.argsort(apart, axis=1)[:, :k])
-    np.testing.assert_allclose(distance, np.sort(apart, axis=1)[:, :k], rtol=1e-12)
+    all_distances = cdist(at, X)
+    distance, rows = NeighbourSearch(X, backend=backend).nearest(at, k)
+    np.testing.assert_array_equal(rows, np.argsort(all_distances, axis=1)[:, :k])
+    np.testing.assert_allclose(distance, np.sort(all_distances, axis=1)[:, :k], rtol=1e-12)
 
 
 def test_brute_force_finds_the_rows_of_scikit_learn():
@@ -36,14 +36,14 @@ def test_brute_force_finds_the_rows_of_scikit_learn():
 
 
 @pytest.mark.parametrize(("d", "backend"), BACKENDS)
-def test_blocks_and_other_places_change_no_bit(d, backend, monkeypatch):
+def test_blocks_and_other_query_points_change_no_bit(d, backend, monkeypatch):
     X, at = normal_rows(60, d), normal_rows(20, d, 1)
     search = NeighbourSearch(X, backend=backend)
-    whole = search.nearest(at, 9)
+    together = search.nearest(at, 9)
     alone = [search.nearest(at[i : i + 1], 9) for i in range(20)]
-    np.testing.assert_array_equal(whole[0], np.concatenate([distance for distance, _ in alone]))
-    monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 60)
-    np.testing.assert_array_equal(whole[0], search.nearest(at, 9)[0])
+    np.testing.assert_array_equal(together[0], np.concatenate([distance for distance, _ in alone]))
+    monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 60)
+    np.testing.assert_array_equal(together[0], search.nearest(at, 9)[0])
 
 
 @pytest.mark.parametrize(("d", "backend"), BACKENDS)
@@ -56,14 +56,14 @@ def test_count_within_counts_rows_within_the_radius(d, backend):
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.integers(-2, 8), st.data())
 def test_window_distances_are_exact_with_ties(values, x, data):
-    """Distances are right whichever of the rows at one distance are taken."""
+    """Of rows at the same distance any may be selected; the distances are exact."""
     k = data.draw(st.integers(1, len(values)))
     X = np.array(values, dtype=float)[:, None]
-    distance, found = NeighbourSearch(X).nearest(np.array([[float(x)]]), k)
+    distance, rows = NeighbourSearch(X).nearest(np.array([[float(x)]]), k)
     assert distance[0].tolist() == sorted(abs(v - x) for v in values)[:k]
     assert (
-        len(set(found[0].tolist())) == k
-        and np.abs(X[found[0], 0] - x).tolist() == distance[0].tolist()
+        len(set(rows[0].tolist())) == k
+        and np.abs(X[rows[0], 0] - x).tolist() == distance[0].tolist()
     )
 
 
@@ -73,30 +73,32 @@ def test_auto_chooses_the_backend_by_the_number_of_features():
 
 
 def test_equal_rows_have_distance_0_by_brute_force():
-    """The product formula of distances has 1e-8 there, of rows far from 0 far more."""
+    """The product formula gives 1e-8 instead, and far more for rows away from the origin."""
     X = normal_rows(30, 12) + 1e4
-    distance, found = NeighbourSearch(X, backend="brute").nearest(X, 1)
-    assert distance.ravel().tolist() == [0.0] * 30 and found.ravel().tolist() == list(range(30))
+    distance, rows = NeighbourSearch(X, backend="brute").nearest(X, 1)
+    assert distance.ravel().tolist() == [0.0] * 30 and rows.ravel().tolist() == list(range(30))
 
 
 def test_sparse_leaves_are_compared_by_inner_product():
     """Three trees of two leaves each, as one-hot rows of length 1."""
     codes = np.random.default_rng(0).integers(0, 2, size=(12, 3))
     onehot = np.concatenate([codes == 0, codes == 1], axis=1) / np.sqrt(3)
-    distance, found = NeighbourSearch(csr_array(onehot)).nearest(csr_array(onehot[:4]), 5)
-    apart = (codes[:4, None] != codes[None]).mean(axis=2)
-    np.testing.assert_allclose(distance, np.sort(apart, axis=1)[:, :5], atol=1e-12)
-    np.testing.assert_allclose(distance, np.take_along_axis(apart, found, axis=1), atol=1e-12)
+    distance, rows = NeighbourSearch(csr_array(onehot)).nearest(csr_array(onehot[:4]), 5)
+    expected = (codes[:4, None] != codes[None]).mean(axis=2)
+    np.testing.assert_allclose(distance, np.sort(expected, axis=1)[:, :5], atol=1e-12)
+    np.testing.assert_allclose(distance, np.take_along_axis(expected, rows, axis=1), atol=1e-12)
 
 
 def test_approximate_neighbours_are_at_most_1_plus_eps_farther():
     X, at = normal_rows(3000, 6), normal_rows(50, 6, 1)
-    exact, near = (
+    exact, approximate = (
         NeighbourSearch(X).nearest(at, 10)[0],
         NeighbourSearch(X, eps=1.0).nearest(at, 10)[0],
     )
     assert (
-        (near >= exact - 1e-12).all() and (near <= 2 * exact + 1e-12).all() and (near > exact).any()
+        (approximate >= exact - 1e-12).all()
+        and (approximate <= 2 * exact + 1e-12).all()
+        and (approximate > exact).any()
     )
 
 
@@ -106,16 +108,16 @@ def test_more_neighbours_than_rows_are_refused():
 
 
 def weights_by_definition(
-    x: float, X: np.ndarray, kernel: str, u: float, among: np.ndarray
+    x: float, X: np.ndarray, kernel: str, u: float, is_neighbour: np.ndarray
 ) -> np.ndarray:
     t = np.abs(X - x) / u
     inside = t <= 1
-    of = {
+    kernels = {
         "epanechnikov": np.where(inside, 1 - t**2, 0),
         "uniform": inside.astype(float),
         "gaussian": np.exp(-(t**2) / 2),
     }
-    return np.where(among, of[kernel], 0.0)
+    return np.where(is_neighbour, kernels[kernel], 0.0)
 
 
 @pytest.mark.parametrize("kernel", ["epanechnikov", "uniform", "gaussian"])
@@ -123,92 +125,112 @@ def weights_by_definition(
 def test_weights_follow_their_definition(kernel, rule):
     X, at = normal_rows(50, 1)[:, 0], normal_rows(8, 1, 1)[:, 0]
     search = NeighbourSearch(X[:, None])
-    near = (
-        Nearness(radius=0.4, kernel=kernel, least=1)
+    weighting = (
+        NeighbourWeighting(radius=0.4, kernel=kernel, n_fallback=1)
         if rule == "radius"
-        else Nearness(k=12, kernel=kernel, scale=rule)
+        else NeighbourWeighting(k=12, kernel=kernel, scale=rule)
     )
-    found = near.around(search, at[:, None])
+    neighbours = weighting.find_neighbours(search, at[:, None])
     for i, x in enumerate(at):
-        apart = np.sort(np.abs(X - x))
-        u = 0.4 if rule == "radius" else apart[12 if rule == "next" else 11]
-        among = np.abs(X - x) <= (0.4 if rule == "radius" else apart[11])
-        if not among.any():
+        sorted_distances = np.sort(np.abs(X - x))
+        u = 0.4 if rule == "radius" else sorted_distances[12 if rule == "next" else 11]
+        is_neighbour = np.abs(X - x) <= (0.4 if rule == "radius" else sorted_distances[11])
+        if not is_neighbour.any():
             continue
         dense = np.zeros(50)
-        dense[found.rows[i]] = found.weight[i]
-        np.testing.assert_allclose(dense, weights_by_definition(x, X, kernel, u, among), atol=1e-12)
-        assert found.n_eff[i] == pytest.approx(dense.sum() ** 2 / (dense**2).sum())
+        dense[neighbours.rows[i]] = neighbours.weight[i]
+        np.testing.assert_allclose(
+            dense, weights_by_definition(x, X, kernel, u, is_neighbour), atol=1e-12
+        )
+        assert neighbours.n_eff[i] == pytest.approx(dense.sum() ** 2 / (dense**2).sum())
 
 
 def test_weights_without_positive_distances():
-    """All neighbours at the place: equal weights. None within the radius: the nearest, flagged. One
-    neighbour, which is at u: it counts.
+    """Weights are equal if all neighbours coincide with the query point.
+
+    If none is within the radius, the nearest ones are used and flagged. A single neighbour, whose
+    distance is u, has weight 1.
     """
-    same = NeighbourSearch(np.r_[np.zeros(6), 5.0, 9.0][:, None])
-    assert Nearness(k=4).around(same, np.zeros((1, 1))).weight.tolist() == [[1.0] * 4]
-    away = Nearness(radius=0.5, least=3).around(same, np.array([[7.1], [0.0]]))
-    assert away.empty.tolist() == [True, False] and away.weight.sum(axis=1).tolist() == [3.0, 6.0]
-    assert sorted(away.rows[0, :2].tolist()) == [6, 7]
-    assert Nearness(k=1).around(same, np.array([[5.5]])).weight.tolist() == [[1.0]]
+    search = NeighbourSearch(np.r_[np.zeros(6), 5.0, 9.0][:, None])
+    assert NeighbourWeighting(k=4).find_neighbours(search, np.zeros((1, 1))).weight.tolist() == [
+        [1.0] * 4
+    ]
+    neighbours = NeighbourWeighting(radius=0.5, n_fallback=3).find_neighbours(
+        search, np.array([[7.1], [0.0]])
+    )
+    assert neighbours.empty.tolist() == [True, False] and neighbours.weight.sum(
+        axis=1
+    ).tolist() == [3.0, 6.0]
+    assert sorted(neighbours.rows[0, :2].tolist()) == [6, 7]
+    assert NeighbourWeighting(k=1).find_neighbours(search, np.array([[5.5]])).weight.tolist() == [
+        [1.0]
+    ]
     with pytest.warns(
         UserWarning, match=r"^k=9 is larger than the number of rows, 8: all are used$"
     ):
-        assert Nearness(k=9, kernel="uniform").around(same, np.zeros((1, 1))).weight.shape == (1, 8)
+        assert NeighbourWeighting(k=9, kernel="uniform").find_neighbours(
+            search, np.zeros((1, 1))
+        ).weight.shape == (1, 8)
 
 
 @pytest.mark.parametrize(
-    "near", [Nearness(k=5), Nearness(k=5, scale="next"), Nearness(radius=0.7, least=2)]
+    "weighting",
+    [
+        NeighbourWeighting(k=5),
+        NeighbourWeighting(k=5, scale="next"),
+        NeighbourWeighting(radius=0.7, n_fallback=2),
+    ],
 )
-def test_a_row_is_left_out_of_its_own_neighbourhood(near):
-    """Also where equal rows crowd it out of the nearest ones: as without it."""
+def test_a_row_is_left_out_of_its_own_neighbourhood(weighting):
+    """The result is that of a search without the row, also if equal rows displace it."""
     X = np.r_[normal_rows(20, 1)[:, 0], np.zeros(9)][:, None]
-    found = near.around(NeighbourSearch(X), X, np.arange(29))
-    assert (found.rows != np.arange(29)[:, None])[found.weight > 0].all()
+    neighbours = weighting.find_neighbours(NeighbourSearch(X), X, np.arange(29))
+    assert (neighbours.rows != np.arange(29)[:, None])[neighbours.weight > 0].all()
     for i in range(29):
-        others = np.delete(np.arange(29), i)
-        alone = near.around(NeighbourSearch(X[others]), X[i : i + 1])
+        other_rows = np.delete(np.arange(29), i)
+        expected = weighting.find_neighbours(NeighbourSearch(X[other_rows]), X[i : i + 1])
         np.testing.assert_allclose(
-            np.sort(found.weight[i])[::-1][: alone.weight.size],
-            np.sort(alone.weight[0])[::-1][: found.weight.shape[1]],
+            np.sort(neighbours.weight[i])[::-1][: expected.weight.size],
+            np.sort(expected.weight[0])[::-1][: neighbours.weight.shape[1]],
             atol=1e-12,
         )
 
 
-def test_radius_finds_all_rows_for_any_eps_and_any_other_places():
+def test_radius_finds_all_rows_for_any_eps_and_other_query_points():
     rng = np.random.default_rng(0)
     X, at = rng.normal(size=(3000, 2)), rng.normal(size=(40, 2))
-    rule, search = Nearness(radius=0.5), NeighbourSearch(X, eps=3.0)
-    together = rule.around(search, at)
-    for i, place in enumerate(at):
-        inside = np.flatnonzero(np.linalg.norm(X - place, axis=1) < 0.5)
-        alone = rule.around(search, place[None])
-        for found, row in ((together, i), (alone, 0)):
-            assert set(found.rows[row][found.weight[row] > 0]) == set(inside) or len(inside) == 0
+    weighting, search = NeighbourWeighting(radius=0.5), NeighbourSearch(X, eps=3.0)
+    together = weighting.find_neighbours(search, at)
+    for i, query in enumerate(at):
+        inside = np.flatnonzero(np.linalg.norm(X - query, axis=1) < 0.5)
+        alone = weighting.find_neighbours(search, query[None])
+        for neighbours, row in ((together, i), (alone, 0)):
+            assert (
+                set(neighbours.rows[row][neighbours.weight[row] > 0]) == set(inside)
+                or len(inside) == 0
+            )
 
 
 @pytest.mark.parametrize(("d", "backend"), [(3, "tree"), (3, "brute"), (30, "brute")])
 @pytest.mark.parametrize("k", [1, 5, 40])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_ties_go_to_the_lowest_positions(d, backend, k, offset):
-    """Integers, so that most distances come many times, and the squares of an offset leave sums
-    with few digits.
-    """
+    """Integers repeat most distances; an offset leaves few digits to a sum of squares."""
     rng = np.random.default_rng(d)
     X, at = (offset + rng.integers(0, 2, (n, d)).astype(float) for n in (200, 50))
     squared = ((at[:, None] - X) ** 2).sum(axis=2)  # exact
-    distance, found = NeighbourSearch(X, backend=backend).nearest(at, k)
+    distance, rows = NeighbourSearch(X, backend=backend).nearest(at, k)
     expected = np.argsort(squared, axis=1, kind="stable")[:, :k]
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(rows, expected)
     np.testing.assert_array_equal(distance, np.sqrt(np.take_along_axis(squared, expected, axis=1)))
 
 
 def test_sparse_ties_go_to_the_lowest_positions():
     leaves = np.random.default_rng(0).integers(0, 3, (60, 4))
     X = csr_array(np.hstack([leaves == value for value in range(3)]) / 2.0)
-    agree = (leaves[:, None] == leaves).sum(axis=2)
-    found = NeighbourSearch(X).nearest(X[:9], 7)[1]
-    np.testing.assert_array_equal(found, np.argsort(-agree[:9], axis=1, kind="stable")[:, :7])
+    n_shared = (leaves[:, None] == leaves).sum(axis=2)
+    rows = NeighbourSearch(X).nearest(X[:9], 7)[1]
+    np.testing.assert_array_equal(rows, np.argsort(-n_shared[:9], axis=1, kind="stable")[:, :7])
 
 
 def test_brute_force_resolves_ties_as_the_tree_does():
@@ -220,17 +242,15 @@ def test_brute_force_resolves_ties_as_the_tree_does():
 
 @pytest.mark.parametrize("d", [3, 30])
 def test_distances_of_an_index_of_scikit_learn_have_all_digits(d):
-    """Equal rows far from the origin, where products of matrices leave distances of about 1e-5 in
-    place of 0.
-    """
+    """Far from the origin, products of matrices give equal rows a distance of about 1e-5."""
     X = np.repeat(1e3 + normal_rows(20, d), 4, axis=0)
     at = np.concatenate([X[:6], X[:6] + 1e-7, 1e3 + normal_rows(6, d, 1)])
     index = NearestNeighbors(n_neighbors=6).fit(X)
     np.testing.assert_allclose(
         distances_of(index, at, 6), np.sort(cdist(at, X), axis=1)[:, :6], rtol=1e-12
     )
-    others = cdist(X, X)
-    np.fill_diagonal(others, np.inf)
+    other_distances = cdist(X, X)
+    np.fill_diagonal(other_distances, np.inf)
     np.testing.assert_allclose(
-        distances_of(index, None, 6), np.sort(others, axis=1)[:, :6], rtol=1e-12
+        distances_of(index, None, 6), np.sort(other_distances, axis=1)[:, :6], rtol=1e-12
     )

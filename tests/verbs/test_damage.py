@@ -41,7 +41,7 @@ def metrics(run_dir: Path) -> list:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\xff\x00\xfe", b"[1, 2]", b'"text"', b'{"schema": 8}', b'{"a": NaN}', b"[" * 100_000],
+    [b"", b"\xff\x00\xfe", b"[1, 2]", b'"text"', b'{"schema": 9}', b'{"a": NaN}', b"[" * 100_000],
 )
 def test_a_damaged_record_is_told_in_one_line_set_aside_and_made_again(kdg, run_dir, content):
     expected = metrics(run_dir)

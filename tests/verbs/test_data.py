@@ -15,7 +15,7 @@ from kdgraph.cli import main
 from kdgraph.config import compose, conf_dir
 from kdgraph.data.openml.cache import cache_folder
 from kdgraph.verbs.data import openml_ids
-from tests.data.openml.server import bake, frame, numbers
+from tests.data.openml.server import mixed_table, numeric_table, write_cached_dataset
 
 LATER = "try again later, or point OPENML_CACHE_DIR at a folder that has it"
 TINY = ["parent.n_estimators=5", "ood.n=20", "ood.radii=[2]", "figures=none", "n_jobs=1"]
@@ -79,7 +79,7 @@ def test_two_numbers_do_not_share_a_name():
 
 
 def test_list_says_what_is_here(kdg, where, openml_cache):
-    folder = bake(openml_cache, 61, numbers())
+    folder = write_cached_dataset(openml_cache, 61, numeric_table())
     (folder / "more").write_bytes(bytes(250_000))
     code, out, err = kdg("data", "list", "few")
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
@@ -94,14 +94,14 @@ def test_list_says_what_is_here(kdg, where, openml_cache):
 
 
 def test_a_damaged_set_is_listed_as_here(kdg, openml_cache):
-    (bake(openml_cache, 61, numbers()) / "description.xml").write_text("<oml")
+    (write_cached_dataset(openml_cache, 61, numeric_table()) / "description.xml").write_text("<oml")
     assert "1 of 1 data sets are in" in kdg("data", "list", "few/one")[1]
 
 
 def test_get_by_name_group_pattern_number_and_override(kdg, openml_server):
     where = cache_folder()
     for id in (61, 62, 9063):
-        openml_server.add(id, numbers())
+        openml_server.add(id, numeric_table())
     assert kdg("data", "get", "few/one") == (
         0,
         f"1 of 1 data sets are in {where}, 1 of them fetched now\n",
@@ -139,12 +139,12 @@ def test_get_of_an_experiment(kdg, openml_server, tmp_path):
     }
     (folder / "mine.yaml").write_text(f"# @package _global_\n{yaml.safe_dump({'hydra': sweep})}")
     for id in (61, 62):
-        openml_server.add(id, numbers())
+        openml_server.add(id, numeric_table())
     assert kdg("data", "get", "experiment=mine")[1].endswith(", 2 of them fetched now\n")
 
 
 def test_get_names_what_cannot_be_had(kdg, where, openml_cache, no_reply):
-    bake(openml_cache, 61, numbers())
+    write_cached_dataset(openml_cache, 61, numeric_table())
     code, out, err = kdg("data", "get", "few")
     assert (code, out) == (1, f"1 of 3 data sets are in {where}, 0 of them fetched now\n")
     why = f"not in {where}; openml.org cannot be reached (Name or service not known); {LATER}"
@@ -191,7 +191,9 @@ def test_check_of_a_whole_cache(kdg, where, openml_cache):
     size = (
         sum(
             path.stat().st_size
-            for path in bake(openml_cache, 61, numbers(), name="first").iterdir()
+            for path in write_cached_dataset(
+                openml_cache, 61, numeric_table(), name="first"
+            ).iterdir()
         )
         / 1e3
     )
@@ -206,8 +208,8 @@ def test_check_of_a_whole_cache(kdg, where, openml_cache):
 
 
 def test_check_names_what_is_damaged(kdg, openml_cache):
-    folder = bake(openml_cache, 61, numbers())
-    bake(openml_cache, 62, numbers())
+    folder = write_cached_dataset(openml_cache, 61, numeric_table())
+    write_cached_dataset(openml_cache, 62, numeric_table())
     (folder / "dataset_61.pq").write_bytes(b"PAR1")
     code, out, err = kdg("data", "check")
     assert code == 1 and "damaged" in out.splitlines()[1] and out.splitlines()[2].endswith(" ok")
@@ -218,7 +220,7 @@ def test_check_names_what_is_damaged(kdg, openml_cache):
 
 def test_a_terminal_shows_a_bar(openml_server, monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    openml_server.add(61, numbers())
+    openml_server.add(61, numeric_table())
     assert main(["data", "get", "61"]) == 0
     assert main(["data", "check"]) == 0
     assert "1 data sets in" in capsys.readouterr().out
@@ -238,7 +240,7 @@ def test_a_run_of_a_set_that_is_not_at_hand_ends_in_one_line(
 
 
 def test_a_sweep_leaves_out_what_is_not_at_hand(kdg, where, openml_cache, no_reply, tmp_path):
-    bake(openml_cache, 62, numbers())
+    write_cached_dataset(openml_cache, 62, numeric_table())
     code, out, err = kdg(
         "run",
         "-m",
@@ -262,7 +264,7 @@ def test_a_sweep_leaves_out_what_is_not_at_hand(kdg, where, openml_cache, no_rep
 
 @pytest.mark.slow
 def test_a_parallel_sweep_leaves_it_out_too(kdg, openml_cache, no_reply):
-    bake(openml_cache, 62, numbers())
+    write_cached_dataset(openml_cache, 62, numeric_table())
     get_reusable_executor().shutdown(wait=True)  # processes of an earlier test know another cache
     code, out, err = kdg(
         "run",
@@ -282,8 +284,8 @@ def test_what_require_shuts_out_is_not_runnable(kdg, openml_cache, tmp_path):
         "# @package dataset\ndefaults: [/dataset/openml@_here_, _self_]\nname: two\nid:"
         " 62\nrequire: numeric\n"
     )
-    bake(openml_cache, 61, numbers())
-    bake(openml_cache, 62, frame())
+    write_cached_dataset(openml_cache, 61, numeric_table())
+    write_cached_dataset(openml_cache, 62, mixed_table())
     code, _, err = kdg("run", "-m", "dataset=few/one,few/two", "calibrator=none", *TINY)
     assert code == 0 and err.startswith("kdg: not runnable: two (two has 2 categorical columns")
 
@@ -294,7 +296,7 @@ def test_a_sweep_of_nothing_but_what_is_not_at_hand_is_no_success(kdg, openml_ca
 
 
 def test_a_run_that_is_done_asks_for_nothing(kdg, openml_cache, no_network):
-    folder = bake(openml_cache, 61, numbers())
+    folder = write_cached_dataset(openml_cache, 61, numeric_table())
     first = kdg("run", "dataset=few/one", "calibrator=none", *TINY)
     assert first[0] == 0
     for path in folder.iterdir():
@@ -304,7 +306,7 @@ def test_a_run_that_is_done_asks_for_nothing(kdg, openml_cache, no_network):
 
 
 def test_other_data_out_of_distribution_are_fetched_too(kdg, openml_cache, no_reply):
-    bake(openml_cache, 61, numbers())
+    write_cached_dataset(openml_cache, 61, numeric_table())
     code, _, err = kdg(
         "run",
         "dataset=few/one",
@@ -318,7 +320,7 @@ def test_other_data_out_of_distribution_are_fetched_too(kdg, openml_cache, no_re
 
 
 def test_show_counts_what_is_not_at_hand_and_fetches_nothing(kdg, where, openml_cache, no_network):
-    bake(openml_cache, 62, numbers())
+    write_cached_dataset(openml_cache, 62, numeric_table())
     code, out, err = kdg("show", "-m", "dataset=few/one,few/two", "seed=0,1")
     assert (code, err) == (0, "")
     lines = out.splitlines()

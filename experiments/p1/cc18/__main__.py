@@ -24,8 +24,8 @@ from experiments.p1.cc18.claims import claims, dominance, with_choice
 from experiments.p1.cc18.figures import figure2, pages
 from experiments.p1.cc18.published import (
     N_TABLES,
-    beside,
     by_size,
+    compare_with_published,
     priors_of,
     published_numbers,
     table_by_table,
@@ -165,7 +165,7 @@ def _sections(
             dominance(found),
         ]
     if "published" in arguments.only:
-        sections += ["### Beside the published numbers", beside(found, published)]
+        sections += ["### Beside the published numbers", compare_with_published(found, published)]
         if stem == "figure2":
             sections += [by_size(numbers, published, found.parent, threshold)]
     if "each" in arguments.only:

@@ -80,7 +80,7 @@ def priors_of(ours: Tables) -> pd.Series:
     return pd.Series({str(n): prior[dataset] for dataset, n in ours.openml.items()}, dtype=float)
 
 
-def beside(ours: Tables, published: pd.DataFrame) -> str:
+def compare_with_published(ours: Tables, published: pd.DataFrame) -> str:
     """Medians over the tables that both have, published / ours, each at its largest sample."""
     theirs, shared = _shared(ours, published)
     if not shared:

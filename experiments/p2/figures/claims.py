@@ -58,7 +58,7 @@ def held_out(study: Study, n: int) -> Iterator[Study]:
     """Fit all to one half of the rows, by class and right or wrong, and judge by the other, n
     times: in sample, overfitting looks best.
     """
-    kinds = 2 * study.top.predicted + study.correct
+    kinds = 2 * study.top_label.predicted + study.correct
     for seed in range(n):
         fit, judge = train_test_split(
             np.arange(len(study.y)), test_size=0.5, stratify=kinds, random_state=seed
@@ -118,7 +118,7 @@ def spread(study: Study, rng: np.random.Generator) -> np.ndarray:
     """Float[n, K]: rows whose score is anywhere in its bin, which is published, and not in the
     middle of it, which is not.
     """
-    X, top = study.X.copy(), study.top
+    X, top = study.X.copy(), study.top_label
     rows = np.arange(len(X))
     lower = np.round(top.confidence / BIN - 0.5) * BIN
     score = np.where(top.confidence >= 1, 1, np.minimum(lower + BIN * rng.random(len(X)), 1))
@@ -142,7 +142,7 @@ def _histogram_and_densities_agree(study: Study) -> Claim:
     inside, bins = 0, 0
     for name in study.learnt("bandwidth", "kde"):
         mine = study.mine(name)
-        score, said = study.top.confidence[mine], study.confidence["kde"].confidence[mine]
+        score, said = study.top_label.confidence[mine], study.confidence["kde"].confidence[mine]
         found = study.bins(name)
         index = np.clip(np.ceil(score * len(found.count)).astype(int) - 1, 0, None)
         for b in np.flatnonzero(found.count):
@@ -157,7 +157,7 @@ def _histogram_and_densities_agree(study: Study) -> Claim:
 
 def _two_classes_are_calibrated_already(study: Study) -> Claim:
     gap = {
-        name: ece(study.y[mine], study.top[mine], bins=10)
+        name: ece(study.y[mine], study.top_label[mine], bins=10)
         for name in study.shown
         if len(mine := study.mine(name))
     }
@@ -199,7 +199,7 @@ def _cum_overestimates_low_scores(study: Study) -> Claim:
     too_much = {}
     for name in study.learnt("bandwidth", "kde"):
         mine = study.mine(name)
-        low = mine[study.top.confidence[mine] < np.median(study.top.confidence[mine])]
+        low = mine[study.top_label.confidence[mine] < np.median(study.top_label.confidence[mine])]
         too_much[name] = float(
             (study.confidence["cum"].confidence[low] - study.correct[low]).mean()
         )

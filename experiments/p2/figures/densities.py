@@ -24,7 +24,7 @@ ADDED, TRUE_HTJ = 3000, 1227
 
 def density(scores: np.ndarray, at: np.ndarray, bandwidth: float) -> np.ndarray:
     """Float[g]: Eq. 7 of scores, Float[n], at Float[g]; integrates to 1."""
-    log, _ = KernelSum.of(scores, np.ones(len(scores))).log(at, bandwidth)
+    log, _ = KernelSum.from_scores(scores, np.ones(len(scores))).log(at, bandwidth)
     return np.exp(log) / (len(scores) * bandwidth * np.sqrt(2 * np.pi))
 
 
@@ -69,8 +69,8 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
         )
         for condition in ("predicted", "all")
     }
-    top = TopLabel.of(X)
-    mine, right = top.predicted == k, top.correct(y)
+    top_label = TopLabel.from_proba(X)
+    mine, right = top_label.predicted == k, top_label.correct(y)
     bandwidth = float(fitted["predicted"].curves_[k]["bandwidth"])
     at = np.linspace(max(0.15, 1 / X.shape[1] + 1e-6), 1, 851)
     parts = {
@@ -89,7 +89,7 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
             ("all", "of all rows (condition=all)"),
         )
     }
-    bins = reliability_bins(top.confidence[mine], right[mine], bins=10)
+    bins = reliability_bins(top_label.confidence[mine], right[mine], bins=10)
     note = f"{title}; PhANNs' scores of the classes that were not predicted were not published"
     return plot_score_densities(
         lines,
@@ -160,7 +160,7 @@ def added(
         new,
         bandwidth,
         confidence,
-        {said: nll_top(y[mine], top, clip=1e-12) for said, top in tops.items()},
+        {said: nll_top(y[mine], top_label, clip=1e-12) for said, top_label in tops.items()},
     )
 
 

@@ -78,14 +78,14 @@ class Study:
     models: Mapping[str, FittedModel]
 
     @cached_property
-    def top(self) -> TopLabel:
+    def top_label(self) -> TopLabel:
         """Predicted class and score of each row."""
-        return TopLabel.of(self.X)
+        return TopLabel.from_proba(self.X)
 
     @cached_property
     def correct(self) -> np.ndarray:
         """Bool[n]: whether the prediction is right."""
-        return self.top.correct(self.y)
+        return self.top_label.correct(self.y)
 
     @property
     def shown(self) -> list[str]:
@@ -96,7 +96,7 @@ class Study:
 
     def mine(self, name: str) -> np.ndarray:
         """Int[m]: rows that are predicted as this class."""
-        return np.flatnonzero(self.top.predicted == self.classes.index(name))
+        return np.flatnonzero(self.top_label.predicted == self.classes.index(name))
 
     def scores(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Float[r] and Float[w]: scores of the right and of the wrong rows that are predicted as
@@ -104,18 +104,18 @@ class Study:
         """
         mine = self.mine(name)
         right = self.correct[mine]
-        return self.top.confidence[mine][right], self.top.confidence[mine][~right]
+        return self.top_label.confidence[mine][right], self.top_label.confidence[mine][~right]
 
     def bins(self, name: str, n: int = 10) -> ReliabilityBins:
         """Shares of right rows in bins of the score of this class; the paper has ten."""
         mine = self.mine(name)
-        return reliability_bins(self.top.confidence[mine], self.correct[mine], bins=n)
+        return reliability_bins(self.top_label.confidence[mine], self.correct[mine], bins=n)
 
     @cached_property
     def confidence(self) -> dict[str, TopLabel]:
         """Calibrator → what it says of every row."""
         return {
-            method: model.predict_outputs(["top"], self.X)["top"]
+            method: model.predict_outputs(["top_label"], self.X)["top_label"]
             for method, model in self.models.items()
         }
 
@@ -126,11 +126,11 @@ class Study:
         """
         return {
             method: {
-                name: nll_top(self.y[mine], top[mine], clip=1e-12)
+                name: nll_top(self.y[mine], top_label[mine], clip=1e-12)
                 for name in self.shown
                 if len(mine := self.mine(name))
             }
-            for method, top in self.confidence.items()
+            for method, top_label in self.confidence.items()
         }
 
     def learnt(self, what: str, method: str) -> dict[str, float]:
@@ -145,10 +145,10 @@ class Study:
         """Float[g]: the confidence of this calibrator in this class at scores, Float[g] above
         1/K.
         """
-        top = self.models[method].predict_outputs(
-            ["top"], rows_at(scores, self.classes.index(name), len(self.classes))
-        )["top"]
-        return top.confidence
+        top_label = self.models[method].predict_outputs(
+            ["top_label"], rows_at(scores, self.classes.index(name), len(self.classes))
+        )["top_label"]
+        return top_label.confidence
 
     def fitted_to(self, X: np.ndarray, y: np.ndarray | None = None) -> Study:
         """The same calibrators, fitted to other rows, Float[m, K], with labels Int[m] (default: the

@@ -90,10 +90,10 @@ def between_rules(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 def _counts(proba: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Int[10, bins, 2]: wrong and right rows by predicted class and bin, which is open below."""
-    top = TopLabel.of(proba)
-    at = np.clip(np.ceil(top.confidence * BINS).astype(int) - 1, 0, BINS - 1)
+    top_label = TopLabel.from_proba(proba)
+    at = np.clip(np.ceil(top_label.confidence * BINS).astype(int) - 1, 0, BINS - 1)
     found = np.zeros((10, BINS, 2), dtype=int)
-    np.add.at(found, (top.predicted, at, top.correct(y).astype(int)), 1)
+    np.add.at(found, (top_label.predicted, at, top_label.correct(y).astype(int)), 1)
     return found
 
 

@@ -66,7 +66,7 @@ def of_fully_trained(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]
     """
     proba = pool.ensemble(members_of(0, pool.size), combine)
     counts = np.zeros((10, 10), dtype=int)
-    np.add.at(counts, (pool.labels["1"], TopLabel.of(proba["1"]).predicted), 1)
+    np.add.at(counts, (pool.labels["1"], TopLabel.from_proba(proba["1"]).predicted), 1)
     yield "figure16_joint", lambda: plot_joint_distribution(counts, [str(k) for k in range(10)])
     yield (
         "figure16",
@@ -98,9 +98,9 @@ def _panels(
 
 
 def _shares(proba: np.ndarray, y: np.ndarray, k: int) -> ReliabilityBins:
-    top = TopLabel.of(proba)
-    mine = top.predicted == k
-    return reliability_bins(top.confidence[mine], (y == k)[mine], bins=10)
+    top_label = TopLabel.from_proba(proba)
+    mine = top_label.predicted == k
+    return reliability_bins(top_label.confidence[mine], (y == k)[mine], bins=10)
 
 
 def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
@@ -121,10 +121,10 @@ def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
 def _cloud(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
     """Dots: the rows of test set 1, in the order in which they come."""
     model = fitted(METHODS[name], proba["1"], pool.labels["1"])
-    top, confidence = TopLabel.of(proba["1"]), model.predict_confidence(proba["1"])
+    top_label, confidence = TopLabel.from_proba(proba["1"]), model.predict_confidence(proba["1"])
 
     def line(k: int) -> tuple[np.ndarray, np.ndarray]:
-        mine = top.predicted == k
-        return top.confidence[mine], confidence[mine]
+        mine = top_label.predicted == k
+        return top_label.confidence[mine], confidence[mine]
 
     return line

@@ -112,8 +112,10 @@ def measure_ensemble(
     for name, make in METHODS.items():
         model = fitted(make, proba["1"], labels["1"])
         for where, rows in proba.items():
-            top = TopLabel.of(rows)
-            confidence = TopLabel(top.predicted, model.predict_confidence(rows), top.n_classes)
+            top_label = TopLabel.from_proba(rows)
+            confidence = TopLabel(
+                top_label.predicted, model.predict_confidence(rows), top_label.n_classes
+            )
             yield from (
                 {"method": name, "test_set": where, **entry}
                 for entry in errors(confidence, labels[where])
@@ -131,21 +133,21 @@ def measure_ensemble(
     for where, rows in proba.items():
         yield from (
             {"method": UNCALIBRATED, "test_set": where, **entry}
-            for entry in errors(TopLabel.of(rows), labels[where])
+            for entry in errors(TopLabel.from_proba(rows), labels[where])
         )
 
 
-def errors(top: TopLabel, y: np.ndarray) -> Iterator[Measured]:
+def errors(top_label: TopLabel, y: np.ndarray) -> Iterator[Measured]:
     """Binary NLL in nats a row, ECE1 and ECE2 (l1 and l2, 15 bins of equal width) of the rows
     predicted as each class, and of all.
     """
-    groups = {str(k): top.predicted == k for k in range(top.n_classes or 0)} | {
-        ALL: np.ones(len(top), dtype=bool)
+    groups = {str(k): top_label.predicted == k for k in range(top_label.n_classes or 0)} | {
+        ALL: np.ones(len(top_label), dtype=bool)
     }
     for name, rows in groups.items():
         if not rows.any():
             continue
-        mine, right = top[rows], y[rows]
+        mine, right = top_label[rows], y[rows]
         found = {
             "NLL": nll_top(right, mine),
             "ECE1": ece(right, mine),

@@ -52,18 +52,20 @@ def measured(folder: Path) -> pd.DataFrame:
     )
 
 
-def of_scores(top: TopLabel, y: np.ndarray) -> dict[str, float]:
+def of_scores(top_label: TopLabel, y: np.ndarray) -> dict[str, float]:
     """What Section XIII.D counts on one test set, by the paper's names.
 
     The score of most rows is that at which more than half of them stand, to two digits; where there
     is none, it has no number.
     """
-    mine, right = top.predicted == CLASS, top.correct(y)
+    mine, right = top_label.predicted == CLASS, top_label.correct(y)
     found = {
-        "right rows of 0 below that score": float((mine & right & (top.confidence < LOW)).sum()),
+        "right rows of 0 below that score": float(
+            (mine & right & (top_label.confidence < LOW)).sum()
+        ),
         "wrong rows of 0": float((mine & ~right).sum()),
     }
-    at, n = np.unique(np.round(top.confidence, 2), return_counts=True)
+    at, n = np.unique(np.round(top_label.confidence, 2), return_counts=True)
     return found | (
         {"score of most rows": float(at[n.argmax()])} if n.max() > MOST * len(y) else {}
     )
@@ -133,9 +135,9 @@ def _counts(records: Iterable[Record], folder: Path) -> Iterator[dict[str, Any]]
         classes = [str(name) for name in record["dataset"]["classes"]]
         for name in ("calibration", "test"):
             of_set = frame[frame.set == name]
-            top = TopLabel.of(of_set[[f"parent_{one}" for one in classes]].to_numpy())
+            top_label = TopLabel.from_proba(of_set[[f"parent_{one}" for one in classes]].to_numpy())
             y = of_set.y.astype(str).map(classes.index).to_numpy()
-            for metric, value in of_scores(top, y).items():
+            for metric, value in of_scores(top_label, y).items():
                 yield {**_section(metric, "10000 steps"), "seed": seed, "value": value}
 
 

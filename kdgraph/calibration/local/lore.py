@@ -2,7 +2,7 @@
 
 The confidence of a row is a kernel-weighted accuracy of similar calibration rows in the same bin of
 confidence. :class:`LocalRecalibration` calibrates the top label, :class:`LocalClassShares` full
-rows of probabilities; :class:`Local` chooses the bandwidth and the bins for both.
+rows of probabilities; :class:`LocalCalibrationMixin` chooses the bandwidth and the bins for both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from sklearn.utils.metaestimators import available_if
 from kdgraph.base import PostHocClassifier, Rows
 from kdgraph.base.rows import check_per_row, concatenate_rows
 from kdgraph.calibration.groupwise import known_groups
-from kdgraph.calibration.local.neighbours import NO_GROUP, LocalKernel, Neighbours, Places, Sight
+from kdgraph.calibration.local.neighbours import (
+    NO_GROUP,
+    FeatureView,
+    LocalKernel,
+    Neighbours,
+    QueryRows,
+)
 from kdgraph.calibration.top_label.base import TopLabelCalibrator, fill_rows, fills_rows
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
@@ -34,7 +40,7 @@ BINS = (1, 5, 15)
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _BinTrial:
     """Leave-one-out results of one number of bins at several bandwidths.
 
     ``error``, Float[b, n], are squared errors; ``n_eff``, Float[b], are median effective rows.
@@ -50,62 +56,77 @@ class _Tried:
         return np.average(self.error, axis=1, weights=weight)
 
 
-def _best(tried: Sequence[_Tried], weight: np.ndarray, *, simplest: bool) -> tuple[float, int]:
+def _select_setting(
+    trials: Sequence[_BinTrial], weight: np.ndarray, *, simplest: bool
+) -> tuple[float, int]:
     """Return the bandwidth and the number of bins with the least Brier score.
 
     ``simplest``: among settings within one standard error of the least, those with the fewest bins,
     and of these the one with the most effective rows. Ties go to the first setting, which has the
     fewest bins and the widest bandwidth.
     """
-    errors = np.concatenate([each.error for each in tried])
-    settings = [(float(gamma), each.bins) for each in tried for gamma in each.bandwidths]
+    errors = np.concatenate([trial.error for trial in trials])
+    settings = [(float(gamma), trial.bins) for trial in trials for gamma in trial.bandwidths]
     scores = np.average(errors, axis=1, weights=weight)
     least = int(scores.argmin())
     if not simplest:
         return settings[least]
-    share = weight / weight.sum()
-    error = np.sqrt(np.sum((share * (errors[least] - scores[least])) ** 2))
-    n_eff = np.concatenate([each.n_eff for each in tried])
-    good_enough = np.flatnonzero(scores <= scores[least] + error)
+    proportion = weight / weight.sum()
+    standard_error = np.sqrt(np.sum((proportion * (errors[least] - scores[least])) ** 2))
+    n_eff = np.concatenate([trial.n_eff for trial in trials])
+    good_enough = np.flatnonzero(scores <= scores[least] + standard_error)
     return settings[min(good_enough, key=lambda i: (settings[i][1], -n_eff[i]))]
 
 
 @dataclass(eq=False, repr=False)
-class Local:
+class LocalCalibrationMixin:
     """Mixin of local calibrators: features, bins and bandwidth (around Luo et al., Eq. 6).
 
-    It precedes the calibrator in the bases of a subclass.
+    The mixin precedes the calibrator in the bases of a subclass. The subclass implements
+    ``_parent_output(proba)``, and its ``_fit_after`` calls ``_fit_neighbours``.
 
     Parameters
     ----------
-    features : where distances are measured, a :class:`~kdgraph.features.FeatureMap`; None: twenty
-        principal components of the parent's last hidden layer, of its leaves, or of the rows,
-        whichever it has. The kernels "geodesic" and "group" have no use for it.
-    kernel : which rows are near; see :data:`~kdgraph.calibration.local.neighbours.LocalKernel`.
-    bandwidth : γ, in units of the feature map, or "cv": the one of ``bandwidths`` with the least
-        Brier score on the calibration rows, each of which is left out of its own neighbourhood.
-    bandwidths : what "cv" chooses from.
-    choice : what "cv" takes: "best", the least Brier score; or "simplest": of all whose score is
-        within one standard error of the least, those with the fewest bins, since the edge of a bin
-        separates rows that are alike in all else, and of these the one with the most effective rows
-        behind it (the rule of Breiman et al. 1984; the measure of simplicity is original to
-        kdgraph).
-    bins : of equal width over [0, 1], in which confidences count as alike; or "cv": 1, 5 or 15,
-    chosen with the bandwidth.
-    n_jobs : cores; never changes a number.
+    features : FeatureMap or None, default=None
+        Features in which distances are measured. None: twenty principal components of the parent's
+        last hidden layer, of its leaves, or of the rows, whichever it has. The kernels "geodesic"
+        and "group" do not use it.
+    kernel : "laplacian", "gaussian", "geodesic" or "group", default="laplacian"
+        Kernel that weights calibration rows; see
+        :data:`~kdgraph.calibration.local.neighbours.LocalKernel`.
+    bandwidth : float or "cv", default="cv"
+        Bandwidth γ, in units of the feature map. "cv": the value of ``bandwidths`` with the least
+        leave-one-out Brier score on the calibration rows.
+    bandwidths : sequence of float, default=(0.00625, …, 3.2, 12.8)
+        Candidates of "cv".
+    bins : int or "cv", default=15
+        Number of bins of equal width over [0, 1]; only rows in the same bin of confidence are
+        averaged. "cv": 1, 5 or 15, chosen with the bandwidth.
+    choice : "best" or "simplest", default="best"
+        Rule of "cv". "best": the least Brier score. "simplest": among the settings whose score is
+        within one standard error of the least, those with the fewest bins, because the edge of a
+        bin separates rows that are otherwise alike, and of these the one with the most effective
+        rows (the rule of Breiman et al. 1984; the measure of simplicity is original to kdgraph).
+    n_jobs : int or None, default=None
+        Number of threads, which does not change the result.
 
     Attributes
     ----------
-    map_ : the fitted feature map, or None.
-    neighbours_ : the calibration rows, as they are asked.
-    bandwidth_, bins_ : γ, and the number of bins.
-    brier_ : bins → Float[b], the Brier score of each bandwidth that "cv" chose from; None where it
-    did not choose.
-    groups_ : the groups of the calibration rows, sorted, of the kernel "group".
-    n_eff_ : the median over calibration rows of the effective number of rows near them.
-    fallback_ : how many calibration rows have no calibration row near them: ``bin``, where the
-        bin's own rows stand in, and ``confidence``, where the bin has no other row and the parent's
-        confidence stays.
+    map_ : FeatureMap or None
+        Fitted feature map.
+    neighbours_ : Neighbours
+        Calibration rows that are averaged.
+    bandwidth_, bins_ : float and int
+        Bandwidth γ and number of bins.
+    brier_ : dict of int to ndarray of shape (b,), or None
+        Brier score of each bandwidth, Float[b], by number of bins; None if nothing was chosen.
+    groups_ : ndarray
+        Sorted groups of the calibration rows, for the kernel "group".
+    n_eff_ : float
+        Median over calibration rows of the effective number of their neighbours.
+    fallback_ : dict of str to int
+        Number of calibration rows without a neighbour: ``bin``, where the mean of the bin is used,
+        and ``confidence``, where the bin has no other row and the parent's confidence is used.
     """
 
     _: KW_ONLY
@@ -117,7 +138,7 @@ class Local:
     choice: Literal["best", "simplest"] = "best"
     n_jobs: int | None = None
 
-    if TYPE_CHECKING:  # of the calibrator that it stands before
+    if TYPE_CHECKING:  # members of the calibrator that follows in the bases
         estimator_: Any
         random_state: Any
 
@@ -130,7 +151,7 @@ class Local:
 
         Test rows must then be among the rows of the fit.
         """
-        return "transductive" if self._joint else None
+        return "transductive" if self._is_transductive else None
 
     @property
     def takes_groups(self) -> bool:
@@ -142,11 +163,11 @@ class Local:
 
         ``X_test`` are rows to embed together with calibration rows, if the map is transductive.
         """
-        self._embedded_with = X_test
+        self._rows_to_embed = X_test
         try:
             return super().fit(X, y, sample_weight, **calibration)  # pyright: ignore[reportAttributeAccessIssue] - of the calibrator
         finally:
-            del self._embedded_with
+            del self._rows_to_embed
 
     def describe(self) -> dict[str, Any]:
         """Return the fitted values for the record.
@@ -163,46 +184,50 @@ class Local:
     def predict_n_eff(self, X, groups=None) -> np.ndarray:
         """Return the effective number of calibration rows, (Σw)² / Σw², Float[n]; 0 without any."""
         X = self._validate_X(X)
-        return self._around(X, self.estimator_.predict_proba(X), groups)[1]
+        return self._kernel_average(X, self.estimator_.predict_proba(X), groups)[1]
 
     @property
-    def _joint(self) -> bool:
+    def _is_transductive(self) -> bool:
         return (
             self.kernel in ("laplacian", "gaussian")
             and self.features is not None
             and self.features.is_transductive
         )
 
-    def _own(self, proba: np.ndarray) -> np.ndarray:
-        """Return the output of the parent, Float[m] or Float[m, K]."""
+    def _parent_output(self, proba: np.ndarray) -> np.ndarray:
+        """Return the output of the parent that is calibrated, Float[m] or Float[m, K]."""
         raise NotImplementedError
 
-    def _learn(self, rows: Rows, proba: np.ndarray, values: np.ndarray) -> None:
+    def _fit_neighbours(self, rows: Rows, proba: np.ndarray, values: np.ndarray) -> None:
         """Fit to calibration rows with the parent's probabilities and values to average."""
+        # The rows start in one bin over [0, 1]; _choose_setting tries other numbers of bins.
         values = np.asarray(values, dtype=np.float64)
-        self.map_ = self._fitted_map(rows.X)
-        self.groups_ = np.unique(self._groups_given(rows)) if self.takes_groups else np.empty(0)
-        sight = Sight(self.kernel, self.estimator_, self.map_)
-        here = self._places(rows.X, proba, rows.group, sight)
-        edges = bin_edges(here.confidence, 1, "uniform")
-        near = Neighbours(
+        self.map_ = self._fit_feature_map(rows.X)
+        self.groups_ = np.unique(self._required_groups(rows)) if self.takes_groups else np.empty(0)
+        view = FeatureView(self.kernel, self.estimator_, self.map_)
+        query = self._query_rows(rows.X, proba, rows.group, view)
+        neighbours = Neighbours(
             self.kernel,
-            here.seen,
+            query.features,
             values,
-            here.confidence,
+            query.confidence,
             rows.weight,
-            edges,
-            here.group,
+            bin_edges(query.confidence, 1, "uniform"),
+            query.group,
             len(self.groups_),
         )
-        self.neighbours_ = self._chosen(near, here, sight)
+        self.neighbours_ = self._choose_setting(neighbours, query, view)
         _, n_eff, self.fallback_ = self.neighbours_.kernel_average(
-            here, [self.bandwidth_], sight, leave_one_out=True, n_jobs=self.n_jobs
+            query, [self.bandwidth_], view, leave_one_out=True, n_jobs=self.n_jobs
         )
         self.n_eff_ = float(np.median(n_eff))
 
-    def _chosen(self, near: Neighbours, here: Places, sight: Sight) -> Neighbours:
+    def _choose_setting(
+        self, neighbours: Neighbours, query: QueryRows, view: FeatureView
+    ) -> Neighbours:
         """Choose bandwidth and bins, and return the rows in these bins."""
+        # Wide bandwidths and few bins come first, because ties go to the first setting. All
+        # bandwidths of the kernel "group" are equivalent: its distances are 0.
         gammas = (
             sorted(self.bandwidths, reverse=True)
             if self.bandwidth == "cv"
@@ -213,112 +238,122 @@ class Local:
         bins = BINS if self.bins == "cv" else (self.bins,)
         self.bandwidth_, self.bins_, self.brier_ = float(gammas[0]), bins[0], None
         if len(gammas) * len(bins) > 1:
-            tried = [
-                _Tried(b, gammas, *self._judged(near.with_bins(b), here, gammas, sight))
+            trials = [
+                _BinTrial(
+                    b,
+                    gammas,
+                    *self._leave_one_out_errors(neighbours.with_bins(b), query, gammas, view),
+                )
                 for b in bins
             ]
-            self.brier_ = {each.bins: each.brier(near.weight) for each in tried}
-            self.bandwidth_, self.bins_ = _best(
-                tried, near.weight, simplest=self.choice == "simplest"
+            self.brier_ = {trial.bins: trial.brier(neighbours.weight) for trial in trials}
+            self.bandwidth_, self.bins_ = _select_setting(
+                trials, neighbours.weight, simplest=self.choice == "simplest"
             )
-        return near.with_bins(self.bins_)
+        return neighbours.with_bins(self.bins_)
 
-    def _judged(
-        self, near: Neighbours, here: Places, gammas: Sequence[float], sight: Sight
+    def _leave_one_out_errors(
+        self, neighbours: Neighbours, query: QueryRows, gammas: Sequence[float], view: FeatureView
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return leave-one-out squared errors, Float[b, n], and median n_eff, Float[b]."""
-        averages, n_eff, _ = near.kernel_average(
-            here, gammas, sight, leave_one_out=True, n_jobs=self.n_jobs
+        averages, n_eff, _ = neighbours.kernel_average(
+            query, gammas, view, leave_one_out=True, n_jobs=self.n_jobs
         )
-        return np.square(averages - near.values).reshape(len(gammas), len(near.values), -1).sum(
-            axis=2
-        ), np.median(n_eff, axis=1)
+        squared = np.square(averages - neighbours.values)
+        by_row = squared.reshape(len(gammas), len(neighbours.values), -1).sum(axis=2)
+        return by_row, np.median(n_eff, axis=1)
 
-    def _around(
+    def _kernel_average(
         self, X: Any, proba: np.ndarray, groups: Any = None
     ) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
         """Return mean, n_eff and the number of fallbacks around each row of X."""
-        sight = Sight(self.kernel, self.estimator_, self.map_)
-        here = self._places(X, proba, groups, sight)
+        view = FeatureView(self.kernel, self.estimator_, self.map_)
+        query = self._query_rows(X, proba, groups, view)
         mean, n_eff, counts = self.neighbours_.kernel_average(
-            here, [self.bandwidth_], sight, n_jobs=self.n_jobs
+            query, [self.bandwidth_], view, n_jobs=self.n_jobs
         )
         return mean[0], n_eff[0], counts
 
-    def _places(self, X: Any, proba: np.ndarray, groups: Any, sight: Sight) -> Places:
-        confidence = np.asarray(TopLabel.of(proba).confidence, dtype=np.float64)
-        return Places(
-            sight(X), confidence, self._positions(groups, len(confidence)), self._own(proba)
+    def _query_rows(self, X: Any, proba: np.ndarray, groups: Any, view: FeatureView) -> QueryRows:
+        confidence = np.asarray(TopLabel.from_proba(proba).confidence, dtype=np.float64)
+        return QueryRows(
+            view(X),
+            confidence,
+            self._group_positions(groups, len(confidence)),
+            self._parent_output(proba),
         )
 
-    def _fitted_map(self, X: Any) -> FeatureMap | None:
+    def _fit_feature_map(self, X: Any) -> FeatureMap | None:
+        """Return a fitted clone of the feature map; None for kernels without features."""
         if self.kernel in ("geodesic", "group"):
             return None
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         map_ = clone(self.features) if self.features is not None else FeatureMap()
         if map_.random_state is None:
             map_.set_params(random_state=seed)
-        if not self._joint:
+        if not self._is_transductive:
             return map_.fit(self.estimator_, X)
-        if self._embedded_with is None:
+        if self._rows_to_embed is None:
             name = type(self).__name__
             raise ValueError(
                 f"features.reduce={map_.reduce} knows no new rows: give {name}.fit the rows to"
                 " predict as X_test, or use pca or umap"
             )
         return map_.fit(
-            self.estimator_, concatenate_rows(X, self._validate_rows(self._embedded_with)[0])
+            self.estimator_, concatenate_rows(X, self._validate_rows(self._rows_to_embed)[0])
         )
 
-    def _groups_given(self, rows: Rows) -> np.ndarray:
-        needed = f"{type(self).__name__} with kernel=group"
+    def _required_groups(self, rows: Rows) -> np.ndarray:
+        """Return the groups of calibration rows; without groups raise ValueError."""
+        method = f"{type(self).__name__} with kernel=group"
         return known_groups(
-            rows, needed, f"{needed} needs the groups of the calibration rows: groups_calibration"
+            rows, method, f"{method} needs the groups of the calibration rows: groups_calibration"
         )
 
-    def _positions(self, groups: Any, n: int) -> np.ndarray:
+    def _group_positions(self, groups: Any, n: int) -> np.ndarray:
         """Return positions among ``groups_``, Int[n]; :data:`NO_GROUP` for other groups."""
         if not len(self.groups_):
             return np.zeros(n, dtype=np.intp)
         if groups is None:
             return np.full(n, NO_GROUP)
         groups = check_per_row("groups", groups, n)
-        at = np.clip(np.searchsorted(self.groups_, groups), 0, len(self.groups_) - 1)
-        return np.where(self.groups_[at] == groups, at, NO_GROUP)
+        position = np.clip(np.searchsorted(self.groups_, groups), 0, len(self.groups_) - 1)
+        return np.where(self.groups_[position] == groups, position, NO_GROUP)
 
 
 @dataclass(eq=False, repr=False)
-class LocalRecalibration(Local, TopLabelCalibrator):
+class LocalRecalibration(LocalCalibrationMixin, TopLabelCalibrator):
     """LoRe (Luo et al.): kernel-weighted accuracy of calibration rows in the same bin.
 
     Parameters
     ----------
-    estimator : any classifier with ``predict_proba``. Cloned and fitted;
-    ``FrozenEstimator(fitted)`` is used as it is.
-    features, kernel, bandwidth, bandwidths, bins, choice, n_jobs : as in
-    :class:`~kdgraph.calibration.local.lore.Local`.
-    fill_proba, calibration_size, random_state : as in
-        :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`; ``random_state`` also seeds the
-        feature map.
+    estimator : classifier
+        Any classifier with ``predict_proba``. It is cloned and fitted; a
+        ``FrozenEstimator(fitted)`` is not refitted.
+    features, kernel, bandwidth, bandwidths, bins, choice, n_jobs
+        See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`.
+    fill_proba, calibration_size, random_state
+        See :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`; ``random_state`` also seeds
+        the feature map.
 
     Attributes
     ----------
-    bandwidth_, bins_, brier_, map_, neighbours_, groups_, fallback_ : as in
-        :class:`~kdgraph.calibration.local.lore.Local`.
+    bandwidth_, bins_, brier_, map_, neighbours_, groups_, n_eff_, fallback_
+        See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`.
 
     Notes
     -----
     p̂'(x) = Σ k(x, xᵢ) 1[f(xᵢ) = yᵢ] / Σ k(x, xᵢ) over the calibration rows i in the bin of p̂(x)
     (Eq. 6). As γ → ∞ it is histogram binning, as γ → 0 the nearest neighbour in the bin (the
-    paper's arg min k is arg max), and with the kernel "group" histogram binning group by group.
-    Where no row of the bin is near it is the bin's share, and where the bin is empty the parent's
-    own confidence.
+    paper's arg min k is arg max), and with the kernel "group" histogram binning group by group. A
+    row without a neighbour in its bin has the accuracy of the bin; if the bin is empty, the
+    parent's confidence.
 
     The paper fixes γ = 0.2 for t-SNE and 0.4 for principal components of features that it does not
-    scale, so that their meaning depends on the network. Here γ counts in units of the features'
-    spread, and is chosen on the calibration rows unless it is given. t-SNE has no place for new
-    rows: it embeds the rows of ``fit`` and those in ``X_test`` together, which only
-    ``protocol=paper`` does with test rows.
+    scale, so that the meaning of γ depends on the network. Here γ is in units of the features'
+    spread, and it is chosen on the calibration rows by default. t-SNE cannot embed new rows: it
+    embeds the rows of ``fit`` and those in ``X_test`` together, which happens with test rows only
+    under ``protocol=paper``.
 
     References
     ----------
@@ -345,34 +380,44 @@ class LocalRecalibration(Local, TopLabelCalibrator):
         return fill_rows(*self._predict_parts(X, groups))
 
     def _predict_parts(self, X: Any, groups: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
+        """Return the parent's probabilities, its predictions, and the calibrated confidence."""
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
-        return proba, TopLabel.of(proba), np.clip(self._around(X, proba, groups)[0], 0.0, 1.0)
+        accuracy, _, _ = self._kernel_average(X, proba, groups)
+        return proba, TopLabel.from_proba(proba), np.clip(accuracy, 0.0, 1.0)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         proba = self.estimator_.predict_proba(calibration.X)
-        self._learn(calibration, proba, TopLabel.of(proba).correct(calibration.y))
+        self._fit_neighbours(calibration, proba, TopLabel.from_proba(proba).correct(calibration.y))
 
-    def _own(self, proba: np.ndarray) -> np.ndarray:
-        return np.asarray(TopLabel.of(proba).confidence, dtype=np.float64)
+    def _parent_output(self, proba: np.ndarray) -> np.ndarray:
+        return np.asarray(TopLabel.from_proba(proba).confidence, dtype=np.float64)
 
 
 @dataclass(eq=False, repr=False)
-class LocalClassShares(Local, PostHocClassifier):
+class LocalClassShares(LocalCalibrationMixin, PostHocClassifier):
     """LoRe for full rows: kernel-weighted class frequencies of calibration rows in the same bin.
 
     Unlike :class:`LocalRecalibration` it may predict another class than the parent.
 
     Parameters
     ----------
-    estimator, calibration_size, random_state : as in :class:`LocalRecalibration`.
-    features, kernel, bandwidth, bandwidths, bins, choice, n_jobs : as in
-        :class:`~kdgraph.calibration.local.lore.Local`; the Brier score is that of all classes.
+    estimator, calibration_size, random_state
+        See :class:`LocalRecalibration`.
+    features, kernel, bandwidth, bandwidths, bins, choice, n_jobs
+        See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`; the Brier score is that
+        of all classes.
+
+    Attributes
+    ----------
+    bandwidth_, bins_, brier_, map_, neighbours_, groups_, n_eff_, fallback_
+        See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`.
 
     Notes
     -----
-    p̂'ₖ(x) = Σ k(x, xᵢ) 1[yᵢ = k] / Σ k(x, xᵢ), over rows with like confidence in whatever class:
-    Eq. 6 of Luo et al., UAI 2022, with labels in place of correctness. Original to kdgraph.
+    p̂'ₖ(x) = Σ k(x, xᵢ) 1[yᵢ = k] / Σ k(x, xᵢ) over the calibration rows i in the same bin of
+    confidence, whatever their predicted class: Eq. 6 of Luo et al., UAI 2022, with labels in place
+    of correctness. Original to kdgraph.
 
     Examples
     --------
@@ -388,8 +433,9 @@ class LocalClassShares(Local, PostHocClassifier):
     def predict_proba(self, X, groups=None) -> np.ndarray:
         """Return rows of probabilities that sum to 1, Float[n, K]; ``groups`` are [n]."""
         X = self._validate_X(X)
-        found = np.clip(self._around(X, self.estimator_.predict_proba(X), groups)[0], 0.0, 1.0)
-        return found / found.sum(axis=1, keepdims=True)
+        average, _, _ = self._kernel_average(X, self.estimator_.predict_proba(X), groups)
+        shares = np.clip(average, 0.0, 1.0)
+        return shares / shares.sum(axis=1, keepdims=True)
 
     def predict(self, X, groups=None) -> np.ndarray:
         """Return the labels of the largest probabilities, [n]; ``groups`` are [n]."""
@@ -397,11 +443,11 @@ class LocalClassShares(Local, PostHocClassifier):
         return self.classes_[largest]
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        self._learn(
+        self._fit_neighbours(
             calibration,
             self.estimator_.predict_proba(calibration.X),
             np.eye(len(self.classes_))[calibration.y],
         )
 
-    def _own(self, proba: np.ndarray) -> np.ndarray:
+    def _parent_output(self, proba: np.ndarray) -> np.ndarray:
         return proba

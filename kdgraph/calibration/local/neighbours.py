@@ -1,6 +1,9 @@
 """Kernel averages over calibration rows in the same bin of confidence (Luo et al. 2022, Eq. 6).
 
-Original to kdgraph around the equations of Luo et al.
+:class:`FeatureView` computes the features in which the kernel measures distances,
+:class:`QueryRows` are the rows of a prediction, and :class:`Neighbours` are the calibration rows
+that are averaged around them. The cells of bins and groups, and the fallbacks for empty
+neighbourhoods, are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -16,56 +19,70 @@ from kdgraph.features import FeatureMap
 from kdgraph.geometry import Partition, partition_kind, partition_of
 from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 from kdgraph.smoothing import LocalMeans, local_means, local_means_by_distance
-from kdgraph.smoothing.kernel_means import Distance
+from kdgraph.smoothing.kernel_means import DistanceFunction
 
 LocalKernel = Literal["laplacian", "gaussian", "geodesic", "group"]
-"""laplacian, gaussian: of distances in a feature map (:data:`kdgraph.smoothing.Kernel`). geodesic:
-K^(1/γ), of the geodesic similarity K of the parent's own partition (Dey et al., Eq. 14 and 16; as a
-kernel for LoRe original to kdgraph). group: 1 for rows of one group, 0 for others (Luo et al.,
-Section 4).
+"""Kernel of local calibration.
+
+- laplacian, gaussian: functions of distances in a feature map (:data:`kdgraph.smoothing.Kernel`).
+- geodesic: K^(1/γ), where K is the geodesic similarity of the parent's own partition (Dey et al.,
+  Eq. 14 and 16; as a kernel for LoRe original to kdgraph).
+- group: 1 for rows of the same group, 0 for others (Luo et al., Section 4).
 """
 NO_GROUP = -1
-"""Position of a group that is not among the calibration rows."""
+"""Position of a group that has no calibration row."""
 
 
 @dataclass(frozen=True)
-class Places:
-    """Query rows of local calibration.
+class QueryRows:
+    """Rows around which calibration rows are averaged.
 
     Attributes
     ----------
-    seen : Float[m, d] features, or codes of the parent's partition; Float[m, 0] for the kernel of
-    groups.
-    confidence : Float[m], of the parent.
-    group : Int[m], positions among the groups of the calibration rows, or :data:`NO_GROUP`.
-    own : Float[m], or Float[m, K], output of the parent, which is used without a calibration row.
+    features : ndarray of shape (m, d) or (m, …)
+        Features, Float[m, d], or codes of the parent's partition; Float[m, 0] for the kernel
+        "group".
+    confidence : ndarray of shape (m,)
+        Confidence of the parent, Float[m].
+    group : ndarray of shape (m,)
+        Position among the groups of the calibration rows, Int[m], or :data:`NO_GROUP`.
+    parent_output : ndarray of shape (m,) or (m, K)
+        Output of the parent, which is used if the bin has no calibration row.
     """
 
-    seen: np.ndarray
+    features: np.ndarray
     confidence: np.ndarray
     group: np.ndarray
-    own: np.ndarray
+    parent_output: np.ndarray
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Calibration rows of local calibration (Luo et al., Eq. 6).
+    """Calibration rows whose values are averaged around query rows (Luo et al., Eq. 6).
 
     Attributes
     ----------
-    kernel : which rows are near.
-    seen : Float[n, m] features, or codes of the parent's partition; Float[n, 0] for the kernel of
-    groups.
-    values : Float[n], or Float[n, K], what is averaged.
-    confidence : Float[n], of the parent.
-    weight : Float[n] of the rows.
-    edges : Float[b + 1], of the bins of confidence.
-    group : Int[n], positions among the known groups; all alike where the kernel is none of groups.
-    n_groups : how many there are.
+    kernel : LocalKernel
+        Kernel that weights the rows.
+    features : ndarray of shape (n, d) or (n, …)
+        Features, Float[n, d], or codes of the parent's partition; Float[n, 0] for the kernel
+        "group".
+    values : ndarray of shape (n,) or (n, K)
+        Values that are averaged.
+    confidence : ndarray of shape (n,)
+        Confidence of the parent, Float[n].
+    weight : ndarray of shape (n,)
+        Sample weight, Float[n].
+    edges : ndarray of shape (b + 1,)
+        Edges of the bins of confidence, Float[b + 1].
+    group : ndarray of shape (n,)
+        Position of the group, Int[n]; all equal unless the kernel is "group".
+    n_groups : int, default=1
+        Number of groups.
     """
 
     kernel: LocalKernel
-    seen: np.ndarray
+    features: np.ndarray
     values: np.ndarray
     confidence: np.ndarray
     weight: np.ndarray
@@ -84,59 +101,83 @@ class Neighbours:
 
     def kernel_average(
         self,
-        at: Places,
+        query: QueryRows,
         bandwidths: Sequence[float],
-        sight: Sight,
+        view: FeatureView,
         *,
         leave_one_out: bool = False,
         n_jobs: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
-        """Return the averages around m places at b bandwidths, with fallbacks.
+        """Return the averages around m query rows at b bandwidths, with fallbacks.
 
-        The results are the mean, Float[b, m] or Float[b, m, K]; n_eff, Float[b, m]; and the number
-        of fallbacks at the last bandwidth. A place without a near row gets the mean of its bin
-        (``bin``); if the bin is empty, the output of the parent (``confidence``). Its n_eff is 0.
+        Parameters
+        ----------
+        query : QueryRows
+            Query rows.
+        bandwidths : sequence of float
+            Bandwidths γ, in units of the features.
+        view : FeatureView
+            View through the fitted parent, whose partition the kernel "geodesic" uses.
+        leave_one_out : bool, default=False
+            The query rows are the calibration rows, and none is its own neighbour.
+        n_jobs : int or None, default=None
+            Number of threads, which does not change the result.
+
+        Returns
+        -------
+        mean : ndarray of shape (b, m) or (b, m, K)
+            Averages. A query row without a neighbour has the mean of its bin; if the bin is empty,
+            the output of the parent.
+        n_eff : ndarray of shape (b, m)
+            Effective number of neighbours, Float[b, m]; 0 without any.
+        fallbacks : dict of str to int
+            Number of query rows at the last bandwidth with the mean of their bin, ``bin``, and with
+            the output of the parent, ``confidence``.
         """
         averages = self.means(
-            at, bandwidths, sight=sight, leave_one_out=leave_one_out, n_jobs=n_jobs
+            query, bandwidths, view=view, leave_one_out=leave_one_out, n_jobs=n_jobs
         )
-        alone = np.isnan(averages.n_eff)
-        in_bin = self.bin_means(at.confidence, leave_one_out=leave_one_out)
-        empty = np.isnan(in_bin.reshape(len(in_bin), -1)).any(axis=1)
-        fallback = np.where(_expand(empty, in_bin), at.own, in_bin)
+        # A mean is undefined where no row shares the cell, or where all distances are infinite.
+        isolated = np.isnan(averages.n_eff)
+        bin_mean = self.bin_means(query.confidence, leave_one_out=leave_one_out)
+        in_empty_bin = np.isnan(bin_mean.reshape(len(bin_mean), -1)).any(axis=1)
+        fallback = np.where(_expand(in_empty_bin, bin_mean), query.parent_output, bin_mean)
         counts = {
-            "bin": int((alone[-1] & ~empty).sum()),
-            "confidence": int((alone[-1] & empty).sum()),
+            "bin": int((isolated[-1] & ~in_empty_bin).sum()),
+            "confidence": int((isolated[-1] & in_empty_bin).sum()),
         }
         return (
-            np.where(_expand(alone, averages.mean), fallback, averages.mean),
-            np.where(alone, 0.0, averages.n_eff),
+            np.where(_expand(isolated, averages.mean), fallback, averages.mean),
+            np.where(isolated, 0.0, averages.n_eff),
             counts,
         )
 
     def means(
         self,
-        at: Places,
+        query: QueryRows,
         bandwidths: Sequence[float],
         *,
-        sight: Sight,
+        view: FeatureView,
         leave_one_out: bool = False,
         n_jobs: int | None = None,
     ) -> LocalMeans:
-        """Return the averages around m places at b bandwidths (Luo et al., Eq. 6).
+        """Return the averages around m query rows at b bandwidths (Luo et al., Eq. 6).
 
-        They are NaN where there is no row.
+        They are NaN where there is no neighbour. The parameters are those of
+        :meth:`kernel_average`.
         """
+        # Only rows of one cell, a pair of bin and group, are averaged. The kernel "group" is
+        # constant within a cell, so its distances are 0.
         options: dict[str, Any] = {
-            "within_at": self._cell(at.confidence, at.group),
-            "within": self._cell(self.confidence, self.group),
+            "within_at": self._cells(query.confidence, query.group),
+            "within": self._cells(self.confidence, self.group),
             "weight": self.weight,
             "leave_one_out": leave_one_out,
         }
         if self.kernel == "laplacian" or self.kernel == "gaussian":
             return local_means(
-                at.seen,
-                self.seen,
+                query.features,
+                self.features,
                 self.values,
                 bandwidths,
                 kernel=self.kernel,
@@ -144,16 +185,16 @@ class Neighbours:
                 **options,
             )
         distance = (
-            self._geodesic(at.seen, sight.partition)
+            self._geodesic_distance(query.features, view.partition)
             if self.kernel == "geodesic"
             else _zero_distance
         )
         return local_means_by_distance(
-            distance, len(at.confidence), len(self.values), self.values, bandwidths, **options
+            distance, len(query.confidence), len(self.values), self.values, bandwidths, **options
         )
 
     def bin_means(self, confidence: np.ndarray, *, leave_one_out: bool = False) -> np.ndarray:
-        """Return the mean over the bin of each confidence, Float[m] or Float[m, K].
+        """Return the mean value over the bin of each confidence, Float[m] or Float[m, K].
 
         It is NaN where there are no rows.
 
@@ -162,32 +203,41 @@ class Neighbours:
         Original to kdgraph.
         """
         # Sums by bin take O(n + m); the kernel averages of smoothing would take O(n m).
-        index, rows = bin_of(self.confidence, self.edges), bin_of(confidence, self.edges)
+        own_bin, query_bin = bin_of(self.confidence, self.edges), bin_of(confidence, self.edges)
+        n_bins = len(self.edges) - 1
         values = self.values.reshape(len(self.values), -1)
-        total = np.bincount(index, self.weight, minlength=len(self.edges) - 1)[rows]
-        summed = np.stack(
+        total = np.bincount(own_bin, self.weight, minlength=n_bins)[query_bin]
+        weighted_sum = np.stack(
             [
-                np.bincount(index, self.weight * column, minlength=len(self.edges) - 1)[rows]
+                np.bincount(own_bin, self.weight * column, minlength=n_bins)[query_bin]
                 for column in values.T
             ],
             axis=1,
         )
         if leave_one_out:
-            total, summed = total - self.weight, summed - self.weight[:, None] * values
-        alone = total <= 0
-        found = np.where(alone[:, None], np.nan, summed / np.where(alone, 1, total)[:, None])
-        return found.reshape(len(rows), *self.values.shape[1:])
+            total, weighted_sum = total - self.weight, weighted_sum - self.weight[:, None] * values
+        is_empty = total <= 0
+        mean = np.where(
+            is_empty[:, None], np.nan, weighted_sum / np.where(is_empty, 1, total)[:, None]
+        )
+        return mean.reshape(len(query_bin), *self.values.shape[1:])
 
-    def _cell(self, confidence: np.ndarray, group: np.ndarray) -> np.ndarray:
+    def _cells(self, confidence: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Return one integer for each pair of bin and group, Int[m]."""
+        # Groups count from NO_GROUP = -1, so a bin has n_groups + 1 cells. No calibration row is in
+        # the cell of NO_GROUP, so a query row of an unknown group has no neighbour.
         return bin_of(confidence, self.edges) * (self.n_groups + 1) + group + 1
 
-    def _geodesic(self, seen: np.ndarray, partition: Partition) -> Distance:
-        """Return the function -log K of the positions of places and rows."""
+    def _geodesic_distance(self, codes: np.ndarray, partition: Partition) -> DistanceFunction:
+        """Return the function -log K of positions of query rows and calibration rows.
 
-        def distance(places: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        The Laplacian kernel exp(-distance/γ) of this distance is K^(1/γ).
+        """
+
+        def distance(queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            similarity = partition.similarity(codes[queries], self.features[rows])
             with np.errstate(divide="ignore"):
-                return -np.log(np.minimum(partition.similarity(seen[places], self.seen[rows]), 1.0))
+                return -np.log(np.minimum(similarity, 1.0))
 
         return distance
 
@@ -197,20 +247,23 @@ def _expand(flags: Any, values: np.ndarray) -> np.ndarray:
     return flags.reshape(*flags.shape, *[1] * (values.ndim - flags.ndim))
 
 
-def _zero_distance(places: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _zero_distance(queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return distances of 0; only the cells of bin and group separate rows."""
-    return np.zeros((len(places), len(rows)))
+    return np.zeros((len(queries), len(rows)))
 
 
 @dataclass(frozen=True)
-class Sight:
+class FeatureView:
     """View of rows through a fitted parent.
 
     Attributes
     ----------
-    kernel : which rows are near.
-    parent : the fitted parent.
-    map_ : the fitted feature map; None where the kernel has no use for one.
+    kernel : LocalKernel
+        Kernel that uses the features.
+    parent : estimator
+        Fitted parent.
+    map_ : FeatureMap or None, default=None
+        Fitted feature map; None for the kernels "geodesic" and "group", which use none.
     """
 
     kernel: LocalKernel
@@ -218,9 +271,9 @@ class Sight:
     map_: FeatureMap | None = None
 
     def __call__(self, X: Any) -> np.ndarray:
-        """Return features [n, m] or codes [n, …] of rows (Luo et al., Section 3.2).
+        """Return features [n, d] or codes [n, …] of rows (Luo et al., Section 3.2).
 
-        The kernel of groups has no features.
+        The kernel "group" has no features.
         """
         if self.kernel == "geodesic":
             return self.partition.encode(X)
@@ -228,9 +281,9 @@ class Sight:
 
     @cached_property
     def partition(self) -> Partition:
-        """Partition of the parent; of a network without the bits of its output.
+        """Partition of the parent; for a network without the bits of its output.
 
-        These bits would separate all rows with different predictions. Original to kdgraph for LoRe.
+        Rows with different predictions would differ in these bits. Original to kdgraph for LoRe.
         """
-        reading = {"output_bits": False} if partition_kind(self.parent) == "network" else {}
-        return partition_of(self.parent, **reading)
+        options = {"output_bits": False} if partition_kind(self.parent) == "network" else {}
+        return partition_of(self.parent, **options)

@@ -23,25 +23,37 @@ from kdgraph.smoothing.neighbours import distances_of
 
 
 @dataclass(eq=False, repr=False)
-class Proximity(TopLabelCalibrator):
+class ProximityCalibrator(TopLabelCalibrator):
     """Base class of confidences that depend on the parent's confidence and on proximity.
 
-    A subclass implements ``_learn(confidence, proximity, correct, weight)`` and ``_at(confidence,
-    proximity)``.
+    A subclass implements ``_fit_map(confidence, proximity, correct, weight)`` and
+    ``_evaluate_map(confidence, proximity)``, whose arguments are Float[n] and, for ``correct``,
+    Bool[n].
 
     Parameters
     ----------
-    estimator, fill_proba, calibration_size, random_state : as in
-    :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`.
-    features : where distances are measured, a :class:`~kdgraph.features.FeatureMap`; None: what the
-        parent's last hidden layer, its leaves or the rows are, unreduced, in units of their spread.
-    neighbours : how many; as many as there are, where these are fewer.
+    estimator, fill_proba, calibration_size, random_state
+        See :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`.
+    features : FeatureMap or None, default=None
+        Features in which distances are measured. None: the parent's last hidden layer, its leaves
+        or the rows, without reduction, in units of their spread.
+    neighbours : int, default=10
+        Number of nearest neighbours; all other calibration rows if these are fewer.
+
+    Attributes
+    ----------
+    map_ : FeatureMap
+        Fitted feature map.
+    index_ : NearestNeighbors
+        Index of the calibration rows.
+    accuracy_ : float
+        Fraction of correct predictions among the calibration rows.
 
     Notes
     -----
-    Proximity is exp(-mean distance to the nearest neighbours), in (0, 1]; a calibration row is none
-    of its own. Distances are Euclidean, over √d (original to kdgraph, so that proximities of
-    many features are not all close to 0).
+    Proximity is exp(-mean distance to the nearest neighbours), in (0, 1]; a calibration row is not
+    its own neighbour. Distances are Euclidean, divided by √d for d features (original to kdgraph,
+    so that proximities of many features are not all close to 0).
 
     References
     ----------
@@ -53,7 +65,7 @@ class Proximity(TopLabelCalibrator):
     features: FeatureMap | None = None
     neighbours: Count = 10
 
-    paper_protocol: ClassVar = None  # theirs are calibration rows, also in their paper
+    paper_protocol: ClassVar = None  # the paper uses calibration rows too
 
     def predict_confidence(self, X) -> np.ndarray:
         """Return the probability that :meth:`predict` is correct, Float[n]."""
@@ -66,32 +78,36 @@ class Proximity(TopLabelCalibrator):
 
     def proximity(self, X) -> np.ndarray:
         """Return the proximity of rows to calibration rows, Float[n] in (0, 1]."""
-        return self._proximity(self.map_.transform_sparse(self.estimator_, self._validate_X(X)))
+        features = self.map_.transform_sparse(self.estimator_, self._validate_X(X))
+        return self._proximity_of(features)
 
     def _predict_parts(self, X: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
+        """Return the parent's probabilities, its predictions, and the calibrated confidence."""
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
-        top = TopLabel.of(proba)
-        near = self._proximity(self.map_.transform_sparse(self.estimator_, X))
-        return (
-            proba,
-            top,
-            np.clip(self._at(np.asarray(top.confidence, dtype=np.float64), near), 0.0, 1.0),
+        top_label = TopLabel.from_proba(proba)
+        proximity = self._proximity_of(self.map_.transform_sparse(self.estimator_, X))
+        confidence = self._evaluate_map(
+            np.asarray(top_label.confidence, dtype=np.float64), proximity
         )
+        return proba, top_label, np.clip(confidence, 0.0, 1.0)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        top = TopLabel.of(self.estimator_.predict_proba(calibration.X))
-        self.map_ = self._fitted_map(calibration.X)
-        seen = self.map_.transform_sparse(self.estimator_, calibration.X)
+        top_label = TopLabel.from_proba(self.estimator_.predict_proba(calibration.X))
+        self.map_ = self._fit_feature_map(calibration.X)
+        features = self.map_.transform_sparse(self.estimator_, calibration.X)
         self.index_ = NearestNeighbors(
             n_neighbors=min(self.neighbours, max(len(calibration) - 1, 1))
-        ).fit(seen)
-        correct = top.correct(calibration.y)
+        ).fit(features)
+        correct = top_label.correct(calibration.y)
         self.accuracy_ = float(np.average(correct, weights=calibration.weight))
-        near = self._proximity(None if len(calibration) > 1 else seen)
-        self._learn(np.asarray(top.confidence, dtype=np.float64), near, correct, calibration.weight)
+        # A single calibration row has no other row; it is its own neighbour.
+        proximity = self._proximity_of(None if len(calibration) > 1 else features)
+        confidence = np.asarray(top_label.confidence, dtype=np.float64)
+        self._fit_map(confidence, proximity, correct, calibration.weight)
 
-    def _fitted_map(self, X: Any) -> FeatureMap:
+    def _fit_feature_map(self, X: Any) -> FeatureMap:
+        """Return a fitted clone of the feature map, which must be able to transform new rows."""
         map_ = FeatureMap(reduce="none") if self.features is None else clone(self.features)
         if map_.is_transductive:
             raise ParameterError(
@@ -105,87 +121,128 @@ class Proximity(TopLabelCalibrator):
         return map_.fit(self.estimator_, X)
 
     @np.errstate(under="ignore")
-    def _proximity(self, seen: Any) -> np.ndarray:
+    def _proximity_of(self, features: Any) -> np.ndarray:
         """Return the proximity, Float[n]; for None, that of calibration rows to the others."""
-        distance = distances_of(self.index_, seen, self.index_.n_neighbors)
+        distance = distances_of(self.index_, features, self.index_.n_neighbors)
         return np.exp(-distance.mean(axis=1) / np.sqrt(max(self.index_.n_features_in_, 1)))
 
-    def _learn(
+    def _fit_map(
         self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray
     ) -> None:
         raise NotImplementedError
 
-    def _at(self, confidence: np.ndarray, proximity: np.ndarray) -> np.ndarray:
+    def _evaluate_map(self, confidence: np.ndarray, proximity: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
 
 @dataclass(eq=False, repr=False)
-class DensityRatio(Proximity):
+class DensityRatio(ProximityCalibrator):
     """ProCal's density-ratio map of confidence and proximity, for continuous confidences.
 
     Parameters
     ----------
-    estimator, features, neighbours, fill_proba, calibration_size, random_state : as in
-        :class:`Proximity`.
+    estimator, features, neighbours, fill_proba, calibration_size, random_state
+        See :class:`~kdgraph.calibration.local.proximity.ProximityCalibrator`.
+
+    Attributes
+    ----------
+    map_, index_, accuracy_
+        See :class:`~kdgraph.calibration.local.proximity.ProximityCalibrator`.
+    points_ : tuple
+        Confidence and proximity, Float[2, m], and weight, Float[m], of the correct and of the
+        incorrect calibration rows; empty if these have no densities.
 
     Notes
     -----
-    P(right | p, D) = π f(p, D | right) / (π f(p, D | right) + (1 - π) f(p, D | wrong)), with π the
-    share of right calibration rows and Gaussian kernels of scipy, whose bandwidths are Scott's
-    rule. Where the rows of a kind are too few for a density, or all lie on one line, the confidence
-    is the parent's; where neither density reaches, it is π.
+    P(correct | p, D) = π f(p, D | correct) / (π f(p, D | correct) + (1 - π) f(p, D | incorrect)),
+    where π is the accuracy of the calibration rows. The densities f are SciPy's Gaussian kernels
+    with the bandwidths of Scott's rule. If the correct or the incorrect rows are too few for a
+    density, or all lie on one line, the confidence is the parent's; where both densities are 0, it
+    is π.
 
     References
     ----------
     Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section
     5.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = make_moons(600, noise=0.3, random_state=0)
+    >>> model = DensityRatio(RandomForestClassifier(50, random_state=0), random_state=0).fit(X, y)
+    >>> model.predict_confidence(X[:3]).shape
+    (3,)
     """
 
-    def _learn(
+    def _fit_map(
         self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray
     ) -> None:
         points = np.stack([confidence, proximity])
-        self.points_ = tuple((points[:, kind], weight[kind]) for kind in (correct, ~correct))
+        self.points_ = tuple((points[:, mask], weight[mask]) for mask in (correct, ~correct))
+        # The densities are built in each prediction; building them here only shows if they exist.
         try:
             for points, weight in self.points_:
                 gaussian_kde(points, weights=weight)
         except (ValueError, np.linalg.LinAlgError):  # too few, or all on one line
             self.points_ = ()
 
-    def _at(self, confidence: np.ndarray, proximity: np.ndarray) -> np.ndarray:
+    def _evaluate_map(self, confidence: np.ndarray, proximity: np.ndarray) -> np.ndarray:
         if not self.points_:
             return confidence
-        at = np.stack([confidence, proximity])
-        right, wrong = (
-            share * gaussian_kde(points, weights=weight)(at)
-            for share, (points, weight) in zip(
+        query = np.stack([confidence, proximity])
+        correct, incorrect = (
+            fraction * gaussian_kde(points, weights=weight)(query)
+            for fraction, (points, weight) in zip(
                 (self.accuracy_, 1 - self.accuracy_), self.points_, strict=True
             )
         )
-        total = right + wrong
-        return np.where(total > 0, right / np.where(total > 0, total, 1), self.accuracy_)
+        total = correct + incorrect
+        return np.where(total > 0, correct / np.where(total > 0, total, 1), self.accuracy_)
 
 
 @dataclass(eq=False, repr=False)
-class BinMeanShift(Proximity):
-    """ProCal's bin-mean-shift: each bin moves part of the way towards its accuracy.
+class BinMeanShift(ProximityCalibrator):
+    """ProCal's bin-mean-shift: the confidences of each bin move towards the accuracy of the bin.
 
     Parameters
     ----------
-    estimator, features, neighbours, fill_proba, calibration_size, random_state : as in
-    :class:`Proximity`.
-    proximity_bins : of equal mass.
-    bins : of equal mass too, of confidence, in each bin of proximity.
-    shift : λ, how much of the way.
+    estimator, features, neighbours, fill_proba, calibration_size, random_state
+        See :class:`~kdgraph.calibration.local.proximity.ProximityCalibrator`.
+    proximity_bins : int, default=5
+        Number of bins of proximity, with equal mass.
+    bins : int, default=5
+        Number of bins of confidence, with equal mass, in each bin of proximity.
+    shift : float, default=0.5
+        Fraction λ of the gap between confidence and accuracy, in [0, 1].
+
+    Attributes
+    ----------
+    map_, index_, accuracy_
+        See :class:`~kdgraph.calibration.local.proximity.ProximityCalibrator`.
+    proximity_edges_ : ndarray of shape (p + 1,)
+        Edges of the bins of proximity, Float[p + 1].
+    edges_, gaps_ : list of ndarray
+        For each bin of proximity, the edges of its bins of confidence, Float[b + 1], and the
+        accuracy minus the mean confidence of each, Float[b]; 0 for an empty bin.
 
     Notes
     -----
-    p̂' = p̂ + λ (acc(B) - conf(B)); in an empty bin nothing is moved.
+    p̂' = p̂ + λ (acc(B) - conf(B)) for the bin B of the row; rows of an empty bin keep p̂.
 
     References
     ----------
     Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section
     5.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = make_moons(600, noise=0.3, random_state=0)
+    >>> model = BinMeanShift(RandomForestClassifier(50, random_state=0), random_state=0).fit(X, y)
+    >>> len(model.edges_)
+    5
     """
 
     _: KW_ONLY
@@ -193,33 +250,34 @@ class BinMeanShift(Proximity):
     bins: Count = 5
     shift: Fraction = 0.5
 
-    def _learn(
+    def _fit_map(
         self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray
     ) -> None:
+        # SAME is subtracted before a bin is looked up, so that a score which exceeds an edge only
+        # by rounding is in the bin below it.
         self.proximity_edges_ = bin_edges(proximity, self.proximity_bins, "mass")
-        row = bin_of(proximity - SAME, self.proximity_edges_)
+        proximity_bin = bin_of(proximity - SAME, self.proximity_edges_)
         self.edges_, self.gaps_ = [], []
         for i in range(len(self.proximity_edges_) - 1):
-            mine = row == i
+            mask = proximity_bin == i
             edges = (
-                bin_edges(confidence[mine], self.bins, "mass")
-                if mine.any()
+                bin_edges(confidence[mask], self.bins, "mass")
+                if mask.any()
                 else np.array([0.0, 1.0])
             )
-            cell = bin_of(confidence[mine] - SAME, edges)
+            cell = bin_of(confidence[mask] - SAME, edges)
             mass, gap = (
-                np.bincount(cell, of, minlength=len(edges) - 1)
-                for of in (weight[mine], (weight * (correct - confidence))[mine])
+                np.bincount(cell, values, minlength=len(edges) - 1)
+                for values in (weight[mask], (weight * (correct - confidence))[mask])
             )
             self.edges_.append(edges)
             self.gaps_.append(gap / np.where(mass > 0, mass, 1))
 
-    def _at(self, confidence: np.ndarray, proximity: np.ndarray) -> np.ndarray:
-        row = bin_of(proximity - SAME, self.proximity_edges_)
-        moved = confidence.copy()
-        for i in np.unique(row).tolist():
-            mine = row == i
-            moved[mine] += (
-                self.shift * self.gaps_[i][bin_of(confidence[mine] - SAME, self.edges_[i])]
-            )
-        return moved
+    def _evaluate_map(self, confidence: np.ndarray, proximity: np.ndarray) -> np.ndarray:
+        proximity_bin = bin_of(proximity - SAME, self.proximity_edges_)
+        shifted = confidence.copy()
+        for i in np.unique(proximity_bin).tolist():
+            mask = proximity_bin == i
+            cell = bin_of(confidence[mask] - SAME, self.edges_[i])
+            shifted[mask] += self.shift * self.gaps_[i][cell]
+        return shifted

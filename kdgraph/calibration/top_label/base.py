@@ -101,6 +101,11 @@ def first_from(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
     Notes
     -----
     Original to kdgraph: a search that ignores rounding.
+
+    Examples
+    --------
+    >>> first_from(np.array([0.3, 0.5]), np.array([0.1 + 0.2, 0.4, 0.6]))
+    array([0, 1, 2])
     """
     return np.searchsorted(knots, score - SAME, side="left")
 
@@ -111,6 +116,11 @@ def first_above(knots: np.ndarray, score: np.ndarray) -> np.ndarray:
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> first_above(np.array([0.3, 0.5]), np.array([0.1 + 0.2, 0.4, 0.6]))
+    array([1, 1, 2])
     """
     return np.searchsorted(knots, score + SAME, side="right")
 
@@ -138,7 +148,7 @@ class ClassAccuracy:
     one_sided: np.ndarray
 
     @classmethod
-    def of(
+    def from_rows(
         cls, group: np.ndarray, correct: np.ndarray, weight: np.ndarray, n_groups: int
     ) -> ClassAccuracy:
         """Return the accuracies of calibration rows (Salamon et al., Eq. 1).
@@ -188,6 +198,11 @@ def can_cross_validate(correct: np.ndarray) -> bool:
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> can_cross_validate(np.array([True, True, False]))
+    False
     """
     return min(int(correct.sum()), int((~correct).sum())) >= 2
 
@@ -258,9 +273,9 @@ class TopLabelCalibrator(PostHocClassifier):
     c(k, s) is the probability that class k is correct where the parent predicts it with score s.
     The predicted class stays the parent's, also where the confidence falls below 1/K.
 
-    A subclass implements ``_fit_confidence(proba, top, correct, weight)`` and ``_confidence(proba,
-    top)``. The arguments are the parent's probabilities Float[n, K], their :class:`TopLabel`, the
-    correctness of each prediction, Bool[n], and the weights, Float[n].
+    A subclass implements ``_fit_confidence(proba, top_label, correct, weight)`` and
+    ``_confidence(proba, top_label)``. The arguments are the parent's probabilities Float[n, K],
+    their :class:`TopLabel`, the correctness of each prediction, Bool[n], and the weights, Float[n].
 
     Parameters
     ----------
@@ -295,8 +310,8 @@ class TopLabelCalibrator(PostHocClassifier):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         proba = self.estimator_.predict_proba(calibration.X)
-        top = TopLabel.of(proba)
-        self._fit_confidence(proba, top, top.correct(calibration.y), calibration.weight)
+        top_label = TopLabel.from_proba(proba)
+        self._fit_confidence(proba, top_label, top_label.correct(calibration.y), calibration.weight)
 
     def predict(self, X) -> np.ndarray:
         """Return the labels of the parent's largest probabilities, [n]."""
@@ -306,14 +321,14 @@ class TopLabelCalibrator(PostHocClassifier):
     def predict_confidence(self, X) -> np.ndarray:
         """Return the probability that :meth:`predict` is correct, Float[n] in [0, 1]."""
         proba = self._scores(X)
-        return self._confidence(proba, TopLabel.of(proba))
+        return self._confidence(proba, TopLabel.from_proba(proba))
 
     @available_if(fills_rows)
     def predict_proba(self, X) -> np.ndarray:
         """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
         proba = self._scores(X)
-        top = TopLabel.of(proba)
-        return fill_rows(proba, top, self._confidence(proba, top))
+        top_label = TopLabel.from_proba(proba)
+        return fill_rows(proba, top_label, self._confidence(proba, top_label))
 
     def _scores(self, X) -> np.ndarray:
         """Return the parent's probabilities, Float[n, K]."""
@@ -321,24 +336,24 @@ class TopLabelCalibrator(PostHocClassifier):
         return self.estimator_.predict_proba(self._validate_X(X))
 
     def _fit_confidence(
-        self, proba: np.ndarray, top: TopLabel, correct: np.ndarray, weight: np.ndarray
+        self, proba: np.ndarray, top_label: TopLabel, correct: np.ndarray, weight: np.ndarray
     ) -> None:
         """Fit the confidence to calibration rows."""
         raise NotImplementedError
 
-    def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         """Return the confidence of each row, Float[n]."""
         raise NotImplementedError
 
 
-def fill_rows(proba: np.ndarray, top: TopLabel, confidence: np.ndarray) -> np.ndarray:
+def fill_rows(proba: np.ndarray, top_label: TopLabel, confidence: np.ndarray) -> np.ndarray:
     """Return full rows of probabilities with a given confidence at the predicted class.
 
     Parameters
     ----------
     proba : ndarray of shape (n, K)
         Probabilities of the parent, Float[n, K], which divide the remainder.
-    top : TopLabel
+    top_label : TopLabel
         Predicted classes of these rows.
     confidence : ndarray of shape (n,)
         Confidence of each row, Float[n].
@@ -355,16 +370,16 @@ def fill_rows(proba: np.ndarray, top: TopLabel, confidence: np.ndarray) -> np.nd
     Examples
     --------
     >>> proba = np.array([[0.6, 0.3, 0.1]])
-    >>> fill_rows(proba, TopLabel.of(proba), np.array([0.2]))
+    >>> fill_rows(proba, TopLabel.from_proba(proba), np.array([0.2]))
     array([[0.2, 0.6, 0.2]])
     """
     rows = np.arange(len(proba))
     others = proba.copy()
-    others[rows, top.predicted] = 0
+    others[rows, top_label.predicted] = 0
     total = others.sum(axis=1, keepdims=True)
     equal = np.full_like(others, 1 / max(others.shape[1] - 1, 1))
-    equal[rows, top.predicted] = 0
+    equal[rows, top_label.predicted] = 0
     proportions = np.where(total > 0, others / np.where(total > 0, total, 1), equal)
     result = proportions * (1 - confidence)[:, None]
-    result[rows, top.predicted] = confidence
+    result[rows, top_label.predicted] = confidence
     return result

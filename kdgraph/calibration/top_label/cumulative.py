@@ -147,8 +147,7 @@ def _least_nll(
 ) -> float:
     """Return the score that minimises the NLL if it is the threshold."""
     # For all candidates at once: the rows from a score up have the confidence ``accuracy``, the
-    # rows
-    # below it have one common confidence.
+    # rows below it have one common confidence.
     above = np.cumsum(_nll(n_correct, rows, accuracy)[::-1])[::-1]
     rows_below, correct_below = np.cumsum(rows) - rows, np.cumsum(n_correct) - n_correct
     below = _nll(correct_below, rows_below, correct_below / np.where(rows_below > 0, rows_below, 1))

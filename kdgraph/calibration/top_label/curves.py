@@ -113,8 +113,8 @@ class CurveCalibrator(ShrinkageCalibrator):
         ndarray of shape (m,)
             Confidences, Float[m].
         """
-        top = TopLabel(np.full(len(score), k), score, len(self.classes_))
-        return self._confidence(np.zeros((len(score), len(self.classes_))), top)
+        top_label = TopLabel(np.full(len(score), k), score, len(self.classes_))
+        return self._confidence(np.zeros((len(score), len(self.classes_))), top_label)
 
     def diagnose(self, X, y, sample_weight=None) -> list[CurveDiagnostics]:
         """Compare the fitted curves with calibration rows.
@@ -140,19 +140,19 @@ class CurveCalibrator(ShrinkageCalibrator):
         rows = Rows(proba, position, weight)
         return self._diagnose_rows(rows[rows.weight > 0])
 
-    def warn_of_unseen_scores(self, top: TopLabel) -> None:
+    def warn_of_unseen_scores(self, top_label: TopLabel) -> None:
         """Warn of classes with too many scores outside the range of the calibration scores.
 
         Without ``diagnostics=True`` the method does nothing.
 
         Parameters
         ----------
-        top : TopLabel
+        top_label : TopLabel
             Predictions and scores of the parent for new rows.
         """
         if self.diagnostics_ is not None:
-            group = self._curve_index(top.predicted)
-            warn_of_unseen_scores(self.diagnostics_, group, top.confidence)
+            group = self._curve_index(top_label.predicted)
+            warn_of_unseen_scores(self.diagnostics_, group, top_label.confidence)
 
     def _fit_scores(self, rows: Rows) -> Rows:
         used = super()._fit_scores(rows)
@@ -164,15 +164,15 @@ class CurveCalibrator(ShrinkageCalibrator):
 
     def _diagnose_rows(self, rows: Rows) -> list[CurveDiagnostics]:
         """Return the diagnostics for probabilities Float[n, K] of the parent."""
-        top = TopLabel.of(rows.X)
-        group, correct = self._curve_index(top.predicted), top.correct(rows.y)
+        top_label = TopLabel.from_proba(rows.X)
+        group, correct = self._curve_index(top_label.predicted), top_label.correct(rows.y)
         masks = [(k, label, group == k) for k, label in enumerate(self._curve_labels())]
         return diagnose_curves(
             [
                 FittedCurve(
                     str(label),
                     partial(self.confidence_at, k),
-                    top.confidence[mask],
+                    top_label.confidence[mask],
                     correct[mask],
                     rows.weight[mask],
                 )
@@ -181,14 +181,14 @@ class CurveCalibrator(ShrinkageCalibrator):
         )
 
     def _fit_rows(self, rows: Rows) -> None:
-        top, proba, weight = TopLabel.of(rows.X), rows.X, rows.weight
-        correct, labels = top.correct(rows.y), self._curve_labels()
-        group = self._curve_index(top.predicted)
-        accuracy = ClassAccuracy.of(group, correct, weight, len(labels))
+        top_label, proba, weight = TopLabel.from_proba(rows.X), rows.X, rows.weight
+        correct, labels = top_label.correct(rows.y), self._curve_labels()
+        group = self._curve_index(top_label.predicted)
+        accuracy = ClassAccuracy.from_rows(group, correct, weight, len(labels))
         without = accuracy.empty | (accuracy.one_sided & self._needs_both)
         self.precision_, self.rows_, self.curves_ = accuracy.precision, accuracy.rows, []
         for k in range(len(labels)):
-            score = proba[:, k] if self.by_class else top.confidence
+            score = proba[:, k] if self.by_class else top_label.confidence
             self.curves_.append(
                 {} if without[k] else self._fit_class_curve(score, group == k, correct, weight)
             )
@@ -198,7 +198,7 @@ class CurveCalibrator(ShrinkageCalibrator):
         self._warn_unless_pooled(labels[missing & ~without], BOUNDED)
         stuck = np.array([not curve.get("converged", True) for curve in self.curves_])
         warn_of_labels(labels[stuck], NOT_CONVERGED)
-        self._fit_shared_curve(top.confidence, correct, weight)
+        self._fit_shared_curve(top_label.confidence, correct, weight)
 
     def _fit_shared_curve(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> None:
         """Fit the curve of all rows, if shrinkage needs it."""
@@ -208,20 +208,20 @@ class CurveCalibrator(ShrinkageCalibrator):
             all_rows = np.ones(len(score), dtype=bool)
             self.shared_ = self._fit_class_curve(score, all_rows, correct, weight)
 
-    def _own_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return self._by_curve(top, self.precision_, self._evaluate)
+    def _own_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
+        return self._by_curve(top_label, self.precision_, self._evaluate)
 
-    def _own_rows(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return self._by_curve(top, self.rows_, self._support)
+    def _own_rows(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
+        return self._by_curve(top_label, self.rows_, self._support)
 
-    def _shared_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _shared_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         if self.shared_:
-            return self._evaluate(self.shared_, top.confidence)
-        return np.full(len(top), self.shared_precision_)
+            return self._evaluate(self.shared_, top_label.confidence)
+        return np.full(len(top_label), self.shared_precision_)
 
     def _by_curve(
         self,
-        top: TopLabel,
+        top_label: TopLabel,
         fallback: np.ndarray,
         function: Callable[[CurveParameters, np.ndarray], np.ndarray | None],
     ) -> np.ndarray:
@@ -229,12 +229,12 @@ class CurveCalibrator(ShrinkageCalibrator):
 
         Rows of classes without a curve, or for which it returns None, get ``fallback``, Float[K].
         """
-        group = self._curve_index(top.predicted)
+        group = self._curve_index(top_label.predicted)
         result = fallback[group]
         for k in np.unique(group).tolist():
             mask = group == k
             if self.curves_[k]:
-                values = function(self.curves_[k], top.confidence[mask])
+                values = function(self.curves_[k], top_label.confidence[mask])
                 if values is not None:
                     result[mask] = values
         return result
@@ -526,13 +526,13 @@ class VennAbers(CurveCalibrator):
 
         Both are the accuracy of the class if it has no curve.
         """
-        top = TopLabel.of(self._scores(X))
-        group = self._curve_index(top.predicted)
+        top_label = TopLabel.from_proba(self._scores(X))
+        group = self._curve_index(top_label.predicted)
         interval = np.repeat(self.precision_[group][:, None], 2, axis=1)
         for k in np.unique(group).tolist():
             mask = group == k
             if self.curves_[k]:
-                interval[mask] = _interval(self.curves_[k], top.confidence[mask])
+                interval[mask] = _interval(self.curves_[k], top_label.confidence[mask])
         return interval
 
     def _fit_curve(
@@ -584,15 +584,14 @@ def isotonic_p1(rows: np.ndarray, n_correct: np.ndarray) -> np.ndarray:
     """
     # Isotonic regression is the slope of the greatest convex minorant of the points P_j, the sums
     # of (rows, correct rows) up to score j. An added correct row at score j shifts P_j and all
-    # later
-    # points by (1, 1); equivalently, all earlier points by (-1, -1). The value at j is the slope of
-    # the segment that leads from the shifted points (``behind``) to the others (``ahead``).
+    # later points by (1, 1); equivalently, all earlier points by (-1, -1). The value at j is the
+    # slope of the segment that leads from the shifted points (``behind``) to the others
+    # (``ahead``).
     #
     # ``ahead`` is a stack of the corners of the minorant of the points that are not shifted, the
     # nearest one on top. It is built from right to left once. No slope exceeds 1, so a shifted
-    # point
-    # lies below its old position and a corner that was removed never returns: each point is pushed
-    # and popped at most once, which gives O(m).
+    # point lies below its old position and a corner that was removed never returns: each point is
+    # pushed and popped at most once, which gives O(m).
     points = list(zip(np.cumsum(rows).tolist(), np.cumsum(n_correct).tolist(), strict=True))
     ahead: list[Point] = []
     for point in reversed(points):

@@ -158,6 +158,16 @@ def diagnose_curves(curves: Sequence[FittedCurve]) -> list[CurveDiagnostics]:
     A curve *leaves its data* in a bin of at least 30 rows if its mean confidence there lies outside
     the exact (Clopper-Pearson) interval of the bin's accuracy, at level 1 - 0.01/m for the m such
     bins of all curves. With this correction, 99 % of correct fits pass.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.uniform(0.5, 1, 400)
+    >>> correct = rng.random(400) < score
+    >>> curve = FittedCurve("a", lambda s: s, score, correct, np.ones(400))
+    >>> (diagnostics,) = diagnose_curves([curve])
+    >>> diagnostics.turns, diagnostics.outside
+    (0, ())
     """
     large_bins = [_large_bins(curve) for curve in curves]
     alpha = FALSE_ALARM_RATE / max(sum(map(len, large_bins)), 1)
@@ -240,6 +250,12 @@ def exceeds_score_range(
     scores and m new scores have one distribution, the number of new ones outside the range of the
     others is beta-binomial, BB(m, 2, n - 1): they fall into two of the n + 1 gaps between order
     statistics. The observed number must have a probability below 0.01/``n_curves``.
+
+    Examples
+    --------
+    >>> curve = CurveDiagnostics("a", (0.4, 0.9), 200, 0, ())
+    >>> [exceeds_score_range(curve, np.full(100, score)) for score in (0.5, 0.95)]
+    [False, True]
     """
     lowest, highest = diagnostics.span
     n_outside = int(((score < lowest) | (score > highest)).sum())

@@ -23,21 +23,23 @@ Rule = Literal["b_mon", "b_mon2", "b_mon4", "b_opt"]
 
 SIGN_CHANGES: dict[Rule, int] = {"b_mon": 0, "b_mon2": 2, "b_mon4": 4}
 """Largest number of sign changes of the slope, by rule."""
-WIDEST = 1.0
-"""Largest bandwidth of a search; the kernels are as wide as all scores, the curve nearly flat."""
-_AT_ONCE = 64
-"""Number of bandwidths in a batch."""
-CLOSE = 1e-9
+MAX_BANDWIDTH = 1.0
+"""Largest bandwidth of a search. Kernels are then as wide as all scores, the curve nearly flat."""
+_BATCH_SIZE = 64
+"""Largest number of bandwidths in a batch, which share a Fourier series."""
+LOG_TOLERANCE = 1e-9
 """Error at which a log sum is exact enough, unless the sign of a slope depends on it."""
 
 
-class Chosen(NamedTuple):
-    """Chosen bandwidth and its sign changes (Salamon et al., Eq. 20).
+class BandwidthChoice(NamedTuple):
+    """BandwidthChoice bandwidth and its sign changes (Salamon et al., Eq. 20).
 
     Attributes
     ----------
-    bandwidth : in units of the score.
-    sign_changes : how often the slope of the confidence changes its sign.
+    bandwidth : float
+        Bandwidth in units of the score.
+    sign_changes : int
+        Number of sign changes of the slope of the confidence.
     """
 
     bandwidth: float
@@ -50,11 +52,16 @@ class LogOddsCurve:
 
     Attributes
     ----------
-    sums : kernels of right rows, and of those beside them in the denominator.
-    grid : Float[g], rising.
-    bandwidth : of both.
-    log : Float[2, g], log sums of kernels.
-    error : Float[2, g], at most by how much they are wrong.
+    sums : tuple of KernelSum
+        Kernels of the correct rows, and of the other rows of the denominator.
+    grid : ndarray of shape (g,)
+        Scores, Float[g], rising.
+    bandwidth : float
+        Bandwidth of both sums.
+    log : ndarray of shape (2, g)
+        Logarithms of both sums, Float[2, g].
+    error : ndarray of shape (2, g)
+        Bounds on their errors, Float[2, g].
     """
 
     sums: tuple[KernelSum, KernelSum]
@@ -64,13 +71,13 @@ class LogOddsCurve:
     error: np.ndarray
 
     @classmethod
-    def of(
+    def from_sums(
         cls, sums: tuple[KernelSum, KernelSum], grid: np.ndarray, bandwidth: float
     ) -> LogOddsCurve:
         """Return the exact curve on a grid, Float[g] (Salamon et al., Eq. 9)."""
-        curve = next(curves(sums, grid, np.array([bandwidth])))
+        curve = next(log_odds_curves(sums, grid, np.array([bandwidth])))
         for side in range(2):
-            curve._make_exact(side, curve.error[side] > CLOSE)
+            curve._make_exact(side, curve.error[side] > LOG_TOLERANCE)
         return curve
 
     @property
@@ -84,39 +91,42 @@ class LogOddsCurve:
         error = self.error.sum(axis=0)
         return np.where(np.abs(slope) > error[1:] + error[:-1], np.sign(slope), 0).astype(int)
 
-    def has_at_most(self, changes: int) -> bool:
-        """Return True if the slope has at most so many sign changes."""
+    def has_at_most_sign_changes(self, changes: int) -> bool:
+        """Return True if the slope has at most ``changes`` sign changes."""
         # Uncertain signs can only add changes. If the certain ones decide nothing, the sums at
         # uncertain points are made exact, and only these.
-        for close_enough in (CLOSE, 0.0):
+        for tolerance in (LOG_TOLERANCE, 0.0):
             signs = self.signs()
             if sign_changes(signs) > changes:
                 return False
-            open_ends = np.zeros(len(self.grid), dtype=bool)
-            open_ends[:-1] |= signs == 0
-            open_ends[1:] |= signs == 0
+            is_uncertain = np.zeros(len(self.grid), dtype=bool)
+            is_uncertain[:-1] |= signs == 0
+            is_uncertain[1:] |= signs == 0
             for side in range(2):
-                self._make_exact(side, open_ends & (self.error[side] > close_enough))
+                self._make_exact(side, is_uncertain & (self.error[side] > tolerance))
         return sign_changes(self.signs()) <= changes
 
-    def _make_exact(self, side: int, where: np.ndarray) -> None:
-        if where.any():
-            self.log[side, where], self.error[side, where] = self.sums[side].log(
-                self.grid[where], self.bandwidth
+    def _make_exact(self, side: int, mask: np.ndarray) -> None:
+        """Replace the log sums at some points, Bool[g], by exact ones."""
+        if mask.any():
+            self.log[side, mask], self.error[side, mask] = self.sums[side].log(
+                self.grid[mask], self.bandwidth
             )
 
 
 def sign_changes(signs: np.ndarray) -> int:
     """Return the number of changes of signs, Int[n], without zeros (Salamon et al., Eq. 20).
 
+    Examples
+    --------
     >>> sign_changes(np.array([0, 1, 1, 0, -1, 0, -1, 1]))
     2
     """
-    clear = signs[signs != 0]
-    return int((clear[1:] != clear[:-1]).sum())
+    nonzero = signs[signs != 0]
+    return int((nonzero[1:] != nonzero[:-1]).sum())
 
 
-def curves(
+def log_odds_curves(
     sums: tuple[KernelSum, KernelSum], grid: np.ndarray, bandwidths: np.ndarray
 ) -> Iterator[LogOddsCurve]:
     """Yield a curve for each bandwidth, Float[b], on a grid, Float[g].
@@ -136,64 +146,81 @@ def curves(
         yield LogOddsCurve(sums, grid, bandwidth, log[:, j], error[:, j])
 
 
-def narrowest(
+def narrowest_bandwidth(
     sums: tuple[KernelSum, KernelSum],
     grid: np.ndarray,
     changes: int,
     *,
     first: float = 0.005,
     step: float = 0.0005,
-) -> Chosen | None:
-    """Return the narrowest bandwidth whose curve has at most so many sign changes.
+) -> BandwidthChoice | None:
+    """Return the narrowest bandwidth whose curve has at most ``changes`` sign changes.
 
     The candidates are first, first + step, …, 1.
 
     Parameters
     ----------
-    sums : kernels of right rows, and of those beside them in the denominator.
-    grid : Float[g], rising: the scores at which slopes are looked at. Another grid can give another
-    bandwidth.
-    changes : of the sign of the slope; slopes of 0 are skipped, and which way the first one points
-    is free.
-    first, step : in units of the score.
+    sums : tuple of KernelSum
+        Kernels of the correct rows, and of the other rows of the denominator.
+    grid : ndarray of shape (g,)
+        Scores, Float[g], rising, between which slopes are computed. Another grid can give another
+        bandwidth.
+    changes : int
+        Largest number of sign changes of the slope. Slopes of 0 are skipped; the sign of the first
+        slope is arbitrary.
+    first, step : float, default=0.005 and 0.0005
+        Start and step of the search, in units of the score.
 
     Returns
     -------
-    Chosen, or None where no bandwidth up to 1 will do.
+    BandwidthChoice or None
+        None if no bandwidth up to 1 is wide enough.
 
     Notes
     -----
-    Salamon et al., Eq. 19 and 20. The slope is that of the log odds, which has the sign of the
-    confidence's own and does not vanish by rounding where this is nearly 0 or 1. Every bandwidth is
-    judged by exact signs: a series of waves gives most of them with a bound on its error; where
-    that leaves one open, and the answer hangs on it, sums are made in logs. So it is the first
-    bandwidth of the plain scan, whatever lies in the tails, where a transform without such a bound
-    makes turns of its own round-off. Slopes that round-off alone could have made are 0: between the
-    votes of few trees the confidence is level, and a scan of plain doubles finds dozens of turns
-    there.
+    Salamon et al., Eq. 19 and 20. The slope is that of the log odds: it has the sign of the slope
+    of the confidence, and rounding does not make it 0 where the confidence is nearly 0 or 1.
+
+    Original to kdgraph: the result is the one of a scan with exact sums. A Fourier series with a
+    bound on its error determines most signs; exact sums are computed only at points whose sign is
+    uncertain and decides the comparison. A transform without such a bound has turns of its own
+    rounding error in the tails. Slopes within the rounding error are 0: between the votes of few
+    trees the confidence is level, and a scan in double precision counts dozens of turns there.
+
+    Examples
+    --------
+    >>> correct, incorrect = np.array([0.5, 0.8, 0.9]), np.array([0.4, 0.6])
+    >>> sums = (
+    ...     KernelSum.from_scores(correct, np.ones(3)),
+    ...     KernelSum.from_scores(incorrect, np.ones(2)),
+    ... )
+    >>> choice = narrowest_bandwidth(sums, np.linspace(0.4, 0.9, 512), 0, step=0.005)
+    >>> round(choice.bandwidth, 3), choice.sign_changes
+    (0.12, 0)
     """
     for bandwidths in _batches(first, step):
-        for curve in curves(sums, grid, bandwidths):
-            if curve.has_at_most(changes):
-                return Chosen(curve.bandwidth, sign_changes(curve.signs()))
+        for curve in log_odds_curves(sums, grid, bandwidths):
+            if curve.has_at_most_sign_changes(changes):
+                return BandwidthChoice(curve.bandwidth, sign_changes(curve.signs()))
     return None
 
 
 def _batches(first: float, step: float) -> Iterator[np.ndarray]:
     """Yield batches of rising bandwidths, Float[b], each less than twice its first one."""
-    done, count = 0, int(np.floor((WIDEST - first) / step + 1e-9)) + 1
-    while done < count:
-        start = first + step * done
-        size = min(_AT_ONCE, max(1, int(start / step)), count - done)
-        yield first + step * np.arange(done, done + size)
-        done += size
+    # The number of waves of a series grows with the ratio of the widest bandwidth to the narrowest.
+    index, count = 0, int(np.floor((MAX_BANDWIDTH - first) / step + 1e-9)) + 1
+    while index < count:
+        start = first + step * index
+        size = min(_BATCH_SIZE, max(1, int(start / step)), count - index)
+        yield first + step * np.arange(index, index + size)
+        index += size
 
 
-_APART = 1.1
+_COARSE_RATIO = 1.1
 """Ratio of neighbouring bandwidths of the first pass."""
 
 
-def leave_one_out(
+def leave_one_out_bandwidth(
     sums: tuple[KernelSum, KernelSum],
     score: np.ndarray,
     correct: np.ndarray,
@@ -208,16 +235,28 @@ def leave_one_out(
 
     Parameters
     ----------
-    sums : kernels of right rows, and of those beside them in the denominator, whose first rows are
-    the wrong ones.
-    score, correct, weight : Float[n], Bool[n], Float[n]: the rows.
-    first, step : in units of the score.
+    sums : tuple of KernelSum
+        Kernels of the correct rows, and of the other rows of the denominator, the incorrect ones
+        first.
+    score, correct, weight : ndarray of shape (n,)
+        Score, correctness and weight of each row: Float[n], Bool[n], Float[n].
+    first, step : float, default=0.005 and 0.0005
+        Start and step of the search, in units of the score.
 
     Notes
     -----
-    Salamon et al., Section 12 and its Appendix, where b_opt is what leave-one-out prefers. A row is
-    left out by taking its own kernel off. Bandwidths a tenth apart are looked at first, then those
-    between the neighbours of the best, closer and closer; of equals it is the widest.
+    Salamon et al., Section 12 and its Appendix, where b_opt is the choice of leave-one-out. The
+    search is coarse to fine, so it finds a local minimum; ties go to the widest bandwidth.
+
+    Examples
+    --------
+    >>> score, correct = np.array([0.4, 0.5, 0.6, 0.8, 0.9]), np.array([0, 1, 0, 1, 1], dtype=bool)
+    >>> sums = (
+    ...     KernelSum.from_scores(score[correct], np.ones(3)),
+    ...     KernelSum.from_scores(score[~correct], np.ones(2)),
+    ... )
+    >>> round(leave_one_out_bandwidth(sums, score, correct, np.ones(5)), 4)
+    0.2805
     """
     nll: dict[int, float] = {}
 
@@ -229,9 +268,10 @@ def leave_one_out(
 
     # A coarse pass over bandwidths 10 % apart, then finer passes between the neighbours of the best
     # candidate, until all candidates there have been evaluated. Ties go to the widest bandwidth.
-
-    last = int(np.floor((WIDEST - first) / step + 1e-9))
-    ratios = _APART ** np.arange(np.ceil(np.log(max(WIDEST / first, 1)) / np.log(_APART)) + 1)
+    last = int(np.floor((MAX_BANDWIDTH - first) / step + 1e-9))
+    ratios = _COARSE_RATIO ** np.arange(
+        np.ceil(np.log(max(MAX_BANDWIDTH / first, 1)) / np.log(_COARSE_RATIO)) + 1
+    )
     best = best_of(np.unique(np.round((first * ratios - first) / step).astype(int).clip(0, last)))
     while True:
         evaluated = sorted(nll)
@@ -254,8 +294,10 @@ def leave_one_out_nll(
 
     Parameters
     ----------
-    sums, score, correct, weight : Float[n], Bool[n], Float[n], as for :func:`leave_one_out`.
-    bandwidth : of all kernels.
+    sums, score, correct, weight
+        See :func:`leave_one_out_bandwidth`.
+    bandwidth : float
+        Bandwidth of all kernels.
 
     Notes
     -----
@@ -264,16 +306,16 @@ def leave_one_out_nll(
     # The kernel of each row is subtracted from its own sum. The series is used where its error is
     # small; other rows get the exact sum without their kernel.
     logs = []
-    for kernels, own in zip(sums, (correct, ~correct), strict=True):
-        row = np.where(own, np.cumsum(own) - 1, -1)
+    for kernels, is_own in zip(sums, (correct, ~correct), strict=True):
+        row = np.where(is_own, np.cumsum(is_own) - 1, -1)
         value, error = np.zeros(len(score)), np.full(len(score), np.inf)
         if KernelSeries.fits(kernels, score, bandwidth, bandwidth):
             series = KernelSeries(kernels, score, bandwidth, bandwidth)
             total = series.at(np.array([bandwidth]))[0]
             value, error = logs_of(
-                total - own * kernels.of_one(score, weight, bandwidth), series.error
+                total - is_own * kernels.own_contributions(score, weight, bandwidth), series.error
             )
-        rough = error > CLOSE
+        rough = error > LOG_TOLERANCE
         value[rough] = kernels.log(score[rough], bandwidth, row[rough])[0]
         logs.append(value)
     confidence = np.clip(
@@ -284,7 +326,7 @@ def leave_one_out_nll(
 
 Condition = Literal["predicted", "all"]
 GridSize = Annotated[int, Range(512)]
-"""A number of points from 512."""
+"""Number of grid points, at least 512."""
 
 
 @dataclass(eq=False, repr=False)
@@ -298,8 +340,8 @@ class KernelDensityConfidence(CurveCalibrator):
     bandwidth : str or float, default="b_mon2"
         Bandwidth of the kernels of correct and incorrect rows. "b_mon": the narrowest whose
         confidence is monotonic in the score; "b_mon2", "b_mon4": whose slope changes its sign at
-        most twice, four times; "b_opt": with the least leave-one-out NLL; or a
-        number, in units of the score.
+        most twice, four times; "b_opt": with the least leave-one-out NLL; or a number, in units of
+        the score.
     condition : "predicted" or "all", default="predicted"
         "predicted": the denominator contains the rows that are predicted as the class. "all": it
         contains the score that every row has for the class, which dilutes the confidence.
@@ -313,23 +355,24 @@ class KernelDensityConfidence(CurveCalibrator):
 
     Attributes
     ----------
-    curves_ : of each class ``score`` and ``confidence``, Float[grid] each; ``rows``, Float[grid],
-        how many rows the kernels make up at each score, where one with this very score is 1; its
-        ``bandwidth`` and ``sign_changes``, of the slope.
-    precision_ : Float[K]: the share of right predictions of each class (Conf1), which is the
-        confidence where there is no curve: where a class is never predicted (that of all rows),
-        always right or always wrong, or no bandwidth up to 1 is wide enough. A warning names the
-        class.
+    curves_ : list of dict
+        For each class ``score`` and ``confidence``, Float[grid] each; ``rows``, Float[grid], the
+        number of rows that support each score, where a row with this very score counts 1;
+        ``bandwidth``; and ``sign_changes`` of the slope.
+    precision_ : ndarray of shape (K,)
+        Accuracy of each class (Conf1), Float[K]. It is the confidence, with a warning, of a class
+        that is never predicted (then the accuracy of all rows), always correct or always incorrect,
+        or for which no bandwidth up to 1 is wide enough.
 
     Notes
     -----
     Salamon et al., Eq. 7 to 9, 19 and 20; "all" is the red curve of their Figure 6. Sign changes
-    are those of the slope between points of the grid, slopes of 0 are skipped: the grid is a part
-    of what a bandwidth means. Outside of the scores of the calibration rows the confidence is that
-    of the nearest one, since ratios of tails "go wild" there (Section XIII D). As kernels grow wide
-    the confidence tends to Conf1, which is why that stands where every bandwidth is too narrow. A
-    rule limits turns, not heights: with a wrong row or two even the first bandwidth has few of
-    them, and the confidence may be a step from 0 to 1. Look at it.
+    are those of the slope between points of the grid, without slopes of 0, so the bandwidth depends
+    on the grid. Outside the range of the calibration scores the confidence is that of the nearest
+    one, because ratios of tails "go wild" there (Section XIII D). As kernels become wide the
+    confidence tends to Conf1, which therefore replaces a curve that needs a bandwidth above 1. A
+    rule limits the number of turns, not their height: with one or two incorrect rows even the first
+    bandwidth has few turns, and the confidence may be a step from 0 to 1. Look at the curve.
 
     Examples
     --------
@@ -357,7 +400,7 @@ class KernelDensityConfidence(CurveCalibrator):
     def describe(self) -> dict[str, Any]:
         """Return the fitted values for the record: bandwidth and sign changes by class."""
         labels = [str(label) for label in self._curve_labels()]
-        found = {
+        by_class = {
             name: {
                 label: round(curve[name].item(), 12) if curve else None
                 for label, curve in zip(labels, self.curves_, strict=True)
@@ -365,7 +408,7 @@ class KernelDensityConfidence(CurveCalibrator):
             for name in ("bandwidth", "sign_changes")
         }
         return {
-            **found,
+            **by_class,
             "first": self.first,
             "step": self.step,
             "grid": self.grid,
@@ -375,33 +418,32 @@ class KernelDensityConfidence(CurveCalibrator):
     def _fit_class_curve(
         self, score: np.ndarray, is_predicted: np.ndarray, correct: np.ndarray, weight: np.ndarray
     ) -> CurveParameters:
-        right, wrong = is_predicted & correct, np.flatnonzero(is_predicted & ~correct)
-        beside = (
-            np.concatenate([wrong, np.flatnonzero(~is_predicted)])
+        # Kernels of correct rows are the numerator of Eq. 9; the denominator adds the others, of
+        # which leave-one-out expects those of incorrect rows first.
+        is_correct, incorrect = is_predicted & correct, np.flatnonzero(is_predicted & ~correct)
+        others = (
+            np.concatenate([incorrect, np.flatnonzero(~is_predicted)])
             if self.condition == "all"
-            else wrong
+            else incorrect
         )
         sums = (
-            KernelSum.of(score[right], weight[right], self.boundary),
-            KernelSum.of(score[beside], weight[beside], self.boundary),
+            KernelSum.from_scores(score[is_correct], weight[is_correct], self.boundary),
+            KernelSum.from_scores(score[others], weight[others], self.boundary),
         )
         low, high = score[is_predicted].min(), score[is_predicted].max()
         grid = np.linspace(low, high, self.grid) if low < high else np.array([low])
-        chosen = self._choose_bandwidth(
+        choice = self._choose_bandwidth(
             sums, grid, score[is_predicted], correct[is_predicted], weight[is_predicted]
         )
-        if chosen is None:
+        if choice is None:
             return {}
-        found = LogOddsCurve.of(sums, grid, chosen.bandwidth)
-        learnt = {
-            "bandwidth": np.array(chosen.bandwidth),
-            "sign_changes": np.array(chosen.sign_changes),
-        }
+        curve = LogOddsCurve.from_sums(sums, grid, choice.bandwidth)
         return {
             "score": grid,
-            "confidence": found.confidence,
-            "rows": np.exp(found.log).sum(axis=0),
-            **learnt,
+            "confidence": curve.confidence,
+            "rows": np.exp(curve.log).sum(axis=0),
+            "bandwidth": np.array(choice.bandwidth),
+            "sign_changes": np.array(choice.sign_changes),
         }
 
     def _choose_bandwidth(
@@ -411,20 +453,22 @@ class KernelDensityConfidence(CurveCalibrator):
         score: np.ndarray,
         correct: np.ndarray,
         weight: np.ndarray,
-    ) -> Chosen | None:
+    ) -> BandwidthChoice | None:
+        """Return the bandwidth of one class; None if no bandwidth up to 1 is wide enough."""
         if self.bandwidth in SIGN_CHANGES:
-            return narrowest(
+            return narrowest_bandwidth(
                 sums, grid, SIGN_CHANGES[self.bandwidth], first=self.first, step=self.step
             )
         if self.bandwidth == "b_opt":
-            bandwidth = leave_one_out(
+            bandwidth = leave_one_out_bandwidth(
                 sums, score, correct, weight, first=self.first, step=self.step
             )
         else:
             bandwidth = float(self.bandwidth)
-        curve = LogOddsCurve.of(sums, grid, bandwidth)
-        curve.has_at_most(len(grid))
-        return Chosen(bandwidth, sign_changes(curve.signs()))
+        curve = LogOddsCurve.from_sums(sums, grid, bandwidth)
+        # Called for its effect: the comparison makes every uncertain sign exact.
+        curve.has_at_most_sign_changes(len(grid))
+        return BandwidthChoice(bandwidth, sign_changes(curve.signs()))
 
     def _evaluate(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
         return np.interp(score, curve["score"], curve["confidence"])

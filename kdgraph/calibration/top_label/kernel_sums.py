@@ -1,10 +1,12 @@
-"""Sums of Gaussian kernels over scores: exact logs at any point, and fast series at many points.
+"""Sums of Gaussian kernels over scores: exact logarithms, and fast Fourier series.
 
-The fast way knows how wrong it may be. A sum of Gaussians has next to no waves shorter than the
-bandwidth, so a few hundred Fourier coefficients of the rows give it at every point, for every
-bandwidth up to twice the narrowest, to :data:`SERIES_ERROR` of the weight of all rows. That is
-plenty where there are rows, and nothing at all in the gaps between them: there the exact
-sum is needed.
+:class:`KernelSum` computes the logarithm of the sum at any point. :class:`KernelSeries` computes
+the sum at many points and for many bandwidths, with a bound on its error. A sum of Gaussians has
+next to no waves shorter than the bandwidth, so a few hundred Fourier coefficients of the rows
+represent it at every point, for every bandwidth up to twice the narrowest, with an error of
+:data:`SERIES_ERROR` times the weight of all rows. This error is negligible among the rows, but not
+in the gaps between them, which need the exact sum. Original to kdgraph around Eq. 7 and 8 of
+Salamon et al.
 """
 
 from __future__ import annotations
@@ -17,42 +19,57 @@ import numpy as np
 Boundary = Literal["none", "reflect"]
 
 SERIES_ERROR = 1e-13
-"""Of the weight of all rows: at most this much is wrong with the sum of a series. Measured: 2e-15
-at most, of 3 to 50,000 rows.
+"""Bound on the error of a series, relative to the weight of all rows.
+
+The largest error measured with 3 to 50,000 rows was 2e-15.
 """
 _DROPPED = 40.0
-"""Nats: what weighs less than exp(-40) of the nearest rows in a sum, all rows of the kind together,
-is left out of it.
-"""
+"""Distant rows that together contribute less than exp(-40) of a sum are left out of it."""
 _CUT = 8.6
-"""Bandwidths: a kernel, and a wave's share in it, is less than 1e-16 from here on."""
+"""Number of bandwidths from which on a kernel, or the share of a wave in it, is below 1e-16."""
 _ROUND_OFF = 1e-13
-"""What the logarithm of an exact sum may be wrong by, beside what the exponent of the nearest row
-is.
+"""Bound on the error of the logarithm of an exact sum, without that of the exponent.
+
+The exponent is that of the nearest row.
 """
 _MOST_WAVES = 1024
-"""For narrower kernels than these waves can show, the exact sum is the fast one: few rows are
-near.
+"""Largest number of waves. Kernels that need more are so narrow that few rows are within their
+reach, and the exact sum is faster.
 """
 _PAIRS, _ROWS, _POINTS = 1 << 20, 1 << 16, 1 << 12
-"""How many pairs, rows and points are at work at a time. They change no sum: each is one row's, or
-the blocks are always the same.
+"""Number of pairs, rows and points in a block.
+
+The sums do not depend on ``_PAIRS``; the other two are constant, so the blocks of a series are
+always the same.
 """
 
 
 @dataclass(frozen=True)
 class KernelSum:
-    """s -> sum over rows of weight * exp(-(s - score)² / 2b²).
-
-    That is b * sqrt(2 pi) * |TP| * K_TP(s) of Salamon et al., Eq. 7 (or FP, Eq. 8), where rows
-    weigh 1; the factor is gone from Eq. 9.
+    """Function of a score s: the sum over rows of weight · exp(-(s - score)² / 2b²).
 
     Attributes
     ----------
-    centre : Float[c], sorted: where kernels stand, the rows' scores and their mirror images.
-    weight : Float[c], not 0.
-    row : Int[c], whose they are.
-    boundary : whether there are mirror images, at 0 and at 1.
+    centre : ndarray of shape (c,)
+        Sorted centres of the kernels: the scores of the rows, and their mirror images.
+    weight : ndarray of shape (c,)
+        Weights of the kernels, not 0.
+    row : ndarray of shape (c,)
+        Positions of the rows to which the kernels belong.
+    boundary : "none" or "reflect"
+        "reflect": there are mirror images at 0 and at 1.
+
+    Notes
+    -----
+    With weights of 1 this is b √(2π) |TP| K_TP(s) of Salamon et al., Eq. 7 (or FP, Eq. 8); the
+    factor cancels in Eq. 9.
+
+    Examples
+    --------
+    >>> kernels = KernelSum.from_scores(np.array([0.2, 0.9]), np.ones(2))
+    >>> log_sum, error = kernels.log(np.array([0.2]), bandwidth=0.1)
+    >>> log_sum.round(6).tolist(), bool(error[0] < 1e-12)
+    ([0.0], True)
     """
 
     centre: np.ndarray
@@ -61,9 +78,27 @@ class KernelSum:
     boundary: Boundary = "none"
 
     @classmethod
-    def of(cls, score: np.ndarray, weight: np.ndarray, boundary: Boundary = "none") -> KernelSum:
-        """Kernels of rows with scores Float[n] and weights Float[n]; "reflect" mirrors each at 0
-        and at 1 too. Original to kdgraph.
+    def from_scores(
+        cls, score: np.ndarray, weight: np.ndarray, boundary: Boundary = "none"
+    ) -> KernelSum:
+        """Return the kernels of rows.
+
+        Parameters
+        ----------
+        score : ndarray of shape (n,)
+            Scores of the rows.
+        weight : ndarray of shape (n,)
+            Weights of the rows, not 0.
+        boundary : {"none", "reflect"}, default="none"
+            "reflect" adds the mirror images of each row at 0 and at 1.
+
+        Returns
+        -------
+        KernelSum
+
+        Notes
+        -----
+        Original to kdgraph.
         """
         images = [score, -score, 2 - score] if boundary == "reflect" else [score]
         centre = np.concatenate(images)
@@ -77,70 +112,89 @@ class KernelSum:
 
     @property
     def total(self) -> float:
-        """The weight of all kernels, which no sum exceeds."""
+        """Weight of all kernels, which no sum exceeds."""
         return float(self.weight.sum())
 
     @np.errstate(under="ignore")
-    def of_one(self, score: np.ndarray, weight: np.ndarray, bandwidth: float) -> np.ndarray:
-        """Float[n]: what rows with these scores and weights, Float[n], add to the sum at their own
-        scores. Original to kdgraph.
+    def own_contributions(
+        self, score: np.ndarray, weight: np.ndarray, bandwidth: float
+    ) -> np.ndarray:
+        """Return the contributions of rows to the sum at their own scores, Float[n].
+
+        The scores and weights are Float[n]. Original to kdgraph.
         """
-        apart = [0 * score, 2 * score, 2 - 2 * score] if self.boundary == "reflect" else [0 * score]
-        return weight * np.exp(-((np.array(apart) / bandwidth) ** 2) / 2).sum(axis=0)
+        # The mirror images of a row at 0 and 1 are at these distances from it.
+        distances = [0 * score]
+        if self.boundary == "reflect":
+            distances += [2 * score, 2 - 2 * score]
+        return weight * np.exp(-((np.array(distances) / bandwidth) ** 2) / 2).sum(axis=0)
 
     def log(
         self, points: np.ndarray, bandwidth: float, without: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the logarithm of the sum (Salamon et al., Eq. 7), without underflow.
+        """Return the logarithm of the sum, without underflow.
 
         Parameters
         ----------
-        points : Float[m].
-        bandwidth : above 0.
-        without : Int[m], the row that is left out at each point; -1 for none.
+        points : ndarray of shape (m,)
+            Scores at which the sum is computed.
+        bandwidth : float
+            Bandwidth b > 0, in units of the score.
+        without : ndarray of shape (m,), default=None
+            Position of the row that is left out at each point; -1, or None, for no row.
 
         Returns
         -------
-        Float[m], -inf where no row is left; and Float[m], how far round-off may have moved it.
+        log_sum : ndarray of shape (m,)
+            Logarithms, -inf at points without a row (Salamon et al., Eq. 7).
+        error : ndarray of shape (m,)
+            Bounds on their rounding errors.
         """
         value = np.full(len(points), -np.inf)
         without = np.full(len(points), -1) if without is None else without
         nearest = self._nearest(points, without)
-        some = np.flatnonzero(np.isfinite(nearest))
-        at_once = max(1, _PAIRS // len(self.centre))
-        for start in range(0, len(some), at_once):
-            block = some[start : start + at_once]
-            value[block] = self._log(points[block], nearest[block], bandwidth, without[block])
+        with_rows = np.flatnonzero(np.isfinite(nearest))
+        block_size = max(1, _PAIRS // len(self.centre))
+        for start in range(0, len(with_rows), block_size):
+            block = with_rows[start : start + block_size]
+            value[block] = self._log_block(points[block], nearest[block], bandwidth, without[block])
         exponent = np.where(np.isfinite(nearest), (nearest / bandwidth) ** 2 / 2, 0)
         return value, _ROUND_OFF + 8 * np.finfo(float).eps * exponent
 
     def _nearest(self, points: np.ndarray, without: np.ndarray) -> np.ndarray:
-        """Float[m]: how far the nearest centre is that is not left out; a row has three centres at
-        most, so one of four on each side.
-        """
-        around = np.searchsorted(self.centre, points)[:, None] + np.arange(-4, 4)
-        there = (around >= 0) & (around < len(self.centre))
-        around = around.clip(0, len(self.centre) - 1)
-        distance = np.abs(self.centre[around] - points[:, None])
-        return np.where(there & (self.row[around] != without[:, None]), distance, np.inf).min(
-            axis=1
-        )
+        """Return the distance of the nearest centre that is not left out, Float[m]."""
+        # A row has at most three centres, so the nearest one of another row is among the four
+        # centres on each side of the point.
+        candidates = np.searchsorted(self.centre, points)[:, None] + np.arange(-4, 4)
+        exists = (candidates >= 0) & (candidates < len(self.centre))
+        candidates = candidates.clip(0, len(self.centre) - 1)
+        distance = np.abs(self.centre[candidates] - points[:, None])
+        is_used = exists & (self.row[candidates] != without[:, None])
+        return np.where(is_used, distance, np.inf).min(axis=1)
 
-    def _log(
+    def _log_block(
         self, points: np.ndarray, nearest: np.ndarray, bandwidth: float, without: np.ndarray
     ) -> np.ndarray:
+        """Return the logarithms at a block of points, Float[m], all with a nearest row."""
+        # Terms are relative to the kernel of the nearest row, so that at least one does not
+        # underflow. Centres beyond the reach are left out: their kernels are below exp(-depth) of
+        # that of the nearest row, and all of them together below exp(-_DROPPED) of its term.
         depth = _DROPPED + np.log(self.total / self.weight.min())
         reach = np.sqrt(nearest**2 + 2 * depth * bandwidth**2)
-        reach = np.maximum(
-            reach, nearest * (1 + 1e-12)
-        )  # a bandwidth that is nothing beside the distance
+        # The nearest row itself must be within the reach, even if the bandwidth is so small beside
+        # its distance that it changes no bit of the sum.
+        reach = np.maximum(reach, nearest * (1 + 1e-12))
+        # The centres of all points are concatenated, and each point's terms summed by reduceat.
         start = np.searchsorted(self.centre, points - reach, side="left")
         size = np.searchsorted(self.centre, points + reach, side="right") - start
         first = np.cumsum(size) - size
         centre = np.arange(size.sum()) + np.repeat(start - first, size)
         distance = np.abs(self.centre[centre] - np.repeat(points, size))
-        least = np.repeat(nearest, size)
-        exponent = (least - distance) * (least + distance) / (2 * bandwidth**2)
+        nearest_distance = np.repeat(nearest, size)
+        # The difference of squares as a product, which has no cancellation.
+        exponent = (
+            (nearest_distance - distance) * (nearest_distance + distance) / (2 * bandwidth**2)
+        )
         kernel = self.weight[centre] * np.exp(np.minimum(exponent, 0))
         if (without >= 0).any():
             kernel[self.row[centre] == np.repeat(without, size)] = 0
@@ -148,21 +202,39 @@ class KernelSum:
 
 
 class KernelSeries:
-    """A :class:`KernelSum` at fixed points, for all bandwidths between two, by the Fourier series
-    of a period that is long enough.
+    """Fourier series of a :class:`KernelSum` at fixed points, for a range of bandwidths.
 
     Parameters
     ----------
-    sums : the kernels.
-    points : Float[m].
-    narrowest, widest : the bandwidths. Time and memory grow with the number of waves, which is 1.4
-        widest / narrowest + more.
+    sums : KernelSum
+        The kernels.
+    points : ndarray of shape (m,)
+        Scores at which the sums are computed.
+    narrowest, widest : float
+        Range of the bandwidths. Time and memory grow with the number of waves, which is about 1.4
+        times the period over the narrowest bandwidth; the period contains 8.6 times the widest.
+
+    Attributes
+    ----------
+    period : float
+        Period of the series.
+    error : float
+        Bound on the error of a sum.
 
     Notes
     -----
     Original to kdgraph: the Poisson sum of a Gaussian, as in the non-uniform transform of Greengard
-    and Lee 2004. A wave is a product of two powers, so that K coefficients of n rows cost n * 2
-    sqrt(K) powers and one matrix product.
+    and Lee 2004. The wave of each frequency is a product of two powers, so K coefficients of n rows
+    take 2 n √K powers and one matrix product.
+
+    Examples
+    --------
+    >>> kernels = KernelSum.from_scores(np.array([0.2, 0.9]), np.ones(2))
+    >>> points = np.linspace(0, 1, 5)
+    >>> series = KernelSeries(kernels, points, narrowest=0.1, widest=0.2)
+    >>> exact = np.exp(kernels.log(points, 0.15)[0])
+    >>> bool(np.abs(series.at(np.array([0.15]))[0] - exact).max() <= series.error)
+    True
     """
 
     def __init__(self, sums: KernelSum, points: np.ndarray, narrowest: float, widest: float):
@@ -177,59 +249,90 @@ class KernelSeries:
 
     @classmethod
     def fits(cls, sums: KernelSum, points: np.ndarray, narrowest: float, widest: float) -> bool:
-        """Whether few enough waves do; points are Float[m]."""
+        """Return True if the series has few enough waves; the points are Float[m]."""
         return _waves(_period(sums, points, widest), narrowest) <= _MOST_WAVES
 
     def at(self, bandwidths: np.ndarray) -> np.ndarray:
-        """Float[b, m]: the sums for Float[b] bandwidths, each wrong by ``error`` at most; a small
-        one may come out below 0.
+        """Return the sums for several bandwidths.
+
+        Parameters
+        ----------
+        bandwidths : ndarray of shape (b,)
+            Bandwidths from ``narrowest`` to ``widest``.
+
+        Returns
+        -------
+        ndarray of shape (b, m)
+            Sums with an error of at most ``error``; small ones may be below 0.
         """
+        # Blurring the rows by a Gaussian multiplies wave k by a Gaussian of k. The coefficients of
+        # the rows thus serve all bandwidths; waves k and -k are conjugate, hence the factor of 2.
         wave = np.arange(self._side**2)
         width = bandwidths[:, None]
         gain = np.where(wave > 0, 2, 1) * np.exp(
             -((2 * np.pi / self.period * wave * width) ** 2) / 2
         )
         spectrum = gain * (np.sqrt(2 * np.pi) / self.period) * width * self._coefficients.ravel()
-        found = np.empty((len(bandwidths), len(self._points)))
+        sums = np.empty((len(bandwidths), len(self._points)))
         for start in range(0, len(self._points), _POINTS):
             block = slice(start, start + _POINTS)
             low, high = self._powers(self._points[block], 1)
             waves = (high[:, None] * low[None]).reshape(len(wave), -1)
-            found[:, block] = np.real(spectrum) @ np.real(waves) - np.imag(spectrum) @ np.imag(
-                waves
-            )
-        return found
+            sums[:, block] = np.real(spectrum) @ np.real(waves) - np.imag(spectrum) @ np.imag(waves)
+        return sums
 
-    def _powers(self, at: np.ndarray, sign: int) -> tuple[np.ndarray, np.ndarray]:
-        """Complex[side, n] each: the waves 0 to side - 1, and 0, side, 2 side, …; their products
-        are all of them, the second by row.
+    def _powers(self, scores: np.ndarray, sign: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the waves 0 to side - 1, and 0, side, 2 side, …, Complex[side, n] each.
+
+        The products of a wave of the first kind and one of the second are all waves.
         """
-        turn = np.exp(sign * 2j * np.pi * (at - self._origin) / self.period)
-        low = _powers(turn, self._side)
-        return low, _powers(low[-1] * turn, self._side)
+        base = np.exp(sign * 2j * np.pi * (scores - self._origin) / self.period)
+        low = _powers(base, self._side)
+        return low, _powers(low[-1] * base, self._side)
 
 
 def logs_of(sums: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logarithms of sums with an error, and bounds on their errors, Float[m] each.
+    """Return the logarithms of sums with an error, and bounds on the errors of the logarithms.
 
-    The bound is infinite where the error may exceed the sum. Original to kdgraph.
+    Parameters
+    ----------
+    sums : ndarray of shape (m,)
+        Sums.
+    error : float
+        Bound on their errors.
+
+    Returns
+    -------
+    log_sum, log_error : ndarray of shape (m,)
+        Logarithms, and bounds on their errors, infinite for sums that the error may exceed.
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
+    >>> log_sum, log_error = logs_of(np.array([1.0, 1e-9]), error=1e-9)
+    >>> log_error.tolist()
+    [2e-09, inf]
     """
-    above = np.maximum(sums, 4 * error)
-    return np.log(above), np.where(sums >= 4 * error, 2 * error / above, np.inf)
+    clipped = np.maximum(sums, 4 * error)
+    return np.log(clipped), np.where(sums >= 4 * error, 2 * error / clipped, np.inf)
 
 
 def _period(sums: KernelSum, points: np.ndarray, widest: float) -> float:
-    """So long that no point feels the next image of any row."""
-    apart = max(points.max() - sums.centre[0], sums.centre[-1] - points.min())
-    return float(apart + _CUT * widest)
+    """Return a period so long that the periodic images of rows reach no point."""
+    extent = max(points.max() - sums.centre[0], sums.centre[-1] - points.min())
+    return float(extent + _CUT * widest)
 
 
 def _waves(period: float, narrowest: float) -> float:
+    """Return the number of waves of which the narrowest kernel consists."""
     return _CUT * period / (2 * np.pi * narrowest) + 1
 
 
 def _powers(base: np.ndarray, count: int) -> np.ndarray:
-    """[count, n]: powers 0 to count - 1."""
+    """Return the powers 0 to count - 1 of n numbers, Complex[count, n]."""
     factors = np.broadcast_to(base, (count, len(base))).copy()
     factors[0] = 1
     return np.cumprod(factors, axis=0)

@@ -93,12 +93,12 @@ class BestConfidence(CrossValidatedChoice, TopLabelCalibrator):
         }
 
     def _draw_folds(self, rows: Rows) -> np.ndarray | None:
-        top = TopLabel.of(rows.X)
-        correct = top.correct(rows.y)
+        top_label = TopLabel.from_proba(rows.X)
+        correct = top_label.correct(rows.y)
         if not can_cross_validate(correct):
             return None
         rng = check_random_state(self.random_state)
-        return draw_folds(top.predicted, correct, self.folds, rng)
+        return draw_folds(top_label.predicted, correct, self.folds, rng)
 
     def _cross_validate(self, train: Rows, rows: Rows, fold: np.ndarray) -> dict[str, np.ndarray]:
         # Warnings of a fold are hidden: the final fit of the chosen candidate warns of all rows.
@@ -106,10 +106,10 @@ class BestConfidence(CrossValidatedChoice, TopLabelCalibrator):
             return super()._cross_validate(train, rows, fold)
 
     def _loss(self, fitted: Any, rows: Rows) -> np.ndarray:
-        top = TopLabel.of(rows.X)
+        top_label = TopLabel.from_proba(rows.X)
         if fitted is not None:
-            top = TopLabel(top.predicted, fitted.predict_confidence(rows.X))
-        return _nll_top_by_row(rows.y, top)
+            top_label = TopLabel(top_label.predicted, fitted.predict_confidence(rows.X))
+        return _nll_top_by_row(rows.y, top_label)
 
     def _fit_candidate(self, name: str, train: Rows, rows: Rows) -> Any:
         if name == NONE:
@@ -130,9 +130,9 @@ class BestConfidence(CrossValidatedChoice, TopLabelCalibrator):
             sample_weight_calibration=rows.weight,
         )
 
-    def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         if self.calibrated_ is None:
-            return top.confidence
+            return top_label.confidence
         return self.calibrated_.predict_confidence(_normalized_scores(proba))
 
 

@@ -93,8 +93,8 @@ class ShrinkageCalibrator(TopLabelCalibrator):
 
     A subclass implements ``_fit_rows(rows)``, whose X are the parent's probabilities Float[n, K]
     and whose weights are not 0; ``_own_confidence``, ``_own_rows`` and ``_shared_confidence`` of
-    ``(proba, top)``, which are the :class:`ShrinkageTerms`; and ``_has_class_parameters``, which is
-    True if anything is fitted by class.
+    ``(proba, top_label)``, which are the :class:`ShrinkageTerms`; and ``_has_class_parameters``,
+    which is True if anything is fitted by class.
 
     Parameters
     ----------
@@ -164,11 +164,14 @@ class ShrinkageCalibrator(TopLabelCalibrator):
 
     def _choose_pool(self, rows: Rows) -> tuple[float, np.ndarray | None]:
         """Return the pool with the least cross-validated NLL, and the NLL of each candidate."""
-        top = TopLabel.of(rows.X)
-        if not can_cross_validate(top.correct(rows.y)):
+        top_label = TopLabel.from_proba(rows.X)
+        if not can_cross_validate(top_label.correct(rows.y)):
             return POOL_GRID[-1], None
         fold = draw_folds(
-            top.predicted, top.correct(rows.y), N_FOLDS, check_random_state(self.random_state)
+            top_label.predicted,
+            top_label.correct(rows.y),
+            N_FOLDS,
+            check_random_state(self.random_state),
         )
         # The three terms do not depend on the pool: one fit per fold serves all candidates.
         terms = ShrinkageTerms(*np.empty((3, len(rows))))
@@ -178,27 +181,29 @@ class ShrinkageCalibrator(TopLabelCalibrator):
             # Warnings of a fold are hidden: the final fit warns of all rows.
             with warnings.catch_warnings(action="ignore"):
                 fold_model._fit_rows(rows[~held_out])
-            fold_terms = fold_model._terms(rows.X[held_out], top[held_out])
+            fold_terms = fold_model._terms(rows.X[held_out], top_label[held_out])
             for values, fold_values in zip(terms, fold_terms, strict=True):
                 values[held_out] = fold_values
         nll = [
-            _nll_top_by_row(rows.y, TopLabel(top.predicted, terms.combine(pool), top.n_classes))
+            _nll_top_by_row(
+                rows.y, TopLabel(top_label.predicted, terms.combine(pool), top_label.n_classes)
+            )
             for pool in POOL_GRID
         ]
         mean_nll = np.average(nll, axis=1, weights=rows.weight)
         return POOL_GRID[int(mean_nll.argmin())], mean_nll
 
-    def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         if self.pool_:
-            return self._terms(proba, top).combine(self.pool_)
-        return self._own_confidence(proba, top)
+            return self._terms(proba, top_label).combine(self.pool_)
+        return self._own_confidence(proba, top_label)
 
-    def _terms(self, proba: np.ndarray, top: TopLabel) -> ShrinkageTerms:
+    def _terms(self, proba: np.ndarray, top_label: TopLabel) -> ShrinkageTerms:
         """Return the terms of new rows."""
         return ShrinkageTerms(
-            self._own_confidence(proba, top),
-            self._own_rows(proba, top),
-            self._shared_confidence(proba, top),
+            self._own_confidence(proba, top_label),
+            self._own_rows(proba, top_label),
+            self._shared_confidence(proba, top_label),
         )
 
     def _warn_unless_pooled(self, labels: Any, sentence: str) -> None:
@@ -212,13 +217,13 @@ class ShrinkageCalibrator(TopLabelCalibrator):
     def _fit_rows(self, rows: Rows) -> None:
         raise NotImplementedError
 
-    def _own_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _own_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         raise NotImplementedError
 
-    def _own_rows(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _own_rows(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         raise NotImplementedError
 
-    def _shared_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _shared_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         raise NotImplementedError
 
 
@@ -262,18 +267,20 @@ class ClassPrecision(ShrinkageCalibrator):
         return True
 
     def _fit_rows(self, rows: Rows) -> None:
-        top = TopLabel.of(rows.X)
-        correct = top.correct(rows.y)
-        accuracy = ClassAccuracy.of(top.predicted, correct, rows.weight, len(self.classes_))
+        top_label = TopLabel.from_proba(rows.X)
+        correct = top_label.correct(rows.y)
+        accuracy = ClassAccuracy.from_rows(
+            top_label.predicted, correct, rows.weight, len(self.classes_)
+        )
         self.precision_, self.rows_ = accuracy.precision, accuracy.rows
         self.shared_ = float(np.average(correct, weights=rows.weight))
         self._warn_unless_pooled(self.classes_[accuracy.empty], NEVER)
 
-    def _own_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return self.precision_[top.predicted]
+    def _own_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
+        return self.precision_[top_label.predicted]
 
-    def _own_rows(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return self.rows_[top.predicted]
+    def _own_rows(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
+        return self.rows_[top_label.predicted]
 
-    def _shared_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return np.full(len(top), self.shared_)
+    def _shared_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
+        return np.full(len(top_label), self.shared_)

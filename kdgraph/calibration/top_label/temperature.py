@@ -118,6 +118,14 @@ def minimize_loss(
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> def squares(x):
+    ...     return float(((x - 1) ** 2).sum()), 2 * (x - 1)
+    >>> minimum = minimize_loss(squares, [np.zeros(2)], [(None, None), (None, 0.5)])
+    >>> minimum.parameters.round(6), minimum.bounded
+    (array([1. , 0.5]), array([False,  True]))
     """
     best = min(starts, key=lambda parameters: objective(parameters)[0])
     low = np.array([-np.inf if lower is None else lower for lower, _ in bounds])
@@ -159,6 +167,12 @@ def are_separable(z: np.ndarray, correct: np.ndarray) -> bool:
     Notes
     -----
     Original to kdgraph.
+
+    Examples
+    --------
+    >>> z = np.array([-9.0, -8.0, 8.0, 9.0])
+    >>> are_separable(z, z > 0), are_separable(z, np.array([True, False, True, False]))
+    (True, False)
     """
     # If the rows are not separable, some correct row has a lower score than an incorrect one. These
     # two rows have different z and cannot both be classified with near certainty. So it suffices to
@@ -194,7 +208,7 @@ class LogScores:
     below: np.ndarray
 
     @classmethod
-    def of(cls, proba: np.ndarray, predicted: np.ndarray) -> LogScores:
+    def from_proba(cls, proba: np.ndarray, predicted: np.ndarray) -> LogScores:
         """Return the log scores of Float[n, K] with K of at least 2, for classes Int[n]."""
         n, n_classes = proba.shape
         logs = np.log(np.maximum(proba.astype(np.float64, copy=False), CONFIDENCE_CLIP))
@@ -245,7 +259,7 @@ class LogScores:
 
         Examples
         --------
-        >>> rows = LogScores.of(np.array([[0.8, 0.1, 0.1]]), np.array([0]))
+        >>> rows = LogScores.from_proba(np.array([[0.8, 0.1, 0.1]]), np.array([0]))
         >>> np.exp(rows.log_odds(1.0)).round(6), np.exp(rows.log_odds(0.5)).round(4)
         (array([4.]), array([1.4142]))
         """
@@ -306,8 +320,8 @@ class AwardedLoss:
         Salamon et al., Eq. 14, 15 and 18. The K-class NLL is Eq. 14 plus, for incorrect rows, the
         log of the other classes' sum minus the label's log score over T.
         """
-        # Shifts A/T make the loss better conditioned than awards A: the log odds are linear in
-        # them.
+        # The parameters are shifts A/T, not awards A: the log odds are linear in shifts, which
+        # conditions the loss better.
         beta, shift = np.exp(parameters[0]), parameters[1:]
         log_others, mean_others = self.rows.log_sum_of_others(beta)
         z = beta * self.rows.own + np.append(shift, 0.0)[self.award_of] - log_others
@@ -446,17 +460,16 @@ class TemperatureScaling(ShrinkageCalibrator):
         self.temperature_, self.award_ = np.full(n_classes, np.nan), np.zeros(n_classes)
         self.shared_temperature_ = np.nan
         mixed = bool(correct.any() and not correct.all())
-        accuracy = ClassAccuracy.of(predicted, correct, rows.weight, n_classes)
+        accuracy = ClassAccuracy.from_rows(predicted, correct, rows.weight, n_classes)
         self.precision_, self.rows_ = accuracy.precision, accuracy.rows
         self.own_ = self._fittable_classes(accuracy, mixed)
-        # Rows of classes that cannot be fitted still count in the shared temperature, if it is
-        # used.
+        # Rows of classes that cannot be fitted still count in the shared temperature.
         uses_shared = mixed and (self.fallback == "shared" or self.pool_ > 0)
         used = self.own_[predicted] | uses_shared
         if used.any():
             truth = np.log(np.maximum(proba[np.arange(len(proba)), rows.y], CONFIDENCE_CLIP))
             loss = AwardedLoss(
-                LogScores.of(proba, predicted), correct, rows.weight, truth, self.loss
+                LogScores.from_proba(proba, predicted), correct, rows.weight, truth, self.loss
             )
             self._fit_parameters(loss[used], predicted[used])
         self.award_[np.isnan(self.temperature_)] = np.nan
@@ -531,22 +544,24 @@ class TemperatureScaling(ShrinkageCalibrator):
             sentence = f"{reason}: the temperature there is that of all rows, without an award"
         self._warn_unless_pooled(self.classes_[classes], sentence)
 
-    def _own_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        confidence = self.precision_[top.predicted]
-        fitted = ~np.isnan(self.temperature_[top.predicted])
+    def _own_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
+        confidence = self.precision_[top_label.predicted]
+        fitted = ~np.isnan(self.temperature_[top_label.predicted])
         if fitted.any():
-            k = top.predicted[fitted]
-            rows = LogScores.of(proba[fitted], k)
+            k = top_label.predicted[fitted]
+            rows = LogScores.from_proba(proba[fitted], k)
             confidence[fitted] = expit(
                 rows.log_odds(1 / self.temperature_[k], self.award_[k] / self.temperature_[k])
             )
         return confidence
 
-    def _own_rows(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
-        return self.rows_[top.predicted]
+    def _own_rows(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
+        return self.rows_[top_label.predicted]
 
-    def _shared_confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _shared_confidence(self, proba: np.ndarray, top_label: TopLabel) -> np.ndarray:
         # Without a shared temperature all rows are correct, or all incorrect, in every class.
         if np.isnan(self.shared_temperature_):
-            return self.precision_[top.predicted]
-        return expit(LogScores.of(proba, top.predicted).log_odds(1 / self.shared_temperature_))
+            return self.precision_[top_label.predicted]
+        return expit(
+            LogScores.from_proba(proba, top_label.predicted).log_odds(1 / self.shared_temperature_)
+        )

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import IO
 
-from kdgraph.errors import DataError, NotAtHand, did_you_mean
+from kdgraph.errors import DataError, DataNotAvailable, did_you_mean
 from kdgraph.overrides import override
 
 # The mark of UTF-32 in little-endian order begins with that of UTF-16, so it must be compared
@@ -148,7 +148,7 @@ def resolve_existing(path: str, key: str = "path", made_by: str | None = None) -
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If the file does not exist. The message suggests ``made_by`` or a similar name.
     """
     resolved = Path(path).expanduser()
@@ -158,10 +158,10 @@ def resolve_existing(path: str, key: str = "path", made_by: str | None = None) -
     folder = resolved.parent
     way_out = f"; make it by {made_by}" if made_by else ""
     if not os.path.isdir(folder):
-        raise NotAtHand(
+        raise DataNotAvailable(
             f"{path_argument(path, key)}: there is no folder {folder.resolve()}{way_out}"
         )
-    raise NotAtHand(
+    raise DataNotAvailable(
         f"{path_argument(path, key)}: no such file in"
         f" {folder.resolve()}{way_out or did_you_mean(resolved.name, list_names(folder))}"
     )
@@ -209,9 +209,8 @@ def checked_suffix(path: Path, allowed: Sequence[str], key: str = "path") -> str
         endings.pop()
     if not endings or endings[-1] not in allowed:
         raise DataError(
-            f"{path_argument(path, key)}: the ending of a file determines its kind, and must be"
-            " one of"
-            f" {', '.join(allowed)}"
+            f"{path_argument(path, key)}: the ending of a file determines its kind, and must be one"
+            f" of {', '.join(allowed)}"
         )
     return endings[-1]
 

@@ -60,6 +60,8 @@ def parse_number_column(cells: pd.Series) -> pd.Series:
     >>> parse_number_column(pd.Series(["9007199254740993", None, "12"])).tolist()
     [9007199254740993, <NA>, 12]
     """
+    # Integers are parsed from text, because pandas goes through float64 where a cell is missing.
+    # Each distinct text is parsed once; columns of codes repeat few of them.
     texts = cells.dropna().unique()
     stripped = [str(word).strip() for word in texts]
     if all(INTEGER_PATTERN.fullmatch(word) for word in stripped):
@@ -130,6 +132,8 @@ def restore_integers(
     DataFrame
         [n, columns]. Columns with missing cells have the nullable types Int64 and UInt64.
     """
+    # Only the columns in question are read a second time. Most tables have none, and reading all
+    # cells as text would cost them time and memory.
     identifier_names = set(identifiers)
     rounded_positions = [
         j for j in range(frame.shape[1]) if _may_be_rounded(frame.iloc[:, j], missing)
@@ -150,6 +154,7 @@ def restore_integers(
             columns[j] = cells.astype(object)
         elif j in rounded_positions:
             columns[j] = parse_number_column(cells)
+    # The columns are joined by position, because names in ``frame`` may repeat.
     return pd.concat([column.rename(j) for j, column in columns.items()], axis=1).set_axis(
         frame.columns, axis=1
     )
@@ -230,6 +235,8 @@ def frame_from_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
     ]
     for name in numeric:
         frame[name] = pd.to_numeric(frame[name])
+    # liac-arff has parsed all numbers as floats. A column that may have lost digits is read again
+    # as text; this needs a second pass over the file, which is rare.
     if rounded := [name for name in numeric if (frame[name].abs() >= FLOAT_INTEGER_LIMIT).any()]:
         text.seek(0)
         document = arff.load(declare_numbers_as_text(text), return_type=arff.DENSE_GEN)
@@ -392,6 +399,7 @@ def read_text_column(path: Path, text_format: TextFormat, name: str) -> pd.Serie
             default_separator(suffix),
             path_argument(path),
         )
+    # Names may look like anything, such as NA, true or 01; no cell may be converted.
     options = {**layout.options, "dtype": str, "na_filter": False}
     with open_bytes(path) as file:
         return (
@@ -410,9 +418,9 @@ def _table_format_error(
         cells = f"some rows have more cells than the header, which has {n_names}"
     else:
         cells = _first_error_line(error).removeprefix("Error tokenizing data. C error: ")
-    shown = "tab" if separator == "\t" else f"'{separator}'"
+    separator_name = "tab" if separator == "\t" else f"'{separator}'"
     return DataError(
-        f"{path_argument(path)} is not a table with {shown} between cells: {cells}; see"
+        f"{path_argument(path)} is not a table with {separator_name} between cells: {cells}; see"
         " dataset.separator, and quote cells that contain it"
     )
 

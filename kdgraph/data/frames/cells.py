@@ -121,6 +121,8 @@ def infer_numeric_type(column: pd.Series) -> pd.Series:
     >>> infer_numeric_type(pd.Series([2**53 + 1, None], dtype=object)).tolist()
     [9007199254740993, <NA>]
     """
+    # pandas stores such cells as objects. A decimal column of whole numbers must not become floats,
+    # because database keys have this type and may exceed 2^53.
     if column.dtype != object:
         return column
     kind = infer_dtype(column, skipna=True)
@@ -240,13 +242,13 @@ class ClassifiedText(NamedTuple):
 
     Attributes
     ----------
-    sort : TextForm or None
+    kind : TextForm or None
         Form of the text; None if it has none of the forms.
     unit : str, default=""
         Unit of a number.
     """
 
-    sort: TextForm | None
+    kind: TextForm | None
     unit: str = ""
 
 
@@ -261,10 +263,10 @@ def classify_text(cell: str) -> ClassifiedText:
     Examples
     --------
     >>> texts = ("12.3%", "$1,200", "1,5", "1 200", "2020-01-31", "n.b.")
-    >>> [classify_text(text).sort for text in texts]
+    >>> [classify_text(text).kind for text in texts]
     ['percent sign', 'currency sign', 'comma', 'thousands separator', 'date', None]
-    >>> classify_text("70 kg"), classify_text("3rd").sort
-    (ClassifiedText(sort='unit', unit='kg'), None)
+    >>> classify_text("70 kg"), classify_text("3rd").kind
+    (ClassifiedText(kind='unit', unit='kg'), None)
     """
     text = cell.strip()
     if _DATE_PATTERN.fullmatch(text):
@@ -329,7 +331,7 @@ class DominantForm(NamedTuple):
 
     Attributes
     ----------
-    sort : TextForm or None
+    kind : TextForm or None
         Form of the texts in more than half of the rows: "number" if most are plain numbers, "date"
         if most are dates, and another form if most are numbers and some of these are written in
         that form. None if there is no majority.
@@ -339,7 +341,7 @@ class DominantForm(NamedTuple):
         Position of the first text of this form among the texts.
     """
 
-    sort: TextForm | None
+    kind: TextForm | None
     unit: str
     first: int
 
@@ -355,7 +357,7 @@ def dominant_form(texts: np.ndarray, row_counts: np.ndarray) -> DominantForm:
         Number of rows with each text.
     """
     numbers = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().to_numpy()
-    sorts = [
+    classifications = [
         ClassifiedText("number") if is_number else classify_text(text)
         for text, is_number in zip(texts, numbers, strict=True)
     ]
@@ -363,22 +365,22 @@ def dominant_form(texts: np.ndarray, row_counts: np.ndarray) -> DominantForm:
     # cells have, say, a thousands separator is nevertheless one of numbers in that form.
     half = row_counts.sum() / 2
     n_plain = row_counts[numbers].sum()
-    n_dates = row_counts[[sort == "date" for sort, _ in sorts]].sum()
+    n_dates = row_counts[[kind == "date" for kind, _ in classifications]].sum()
     units = Counter[str]()
-    for (sort, unit), n in zip(sorts, row_counts.tolist(), strict=True):
-        units[unit] += n if sort == "unit" else 0
+    for (kind, unit), n in zip(classifications, row_counts.tolist(), strict=True):
+        units[unit] += n if kind == "unit" else 0
     (unit, n_with_unit), *_ = units.most_common(1) or [("", 0)]
     is_formatted = np.array(
-        [sort not in (None, "number", "date", "unit") for sort, _ in sorts], dtype=bool
+        [kind not in (None, "number", "date", "unit") for kind, _ in classifications], dtype=bool
     )
     n_formatted = row_counts[is_formatted].sum()
     if n_dates > half:
         return DominantForm(
-            "date", "", next(i for i, (sort, _) in enumerate(sorts) if sort == "date")
+            "date", "", next(i for i, (kind, _) in enumerate(classifications) if kind == "date")
         )
     if n_formatted and n_plain + n_formatted > half:
         first = int(np.flatnonzero(is_formatted)[0])
-        return DominantForm(sorts[first].sort, "", first)
+        return DominantForm(classifications[first].kind, "", first)
     if n_plain > half:
         return DominantForm("number", "", int(np.flatnonzero(numbers)[0]))
     if (
@@ -386,13 +388,15 @@ def dominant_form(texts: np.ndarray, row_counts: np.ndarray) -> DominantForm:
         and n_with_unit >= sum(units.values()) / 2
         and n_plain + n_formatted + n_with_unit > half
     ):
-        first = next(i for i, text in enumerate(sorts) if text == ClassifiedText("unit", unit))
+        first = next(
+            i for i, text in enumerate(classifications) if text == ClassifiedText("unit", unit)
+        )
         return DominantForm("unit", unit, first)
     return DominantForm(None, "", -1)
 
 
 def describe_form(form: DominantForm) -> str:
     """Return the description of a form for messages, such as ``numbers with percent signs``."""
-    if form.sort == "unit":
+    if form.kind == "unit":
         return f"numbers with a unit ({form.unit})"
-    return f"numbers with {form.sort}s"
+    return f"numbers with {form.kind}s"

@@ -15,7 +15,7 @@ from kdgraph.data.frames.messages import (
     warn_constant_columns,
     warn_duplicate_rows,
 )
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import Count
 from kdgraph.wording import counted, some
 
@@ -100,9 +100,8 @@ class ColumnOptions:
     def __post_init__(self) -> None:
         if len(self.split_at) and self.split_column is None:
             raise DataError(
-                "dataset.split_at defines where roles end in the numbers of"
-                " dataset.split_column, and"
-                " that names no column"
+                "dataset.split_at defines where roles end in the numbers of dataset.split_column,"
+                " and that names no column"
             )
         if self.date_format is not None and not len(self.parse_dates):
             raise DataError(
@@ -148,7 +147,7 @@ def from_frame(
     ------
     DataError
         If a column does not exist, labels are missing or all equal, or a feature cannot be used.
-    NotAtHand
+    DataNotAvailable
         If ``options.require`` excludes the table.
 
     Warns
@@ -162,6 +161,8 @@ def from_frame(
     from kdgraph.data.frames.messages import ColumnSettings
     from kdgraph.data.frames.targets import encode_groups, encode_target, target_column, task_facts
 
+    # Names are checked before any value is read, so that a typo is reported first. Dates become
+    # numbers before features and target are separated, because either may contain them.
     frame = _stringify_columns(name, frame)
     _check_column_names(name, frame, target, options)
     settings = ColumnSettings(
@@ -182,9 +183,11 @@ def from_frame(
             f"{name}: no feature is left besides the target '{some(targets)}' and"
             f" {excluded_columns}"
         )
+    # A target among the group columns is allowed, for metrics by true class; the record lists it.
     group_columns = column_names(options.group)
     shared_columns = [column for column in group_columns if column in targets]
     labels, target_facts = target_column(name, frame, target, options.threshold, options.task)
+    # A threshold, or several target columns, make new labels; a declared kind does not apply.
     declared_kind = (
         kinds.get(target) if isinstance(target, str) and options.threshold is None else None
     )
@@ -200,6 +203,7 @@ def from_frame(
             X[:, positions],
             (None,) * len(positions),
         )
+    # This check follows the choice of features, because only those that are used must be numeric.
     if options.require == "numeric":
         _require_numeric(name, X, categories, features.columns)
     warn_constant_columns(name, X, list(features.columns))
@@ -320,6 +324,7 @@ def _check_column_names(
             f"{name}: dataset.group must name a column, or several, got {list(options.group)};"
             " without groups it is null"
         )
+    # The order of the keys is that of the messages: an unknown target is reported first.
     columns_by_key = {
         "target": targets,
         "drop": options.drop,
@@ -343,16 +348,15 @@ def _check_column_names(
             column for column in options.parse_dates if column in columns_by_key[key]
         ]:
             raise DataError(
-                f"{name}: '{shared_columns[0]}' is in dataset.parse_dates, and dataset.{key}"
-                " names it too; it"
-                " can be one of both"
+                f"{name}: '{shared_columns[0]}' is in dataset.parse_dates, and dataset.{key} names"
+                " it too; it can be one of both"
             )
 
 
 def _require_numeric(
     name: str, X: np.ndarray, categories: Sequence[Any], columns: Sequence[str]
 ) -> None:
-    """Raise NotAtHand if a feature is categorical or a cell is missing."""
+    """Raise DataNotAvailable if a feature is categorical or a cell is missing."""
     problems = []
     if categorical := [
         column for column, values in zip(columns, categories, strict=True) if values is not None
@@ -361,7 +365,7 @@ def _require_numeric(
     if missing := int(np.isnan(X).sum()):
         problems.append(counted(missing, "missing cell"))
     if problems:
-        raise NotAtHand(
+        raise DataNotAvailable(
             f"{name} has {' and '.join(problems)}, and dataset.require=numeric shuts it out;"
             " dataset.require=any lets it in"
         )

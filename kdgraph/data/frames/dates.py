@@ -185,6 +185,8 @@ def convert_dates(
     DataError
         If a cell is not a date, or the order of day and month is ambiguous.
     """
+    # All cells of a column must have one format. Guessing it cell by cell would read 03/04 and
+    # 13/04 in one column with different orders of day and month.
     formats: dict[str, str] = {}
     missing = MissingCells.from_cells(settings.missing)
     for name in settings.parse_dates:

@@ -83,6 +83,7 @@ def encode_features(
     empty = MissingCells.from_cells(settings.missing)
     X = np.empty(features.shape)
     categories: list[CategoryNames] = [None] * features.shape[1]
+    # Columns of numbers, most columns of most tables, need no inference and are copied directly.
     plain_numbers = [
         j
         for j, (name, dtype) in enumerate(features.dtypes.items())
@@ -97,6 +98,8 @@ def encode_features(
         X[:, j], categories[j] = _encode_column(
             table, features.iloc[:, j], kinds.get(features.columns[j]), empty, settings
         )
+    # Text and categories were compared with the missing cells while their codes were made; numeric
+    # columns are compared here, after text that contains numbers has become numeric.
     if len(empty.numbers):
         numeric = [j for j, names in enumerate(categories) if names is None]
         X[:, numeric] = np.where(np.isin(X[:, numeric], empty.numbers), np.nan, X[:, numeric])
@@ -117,6 +120,8 @@ def _encode_column(
     settings: ColumnSettings,
 ) -> tuple[np.ndarray, CategoryNames]:
     """Return one column as floats, and the names of its codes."""
+    # The order of the rules matters: a declared kind overrides the type, and dates are refused
+    # before a column that is not numeric counts as text.
     reference = ColumnReference(table, str(column.name), settings)
     column = infer_numeric_type(column)
     dtype = column.dtype
@@ -165,11 +170,11 @@ def _encode_text_column(
         return _values_at_codes(codes, np.where(is_present, numbers, np.nan)), None
     rows = np.bincount(codes[codes >= 0], minlength=len(texts))
     form = dominant_form(texts[is_present], rows[is_present])
-    if form.sort == "number" or (kind == "numeric" and form.sort is None):
+    if form.kind == "number" or (kind == "numeric" and form.kind is None):
         raise _text_among_numbers_error(reference, codes, texts, is_present & np.isnan(numbers))
-    if form.sort == "date":
+    if form.kind == "date":
         raise _text_date_error(reference, column, texts[is_present], form, missing)
-    if form.sort is not None:
+    if form.kind is not None:
         mostly_plain = rows[is_present & ~np.isnan(numbers)].sum() > rows[is_present].sum() / 2
         _check_formatted_numbers(
             reference,
@@ -187,6 +192,8 @@ def _check_integer_digits(source: str, texts: np.ndarray, way_out: str) -> None:
     A single one is taken for a code of missing values.
     """
     check_distinct_as_float(source, parse_integers(texts), way_out)
+    # A single long integer, such as a row of nines, stands for missing and meets the limit of
+    # MAX_CELL_VALUE later; several are identifiers.
     if (
         len(
             long_integers := [
@@ -199,8 +206,7 @@ def _check_integer_digits(source: str, texts: np.ndarray, way_out: str) -> None:
     ):
         raise DataError(
             f"{source} has whole numbers of more digits than double precision has"
-            f" ({long_integers[0]});"
-            f" {way_out}"
+            f" ({long_integers[0]}); {way_out}"
         )
 
 
@@ -292,9 +298,8 @@ def _date_error(
         else "turn it into numbers such as days or months"
     )
     return DataError(
-        f"{reference} holds dates or times ({example}){exception}; {remedy},"
-        f" {reference.dropped()} leaves"
-        " it out"
+        f"{reference} holds dates or times ({example}){exception}; {remedy}, {reference.dropped()}"
+        " leaves it out"
     )
 
 
@@ -306,7 +311,7 @@ def _text_date_error(
     missing: MissingCells,
 ) -> DataError:
     """Return the error for a column of text that contains dates."""
-    other_texts = [text for text in texts if classify_text(text).sort != "date"]
+    other_texts = [text for text in texts if classify_text(text).kind != "date"]
     return _date_error(reference, column, texts[form.first], missing, other_texts)
 
 
@@ -314,8 +319,7 @@ def _categorical_or_drop_advice(reference: ColumnReference) -> str:
     """Return the advice to read a column as names or to leave it out."""
     return (
         f"if they are names, {reference.as_categorical()} takes them as such, and"
-        f" {reference.dropped()} leaves"
-        " them out"
+        f" {reference.dropped()} leaves them out"
     )
 
 
@@ -327,13 +331,15 @@ def _check_formatted_numbers(
     For few distinct numbers with a unit, which may be names, the function only warns.
     ``other_texts`` are all texts of a column in which most cells are plain numbers.
     """
+    # Few distinct numbers with a unit ("250 ml", "500 ml") may be names of sizes, which work as
+    # categories. In other forms the order of the numbers would be lost, so they are refused.
     numbers = f"{reference} has {describe_form(form)}, such as {texts[form.first]!r}"
-    if form.sort == "unit" and len(texts) <= _MAX_UNIQUE_TEXT_ROWS:
-        used = (
+    if form.kind == "unit" and len(texts) <= _MAX_UNIQUE_TEXT_ROWS:
+        advice = (
             "which are used as names; if they are numbers, write them without it, else"
             f" {reference.as_categorical()} confirms it"
         )
-        warnings.warn(f"{numbers}, {used}", stacklevel=2)
+        warnings.warn(f"{numbers}, {advice}", stacklevel=2)
         return
     suggestions = (
         [f"{reference.as_missing(list(other_texts))} reads such cells as missing"]
@@ -353,15 +359,14 @@ def _text_among_numbers_error(
     """Return the error for the first cell that is not a number, with the ways out."""
     row = int(np.flatnonzero(np.append(is_text, False)[codes])[0])
     texts = distinct_texts[is_text].tolist()
-    it = "it" if len(texts) == 1 else "such cells"
+    cells = "it" if len(texts) == 1 else "such cells"
     remedy = f"{reference.as_categorical()} takes all as names"
     # A suggestion with only some of the texts would lead back to this message.
     if len(texts) <= _MAX_SUGGESTED_TEXTS:
-        remedy = f"{reference.as_missing(texts)} reads {it} as missing, {remedy}"
+        remedy = f"{reference.as_missing(texts)} reads {cells} as missing, {remedy}"
     return DataError(
         f"{reference} has {distinct_texts[codes[row]]!r} in row {row}, and most of its cells are"
-        " numbers;"
-        f" {remedy}"
+        f" numbers; {remedy}"
     )
 
 
@@ -371,15 +376,12 @@ def _check_free_text(reference: ColumnReference, texts: np.ndarray, n_rows: int)
     if len(texts) > _MAX_TEXT_CATEGORIES and len(texts) > n_rows / 2:
         raise DataError(
             f"{reference} has {len(texts):,} different texts in {n_rows:,} rows, which are not"
-            " categories;"
-            f" leave it out: {way_out}"
+            f" categories; leave it out: {way_out}"
         )
     if len(texts) == n_rows > _MAX_UNIQUE_TEXT_ROWS:
         warnings.warn(
             f"{reference} has a different text in each of {n_rows} rows, so it carries no"
-            " information about new"
-            " rows;"
-            f" {way_out}",
+            f" information about new rows; {way_out}",
             stacklevel=2,
         )
 
@@ -400,6 +402,7 @@ def check_numeric_features(
     settings : ColumnSettings or None, default=None
         Lists of the user, to which advice adds. None if the source has no options for columns.
     """
+    # fmax and fmin ignore NaN, and find all problems without arrays of flags as large as X.
     largest = np.fmax(np.fmax.reduce(X, axis=0), -np.fmin.reduce(X, axis=0))
     if (empty := np.isnan(largest)).any():
         names = [columns[j] for j in np.flatnonzero(empty).tolist()]
@@ -523,6 +526,7 @@ def drop_row_index(
     settings : ColumnSettings, default=NO_COLUMN_SETTINGS
         Lists of the user, to which advice adds. A column that they name for another use stays.
     """
+    # A column that the user lists as dates or categories is meant to be a feature.
     intended = {*settings.parse_dates, *settings.categorical}
     index_positions = [
         j
@@ -552,6 +556,8 @@ def warn_row_numbering(
 
     An only feature causes no warning, since it is intended.
     """
+    # Few rows may count from 1 by chance. Only the order of the rows matters here: shuffled numbers
+    # cannot follow the order of the labels.
     if len(X) <= _MIN_INDEX_ROWS or X.shape[1] == 1:
         return
     rows: pd.DataFrame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, copy=False)
@@ -562,9 +568,8 @@ def warn_row_numbering(
             else "leave it out of X"
         )
         problem = (
-            f"{table}: the feature {some([repr(name) for name in counting_names])} counts the"
-            " rows in"
-            " their order"
+            f"{table}: the feature {some([repr(name) for name in counting_names])} counts the rows"
+            " in their order"
         )
         warnings.warn(
             f"{problem}, which may be that of the labels; if it is their number, {advice}",

@@ -82,9 +82,9 @@ class ColumnReference:
     def __str__(self) -> str:
         return f"{self.table}: column '{self.name}'"
 
-    def dropped(self, *others: str) -> str:
-        """Return the override that leaves out this column and others."""
-        return self.settings.adding("drop", [self.name, *others])
+    def dropped(self, *further_names: str) -> str:
+        """Return the override that leaves out this column and further ones."""
+        return self.settings.adding("drop", [self.name, *further_names])
 
     def as_categorical(self) -> str:
         """Return the override that reads the values of this column as names."""

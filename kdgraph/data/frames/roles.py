@@ -57,6 +57,7 @@ def roles_from_names(table: str, column: pd.Series, *, trains: bool = True) -> n
     if column.isna().any():
         row = int(np.flatnonzero(column.isna().to_numpy())[0])
         raise DataError(f"{source} is empty in row {row}; write train, calibration, test or unused")
+    # Words are looked up once for each distinct value; the codes spread the result over the rows.
     codes, names = sorted_codes(column)
     if {name.lower() for name in names} <= {"true", "false"}:
         test = [name.lower() for name in names].index("true") if len(names) == 2 else None
@@ -95,6 +96,7 @@ def roles_from_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.nda
     DataError
         If a number is not that of a row, or a row has two roles.
     """
+    # Every row begins as unused, so a row that already has a role was listed twice.
     roles = np.full(n, UNUSED, dtype=np.int8)
     role_codes = {"train": TRAIN, "calibration": CALIBRATION, "test": TEST}
     for role, rows in indices.items():
@@ -161,10 +163,10 @@ def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> 
         )
     ).size:
         raise DataError(
-            f"{source} has {column.iloc[invalid_rows[0]]!r} in row {invalid_rows[0]}, and"
-            " split_at needs a number in"
-            " each row"
+            f"{source} has {column.iloc[invalid_rows[0]]!r} in row {invalid_rows[0]}, and split_at"
+            " needs a number in each row"
         )
+    # Integers stay exact, because time stamps in nanoseconds exceed 2^53.
     numbers = to_exact_numbers(numeric)
     roles = np.where(numbers <= ends[0], TRAIN, TEST)
     return _check_required_roles(
@@ -174,6 +176,7 @@ def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> 
 
 def _check_row_numbers(source: str, role: str, rows: Any, n: int) -> np.ndarray:
     """Return row numbers Int[m]; raise DataError unless each is in 0 to n - 1 and occurs once."""
+    # An empty list has the type float64 in numpy, so the type is checked only if there are numbers.
     try:
         numbers = np.asarray(rows)
     except ValueError as error:
@@ -233,10 +236,11 @@ def _unknown_role_error(
     )
     if column is None or not is_real_dtype(infer_numeric_type(column).dtype) or len(names) < 2:
         return DataError(f"{problem}; {replacement}")
-    last = np.unique(to_exact_numbers(infer_numeric_type(column))).tolist()[-2]
+    # The largest number often marks the test rows (the last fold, the last year), so the suggested
+    # split ends at the one before it.
+    last_train = np.unique(to_exact_numbers(infer_numeric_type(column))).tolist()[-2]
     suggestion = (
-        f"{override('dataset.split_at', [last])} trains on those up to {format_cell(last)} and"
-        " tests on"
-        " larger ones"
+        f"{override('dataset.split_at', [last_train])} trains on those up to"
+        f" {format_cell(last_train)} and tests on larger ones"
     )
     return DataError(f"{problem}; {suggestion}, or {replacement}")

@@ -6,7 +6,7 @@ The rules are original to kdgraph.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,10 +27,6 @@ from kdgraph.data.frames.dates import is_date_type, matching_formats
 from kdgraph.data.frames.features import sorted_codes
 from kdgraph.data.frames.messages import ColumnSettings
 from kdgraph.errors import DataError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 OTHER_GROUP = "other"
 """Name of the group of rows in which no column is above 0."""
@@ -136,6 +132,7 @@ def largest_column_index(
             f"{table}: dataset.{key}: column '{frame.columns[column]}' is empty in row {row}; fill"
             " the cell, or remove the row"
         )
+    # argmax returns the first of equal values; rows without a positive value are moved to "other".
     names = [str(name) for name in frame.columns]
     none_positive = ~(values > 0).any(axis=1)
     names += [OTHER_GROUP] if none_positive.any() and OTHER_GROUP not in names else []
@@ -258,6 +255,8 @@ def encode_target(
         1e18. Also if the task is not declared and the target contains dates, or numbers whose
         format is read as text.
     """
+    # Formats are checked before the task is inferred: a column of "1,200" would otherwise pass as
+    # text and silently become a classification with one class for each number.
     _check_no_missing_labels(table, target)
     target = infer_numeric_type(target)
     if task == "regression" or (task == "auto" and kind != "categorical"):
@@ -343,16 +342,16 @@ def _check_target_format(
     texts = target.astype(str)
     distinct, codes = np.unique(texts.to_numpy(dtype=object), return_inverse=True)
     form = dominant_form(distinct, np.bincount(codes))
+    # With few distinct values, text with units or single words among numbers are plausible classes.
     is_small = len(distinct) <= _MAX_NUMERIC_CLASSES and task == "auto"
-    if form.sort is None or (form.sort == "unit" and is_small):
+    if form.kind is None or (form.kind == "unit" and is_small):
         return
-    if form.sort == "date":
+    if form.kind == "date":
         raise _target_date_error(source, target, distinct[form.first], settings, class_advice)
-    if form.sort != "number":
+    if form.kind != "number":
         problem = (
-            f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are"
-            " read as"
-            " text"
+            f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are read"
+            " as text"
         )
         raise DataError(
             f"{problem}; write plain numbers such as 1234.5 for a regression, or {class_advice}"
@@ -433,6 +432,7 @@ def _numeric_target(table: str, target: pd.Series, rule: str) -> np.ndarray:
             f"{source} {values[row]:g} in row {row}; {reason}: remove the row, or rescale the"
             " target"
         )
+    # A regression computes in float64, in which different large integers may be equal.
     if is_real_dtype(numbers.dtype):
         advice = "'dataset.task=classification' takes them as classes"
         check_distinct_as_float(source.removesuffix(" has"), to_exact_numbers(numbers), advice)

@@ -102,6 +102,7 @@ def _iterate_pictures(
     """Yield the same as ``read_pictures`` for the names, which ``opened`` opens."""
     from PIL import Image, UnidentifiedImageError
 
+    # The number counts unreadable pictures too, so that it does not depend on ``unreadable``.
     for number, name in enumerate(names):
         try:
             with opened(name) as file:
@@ -284,20 +285,21 @@ def _read_idx_part(path: Path, role: int | None) -> ImagePart:
 def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
     """Yield a part for each array of images in a .npz file."""
     with open_npz(path) as arrays:
-        named = [names for names in _NPZ_ARRAY_NAMES if names[0] in arrays.files]
-        if not named:
-            known = ", ".join(dict.fromkeys(images for images, _ in _NPZ_ARRAY_NAMES))
+        present = [names for names in _NPZ_ARRAY_NAMES if names[0] in arrays.files]
+        if not present:
+            array_names = ", ".join(dict.fromkeys(images for images, _ in _NPZ_ARRAY_NAMES))
             raise DataError(
-                f"{path_argument(path)} has no array of images named {known}; it has"
+                f"{path_argument(path)} has no array of images named {array_names}; it has"
                 f" {', '.join(arrays.files) or 'none'}"
             )
-        for images, labels in named:
-            where = f"{path_argument(path)}: {images}"
-            X = _scale_pixels(_to_channel_first(arrays[images], where), where)
+        # A file may have training, validation and test arrays at once; each becomes a part.
+        for images, labels in present:
+            source = f"{path_argument(path)}: {images}"
+            X = _scale_pixels(_to_channel_first(arrays[images], source), source)
             yield ImagePart(
                 X,
                 _check_image_labels(
-                    arrays[labels] if labels in arrays.files else None, len(X), where
+                    arrays[labels] if labels in arrays.files else None, len(X), source
                 ),
                 _NPZ_ARRAY_NAMES[images, labels],
             )
@@ -320,19 +322,19 @@ def _read_picture_parts(path: Path, unreadable: list[str] | None) -> list[ImageP
     return parts
 
 
-def _check_image_labels(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None:
+def _check_image_labels(labels: np.ndarray | None, n: int, source: str) -> np.ndarray | None:
     """Return [n] labels, or None if there are none; raise DataError for another shape."""
     if labels is None:
         return None
     labels = labels[:, 0] if labels.shape == (n, 1) else labels
     if labels.shape != (n,):
         raise DataError(
-            f"{where}: there must be one label for each of {n} images, got shape {labels.shape}"
+            f"{source}: there must be one label for each of {n} images, got shape {labels.shape}"
         )
     return labels
 
 
-def _to_channel_first(images: np.ndarray, where: str) -> np.ndarray:
+def _to_channel_first(images: np.ndarray, source: str) -> np.ndarray:
     """Return images as [n, c, h, w], from channels first, channels last or no channel axis."""
     if images.ndim == 3:
         return images[:, None]
@@ -341,19 +343,19 @@ def _to_channel_first(images: np.ndarray, where: str) -> np.ndarray:
     if images.ndim == 4 and images.shape[3] in (1, 3):
         return images.transpose(0, 3, 1, 2)
     rule = "must be [n, height, width], or have 1 or 3 channels before or behind these"
-    raise DataError(f"{where} {rule}, got shape {images.shape}")
+    raise DataError(f"{source} {rule}, got shape {images.shape}")
 
 
-def _scale_pixels(images: np.ndarray, where: str) -> np.ndarray:
+def _scale_pixels(images: np.ndarray, source: str) -> np.ndarray:
     """Return Float32 pixels in [0, 1]; integers are divided by 255."""
     if images.dtype.kind not in "biuf" or not images.size:
-        raise DataError(f"{where} must hold numbers, got {images.dtype} of shape {images.shape}")
+        raise DataError(f"{source} must hold numbers, got {images.dtype} of shape {images.shape}")
     brightest = 255 if images.dtype.kind in "iu" else 1
     low, high = float(images.min()), float(images.max())
     # The comparison is written so that NaN is rejected too.
     if not (low >= 0 and high <= brightest):
         raise DataError(
-            f"{where}: pixels must be integers from 0 to 255 or lie in [0, 1], got {low:g} to"
+            f"{source}: pixels must be integers from 0 to 255 or lie in [0, 1], got {low:g} to"
             f" {high:g}"
         )
     return images.astype(np.float32) / np.float32(brightest)
@@ -397,7 +399,7 @@ class ImageFiles:
     'pictures'
     """
 
-    reads: ClassVar = {"path": list_image_files}
+    file_parameters: ClassVar = {"path": list_image_files}
 
     def __init__(
         self,
@@ -423,7 +425,7 @@ class ImageFiles:
             raise ParameterError(f"channels must be 1, 3 or null, got {channels}")
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise :class:`NotAtHand` before any run starts if the file or folder does not exist."""
+        """Raise :class:`DataNotAvailable` before a run starts if the file or folder is missing."""
         resolve_existing(self.path)
 
     def load(self) -> Dataset:
@@ -431,7 +433,7 @@ class ImageFiles:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If the file does not exist.
         DataError
             If the file cannot be read, or images differ in shape and ``size`` or ``channels`` is
@@ -440,7 +442,8 @@ class ImageFiles:
         path = resolve_existing(self.path)
         unreadable: list[str] = []
         parts = read_image_parts(path, unreadable if self.unreadable == "skip" else None)
-        X, done = self._with_common_shape(parts)
+        # Parts differ in shape or role; the rows of the data set are their concatenation.
+        X, changes = self._with_common_shape(parts)
         facts: dict[str, Any] = {
             "source": "file",
             "path": self.path,
@@ -448,7 +451,7 @@ class ImageFiles:
             "flat": self.flat,
         }
         facts |= {"sha256": sha256_of(path)} if path.is_file() else {}
-        facts |= {"made": done} if done else {}
+        facts |= {"made": changes} if changes else {}
         if unreadable:
             facts["unreadable"] = (
                 f"{len(unreadable):,} that cannot be read as pictures, such as {unreadable[0]}"
@@ -472,25 +475,29 @@ class ImageFiles:
         """Return all images in one shape, Float32[n, c, h, w], and a description of the changes."""
         from kdgraph.data.images.pixels import match_image_shape
 
+        # Without ``size`` and ``channels`` no common shape is guessed, because each choice would
+        # blur or discard pixels.
         shapes = {
             (self.channels or c, *(self.size or (h, w)))
             for c, h, w in (part.images.shape[1:] for part in parts)
         }
         if len(shapes) > 1:
-            some = " and ".join("×".join(map(str, shape)) for shape in sorted(shapes)[:2])
-            size = len({shape[1:] for shape in shapes}) > 1
+            examples = " and ".join("×".join(map(str, shape)) for shape in sorted(shapes)[:2])
+            sizes_differ = len({shape[1:] for shape in shapes}) > 1
             way_out = (
-                override("dataset.size", [28, 28]) if size else override("dataset.channels", 1)
+                override("dataset.size", [28, 28])
+                if sizes_differ
+                else override("dataset.channels", 1)
             )
             raise DataError(
-                f"{path_argument(self.path)} has images of {len(shapes)} shapes, such as {some};"
-                f" make them equal: {way_out}"
+                f"{path_argument(self.path)} has images of {len(shapes)} shapes, such as"
+                f" {examples}; make them equal: {way_out}"
             )
         (shape,) = shapes
         matched = [match_image_shape(tuple(map(int, shape)), part.images) for part in parts]
-        done = sorted({words for _, changes in matched for words in changes})
+        changes = sorted({change for _, part_changes in matched for change in part_changes})
         X = np.concatenate([images for images, _ in matched])
-        return (1 - X, ["inverted", *done]) if self.invert else (X, done)
+        return (1 - X, ["inverted", *changes]) if self.invert else (X, changes)
 
     def _labels_and_roles(
         self, parts: Sequence[ImagePart]

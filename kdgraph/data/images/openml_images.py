@@ -85,7 +85,7 @@ class OpenmlImages:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If they cannot be fetched.
         """
         from kdgraph.data.openml.client import fetch_dataset
@@ -97,7 +97,7 @@ class OpenmlImages:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If they cannot be fetched.
         DataError
             If they are not images of this shape with intensities from 0 to 255.
@@ -106,12 +106,13 @@ class OpenmlImages:
         from kdgraph.data.openml.client import fetch_dataset
 
         data = fetch_dataset(self.id)
-        where = f"{self.name} (OpenML {self.id})"
+        source = f"{self.name} (OpenML {self.id})"
         if data.target is None:
-            raise DataError(f"{where}: OpenML names no target, and images need a label for each")
-        pixels, labels = read_pixel_table(data, data.target, where)
-        shape = self._shape_of(pixels, where)
+            raise DataError(f"{source}: OpenML names no target, and images need a label for each")
+        pixels, labels = read_pixel_table(data, data.target, source)
+        shape = self._shape_of(pixels, source)
         layout = infer_pixel_layout(pixels, shape)
+        # The division is in place: for MNIST as float64, each copy would take 440 MB.
         X = reshape_pixels(pixels, shape, layout).astype(np.float64 if self.flat else np.float32)
         X /= _MAX_PIXEL_VALUE
         names = tuple(f"pixel{i + 1}" for i in range(pixels.shape[1])) if self.flat else None
@@ -120,13 +121,13 @@ class OpenmlImages:
             self.name, X.reshape(pixels.shape) if self.flat else X, labels, names, **rows
         )
 
-    def _shape_of(self, pixels: np.ndarray, where: str) -> tuple[int, int, int]:
+    def _shape_of(self, pixels: np.ndarray, source: str) -> tuple[int, int, int]:
         """Return channels, height and width, or raise DataError if they do not fit the columns."""
         c, h, w = map(int, self.shape)
         if math.prod((c, h, w)) != pixels.shape[1]:
             rule = f"needs {c * h * w} columns of pixels"
             raise DataError(
-                f"{where}: shape {[c, h, w]} {rule}, and there are {pixels.shape[1]}; correct"
+                f"{source}: shape {[c, h, w]} {rule}, and there are {pixels.shape[1]}; correct"
                 " dataset.shape or dataset.id"
             )
         return c, h, w

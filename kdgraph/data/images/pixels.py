@@ -35,7 +35,7 @@ _MAX_LAYOUT_IMAGES = 200
 """Number of images from which the layout is inferred."""
 
 
-def read_pixel_table(data: OpenmlData, target: str, where: str) -> tuple[np.ndarray, np.ndarray]:
+def read_pixel_table(data: OpenmlData, target: str, source: str) -> tuple[np.ndarray, np.ndarray]:
     """Return pixels and labels of a cached data set.
 
     Parameters
@@ -44,7 +44,7 @@ def read_pixel_table(data: OpenmlData, target: str, where: str) -> tuple[np.ndar
         Cached data set.
     target : str
         Name of the column of labels.
-    where : str
+    source : str
         Name of the data set in messages.
 
     Returns
@@ -70,13 +70,13 @@ def read_pixel_table(data: OpenmlData, target: str, where: str) -> tuple[np.ndar
         # Parquet with 70,000 rows of 784 columns takes 0.5 s.
         X = np.empty((n, len(names)), dtype=np.uint8)
         for j, (name, values) in enumerate(columns):
-            X[:, j] = _check_pixels(values, name, where)
+            X[:, j] = _check_pixels(values, name, source)
     # The errors of pyarrow are ValueErrors and KeyErrors.
     except (OSError, ValueError, KeyError) as error:
         if isinstance(error, DataError):
             raise
         raise damaged_file_error(data.file, error) from error
-    return X, parse_image_labels(labels, where)
+    return X, parse_image_labels(labels, source)
 
 
 _PixelColumns = Iterable[tuple[str, np.ndarray]]
@@ -93,6 +93,7 @@ def _read_parquet_pixels(
         name for name in file.schema_arrow.names if name != target and name not in data.left_out
     ]
 
+    # A generator of blocks bounds the memory; see _COLUMNS_PER_READ.
     def columns() -> Iterator[tuple[str, np.ndarray]]:
         for start in range(0, len(names), _COLUMNS_PER_READ):
             part = file.read(columns=names[start : start + _COLUMNS_PER_READ])
@@ -118,7 +119,7 @@ def _read_arff_pixels(
     return names, len(frame), ((name, frame[name].to_numpy()) for name in names), labels
 
 
-def _check_pixels(values: np.ndarray, name: str, where: str) -> np.ndarray:
+def _check_pixels(values: np.ndarray, name: str, source: str) -> np.ndarray:
     """Return the values, or raise DataError if one is not an integer from 0 to 255."""
     if values.dtype != np.uint8:
         # NaN fails all comparisons, so it is invalid too.
@@ -126,13 +127,13 @@ def _check_pixels(values: np.ndarray, name: str, where: str) -> np.ndarray:
         if invalid.any():
             row = int(np.argmax(invalid))
             raise DataError(
-                f"{where}: pixels must be integers from 0 to 255, got {values[row]:g} in column"
+                f"{source}: pixels must be integers from 0 to 255, got {values[row]:g} in column"
                 f" '{name}', row {row}"
             )
     return values
 
 
-def parse_image_labels(values: Iterable[Any], where: str) -> np.ndarray:
+def parse_image_labels(values: Iterable[Any], source: str) -> np.ndarray:
     """Return labels as integers if all of them are integers, or digits as text; else as text.
 
     Returns
@@ -148,7 +149,9 @@ def parse_image_labels(values: Iterable[Any], where: str) -> np.ndarray:
     labels = np.asarray(list(values), dtype=object)
     missing = sum(label is None or label != label for label in labels)
     if missing:
-        raise DataError(f"{where}: {missing} images have no label; a classifier needs one for each")
+        raise DataError(
+            f"{source}: {missing} images have no label; a classifier needs one for each"
+        )
     try:
         numbers = labels.astype(np.float64)
     except ValueError:
@@ -208,6 +211,8 @@ def match_image_shape(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, 
     ValueError
         If the numbers of channels are neither equal nor 1 and 3.
     """
+    # Colours become grey before the images are resized, which then costs a third. Grey is repeated
+    # at the end, as a view.
     changes: list[str] = []
     if X.shape[1] != shape[0]:
         if {X.shape[1], shape[0]} != {1, 3}:

@@ -30,12 +30,12 @@ from kdgraph.data.dataset import (
 )
 from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.data.ood.synthetic import draw_seed, match_training_rows, numeric_rows
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from kdgraph.parameters import Count, check_parameters
 
 
 def cycle_columns(
-    train: Dataset, X: np.ndarray, other: Dataset | None, name: str, rng: np.random.Generator
+    train: Dataset, X: np.ndarray, table: Dataset | None, name: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, list[str]]:
     """Return rows of another table with the width and the ranges of the training rows.
 
@@ -52,7 +52,7 @@ def cycle_columns(
     X : Float[m, d″] or images
         Rows of the other table in their original units. A missing value becomes the mean of its
         column.
-    other : Dataset or None
+    table : Dataset or None
         The whole other table, for its ranges and categories. None for a simulation, whose ranges
         are those of X.
     name : str
@@ -76,34 +76,36 @@ def cycle_columns(
     -----
     Original to kdgraph.
     """
-    all_rows = X if other is None else other.X
-    numeric = ~other.is_categorical if other is not None and X.ndim == 2 else slice(None)
+    all_rows = X if table is None else table.X
+    numeric = ~table.is_categorical if table is not None and X.ndim == 2 else slice(None)
     X, all_rows = (
         rows.reshape(len(rows), -1)[:, numeric].astype(np.float64) for rows in (X, all_rows)
     )
     low, high = np.fmin.reduce(all_rows), np.fmax.reduce(all_rows)
     # A column that is missing in every row has NaN ends and does not count.
     varied = np.flatnonzero(high > low)
-    to = numeric_rows(train)
-    if not len(varied) or not to.shape[1]:
-        which = train.name if len(varied) else name
+    train_rows = numeric_rows(train)
+    if not len(varied) or not train_rows.shape[1]:
+        constant_table = train.name if len(varied) else name
         raise DataError(
-            f"{which} has no numeric feature that varies, and only such columns can stand for"
-            " others; name another"
+            f"{constant_table} has no numeric feature that varies, and only such columns can stand"
+            " for others; name another"
         )
-    width = to.shape[1]
+    width = train_rows.shape[1]
     columns = np.resize(varied, width)
     mean = np.nanmean(all_rows[:, varied], axis=0)
     X = np.where(np.isnan(X[:, columns]), np.resize(mean, width), X[:, columns])
     position = (X - low[columns]) / (high - low)[columns]
-    to_low, to_high = to.min(axis=0), to.max(axis=0)
-    words = (
+    # Map each column from its range in the other table to that of the training feature.
+    train_low, train_high = train_rows.min(axis=0), train_rows.max(axis=0)
+    description = (
         f"{width} of {len(varied)} numeric columns"
         if width <= len(varied)
         else f"{len(varied)} numeric columns repeated to {width}"
     )
-    moved = match_training_rows(train, to_low + position * (to_high - to_low), draw_seed(rng))
-    return moved, [f"{words}, each in the range of a training feature"]
+    mapped = train_low + position * (train_high - train_low)
+    X = match_training_rows(train, mapped, draw_seed(rng))
+    return X, [f"{description}, each in the range of a training feature"]
 
 
 _OTHER_DATASET_ADVICE = "choose another data set: ood.name=…"
@@ -129,7 +131,7 @@ class OtherDataset:
         Treatment of vectors. "same": the rows must have the number of features and the categories
         of the training rows, and are scaled as those. "cycle": any table is accepted; see
         :func:`~kdgraph.data.ood.other_data.cycle_columns`.
-    half : {"first", "second"} or None, default=None
+    class_half : {"first", "second"} or None, default=None
         Half of the sorted classes from which rows are drawn; None means all. For an odd number of
         classes the first half is the smaller one. So rows can be drawn from classes that a network
         has not used as outliers in training
@@ -147,17 +149,17 @@ class OtherDataset:
         source: Table | Simulation,
         n: Count = 1000,
         columns: Literal["same", "cycle"] = "same",
-        half: ClassHalf = None,
+        class_half: ClassHalf = None,
     ) -> None:
         self.source = source
         self.n = n
         self.columns = columns
-        self.half: ClassHalf = half
+        self.class_half: ClassHalf = class_half
         check_parameters(self)
-        if half is not None and isinstance(source, Simulation):
+        if class_half is not None and isinstance(source, Simulation):
             raise ParameterError(
-                f"half must be null, since {source.name} is a simulation and not divided, got"
-                f" {half}"
+                f"class_half must be null, since {source.name} is a simulation and not divided, got"
+                f" {class_half}"
             )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
@@ -176,22 +178,28 @@ class OtherDataset:
             If the other data set is the training data set, or its rows cannot be made like the
             training rows.
         """
+        # Names are compared before the source is loaded, origins after; both catch a data set that
+        # would be out of distribution to itself.
         train = splits.train
         if self.source.name == train.name:
             raise DataError(
                 f"{train.name} is the data set that is trained on, so its rows are in distribution;"
                 f" {_OTHER_DATASET_ADVICE}"
             )
-        X, other, facts, source_rows = self._draw_rows(rng)
-        if other is not None:
-            _check_different_datasets(train, other)
-        if self.columns == "cycle" and not _are_image_rows(train, X, other):
-            X, repaired = cycle_columns(train, X, other, self.source.name, rng)
+        X, table, facts, source_rows = self._draw_rows(rng)
+        if table is not None:
+            _check_different_datasets(train, table)
+        if self.columns == "cycle" and not _are_image_rows(train, X, table):
+            X, changes = cycle_columns(train, X, table, self.source.name, rng)
         else:
-            X, repaired = _match_rows(train, X, other, self.source.name)
+            X, changes = _match_rows(train, X, table, self.source.name)
             X = splits.scaling.apply(X)
-        name = self.source.name if self.half is None else f"{self.source.name}_{self.half}_half"
-        return [OodSet(name, X, facts={**facts, "repaired": repaired}, source_rows=source_rows)]
+        name = (
+            self.source.name
+            if self.class_half is None
+            else f"{self.source.name}_{self.class_half}_half"
+        )
+        return [OodSet(name, X, facts={**facts, "repaired": changes}, source_rows=source_rows)]
 
     def _draw_rows(
         self, rng: np.random.Generator
@@ -204,50 +212,58 @@ class OtherDataset:
             # Warnings about training rows do not matter here.
             warnings.simplefilter("ignore", UserWarning)
             table = self.source.load()
-        tests = table.roles is not None and (table.roles == TEST).any()
-        among = np.flatnonzero(
-            is_in_class_half(table, self.half) & (table.roles == TEST if tests else True)
+        has_test_rows = table.roles is not None and (table.roles == TEST).any()
+        candidates = np.flatnonzero(
+            is_in_class_half(table, self.class_half)
+            & (table.roles == TEST if has_test_rows else True)
         )
-        chosen = rng.choice(among, min(self.n, len(among)), replace=False)
-        rows = f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows"
-        rows += f" of the {self.half} half of the classes" if self.half else ""
-        sampled = table.rows(chosen)
-        return sampled.X, table, {**table.facts, "rows": rows}, sampled.source_rows
+        indices = rng.choice(candidates, min(self.n, len(candidates)), replace=False)
+        description = _describe_draw(len(indices), len(candidates), has_test_rows)
+        description += f" of the {self.class_half} half of the classes" if self.class_half else ""
+        sample = table.rows(indices)
+        return sample.X, table, {**table.facts, "rows": description}, sample.source_rows
 
 
-def _check_different_datasets(train: Dataset, other: Dataset) -> None:
+def _describe_draw(n: int, n_candidates: int, has_test_rows: bool) -> str:
+    """Return the description of a random draw of rows for the record."""
+    return f"{n:,} at random of {n_candidates:,}{' test' if has_test_rows else ''} rows"
+
+
+def _check_different_datasets(train: Dataset, table: Dataset) -> None:
     """Raise DataError if both data sets have the same origin, even under different names."""
-    origin = [(of.facts.get("source"), of.facts.get("id")) for of in (train, other)]
-    if origin[0] == origin[1] and origin[0][1] is not None:
+    origin, train_origin = (
+        (data.facts.get("source"), data.facts.get("id")) for data in (table, train)
+    )
+    if origin == train_origin and origin[1] is not None:
         raise DataError(
-            f"{other.name} and {train.name}, which is trained on, are both {origin[0][0]}"
-            f" {origin[0][1]}; {_OTHER_DATASET_ADVICE}"
+            f"{table.name} and {train.name}, which is trained on, are both {origin[0]}"
+            f" {origin[1]}; {_OTHER_DATASET_ADVICE}"
         )
 
 
-def _are_image_rows(train: Dataset, X: np.ndarray, other: Dataset | None) -> bool:
+def _are_image_rows(train: Dataset, X: np.ndarray, table: Dataset | None) -> bool:
     """Return whether the rows become images, or vectors of pixels, like the training rows."""
-    of_pixels = X.ndim == 4 or (other is not None and "image_shape" in other.facts)
-    return train.are_images or (of_pixels and "image_shape" in train.facts)
+    has_pixels = X.ndim == 4 or (table is not None and "image_shape" in table.facts)
+    return train.are_images or (has_pixels and "image_shape" in train.facts)
 
 
 def _match_rows(
-    train: Dataset, X: np.ndarray, other: Dataset | None, name: str
+    train: Dataset, X: np.ndarray, table: Dataset | None, name: str
 ) -> tuple[np.ndarray, list[str]]:
     """Return rows of the shape and type of the training rows, and a description of the changes."""
     shape = train.X.shape[1:] if train.are_images else train.facts.get("image_shape")
-    from_shape = None if other is None else other.facts.get("image_shape")
-    if X.ndim == 2 and shape and from_shape:
-        X = X.reshape(len(X), *from_shape)
+    source_shape = None if table is None else table.facts.get("image_shape")
+    if X.ndim == 2 and shape and source_shape:
+        X = X.reshape(len(X), *source_shape)
     if X.ndim == 4 and shape:
         return _match_images(train, X, shape, name)
     if train.are_images or X.ndim == 4:
-        rows = {2: "vectors", 4: "images"}
+        row_kinds = {2: "vectors", 4: "images"}
         raise DataError(
-            f"{name} has {rows[X.ndim]}, and {train.name}, which is trained on, has"
-            f" {rows[train.X.ndim]}; {_OTHER_DATASET_ADVICE}"
+            f"{name} has {row_kinds[X.ndim]}, and {train.name}, which is trained on, has"
+            f" {row_kinds[train.X.ndim]}; {_OTHER_DATASET_ADVICE}"
         )
-    _check_same_columns(train, X, other, name)
+    _check_same_columns(train, X, table, name)
     return X, []
 
 
@@ -256,15 +272,15 @@ def _match_images(
 ) -> tuple[np.ndarray, list[str]]:
     """Return images like the training rows, and a description of the changes."""
     try:
-        X, done = match_image_shape(shape, X)
+        X, changes = match_image_shape(shape, X)
     except ValueError as error:
         raise DataError(f"{name}: {error}; {_OTHER_DATASET_ADVICE}") from error
     if not train.are_images:
-        X, done = X.reshape(len(X), -1), [*done, "flat"]
-    return X.astype(train.X.dtype, copy=False), done
+        X, changes = X.reshape(len(X), -1), [*changes, "flat"]
+    return X.astype(train.X.dtype, copy=False), changes
 
 
-def _check_same_columns(train: Dataset, X: np.ndarray, other: Dataset | None, name: str) -> None:
+def _check_same_columns(train: Dataset, X: np.ndarray, table: Dataset | None, name: str) -> None:
     """Raise DataError if a model of the training rows cannot take these rows.
 
     The features of the two tables need not mean the same; only number, categories and missing
@@ -275,10 +291,12 @@ def _check_same_columns(train: Dataset, X: np.ndarray, other: Dataset | None, na
         raise DataError(
             f"rows of {name} have {X.shape[1]} features, {rule}; {_OTHER_DATASET_ADVICE}"
         )
-    categories = [
-        of.categories if of is not None and of.is_categorical.any() else () for of in (train, other)
-    ]
-    if categories[0] != categories[1]:
+    # A table without categorical features may have no entries, or None for each feature.
+    categories, train_categories = (
+        data.categories if data is not None and data.is_categorical.any() else ()
+        for data in (table, train)
+    )
+    if categories != train_categories:
         raise DataError(
             f"{name} and {train.name}, which is trained on, do not have the same categories in the"
             f" same columns; {_OTHER_DATASET_ADVICE}"
@@ -324,31 +342,30 @@ class LeftOutClasses:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If the split has not left out a class, or the left-out classes have no rows.
         """
         left_out = splits.left_out
         if left_out is None or not len(left_out.y):
-            raise NotAtHand(
+            raise DataNotAvailable(
                 f"no class of {splits.train.name} is left out; name some, or give their number:"
                 " dataset.left_out=…"
             )
-        tests = left_out.roles is not None and (left_out.roles == TEST).any()
-        among = np.flatnonzero(left_out.roles == TEST) if tests else np.arange(len(left_out.y))
-        chosen = rng.choice(among, min(self.n, len(among)), replace=False)
+        has_test_rows = left_out.roles is not None and (left_out.roles == TEST).any()
+        candidates = (
+            np.flatnonzero(left_out.roles == TEST) if has_test_rows else np.arange(len(left_out.y))
+        )
+        indices = rng.choice(candidates, min(self.n, len(candidates)), replace=False)
         classes = left_out.classes.tolist()
-        named = ", ".join(map(str, classes[:_MAX_NAMED_CLASSES])) + (
+        class_names = ", ".join(map(str, classes[:_MAX_NAMED_CLASSES])) + (
             f" and {len(classes) - _MAX_NAMED_CLASSES} more"
             if len(classes) > _MAX_NAMED_CLASSES
             else ""
         )
-        rows = (
-            f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows, class"
-            f" {named}"
-        )
-        sampled = left_out.rows(chosen)
-        facts = {"classes": classes, "rows": rows}
-        return [OodSet("left_out", sampled.X, facts=facts, source_rows=sampled.source_rows)]
+        description = _describe_draw(len(indices), len(candidates), has_test_rows)
+        sample = left_out.rows(indices)
+        facts = {"classes": classes, "rows": f"{description}, class {class_names}"}
+        return [OodSet("left_out", sample.X, facts=facts, source_rows=sample.source_rows)]
 
 
 class CompositeOod:
@@ -401,7 +418,7 @@ class CompositeOod:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If data are not available and ``missing`` is "refuse".
         """
         for key, source in self.sources.items():
@@ -409,7 +426,7 @@ class CompositeOod:
                 continue
             try:
                 fetch(progress)
-            except NotAtHand as error:
+            except DataNotAvailable as error:
                 if self.missing == "refuse":
                     raise
                 if progress is not None:
@@ -429,7 +446,7 @@ class CompositeOod:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If rows are not available and ``missing`` is "refuse".
         """
         family = draw_seed(rng)
@@ -437,13 +454,13 @@ class CompositeOod:
             generator = np.random.default_rng([family, zlib.crc32(key.encode())])
             try:
                 yield from _rename_sets(key, source.sets(splits, generator))
-            except NotAtHand as error:
+            except DataNotAvailable as error:
                 if self.missing == "refuse":
                     raise
                 warnings.warn(_skip_message(key, error), stacklevel=2)
 
 
-def _skip_message(key: str, error: NotAtHand) -> str:
+def _skip_message(key: str, error: DataNotAvailable) -> str:
     """Return the warning about a skipped source."""
     return f"{key} is skipped: {error}"
 
@@ -454,7 +471,7 @@ def _is_available(source: OodSource) -> bool:
     try:
         if fetch is not None:
             fetch()
-    except NotAtHand:
+    except DataNotAvailable:
         return False
     return True
 
@@ -462,10 +479,10 @@ def _is_available(source: OodSource) -> bool:
 def _rename_sets(key: str, sets: Iterable[OodSet]) -> Iterator[OodSet]:
     """Yield the sets under the name of the source."""
     remaining = iter(sets)
-    # Two sets are drawn first, to learn whether the source has more than one.
-    first = list(islice(remaining, 2))
-    for ood_set in chain(first, remaining):
-        name = key if len(first) == 1 or ood_set.name == key else f"{key}/{ood_set.name}"
+    # Two sets are drawn first, because the name of a set depends on whether it is the only one.
+    first_sets = list(islice(remaining, 2))
+    for ood_set in chain(first_sets, remaining):
+        name = key if len(first_sets) == 1 or ood_set.name == key else f"{key}/{ood_set.name}"
         facts = (
             {**ood_set.facts, "set": ood_set.name}
             if ood_set.facts and name == key != ood_set.name

@@ -111,21 +111,21 @@ class ShiftedRows:
         test_rows, rows = _draw_test_rows(splits.test, self.n, rng)
         X = test_rows.X
         # The arithmetic is float64; only the result gets the type of the rows.
-        moved = (mean + self.scale * (X - mean) + self.shift * sign * std).astype(X.dtype)
+        shifted = (mean + self.scale * (X - mean) + self.shift * sign * std).astype(X.dtype)
         if train.is_categorical.any():
-            moved[:, train.is_categorical] = X[:, train.is_categorical]
+            shifted[:, train.is_categorical] = X[:, train.is_categorical]
         params = {"scale": float(self.scale), "shift": float(self.shift)}
         return [
             OodSet(
-                "shifted", moved, params, facts={"rows": rows}, source_rows=test_rows.source_rows
+                "shifted", shifted, params, facts={"rows": rows}, source_rows=test_rows.source_rows
             )
         ]
 
 
 def _draw_test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[Dataset, str]:
     """Draw test rows without replacement, and describe how many were drawn."""
-    chosen = rng.choice(len(test.y), min(n, len(test.y)), replace=False)
-    return test.rows(chosen), f"made of {len(chosen):,} of {len(test.y):,} test rows"
+    indices = rng.choice(len(test.y), min(n, len(test.y)), replace=False)
+    return test.rows(indices), f"made of {len(indices):,} of {len(test.y):,} test rows"
 
 
 def _mean_and_std(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -240,6 +240,7 @@ class ShapeShifts:
         """
         train = splits.train
         canvas = self._canvas(train)
+        # All three families depend on one draw; set_generator derives a generator for each value.
         family = int(rng.integers(2**63))
         for name, parameter, values, draw, id_values in (
             (

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +119,7 @@ def import_openml() -> Any:
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If the folders cannot be created.
     """
     try:
@@ -130,7 +130,7 @@ def import_openml() -> Any:
             import openml
     except OSError as error:
         remedy = "point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to"
-        raise NotAtHand(f"openml cannot make its folders ({error}); {remedy}") from error
+        raise DataNotAvailable(f"openml cannot make its folders ({error}); {remedy}") from error
     return openml
 
 
@@ -142,6 +142,7 @@ def find_cached(id: int) -> OpenmlData | None:
     DataError
         If it is in the cache and damaged.
     """
+    # An interrupted download may lack the rows or the description; it does not count as cached.
     folder = dataset_folder(id)
     file = _find_data_file(folder, id)
     if file is None or not (folder / "description.xml").is_file():
@@ -220,9 +221,9 @@ def read_cached_frame(data: OpenmlData) -> pd.DataFrame:
         raise damaged_file_error(data.file, error) from error
 
 
-def damaged_file_error(file: Path, why: BaseException | str) -> DataError:
+def damaged_file_error(file: Path, cause: BaseException | str) -> DataError:
     """Return the error for a damaged file of the cache, with the command that replaces it."""
-    reason = " ".join(str(why).split())[:120]
+    reason = " ".join(str(cause).split())[:120]
     folder = file.parent
     # No command fetches a task alone: it is fetched together with the data set of a run.
     is_dataset = folder.parent.name == "datasets"

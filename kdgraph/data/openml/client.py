@@ -32,7 +32,7 @@ from kdgraph.data.openml.cache import (
     import_openml,
     write_checksum,
 )
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +77,7 @@ class NetworkState:
     status: int = 200
 
 
-class _NotCached(NotAtHand):
+class _NotCached(DataNotAvailable):
     """Error for data that are not in the cache and could not be requested.
 
     Attributes
@@ -86,14 +86,14 @@ class _NotCached(NotAtHand):
         Reason in words that are the same for all missing data.
     """
 
-    def __init__(self, what: str, reason: str, specific_reason: str | None = None) -> None:
+    def __init__(self, item: str, reason: str, specific_reason: str | None = None) -> None:
         """Compose the message from the name of the data and the reason."""
         place = f"not in {cache_folder()}"
         self.reason = f"{place}; {reason}"
-        super().__init__(f"{what} is {place}; {specific_reason or reason}")
+        super().__init__(f"{item} is {place}; {specific_reason or reason}")
 
 
-def unavailability_reason(error: NotAtHand) -> str:
+def unavailability_reason(error: DataNotAvailable) -> str:
     """Return the reason why data are not at hand.
 
     The name of the data is omitted if the same reason holds for all other missing data.
@@ -105,7 +105,7 @@ def unavailability_reason(error: NotAtHand) -> str:
 def offline() -> Iterator[None]:
     """Forbid requests to openml.org within a ``with`` block.
 
-    Data that are not in the cache raise NotAtHand there.
+    Data that are not in the cache raise DataNotAvailable there.
     """
     previously_allowed, NetworkState.allowed = NetworkState.allowed, False
     try:
@@ -131,34 +131,38 @@ def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If it is not in the cache and cannot be fetched; the message is one line.
     DataError
         If it is in the cache and damaged.
     """
+    # Qualities are not requested: no run needs them, and openml-python deletes the whole folder of
+    # a data set if one request for it fails.
     data = find_cached(id)
     if data is None:
-        what = f"data set {id}"
-        with openml_session(what) as openml:
+        item = f"data set {id}"
+        with openml_session(item) as openml:
             if progress:
-                progress(f"fetching OpenML {what}")
+                progress(f"fetching OpenML {item}")
             openml.datasets.get_dataset(
                 id, download_data=True, download_features_meta_data=True, download_qualities=False
             )
         data = find_cached(id)
         if data is None:
-            raise NotAtHand(f"{_server_host()} gave no file for {what}; {_CACHE_FOLDER_ADVICE}")
+            raise DataNotAvailable(
+                f"{_server_host()} gave no file for {item}; {_CACHE_FOLDER_ADVICE}"
+            )
         write_checksum(data)
     return data
 
 
 @contextmanager
-def openml_session(what: str) -> Iterator[Any]:
+def openml_session(item: str) -> Iterator[Any]:
     """Provide the package openml with few tries, no log output and time limits.
 
     Parameters
     ----------
-    what : str
+    item : str
         Name of the requested data, for messages.
 
     Yields
@@ -168,17 +172,17 @@ def openml_session(what: str) -> Iterator[Any]:
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If requests are forbidden, if an earlier request did not reach the server, or if an error is
-        raised in the block; the message is one line about ``what``.
+        raised in the block; the message is one line about ``item``.
     """
     if not NetworkState.allowed:
         general_advice = "'kdg data get' with the words of the run fetches it"
-        kind, _, number = what.rpartition(" ")
+        kind, _, number = item.rpartition(" ")
         specific_advice = f"'kdg data get {number}' fetches it" if kind == "data set" else None
-        raise _NotCached(what, general_advice, specific_advice)
+        raise _NotCached(item, general_advice, specific_advice)
     if NetworkState.failure:
-        raise _NotCached(what, NetworkState.failure)
+        raise _NotCached(item, NetworkState.failure)
     openml = import_openml()
     # This call makes openml use the folder that is currently configured.
     cache_folder()
@@ -188,32 +192,37 @@ def openml_session(what: str) -> Iterator[Any]:
         openml.config.set_retry_policy("human", MAX_TRIES)
         with _silence_logging(), _limit_request_time():
             yield openml
-    # The exceptions that openml raises for a broken response have no common type.
+    # openml parses a response here too, so its errors have no common type: PyOpenMLError; errors of
+    # requests, urllib3, minio and expat; OSError for the cache; and for a well-formed response with
+    # other elements KeyError, TypeError, ValueError or AttributeError. A list of these would be as
+    # broad, and incomplete after the next release. The original error remains as the cause.
     except Exception as error:
-        raise _fetch_error(what, error) from error
+        raise _fetch_error(item, error) from error
     finally:
         openml.config.set_retry_policy(*policy)
 
 
-def _fetch_error(what: str, error: Exception) -> NotAtHand:
+def _fetch_error(item: str, error: Exception) -> DataNotAvailable:
     """Return an error with a short message for an error of openml or of a library below it."""
     import requests
     import urllib3
     from openml import exceptions
 
+    # The order matters: requests' errors are OSErrors too, and without a connection every further
+    # request would wait for its time limit, so the failure is remembered for the process.
     host = _server_host()
     if isinstance(error, requests.exceptions.ConnectionError | urllib3.exceptions.HTTPError):
         NetworkState.failure = f"{host} cannot be reached ({_error_reason(error)}); {_RETRY_ADVICE}"
-        return _NotCached(what, NetworkState.failure)
+        return _NotCached(item, NetworkState.failure)
     if isinstance(error, exceptions.OpenMLHashException):
-        return NotAtHand(
-            f"what {host} sent for {what} does not have the checksum that it announced;"
+        return DataNotAvailable(
+            f"what {host} sent for {item} does not have the checksum that it announced;"
             f" {_RETRY_ADVICE}"
         )
     if isinstance(error, exceptions.OpenMLPrivateDatasetError):
-        return NotAtHand(f"{what} of OpenML is private: only its owner can fetch it")
+        return DataNotAvailable(f"{item} of OpenML is private: only its owner can fetch it")
     if isinstance(error, exceptions.OpenMLServerException) and error.code in _UNKNOWN_ID_CODES:
-        return NotAtHand(f"OpenML has no {what}; {host} lists what there is")
+        return DataNotAvailable(f"OpenML has no {item}; {host} lists what there is")
     if isinstance(error, exceptions.OpenMLCacheException | OSError) and not isinstance(
         error, requests.exceptions.RequestException
     ):
@@ -226,8 +235,12 @@ def _fetch_error(what: str, error: Exception) -> NotAtHand:
             _error_reason(error),
         )
         way_out = "point OPENML_CACHE_DIR at a folder that can be written to"
-        return NotAtHand(f"{what} cannot be written to {cache_folder()} ({reason}); {way_out}")
-    return NotAtHand(f"{host} did not answer for {what} ({_error_reason(error)}); {_RETRY_ADVICE}")
+        return DataNotAvailable(
+            f"{item} cannot be written to {cache_folder()} ({reason}); {way_out}"
+        )
+    return DataNotAvailable(
+        f"{host} did not answer for {item} ({_error_reason(error)}); {_RETRY_ADVICE}"
+    )
 
 
 def _server_host() -> str:
@@ -313,7 +326,7 @@ def fetch_task(task_id: int, progress: FetchProgress | None = None) -> Path:
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If the task is not in the cache and cannot be fetched.
     """
     folder = cache_folder() / "tasks" / str(task_id)
@@ -355,7 +368,7 @@ def read_fold(
     ------
     DataError
         If the task uses another data set, has no such fold, or is damaged.
-    NotAtHand
+    DataNotAvailable
         If the task is not in the cache and cannot be fetched.
     """
     folder = fetch_task(task_id)
@@ -365,6 +378,7 @@ def read_fold(
             f"task {task_id} of OpenML is of data set {task_dataset_id}, not of {dataset_id};"
             f" give a task of {dataset_id}"
         )
+    # A task may repeat its folds with other divisions; only the first repetition is used.
     rows = _read_splits(folder / "datasplits.arff")
     rows = rows[rows["repeat"] == 0]
     n_folds = int(rows["fold"].max()) + 1
@@ -397,6 +411,7 @@ def _read_splits(path: Path) -> pd.DataFrame:
     """
     import pandas as pd
 
+    # The cells are plain, so pandas can read them. liac-arff would parse each row in Python.
     header = []
     try:
         with path.open(encoding="utf-8") as file:

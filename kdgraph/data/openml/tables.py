@@ -128,7 +128,7 @@ class OpenmlTable:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If they cannot be fetched; the message is one line.
         DataError
             If the rows do not meet ``require`` or cannot be used.
@@ -149,7 +149,7 @@ class OpenmlTable:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If it cannot be fetched; the message is one line.
         DataError
             If it is damaged or cannot be used; the message is one line.
@@ -278,7 +278,7 @@ class Diamonds:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If they cannot be fetched; the message is one line.
         """
         self._table().prefetch(progress)
@@ -288,7 +288,7 @@ class Diamonds:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If it cannot be fetched; the message is one line.
         DataError
             If the table does not have the required columns or grades; the message is one line.
@@ -338,6 +338,7 @@ def encode_grades(
             f"{dataset.name} has no column {missing[0]!r}; it has"
             f" {', '.join(dataset.feature_names)}"
         )
+    # A dict keeps the requested order, and one feature may become several columns.
     encoded: dict[str, np.ndarray] = {}
     for name in names:
         position = dataset.feature_names.index(name)

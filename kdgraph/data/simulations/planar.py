@@ -106,8 +106,8 @@ class GaussianXor(PlaneSimulation):
         distance = X[:, None, :] - _CENTRES
         blobs = log_normal(distance, self.noise_std).sum(axis=2)
         by_class = np.logaddexp(blobs[:, ::2], blobs[:, 1::2]) - np.log(2)
-        kept = normal_interval_probability(-1 - 0.5, 1 - 0.5, self.noise_std) ** 2
-        return by_class - np.log(kept)
+        box_fraction = normal_interval_probability(-1 - 0.5, 1 - 0.5, self.noise_std) ** 2
+        return by_class - np.log(box_fraction)
 
 
 _MIN_RADIUS = 1e-300
@@ -331,7 +331,7 @@ class Circle(ScatterSimulation):
             )
 
     @cached_property
-    def kept(self) -> np.ndarray:
+    def box_fractions(self) -> np.ndarray:
         """Fraction Z of the rows of each class that the box keeps, Float[2]."""
 
         def mass(limit: np.ndarray, w: float) -> np.ndarray:
@@ -360,7 +360,7 @@ class Circle(ScatterSimulation):
         before_cut = (
             self._log_radial_density if self.noise == "radial" else self._log_per_axis_density
         )
-        return before_cut(X) - np.log(self.kept)
+        return before_cut(X) - np.log(self.box_fractions)
 
     def _log_radial_density(self, X: np.ndarray) -> np.ndarray:
         """Return the log density of each class before the cut: Float[m, 2]."""
@@ -434,7 +434,7 @@ class CurveSimulation(ScatterSimulation):
     noise_std: float
 
     @cached_property
-    def kept(self) -> np.ndarray:
+    def box_fractions(self) -> np.ndarray:
         """Fraction Z_c of the rows of each class that the box keeps, Float[K]."""
 
         def mass(t: np.ndarray, c: int) -> np.ndarray:
@@ -456,7 +456,7 @@ class CurveSimulation(ScatterSimulation):
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
         above = X[:, 1:] - self._curve_heights(X[:, 0])
-        return log_normal(above, self.noise_std) - np.log(2 * self.kept)
+        return log_normal(above, self.noise_std) - np.log(2 * self.box_fractions)
 
 
 class Sinewave(CurveSimulation):

@@ -212,6 +212,7 @@ class FriedmanSimulation:
         """
         from kdgraph.distributions import Normal
 
+        # The formulas of make_friedman1 to make_friedman3, which return only sampled targets.
         X = _validate_features(X, self.name, self._n_features)
         if self.number == 1:
             hill = 10 * np.sin(np.pi * X[:, 0] * X[:, 1])

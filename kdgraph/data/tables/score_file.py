@@ -92,6 +92,7 @@ def to_probabilities(
         from scipy.special import softmax
 
         return softmax(scores.astype(np.float64), axis=1)
+    # The tolerance is derived from the scores in their own precision, so before the conversion.
     tolerance = sum_tolerance(scores)
     scores = scores.astype(np.float64)
     sums = scores.sum(axis=1)
@@ -288,6 +289,8 @@ class ScoreFile:
             "n_rows": len(y),
             "kind": self.kind,
         }
+        # X contains the probabilities first, then the features of each layer; the data set records
+        # how wide each part is, so that methods can take them apart again.
         scores = self._check_finite(scores, "scores")
         if self.kind == "logits":
             warn_repeated_softmax(self.name, scores)
@@ -308,8 +311,8 @@ class ScoreFile:
             classes,
             tuple(names),
             facts=facts,
-            given_scores=True,
-            given_layers=layer_widths,
+            has_scores=True,
+            layer_widths=layer_widths,
             **roles_and_groups,
         )
 
@@ -318,7 +321,7 @@ class ScoreFile:
         return TextFormat(self.encoding, self.separator)
 
     def _existing_path(self) -> Path:
-        """Return the path of the file; raise NotAtHand if it does not exist."""
+        """Return the path of the file; raise DataNotAvailable if it does not exist."""
         return resolve_existing(self.path, made_by=self.made_by)
 
     def _from_arrays(self) -> _ScoreContents:
@@ -338,8 +341,7 @@ class ScoreFile:
                 dtype_name = f"got {words.dtype} of shape {words.shape}"
                 raise DataError(
                     f"{path_argument(self.path)}: {name} must have one word for each of {len(y)}"
-                    " rows,"
-                    f" {dtype_name}"
+                    f" rows, {dtype_name}"
                 )
         layers = {name: self._layer_frame(name, array, len(y)) for name, array in arrays.items()}
         roles_and_groups = self._roles_and_groups(
@@ -369,8 +371,7 @@ class ScoreFile:
             shapes = f"{scores.shape} of {scores.dtype} and {y.shape}"
             raise DataError(
                 f"{path_argument(self.path)}: scores must be numbers [n, K] with a label for each"
-                " row, got"
-                f" shapes {shapes}"
+                f" row, got shapes {shapes}"
             )
 
     def _layer_frame(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
@@ -385,9 +386,8 @@ class ScoreFile:
         ):
             problem = f"got {array.dtype} of shape {array.shape}"
             raise DataError(
-                f"{path_argument(self.path)}: features {name} must be numbers [n, m] with a row"
-                " for each of"
-                f" {n} labels, {problem}"
+                f"{path_argument(self.path)}: features {name} must be numbers [n, m] with a row for"
+                f" each of {n} labels, {problem}"
             )
         return DataFrame(array, columns=[f"{name}{j + 1}" for j in range(array.shape[1])])
 
@@ -398,6 +398,7 @@ class ScoreFile:
 
         Other arrays of the file, which may be those of many models, are not read.
         """
+        # Names are checked before any array is read, because arrays of many models may be large.
         with open_npz(self._existing_path()) as archive:
             scores_name = self.scores or self._single_matrix_name(archive)
             features = [("features", name) for name in self.features]
@@ -422,6 +423,7 @@ class ScoreFile:
 
     def _single_matrix_name(self, archive: NpzFile) -> str:
         """Return the name of the only array of two dimensions that no parameter names."""
+        # Only shapes are read here: a file of many models may exceed the memory.
         excluded = {self.target, *self.features, *(name for _, name in self._extra_columns())}
         shapes = {
             name: shape for name, shape in array_shapes(archive).items() if name not in excluded
@@ -480,8 +482,7 @@ class ScoreFile:
         if duplicates := sorted(set(frame.columns[frame.columns.duplicated()])):
             raise DataError(
                 f"{self.name}: several columns have the same name ({some(duplicates)}); give each"
-                " column"
-                " its own"
+                " column its own"
             )
         for key, column in (("target", self.target), *self._extra_columns()):
             if column not in frame.columns:
@@ -492,6 +493,7 @@ class ScoreFile:
             if column not in (self.target, self.split_column, self.group)
         ]
         columns = list(drop_row_index(self.name, frame[remaining]).columns)
+        # What remains are the columns of layers, a prefix and a number, and those of the classes.
         layers = {
             name: frame[
                 [column for column in columns if re.fullmatch(f"{re.escape(name)}[0-9]+", column)]
@@ -507,6 +509,7 @@ class ScoreFile:
         columns = [
             column for column in columns if not any(column in layer for layer in layers.values())
         ]
+        # Classes named by numbers are sorted as numbers, so that class 10 follows class 9.
         are_numbers = all(_CLASS_NUMBER_PATTERN.fullmatch(column) for column in columns)
         columns.sort(key=int if are_numbers else str)
         y = self._class_indices(self._text_cells(path, frame, self.target), columns)
@@ -545,8 +548,7 @@ class ScoreFile:
         if (empty_rows := np.flatnonzero(labels == "")).size:
             problem = (
                 f"{len(empty_rows):,} of {len(labels):,} rows have no label in '{self.target}'"
-                " (first:"
-                f" row {empty_rows[0]})"
+                f" (first: row {empty_rows[0]})"
             )
             raise DataError(f"{self.name}: {problem}; remove them")
         position_of = {label: _class_column(label, columns) for label in labels.unique()}

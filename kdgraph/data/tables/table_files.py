@@ -80,7 +80,7 @@ class TableFile:
     'my'
     """
 
-    reads: ClassVar = {"path": single_file, "indices": single_file}
+    file_parameters: ClassVar = {"path": single_file, "indices": single_file}
 
     def __init__(
         self,
@@ -212,8 +212,8 @@ def _read_indices(file_name: str) -> Mapping[str, Any]:
         ) from error
     if not isinstance(content, dict):
         raise DataError(
-            f'{path_argument(file_name, "indices")} must be like {{"train": [0, 1], "test": [2]}}, got'  # noqa: E501
-            f" {type(content).__name__}"
+            f"{path_argument(file_name, 'indices')} must be like"
+            f' {{"train": [0, 1], "test": [2]}}, got {type(content).__name__}'
         )
     return content
 
@@ -276,6 +276,7 @@ class ArrayFile:
 
         path = resolve_existing(self.path)
         arrays = self._arrays(path)
+        # Arrays have no options for columns, so only the checks of a table apply, not from_frame.
         X, labels, roles = self._rows(arrays)
         y, classes, task = encode_target(self.name, Series(labels, name="y"), self.task)
         names = self._feature_names(arrays, X)
@@ -327,6 +328,7 @@ class ArrayFile:
                     f"{path_argument(self.path)} has no array '{name}'; it has"
                     f" {', '.join(arrays) or 'none'}"
                 )
+        # Test rows come last, and their role keeps a split from mixing them with the others.
         X, y = self._check_rows_and_labels(arrays, "X", "y")
         if "X_test" not in arrays and "y_test" not in arrays:
             return X, y, None
@@ -355,20 +357,17 @@ class ArrayFile:
             way_out = f"; {rows}[:, None] makes images of one channel" if X.ndim == 3 else ""
             raise DataError(
                 f"{path_argument(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got"
-                " shape"
-                f" {X.shape}{way_out}"
+                f" shape {X.shape}{way_out}"
             )
         if X.dtype.kind not in "biuf":
             raise DataError(
-                f"{path_argument(self.path)}: {rows} must hold numbers, got {X.dtype}; a table"
-                " with text is"
-                " for dataset=table"
+                f"{path_argument(self.path)}: {rows} must hold numbers, got {X.dtype}; a table with"
+                " text is for dataset=table"
             )
         if y.shape != X.shape[:1]:
             raise DataError(
                 f"{path_argument(self.path)}: {labels} must have one label for each of {len(X)}"
-                " rows of"
-                f" {rows}, got shape {y.shape}"
+                f" rows of {rows}, got shape {y.shape}"
             )
         if y.dtype.kind not in "biufU":
             raise DataError(
@@ -411,9 +410,8 @@ class ArrayFile:
             return None, ()
         if arrays[array].shape != (n,):
             raise DataError(
-                f"{path_argument(self.path)}: {array} must have one entry for each of {n} rows,"
-                " got shape"
-                f" {arrays[array].shape}"
+                f"{path_argument(self.path)}: {array} must have one entry for each of {n} rows, got"
+                f" shape {arrays[array].shape}"
             )
         return encode_group_column(self.name, array, Series(arrays[array]))
 

@@ -28,7 +28,7 @@ from kdgraph.data.files.paths import (
     single_file,
 )
 from kdgraph.data.frames.messages import unknown_column_error, warn_duplicate_rows
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.parameters import Range, check_parameters
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def mean_word_vectors(texts: Sequence[str], path: str, width: int | None = None)
 
     Raises
     ------
-    NotAtHand
+    DataNotAvailable
         If the file does not exist.
     DataError
         If the file does not contain word vectors, or no vector for any of the words.
@@ -183,6 +183,9 @@ def strip_newsgroup_post(post: str) -> str:
     >>> strip_newsgroup_post("Subject: trees\nFrom: me\n\nYou wrote:\n> what grows\nOaks do.")
     'Oaks do.'
     """
+    # The module is private, and no public function strips posts of the user: fetch_20newsgroups
+    # does so only for the posts that it loads. With the same functions, a post in a file becomes
+    # the same row as in Newsgroups; a copy of their patterns could differ from the installed ones.
     from sklearn.datasets._twenty_newsgroups import (
         strip_newsgroup_footer,
         strip_newsgroup_header,
@@ -237,9 +240,11 @@ class TextFile:
     name : str or None, default=None
         Name of the runs. None uses the name of the file or folder.
 
-    Notes ----- Words are lower-case runs of two or more letters or digits. A row contains the
-    signed counts of the words of each column, divided by its L2 norm (``HashingVectorizer``). A
-    text without words is a row of zeros.
+    Notes
+    -----
+    Words are lower-case runs of two or more letters or digits. A row contains the signed counts of
+    the words of each column, divided by its L2 norm (``HashingVectorizer``). A text without words
+    is a row of zeros.
 
     Examples
     --------
@@ -247,7 +252,7 @@ class TextFile:
     'reviews'
     """
 
-    reads: ClassVar = {"path": list_text_files, "vectors": single_file}
+    file_parameters: ClassVar = {"path": list_text_files, "vectors": single_file}
 
     def __init__(
         self,
@@ -297,6 +302,7 @@ class TextFile:
             _read_folder(path, self.encoding) if path.is_dir() else self._read_columns(path)
         )
         texts, labels, source_rows = self._select_labels(texts, labels)
+        # Labels are checked before the texts are vectorised, which takes much longer.
         y, classes, _ = encode_target(self.name, labels, "classification")
         X = vectorize_texts(texts, self.n_features, self.vectors, posts=self.posts)
         warn_duplicate_rows(self.name, X)
@@ -320,13 +326,14 @@ class TextFile:
         """Return texts and labels of the selected classes, and their source row numbers, Int[n]."""
         if not self.keep:
             return texts, labels, np.arange(len(texts))
+        # A pattern without a match is an error: a misspelt label would silently drop its texts.
         names = sorted(set(labels.dropna().astype(str)))
         for pattern in self.keep:
             if not any(fnmatchcase(label, pattern) for label in names):
-                shown = f"{', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+                examples = f"{', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
                 raise DataError(
                     f"dataset.keep: {path_argument(self.path)} has no label '{pattern}'; it has"
-                    f" {shown}"
+                    f" {examples}"
                 )
         is_selected = (
             labels.astype(str)
@@ -360,9 +367,8 @@ def _read_folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[
 
     if not (files := list_text_files(path)):
         raise DataError(
-            f"{path_argument(path)} is a folder without subfolders of texts; it needs one for"
-            " each class,"
-            f" such as {path.name}/spam/1.txt"
+            f"{path_argument(path)} is a folder without subfolders of texts; it needs one for each"
+            f" class, such as {path.name}/spam/1.txt"
         )
     texts = [_read_text(file, encoding) for file in files]
     return texts, pd.Series([file.parent.name for file in files], name="folder"), {}
@@ -370,6 +376,7 @@ def _read_folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[
 
 def _read_text(file: Path, encoding: str) -> str:
     """Return the text of one file."""
+    # A byte-order mark decides on the codec, as it does for tables; see check_text.
     try:
         with file.open("rb") as binary_file:
             codec = codec_without_bom(str(file), binary_file.read(4), codec_name(encoding))
@@ -419,7 +426,7 @@ class Newsgroups:
 
         Raises
         ------
-        NotAtHand
+        DataNotAvailable
             If they do not exist and cannot be fetched.
         """
         _load_posts("test", progress)
@@ -427,6 +434,7 @@ class Newsgroups:
     def load(self) -> Dataset:
         """Return all posts."""
         train, test = _load_posts("train"), _load_posts("test")
+        # Hashing is not fitted, so both parts may be transformed together.
         X = hash_texts([*train.data, *test.data], self.n_features)
         y = np.concatenate([train.target, test.target]).astype(np.int64)
         roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [len(train.data), len(test.data)])
@@ -458,7 +466,9 @@ def _load_posts(subset: str, progress: Callable[[str], None] | None = None) -> A
         return fetch_20newsgroups(**options, download_if_missing=False)
     except OSError as error:
         if not NetworkState.allowed:
-            raise NotAtHand("newsgroups is not on this machine; a run fetches it, 14 MB") from error
+            raise DataNotAvailable(
+                "newsgroups is not on this machine; a run fetches it, 14 MB"
+            ) from error
         if progress:
             progress("fetching 20 newsgroups, 14 MB")
     try:
@@ -468,6 +478,6 @@ def _load_posts(subset: str, progress: Callable[[str], None] | None = None) -> A
             return fetch_20newsgroups(**options, n_retries=1, delay=0.5)
     except OSError as error:
         way_out = "fetch it where there is one, and set SCIKIT_LEARN_DATA to the folder"
-        raise NotAtHand(
+        raise DataNotAvailable(
             f"newsgroups is not on this machine, and it cannot be fetched ({error}); {way_out}"
         ) from error

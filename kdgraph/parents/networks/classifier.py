@@ -43,13 +43,44 @@ from kdgraph.parents.networks.training import (
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """Return the weighted mean of -log p of the class, as torch computes it."""
+    """Return the weighted mean of -log p of the class, as torch computes it.
+
+    Parameters
+    ----------
+    logits : Tensor of shape [b, K]
+        Inputs of the softmax.
+    targets : Int64 Tensor of shape [b]
+        Positions of the classes.
+    weights : Tensor of shape [b]
+        Weights of the rows, with mean 1 over all training rows.
+
+    Returns
+    -------
+    Tensor
+        A scalar.
+    """
     return (weights * F.cross_entropy(logits, targets, reduction="none")).mean()
 
 
 def binary_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """Return the binary cross-entropy of each class against the others, on the softmax.
 
+    Parameters
+    ----------
+    logits : Tensor of shape [b, K]
+        Inputs of the softmax.
+    targets : Int64 Tensor of shape [b]
+        Positions of the classes.
+    weights : Tensor of shape [b]
+        Weights of the rows, with mean 1 over all training rows.
+
+    Returns
+    -------
+    Tensor
+        A scalar.
+
+    Notes
+    -----
     It is -(1/K) Σ_k of log p_k for the class of the row and log(1 - p_k) for the others, where p is
     the softmax. The published implementation of Dey et al. (2024) trains its network for tables
     with it, as Keras' ``binary_crossentropy``.
@@ -58,9 +89,9 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Te
     # others; all other p are at most 1/2, where log1p is exact.
     log_p = logits.log_softmax(dim=1)
     top = log_p.argmax(dim=1, keepdim=True)
-    others = log_p.scatter(1, top, -torch.inf)
-    log_complement = torch.log1p(-others.exp()).scatter(
-        1, top, others.logsumexp(dim=1, keepdim=True)
+    other_log_p = log_p.scatter(1, top, -torch.inf)
+    log_complement = torch.log1p(-other_log_p.exp()).scatter(
+        1, top, other_log_p.logsumexp(dim=1, keepdim=True)
     )
     is_target = F.one_hot(targets, logits.shape[1]).bool()
     return -(weights * torch.where(is_target, log_p, log_complement).mean(dim=1)).mean()
@@ -69,6 +100,22 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Te
 def batch_mmce(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """Return the maximum mean calibration error (MMCE, Kumar et al. 2018) of a batch.
 
+    Parameters
+    ----------
+    logits : Tensor of shape [b, K]
+        Inputs of the softmax.
+    targets : Int64 Tensor of shape [b]
+        Positions of the classes.
+    weights : Tensor of shape [b]
+        Weights of the rows, with mean 1 over all training rows.
+
+    Returns
+    -------
+    Tensor
+        A scalar.
+
+    Notes
+    -----
     It is ``kdgraph.metrics.mmce`` with a gradient: the root of the mean over pairs of rows of
     ``(c_i - a_i) (c_j - a_j) exp(-|c_i - c_j| / 0.4)``. Here c is the largest probability, and a is
     1 if it belongs to the class of the row. The predicted class is not differentiable in the
@@ -469,8 +516,8 @@ class NetworkClassifier(ClassifierMixin, Network):
             name = type(self).__name__
             advice = "try another random_state or learning_rate, or more epochs"
             message = (
-                f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of the class"  # noqa: E501
-                f" proportions; {advice}"
+                f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of the"
+                f" class proportions; {advice}"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
@@ -589,9 +636,9 @@ class ModuleClassifier(NetworkClassifier):
             reason = str(error).splitlines()[0]
             raise ValueError(f"module cannot take rows of shape {input_shape}: {reason}") from error
         if getattr(logits, "shape", None) != (1, n_outputs):
-            got = tuple(logits.shape) if hasattr(logits, "shape") else type(logits).__name__
+            received = tuple(logits.shape) if hasattr(logits, "shape") else type(logits).__name__
             raise ValueError(
                 f"module must map one row to logits of shape (1, {n_outputs}), one for each class"
-                f" of y, got {got}"
+                f" of y, got {received}"
             )
         return module

@@ -125,8 +125,8 @@ class ContrastiveViews(nn.Module):
         """Map images Float[n, c, h, w] to embeddings Float[n, v, m] of v views."""
         if not (self.augment and self.training):
             return self.encoder(images)[:, None]
-        both = self.encoder(torch.cat([random_view(images), random_view(images)]))
-        return torch.stack(both.chunk(2), dim=1)
+        embeddings = self.encoder(torch.cat([random_view(images), random_view(images)]))
+        return torch.stack(embeddings.chunk(2), dim=1)
 
 
 class EmbeddingLayer(nn.Module):

@@ -70,6 +70,9 @@ class FullyConnectedMixin:
         if self.batch_norm and getattr(self, "batch_size", None) == 1:
             raise ValueError("batch_size must be at least 2 with batch_norm, got 1")
         widths = [prod(input_shape), *(int(width) for width in self.hidden)]
+        # Images are flattened by a layer of the module, so that they take the same path as vectors.
+        # The order within a block is that of the papers: normalisation before the activation (Ioffe
+        # and Szegedy 2015), dropout after it (Srivastava et al. 2014).
         layers: list[nn.Module] = [nn.Flatten()]
         for (n_inputs, n_units), dropout in zip(pairwise(widths), self._dropouts(), strict=True):
             layers.append(nn.Linear(n_inputs, n_units))

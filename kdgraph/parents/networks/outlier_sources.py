@@ -277,9 +277,9 @@ class DatasetOutliers(OutlierSource):
     ----------
     source : data source
         Source of the rows, as in the config group ``dataset``.
-    half : {"first", "second"} or None, default=None
+    class_half : {"first", "second"} or None, default=None
         Use only the rows of that half of the sorted classes; with an odd number, the first half is
-        the smaller one. So the other half can be used for tests (``half`` of
+        the smaller one. So the other half can be used for tests (``class_half`` of
         :class:`~kdgraph.data.ood.OtherDataset`). None: all rows.
     n : int, default=10_000
         Largest number of rows that are kept in memory, drawn at random.
@@ -291,7 +291,7 @@ class DatasetOutliers(OutlierSource):
     """
 
     source: Any
-    half: ClassHalf = None
+    class_half: ClassHalf = None
     n: Count = 10_000
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
@@ -307,13 +307,13 @@ class DatasetOutliers(OutlierSource):
         DataError
             If the rows cannot be converted to the shape of the training rows.
         ParameterError
-            If ``half`` is given for a simulation.
+            If ``class_half`` is given for a simulation.
         """
         if isinstance(self.source, Simulation):
-            if self.half is not None:
+            if self.class_half is not None:
                 raise ParameterError(
-                    f"half must be null, since {self.source.name} is a simulation and not divided,"
-                    f" got {self.half}"
+                    f"class_half must be null, since {self.source.name} is a simulation and not"
+                    f" divided, got {self.class_half}"
                 )
             X = self.source.sample(self.n, rng)[0]
         else:
@@ -321,7 +321,7 @@ class DatasetOutliers(OutlierSource):
                 # The warnings concern labels, which are not used here.
                 warnings.simplefilter("ignore", UserWarning)
                 table = self.source.load()
-            candidates = _training_rows(table, self.half)
+            candidates = _training_rows(table, self.class_half)
             X = table.X[rng.permutation(candidates)[: self.n]]
         return row_sampler(
             np.ascontiguousarray(
@@ -330,7 +330,7 @@ class DatasetOutliers(OutlierSource):
         )
 
 
-def _training_rows(table: Dataset, half: ClassHalf) -> np.ndarray:
+def _training_rows(table: Dataset, class_half: ClassHalf) -> np.ndarray:
     """Return the numbers of the training rows of a half of the classes, Int[m]."""
     if table.roles is None:
         is_training_row = np.ones(len(table.y), dtype=bool)
@@ -341,7 +341,7 @@ def _training_rows(table: Dataset, half: ClassHalf) -> np.ndarray:
         # Test rows are used only if there are no others.
         is_test_row = table.roles == TEST
         is_training_row = ~is_test_row if not is_test_row.all() else is_test_row
-    return np.flatnonzero(is_training_row & is_in_class_half(table, half))
+    return np.flatnonzero(is_training_row & is_in_class_half(table, class_half))
 
 
 def _match_shape(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:

@@ -157,10 +157,10 @@ class SimultaneousQuantileNetwork(NetworkRegressor):
     hidden : sequence of int, default=(20, 20)
         Units of each hidden layer. The input of a layer is the input of the network and the outputs
         of all previous layers.
-    level_input : {"score", "share"}, default="score"
+    level_input : {"score", "probability"}, default="score"
         Form in which τ is an input. "score" is the quantile z of a standard normal distribution.
         Then training starts at that distribution for every row, so outcomes must be standardised.
-        "share" is τ itself, and training starts at random weights.
+        "probability" is τ itself, and training starts at random weights.
     **others
         Parameters of :class:`NetworkRegressor`.
 
@@ -187,7 +187,7 @@ class SimultaneousQuantileNetwork(NetworkRegressor):
     """
 
     hidden: Sequence[Count] = (20, 20)
-    level_input: Literal["score", "share"] = "score"
+    level_input: Literal["score", "probability"] = "score"
 
     def _head(self) -> DistributionHead:
         """Return the head of quantiles at fixed levels."""

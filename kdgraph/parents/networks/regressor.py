@@ -56,6 +56,13 @@ So they are finite in Float32.
 class TargetScaler:
     """Location and scale of the outcomes; the module is trained on (y - center) / spread.
 
+    Attributes
+    ----------
+    center : float
+        Location, in the units of y.
+    spread : float
+        Scale, in the units of y; above 0.
+
     Notes
     -----
     Original to kdgraph.

@@ -68,7 +68,7 @@ class AuxiliaryLoss(Protocol):
 
 
 def shuffle_rows(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return each row number once in random order, Int[n]."""
+    """Return each of n row numbers once in random order, Int[n]."""
     return rng.permutation(n)
 
 
@@ -102,7 +102,17 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class Examples:
-    """Training data: inputs Float32[n, ...], targets [n, ...], weights Float32[n] with mean 1."""
+    """Training data of a module.
+
+    Attributes
+    ----------
+    inputs : Float32 Tensor of shape [n, ...]
+        Rows.
+    targets : Tensor of shape [n, ...]
+        Positions of classes (Int64), or what the loss compares outputs with.
+    weights : Float32 Tensor of shape [n]
+        Weights of the rows, with mean 1.
+    """
 
     inputs: Tensor
     targets: Tensor
@@ -401,9 +411,11 @@ class _TrainingRun:
         # cover both.
         if not self.has_batch_norm:
             return self.module(inputs), self.module(auxiliary_rows)
-        both = torch.cat([inputs, auxiliary_rows])
+        all_rows = torch.cat([inputs, auxiliary_rows])
         outputs = self.module(
-            both.contiguous(memory_format=torch.channels_last) if both.ndim == 4 else both
+            all_rows.contiguous(memory_format=torch.channels_last)
+            if all_rows.ndim == 4
+            else all_rows
         )
         return outputs[: len(inputs)], outputs[len(inputs) :]
 

@@ -174,14 +174,16 @@ def _predicted(saved: Saved, found: Block, start: int, block: int, path: Path) -
 def _columns(saved: Saved, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
     """What the model says of one block, column by column."""
     model, classes = saved.model, label_array(saved.schema.classes)
-    answers = [answer for answer in ("proba", "top", "distribution") if model.supports(answer)]
+    answers = [
+        answer for answer in ("proba", "top_label", "distribution") if model.supports(answer)
+    ]
     said = model.predict_outputs(
         [*answers, *(["ood_score"] if saved.schema.scores_rows else [])], X, groups
     )
     columns: dict[str, np.ndarray] = {}
     if model.is_classifier:
-        top = said["top"] if "top" in said else TopLabel.of(said["proba"])
-        columns |= {"predicted": classes[top.predicted], "confidence": top.confidence}
+        top_label = said["top_label"] if "top_label" in said else TopLabel.from_proba(said["proba"])
+        columns |= {"predicted": classes[top_label.predicted], "confidence": top_label.confidence}
     if "distribution" in said:
         columns |= OUTPUT_COLUMNS["distribution"](said["distribution"], classes)
     columns |= {"ood_score": said["ood_score"]} if "ood_score" in said else {}

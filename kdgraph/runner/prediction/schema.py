@@ -192,7 +192,7 @@ def schema_of(config: RunConfig, splits: Splits, model: FittedModel) -> Schema:
         separator=node.get("separator"),
         ood_score=_kind_of_score(model),
         groups=_groups(node, splits, model),
-        scores=node["kind"] if train.given_scores else None,
+        scores=node["kind"] if train.has_scores else None,
     )
 
 

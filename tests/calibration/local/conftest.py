@@ -1,6 +1,4 @@
-"""A parent whose rows say what it says, calibration rows around it, and Luo et al.'s Eq. 6 as two
-loops.
-"""
+"""A parent that reads its probabilities from the rows, and Luo et al.'s Eq. 6 as two loops."""
 
 from __future__ import annotations
 
@@ -16,9 +14,9 @@ ROWS = FeatureMap(source="rows", reduce="none", scale="none")
 """Distances between the rows themselves, in their own units."""
 
 
-class Told(ClassifierMixin, BaseEstimator):
-    """Its first three features are the probabilities of three classes; the others are where a row
-    lies.
+class FeatureProbabilities(ClassifierMixin, BaseEstimator):
+    """The first three features are the probabilities of three classes; the others are the position
+    of the row.
     """
 
     def fit(self, X, y=None):
@@ -29,31 +27,31 @@ class Told(ClassifierMixin, BaseEstimator):
         return np.asarray(X)[:, :3]
 
 
-PARENT = FrozenEstimator(Told().fit(None))
+PARENT = FrozenEstimator(FeatureProbabilities().fit(None))
 
 
-def drawn(n: int, seed: int = 0, places: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Rows Float[n, 3 + places] and labels: probabilities that are right more often on one side."""
+def random_rows(n: int, seed: int = 0, n_features: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows Float[n, 3 + n_features] and labels that are predicted better on one side."""
     rng = np.random.default_rng(seed)
-    proba, where = rng.dirichlet(np.ones(3), size=n), rng.normal(size=(n, places))
+    proba, features = rng.dirichlet(np.ones(3), size=n), rng.normal(size=(n, n_features))
     y = np.where(
-        rng.random(n) < 0.3 + 0.5 * (where[:, 0] > 0), proba.argmax(axis=1), rng.integers(3, size=n)
+        rng.random(n) < 0.3 + 0.5 * (features[:, 0] > 0),
+        proba.argmax(axis=1),
+        rng.integers(3, size=n),
     )
-    return np.column_stack([proba, where]), y
+    return np.column_stack([proba, features]), y
 
 
-def fit(model, X, y, **more):
-    """``model`` with these calibration rows; the training rows are of no consequence behind a
-    frozen parent.
-    """
+def fit(model, X, y, **options):
+    """Fit ``model`` to calibration rows; a frozen parent ignores the training rows."""
     train = {"X": np.eye(3, X.shape[1]), "y": np.arange(3)}
-    if "groups_calibration" in more:
-        more["groups"] = np.zeros(3, dtype=int)
-    return model.fit(**train, X_calibration=X, y_calibration=y, **more)
+    if "groups_calibration" in options:
+        options["groups"] = np.zeros(3, dtype=int)
+    return model.fit(**train, X_calibration=X, y_calibration=y, **options)
 
 
-def bin_of(confidence: float, bins: int) -> int:
-    """(lower, upper], by looking at one bin after the other."""
+def bin_by_scan(confidence: float, bins: int) -> int:
+    """Return the bin (lower, upper] of a confidence, by a scan of all bins."""
     return next(b for b in range(bins) if confidence <= (b + 1) / bins)
 
 
@@ -65,8 +63,8 @@ def gaussian(a: np.ndarray, b: np.ndarray, gamma: float) -> float:
     return float(np.exp(-np.square(a - b).sum() / (2 * len(a) * gamma**2)))
 
 
-def naive(
-    at: np.ndarray,
+def average_by_loops(
+    queries: np.ndarray,
     X: np.ndarray,
     values: np.ndarray,
     kernel: Callable[[int, int], float],
@@ -74,22 +72,24 @@ def naive(
     weight: np.ndarray | None = None,
     leave_one_out: bool = False,
 ) -> np.ndarray:
-    """Eq. 6, place by place and row by row; ``kernel`` is of the numbers of a place and a row. The
-    bin, then the parent, where nobody is.
+    """Return Eq. 6 by loops over query rows and calibration rows.
 
-    ``values`` are Float[n] or Float[n, K]; the parent's own are those of the place.
+    ``kernel`` is a function of the positions of both, and ``values`` are Float[n] or Float[n, K]. A
+    query without a neighbour has the mean of its bin, or else the output of the parent.
     """
-    weight, found = np.ones(len(X)) if weight is None else weight, []
-    bin_of_row = [bin_of(row[:3].max(), bins) for row in X]
-    for i, place in enumerate(at):
-        mine = bin_of(place[:3].max(), bins)
-        same = [j for j in range(len(X)) if bin_of_row[j] == mine]
-        same = [j for j in same if weight[j] > 0 and not (leave_one_out and i == j)]
-        near = sum(weight[j] * kernel(i, j) for j in same)
-        if near > 0:
-            found.append(sum(weight[j] * kernel(i, j) * values[j] for j in same) / near)
-        elif same:
-            found.append(sum(weight[j] * values[j] for j in same) / sum(weight[j] for j in same))
+    weight, averages = np.ones(len(X)) if weight is None else weight, []
+    bin_of_row = [bin_by_scan(row[:3].max(), bins) for row in X]
+    for i, query in enumerate(queries):
+        query_bin = bin_by_scan(query[:3].max(), bins)
+        in_bin = [j for j in range(len(X)) if bin_of_row[j] == query_bin]
+        in_bin = [j for j in in_bin if weight[j] > 0 and not (leave_one_out and i == j)]
+        total = sum(weight[j] * kernel(i, j) for j in in_bin)
+        if total > 0:
+            averages.append(sum(weight[j] * kernel(i, j) * values[j] for j in in_bin) / total)
+        elif in_bin:
+            averages.append(
+                sum(weight[j] * values[j] for j in in_bin) / sum(weight[j] for j in in_bin)
+            )
         else:
-            found.append(place[:3] if np.ndim(values) > 1 else place[:3].max())
-    return np.array(found)
+            averages.append(query[:3] if np.ndim(values) > 1 else query[:3].max())
+    return np.array(averages)

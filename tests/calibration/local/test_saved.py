@@ -1,6 +1,4 @@
-"""Local calibrators are cloned, pickled, and written to files that run no code: the same
-predictions to the bit.
-"""
+"""Clones, pickles and saved files of local calibrators predict the same bits."""
 
 from __future__ import annotations
 
@@ -46,27 +44,27 @@ MODELS = {
 }
 
 
-def said(model, X) -> np.ndarray:
-    more = {"groups": np.arange(len(X)) % 3} if getattr(model, "takes_groups", False) else {}
+def predictions(model, X) -> np.ndarray:
+    kwargs = {"groups": np.arange(len(X)) % 3} if getattr(model, "takes_groups", False) else {}
     return (
         model.predict_confidence if hasattr(model, "predict_confidence") else model.predict_proba
-    )(X, **more)
+    )(X, **kwargs)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_same_to_the_bit(name, tmp_path):
+def test_copies_predict_the_same_bits(name, tmp_path):
     X, y = make_classification(150, 5, flip_y=0.2, random_state=0)
     model = clone(MODELS[name]).set_params(random_state=0)
-    joint = {"X_test": X} if getattr(model, "paper_protocol", None) == "transductive" else {}
+    embedding = {"X_test": X} if getattr(model, "paper_protocol", None) == "transductive" else {}
     groups = {"groups": np.arange(150) % 2} if getattr(model, "takes_groups", False) else {}
-    known = said(model.fit(X, y, **groups, **joint), X)
+    expected = predictions(model.fit(X, y, **groups, **embedding), X)
     save(model, tmp_path / "model.kdg")
     assert load(tmp_path / "model.kdg").get_params().keys() == model.get_params().keys()
-    for again in (
+    for copy in (
         pickle.loads(pickle.dumps(model)),
         load(tmp_path / "model.kdg"),
-        clone(model).fit(X, y, **groups, **joint),
+        clone(model).fit(X, y, **groups, **embedding),
     ):
-        np.testing.assert_array_equal(said(again, X), known)
+        np.testing.assert_array_equal(predictions(copy, X), expected)
         if hasattr(model, "describe"):
-            assert again.describe() == model.describe()
+            assert copy.describe() == model.describe()

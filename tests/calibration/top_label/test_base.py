@@ -1,4 +1,4 @@
-"""Equal scores that are rounded differently are on the same side of every step."""
+"""Scores that differ only by rounding are on the same side of every step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kdgraph.calibration.top_label import (
 )
 from kdgraph.calibration.top_label.base import SAME, distinct, first_above, first_from
 from kdgraph.features import FeatureMap
-from tests.companions import RoundedDifferently, assert_independent
+from tests.companions import RoundedScores, assert_independent
 
 RAW = FeatureMap(source="rows", reduce="none", scale="none")
 CALIBRATORS = {
@@ -34,14 +34,12 @@ CALIBRATORS = {
 
 @pytest.mark.filterwarnings("ignore:.*the confidence there is")
 @pytest.mark.parametrize("name", CALIBRATORS)
-def test_the_last_bits_of_the_parents_scores_do_not_move_the_confidence(name):
-    """Scores k/40, each of many rows: without a tolerance the last bit puts a row on either side of
-    a step of .1 to .5.
-    """
+def test_rounding_of_parent_scores_does_not_change_the_confidence(name):
+    """Without a tolerance the last bit of a score k/40 decides between sides of steps of .1 to .5."""
     rng = np.random.default_rng(0)
     first = rng.integers(0, 41, 400) / 40
     X, y = np.column_stack([first, 1 - first]), (rng.random(400) > first).astype(int)
-    parent = FrozenEstimator(RoundedDifferently().fit(X, y))
+    parent = FrozenEstimator(RoundedScores().fit(X, y))
     model = (
         CALIBRATORS[name]
         .set_params(estimator=parent, random_state=0)
@@ -49,20 +47,20 @@ def test_the_last_bits_of_the_parents_scores_do_not_move_the_confidence(name):
     )
     first = (
         np.setdiff1d(np.arange(41), 20) / 40
-    )  # of two classes alike the last bit decides which is predicted
+    )  # for two equal scores the last bit decides the predicted class
     assert_independent(model.predict_confidence, np.column_stack([first, 1 - first]), rng)
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=30), st.integers(0, 1000))
-def test_distinct_scores_are_those_of_unique_with_rounding_taken_out(numbers, seed):
+def test_distinct_is_unique_up_to_rounding(numbers, seed):
     exact = np.array(numbers) / 20
     rounded = exact * (
         1 + np.random.default_rng(seed).integers(-9, 10, len(exact)) * np.finfo(float).eps
     )
     values, position = distinct(rounded)
-    expected, places = np.unique(exact, return_inverse=True)
+    expected, expected_position = np.unique(exact, return_inverse=True)
     np.testing.assert_allclose(values, expected, rtol=0, atol=SAME)
-    assert position.tolist() == places.tolist()
+    assert position.tolist() == expected_position.tolist()
     low, high = (np.searchsorted(expected, exact, side) for side in ("left", "right"))
     assert (
         first_from(values, rounded).tolist() == low.tolist()

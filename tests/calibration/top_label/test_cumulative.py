@@ -1,4 +1,4 @@
-"""Cumulative confidence against loops over rows, and its cut-off against every other one."""
+"""Cumulative confidence against loops over rows, and its threshold against all candidates."""
 
 from __future__ import annotations
 
@@ -16,106 +16,115 @@ from kdgraph.parents import PrecomputedScores
 PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
-def drawn(n: int, seed: int = 0, votes: int = 20) -> tuple[np.ndarray, np.ndarray]:
-    """Scores that are counts of votes, with ties; every class is predicted."""
+def draw_votes(n: int, seed: int = 0, votes: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores that are fractions of votes, with ties; every class is predicted."""
     rng = np.random.default_rng(seed)
     X = rng.multinomial(votes, rng.dirichlet(np.ones(3), size=n)) / votes
     X[:3] = np.eye(3)
     return X, rng.integers(3, size=n)
 
 
-def fitted(X, y, **options) -> CumulativeConfidence:
+def fit_calibrator(X, y, **options) -> CumulativeConfidence:
     return CumulativeConfidence(PARENT, **options).fit(X, y, X_calibration=X, y_calibration=y)
 
 
-def naive(X, y, row, theta: float) -> float:
-    """From the definition; above all scores it is as at the highest, and theta itself is above the
-    cut, also a rounded one.
+def confidence_by_loop(X, y, row, theta: float) -> float:
+    """Return the confidence of one row by its definition.
+
+    Above all scores it is that of the highest one. A score of theta, up to rounding, counts above.
     """
     k, s, theta = row.argmax(), row.max(), theta - 1e-12  # (.4 + .5) / 2 is not the double 9 / 20
-    mine = [(x.max(), int(label == k)) for x, label in zip(X, y, strict=True) if x.argmax() == k]
-    s = min(s, max(score for score, _ in mine))
-    below = [right for score, right in mine if score < theta]
+    class_rows = [
+        (x.max(), int(label == k)) for x, label in zip(X, y, strict=True) if x.argmax() == k
+    ]
+    s = min(s, max(score for score, _ in class_rows))
+    below = [right for score, right in class_rows if score < theta]
     return float(
-        np.mean(below if s < theta and below else [right for score, right in mine if score >= s])
+        np.mean(
+            below if s < theta and below else [right for score, right in class_rows if score >= s]
+        )
     )
 
 
 @given(st.integers(0, 10_000), st.integers(2, 30))
-def test_it_is_the_share_of_right_rows_with_such_scores_or_better(seed, votes):
-    X, y = drawn(40, seed, votes)
-    new, _ = drawn(20, seed + 1)
+def test_confidence_is_the_accuracy_of_equal_or_higher_scores(seed, votes):
+    X, y = draw_votes(40, seed, votes)
+    new, _ = draw_votes(20, seed + 1)
     np.testing.assert_allclose(
-        fitted(X, y).predict_confidence(new), [naive(X, y, row, -1) for row in new], atol=1e-12
+        fit_calibrator(X, y).predict_confidence(new),
+        [confidence_by_loop(X, y, row, -1) for row in new],
+        atol=1e-12,
     )
 
 
 @given(st.integers(0, 10_000))
-def test_below_the_median_it_is_one_bin(seed):
-    X, y = drawn(41, seed)
-    new, _ = drawn(20, seed + 1)
+def test_scores_below_the_median_form_one_bin(seed):
+    X, y = draw_votes(41, seed)
+    new, _ = draw_votes(20, seed + 1)
     medians = [np.median(X.max(axis=1)[X.argmax(axis=1) == k]) for k in range(3)]
-    model = fitted(X, y, theta="median")
+    model = fit_calibrator(X, y, theta="median")
     assert [curve["theta"] for curve in model.curves_] == medians
     np.testing.assert_allclose(
         model.predict_confidence(new),
-        [naive(X, y, row, medians[row.argmax()]) for row in new],
+        [confidence_by_loop(X, y, row, medians[row.argmax()]) for row in new],
         atol=1e-12,
     )
 
 
 @settings(max_examples=20)
 @given(st.integers(0, 10_000))
-def test_no_observed_score_cuts_better_than_the_best(seed):
-    X, y = drawn(30, seed)
+def test_best_theta_has_the_least_nll_of_all_scores(seed):
+    X, y = draw_votes(30, seed)
     predicted = X.argmax(axis=1)
-    model = fitted(X, y, theta="best")
+    model = fit_calibrator(X, y, theta="best")
     for k, curve in enumerate(model.curves_):
-        mine = predicted == k
+        mask = predicted == k
 
-        def loss(theta: float, mine=mine) -> float:
-            confidence = np.array([naive(X, y, row, theta) for row in X[mine]])
-            return nll_top(y[mine], TopLabel(predicted[mine], confidence))
+        def loss(theta: float, mask=mask) -> float:
+            confidence = np.array([confidence_by_loop(X, y, row, theta) for row in X[mask]])
+            return nll_top(y[mask], TopLabel(predicted[mask], confidence))
 
-        losses = {theta: loss(theta) for theta in np.unique(X.max(axis=1)[mine]).tolist()}
-        assert losses[curve["theta"].item()] <= min(losses.values()) + 1e-12  # round-off of sums
+        losses = {theta: loss(theta) for theta in np.unique(X.max(axis=1)[mask]).tolist()}
+        assert losses[curve["theta"].item()] <= min(losses.values()) + 1e-12  # rounding of sums
         np.testing.assert_allclose(
-            model.predict_confidence(X[mine]),
-            [naive(X, y, row, curve["theta"]) for row in X[mine]],
+            model.predict_confidence(X[mask]),
+            [confidence_by_loop(X, y, row, curve["theta"]) for row in X[mask]],
             atol=1e-12,
         )
 
 
 @pytest.mark.parametrize("theta", ["none", "median", "best"])
-def test_a_row_of_weight_two_is_two_rows(theta):
-    X, y = drawn(101)
+def test_weight_two_equals_two_rows(theta):
+    X, y = draw_votes(101)
     weight = np.random.default_rng(1).integers(1, 3, size=101)
     weighted = CumulativeConfidence(PARENT, theta=theta)
     weighted.classes_ = np.arange(3)
     weighted._fit_scores(Rows(X, y, weight.astype(float)))
-    twice = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight), theta=theta)
-    new, _ = drawn(100, seed=2)
+    twice = fit_calibrator(np.repeat(X, weight, axis=0), np.repeat(y, weight), theta=theta)
+    new, _ = draw_votes(100, seed=2)
     np.testing.assert_allclose(
-        weighted._confidence(new, TopLabel.of(new)), twice.predict_confidence(new), atol=1e-12
+        weighted._confidence(new, TopLabel.from_proba(new)),
+        twice.predict_confidence(new),
+        atol=1e-12,
     )
 
 
-def test_the_record_says_where_it_cuts():
-    X, y = drawn(40)
-    assert fitted(X, y).describe() == {"theta": {"0": None, "1": None, "2": None}}
-    assert fitted(X, y, theta="median").describe()["theta"]["0"] == np.median(
+def test_describe_has_theta_by_class():
+    X, y = draw_votes(40)
+    assert fit_calibrator(X, y).describe() == {"theta": {"0": None, "1": None, "2": None}}
+    assert fit_calibrator(X, y, theta="median").describe()["theta"]["0"] == np.median(
         X.max(axis=1)[X.argmax(axis=1) == 0]
     )
 
 
-def test_a_class_that_is_never_predicted_is_named():
-    X, y = drawn(60)
+def test_warning_names_classes_that_are_never_predicted():
+    X, y = draw_votes(60)
     X[X.argmax(axis=1) == 1] = [1.0, 0.0, 0.0]
     with pytest.warns(
         UserWarning,
         match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$",
     ):
-        model = fitted(X, y, theta="best")
+        model = fit_calibrator(X, y, theta="best")
     assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx(
         (X.argmax(axis=1) == y).mean()
     )

@@ -1,6 +1,4 @@
-"""Beta calibration: scikit-learn's logistic regression where no bound holds, and the conditions of
-a minimum where one does.
-"""
+"""Beta calibration against scikit-learn's logistic regression, and conditions of a bounded minimum."""
 
 from __future__ import annotations
 
@@ -18,11 +16,12 @@ from kdgraph.parents import PrecomputedScores
 PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
-def drawn(
+def draw_rows(
     a: float, b: float, c: float, n: int = 800, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, labels, and how likely the prediction is right: log odds a log s - b log(1 - s) + c of
-    its score s.
+    """Return rows, labels, and the probability of a correct prediction.
+
+    Its log odds are a log s - b log(1 - s) + c for the score s.
     """
     rng = np.random.default_rng(seed)
     s, k = rng.uniform(0.4, 0.98, size=n), rng.integers(3, size=n)
@@ -32,93 +31,97 @@ def drawn(
     return X, np.where(rng.random(n) < likely, k, (k + 1) % 3), likely
 
 
-def fitted(X, y, **options) -> BetaCalibration:
+def fit_calibrator(X, y, **options) -> BetaCalibration:
     return BetaCalibration(PARENT, **options).fit(X, y, X_calibration=X, y_calibration=y)
 
 
-def test_it_is_logistic_regression_where_both_coefficients_are_positive():
-    X, y, _ = drawn(2.0, 0.7, 0.5, n=3000)
-    found = fitted(X, y, by_class=False)
+def test_fit_is_logistic_regression_if_both_coefficients_are_positive():
+    X, y, _ = draw_rows(2.0, 0.7, 0.5, n=3000)
+    model = fit_calibrator(X, y, by_class=False)
     s = X.max(axis=1)
     terms = np.stack([np.log(s), -np.log(1 - s)], axis=1)
-    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(
+    regression = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(
         terms, X.argmax(axis=1) == y
     )
-    expected = [*theirs.coef_[0], *theirs.intercept_]
-    assert (theirs.coef_ > 0).all()
+    expected = [*regression.coef_[0], *regression.intercept_]
+    assert (regression.coef_ > 0).all()
     np.testing.assert_allclose(
-        found.curves_[0]["coefficients"], expected, rtol=1e-4
-    )  # both stop at a slope, not at a coefficient
+        model.curves_[0]["coefficients"], expected, rtol=1e-4
+    )  # both stop at a small gradient
     np.testing.assert_allclose(
-        found.predict_confidence(X), theirs.predict_proba(terms)[:, 1], rtol=1e-5
+        model.predict_confidence(X), regression.predict_proba(terms)[:, 1], rtol=1e-5
     )
 
 
-def test_class_by_class_it_is_one_for_each():
-    X, y, _ = drawn(1.0, 1.0, 0.0)
-    by_class = fitted(X, y).predict_confidence(X)
+def test_curves_by_class_are_separate_fits():
+    X, y, _ = draw_rows(1.0, 1.0, 0.0)
+    by_class = fit_calibrator(X, y).predict_confidence(X)
     for k in range(3):
-        mine = X.argmax(axis=1) == k
+        in_class = X.argmax(axis=1) == k
         np.testing.assert_allclose(
-            by_class[mine],
-            fitted(X[mine], y[mine], by_class=False).predict_confidence(X[mine]),
+            by_class[in_class],
+            fit_calibrator(X[in_class], y[in_class], by_class=False).predict_confidence(
+                X[in_class]
+            ),
             rtol=1e-12,
         )
 
 
-def test_it_finds_the_truth():
-    X, y, likely = drawn(2.0, 0.7, 0.5, n=40_000)
+def test_fit_recovers_the_true_curve():
+    X, y, likely = draw_rows(2.0, 0.7, 0.5, n=40_000)
     assert (
-        np.abs(fitted(X, y, by_class=False).predict_confidence(X) - likely).max() < 0.02
-    )  # three parameters' share of 1/sqrt(n) each
+        np.abs(fit_calibrator(X, y, by_class=False).predict_confidence(X) - likely).max() < 0.02
+    )  # three parameters with errors of about 1/sqrt(n)
 
 
 @given(st.integers(0, 10_000), st.floats(-3, 3), st.floats(-1, 2))
 @settings(max_examples=25, deadline=None)
-def test_the_loss_is_least_within_the_bounds_and_the_curve_never_falls(seed, a, b):
-    X, y, _ = drawn(a, b, 0.0, n=300, seed=seed)
-    model = fitted(X, y, by_class=False)
+def test_fit_is_a_bounded_minimum_and_never_falls(seed, a, b):
+    X, y, _ = draw_rows(a, b, 0.0, n=300, seed=seed)
+    model = fit_calibrator(X, y, by_class=False)
     coefficients, s = model.curves_[0]["coefficients"], X.max(axis=1)
-    away = expit(np.stack([np.log(s), -np.log(1 - s), np.ones(300)], axis=1) @ coefficients) - (
+    residual = expit(np.stack([np.log(s), -np.log(1 - s), np.ones(300)], axis=1) @ coefficients) - (
         X.argmax(axis=1) == y
     )
-    slope = np.array([(away * np.log(s)).mean(), (away * -np.log(1 - s)).mean(), away.mean()])
-    free = coefficients > [1e-9, 1e-9, -np.inf]
-    assert (np.abs(slope[free]) < 1e-6).all() and (
-        slope[~free] > -1e-6
-    ).all()  # it converges at 1e-7; sums of 300 rows
+    slope = np.array(
+        [(residual * np.log(s)).mean(), (residual * -np.log(1 - s)).mean(), residual.mean()]
+    )
+    is_free = coefficients > [1e-9, 1e-9, -np.inf]
+    assert (np.abs(slope[is_free]) < 1e-6).all() and (
+        slope[~is_free] > -1e-6
+    ).all()  # converged at 1e-7, for sums of 300 rows
     assert (coefficients[:2] >= 0).all()
     order = np.argsort(s)
     assert (np.diff(model.predict_confidence(X)[order]) >= -1e-12).all()
 
 
-def test_rows_that_lie_apart_but_for_one_tie_have_no_finite_optimum():
+def test_rows_separable_up_to_one_tie_have_no_finite_optimum():
     s = np.array([0.6, 0.65, 0.7, 0.7, 0.7, 0.8, 0.9] * 3)
     X = np.stack([s, (1 - s) / 2, (1 - s) / 2], axis=1)
-    y = np.array([1, 1, 1, 0, 0, 0, 0] * 3)  # at 0.7 both
+    y = np.array([1, 1, 1, 0, 0, 0, 0] * 3)  # both labels at 0.7
     with pytest.warns(UserWarning, match=r"^the fit of any class reaches a bound"):
-        assert fitted(X, y, by_class=False).predict_confidence(X) == pytest.approx(12 / 21)
-    y[:7] = [1, 0, 1, 0, 0, 0, 0]  # one right row below it
-    assert fitted(X, y, by_class=False).predict_confidence(X).std() > 0.1
+        assert fit_calibrator(X, y, by_class=False).predict_confidence(X) == pytest.approx(12 / 21)
+    y[:7] = [1, 0, 1, 0, 0, 0, 0]  # one correct row below it
+    assert fit_calibrator(X, y, by_class=False).predict_confidence(X).std() > 0.1
 
 
 def test_scores_of_0_and_1_are_clipped_and_counted():
-    X, y, _ = drawn(1.0, 1.0, 0.0)
+    X, y, _ = draw_rows(1.0, 1.0, 0.0)
     X[:4] = [1.0, 0.0, 0.0]
     y[:4] = 0
-    model = fitted(X, y, by_class=False)
+    model = fit_calibrator(X, y, by_class=False)
     assert model.describe() == {"n_clipped": 4}
     assert 0.99 < model.predict_confidence(X)[0] <= 1
 
 
 # pytest.warns re-emits the warnings that it does not match.
 @pytest.mark.filterwarnings("ignore:the confidence of 1 contradicts")
-def test_a_class_that_cannot_be_fitted_has_its_precision_and_is_named():
-    X, y, _ = drawn(1.0, 1.0, 0.0)
+def test_class_without_a_fit_has_its_accuracy_with_a_warning():
+    X, y, _ = draw_rows(1.0, 1.0, 0.0)
     k, s = X.argmax(axis=1), X.max(axis=1)
     y = np.select([k == 0, k == 1], [0, np.where(s > 0.7, 1, 2)], y)
     with pytest.warns(UserWarning, match="the confidence there") as caught:
-        model = fitted(X, y, diagnostics=True)
+        model = fit_calibrator(X, y, diagnostics=True)
     assert [str(warning.message) for warning in caught] == [
         (
             "the calibration rows predicted as 0 are all correct or all incorrect: the confidence there"
@@ -131,16 +134,18 @@ def test_a_class_that_cannot_be_fitted_has_its_precision_and_is_named():
         ),
     ]
     assert {warning.filename for warning in caught} == {__file__}
-    found = model.predict_confidence(X)
-    assert (found[k == 0] == 1).all() and np.allclose(found[k == 1], (y == 1)[k == 1].mean())
+    confidence = model.predict_confidence(X)
+    assert (confidence[k == 0] == 1).all() and np.allclose(
+        confidence[k == 1], (y == 1)[k == 1].mean()
+    )
 
 
-def test_a_fit_that_does_not_converge_is_named(monkeypatch):
-    X, y, _ = drawn(1.0, 1.0, 0.0)
+def test_warning_names_a_fit_that_does_not_converge(monkeypatch):
+    X, y, _ = draw_rows(1.0, 1.0, 0.0)
     monkeypatch.setattr("kdgraph.calibration.top_label.temperature._GRADIENT_TOLERANCE", 0.0)
     with pytest.warns(
         UserWarning,
         match=r"^the fit of any class did not converge: a better confidence may exist$",
     ) as caught:
-        fitted(X, y, by_class=False)
+        fit_calibrator(X, y, by_class=False)
     assert caught[0].filename == __file__

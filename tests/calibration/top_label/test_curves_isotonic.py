@@ -14,36 +14,36 @@ from kdgraph.parents import PrecomputedScores
 PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
-def drawn(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.dirichlet(np.ones(3), size=n)
     return np.round(X, 2) / np.round(X, 2).sum(axis=1, keepdims=True), rng.integers(3, size=n)
 
 
 @pytest.mark.parametrize("by_class", [True, False])
-def test_it_is_scikit_learns(by_class):
-    X, y = drawn()
-    new, _ = drawn(300, 1)
+def test_confidence_equals_scikit_learn_isotonic_regression(by_class):
+    X, y = draw_rows()
+    new, _ = draw_rows(300, 1)
     weight = np.random.default_rng(2).integers(0, 3, size=400).astype(float)
     model = IsotonicConfidence(PARENT, by_class=by_class)
     model.classes_, model.estimator_ = np.arange(3), PARENT
     model._fit_after(Rows(X, y, weight), Rows(X, y, weight))
     model.n_features_in_ = 3
-    found, predicted = model.predict_confidence(new), X.argmax(axis=1)
+    confidence, predicted = model.predict_confidence(new), X.argmax(axis=1)
     for k in range(3) if by_class else [None]:
-        mine, to = (
+        mask, new_mask = (
             (predicted == k, new.argmax(axis=1) == k) if by_class else (slice(None), slice(None))
         )
-        theirs = IsotonicRegression(out_of_bounds="clip").fit(
-            X[mine].max(axis=1), (predicted == y)[mine], sample_weight=weight[mine]
+        regression = IsotonicRegression(out_of_bounds="clip").fit(
+            X[mask].max(axis=1), (predicted == y)[mask], sample_weight=weight[mask]
         )
         np.testing.assert_allclose(
-            found[to], theirs.predict(new[to].max(axis=1)), rtol=1e-12
-        )  # two ways to draw a straight line
+            confidence[new_mask], regression.predict(new[new_mask].max(axis=1)), rtol=1e-12
+        )  # two ways to interpolate
 
 
-def test_what_is_learnt_is_arrays():
-    X, y = drawn()
+def test_fitted_curves_are_monotonic_arrays():
+    X, y = draw_rows()
     model = IsotonicConfidence(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
     assert all(
         set(curve) == {"score", "accuracy"} and (np.diff(curve["accuracy"]) >= 0).all()
@@ -51,17 +51,17 @@ def test_what_is_learnt_is_arrays():
     )
 
 
-def test_a_class_that_is_never_predicted_is_named():
-    X, y = drawn()
-    kept = X.argmax(axis=1) != 1
+def test_warning_names_classes_that_are_never_predicted():
+    X, y = draw_rows()
+    mask = X.argmax(axis=1) != 1
     with pytest.warns(
         UserWarning,
         match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$",
     ) as caught:
         model = IsotonicConfidence(PARENT).fit(
-            X[kept], y[kept], X_calibration=X[kept], y_calibration=y[kept]
+            X[mask], y[mask], X_calibration=X[mask], y_calibration=y[mask]
         )
     assert caught[0].filename == __file__
     assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx(
-        (X.argmax(axis=1) == y)[kept].mean()
+        (X.argmax(axis=1) == y)[mask].mean()
     )

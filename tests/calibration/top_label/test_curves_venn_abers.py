@@ -1,5 +1,5 @@
-"""Venn-Abers predictors against their definition: isotonic regression of scikit-learn with the new
-row added, wrong and right.
+"""Venn-Abers predictors against isotonic regressions with the new row added, incorrect and
+correct.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from kdgraph.parents import PrecomputedScores
 PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 2))))
 
 
-def of_scores(s) -> np.ndarray:
+def binary_rows(s) -> np.ndarray:
     return np.stack([np.asarray(s, dtype=float), 1 - np.asarray(s, dtype=float)], axis=1)
 
 
-def fitted(score, right, weight=None) -> VennAbers:
+def fit_calibrator(score, right, weight=None) -> VennAbers:
     model = VennAbers(PARENT, by_class=False)
     model.classes_, model.estimator_, model.n_features_in_ = np.arange(2), PARENT, 2
     rows = Rows(
-        of_scores(score),
+        binary_rows(score),
         1 - np.asarray(right, dtype=int),
         np.ones(len(score)) if weight is None else np.asarray(weight, dtype=float),
     )
@@ -34,9 +34,9 @@ def fitted(score, right, weight=None) -> VennAbers:
     return model
 
 
-def naive(score, right, weight, new) -> np.ndarray:
-    """p0 and p1 of each new score, one isotonic regression each."""
-    found = []
+def interval_by_refits(score, right, weight, new) -> np.ndarray:
+    """Return p0 and p1 of each new score from two isotonic regressions."""
+    intervals = []
     for s in new:
         pair = [
             IsotonicRegression()
@@ -44,8 +44,8 @@ def naive(score, right, weight, new) -> np.ndarray:
             .predict([s])[0]
             for label in (0, 1)
         ]
-        found.append(pair)
-    return np.array(found)
+        intervals.append(pair)
+    return np.array(intervals)
 
 
 WEIGHTED_ROWS = st.lists(
@@ -57,60 +57,62 @@ REAL_ROWS = st.lists(
 
 
 @given(WEIGHTED_ROWS, st.lists(st.integers(500, 610), min_size=1, max_size=8))
-def test_both_are_isotonic_regressions_with_the_row_added(rows, new):
+def test_interval_is_two_isotonic_regressions_with_the_row_added(rows, new):
     score, right, weight = np.array(rows, dtype=float).T
-    found = fitted(score / 100, right, weight).predict_interval(of_scores(np.array(new) / 1000))
+    interval = fit_calibrator(score / 100, right, weight).predict_interval(
+        binary_rows(np.array(new) / 1000)
+    )
     np.testing.assert_allclose(
-        found, naive(score / 100, right, weight, np.array(new) / 1000), atol=1e-12
-    )  # sums in another order
+        interval, interval_by_refits(score / 100, right, weight, np.array(new) / 1000), atol=1e-12
+    )  # sums are in another order
 
 
 @given(REAL_ROWS)
-def test_also_where_weights_and_scores_are_any_numbers(rows):
+def test_interval_with_real_weights_and_scores(rows):
     score, right, weight = np.array(rows, dtype=float).T
-    score = np.round(score, 9)  # closer ones are one to scikit-learn
-    found = fitted(score, right, weight).predict_interval(of_scores(score))
-    np.testing.assert_allclose(found, naive(score, right, weight, score), atol=1e-9)
+    score = np.round(score, 9)  # scikit-learn merges closer scores
+    interval = fit_calibrator(score, right, weight).predict_interval(binary_rows(score))
+    np.testing.assert_allclose(interval, interval_by_refits(score, right, weight, score), atol=1e-9)
 
 
-def test_many_rows_with_ties():
+def test_interval_of_many_rows_with_ties():
     rng = np.random.default_rng(0)
     score = rng.integers(60, 100, size=400) / 100
     right = rng.random(400) < score
     new = rng.uniform(0.55, 1, size=60)
     np.testing.assert_allclose(
-        fitted(score, right).predict_interval(of_scores(new)),
-        naive(score, right, np.ones(400), new),
+        fit_calibrator(score, right).predict_interval(binary_rows(new)),
+        interval_by_refits(score, right, np.ones(400), new),
         atol=1e-12,
     )
 
 
-def test_the_confidence_lies_between_and_comes_near_isotonic_regression():
+def test_confidence_lies_in_the_interval_near_isotonic_regression():
     rng = np.random.default_rng(0)
     score = rng.uniform(0.5, 1, size=20_000)
     right = rng.random(20_000) < score**2
-    model = fitted(score, right)
-    new = of_scores(np.linspace(0.5, 1, 101))
+    model = fit_calibrator(score, right)
+    new = binary_rows(np.linspace(0.5, 1, 101))
     (p0, p1), confidence = model.predict_interval(new).T, model.predict_confidence(new)
     assert (p0 <= confidence).all() and (confidence <= p1).all()
     np.testing.assert_allclose(confidence, p1 / (1 - p0 + p1), rtol=1e-15)
     isotonic = IsotonicRegression(out_of_bounds="clip").fit(score, right).predict(new[:, 0])
-    inside = slice(5, -5)  # at its ends isotonic regression rests on few rows
+    inside = slice(5, -5)  # the ends of isotonic regression depend on few rows
     assert (
         np.abs(confidence - isotonic)[inside].max() < 0.03
         and np.abs(confidence - new[:, 0] ** 2)[inside].max() < 0.06
     )
 
 
-def test_where_all_rows_are_right_one_wrong_row_is_thought_of():
-    model = fitted(np.linspace(0.6, 0.9, 9), np.ones(9))
+def test_interval_of_correct_rows_includes_one_incorrect_row():
+    model = fit_calibrator(np.linspace(0.6, 0.9, 9), np.ones(9))
     np.testing.assert_allclose(
         model.predict_interval([[0.95, 0.05], [0.55, 0.45]]), [[0.9, 1.0], [0.0, 1.0]]
     )
     np.testing.assert_allclose(model.predict_confidence([[0.95, 0.05]]), 1 / 1.1)
 
 
-def test_class_by_class():
+def test_curves_by_class_are_separate_fits():
     rng = np.random.default_rng(0)
     parent = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
     X, y = rng.dirichlet(np.ones(3), size=300), rng.integers(3, size=300)
@@ -121,13 +123,15 @@ def test_class_by_class():
     ) as caught:
         model = VennAbers(parent).fit(X, y, X_calibration=X[k != 2], y_calibration=y[k != 2])
     assert caught[0].filename == __file__
-    found, interval = model.predict_confidence(X), model.predict_interval(X)
-    for one in range(2):
-        score, right = X[k == one].max(axis=1), (y == one)[k == one]
+    confidence, interval = model.predict_confidence(X), model.predict_interval(X)
+    for label in range(2):
+        score, right = X[k == label].max(axis=1), (y == label)[k == label]
         np.testing.assert_allclose(
-            interval[k == one], naive(score, right, np.ones(len(score)), score), atol=1e-12
+            interval[k == label],
+            interval_by_refits(score, right, np.ones(len(score)), score),
+            atol=1e-12,
         )
     assert (
-        np.allclose(found[k == 2], (k == y)[k != 2].mean())
-        and (interval[k == 2] == found[k == 2][:, None]).all()
+        np.allclose(confidence[k == 2], (k == y)[k != 2].mean())
+        and (interval[k == 2] == confidence[k == 2][:, None]).all()
     )

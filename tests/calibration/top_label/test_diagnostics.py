@@ -1,5 +1,5 @@
-"""The visual check: it lets right curves pass, names wiggles, departures from the data and unseen
-scores, and counts as the eye would.
+"""Diagnostics of curves: correct curves pass; oscillation, contradictions of the rows and unseen
+scores are reported; turns are counted as by enumeration.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kdgraph.calibration.top_label import (
     IsotonicConfidence,
     KernelDensityConfidence,
 )
-from kdgraph.calibration.top_label import diagnostics as module
+from kdgraph.calibration.top_label import diagnostics as diagnostics_module
 from kdgraph.calibration.top_label.diagnostics import (
     CurveDiagnostics,
     FittedCurve,
@@ -39,9 +39,7 @@ PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, CLASSES))))
 
 
 def draw_scores(n: int, seed: int = 0, power: float = 1.3) -> tuple[np.ndarray, np.ndarray]:
-    """Scores from .3 that are right with a probability of score**power: a confidence that only
-    rises.
-    """
+    """Return scores from .3 that are correct with the probability score**power, a rising curve."""
     rng = np.random.default_rng(seed)
     score, k = rng.uniform(0.3, 1, n), rng.integers(CLASSES, size=n)
     X = np.repeat(((1 - score) / (CLASSES - 1))[:, None], CLASSES, axis=1)
@@ -51,11 +49,15 @@ def draw_scores(n: int, seed: int = 0, power: float = 1.3) -> tuple[np.ndarray, 
 
 def true_curves(n: int, seed: int) -> list[FittedCurve]:
     X, y = draw_scores(n, seed)
-    top = TopLabel.of(X)
-    masks = [top.predicted == k for k in range(CLASSES)]
+    top_label = TopLabel.from_proba(X)
+    masks = [top_label.predicted == k for k in range(CLASSES)]
     return [
         FittedCurve(
-            str(k), lambda s: s**1.3, top.confidence[m], top.correct(y)[m], np.ones(m.sum())
+            str(k),
+            lambda s: s**1.3,
+            top_label.confidence[m],
+            top_label.correct(y)[m],
+            np.ones(m.sum()),
         )
         for k, m in enumerate(masks)
     ]
@@ -65,10 +67,8 @@ def fit_calibrator(calibrator, X, y):
     return calibrator.fit(X, y, X_calibration=X, y_calibration=y)
 
 
-def test_right_curves_pass():
-    """The truth on rows drawn from it: one alarm in a hundred at most, so 6 of 100 are less likely
-    than one in a thousand.
-    """
+def test_correct_curves_pass():
+    """The rate of false alarms is at most .01, so 6 of 100 have a probability below .001."""
     alarms = sum(
         any(curve.oscillates or curve.outside for curve in diagnose_curves(true_curves(1200, seed)))
         for seed in range(100)
@@ -78,7 +78,7 @@ def test_right_curves_pass():
 
 @pytest.mark.parametrize("n", [60, 400, 4000])
 @pytest.mark.parametrize("bandwidth", ["b_mon", "b_mon2"])
-def test_curves_of_few_turns_do_not_wiggle(n, bandwidth):
+def test_curves_with_few_turns_do_not_oscillate(n, bandwidth):
     model = fit_calibrator(
         KernelDensityConfidence(PARENT, diagnostics=True, bandwidth=bandwidth), *draw_scores(n)
     )
@@ -95,7 +95,7 @@ def test_curves_of_few_turns_do_not_wiggle(n, bandwidth):
 
 
 @pytest.mark.parametrize("n", [40, 120, 400, 4000])
-def test_ten_bins_do_not_wiggle_by_accident(n):
+def test_ten_bins_do_not_oscillate_by_chance(n):
     wiggles = sum(
         any(
             curve.oscillates
@@ -108,7 +108,7 @@ def test_ten_bins_do_not_wiggle_by_accident(n):
     assert wiggles == 0
 
 
-def test_a_curve_that_follows_single_rows_wiggles_and_is_named_once_with_all_its_classes():
+def test_narrow_bandwidth_oscillates_with_one_warning_for_all_classes():
     with pytest.warns(UserWarning, match="goes up and down") as caught:
         model = fit_calibrator(
             KernelDensityConfidence(PARENT, diagnostics=True, bandwidth=0.002), *draw_scores(800)
@@ -124,15 +124,13 @@ def test_a_curve_that_follows_single_rows_wiggles_and_is_named_once_with_all_its
 
 @pytest.mark.filterwarnings(
     "ignore:the confidence of .* contradicts"
-)  # counts of like rows are not binomial
-def test_rows_in_clusters_draw_the_best_bandwidth_into_wiggles():
-    """What Salamon et al. show in Figure 13: rows left out one by one are told by their like, and
-    the curve follows every cluster.
-    """
+)  # counts of clustered rows are not binomial
+def test_b_opt_oscillates_on_clustered_rows():
+    """Salamon et al., Figure 13: copies of a left-out row predict it, so the curve follows clusters."""
     rng = np.random.default_rng(0)
     X, y = draw_scores(240)
-    each = rng.permutation(np.repeat(np.arange(240), 12))
-    X, y = X[each], y[each]
+    copies = rng.permutation(np.repeat(np.arange(240), 12))
+    X, y = X[copies], y[copies]
     shift = rng.uniform(-1e-3, 1e-3, len(X))
     X = np.where(
         X.max(axis=1, keepdims=True) == X, X + shift[:, None], X - shift[:, None] / (CLASSES - 1)
@@ -147,20 +145,20 @@ def test_rows_in_clusters_draw_the_best_bandwidth_into_wiggles():
     )
 
 
-def test_real_turns_that_rows_bear_out_wiggle_too():
+def test_true_turns_are_counted():
     score = np.random.default_rng(0).uniform(0, 1, 20_000)
-    likely = 0.6 + 0.3 * np.sin(9 * np.pi * score)
+    accuracy = 0.6 + 0.3 * np.sin(9 * np.pi * score)
     rows = FittedCurve(
         "sine",
         lambda s: 0.6 + 0.3 * np.sin(9 * np.pi * s),
         score,
-        np.random.default_rng(1).random(20_000) < likely,
+        np.random.default_rng(1).random(20_000) < accuracy,
         1 + 0 * score,
     )
     assert count_turns(rows) == 9  # its extremes
 
 
-def test_a_cumulative_share_leaves_its_data():
+def test_cumulative_confidence_contradicts_its_rows():
     X, y = draw_scores(8000)
     with pytest.warns(
         UserWarning,
@@ -169,17 +167,24 @@ def test_a_cumulative_share_leaves_its_data():
         ),
     ):
         model = fit_calibrator(CumulativeConfidence(PARENT, diagnostics=True), X, y)
-    top = TopLabel.of(X)
-    said, mine = model.predict_confidence(X), top.predicted == 2
-    for found in model.diagnostics_[2].outside:
-        here = mine & (top.confidence > found.lower) & (top.confidence <= found.upper)
-        right = int((y == 2)[here].sum())
-        assert (found.rows, found.accuracy) == (here.sum(), pytest.approx(right / here.sum()))
-        assert found.confidence == pytest.approx(said[here].mean())
-        interval = binomtest(right, int(here.sum())).proportion_ci(
+    top_label = TopLabel.from_proba(X)
+    confidence, in_class = model.predict_confidence(X), top_label.predicted == 2
+    for score_bin in model.diagnostics_[2].outside:
+        in_bin = (
+            in_class
+            & (top_label.confidence > score_bin.lower)
+            & (top_label.confidence <= score_bin.upper)
+        )
+        n_correct = int((y == 2)[in_bin].sum())
+        assert (score_bin.rows, score_bin.accuracy) == (
+            in_bin.sum(),
+            pytest.approx(n_correct / in_bin.sum()),
+        )
+        assert score_bin.confidence == pytest.approx(confidence[in_bin].mean())
+        interval = binomtest(n_correct, int(in_bin.sum())).proportion_ci(
             1 - 0.01 / 28, method="exact"
         )  # 4 classes with 7 bins each
-        assert not interval.low <= found.confidence <= interval.high
+        assert not interval.low <= score_bin.confidence <= interval.high
     assert (
         model.describe()["diagnostics"]["leaves_data"]["2"][0]
         == model.diagnostics_[2].outside[0]._asdict()
@@ -187,48 +192,50 @@ def test_a_cumulative_share_leaves_its_data():
 
 
 @given(st.integers(30, 500), st.floats(0, 1), st.floats(0, 1), st.floats(1e-4, 0.2))
-def test_intervals_are_clopper_and_pearsons(rows, share, confidence, alarm):
-    right = round(share * rows)
-    interval = binomtest(right, rows).proportion_ci(1 - alarm, method="exact")
+def test_intervals_are_clopper_pearson(rows, accuracy, confidence, alarm):
+    n_correct = round(accuracy * rows)
+    interval = binomtest(n_correct, rows).proportion_ci(1 - alarm, method="exact")
     if min(abs(confidence - interval.low), abs(confidence - interval.high)) > 1e-6:
-        found = ScoreBin(0, 1, confidence, right / rows, rows)
-        assert module._agrees(found, alarm) == (interval.low <= confidence <= interval.high)
+        score_bin = ScoreBin(0, 1, confidence, n_correct / rows, rows)
+        assert diagnostics_module._agrees(score_bin, alarm) == (
+            interval.low <= confidence <= interval.high
+        )
 
 
-def test_fewer_than_thirty_rows_say_nothing():
+def test_bins_of_fewer_than_thirty_rows_are_not_compared():
     rows = FittedCurve("a", np.zeros_like, np.full(29, 0.55), np.ones(29, dtype=bool), np.ones(29))
     more = FittedCurve("b", np.zeros_like, np.full(30, 0.55), np.ones(30, dtype=bool), np.ones(30))
     assert [len(curve.outside) for curve in diagnose_curves([rows, more])] == [0, 1]
 
 
-def count_reversals_naively(values, noise) -> int:
-    """The longest chain of moves to and fro, each above its threshold, less one; by trying all of
-    them.
-    """
+def count_reversals_by_enumeration(values, noise) -> int:
+    """Return the length of the longest chain of alternating significant moves, minus one."""
 
-    def deep(i, j):
+    def is_significant(i, j):
         return abs(values[i] - values[j]) > max(
             0.02, 2.5758293035489004 * np.hypot(noise[i], noise[j])
         )
 
-    best = {}  # (end, way) → moves
+    best = {}  # (end, direction) → moves
     for j in range(len(values)):
         for i in range(j):
-            if deep(i, j):
-                way = np.sign(values[j] - values[i])
-                best[j, way] = max(best.get((j, way), 0), 1 + best.get((i, -way), 0))
+            if is_significant(i, j):
+                direction = np.sign(values[j] - values[i])
+                best[j, direction] = max(
+                    best.get((j, direction), 0), 1 + best.get((i, -direction), 0)
+                )
     return max(0, max(best.values(), default=0) - 1)
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=25), st.sampled_from([0.0, 0.03, 0.1]))
-def test_turns_are_counted_as_by_trying_all(values, noise):
+def test_reversals_equal_full_enumeration(values, noise):
     values = np.array(values) / 20
-    assert count_reversals(values, np.full(len(values), noise)) == count_reversals_naively(
+    assert count_reversals(values, np.full(len(values), noise)) == count_reversals_by_enumeration(
         values, np.full(len(values), noise)
     )
 
 
-def test_a_turn_that_nobody_sees_is_none():
+def test_moves_below_the_threshold_are_no_turns():
     zigzag = 0.5 + 0.009 * (-1.0) ** np.arange(100)
     assert (
         count_reversals(zigzag, np.zeros(100)) == 0
@@ -236,35 +243,35 @@ def test_a_turn_that_nobody_sees_is_none():
     )
 
 
-def test_new_rows_beyond_the_range():
+def test_too_many_new_scores_outside_the_range_are_reported():
     curve = CurveDiagnostics("a", (0.4, 0.9), 200, 0, ())
     inside = np.full(95, 0.5)
     assert not exceeds_score_range(
         curve, np.append(inside, np.full(5, 0.95))
     ) and exceeds_score_range(curve, np.append(inside, np.full(10, 0.95)))
     assert betabinom.sf(9, 105, 2, 199) < 0.01
-    of_few = CurveDiagnostics(
+    few_rows = CurveDiagnostics(
         "a", (0.4, 0.9), 5, 0, ()
-    )  # two of six gaps: chance puts a third of all rows there
-    assert not exceeds_score_range(of_few, np.append(inside, np.full(10, 0.95)))
+    )  # two of six gaps, with a third of all rows by chance
+    assert not exceeds_score_range(few_rows, np.append(inside, np.full(10, 0.95)))
     assert not exceeds_score_range(CurveDiagnostics("a", (np.nan, np.nan), 0, 0, ()), inside)
 
 
-def test_new_rows_of_the_same_kind_are_seldom_beyond():
+def test_scores_of_the_same_distribution_rarely_raise_an_alarm():
     rng = np.random.default_rng(0)
     alarms = 0
     for _ in range(2000):
-        old = rng.random(40)
+        scores = rng.random(40)
         alarms += exceeds_score_range(
-            CurveDiagnostics("a", (old.min(), old.max()), 40, 0, ()), rng.random(60)
+            CurveDiagnostics("a", (scores.min(), scores.max()), 40, 0, ()), rng.random(60)
         )
-    assert alarms <= 33  # one in a hundred at most: 20, and three standard errors
+    assert alarms <= 33  # at most .01 of 2000, plus three standard errors
 
 
-def test_a_calibrator_names_classes_whose_new_scores_it_has_never_seen():
+def test_warning_names_classes_with_scores_outside_the_range():
     X, y = draw_scores(2000)
     model = fit_calibrator(IsotonicConfidence(PARENT, diagnostics=True), X, y)
-    model.warn_of_unseen_scores(TopLabel.of(draw_scores(1000, seed=1)[0]))
+    model.warn_of_unseen_scores(TopLabel.from_proba(draw_scores(1000, seed=1)[0]))
     low = TopLabel(np.repeat([1, 3], 50), np.full(100, 0.28), CLASSES)
     with pytest.warns(
         UserWarning,
@@ -275,22 +282,22 @@ def test_a_calibrator_names_classes_whose_new_scores_it_has_never_seen():
         model.warn_of_unseen_scores(low)
 
 
-def test_a_row_of_weight_two_is_no_more_than_a_row_and_weight_zero_is_none():
-    """Weights say how much a row counts, not how many there are: as many equal rows stand behind a
-    share either way.
-    """
+def test_scale_of_weights_and_rows_of_weight_0_are_irrelevant():
+    """The effective number of rows does not depend on a common factor of their weights."""
     X, y = draw_scores(600)
     diagnostics = []
     for weight in (np.ones(600), np.full(600, 2.0), np.append(np.ones(600), np.zeros(50))):
         model = HistogramBinning(PARENT, diagnostics=True)
         model.classes_ = np.arange(CLASSES)
-        more = len(weight) - 600
-        model._fit_scores(Rows(np.append(X, X[:more], axis=0), np.append(y, y[:more]), weight))
+        n_ignored = len(weight) - 600
+        model._fit_scores(
+            Rows(np.append(X, X[:n_ignored], axis=0), np.append(y, y[:n_ignored]), weight)
+        )
         diagnostics.append(model.diagnostics_)
     assert diagnostics[0] == diagnostics[1] == diagnostics[2]
 
 
-def test_one_curve_for_all_is_looked_at_as_one():
+def test_one_curve_of_all_classes_has_one_diagnosis():
     with warnings.catch_warnings(action="error"):
         model = fit_calibrator(
             IsotonicConfidence(PARENT, diagnostics=True, by_class=False), *draw_scores(500)

@@ -1,4 +1,4 @@
-"""The choice among calibrators of top-label confidence, by hand and by what it promises."""
+"""The choice among calibrators of top-label confidence, against a loop over folds."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def parent(rows):
     return FrozenEstimator(RandomForestClassifier(40, random_state=0).fit(*rows[:2]))
 
 
-class Loose(PrecomputedScores):
-    """As a network, which checks no sums."""
+class SinglePrecisionScores(PrecomputedScores):
+    """Scores without a check of their sums, as a network has them."""
 
     def predict_proba(self, X):
         return np.asarray(X, dtype=np.float32)
 
 
-def naive_losses(parent, name, X, y, seed) -> np.ndarray:
-    """Cross-validated by hand, behind the parent itself and not its scores; by row."""
+def cross_validated_losses(parent, name, X, y, seed) -> np.ndarray:
+    """Return cross-validated losses by row, behind the parent itself instead of its scores."""
     proba = parent.predict_proba(X)
     right = proba.argmax(axis=1) == y
     fold, confidence = (
@@ -62,16 +62,18 @@ def naive_losses(parent, name, X, y, seed) -> np.ndarray:
         proba.max(axis=1),
     )
     for f in range(5):
-        learnt, judged = fold != f, fold == f
+        is_train, is_test = fold != f, fold == f
         if name != "none":
             model = type(CANDIDATES[name])(**{**CANDIDATES[name].get_params(), "estimator": parent})
-            model.fit(X[learnt], y[learnt], X_calibration=X[learnt], y_calibration=y[learnt])
-            confidence[judged] = model.predict_confidence(X[judged])
-    c = np.clip(confidence, 1e-12, 1 - 1e-12)
-    return -np.log(np.where(right, c, 1 - c))
+            model.fit(
+                X[is_train], y[is_train], X_calibration=X[is_train], y_calibration=y[is_train]
+            )
+            confidence[is_test] = model.predict_confidence(X[is_test])
+    clipped = np.clip(confidence, 1e-12, 1 - 1e-12)
+    return -np.log(np.where(right, clipped, 1 - clipped))
 
 
-def fitted(parent, rows, **options) -> BestConfidence:
+def fit_selection(parent, rows, **options) -> BestConfidence:
     X, y, X_calibration, y_calibration, _ = rows
     options = {"candidates": CANDIDATES, "random_state": 3, **options}
     return BestConfidence(parent, **options).fit(
@@ -79,17 +81,17 @@ def fitted(parent, rows, **options) -> BestConfidence:
     )
 
 
-def test_the_one_with_the_least_cross_validated_nll_of_being_right_is_used(parent, rows):
-    best = fitted(parent, rows)
-    expected = {name: naive_losses(parent, name, *rows[2:4], 3).mean() for name in NAMES}
+def test_candidate_with_the_least_cross_validated_nll_is_used(parent, rows):
+    best = fit_selection(parent, rows)
+    expected = {name: cross_validated_losses(parent, name, *rows[2:4], 3).mean() for name in NAMES}
     assert best.nll_ == pytest.approx(expected, rel=1e-9)
     assert best.chosen_ == min(expected, key=expected.get) != "none"
-    alone = type(CANDIDATES[best.chosen_])(
+    reference = type(CANDIDATES[best.chosen_])(
         **{**CANDIDATES[best.chosen_].get_params(), "estimator": parent}
     )
-    alone.fit(*rows[:2], X_calibration=rows[2], y_calibration=rows[3])
+    reference.fit(*rows[:2], X_calibration=rows[2], y_calibration=rows[3])
     np.testing.assert_allclose(
-        best.predict_confidence(rows[4]), alone.predict_confidence(rows[4]), atol=1e-12
+        best.predict_confidence(rows[4]), reference.predict_confidence(rows[4]), atol=1e-12
     )
     np.testing.assert_array_equal(best.predict(rows[4]), parent.predict(rows[4]))
     assert best.describe() == {
@@ -99,20 +101,20 @@ def test_the_one_with_the_least_cross_validated_nll_of_being_right_is_used(paren
     }
 
 
-def test_a_default_holds_unless_another_is_clearly_better(parent, rows):
-    free = fitted(parent, rows)
-    by_hand = ttest_rel(
-        naive_losses(parent, "none", *rows[2:4], 3),
-        naive_losses(parent, free.chosen_, *rows[2:4], 3),
+def test_default_is_kept_unless_another_candidate_is_clearly_better(parent, rows):
+    without_default = fit_selection(parent, rows)
+    evidence = ttest_rel(
+        cross_validated_losses(parent, "none", *rows[2:4], 3),
+        cross_validated_losses(parent, without_default.chosen_, *rows[2:4], 3),
     ).statistic
-    for margin, chosen in ((by_hand - 0.1, free.chosen_), (by_hand + 0.1, "none")):
-        best = fitted(parent, rows, default="none", margin=margin)
+    for margin, chosen in ((evidence - 0.1, without_default.chosen_), (evidence + 0.1, "none")):
+        best = fit_selection(parent, rows, default="none", margin=margin)
         assert best.chosen_ == chosen
-        assert best.evidence_ == pytest.approx(by_hand, rel=1e-9)
+        assert best.evidence_ == pytest.approx(evidence, rel=1e-9)
 
 
-def test_a_parent_that_says_what_is_true_is_left_as_it_is():
-    """Where the other candidates know nothing of the score."""
+def test_calibrated_parent_is_unchanged():
+    """The other candidate ignores the score."""
     rng = np.random.default_rng(0)
     s = rng.uniform(0.5, 1.0, size=2000)
     X, y = np.stack([s, 1 - s], axis=1), (rng.random(2000) > s).astype(int)
@@ -123,12 +125,12 @@ def test_a_parent_that_says_what_is_true_is_left_as_it_is():
     np.testing.assert_array_equal(best.predict_confidence(X), s)
 
 
-def test_scores_in_single_precision_are_scores():
-    """Whose rows may sum to 1 but for some 1e-6."""
+def test_scores_in_single_precision_are_accepted():
+    """Their rows sum to 1 up to some 1e-6."""
     rng = np.random.default_rng(0)
     X = rng.dirichlet(np.ones(50), size=300).astype(np.float32) * np.float32(1 + 3e-6)
     y = np.where(rng.random(300) < 0.5, X.argmax(axis=1), rng.integers(50, size=300))
-    parent = FrozenEstimator(Loose().fit(X))
+    parent = FrozenEstimator(SinglePrecisionScores().fit(X))
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         best = BestConfidence(parent, candidates={"sts": TemperatureScaling(None)}).fit(
             X, y, X_calibration=X, y_calibration=y
@@ -136,7 +138,7 @@ def test_scores_in_single_precision_are_scores():
     assert np.isfinite(best.predict_confidence(X)).all()
 
 
-def test_it_stands_behind_a_gate_as_the_others_do(parent, rows):
+def test_selection_behind_a_gate(parent, rows):
     X, y, X_calibration, y_calibration, X_test = rows
     best = BestConfidence(parent, candidates=CANDIDATES, fill_proba=True, random_state=3)
     gate = DensityGate(best, partition=parent, random_state=0).fit(
@@ -150,7 +152,7 @@ def test_it_stands_behind_a_gate_as_the_others_do(parent, rows):
 @pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")
 @pytest.mark.filterwarnings("ignore:.*look at it")
 @pytest.mark.slow
-def test_the_preset_names_its_candidates(parent, rows):
+def test_preset_has_its_candidates(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
     node = compose(["calibrator=best_top"]).calibrator
     best = build(node, estimator=parent, random_state=0).fit(
@@ -163,22 +165,22 @@ def test_the_preset_names_its_candidates(parent, rows):
     )
 
 
-def test_where_nothing_can_cross_validate_the_default_is_used(parent, rows):
+def test_default_is_used_if_cross_validation_is_impossible(parent, rows):
     X, _, X_calibration, _, _ = rows
-    always = parent.predict(X_calibration)
-    for default, said in (
+    all_correct = parent.predict(X_calibration)
+    for default, consequence in (
         (None, "the parent stays uncalibrated"),
         ("precision", "precision is used"),
     ):
-        sentence = rf"^fewer than two calibration rows are correct, or incorrect: cross-validation is impossible, {said}$"
+        sentence = rf"^fewer than two calibration rows are correct, or incorrect: cross-validation is impossible, {consequence}$"
         best = BestConfidence(parent, candidates=CANDIDATES, default=default)
         with pytest.warns(UserWarning, match=sentence):
-            best.fit(X, parent.predict(X), X_calibration=X_calibration, y_calibration=always)
+            best.fit(X, parent.predict(X), X_calibration=X_calibration, y_calibration=all_correct)
         assert best.chosen_ == (default or "none") and best.nll_ == {best.chosen_: None}
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (
             {"default": "beta"},
@@ -191,38 +193,42 @@ def test_where_nothing_can_cross_validate_the_default_is_used(parent, rows):
         ({"folds": 1}, "folds must be in [2, inf), got 1"),
     ],
 )
-def test_bad_options_are_named(parent, rows, options, said):
-    with pytest.raises(ParameterError, match=f"^{re.escape(said)}$"):
-        fitted(parent, rows, **options)
+def test_invalid_options_raise_one_line(parent, rows, options, message):
+    with pytest.raises(ParameterError, match=f"^{re.escape(message)}$"):
+        fit_selection(parent, rows, **options)
 
 
-def test_weights_of_calibration_rows_count(rows, parent):
-    """In the loss, in the evidence, and in the fit of the one that is chosen."""
-    X, y, held, labels, _ = rows
-    weight = np.where(np.arange(len(held)) % 3 == 0, 5.0, 0.5)
-    given = {"X_calibration": held, "y_calibration": labels, "sample_weight_calibration": weight}
+def test_weights_count_in_loss_evidence_and_fit(rows, parent):
+    """The weights count in the fit of the chosen candidate too."""
+    X, y, X_calibration, labels, _ = rows
+    weight = np.where(np.arange(len(X_calibration)) % 3 == 0, 5.0, 0.5)
+    calibration = {
+        "X_calibration": X_calibration,
+        "y_calibration": labels,
+        "sample_weight_calibration": weight,
+    }
     options = {
         "candidates": {"sts": TemperatureScaling(None)},
         "default": "sts",
         "margin": 1e9,
         "random_state": 0,
     }
-    best = BestConfidence(parent, **options).fit(X, y, **given)
-    alone = TemperatureScaling(parent).fit(X, y, **given)
+    best = BestConfidence(parent, **options).fit(X, y, **calibration)
+    reference = TemperatureScaling(parent).fit(X, y, **calibration)
     assert best.calibrated_.shared_temperature_ == pytest.approx(
-        alone.shared_temperature_, rel=1e-9
-    )  # scores against probabilities: bits
-    proba = parent.predict_proba(held)
+        reference.shared_temperature_, rel=1e-9
+    )  # scores and probabilities differ in the last bits
+    proba = parent.predict_proba(X_calibration)
     right = np.clip(proba.max(axis=1), 1e-12, 1 - 1e-12)
     by_row = -np.log(np.where(proba.argmax(axis=1) == labels, right, 1 - right))
     assert best.nll_["none"] == pytest.approx(np.average(by_row, weights=weight))
     twice = BestConfidence(parent, **options).fit(
-        X, y, **{**given, "sample_weight_calibration": 2 * weight}
+        X, y, **{**calibration, "sample_weight_calibration": 2 * weight}
     )
     assert twice.evidence_ == pytest.approx(
         best.evidence_, rel=1e-6
-    )  # temperatures agree as far as their search goes
+    )  # temperatures agree up to the tolerance of their search
     unweighted = BestConfidence(parent, **options).fit(
-        X, y, X_calibration=held, y_calibration=labels
+        X, y, X_calibration=X_calibration, y_calibration=labels
     )
     assert unweighted.nll_["none"] != pytest.approx(best.nll_["none"], rel=1e-3)

@@ -13,24 +13,24 @@ from kdgraph.parents import PrecomputedScores
 PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
-def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     return rng.dirichlet(np.ones(3), size=n), rng.integers(3, size=n)
 
 
-def test_it_is_the_precision_whatever_the_score():
-    X, y = drawn(200)
+def test_confidence_is_the_precision_at_every_score():
+    X, y = draw_rows(200)
     model = ClassPrecision(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
     expected = precision_score(y, X.argmax(axis=1), average=None)
     np.testing.assert_allclose(model.precision_, expected, atol=1e-15)
-    new, _ = drawn(50, seed=1)
+    new, _ = draw_rows(50, seed=1)
     np.testing.assert_array_equal(
         model.predict_confidence(new), model.precision_[new.argmax(axis=1)]
     )
 
 
-def test_a_class_that_is_never_predicted_is_named():
-    X, y = drawn(60)
+def test_warning_names_classes_that_are_never_predicted():
+    X, y = draw_rows(60)
     y = y[X.argmax(axis=1) != 1]
     X = X[X.argmax(axis=1) != 1]
     with pytest.warns(

@@ -10,18 +10,18 @@ from kdgraph.data.files.arrays import open_npz
 from kdgraph.errors import DataError
 
 
-def test_an_array_that_is_not_asked_for_is_not_read(tmp_path):
+def test_open_npz_reads_arrays_only_on_access(tmp_path):
     path = tmp_path / "two.npz"
     np.savez(path, wanted=np.arange(3), objects=np.array([{}], dtype=object))
-    with open_npz(path) as found:
-        assert found.files == ["wanted", "objects"]
-        np.testing.assert_array_equal(found["wanted"], [0, 1, 2])
+    with open_npz(path) as arrays:
+        assert arrays.files == ["wanted", "objects"]
+        np.testing.assert_array_equal(arrays["wanted"], [0, 1, 2])
     message = "holds Python objects, which are not read because they can run code; save numbers"
-    with pytest.raises(DataError, match=re.escape(message)), open_npz(path) as found:
-        found["objects"]
+    with pytest.raises(DataError, match=re.escape(message)), open_npz(path) as arrays:
+        arrays["objects"]
 
 
-def test_what_is_no_npz_is_refused_in_one_line(tmp_path):
+def test_open_npz_refuses_other_files_in_one_line(tmp_path):
     Path(path := tmp_path / "no.npz").write_bytes(b"no")
     message = (
         f"dataset.path={path} is not a .npz file, or damaged: it is not a zip file;"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.data.files.paths import file_stem, list_names, resolve_existing
-from kdgraph.errors import NotAtHand
+from kdgraph.errors import DataNotAvailable
 
 
 @pytest.mark.parametrize(
@@ -25,27 +25,27 @@ from kdgraph.errors import NotAtHand
         (".csv", "csv"),
     ],
 )
-def test_names_of_files(path, name):
+def test_file_stem_drops_folders_endings_and_spaces(path, name):
     assert file_stem(path) == name
 
 
 @given(st.text())
-def test_every_name_can_be_that_of_a_run(path):
+def test_file_stem_is_a_valid_run_name(path):
     assert re.fullmatch(r"[\w.-]+", file_stem(path)) and set(file_stem(path)) != {"."}
 
 
-def test_a_name_that_is_too_long_is_no_file(tmp_path):
+def test_name_that_is_too_long_does_not_exist(tmp_path):
     name = "n" * 300
     with pytest.raises(
-        NotAtHand,
+        DataNotAvailable,
         match=f"^{re.escape(f'dataset.path={tmp_path}/{name}: no such file in {tmp_path}')}$",
     ):
         resolve_existing(f"{tmp_path}/{name}")
-    with pytest.raises(NotAtHand, match=r": there is no folder "):
+    with pytest.raises(DataNotAvailable, match=r": there is no folder "):
         resolve_existing(f"{tmp_path}/{name}/file.csv")
 
 
-def test_names_of_a_folder_that_is_not_there_are_none(tmp_path):
+def test_list_names_of_a_missing_folder_is_empty(tmp_path):
     (tmp_path / "b").touch()
     (tmp_path / "a").touch()
     assert (

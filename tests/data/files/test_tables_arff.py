@@ -17,7 +17,7 @@ TEXT = """@RELATION r
 """
 
 
-def test_numbers_are_numbers_and_all_else_is_text():
+def test_arff_attributes_become_numbers_or_text():
     frame, nominal = frame_from_arff(io.StringIO(TEXT))
     assert nominal == ["kind of"]
     assert frame["a"].dtype == float and frame["a"].isna().tolist() == [False, True]
@@ -25,6 +25,6 @@ def test_numbers_are_numbers_and_all_else_is_text():
     assert frame["words"].tolist() == ["7", "b c"]
 
 
-def test_what_is_none_raises():
+def test_text_that_is_not_arff_raises():
     with pytest.raises(arff.ArffException):
         frame_from_arff(io.StringIO("a,b\n1,2\n"))

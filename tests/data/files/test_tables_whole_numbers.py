@@ -1,4 +1,4 @@
-"""Whole numbers from files, which no reader may round."""
+"""Integers in files, which no reader may round."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LARGE = 2**53
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(tmp_path, monkeypatch):
+def run_in_tmp_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def column(path, text, **form) -> list:
+def read_id_column(path, text, **form) -> list:
     path.write_text(text)
-    found = read_table(path, TextFormat(**form)).frame["id"]
-    return [None if pd.isna(cell) else cell for cell in found.tolist()]
+    cells = read_table(path, TextFormat(**form)).frame["id"]
+    return [None if pd.isna(cell) else cell for cell in cells.tolist()]
 
 
 @pytest.mark.parametrize(
@@ -37,34 +37,34 @@ def column(path, text, **form) -> list:
         (["1e300", "", "2"], [1e300, None, 2.0]),
     ],
 )
-def test_a_csv_column_with_missing_cells_keeps_its_integers(tmp_path, cells, expected):
+def test_csv_column_with_missing_cells_keeps_its_integers(tmp_path, cells, expected):
     path = tmp_path / "t.csv"
-    assert column(path, "a,id,b\n" + "".join(f"1,{cell},p\n" for cell in cells)) == expected
+    assert read_id_column(path, "a,id,b\n" + "".join(f"1,{cell},p\n" for cell in cells)) == expected
 
 
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8))
 @settings(max_examples=40, deadline=None)
-def test_integers_of_a_csv_are_read_back(tmp_path_factory, values):
+def test_integers_survive_a_csv_round_trip(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     cells = "".join(f"{'' if value is None else value},1\n" for value in [*values, LARGE + 1])
-    assert column(path, "id,a\n" + cells) == [*values, LARGE + 1]
+    assert read_id_column(path, "id,a\n" + cells) == [*values, LARGE + 1]
 
 
 def test_an_identifier_with_leading_zeros_stays_text(tmp_path):
     text = "id,zip\n01,01\n1,1\n,2\n"
-    assert column(tmp_path / "t.csv", text, identifiers=["id"]) == ["01", "1", None]
-    assert column(tmp_path / "t.csv", text) == [1, 1, None]
-    assert column(tmp_path / "u.csv", "id,a\n0,1\n10,1\n", identifiers=["id"]) == [0, 10]
+    assert read_id_column(tmp_path / "t.csv", text, identifiers=["id"]) == ["01", "1", None]
+    assert read_id_column(tmp_path / "t.csv", text) == [1, 1, None]
+    assert read_id_column(tmp_path / "u.csv", "id,a\n0,1\n10,1\n", identifiers=["id"]) == [0, 10]
 
 
 def test_large_integers_of_arff_and_parquet(tmp_path):
     head = "@RELATION t\n@ATTRIBUTE id INTEGER\n@ATTRIBUTE 'a real' NUMERIC\n@DATA\n"
-    assert column(tmp_path / "t.arff", f"{head}{LARGE + 1},1\n?,0.5\n{LARGE},2\n") == [
+    assert read_id_column(tmp_path / "t.arff", f"{head}{LARGE + 1},1\n?,0.5\n{LARGE},2\n") == [
         LARGE + 1,
         None,
         LARGE,
     ]
-    assert column(tmp_path / "u.arff", f"{head}{2**63 + 1},1\n{2**63},2\n1,3\n") == [
+    assert read_id_column(tmp_path / "u.arff", f"{head}{2**63 + 1},1\n{2**63},2\n1,3\n") == [
         2**63 + 1,
         2**63,
         1,
@@ -82,7 +82,7 @@ def test_large_integers_of_arff_and_parquet(tmp_path):
     ]
 
 
-def test_a_table_of_arrow_has_nullable_integers_only_where_it_must():
+def test_arrow_integers_are_nullable_only_if_cells_are_missing():
     table = pa.table(
         {
             "id": pa.array([LARGE + 1, None]),
@@ -94,18 +94,22 @@ def test_a_table_of_arrow_has_nullable_integers_only_where_it_must():
     frame = frame_from_arrow(table)
     assert [str(dtype) for dtype in frame.dtypes] == ["Int64", "UInt64", "int64", "float64"]
     assert frame["id"][0] == LARGE + 1 and frame["u"][1] == 2**64 - 1
-    twice = pa.Table.from_arrays([pa.array([1, None]), pa.array([2, None])], names=["id", "id"])
-    assert frame_from_arrow(twice).shape == (2, 2), "names that stand twice are refused elsewhere"
+    repeated_names = pa.Table.from_arrays(
+        [pa.array([1, None]), pa.array([2, None])], names=["id", "id"]
+    )
+    assert frame_from_arrow(repeated_names).shape == (2, 2), (
+        "names that stand twice are refused elsewhere"
+    )
 
 
-def test_text_becomes_the_narrowest_type():
+def test_parse_number_column_returns_the_narrowest_type():
     assert parse_number_column(pd.Series(["a", "1"])).tolist() == ["a", "1"]
     assert parse_number_column(pd.Series([None, None], dtype=object)).isna().all()
     np.testing.assert_array_equal(parse_number_column(pd.Series(["0.5", None])), [0.5, np.nan])
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_a_table_keeps_patients_and_classes_apart(ending):
+def test_table_file_keeps_large_groups_and_classes_distinct(ending):
     n = 12
     table = pd.DataFrame(
         {

@@ -1,6 +1,4 @@
-"""Whole numbers that double precision would merge, from the reader to classes, groups and
-categories.
-"""
+"""Integers that float64 would merge, as features, classes, groups and categories."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ def frame(**columns) -> pd.DataFrame:
 @pytest.mark.parametrize(
     "dtype", ["int64", "uint64", "Int64", "UInt64", "int64[pyarrow]", "object"]
 )
-def test_large_integers_stay_different(dtype):
+def test_large_integers_stay_distinct(dtype):
     values = pd.Series(IDS, dtype=dtype)
     classes = load(frame(y=values))
     assert classes.classes.tolist() == [LARGE, LARGE + 1, LARGE + 2] and classes.y.tolist() == [
@@ -56,13 +54,15 @@ def test_large_integers_stay_different(dtype):
     assert groups.group_names == tuple(str(LARGE + i) for i in range(3))
 
 
-def test_large_integers_stay_different_beside_missing_ones():
+def test_large_integers_stay_distinct_with_missing_cells():
     values = pd.Series([*IDS[:3], None], dtype="Int64")
-    found = load(frame(c=values), categorical=["c"])
-    np.testing.assert_array_equal(found.X[:, 1], [1, 0, 2, np.nan])
-    one = load(frame(c=values), categorical=["c"], missing=[LARGE + 1])
-    np.testing.assert_array_equal(one.X[:, 1], [np.nan, 0, 1, np.nan])
-    assert one.categories[1] == (str(LARGE), str(LARGE + 2)), "the number beside it is another"
+    data = load(frame(c=values), categorical=["c"])
+    np.testing.assert_array_equal(data.X[:, 1], [1, 0, 2, np.nan])
+    with_missing_code = load(frame(c=values), categorical=["c"], missing=[LARGE + 1])
+    np.testing.assert_array_equal(with_missing_code.X[:, 1], [np.nan, 0, 1, np.nan])
+    assert with_missing_code.categories[1] == (str(LARGE), str(LARGE + 2)), (
+        "the number beside it is another"
+    )
 
 
 def test_labels_of_64_bits_are_classes():
@@ -72,13 +72,13 @@ def test_labels_of_64_bits_are_classes():
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20))
-def test_groups_are_those_of_the_integers(values):
+def test_group_codes_reproduce_the_integers(values):
     codes, names = encode_group_column("t", "g", pd.Series(values, dtype="int64"))
     assert [int(names[code]) for code in codes] == values
     assert [int(name) for name in names] == sorted(set(values))
 
 
-REST = (
+WAYS_OUT = (
     "if they are names, 'dataset.categorical=[c]' takes them as such, and 'dataset.drop=[c]' leaves"
     " them out"
 )
@@ -94,20 +94,20 @@ REST = (
     ],
     ids=["int64", "Int64", "text", "object"],
 )
-def test_a_feature_that_loses_values_is_refused(values):
+def test_feature_that_float64_merges_is_refused(values):
     message = (
         f"t: column 'c' has whole numbers from 2^53 on ({LARGE}), and 1 different value of 3 would"
-        f" be lost in double precision; {REST}"
+        f" be lost in double precision; {WAYS_OUT}"
     )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(frame(c=values))
 
 
-def test_identifiers_of_more_than_64_bits_are_refused_as_such():
+def test_integers_beyond_64_bits_are_refused_as_numbers():
     values = [str(10**24 + i) for i in range(4)]
     message = (
         f"t: column 'c' has whole numbers of more digits than double precision has ({values[0]});"
-        f" {REST}"
+        f" {WAYS_OUT}"
     )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(frame(c=values))
@@ -116,7 +116,7 @@ def test_identifiers_of_more_than_64_bits_are_refused_as_such():
         load(frame(c=["1", "2", "3", values[0]]))
 
 
-def test_a_large_feature_that_loses_none_is_a_number():
+def test_large_feature_that_float64_keeps_distinct_is_numeric():
     assert load(frame(c=[LARGE, LARGE + 2, LARGE + 4, 1])).X[:, 1].tolist() == [
         LARGE,
         LARGE + 2,
@@ -125,14 +125,14 @@ def test_a_large_feature_that_loses_none_is_a_number():
     ]
 
 
-def test_a_regression_that_loses_values_is_refused():
-    found = (
+def test_regression_target_that_float64_merges_is_refused():
+    message = (
         f"t: the target 'y' has whole numbers from 2^53 on ({LARGE}), and 1 different value of 3"
         " would be lost in double precision"
     )
     with pytest.raises(
         DataError,
-        match=f"^{re.escape(found)}; 'dataset.task=classification' takes them as classes$",
+        match=f"^{re.escape(message)}; 'dataset.task=classification' takes them as classes$",
     ):
         load(frame(y=IDS), task="regression")
     assert load(frame(y=IDS), task="classification").y.tolist() == [1, 0, 2, 1]
@@ -150,12 +150,12 @@ def test_a_regression_that_loses_values_is_refused():
         ([True, None], [True, None]),
     ],
 )
-def test_objects_that_are_numbers_get_their_type(cells, expected):
-    found = infer_numeric_type(pd.Series(cells, dtype=object))
-    assert [None if pd.isna(cell) else cell for cell in found.tolist()] == expected
+def test_infer_numeric_type_of_object_columns(cells, expected):
+    column = infer_numeric_type(pd.Series(cells, dtype=object))
+    assert [None if pd.isna(cell) else cell for cell in column.tolist()] == expected
 
 
-def test_numbers_keep_their_type():
+def test_exact_numbers_and_labels_keep_their_type():
     assert to_exact_numbers(pd.Series([1, 2], dtype="uint64")).dtype == np.int64
     assert to_exact_numbers(pd.Series([1, 2**63], dtype="uint64")).dtype == np.uint64
     assert to_exact_numbers(pd.Series([1.5, None])).dtype == np.float64

@@ -1,4 +1,4 @@
-"""Numbers and dates that are written so that pandas reads text."""
+"""Numbers and dates in formats that pandas reads as text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from kdgraph.data.frames.cells import classify_text, dominant_form
 from kdgraph.errors import DataError
 
 
-def exactly(message: str) -> str:
-    """A pattern of the whole message."""
+def exact_pattern(message: str) -> str:
+    """Return a pattern that matches the whole message."""
     return f"^{re.escape(message)}$"
 
 
-def load(values, **options):
+def load_column(values, **options):
     n = len(values)
     table = pd.DataFrame(
         {"x": np.arange(n) / 2, "z": np.arange(n) % 3, "c": values, "y": np.arange(n) % 2}
@@ -30,7 +30,7 @@ def load(values, **options):
 
 
 @pytest.mark.parametrize(
-    ("word", "sort"),
+    ("word", "kind"),
     [
         *((word, "percent sign") for word in ("7%", "7 %", "-0,5 %", "99.9%", "3‰", "+1.000%")),
         *(
@@ -87,28 +87,28 @@ def load(values, **options):
         ),
     ],
 )
-def test_what_a_word_is(word, sort):
-    assert classify_text(word).sort == sort
+def test_classify_text(word, kind):
+    assert classify_text(word).kind == kind
 
 
 @given(st.text(max_size=12))
-def test_any_text_has_a_sort_or_none(word):
+def test_classify_text_accepts_any_text(word):
     classify_text(word)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False).map(str) | st.integers().map(str))
-def test_a_plain_number_is_in_no_disguise(word):
-    assert classify_text(word).sort == "number"
+def test_plain_numbers_are_classified_as_numbers(word):
+    assert classify_text(word).kind == "number"
 
 
-PLAIN = (
+NUMBER_ADVICE = (
     "which are read as text; write plain numbers such as 1234.5, or 'dataset.categorical=[c]' takes"
     " them as names"
 )
 
 
 @pytest.mark.parametrize(
-    ("cells", "found"),
+    ("cells", "description"),
     [
         (["8%", "9.5%", "unknown", "10%", "11%"], "numbers with percent signs, such as '8%'"),
         (["£12.50", "13", "£1,250", "14", "-"], "numbers with currency signs, such as '£12.50'"),
@@ -121,28 +121,30 @@ PLAIN = (
         ([f"{i} mmHg" for i in range(100, 130)], "numbers with a unit (mmHg), such as '100 mmHg'"),
     ],
 )
-def test_numbers_in_disguise_are_refused_with_a_way_out(cells, found):
-    with pytest.raises(DataError, match=exactly(f"t: column 'c' has {found}, {PLAIN}")):
-        load(cells)
-    assert load(cells, categorical=["c"]).categories[2] == tuple(sorted(set(cells)))
+def test_formatted_numbers_are_refused_with_a_way_out(cells, description):
+    with pytest.raises(
+        DataError, match=exact_pattern(f"t: column 'c' has {description}, {NUMBER_ADVICE}")
+    ):
+        load_column(cells)
+    assert load_column(cells, categorical=["c"]).categories[2] == tuple(sorted(set(cells)))
 
 
-def test_few_numbers_with_a_unit_are_names_with_a_warning():
+def test_few_numbers_with_a_unit_become_categories_with_a_warning():
     cells = ["10 mg", "20 mg", "10 mg", "20 mg", "none"]
-    used = (
+    advice = (
         "which are used as names; if they are numbers, write them without it, else"
         " 'dataset.categorical=[c]' confirms it"
     )
     with pytest.warns(
         UserWarning,
         match=(
-            f"^{re.escape(f't: column {chr(39)}c{chr(39)} has numbers with a unit (mg), such as {chr(39)}10 mg{chr(39)}, {used}')}$"
+            f"^{re.escape(f't: column {chr(39)}c{chr(39)} has numbers with a unit (mg), such as {chr(39)}10 mg{chr(39)}, {advice}')}$"
         ),
     ):
-        assert load(cells).categories[2] == ("10 mg", "20 mg", "none")
+        assert load_column(cells).categories[2] == ("10 mg", "20 mg", "none")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        load(cells, categorical=["c"])
+        load_column(cells, categorical=["c"])
 
 
 @pytest.mark.parametrize(
@@ -154,35 +156,34 @@ def test_few_numbers_with_a_unit_are_names_with_a_warning():
         ["3rd", "4th"] * 2,
     ],
 )
-def test_names_with_digits_stay_names(cells):
-    assert load(cells).categories[2] == tuple(sorted(set(cells)))
+def test_names_with_digits_become_categories(cells):
+    assert load_column(cells).categories[2] == tuple(sorted(set(cells)))
 
 
-def test_dates_with_a_stray_cell():
+def test_dates_with_another_cell_are_refused_with_overrides():
     cells = ["2021-03-04", "2021-03-05", "soon", "2021-03-04"]
-    ways = (
+    way_out = (
         "'dataset.parse_dates=[c]' 'dataset.missing=[soon]' turns it into days since 1970-01-01,"
         " 'dataset.drop=[c]' leaves it out"
     )
-    message = (
-        f"t: column 'c' holds dates or times (2021-03-04), and 'soon', which is not a date; {ways}"
-    )
+    message = f"t: column 'c' holds dates or times (2021-03-04), and 'soon', which is not a date; {way_out}"
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        load(cells)
+        load_column(cells)
     np.testing.assert_array_equal(
-        load(cells, parse_dates=["c"], missing=["soon"]).X[:, 2], [18690, 18691, np.nan, 18690]
+        load_column(cells, parse_dates=["c"], missing=["soon"]).X[:, 2],
+        [18690, 18691, np.nan, 18690],
     )
 
 
-def test_advice_keeps_what_is_missing_already():
+def test_advice_keeps_the_current_missing_cells():
     with pytest.raises(
         DataError, match=re.escape("'dataset.missing=[\"?\",n/a]' reads it as missing")
     ):
-        load(["12", "?", "n/a", "14", "15"], missing=["?"])
+        load_column(["12", "?", "n/a", "14", "15"], missing=["?"])
 
 
 @pytest.mark.parametrize(
-    ("words", "rows", "sort"),
+    ("words", "rows", "kind"),
     [
         (["1", "2%"], [5, 1], "percent sign"),
         (["1", "x"], [5, 5], None),
@@ -193,26 +194,26 @@ def test_advice_keeps_what_is_missing_already():
         (["5 Main St", "6 Elm St", "7 Oak Rd"], [1, 1, 1], None),
     ],
 )
-def test_rows_are_counted_not_words(words, rows, sort):
-    assert dominant_form(np.array(words, dtype=object), np.array(rows)).sort == sort
+def test_dominant_form_counts_rows_not_distinct_texts(words, rows, kind):
+    assert dominant_form(np.array(words, dtype=object), np.array(rows)).kind == kind
 
 
-# targets
+# Targets.
 
 
-def target(cells, **options):
+def load_target(cells, **options):
     table = pd.DataFrame(
         {"x": np.arange(len(cells)) % 5, "z": np.arange(len(cells)) / 2, "y": cells}
     )
     return from_frame("t", table, "y", options=ColumnOptions(**options))
 
 
-CLASSES = "'dataset.task=classification' takes its values as classes"
+CLASS_ADVICE = "'dataset.task=classification' takes its values as classes"
 
 
 @pytest.mark.parametrize("task", ["auto", "regression"])
 @pytest.mark.parametrize(
-    ("cells", "found"),
+    ("cells", "description"),
     [
         ([f"{i},5" for i in range(30)], "commas, such as '0,5'"),
         ([f"€{i}" for i in range(30)], "currency signs, such as '€0'"),
@@ -220,39 +221,45 @@ CLASSES = "'dataset.task=classification' takes its values as classes"
         ([f"{i} kg" for i in range(30)], "a unit (kg), such as '0 kg'"),
     ],
 )
-def test_a_target_in_disguise(cells, found, task):
-    rest = (
-        f"which are read as text; write plain numbers such as 1234.5 for a regression, or {CLASSES}"
-    )
+def test_target_of_formatted_numbers_is_refused(cells, description, task):
+    way_out = f"which are read as text; write plain numbers such as 1234.5 for a regression, or {CLASS_ADVICE}"
     with pytest.raises(
-        DataError, match=exactly(f"t: the target 'y' has numbers with {found}, {rest}")
+        DataError,
+        match=exact_pattern(f"t: the target 'y' has numbers with {description}, {way_out}"),
     ):
-        target(cells, task=task)
-    assert target(cells, task="classification").classes.tolist() == sorted(set(cells))
+        load_target(cells, task=task)
+    assert load_target(cells, task="classification").classes.tolist() == sorted(set(cells))
 
 
-def test_a_target_of_dates():
+def test_target_of_dates_needs_parse_dates():
     cells = [f"2021-03-{day:02}" for day in range(1, 29)]
-    ways = f"'dataset.parse_dates=[y]' turns it into days since 1970-01-01, {CLASSES}"
-    for values, shown in (
+    way_out = f"'dataset.parse_dates=[y]' turns it into days since 1970-01-01, {CLASS_ADVICE}"
+    for values, first_date in (
         (cells, "2021-03-01"),
         (pd.to_datetime(pd.Series(cells)), "2021-03-01 00:00:00"),
     ):
         with pytest.raises(
-            DataError, match=exactly(f"t: the target 'y' holds dates or times ({shown}); {ways}")
+            DataError,
+            match=exact_pattern(
+                f"t: the target 'y' holds dates or times ({first_date}); {way_out}"
+            ),
         ):
-            target(values)
-        data = target(values, parse_dates=["y"])
+            load_target(values)
+        data = load_target(values, parse_dates=["y"])
         assert data.task == "regression" and data.y.tolist() == list(range(18687, 18715))
-        assert target(values, task="classification").task == "classification"
+        assert load_target(values, task="classification").task == "classification"
 
 
-def test_a_target_of_numbers_with_a_stray_text():
+def test_target_of_numbers_with_one_text_is_refused():
     cells = [*(f"{i}.5" for i in range(25)), "n/a"]
-    rest = f"and most of its cells are numbers; remove the row for a regression, or {CLASSES}"
-    with pytest.raises(DataError, match=exactly(f"t: the target 'y' has 'n/a' in row 25, {rest}")):
-        target(cells)
-    assert target([*("12345" * 5), "other"]).classes.tolist() == [
+    way_out = (
+        f"and most of its cells are numbers; remove the row for a regression, or {CLASS_ADVICE}"
+    )
+    with pytest.raises(
+        DataError, match=exact_pattern(f"t: the target 'y' has 'n/a' in row 25, {way_out}")
+    ):
+        load_target(cells)
+    assert load_target([*("12345" * 5), "other"]).classes.tolist() == [
         "1",
         "2",
         "3",
@@ -262,18 +269,18 @@ def test_a_target_of_numbers_with_a_stray_text():
     ], "few whole numbers are classes"
 
 
-def test_a_target_of_text_that_is_fractions_is_a_regression():
-    assert target([f"{i}.5" for i in range(25)]).y.tolist() == [i + 0.5 for i in range(25)]
-    assert target(list("01201")).classes.tolist() == ["0", "1", "2"]
+def test_target_of_fractions_as_text_is_a_regression():
+    assert load_target([f"{i}.5" for i in range(25)]).y.tolist() == [i + 0.5 for i in range(25)]
+    assert load_target(list("01201")).classes.tolist() == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("value", [1e300, -1e18])
-def test_a_target_too_large(value):
-    why = (
+def test_target_from_1e18_on_is_refused(value):
+    reason = (
         "values from 1e18 on are usually codes for missing, and their squares lose all others:"
         " remove the row, or rescale the target"
     )
     with pytest.raises(
-        DataError, match=exactly(f"t: the target 'y' has {value:g} in row 1; {why}")
+        DataError, match=exact_pattern(f"t: the target 'y' has {value:g} in row 1; {reason}")
     ):
-        target([0.5, value, 1.5])
+        load_target([0.5, value, 1.5])

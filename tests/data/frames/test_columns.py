@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
 from kdgraph.data.frames.columns import ColumnOptions, from_frame
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 
 LABELS = ["a", "b", "a", "b"]
 
 
 def frame(**columns) -> pd.DataFrame:
-    """Four rows with one good feature ``x`` and the target ``y``."""
+    """Return four rows with the feature ``x``, further columns, and the target ``y``."""
     return pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], **columns, "y": columns.get("y", LABELS)})
 
 
@@ -28,17 +28,19 @@ def load(table: pd.DataFrame, target="y", **options):
     return from_frame("t", table, target, options=ColumnOptions(**options), feature_kinds=kinds)
 
 
-def refused(table: pd.DataFrame, message: str, target="y", error=DataError, **options) -> None:
+def assert_refused(
+    table: pd.DataFrame, message: str, target="y", error=DataError, **options
+) -> None:
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         load(table, target, **options)
 
 
-def column_of(values, **options):
+def encode_column(values, **options):
     data = load(frame(c=values), **options)
     return data.X[:, 1].tolist(), data.categories[1] if data.categories else None
 
 
-# what becomes of a column
+# Encoding of features.
 
 
 @pytest.mark.parametrize(
@@ -56,26 +58,26 @@ def column_of(values, **options):
     ids=repr,
 )
 def test_numbers_and_truth_values_are_numeric(values):
-    assert column_of(values) == ([1.0, 0.0, 1.0, 1.0], None)
+    assert encode_column(values) == ([1.0, 0.0, 1.0, 1.0], None)
 
 
 @pytest.mark.parametrize("dtype", ["object", "string", "category", "string[pyarrow]"])
 def test_text_becomes_codes_of_its_sorted_values(dtype):
-    assert column_of(pd.Series(["red", "blue", "red", "green"], dtype=dtype)) == (
+    assert encode_column(pd.Series(["red", "blue", "red", "green"], dtype=dtype)) == (
         [2.0, 0.0, 2.0, 1.0],
         ("blue", "green", "red"),
     )
 
 
-def test_categories_of_no_row_are_left_out_and_their_order_is_that_of_the_text():
+def test_categories_without_rows_are_dropped_and_sorted_as_text():
     values = pd.Categorical(
         ["low", "high", "low", "low"], categories=["low", "middle", "high"], ordered=True
     )
-    assert column_of(values) == ([1.0, 0.0, 1.0, 1.0], ("high", "low"))
+    assert encode_column(values) == ([1.0, 0.0, 1.0, 1.0], ("high", "low"))
 
 
 def test_objects_of_several_types_are_text():
-    assert column_of([1, "one", "a", 1.5]) == ([0.0, 3.0, 2.0, 1.0], ("1", "1.5", "a", "one"))
+    assert encode_column([1, "one", "a", 1.5]) == ([0.0, 3.0, 2.0, 1.0], ("1", "1.5", "a", "one"))
 
 
 @pytest.mark.parametrize(
@@ -88,21 +90,21 @@ def test_objects_of_several_types_are_text():
     ids=repr,
 )
 def test_missing_numbers_are_nan(values):
-    found, categories = column_of(values)
-    np.testing.assert_array_equal(found, [1, np.nan, np.nan, 2])
+    codes, categories = encode_column(values)
+    np.testing.assert_array_equal(codes, [1, np.nan, np.nan, 2])
     assert categories is None
 
 
 def test_missing_text_is_nan_and_no_category():
-    found, categories = column_of(["u", None, "v", np.nan])
-    np.testing.assert_array_equal(found, [0, np.nan, 1, np.nan])
+    codes, categories = encode_column(["u", None, "v", np.nan])
+    np.testing.assert_array_equal(codes, [0, np.nan, 1, np.nan])
     assert categories == ("u", "v")
     assert load(frame(c=["u", None, "v", np.nan])).has_missing
 
 
 def test_missing_truth_values_are_nan():
-    found, categories = column_of(pd.Series([True, None, False, True], dtype=object))
-    np.testing.assert_array_equal(found, [1, np.nan, 0, 1])
+    codes, categories = encode_column(pd.Series([True, None, False, True], dtype=object))
+    np.testing.assert_array_equal(codes, [1, np.nan, 0, 1])
     assert categories is None
 
 
@@ -117,22 +119,25 @@ def test_missing_truth_values_are_nan():
         (["p", "?", "q", "?"], ["?", -9], [0, np.nan, 1, np.nan]),
     ],
 )
-def test_cells_that_the_user_calls_missing(values, missing, expected):
-    np.testing.assert_array_equal(column_of(values, missing=missing)[0], expected)
+def test_cells_in_missing_become_nan(values, missing, expected):
+    np.testing.assert_array_equal(encode_column(values, missing=missing)[0], expected)
 
 
-def test_labels_are_never_called_missing():
+def test_missing_does_not_apply_to_labels():
     assert load(frame(y=[-1, 1, -1, 1]), missing=[-1]).classes.tolist() == [-1, 1]
 
 
-def test_numbers_that_the_user_calls_categorical_are_sorted_as_numbers():
-    assert column_of([10, 9, 10, 2], categorical=["c"]) == ([2.0, 1.0, 2.0, 0.0], ("2", "9", "10"))
-    found, categories = column_of([10, None, 9, -1], categorical=["c"], missing=[-1])
-    np.testing.assert_array_equal(found, [1, np.nan, 0, np.nan])
+def test_categorical_numbers_are_sorted_as_numbers():
+    assert encode_column([10, 9, 10, 2], categorical=["c"]) == (
+        [2.0, 1.0, 2.0, 0.0],
+        ("2", "9", "10"),
+    )
+    codes, categories = encode_column([10, None, 9, -1], categorical=["c"], missing=[-1])
+    np.testing.assert_array_equal(codes, [1, np.nan, 0, np.nan])
     assert categories == ("9", "10")
 
 
-def test_kinds_that_the_source_declares():
+def test_feature_kinds_of_the_source_are_used():
     table = frame(month=[1, 2, 1, 2], number=pd.Categorical(["3", "4", "3", "4"]))
     data = load(
         table, feature_kinds={"month": "categorical", "number": "numeric", "y": "categorical"}
@@ -141,21 +146,21 @@ def test_kinds_that_the_source_declares():
     np.testing.assert_array_equal(data.X[:, 1:], [[0, 3], [1, 4], [0, 3], [1, 4]])
 
 
-def test_all_numeric_has_no_categories():
+def test_numeric_table_has_no_categories():
     data = load(frame())
     assert data.categories == ()
     assert not data.needs_encoding
     assert data.X.dtype == np.float64 and data.X.flags.c_contiguous
 
 
-def test_the_frame_is_left_as_it_was():
+def test_from_frame_does_not_change_the_frame():
     table = frame(c=[1, -1, 2, 3], word=["p", "q", "p", "?"])
     before = table.copy(deep=True)
     load(table, missing=[-1, "?"])
     pd.testing.assert_frame_equal(table, before)
 
 
-def test_columns_put_aside_are_no_features():
+def test_dropped_group_and_split_columns_are_no_features():
     table = frame(
         c=[1, 2, 3, 4],
         g=["p", "q", "r", "p"],
@@ -191,12 +196,12 @@ def test_true_in_a_split_column_means_test(values):
         (" test ", TEST),
     ],
 )
-def test_other_words_for_roles(word, role):
+def test_split_column_accepts_synonyms_of_roles(word, role):
     data = load(frame(part=["train", "test", word, "train"]), split_column="part")
     assert data.roles is not None and data.roles[2] == role
 
 
-def test_names_of_columns_that_are_no_text_become_text():
+def test_column_names_become_text():
     table = frame().rename(columns={"x": 0})
     assert load(table).feature_names == ("0",)
 
@@ -215,7 +220,7 @@ texts = st.lists(
 
 @settings(deadline=None)
 @given(texts.map(lambda cells: [*cells, "letter", "word"]))
-def test_codes_and_names_give_back_the_text(cells):
+def test_codes_and_category_names_reproduce_the_text(cells):
     n = len(cells)
     table = pd.DataFrame({"c": pd.Series(cells, dtype=object), "y": np.arange(n) % 2})
     with warnings.catch_warnings():
@@ -226,7 +231,7 @@ def test_codes_and_names_give_back_the_text(cells):
     assert [None if np.isnan(code) else names[int(code)] for code in data.X[:, 0]] == cells
 
 
-# the target
+# Encoding of the target.
 
 
 @pytest.mark.parametrize(
@@ -258,7 +263,7 @@ def test_fractions_are_regression():
 
 
 @pytest.mark.parametrize(("values", "task"), [(20, "classification"), (21, "regression")])
-def test_many_different_whole_numbers_are_regression(values, task):
+def test_more_than_20_distinct_integers_are_a_regression(values, task):
     table = pd.DataFrame({"x": np.arange(2.0 * values), "y": np.arange(2 * values) % values})
     assert load(table).task == task
 
@@ -271,31 +276,31 @@ def test_many_different_whole_numbers_are_regression(values, task):
         (["1", "2", "3", "4"], "regression"),
     ],
 )
-def test_the_user_has_the_last_word_on_the_task(labels, task):
+def test_task_overrides_the_inferred_task(labels, task):
     assert load(frame(y=labels), task=task).task == task
 
 
-def test_numbers_that_are_called_categorical_are_classes():
+def test_categorical_target_is_a_classification():
     table = pd.DataFrame({"x": np.arange(50.0), "y": np.arange(50) % 25})
     assert load(table, categorical=["y"]).task == "classification"
     assert load(table, feature_kinds={"y": "categorical"}).task == "classification"
 
 
-# what is refused
+# Errors.
 
 
-def test_a_target_that_is_not_there():
-    refused(
+def test_unknown_target_is_refused_with_a_suggestion():
+    assert_refused(
         frame(label=LABELS),
         "t has no column 'lable' (dataset.target); did you mean 'label'?",
         "lable",
     )
-    refused(frame(), "t has no column 'outcome' (dataset.target); it has x, y", "outcome")
+    assert_refused(frame(), "t has no column 'outcome' (dataset.target); it has x, y", "outcome")
 
 
-def test_the_columns_of_a_wide_table_are_not_all_named():
+def test_message_about_a_wide_table_lists_ten_columns():
     table = pd.DataFrame(np.zeros((2, 12)))
-    refused(
+    assert_refused(
         table,
         "t has no column 'outcome' (dataset.target); it has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2"
         " more",
@@ -304,59 +309,63 @@ def test_the_columns_of_a_wide_table_are_not_all_named():
 
 
 @pytest.mark.parametrize("key", ["drop", "categorical", "group", "split_groups", "split_column"])
-def test_other_columns_that_are_not_there(key):
+def test_unknown_columns_are_refused(key):
     value = ["z9"] if key in ("drop", "categorical") else "z9"
-    refused(frame(), f"t has no column 'z9' (dataset.{key}); it has x, y", **{key: value})
+    assert_refused(frame(), f"t has no column 'z9' (dataset.{key}); it has x, y", **{key: value})
 
 
-def test_the_target_is_nothing_else():
-    refused(
+def test_target_cannot_have_a_second_use():
+    assert_refused(
         frame(),
         "t: 'y' is the target, and dataset.drop names it too; it can be one of both",
         drop=["y"],
     )
-    refused(
+    assert_refused(
         frame(),
         "t: 'y' is the target, and dataset.split_groups names it too; it can be one of both",
         split_groups="y",
     )
 
 
-def test_nothing_to_learn_from():
-    refused(frame().iloc[:0], "t: the table has 2 columns and no rows")
-    refused(
+def test_table_without_rows_or_features_is_refused():
+    assert_refused(frame().iloc[:0], "t: the table has 2 columns and no rows")
+    assert_refused(
         frame()[["y"]], "t: no feature is left besides the target 'y' and the 0 columns put aside"
     )
-    refused(
+    assert_refused(
         frame(),
         "t: no feature is left besides the target 'y' and the 1 columns put aside",
         drop=["x"],
     )
-    twice = frame().set_axis(["x", "x"], axis=1)
-    refused(twice, "t: several columns have the same name (x); give each column its own")
+    repeated_names = frame().set_axis(["x", "x"], axis=1)
+    assert_refused(
+        repeated_names, "t: several columns have the same name (x); give each column its own"
+    )
 
 
-def test_labels_that_are_missing():
-    refused(
+def test_missing_labels_are_refused():
+    assert_refused(
         frame(y=["a", None, "b", np.nan]),
         "t: 2 of 4 rows have no label in 'y' (first: row 1); remove them",
     )
 
 
-def test_one_class_only():
-    refused(frame(y=["a"] * 4), "t: a classifier needs two classes, the target 'y' has only ['a']")
+def test_single_class_is_refused():
+    assert_refused(
+        frame(y=["a"] * 4), "t: a classifier needs two classes, the target 'y' has only ['a']"
+    )
 
 
-def test_a_regression_of_text_or_infinity():
-    rest = (
+def test_regression_on_text_or_infinity_is_refused():
+    rule = (
         "and a regression needs finite numbers; dataset.task=classification takes them as classes"
     )
-    refused(frame(), f"t: the target 'y' has 'a' in row 0, {rest}", task="regression")
-    refused(frame(y=[0.5, np.inf, 1, 2]), f"t: the target 'y' has 'inf' in row 1, {rest}")
+    assert_refused(frame(), f"t: the target 'y' has 'a' in row 0, {rule}", task="regression")
+    assert_refused(frame(y=[0.5, np.inf, 1, 2]), f"t: the target 'y' has 'inf' in row 1, {rule}")
 
 
 @pytest.mark.parametrize(
-    ("values", "shown"),
+    ("values", "first_date"),
     [
         (pd.date_range("2020-01-01", periods=4), "2020-01-01 00:00:00"),
         (pd.date_range("2020-01-01", periods=4, tz="UTC"), "2020-01-01 00:00:00+00:00"),
@@ -369,42 +378,48 @@ def test_a_regression_of_text_or_infinity():
     ],
     ids=repr,
 )
-def test_dates(values, shown):
+def test_dates_are_refused_with_overrides(values, first_date):
     ambiguous = (
         """ with 'dataset.date_format="%d/%m/%Y %H:%M"' or 'dataset.date_format="%m/%d/%Y %H:%M"'"""
     )
-    parse = f"'dataset.parse_dates=[when]'{ambiguous if shown == '1/2/2020 10:00' else ''}"
-    way_out = f"{parse} turns it into days since 1970-01-01, 'dataset.drop=[when]' leaves it out"
-    refused(frame(when=values), f"t: column 'when' holds dates or times ({shown}); {way_out}")
+    overrides = f"'dataset.parse_dates=[when]'{ambiguous if first_date == '1/2/2020 10:00' else ''}"
+    way_out = (
+        f"{overrides} turns it into days since 1970-01-01, 'dataset.drop=[when]' leaves it out"
+    )
+    assert_refused(
+        frame(when=values), f"t: column 'when' holds dates or times ({first_date}); {way_out}"
+    )
 
 
-def test_dates_as_categories_are_what_the_user_asked_for():
+def test_dates_may_be_categorical():
     data = load(frame(c=["2020-01-01", "2020-01-02"] * 2), categorical=["c"])
     assert data.categories[1] == ("2020-01-01", "2020-01-02")
 
 
-def test_text_among_numbers():
+def test_text_among_numbers_is_refused():
     remedy = (
         "'dataset.missing=[n/a]' reads it as missing, 'dataset.categorical=[c]' takes all as names"
     )
-    refused(
+    assert_refused(
         frame(c=["12", "n/a", "13", "14"]),
         f"t: column 'c' has 'n/a' in row 1, and most of its cells are numbers; {remedy}",
     )
-    assert column_of(["12", "n/a", "13", "n/a"])[1] == (
+    assert encode_column(["12", "n/a", "13", "n/a"])[1] == (
         "12",
         "13",
         "n/a",
     ), "half of the cells are not most of them"
 
 
-def test_several_texts_among_numbers():
+def test_several_texts_among_numbers_are_refused():
     remedy = (
         "'dataset.missing=[n/a,none]' reads such cells as missing, 'dataset.categorical=[c]' takes"
         " all as names"
     )
     table = pd.DataFrame({"c": ["n/a", "12", "none", "14", "15"], "y": list("ababa")})
-    refused(table, f"t: column 'c' has 'n/a' in row 0, and most of its cells are numbers; {remedy}")
+    assert_refused(
+        table, f"t: column 'c' has 'n/a' in row 0, and most of its cells are numbers; {remedy}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -412,34 +427,36 @@ def test_several_texts_among_numbers():
     [["1,5", "2,5", "-3", "4"], ["1,234", "5,678", "9,012", "1"], ["1.234,5", "6", "7", "8,0"]],
     ids=repr,
 )
-def test_numbers_with_commas(values):
+def test_numbers_with_commas_are_refused(values):
     way_out = "write plain numbers such as 1234.5, or 'dataset.categorical=[c]' takes them as names"
-    refused(
+    assert_refused(
         frame(c=values),
         f"t: column 'c' has numbers with commas, such as '{values[0]}', which are read as text;"
         f" {way_out}",
     )
 
 
-def test_text_where_the_source_declares_numbers():
+def test_text_in_a_declared_numeric_column_is_refused():
     remedy = (
         "'dataset.missing=[b]' reads it as missing, 'dataset.categorical=[c]' takes all as names"
     )
     message = f"t: column 'c' has 'b' in row 0, and most of its cells are numbers; {remedy}"
-    refused(frame(c=["b", "1", "b", "b"]), message, feature_kinds={"c": "numeric"})
+    assert_refused(frame(c=["b", "1", "b", "b"]), message, feature_kinds={"c": "numeric"})
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_infinity_and_codes_for_missing(sign):
+def test_infinity_and_numbers_from_1e18_on_are_refused(sign):
     infinity = sign * np.inf
     way_out = f"'dataset.missing=[\"{infinity}\"]' reads it as missing, else write a number"
     message = f"t: column 'c' has {infinity} in row 2, and features must be finite: {way_out}"
-    refused(frame(c=[1, 2, infinity, 3]), message)
+    assert_refused(frame(c=[1, 2, infinity, 3]), message)
     assert np.isnan(load(frame(c=[1, 2, infinity, 3]), missing=[str(infinity)]).X[2, 1])
-    why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
+    reason = "values from 1e18 on are usually codes for missing, and their squares lose all others"
     value = f"{sign * 1e18:g}"
     remedy = f"'dataset.missing=[{value}]' reads it as missing, else rescale the column"
-    refused(frame(c=[1, 2, 3, sign * 1e18]), f"t: column 'c' has {value} in row 3; {why}: {remedy}")
+    assert_refused(
+        frame(c=[1, 2, 3, sign * 1e18]), f"t: column 'c' has {value} in row 3; {reason}: {remedy}"
+    )
     assert np.isnan(load(frame(c=[1, 2, 3, sign * 1e18]), missing=[value]).X[3, 1])
     assert load(frame(c=[1, 2, 3, sign * 9.9e17])).X[3, 1] == sign * 9.9e17
 
@@ -447,32 +464,32 @@ def test_infinity_and_codes_for_missing(sign):
 @pytest.mark.parametrize(
     "values", [[np.nan] * 4, [None] * 4, pd.Categorical([None] * 4, categories=["p"])], ids=repr
 )
-def test_a_column_with_nothing_in_it(values):
-    refused(
+def test_empty_column_is_refused(values):
+    assert_refused(
         frame(c=values), "t: column 'c' has no value in any row; leave it out: 'dataset.drop=[c]'"
     )
 
 
-def test_a_column_where_all_is_called_missing():
-    refused(
+def test_column_of_missing_cells_is_refused():
+    assert_refused(
         frame(c=["?"] * 4),
         "t: column 'c' has no value in any row; leave it out: 'dataset.drop=[c]'",
         missing=["?"],
     )
 
 
-def test_cells_that_are_lists_and_complex_numbers():
-    refused(
+def test_lists_and_complex_numbers_are_refused():
+    assert_refused(
         frame(c=[[1], [2], [3], [4]]),
         "t: column 'c' has cells of type list; a feature is a number or text: 'dataset.drop=[c]'",
     )
-    refused(
+    assert_refused(
         frame(c=[1j, 2, 3, 4]),
         "t: column 'c' holds complex numbers; split them into real columns, or 'dataset.drop=[c]'",
     )
 
 
-def test_free_text():
+def test_free_text_is_refused():
     n = 1500
     table = pd.DataFrame(
         {
@@ -482,7 +499,7 @@ def test_free_text():
             "y": np.arange(n) % 2,
         }
     )
-    refused(
+    assert_refused(
         table,
         "t: column 'id' has 1,500 different texts in 1,500 rows, which are not categories; leave it"
         " out: 'dataset.drop=[id]'",
@@ -492,19 +509,25 @@ def test_free_text():
     )
 
 
-def test_a_split_column_that_is_not_one():
-    where = "t: dataset.split_column='part'"
-    known = "train, calibration, test or unused (or True where a row tests)"
+def test_invalid_split_columns_are_refused():
+    source = "t: dataset.split_column='part'"
+    role_names = "train, calibration, test or unused (or True where a row tests)"
     options = {"split_column": "part"}
-    refused(
+    assert_refused(
         frame(part=["train", "test", "dev", "train"]),
-        f"{where} has 'dev', which is none of {known}",
+        f"{source} has 'dev', which is none of {role_names}",
         **options,
     )
-    numbers = f"{where} has numbers such as 0, and which of them test is not guessed"
-    cut = "'dataset.split_at=[0]' trains on those up to 0 and tests on larger ones"
-    refused(frame(part=[0, 1, 0, 1]), f"{numbers}; {cut}, or replace them with {known}", **options)
-    refused(frame(part=list("0101")), f"{numbers}; replace them with {known}", **options)
+    problem = f"{source} has numbers such as 0, and which of them test is not guessed"
+    suggestion = "'dataset.split_at=[0]' trains on those up to 0 and tests on larger ones"
+    assert_refused(
+        frame(part=[0, 1, 0, 1]),
+        f"{problem}; {suggestion}, or replace them with {role_names}",
+        **options,
+    )
+    assert_refused(
+        frame(part=list("0101")), f"{problem}; replace them with {role_names}", **options
+    )
     large = [2**53 + 1, 2**53 + 3, 2**53 + 2, 2**53 + 1]
     data = load(frame(part=large), split_at=[2**53 + 1, 2**53 + 2], **options)
     assert data.roles is not None and data.roles.tolist() == [
@@ -513,37 +536,45 @@ def test_a_split_column_that_is_not_one():
         CALIBRATION,
         TRAIN,
     ], "float64 has no 2^53 + 1"
-    empty = f"{where} is empty in row 1; write train, calibration, test or unused"
-    refused(frame(part=["train", None, "test", "test"]), empty, **options)
-    for word, other in (("test", "train"), ("train", "test")):
-        none = f"{where} names no row for {word}; a split needs rows that train and rows that test"
-        refused(frame(part=[other, "val", other, other]), none, **options)
-    none = f"{where} names no row for test; a split needs rows that train and rows that test"
-    refused(frame(part=[False] * 4), none, **options)
+    empty_cell = f"{source} is empty in row 1; write train, calibration, test or unused"
+    assert_refused(frame(part=["train", None, "test", "test"]), empty_cell, **options)
+    for word, word_of_all_rows in (("test", "train"), ("train", "test")):
+        missing_role = (
+            f"{source} names no row for {word}; a split needs rows that train and rows that test"
+        )
+        assert_refused(
+            frame(part=[word_of_all_rows, "val", word_of_all_rows, word_of_all_rows]),
+            missing_role,
+            **options,
+        )
+    missing_role = (
+        f"{source} names no row for test; a split needs rows that train and rows that test"
+    )
+    assert_refused(frame(part=[False] * 4), missing_role, **options)
 
 
-def test_groups_that_are_none():
-    refused(
+def test_missing_group_is_refused():
+    assert_refused(
         frame(g=["p", None, "q", "r"]),
         "t: dataset.split_groups='g' is empty in row 1; name the group of each row",
         split_groups="g",
     )
 
 
-def test_require_numeric():
+def test_require_numeric_excludes_categories_and_missing_cells():
     table = frame(c=["p", "q", "p", "q"], d=["p", "q", "p", "p"], e=[1, None, 3, None])
     message = (
         "t has 2 categorical columns (c, d) and 2 missing cells, and dataset.require=numeric shuts"
         " it out; dataset.require=any lets it in"
     )
-    refused(table, message, error=NotAtHand, require="numeric")
+    assert_refused(table, message, error=DataNotAvailable, require="numeric")
     assert load(table, require="numeric", drop=["c", "d", "e"]).feature_names == ("x",)
 
 
-# what is said of, and used all the same
+# Warnings.
 
 
-def test_constant_columns_are_named():
+def test_constant_columns_are_named_in_a_warning():
     constant = {f"c{i}": 7 for i in range(7)}
     with pytest.warns(
         UserWarning,
@@ -552,18 +583,18 @@ def test_constant_columns_are_named():
         assert load(frame(**constant)).X.shape == (4, 8)
 
 
-def test_a_column_of_one_value_and_missing_ones_changes():
+def test_column_with_missing_cells_is_not_constant():
     load(frame(c=[1, np.nan, 1, np.nan]))
 
 
-def test_copies_are_counted():
+def test_duplicate_rows_are_counted_in_a_warning():
     table = frame(c=[1, np.nan, 1, np.nan]).assign(x=[1, 2, 1, 2])
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         load(table)
-    why = "copies that fall into train and test make the test easy"
-    assert [str(one.message) for one in said] == [
-        f"t: 4 of 4 rows have the features of another row; {why}"
+    reason = "copies that fall into train and test make the test easy"
+    assert [str(warning.message) for warning in caught] == [
+        f"t: 4 of 4 rows have the features of another row; {reason}"
     ]
 
 
@@ -577,32 +608,34 @@ def test_copies_are_counted():
         max_size=12,
     )
 )
-def test_copies_are_those_that_pandas_finds(rows):
+def test_duplicate_rows_agree_with_pandas(rows):
     table = pd.DataFrame([*rows, (5.0, 5.0), (6.0, 5.0)], columns=["p", "q"])
     expected = int(table.duplicated(keep=False).sum())
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         load(table.assign(y=np.arange(len(table)) % 2))
-    found = [
-        int(str(one.message).split()[1]) for one in said if "of another row" in str(one.message)
+    counts = [
+        int(str(warning.message).split()[1])
+        for warning in caught
+        if "of another row" in str(warning.message)
     ]
-    assert found == ([expected] if expected else [])
+    assert counts == ([expected] if expected else [])
 
 
-def test_text_that_differs_in_each_row_of_a_small_table():
+def test_distinct_text_in_each_row_of_a_small_table_warns():
     table = pd.DataFrame(
         {"x": np.arange(21) / 2, "c": [f"row {i}" for i in range(21)], "y": np.arange(21) % 2}
     )
     message = (
-        "t: column 'c' has a different text in each of 21 rows, so it carries no information about new rows;"
-        " 'dataset.drop=[c]'"
+        "t: column 'c' has a different text in each of 21 rows, so it carries no information about"
+        " new rows; 'dataset.drop=[c]'"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         load(table)
     load(table.iloc[:20])
 
 
-# advice
+# Overrides in messages.
 
 
 @pytest.mark.parametrize(
@@ -618,18 +651,21 @@ def test_text_that_differs_in_each_row_of_a_small_table():
     ],
     ids=repr,
 )
-def test_advice_adds_to_the_lists_that_are_given(values, override):
-    """An override replaces a list: without its entries the user would go in circles."""
+def test_advice_adds_to_the_current_lists(values, override):
+    """Check that an override repeats the entries of the list that it replaces.
+
+    Otherwise each suggestion would undo the one before it.
+    """
     table = frame(z=1, c=values, when=["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-05"])
     with pytest.raises(DataError) as caught:
         load(table, drop=["z"], categorical=["x"], parse_dates=["when"], missing=[-9])
     assert override in str(caught.value)
 
 
-# the first numeric features
+# Selection of the first numeric features.
 
 
-def test_the_first_numeric_features_are_those_of_the_table_in_its_order():
+def test_first_numeric_selects_features_in_table_order():
     table = frame(
         name=["a", "b", "a", "b"], size=[4, 3, 2, 1], month=[1, 2, 1, 2], last=[0.5, 0.0, 0.5, 0.0]
     )
@@ -643,6 +679,6 @@ def test_the_first_numeric_features_are_those_of_the_table_in_its_order():
     assert load(table, first_numeric=4).feature_names == ("x", "size", "month", "last")
 
 
-def test_too_few_numeric_features_are_told():
+def test_too_few_numeric_features_are_refused():
     message = "t has 2 numeric features, and dataset.first_numeric is 3; set it to fewer"
-    refused(frame(name=["a", "b", "a", "b"], size=[4, 3, 2, 1]), message, first_numeric=3)
+    assert_refused(frame(name=["a", "b", "a", "b"], size=[4, 3, 2, 1]), message, first_numeric=3)

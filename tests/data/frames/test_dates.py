@@ -1,4 +1,4 @@
-"""Dates as days since 1970-01-01."""
+"""Conversion of dates to days since 1970-01-01."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kdgraph.data.frames.dates import (
 from kdgraph.errors import DataError
 
 
-def load(cells, **options):
+def load_dates(cells, **options):
     table = pd.DataFrame(
         {"x": np.arange(len(cells)) / 2, "when": cells, "y": np.arange(len(cells)) % 2}
     )
@@ -36,12 +36,15 @@ DAYS = st.dates(datetime.date(1700, 1, 1), datetime.date(2200, 12, 31))
     st.lists(DAYS, min_size=1, max_size=5),
     st.sampled_from(["%Y-%m-%d", "%d.%m.%Y", "%d %B %Y", "%Y/%m/%d", "%b %d, %Y"]),
 )
-def test_days_are_those_of_the_calendar(dates, form):
+def test_days_agree_with_the_calendar(dates, form):
     column = pd.Series(
         [date.strftime(form).replace(f"{date.year}", f"{date.year:04}") for date in dates]
     )
     expected = [(date - datetime.date(1970, 1, 1)).days for date in dates]
-    assert any(to_days(column, found).tolist() == expected for found in matching_formats(column))
+    assert any(
+        to_days(column, date_format).tolist() == expected
+        for date_format in matching_formats(column)
+    )
 
 
 @given(
@@ -51,7 +54,7 @@ def test_days_are_those_of_the_calendar(dates, form):
         max_size=5,
     )
 )
-def test_text_and_type_give_the_same_days(times):
+def test_days_of_text_and_of_datetimes_are_equal(times):
     typed = pd.Series(times).astype("datetime64[ns]")
     np.testing.assert_array_equal(
         to_days(typed.map(str).astype(object), ISO_FORMAT), to_days(typed, ISO_FORMAT)
@@ -79,8 +82,8 @@ def test_text_and_type_give_the_same_days(times):
     ],
     ids=repr,
 )
-def test_columns_that_are_asked_for_become_numbers(cells, days):
-    data = load(cells, parse_dates=["when"])
+def test_parse_dates_converts_columns_to_days(cells, days):
+    data = load_dates(cells, parse_dates=["when"])
     np.testing.assert_allclose(
         data.X[:, 1], days, rtol=0, atol=1e-9
     )  # 1e-9 days are 0.1 ms, and float64 has 4e-12 there
@@ -88,28 +91,26 @@ def test_columns_that_are_asked_for_become_numbers(cells, days):
 
 
 def test_missing_dates_stay_missing():
-    data = load(["2000-01-01", None, "?", "2000-01-02"], parse_dates=["when"], missing=["?"])
+    data = load_dates(["2000-01-01", None, "?", "2000-01-02"], parse_dates=["when"], missing=["?"])
     np.testing.assert_array_equal(data.X[:, 1], [10957, np.nan, np.nan, 10958])
 
 
-def test_the_order_of_day_and_month_is_not_guessed():
-    ways = """'dataset.date_format="%d/%m/%Y"' or 'dataset.date_format="%m/%d/%Y"'"""
-    message = (
-        f"t: column 'when' has dates such as 1/2/2000, and day or month may come first; give {ways}"
-    )
+def test_ambiguous_order_of_day_and_month_is_refused():
+    overrides = """'dataset.date_format="%d/%m/%Y"' or 'dataset.date_format="%m/%d/%Y"'"""
+    message = f"t: column 'when' has dates such as 1/2/2000, and day or month may come first; give {overrides}"
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        load(["1/2/2000", "3/4/2000"], parse_dates=["when"])
+        load_dates(["1/2/2000", "3/4/2000"], parse_dates=["when"])
     assert (
-        load(["1/2/2000", "3/4/2000"], parse_dates=["when"], date_format="%d/%m/%Y").X[0, 1]
+        load_dates(["1/2/2000", "3/4/2000"], parse_dates=["when"], date_format="%d/%m/%Y").X[0, 1]
         == 10988
     )
     assert (
-        load(["1/2/2000", "3/4/2000"], parse_dates=["when"], date_format="%m/%d/%Y").X[0, 1]
+        load_dates(["1/2/2000", "3/4/2000"], parse_dates=["when"], date_format="%m/%d/%Y").X[0, 1]
         == 10958
     )
 
 
-WHERE = "t: dataset.parse_dates: column 'when' has"
+SOURCE = "t: dataset.parse_dates: column 'when' has"
 
 
 @pytest.mark.parametrize(
@@ -118,19 +119,19 @@ WHERE = "t: dataset.parse_dates: column 'when' has"
         (
             ["2000-01-01", "soon"],
             {},
-            f"{WHERE} 'soon' in row 1, which is not a date between 1678 and 2261 like the others; "
+            f"{SOURCE} 'soon' in row 1, which is not a date between 1678 and 2261 like the others; "
             "'dataset.missing=[soon]' reads it as missing",
         ),
         (
             ["2000-01-01", "9999-12-31"],
             {"missing": ["?"]},
-            f"{WHERE} '9999-12-31' in row 1, which is not a date between 1678 and 2261 like the others; "
+            f"{SOURCE} '9999-12-31' in row 1, which is not a date between 1678 and 2261 like the others; "
             '\'dataset.missing=["?","9999-12-31"]\' reads it as missing',
         ),
         (
             ["13/1/2000", "1/13/2000"],
             {"date_format": "%d/%m/%Y"},
-            f"{WHERE} '1/13/2000' in row 1, which is not a date between 1678 and 2261 in the format %d/%m/%Y; "
+            f"{SOURCE} '1/13/2000' in row 1, which is not a date between 1678 and 2261 in the format %d/%m/%Y; "
             "'dataset.missing=[\"1/13/2000\"]' reads it as missing",
         ),
         (
@@ -141,25 +142,27 @@ WHERE = "t: dataset.parse_dates: column 'when' has"
         (
             ["2000-01-01"] * 2,
             {"group": "when"},
-            "t: 'when' is in dataset.parse_dates, and dataset.group names it too; it can be one of both",
+            "t: 'when' is in dataset.parse_dates, and dataset.group names it too; it can be one of"
+            " both",
         ),
         (
             ["2000-01-01"] * 2,
             {"categorical": ["when"]},
-            "t: 'when' is in dataset.parse_dates, and dataset.categorical names it too; it can be one of both",
+            "t: 'when' is in dataset.parse_dates, and dataset.categorical names it too; it can be"
+            " one of both",
         ),
     ],
 )
-def test_what_is_no_date(cells, options, message):
+def test_invalid_dates_are_refused(cells, options, message):
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        load(cells, parse_dates=["when"], **options)
+        load_dates(cells, parse_dates=["when"], **options)
 
 
-def test_names_and_formats_without_columns():
+def test_date_options_without_columns_are_refused():
     with pytest.raises(
         DataError, match=r"^t has no column 'wen' \(dataset\.parse_dates\); did you mean 'when'\?$"
     ):
-        load(["2000-01-01"] * 2, parse_dates=["wen"])
+        load_dates(["2000-01-01"] * 2, parse_dates=["wen"])
     with pytest.raises(
         DataError,
         match=(
@@ -167,16 +170,16 @@ def test_names_and_formats_without_columns():
             r" names no column$"
         ),
     ):
-        load(["2000-01-01"] * 2, date_format="%Y")
+        load_dates(["2000-01-01"] * 2, date_format="%Y")
 
 
-def test_examples_of_formats():
+def test_date_rule_gives_an_example():
     assert date_rule(ISO_FORMAT) == "a date or time such as 2020-01-31"
     assert date_rule("%d/%m/%Y") == "a date or time such as 31/01/2020"
     assert date_rule(DURATION_FORMAT) == "a length of time such as 1 days 06:00:00"
 
 
-def test_a_split_by_date():
+def test_split_at_divides_by_date():
     cells = ["2000-01-03", "2000-01-01", "2000-01-02"]
-    data = load(cells, parse_dates=["when"], split_column="when", split_at=[10957, 10958])
+    data = load_dates(cells, parse_dates=["when"], split_column="when", split_at=[10957, 10958])
     assert data.roles is not None and data.roles.tolist() == [2, 0, 1]

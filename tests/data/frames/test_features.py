@@ -1,4 +1,4 @@
-"""Columns that number the rows."""
+"""Detection of columns that number the rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ N = 40
 SHUFFLED = np.random.default_rng(0).permutation(N)
 
 
-def load(name: str, values, **options):
+def load_with_column(name: str, values, **options):
     rng = np.random.default_rng(1)
     table = pd.DataFrame(
         {
@@ -46,10 +46,10 @@ def load(name: str, values, **options):
         ("S. No.", np.arange(1, N + 1)),
     ],
 )
-def test_an_index_is_left_out_with_a_warning(name, values):
+def test_index_is_dropped_with_a_warning(name, values):
     message = f"t: columns that number the rows are left out: '{name}'; rename one to use it"
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
-        assert load(name, values).feature_names == ("x", "z")
+        assert load_with_column(name, values).feature_names == ("x", "z")
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_an_index_is_left_out_with_a_warning(name, values):
     [np.arange(N), np.arange(1, N + 1), np.arange(float(N))],
     ids=["from 0", "from 1", "floats"],
 )
-def test_a_feature_that_counts_the_rows_is_named_and_used(values):
+def test_feature_that_counts_the_rows_is_kept_with_a_warning(values):
     drop = "if it is their number, leave it out: 'dataset.drop=[patient]'"
     message = (
         "t: the feature 'patient' counts the rows in their order, which may be that of the labels;"
         f" {drop}"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
-        assert load("patient", values).feature_names == ("x", "patient", "z")
+        assert load_with_column("patient", values).feature_names == ("x", "patient", "z")
 
 
 @pytest.mark.parametrize(
@@ -78,21 +78,21 @@ def test_a_feature_that_counts_the_rows_is_named_and_used(values):
         ("age", np.arange(N)[::-1]),
     ],
 )
-def test_other_columns_are_features_without_a_word(name, values):
+def test_other_numeric_columns_cause_no_warning(name, values):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert load(name, values).feature_names == ("x", name, "z")
+        assert load_with_column(name, values).feature_names == ("x", name, "z")
 
 
-def test_a_column_with_another_use_is_no_feature_and_stays():
+def test_index_with_another_use_causes_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        data = load("Unnamed: 0", SHUFFLED, split_groups="Unnamed: 0")
-        assert load("index", SHUFFLED, drop=["index"]).feature_names == ("x", "z")
+        data = load_with_column("Unnamed: 0", SHUFFLED, split_groups="Unnamed: 0")
+        assert load_with_column("index", SHUFFLED, drop=["index"]).feature_names == ("x", "z")
     assert data.split_groups is not None and len(np.unique(data.split_groups)) == N
 
 
-def test_short_tables_and_only_features_may_count():
+def test_short_tables_and_single_features_may_count_the_rows():
     assert not is_row_index("id", pd.Series(range(20))) and is_row_index("id", pd.Series(range(21)))
     table = pd.DataFrame({"t": np.arange(N), "y": np.arange(N) / 4})
     with warnings.catch_warnings():
@@ -100,7 +100,7 @@ def test_short_tables_and_only_features_may_count():
         assert from_frame("t", table, "y", options=ColumnOptions()).feature_names == ("t",)
 
 
-def test_what_counts():
+def test_counts_rows():
     assert (
         counts_rows(np.arange(3))
         and counts_rows(np.arange(1.0, 4.0))
@@ -114,7 +114,7 @@ def test_what_counts():
     )
 
 
-def test_an_array_whose_column_counts_the_rows(tmp_path):
+def test_array_column_that_counts_the_rows_warns(tmp_path):
     X = np.column_stack([np.random.default_rng(0).normal(size=N), np.arange(N)])
     np.savez(tmp_path / "a.npz", X=X, y=np.arange(N) % 2)
     message = (

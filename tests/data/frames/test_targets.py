@@ -1,4 +1,4 @@
-"""Targets that are made of columns: the largest of several, or a number above a threshold."""
+"""Targets computed from columns: the largest of several, or a number above a threshold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def load(target, columns, **options):
     return from_frame("t", table, target, options=ColumnOptions(**options))
 
 
-def refused(message: str, target, columns, **options) -> None:
+def assert_refused(message: str, target, columns, **options) -> None:
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(target, columns, **options)
 
@@ -29,7 +29,7 @@ def refused(message: str, target, columns, **options) -> None:
 HAIR = {"gray": [0, 0, 1, 1, 0], "black": [1, 0, 1, 0, 0], "red": [0, 0, 0, 0, 1]}
 
 
-def test_columns_that_exclude_each_other_become_classes_by_sorted_name():
+def test_largest_of_several_columns_is_the_class():
     data = load(["gray", "black", "red"], HAIR)
     assert data.classes.tolist() == ["black", "gray", "other", "red"]
     assert data.classes[data.y].tolist() == [
@@ -42,24 +42,24 @@ def test_columns_that_exclude_each_other_become_classes_by_sorted_name():
     assert data.feature_names == ("x",) and data.task == "classification"
 
 
-@pytest.mark.parametrize(("threshold", "at"), [("median", 2.0), (2, 2.0), (1.5, 1.5)])
-def test_a_number_becomes_two_classes_the_lower_one_first(threshold, at):
+@pytest.mark.parametrize(("threshold", "cut"), [("median", 2.0), (2, 2.0), (1.5, 1.5)])
+def test_threshold_makes_two_classes_lower_first(threshold, cut):
     values = [1, 2, 5, 2, 0.5]
     data = load("v", {"v": values}, threshold=threshold)
-    assert data.classes.tolist() == [f"<= {at:g}", f"> {at:g}"]
-    assert data.y.tolist() == [int(value > at) for value in values]
-    assert data.facts == {"threshold": at} and data.feature_names == ("x",)
+    assert data.classes.tolist() == [f"<= {cut:g}", f"> {cut:g}"]
+    assert data.y.tolist() == [int(value > cut) for value in values]
+    assert data.facts == {"threshold": cut} and data.feature_names == ("x",)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=30))
-def test_at_most_half_of_the_rows_are_above_the_median(values):
+def test_median_threshold_agrees_with_numpy(values):
     assume(sum(value > np.median(values) for value in values))
     above = load("v", {"v": values}, threshold="median").y.sum()
     assert above <= len(values) / 2
     assert above == sum(1 for value in values if value > np.median(values))
 
 
-def test_whole_numbers_and_text_that_is_numbers_are_cut_too():
+def test_threshold_applies_to_integers_and_numeric_text():
     assert load("v", {"v": [1, 2, 3, 4]}, threshold=2).y.tolist() == [0, 0, 1, 1]
     assert load("v", {"v": ["1", "2", "3", "4"]}, threshold=2, categorical=["v"]).y.tolist() == [
         0,
@@ -135,11 +135,11 @@ def test_whole_numbers_and_text_that_is_numbers_are_cut_too():
         ),
     ],
 )
-def test_targets_that_are_none(target, columns, options, message):
-    refused(message, target, columns, **options)
+def test_invalid_targets_are_refused(target, columns, options, message):
+    assert_refused(message, target, columns, **options)
 
 
-def test_a_split_by_numbers():
+def test_split_at_divides_by_number():
     data = load(
         "y",
         {"y": list("ababab"), "number": [4, 1, 2, 3, 6, 5]},
@@ -149,16 +149,23 @@ def test_a_split_by_numbers():
     assert data.roles is not None and data.roles.dtype == np.int8
     assert data.roles.tolist() == [CALIBRATION, TRAIN, TRAIN, TRAIN, TEST, TEST]
     assert data.feature_names == ("x",)
-    none = load(
+    without_calibration = load(
         "y",
         {"y": list("ababab"), "number": [4, 1, 2, 3, 6, 5]},
         split_column="number",
         split_at=[3],
     )
-    assert none.roles is not None and none.roles.tolist() == [TEST, TRAIN, TRAIN, TRAIN, TEST, TEST]
+    assert without_calibration.roles is not None and without_calibration.roles.tolist() == [
+        TEST,
+        TRAIN,
+        TRAIN,
+        TRAIN,
+        TEST,
+        TEST,
+    ]
 
 
-WHERE = "t: dataset.split_column='number'"
+SOURCE = "t: dataset.split_column='number'"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +175,7 @@ WHERE = "t: dataset.split_column='number'"
             [1, 2, 3],
             [2, 1],
             (
-                f"{WHERE}: split_at must be the last number that trains and the last that"
+                f"{SOURCE}: split_at must be the last number that trains and the last that"
                 " calibrates, got [2, 1]"
             ),
         ),
@@ -176,31 +183,31 @@ WHERE = "t: dataset.split_column='number'"
             [1, 2, 3],
             [1, 2, 3],
             (
-                f"{WHERE}: split_at must be the last number that trains and the last that"
+                f"{SOURCE}: split_at must be the last number that trains and the last that"
                 " calibrates, got [1, 2, 3]"
             ),
         ),
         (
             ["1", "two", "3"],
             [1],
-            f"{WHERE} has 'two' in row 1, and split_at needs a number in each row",
+            f"{SOURCE} has 'two' in row 1, and split_at needs a number in each row",
         ),
         (
             [1, 2, 3],
             [3],
-            f"{WHERE} names no row for test; a split needs rows that train and rows that test",
+            f"{SOURCE} names no row for test; a split needs rows that train and rows that test",
         ),
     ],
 )
-def test_a_split_by_numbers_that_is_none(number, split_at, message):
-    refused(
+def test_invalid_split_at_is_refused(number, split_at, message):
+    assert_refused(
         message, "y", {"y": list("aba"), "number": number}, split_column="number", split_at=split_at
     )
 
 
-def test_an_end_without_a_column():
+def test_split_at_without_split_column_is_refused():
     message = (
         "dataset.split_at defines where roles end in the numbers of dataset.split_column, and that"
         " names no column"
     )
-    refused(message, "y", {"y": list("aba")}, split_at=[1])
+    assert_refused(message, "y", {"y": list("aba")}, split_at=[1])

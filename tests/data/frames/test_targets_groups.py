@@ -1,6 +1,4 @@
-"""Whom rows belong to: the values of a column, or the largest of several, against a loop over
-rows.
-"""
+"""Groups of rows: values of a column, or the largest of several columns, against a loop."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from kdgraph.errors import DataError
 
 
 def frame(**columns) -> pd.DataFrame:
-    """Four rows with one good feature ``x`` and the target ``y``."""
+    """Return four rows with the feature ``x``, further columns, and the target ``y``."""
     return pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], **columns, "y": ["a", "b", "a", "b"]})
 
 
@@ -26,17 +24,17 @@ def load(table: pd.DataFrame, **options):
     return from_frame("t", table, "y", options=ColumnOptions(**options))
 
 
-def refused(table: pd.DataFrame, message: str, **options) -> None:
+def assert_refused(table: pd.DataFrame, message: str, **options) -> None:
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(table, **options)
 
 
-def plurality(row: dict[str, float]) -> str:
-    best, most = "other", 0.0
+def largest_name(row: dict[str, float]) -> str:
+    best_name, largest_value = "other", 0.0
     for name, value in row.items():
-        if value > most:
-            best, most = name, value
-    return best
+        if value > largest_value:
+            best_name, largest_value = name, value
+    return best_name
 
 
 shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -49,27 +47,27 @@ shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
         max_size=12,
     )
 )
-def test_of_several_columns_the_largest_counts_and_the_first_of_equals(rows):
+def test_group_is_the_first_of_the_largest_columns(rows):
     largest, names = largest_column_index("t", "group", pd.DataFrame(rows))
-    assert [names[i] for i in largest] == [plurality(row) for row in rows]
-    assert names == ("b", "a", "c", *(["other"] if "other" in map(plurality, rows) else []))
+    assert [names[i] for i in largest] == [largest_name(row) for row in rows]
+    assert names == ("b", "a", "c", *(["other"] if "other" in map(largest_name, rows) else []))
 
 
-def test_truth_values_and_numbers_with_a_mask_count_too():
+def test_group_columns_may_be_booleans_or_nullable_integers():
     table = frame(p=[True, False, True, False], q=pd.array([0, 2, 1, 0], dtype="Int64"))
     data = load(table, group=["p", "q"])
     assert data.group_names == ("p", "q", "other")
     assert data.groups is not None and data.groups.tolist() == [0, 1, 0, 2]
 
 
-def test_a_column_called_other_has_the_rows_of_none():
+def test_rows_without_a_largest_column_join_a_column_named_other():
     largest, names = largest_column_index(
         "t", "group", pd.DataFrame({"other": [0, 1, 0], "p": [0, 0, 1]})
     )
     assert names == ("other", "p") and largest.tolist() == [0, 0, 1]
 
 
-def test_of_one_column_the_values_are_groups():
+def test_values_of_a_single_column_are_the_groups():
     data = load(frame(town=["Ulm", "Bonn", "Ulm", "Ulm"], age=[10, 9, 10, 10]), group="town")
     assert (
         data.group_names == ("Bonn", "Ulm")
@@ -82,13 +80,16 @@ def test_of_one_column_the_values_are_groups():
     )  # numbers are sorted as numbers
 
 
-def test_groups_are_features_too_unless_they_are_dropped():
+def test_group_columns_are_features_unless_dropped():
     table = frame(p=[0.1, 0.2, 0.3, 0.4], q=[0.2, 0.1, 0.4, 0.3])
-    kept, dropped = load(table, group=["p", "q"]), load(table, group=["p", "q"], drop=["p", "q"])
-    assert kept.feature_names == ("x", "p", "q") and dropped.feature_names == ("x",)
-    assert kept.groups is not None and dropped.groups is not None
-    np.testing.assert_array_equal(kept.groups, dropped.groups)
-    assert kept.split_groups is None
+    with_columns, without_columns = (
+        load(table, group=["p", "q"]),
+        load(table, group=["p", "q"], drop=["p", "q"]),
+    )
+    assert with_columns.feature_names == ("x", "p", "q") and without_columns.feature_names == ("x",)
+    assert with_columns.groups is not None and without_columns.groups is not None
+    np.testing.assert_array_equal(with_columns.groups, without_columns.groups)
+    assert with_columns.split_groups is None
 
 
 def test_the_target_may_be_the_group():
@@ -101,7 +102,7 @@ def test_the_target_may_be_the_group():
     assert data.groups_are_target and data.facts == {"target_and_group": "y"}
 
 
-def test_columns_that_target_and_group_share_are_told():
+def test_facts_list_columns_shared_by_target_and_group():
     table = frame(p=[1, 0, 1, 0], q=[0, 1, 0, 1], r=[0, 1, 1, 0])
     shared = from_frame("t", table, ["p", "q"], options=ColumnOptions(group=["p", "r"]))
     assert not shared.groups_are_target and shared.facts == {"target_and_group": "p"}
@@ -111,23 +112,23 @@ def test_columns_that_target_and_group_share_are_told():
     assert load(table, group="p").facts == {}
 
 
-def test_rows_and_classes_that_are_left_out_leave_their_groups():
+def test_subsets_keep_group_names_and_select_groups():
     data = load(frame(g=["p", "q", "r", "q"]), group="g")
-    some = data.rows(np.array([3, 0]))
+    subset = data.rows(np.array([3, 0]))
     assert (
-        some.groups is not None
-        and some.groups.tolist() == [1, 0]
-        and some.group_names == ("p", "q", "r")
+        subset.groups is not None
+        and subset.groups.tolist() == [1, 0]
+        and subset.group_names == ("p", "q", "r")
     )
-    one = data.with_classes(np.array([1]))
-    assert one.groups is not None and one.groups.tolist() == [1, 1]
+    single_class = data.with_classes(np.array([1]))
+    assert single_class.groups is not None and single_class.groups.tolist() == [1, 1]
 
 
 def test_groups_are_part_of_the_fingerprint():
     table = frame(g=["p", "q", "r", "q"])
     plain, by_name = load(table, drop=["g"]), load(table, drop=["g"], group="g")
-    other = load(frame(g=["p", "q", "s", "q"]), drop=["g"], group="g")
-    assert len({plain.fingerprint, by_name.fingerprint, other.fingerprint}) == 3
+    renamed_group = load(frame(g=["p", "q", "s", "q"]), drop=["g"], group="g")
+    assert len({plain.fingerprint, by_name.fingerprint, renamed_group.fingerprint}) == 3
 
 
 @pytest.mark.parametrize(
@@ -159,5 +160,5 @@ def test_groups_are_part_of_the_fingerprint():
         ({"p": [1, 0, 1, 0]}, ["p", "qq"], "t has no column 'qq' (dataset.group); it has x, p, y"),
     ],
 )
-def test_groups_that_are_none(columns, group, message):
-    refused(frame(**columns), message, group=group)
+def test_invalid_groups_are_refused(columns, group, message):
+    assert_refused(frame(**columns), message, group=group)

@@ -1,4 +1,4 @@
-"""Small sets of images as OpenML has them: flat, a column for each pixel, and the label."""
+"""Small image sets in the format of OpenML: one column for each pixel, and the label."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 
-def pictures(n: int, shape: tuple[int, int, int], seed: int = 0) -> np.ndarray:
-    """UInt8[n, c, h, w]: smooth slopes of random steepness, other ones in each channel."""
+def slope_images(n: int, shape: tuple[int, int, int], seed: int = 0) -> np.ndarray:
+    """Return UInt8[n, c, h, w]: smooth slopes of random steepness, different in each channel."""
     rng = np.random.default_rng(seed)
     c, h, w = shape
     down, across = rng.uniform(0, 1, (2, n, c, 1, 1))
@@ -17,7 +17,7 @@ def pictures(n: int, shape: tuple[int, int, int], seed: int = 0) -> np.ndarray:
 
 
 def flat_table(images: np.ndarray, labels: list, dtype: str = "uint8") -> pd.DataFrame:
-    """A column for each pixel in the order of the array, then the label as text."""
+    """Return a table with one column for each pixel, in array order, and the label as text."""
     table = pd.DataFrame(images.reshape(len(images), -1).astype(dtype))
     table.columns = [f"pixel{i + 1}" for i in range(table.shape[1])]
     return table.assign(**{"class": pd.Categorical(list(map(str, labels)))})

@@ -1,6 +1,4 @@
-"""Images of the user's own files: idx, .npz, pictures in a folder or a zip; what is made of them,
-and what is refused in a line.
-"""
+"""Image files of the user: idx files, .npz files, and pictures in a folder or zip file."""
 
 from __future__ import annotations
 
@@ -19,12 +17,12 @@ from kdgraph.data.images import ImageFiles
 from kdgraph.data.images.pixels import resize_images
 from kdgraph.data.ood import CompositeOod, OtherDataset
 from kdgraph.data.splits import make_splits
-from kdgraph.errors import DataError, NotAtHand, ParameterError
-from tests.data.images.image_sets import pictures
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
+from tests.data.images.image_sets import slope_images
 
 
-def idx(path: Path, array: np.ndarray, code: int = 0x08) -> None:
-    """Write an idx file, compressed where its name says so."""
+def write_idx(path: Path, array: np.ndarray, code: int = 0x08) -> None:
+    """Write an idx file, compressed if its name ends with .gz."""
     content = (
         bytes([0, 0, code, array.ndim])
         + struct.pack(f">{array.ndim}I", *array.shape)
@@ -33,22 +31,24 @@ def idx(path: Path, array: np.ndarray, code: int = 0x08) -> None:
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
 
 
-def pixels(source: ImageFiles) -> np.ndarray:
+def load_pixels(source: ImageFiles) -> np.ndarray:
     return np.rint(source.load().X * 255).astype(int)
 
 
 @pytest.fixture
-def mnist(tmp_path):
-    """A folder of idx files as MNIST's: 6 images that train, 4 that test."""
-    images = pictures(10, (1, 4, 5))
+def mnist_folder(tmp_path):
+    """Write idx files named as in MNIST, with 6 training and 4 test images."""
+    images = slope_images(10, (1, 4, 5))
     for word, rows in (("train", slice(6)), ("t10k", slice(6, None))):
-        idx(tmp_path / f"{word}-images-idx3-ubyte.gz", images[rows, 0])
-        idx(tmp_path / f"{word}-labels-idx1-ubyte.gz", np.arange(10, dtype=np.uint8)[rows] % 2)
+        write_idx(tmp_path / f"{word}-images-idx3-ubyte.gz", images[rows, 0])
+        write_idx(
+            tmp_path / f"{word}-labels-idx1-ubyte.gz", np.arange(10, dtype=np.uint8)[rows] % 2
+        )
     return tmp_path, images
 
 
-def test_a_folder_of_idx_files_says_what_trains_and_what_tests(mnist):
-    folder, images = mnist
+def test_names_of_idx_files_define_training_and_test_rows(mnist_folder):
+    folder, images = mnist_folder
     dataset = ImageFiles(str(folder)).load()
     np.testing.assert_array_equal(
         np.rint(dataset.X * 255), np.concatenate([images[6:], images[:6]])
@@ -61,8 +61,8 @@ def test_a_folder_of_idx_files_says_what_trains_and_what_tests(mnist):
     assert dataset.X.dtype == np.float32 and dataset.facts["image_shape"] == [1, 4, 5]
 
 
-def test_one_idx_file_has_its_labels_beside_it(mnist):
-    dataset = ImageFiles(str(mnist[0] / "t10k-images-idx3-ubyte.gz")).load()
+def test_single_idx_file_has_the_labels_of_its_label_file(mnist_folder):
+    dataset = ImageFiles(str(mnist_folder[0] / "t10k-images-idx3-ubyte.gz")).load()
     assert (
         dataset.roles is None
         and dataset.y.tolist() == [0, 1, 0, 1]
@@ -70,10 +70,10 @@ def test_one_idx_file_has_its_labels_beside_it(mnist):
     )
 
 
-def test_labels_that_say_more_than_the_class_begin_with_it(tmp_path):
-    images = pictures(4, (1, 3, 3))[:, 0]
-    idx(tmp_path / "qmnist-test-images-idx3-ubyte", images)
-    idx(
+def test_label_file_of_two_axes_has_the_class_first(tmp_path):
+    images = slope_images(4, (1, 3, 3))[:, 0]
+    write_idx(tmp_path / "qmnist-test-images-idx3-ubyte", images)
+    write_idx(
         tmp_path / "qmnist-test-labels-idx2-int",
         np.array([[7, 1], [3, 2], [7, 3], [3, 4]], dtype=">i4"),
         0x0C,
@@ -91,7 +91,7 @@ def test_labels_that_say_more_than_the_class_begin_with_it(tmp_path):
 )
 def test_idx_files_of_each_type(tmp_path, code, kind):
     array = (np.arange(24) - 3 * (kind[-2] != "u")).reshape(2, 3, 4).astype(kind)
-    idx(tmp_path / "a-images-idx3", array, code)
+    write_idx(tmp_path / "a-images-idx3", array, code)
     np.testing.assert_array_equal(read_idx(tmp_path / "a-images-idx3"), array)
 
 
@@ -107,15 +107,15 @@ def test_idx_files_of_each_type(tmp_path, code, kind):
         (b"\0\0\x08\x03" + struct.pack(">II", 2, 3), "is truncated"),
     ],
 )
-def test_file_that_is_not_idx_is_refused(tmp_path, content, message):
+def test_invalid_idx_file_is_refused(tmp_path, content, message):
     (tmp_path / "a-images-idx3").write_bytes(content)
     with pytest.raises(DataError, match=message):
         ImageFiles(str(tmp_path / "a-images-idx3")).load()
 
 
 @pytest.mark.parametrize("damage", ["cut short", "changed", "not compressed"])
-def test_a_damaged_compressed_file_is_told(tmp_path, damage):
-    idx(tmp_path / "a-images-idx3.gz", pictures(20, (1, 9, 9))[:, 0])
+def test_damaged_compressed_file_is_refused(tmp_path, damage):
+    write_idx(tmp_path / "a-images-idx3.gz", slope_images(20, (1, 9, 9))[:, 0])
     content = bytearray((tmp_path / "a-images-idx3.gz").read_bytes())
     content[60:90] = bytes(30) if damage == "changed" else content[60:90]
     (tmp_path / "a-images-idx3.gz").write_bytes(
@@ -126,24 +126,24 @@ def test_a_damaged_compressed_file_is_told(tmp_path, damage):
 
 
 @pytest.mark.parametrize("layout", ["channel_first", "channel_last"])
-def test_arrays_in_colour_lie_either_way(tmp_path, layout):
-    images = pictures(6, (3, 8, 7))
+def test_colour_arrays_may_have_channels_first_or_last(tmp_path, layout):
+    images = slope_images(6, (3, 8, 7))
     np.savez(
         tmp_path / "a.npz",
         x=images if layout == "channel_first" else images.transpose(0, 2, 3, 1),
         y=list("abcabc"),
     )
     source = ImageFiles(str(tmp_path / "a.npz"))
-    np.testing.assert_array_equal(pixels(source), images)
+    np.testing.assert_array_equal(load_pixels(source), images)
     assert source.load().classes.tolist() == ["a", "b", "c"]
 
 
-def test_arrays_as_medmnist_has_them_have_three_roles(tmp_path):
-    images = pictures(6, (1, 4, 4))[:, 0]
+def test_medmnist_arrays_have_three_roles(tmp_path):
+    images = slope_images(6, (1, 4, 4))[:, 0]
     parts = {"train": slice(3), "val": slice(3, 4), "test": slice(4, 6)}
-    named = {f"{word}_images": images[rows] for word, rows in parts.items()}
+    images_by_name = {f"{word}_images": images[rows] for word, rows in parts.items()}
     labels = {f"{word}_labels": np.arange(6)[rows, None] % 3 for word, rows in parts.items()}
-    np.savez(tmp_path / "a.npz", **named, **labels)  # pyright: ignore[reportArgumentType]
+    np.savez(tmp_path / "a.npz", **images_by_name, **labels)  # pyright: ignore[reportArgumentType]
     dataset = ImageFiles(str(tmp_path / "a.npz")).load()
     assert np.asarray(dataset.roles).tolist() == [TRAIN] * 3 + [CALIBRATION] + [
         TEST
@@ -174,18 +174,16 @@ def test_arrays_as_medmnist_has_them_have_three_roles(tmp_path):
         ),
     ],
 )
-def test_arrays_that_are_no_images_are_told(tmp_path, arrays, message):
+def test_arrays_that_are_no_images_are_refused(tmp_path, arrays, message):
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(DataError, match=message):
         ImageFiles(str(tmp_path / "a.npz")).load()
 
 
 @pytest.fixture
-def drawn(tmp_path):
-    """Pictures in two folders, and what is none; the same in a zip file with a folder around
-    them.
-    """
-    images = pictures(4, (1, 6, 6))[:, 0]
+def picture_folder(tmp_path):
+    """Write pictures and other files into two folders, and the same into a zip file."""
+    images = slope_images(4, (1, 6, 6))[:, 0]
     for i, image in enumerate(images):
         folder = tmp_path / "drawn" / ("cats" if i % 2 else "dogs")
         folder.mkdir(parents=True, exist_ok=True)
@@ -199,21 +197,21 @@ def drawn(tmp_path):
     return tmp_path, images[[1, 3, 0, 2]]
 
 
-@pytest.mark.parametrize("where", ["drawn", "drawn.zip"])
-def test_pictures_are_labelled_by_their_folders(drawn, where):
-    folder, images = drawn
-    dataset = ImageFiles(str(folder / where)).load()
+@pytest.mark.parametrize("name", ["drawn", "drawn.zip"])
+def test_pictures_are_labelled_by_their_folders(picture_folder, name):
+    folder, images = picture_folder
+    dataset = ImageFiles(str(folder / name)).load()
     np.testing.assert_array_equal(np.rint(dataset.X[:, 0] * 255), images)
     assert [label.rpartition("/")[2] for label in dataset.classes] == [
         "cats",
         "dogs",
     ] and dataset.y.tolist() == [0, 0, 1, 1]
-    assert dataset.name == "drawn" and ("sha256" in dataset.facts) == (where == "drawn.zip")
+    assert dataset.name == "drawn" and ("sha256" in dataset.facts) == (name == "drawn.zip")
 
 
-def test_flat_rows_are_vectors_of_the_same_pixels(drawn):
-    dataset = ImageFiles(str(drawn[0] / "drawn"), flat=True).load()
-    np.testing.assert_array_equal(np.rint(dataset.X * 255).reshape(4, 6, 6), drawn[1])
+def test_flat_rows_are_vectors_of_the_same_pixels(picture_folder):
+    dataset = ImageFiles(str(picture_folder[0] / "drawn"), flat=True).load()
+    np.testing.assert_array_equal(np.rint(dataset.X * 255).reshape(4, 6, 6), picture_folder[1])
     assert (
         dataset.X.dtype == np.float64
         and dataset.feature_names[-1] == "pixel36"
@@ -221,7 +219,7 @@ def test_flat_rows_are_vectors_of_the_same_pixels(drawn):
     )
 
 
-def test_pictures_are_resized_made_grey_and_inverted(tmp_path):
+def test_pictures_are_resized_converted_to_grey_and_inverted(tmp_path):
     rng = np.random.default_rng(0)
     for name, shape in (("a/0.png", (9, 6, 3)), ("a/1.png", (6, 6)), ("b/2.png", (6, 6, 3))):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -256,17 +254,19 @@ def test_pictures_are_resized_made_grey_and_inverted(tmp_path):
 def test_one_bit_sixteen_bits_palettes_and_transparency_are_read(tmp_path):
     dark = np.zeros((3, 3), dtype=np.uint8)
     dark[1] = 255
-    made = [Image.fromarray(dark).convert(mode) for mode in ("1", "LA", "I;16")]
-    made[2] = Image.fromarray(dark.astype(np.uint16) * 257)
-    for i, picture in enumerate(made):
+    pictures = [Image.fromarray(dark).convert(mode) for mode in ("1", "LA", "I;16")]
+    pictures[2] = Image.fromarray(dark.astype(np.uint16) * 257)
+    for i, picture in enumerate(pictures):
         picture.save(tmp_path / f"{i}.png")
-    np.testing.assert_array_equal(pixels(ImageFiles(str(tmp_path)))[:, 0], np.stack([dark] * 3))
+    np.testing.assert_array_equal(
+        load_pixels(ImageFiles(str(tmp_path)))[:, 0], np.stack([dark] * 3)
+    )
     colours = tmp_path / "colours"
     colours.mkdir()
     for i, mode in enumerate(("P", "RGBA", "RGB")):
         Image.fromarray(np.stack([dark] * 3, axis=-1)).convert(mode).save(colours / f"{i}.png")
     np.testing.assert_array_equal(
-        pixels(ImageFiles(str(colours))), np.broadcast_to(dark, (3, 3, 3, 3))
+        load_pixels(ImageFiles(str(colours))), np.broadcast_to(dark, (3, 3, 3, 3))
     )
 
 
@@ -286,17 +286,17 @@ def test_one_bit_sixteen_bits_palettes_and_transparency_are_read(tmp_path):
         ("a/b.txt", b"no picture", "has no pictures"),
     ],
 )
-def test_what_holds_no_pictures_is_told(tmp_path, name, content, message):
+def test_paths_without_pictures_are_refused(tmp_path, name, content, message):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message):
         ImageFiles(str(tmp_path / name.partition("/")[0])).load()
 
 
-@pytest.mark.parametrize("where", ["drawn", "drawn.zip"])
+@pytest.mark.parametrize("name", ["drawn", "drawn.zip"])
 @pytest.mark.parametrize("damage", ["cut short", "changed", "empty"])
-def test_one_picture_that_cannot_be_read_is_told_or_left_out(drawn, where, damage):
-    folder, images = drawn
+def test_unreadable_picture_is_refused_or_skipped(picture_folder, name, damage):
+    folder, images = picture_folder
     file = folder / "drawn/cats/1.PNG"
     content = file.read_bytes()
     content = {
@@ -315,19 +315,19 @@ def test_one_picture_that_cannot_be_read_is_told_or_left_out(drawn, where, damag
             r" dataset.unreadable=skip$"
         ),
     ):
-        ImageFiles(str(folder / where)).load()
+        ImageFiles(str(folder / name)).load()
     with pytest.warns(
         UserWarning,
         match=r"^drawn: left out are 1 that cannot be read as pictures, such as cats/1.PNG$",
     ):
-        dataset = ImageFiles(str(folder / where), unreadable="skip").load()
+        dataset = ImageFiles(str(folder / name), unreadable="skip").load()
     np.testing.assert_array_equal(np.rint(dataset.X[:, 0] * 255), images[1:])
     assert dataset.facts["unreadable"].startswith("1 that")
 
 
-def test_an_archive_that_is_damaged_inside_is_told(drawn):
-    """What the archive raises of a picture in it, not the picture's own format."""
-    file = drawn[0] / "noise.zip"
+def test_damaged_member_of_an_archive_is_refused(picture_folder):
+    """Check errors of the archive, which differ from those of the format of the picture."""
+    file = picture_folder[0] / "noise.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(
             "a.pgm",
@@ -343,42 +343,44 @@ def test_an_archive_that_is_damaged_inside_is_told(drawn):
         ImageFiles(str(file), unreadable="skip").load()
 
 
-def test_images_without_labels_only_test_and_are_a_set_out_of_distribution(tmp_path, mnist):
-    np.savez(tmp_path / "a.npz", x=pictures(5, (1, 8, 8)))
+def test_images_without_labels_are_test_rows_and_an_ood_set(tmp_path, mnist_folder):
+    np.savez(tmp_path / "a.npz", x=slope_images(5, (1, 8, 8)))
     source = ImageFiles(str(tmp_path / "a.npz"), invert=True)
     assert np.asarray(source.load().roles).tolist() == [TEST] * 5
     with pytest.raises(DataError, match="n_train is 0"):
         make_splits(source, rng=np.random.default_rng(0))
-    train = ImageFiles(str(mnist[0]))
+    train = ImageFiles(str(mnist_folder[0]))
     splits = make_splits(train, n_train=2, n_calibration=4, n_test=2, rng=np.random.default_rng(0))
-    several = CompositeOod(
+    composite = CompositeOod(
         {"a": OtherDataset(source), "b": OtherDataset(ImageFiles("nothing.zip"))}, missing="skip"
     )
-    several.prefetch()
+    composite.prefetch()
     with pytest.warns(UserWarning, match="^b is .*nothing.zip"):
-        (found,) = several.sets(splits, np.random.default_rng(0))
-    assert found.name == "a" and found.X.shape == (5, 1, 4, 5)
-    assert found.facts["made"] == ["inverted"] and found.facts["repaired"] == [
+        (ood_set,) = composite.sets(splits, np.random.default_rng(0))
+    assert ood_set.name == "a" and ood_set.X.shape == (5, 1, 4, 5)
+    assert ood_set.facts["made"] == ["inverted"] and ood_set.facts["repaired"] == [
         "resized from 8×8 to 4×5 (bilinear)"
     ]
-    np.savez(tmp_path / "b.npz", x_train=pictures(5, (1, 8, 8)), x_test=pictures(2, (1, 8, 8)))
+    np.savez(
+        tmp_path / "b.npz", x_train=slope_images(5, (1, 8, 8)), x_test=slope_images(2, (1, 8, 8))
+    )
     assert (
         np.asarray(ImageFiles(str(tmp_path / "b.npz")).load().roles).tolist()
         == [UNUSED] * 5 + [TEST] * 2
     )
 
 
-def test_a_file_that_is_not_there_is_not_at_hand():
+def test_missing_file_is_not_available():
     source = ImageFiles("no/such/folder/a.zip")
     assert isinstance(source, FetchableTable) and source.name == "a"
-    for ask in (source.prefetch, source.load):
+    for method in (source.prefetch, source.load):
         with pytest.raises(
-            NotAtHand, match=r"dataset.path=no/such/folder/a.zip: there is no folder"
+            DataNotAvailable, match=r"dataset.path=no/such/folder/a.zip: there is no folder"
         ):
-            ask()
+            method()
 
 
-def test_parameters_out_of_range_are_told():
+def test_parameters_out_of_range_are_refused():
     with pytest.raises(ParameterError, match="size must be a height and a width"):
         ImageFiles("a.zip", size=[28])
     with pytest.raises(ParameterError, match="channels must be 1, 3 or null, got 2"):

@@ -1,4 +1,4 @@
-"""An openml.org of a few rows on loopback, and data sets baked straight into a cache folder."""
+"""Local server with the API of openml.org, and data sets written directly to a cache folder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import pandas as pd
 XML = 'xmlns:oml="http://openml.org/openml"'
 
 
-def frame(n: int = 40) -> pd.DataFrame:
-    """Two numbers, a text category, a category written as numbers, a row id, and the label."""
+def mixed_table(n: int = 40) -> pd.DataFrame:
+    """Return two numbers, a text category, a numeric category, a row id, and the label."""
     rng = np.random.default_rng(0)
     return pd.DataFrame(
         {
@@ -39,8 +39,8 @@ def frame(n: int = 40) -> pd.DataFrame:
     )
 
 
-def numbers(n: int = 60) -> pd.DataFrame:
-    """Numeric features and nothing missing: what a run needs no pipeline for."""
+def numeric_table(n: int = 60) -> pd.DataFrame:
+    """Return numeric features without missing values, for which a run needs no preprocessing."""
     rng = np.random.default_rng(1)
     y = np.arange(n) % 2
     return pd.DataFrame(
@@ -53,9 +53,7 @@ def numbers(n: int = 60) -> pd.DataFrame:
 
 
 def description(id: int, name: str, base: str = "http://127.0.0.1:1", **more: str) -> str:
-    """What data/<id> answers; ``more`` are further elements, or others in place of the usual
-    ones.
-    """
+    """Return the response to data/<id>; ``more`` adds elements or replaces the default ones."""
     fields = {
         "id": str(id),
         "name": name,
@@ -74,7 +72,7 @@ def description(id: int, name: str, base: str = "http://127.0.0.1:1", **more: st
 
 
 def features(table: pd.DataFrame, nominal: tuple[str, ...] = ("colour", "month", "class")) -> str:
-    """What data/features/<id> answers."""
+    """Return the response to data/features/<id>."""
     inner = ""
     for i, name in enumerate(table.columns):
         values = "".join(
@@ -92,15 +90,13 @@ def features(table: pd.DataFrame, nominal: tuple[str, ...] = ("colour", "month",
 
 
 def qualities(rows: int) -> str:
-    """What data/qualities/<id> answers."""
+    """Return the response to data/qualities/<id>."""
     quality = f"<oml:quality><oml:name>NumberOfInstances</oml:name><oml:value>{rows}.0</oml:value></oml:quality>"
     return f"<oml:data_qualities {XML}>{quality}</oml:data_qualities>"
 
 
 def arff(table: pd.DataFrame, nominal: tuple[str, ...] = ("colour", "month", "class")) -> str:
-    """The table as ARFF, nominal values in the order in which they come, not in that of the
-    alphabet.
-    """
+    """Return the table as ARFF, with nominal values in order of their first row, not sorted."""
     kinds = {
         name: (
             "{" + ",".join(map(str, table[name].dropna().unique())) + "}"
@@ -116,14 +112,14 @@ def arff(table: pd.DataFrame, nominal: tuple[str, ...] = ("colour", "month", "cl
 
 
 def parquet(table: pd.DataFrame) -> bytes:
-    """The table as a Parquet file."""
+    """Return the table as a Parquet file."""
     file = BytesIO()
     table.to_parquet(file)
     return file.getvalue()
 
 
 def splits(rows: int, folds: int) -> str:
-    """Folds of a task in ARFF, two repetitions, the second of them the other way round."""
+    """Return the folds of a task as ARFF, with two repetitions; the second swaps the roles."""
     kinds = {"type": "{TRAIN,TEST}", "rowid": "INTEGER", "repeat": "INTEGER", "fold": "INTEGER"}
     header = "@RELATION splits\n" + "".join(
         f"@ATTRIBUTE {name} {kind}\n" for name, kind in kinds.items()
@@ -138,16 +134,13 @@ def splits(rows: int, folds: int) -> str:
 
 
 def task(id: int, dataset_id: int, base: str) -> str:
-    """What task/<id> answers."""
+    """Return the response to task/<id>."""
     source = f"<oml:data_set><oml:data_set_id>{dataset_id}</oml:data_set_id><oml:target_feature>class</oml:target_feature></oml:data_set>"
     parameters = "".join(
         f'<oml:parameter name="{name}">2</oml:parameter>'
         for name in ("number_repeats", "number_folds")
     )
-    procedure = (
-        "<oml:estimation_procedure><oml:id>1</oml:id><oml:type>crossvalidation</oml:type>"
-        f"<oml:data_splits_url>{base}/splits/{id}.arff</oml:data_splits_url>{parameters}</oml:estimation_procedure>"
-    )
+    procedure = f"<oml:estimation_procedure><oml:id>1</oml:id><oml:type>crossvalidation</oml:type><oml:data_splits_url>{base}/splits/{id}.arff</oml:data_splits_url>{parameters}</oml:estimation_procedure>"
     inputs = (
         f'<oml:input name="source_data">{source}</oml:input><oml:input'
         f' name="estimation_procedure">{procedure}</oml:input>'
@@ -159,15 +152,15 @@ def task(id: int, dataset_id: int, base: str) -> str:
     return f"<oml:task {XML}><oml:task_id>{id}</oml:task_id>{kind}{inputs}</oml:task>"
 
 
-def error(code: int, message: str) -> str:
-    """How openml.org says no."""
+def error_response(code: int, message: str) -> str:
+    """Return the response of openml.org to a request that fails."""
     return (
         "<oml:error"
         f" {XML}><oml:code>{code}</oml:code><oml:message>{message}</oml:message></oml:error>"
     )
 
 
-def bake(
+def write_cached_dataset(
     root: Path,
     id: int,
     table: pd.DataFrame,
@@ -176,9 +169,7 @@ def bake(
     columns: str | None = None,
     **more: str,
 ) -> Path:
-    """Put a data set into the cache folder ``root`` as openml-python leaves it there; returns its
-    folder.
-    """
+    """Write a data set to the cache ``root`` as openml-python does, and return its folder."""
     folder = root / "org" / "openml" / "www" / "datasets" / str(id)
     folder.mkdir(parents=True)
     (folder / "description.xml").write_text(description(id, name or f"made-up-{id}", **more))
@@ -189,13 +180,18 @@ def bake(
 
 @dataclass
 class Server:
-    """What is served, what was asked for, and what goes wrong.
+    """Responses by path, failures to come, and the log of all requests.
 
     Attributes
     ----------
-    files : body by path.
-    failures : by path, the answers that come first: a status and a body each.
-    log : "GET /path" of every request.
+    base : str
+        Address of the server.
+    files : dict of str to bytes
+        Bodies by path.
+    failures : dict of str to list of (int, str)
+        Status and body of the next responses, by path; they take precedence over ``files``.
+    log : list of str
+        Method and path of every request, e.g. "GET /path".
     """
 
     base: str = ""
@@ -205,50 +201,50 @@ class Server:
 
     @property
     def api(self) -> str:
-        """What openml.config.server is set to."""
+        """Value for ``openml.config.server``."""
         return f"{self.base}/api/v1/xml"
 
     def add(self, id: int, table: pd.DataFrame, **more: str) -> None:
-        """Serve a data set in all forms."""
+        """Serve a data set in all formats."""
         text = arff(table)
         announced = {"md5_checksum": hashlib.md5(text.encode()).hexdigest()} | more
-        self._put(
+        self._serve_text(
             f"/api/v1/xml/data/{id}", description(id, f"made-up-{id}", self.base, **announced)
         )
-        self._put(f"/api/v1/xml/data/features/{id}", features(table))
-        self._put(f"/api/v1/xml/data/qualities/{id}", qualities(len(table)))
-        self._put(f"/download/{id}.arff", text)
+        self._serve_text(f"/api/v1/xml/data/features/{id}", features(table))
+        self._serve_text(f"/api/v1/xml/data/qualities/{id}", qualities(len(table)))
+        self._serve_text(f"/download/{id}.arff", text)
         self.files[f"/bucket/dataset_{id}.pq"] = parquet(table)
 
     def add_task(self, id: int, dataset_id: int, rows: int, folds: int) -> None:
         """Serve a task and its folds."""
-        self._put(f"/api/v1/xml/task/{id}", task(id, dataset_id, self.base))
-        self._put(f"/splits/{id}.arff", splits(rows, folds))
+        self._serve_text(f"/api/v1/xml/task/{id}", task(id, dataset_id, self.base))
+        self._serve_text(f"/splits/{id}.arff", splits(rows, folds))
 
     def fail(self, path: str, status: int, body: str, times: int = 1000) -> None:
-        """Answer the next requests for ``path`` like this."""
+        """Respond to the next ``times`` requests for ``path`` with this status and body."""
         self.failures[path] = [(status, body)] * times
 
     def fail_data(self, id: int, status: int, body: str, times: int = 1000) -> None:
-        """The same for the description of a data set."""
+        """Respond in this way to requests for the description of a data set."""
         self.fail(f"/api/v1/xml/data/{id}", status, body, times)
 
-    def answer(self, path: str) -> tuple[int, bytes]:
-        """Status and body."""
+    def respond(self, path: str) -> tuple[int, bytes]:
+        """Return the status and the body of the response to a request."""
         if waiting := self.failures.get(path):
             status, text = waiting.pop()
             return status, text.encode()
         if path in self.files:
             return 200, self.files[path]
-        return 412, error(111, "Unknown dataset").encode()
+        return 412, error_response(111, "Unknown dataset").encode()
 
-    def _put(self, path: str, text: str) -> None:
+    def _serve_text(self, path: str, text: str) -> None:
         self.files[path] = text.encode()
 
 
 @contextmanager
 def serve() -> Iterator[Server]:
-    """A server in a thread of its own."""
+    """Run a server in a thread."""
     server = Server()
 
     class Handler(BaseHTTPRequestHandler):
@@ -263,7 +259,7 @@ def serve() -> Iterator[Server]:
         def _reply(self, *, with_body: bool) -> None:
             path = self.path.partition("?")[0]
             server.log.append(f"{self.command} {path}")
-            status, body = server.answer(path)
+            status, body = server.respond(path)
             headers: Mapping[str, Any] = {
                 "ETag": '"0"',
                 "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT",

@@ -1,6 +1,4 @@
-"""Fetching from openml.org: what is asked for, and the one line for each way in which it can go
-wrong.
-"""
+"""Requests to openml.org, and the message of one line for each kind of failure."""
 
 from __future__ import annotations
 
@@ -22,24 +20,29 @@ from kdgraph.data.openml.cache import (
     read_cached_frame,
 )
 from kdgraph.data.openml.client import fetch_dataset, offline
-from kdgraph.errors import DataError, NotAtHand
-from tests.data.openml.server import bake, error, frame, numbers
+from kdgraph.errors import DataError, DataNotAvailable
+from tests.data.openml.server import (
+    error_response,
+    mixed_table,
+    numeric_table,
+    write_cached_dataset,
+)
 
-LATER = "try again later, or point OPENML_CACHE_DIR at a folder that has it"
+RETRY_ADVICE = "try again later, or point OPENML_CACHE_DIR at a folder that has it"
 
 
-def refusal(id: int = 61) -> str:
-    """The line in which a fetch ends."""
-    with pytest.raises(NotAtHand) as caught:
+def fetch_error_message(id: int = 61) -> str:
+    """Return the message of one line with which a fetch fails."""
+    with pytest.raises(DataNotAvailable) as caught:
         fetch_dataset(id)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_a_set_is_fetched_once(openml_server):
-    openml_server.add(61, frame())
-    told: list[str] = []
-    data = fetch_dataset(61, told.append)
+def test_data_set_is_fetched_once(openml_server):
+    openml_server.add(61, mixed_table())
+    messages: list[str] = []
+    data = fetch_dataset(61, messages.append)
     assert (data.name, data.version, data.target, data.left_out, data.loader) == (
         "made-up-61",
         2,
@@ -47,7 +50,7 @@ def test_a_set_is_fetched_once(openml_server):
         ("row",),
         "parquet",
     )
-    assert told == ["fetching OpenML data set 61"]
+    assert messages == ["fetching OpenML data set 61"]
     paths = [
         "/api/v1/xml/data/61",
         "/api/v1/xml/data/features/61",
@@ -56,40 +59,40 @@ def test_a_set_is_fetched_once(openml_server):
     ]
     assert [line.split()[1] for line in openml_server.log] == paths
     assert is_cached(61) and cached_size(61) > 1000
-    assert fetch_dataset(61, told.append) == data
-    assert len(openml_server.log) == 4 and len(told) == 1
+    assert fetch_dataset(61, messages.append) == data
+    assert len(openml_server.log) == 4 and len(messages) == 1
     assert read_cached_frame(data).shape == (40, 6)
 
 
-def test_without_parquet_the_arff_file_is_fetched_and_its_digest_checked(openml_server):
-    openml_server.add(61, frame())
+def test_arff_is_fetched_if_parquet_is_missing(openml_server):
+    openml_server.add(61, mixed_table())
     openml_server.fail("/bucket/dataset_61.pq", 404, "gone")
     data = fetch_dataset(61)
     assert data.loader == "arff" and data.facts["md5"] == data.md5
     assert check_cached(61).problem is None
-    assert read_cached_frame(data)["colour"].tolist() == frame()["colour"].tolist()
+    assert read_cached_frame(data)["colour"].tolist() == mixed_table()["colour"].tolist()
 
 
-def test_parquet_can_be_refused(openml_server, monkeypatch):
+def test_environment_variable_skips_parquet(openml_server, monkeypatch):
     monkeypatch.setenv("OPENML_SKIP_PARQUET", "true")
-    openml_server.add(61, frame())
+    openml_server.add(61, mixed_table())
     assert fetch_dataset(61).loader == "arff"
     assert not [line for line in openml_server.log if "bucket" in line]
 
 
-def test_an_overloaded_server_is_asked_again(openml_server):
-    openml_server.add(61, frame())
-    openml_server.fail_data(61, 412, error(107, "Database connection error"), times=1)
+def test_request_is_repeated_if_the_server_is_overloaded(openml_server):
+    openml_server.add(61, mixed_table())
+    openml_server.fail_data(61, 412, error_response(107, "Database connection error"), times=1)
     assert fetch_dataset(61).id == 61
     assert openml_server.log.count("GET /api/v1/xml/data/61") == 2
 
 
-def test_a_server_that_stays_overloaded(openml_server):
-    openml_server.fail_data(61, 412, error(107, "Database connection error"))
+def test_overloaded_server_is_reported_after_three_tries(openml_server):
+    openml_server.fail_data(61, 412, error_response(107, "Database connection error"))
     assert (
-        refusal()
+        fetch_error_message()
         == "127.0.0.1 did not answer for data set 61 (code 107: Database connection error);"
-        f" {LATER}"
+        f" {RETRY_ADVICE}"
     )
     assert len(openml_server.log) == client.MAX_TRIES
 
@@ -103,130 +106,147 @@ def test_a_server_that_stays_overloaded(openml_server):
         "<html><body>Unavailable</body></html>",
     ],
 )
-def test_an_outage(openml_server, body):
+def test_outage_is_reported_with_its_status(openml_server, body):
     openml_server.fail_data(61, 503, body)
-    assert refusal() == f"127.0.0.1 did not answer for data set 61 (503); {LATER}"
+    assert (
+        fetch_error_message() == f"127.0.0.1 did not answer for data set 61 (503); {RETRY_ADVICE}"
+    )
 
 
-def test_an_outage_of_the_files_alone(openml_server):
-    openml_server.add(61, frame())
+def test_outage_of_the_file_server_leaves_no_folder(openml_server):
+    openml_server.add(61, mixed_table())
     openml_server.fail("/bucket/dataset_61.pq", 503, "down")
     openml_server.fail("/download/61.arff", 503, "down")
-    assert refusal() == f"127.0.0.1 did not answer for data set 61 (503); {LATER}"
+    assert (
+        fetch_error_message() == f"127.0.0.1 did not answer for data set 61 (503); {RETRY_ADVICE}"
+    )
     assert not dataset_folder(61).exists()
 
 
-def test_an_unknown_number(openml_server):
-    assert refusal() == "OpenML has no data set 61; 127.0.0.1 lists what there is"
+def test_unknown_id_is_reported(openml_server):
+    assert fetch_error_message() == "OpenML has no data set 61; 127.0.0.1 lists what there is"
 
 
-def test_a_private_set(openml_server):
-    openml_server.fail_data(61, 412, error(112, "No access granted"))
-    assert refusal() == "data set 61 of OpenML is private: only its owner can fetch it"
+def test_private_data_set_is_reported(openml_server):
+    openml_server.fail_data(61, 412, error_response(112, "No access granted"))
+    assert fetch_error_message() == "data set 61 of OpenML is private: only its owner can fetch it"
 
 
-def test_features_that_openml_has_not_made_yet(openml_server):
-    openml_server.add(61, frame())
-    openml_server.fail("/api/v1/xml/data/features/61", 412, error(273, "Dataset not processed yet"))
+def test_unprocessed_features_are_reported(openml_server):
+    openml_server.add(61, mixed_table())
+    openml_server.fail(
+        "/api/v1/xml/data/features/61", 412, error_response(273, "Dataset not processed yet")
+    )
     assert (
-        refusal()
+        fetch_error_message()
         == "127.0.0.1 did not answer for data set 61 (code 273: Dataset not processed yet);"
-        f" {LATER}"
+        f" {RETRY_ADVICE}"
     )
 
 
-def test_a_file_with_another_digest(openml_server):
-    openml_server.add(61, frame(), md5_checksum="0" * 32, parquet_url="")
+def test_wrong_checksum_is_reported(openml_server):
+    openml_server.add(61, mixed_table(), md5_checksum="0" * 32, parquet_url="")
     assert (
-        refusal()
+        fetch_error_message()
         == "what 127.0.0.1 sent for data set 61 does not have the checksum that it announced;"
-        f" {LATER}"
+        f" {RETRY_ADVICE}"
     )
 
 
-def test_a_description_that_is_none(openml_server):
+def test_invalid_description_is_reported(openml_server):
     openml_server.files["/api/v1/xml/data/61"] = b"<html></html>"
-    assert refusal().startswith("127.0.0.1 did not answer for data set 61 (")
+    assert fetch_error_message().startswith("127.0.0.1 did not answer for data set 61 (")
 
 
-def test_no_network_is_found_out_once(openml_cache, monkeypatch):
-    asked: list[str] = []
+def test_missing_network_is_detected_once_per_process(openml_cache, monkeypatch):
+    requested_hosts: list[str] = []
 
-    def refuse(host, *args, **kwargs):
-        asked.append(host)
+    def refuse_host(host, *args, **kwargs):
+        requested_hosts.append(host)
         raise socket.gaierror(-2, "Name or service not known")
 
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse_host)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    where = openml_cache / "org" / "openml" / "www"
-    reason = f"not in {where}; openml.org cannot be reached (Name or service not known); {LATER}"
-    assert refusal() == f"data set 61 is {reason}"
-    assert len(asked) == client.MAX_TRIES
-    assert refusal(62) == f"data set 62 is {reason}"
-    assert len(asked) == client.MAX_TRIES
+    folder = openml_cache / "org" / "openml" / "www"
+    reason = (
+        f"not in {folder}; openml.org cannot be reached (Name or service not known); {RETRY_ADVICE}"
+    )
+    assert fetch_error_message() == f"data set 61 is {reason}"
+    assert len(requested_hosts) == client.MAX_TRIES
+    assert fetch_error_message(62) == f"data set 62 is {reason}"
+    assert len(requested_hosts) == client.MAX_TRIES
 
 
-def test_a_server_that_is_down(openml_cache, monkeypatch):
+def test_refused_connection_is_reported(openml_cache, monkeypatch):
     import openml
 
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))
+        port = bound_socket.getsockname()[1]
     monkeypatch.setattr(openml.config, "server", f"http://127.0.0.1:{port}/api/v1/xml")
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    assert "127.0.0.1 cannot be reached (Connection refused); try again later" in refusal()
+    assert (
+        "127.0.0.1 cannot be reached (Connection refused); try again later" in fetch_error_message()
+    )
 
 
-def test_a_server_that_never_answers(openml_cache, monkeypatch):
+def test_timeout_is_reported(openml_cache, monkeypatch):
     import openml
 
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
+    with socket.socket() as silent_socket:
+        silent_socket.bind(("127.0.0.1", 0))
+        silent_socket.listen()
         monkeypatch.setattr(
-            openml.config, "server", f"http://127.0.0.1:{silent.getsockname()[1]}/api/v1/xml"
+            openml.config, "server", f"http://127.0.0.1:{silent_socket.getsockname()[1]}/api/v1/xml"
         )
         monkeypatch.setattr(client, "REQUEST_TIMEOUTS", (1, 0.1))
-        assert refusal() == f"127.0.0.1 did not answer for data set 61 (no answer in time); {LATER}"
+        assert (
+            fetch_error_message()
+            == f"127.0.0.1 did not answer for data set 61 (no answer in time); {RETRY_ADVICE}"
+        )
 
 
-def test_offline_asks_nobody(openml_server):
-    openml_server.add(61, frame())
+def test_offline_sends_no_request(openml_server):
+    openml_server.add(61, mixed_table())
     with offline():
         assert (
-            refusal() == f"data set 61 is not in {dataset_folder(61).parents[1]}; 'kdg data get 61'"
+            fetch_error_message()
+            == f"data set 61 is not in {dataset_folder(61).parents[1]}; 'kdg data get 61'"
             " fetches it"
         )
     assert not openml_server.log and fetch_dataset(61).id == 61
 
 
-def test_a_folder_that_cannot_be_made(openml_server, tmp_path, monkeypatch):
+def test_invalid_cache_folder_is_reported(openml_server, tmp_path, monkeypatch):
     (tmp_path / "taken").touch()
     monkeypatch.setenv("OPENML_CACHE_DIR", str(tmp_path / "taken"))
-    openml_server.add(61, frame())
-    where = dataset_folder(61).parents[1]
+    openml_server.add(61, mixed_table())
+    folder = dataset_folder(61).parents[1]
     way_out = "point OPENML_CACHE_DIR at a folder that can be written to"
-    assert refusal() == f"data set 61 cannot be written to {where} (Not a directory); {way_out}"
-
-
-def test_a_disk_that_is_full(openml_server, monkeypatch):
-    openml_server.add(61, frame())
-    usual = Path.open
-
-    def full(path, mode="r", *args, **kwargs):
-        if "w" in mode and path.name == "features.xml":
-            raise OSError(28, "No space left on device")
-        return usual(path, mode, *args, **kwargs)
-
-    monkeypatch.setattr(Path, "open", full)
     assert (
-        "cannot be written to" in (said := refusal())
-        and "(No space left on device); point OPENML_CACHE_DIR" in said
+        fetch_error_message()
+        == f"data set 61 cannot be written to {folder} (Not a directory); {way_out}"
     )
 
 
-def test_a_set_in_a_folder_that_cannot_be_written_to_is_read(openml_cache, no_network):
-    folder = bake(openml_cache, 61, frame())
+def test_full_disk_is_reported(openml_server, monkeypatch):
+    openml_server.add(61, mixed_table())
+    open_path = Path.open
+
+    def fail_on_features(path, mode="r", *args, **kwargs):
+        if "w" in mode and path.name == "features.xml":
+            raise OSError(28, "No space left on device")
+        return open_path(path, mode, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", fail_on_features)
+    assert (
+        "cannot be written to" in (message := fetch_error_message())
+        and "(No space left on device); point OPENML_CACHE_DIR" in message
+    )
+
+
+def test_data_set_in_a_read_only_folder_is_read(openml_cache, no_network):
+    folder = write_cached_dataset(openml_cache, 61, mixed_table())
     folder.chmod(0o555)
     try:
         assert read_cached_frame(fetch_dataset(61)).shape == (40, 6)
@@ -234,28 +254,29 @@ def test_a_set_in_a_folder_that_cannot_be_written_to_is_read(openml_cache, no_ne
         folder.chmod(0o755)
 
 
-def test_what_is_cached_in_part_is_not_lost_without_a_network(openml_cache, no_network):
-    """openml-python removes the whole folder when something of it cannot be fetched; what can be
-    done without is not asked for.
+def test_incomplete_cache_survives_a_missing_network(openml_cache, no_network):
+    """Check that missing metadata are not requested.
+
+    openml-python deletes the whole folder of a data set if a part of it cannot be fetched.
     """
-    folder = bake(openml_cache, 61, frame())
+    folder = write_cached_dataset(openml_cache, 61, mixed_table())
     (folder / "features.xml").unlink()
     assert fetch_dataset(61).features == {}
     assert (folder / "dataset_61.pq").exists()
 
 
-def test_what_is_damaged_is_not_fetched_over(openml_server, openml_cache, monkeypatch):
+def test_damaged_data_set_is_not_fetched_again(openml_server, openml_cache, monkeypatch):
     import openml
 
     monkeypatch.setattr(openml.config, "server", "https://www.openml.org/api/v1/xml")
-    folder = bake(openml_cache, 61, frame())
+    folder = write_cached_dataset(openml_cache, 61, mixed_table())
     (folder / "description.xml").write_text("<oml")
     with pytest.raises(DataError, match=r"description\.xml is damaged \("):
         fetch_dataset(61)
     assert (folder / "dataset_61.pq").exists()
 
 
-def test_openml_is_left_as_it_was_set(openml_server):
+def test_settings_of_openml_and_requests_are_restored(openml_server):
     import openml
     import requests
 
@@ -265,9 +286,9 @@ def test_openml_is_left_as_it_was_set(openml_server):
         requests.Session,
         list(logging.getLogger().handlers),
     )
-    openml_server.add(61, frame())
+    openml_server.add(61, mixed_table())
     fetch_dataset(61)
-    refusal(62)
+    fetch_error_message(62)
     assert before == (
         openml.config.retry_policy,
         openml.config.connection_n_retries,
@@ -277,15 +298,18 @@ def test_openml_is_left_as_it_was_set(openml_server):
     assert logging.root.manager.disable == 0
 
 
-def test_it_says_nothing_by_itself(openml_server, capfd):
-    """openml logs what it cannot fetch, and every answer that is not compressed."""
-    openml_server.add(61, numbers())
+def test_fetching_writes_no_output(openml_server, capfd):
+    """Check that log messages are suppressed.
+
+    openml logs failures and every response that is not compressed.
+    """
+    openml_server.add(61, numeric_table())
     openml_server.fail("/bucket/dataset_61.pq", 404, "gone")
     fetch_dataset(61)
     assert capfd.readouterr() == ("", "")
 
 
-def test_folders_that_openml_cannot_make(tmp_path):
+def test_openml_folders_that_cannot_be_created_are_reported(tmp_path):
     (tmp_path / "taken").touch()
     code = "from kdgraph.data.openml.client import fetch_dataset; fetch_dataset(61)"
     environment = os.environ | {
@@ -293,11 +317,11 @@ def test_folders_that_openml_cannot_make(tmp_path):
         "OPENML_CACHE_DIR": str(tmp_path),
         "PYTHONPATH": os.getcwd(),
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment
     )
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("kdgraph.errors.NotAtHand: openml cannot make its folders (")
-    assert last.endswith(
+    last_line = process.stderr.splitlines()[-1]
+    assert last_line.startswith("kdgraph.errors.DataNotAvailable: openml cannot make its folders (")
+    assert last_line.endswith(
         "; point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to"
     )

@@ -1,4 +1,4 @@
-"""Folds of OpenML's tasks."""
+"""Folds of OpenML tasks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 from kdgraph.data.dataset import TEST, TRAIN
 from kdgraph.data.openml.client import fetch_task, read_fold
 from kdgraph.data.openml.tables import OpenmlTable
-from kdgraph.errors import DataError, NotAtHand
-from tests.data.openml.server import frame, numbers
+from kdgraph.errors import DataError, DataNotAvailable
+from tests.data.openml.server import mixed_table, numeric_table
 
 
-def test_a_fold_of_a_task_prescribes_the_roles(openml_server):
-    openml_server.add(61, frame())
+def test_fold_of_a_task_prescribes_the_roles(openml_server):
+    openml_server.add(61, mixed_table())
     openml_server.add_task(59, 61, rows=40, folds=4)
     source = OpenmlTable(61, task_id=59, fold=1)
     source.prefetch()
-    asked = len(openml_server.log)
+    n_requests = len(openml_server.log)
     dataset = source.load()
     assert dataset.roles is not None
     np.testing.assert_array_equal(dataset.roles, np.where(np.arange(40) % 4 == 1, TEST, TRAIN))
@@ -26,12 +26,12 @@ def test_a_fold_of_a_task_prescribes_the_roles(openml_server):
         "fold": 1,
         "folds": 4,
     }
-    assert len(openml_server.log) == asked
+    assert len(openml_server.log) == n_requests
 
 
-def test_folds_that_do_not_fit(openml_server):
-    openml_server.add(61, frame())
-    openml_server.add(62, numbers())
+def test_folds_that_do_not_fit_are_refused(openml_server):
+    openml_server.add(61, mixed_table())
+    openml_server.add(62, numeric_table())
     openml_server.add_task(59, 61, rows=40, folds=4)
     openml_server.add_task(60, 61, rows=41, folds=4)
     cases = {
@@ -45,8 +45,8 @@ def test_folds_that_do_not_fit(openml_server):
         assert sentence in str(caught.value)
 
 
-def test_a_task_that_is_here_needs_no_network(openml_server, no_network_after):
-    openml_server.add(61, frame())
+def test_cached_task_needs_no_network(openml_server, no_network_after):
+    openml_server.add(61, mixed_table())
     openml_server.add_task(59, 61, rows=40, folds=4)
     fetch_task(59)
     no_network_after()
@@ -58,14 +58,14 @@ def no_network_after(request):
     return lambda: request.getfixturevalue("no_network")
 
 
-def test_a_task_that_openml_does_not_have(openml_server):
-    with pytest.raises(NotAtHand) as caught:
+def test_unknown_task_is_reported(openml_server):
+    with pytest.raises(DataNotAvailable) as caught:
         fetch_task(59)
     assert str(caught.value) == "OpenML has no task 59; 127.0.0.1 lists what there is"
 
 
-def test_a_damaged_file_of_folds_is_named(openml_server):
-    openml_server.add(61, frame())
+def test_damaged_file_of_folds_is_reported(openml_server):
+    openml_server.add(61, mixed_table())
     openml_server.add_task(59, 61, rows=40, folds=4)
     file = fetch_task(59) / "datasplits.arff"
     file.write_text(file.read_text().replace("@ATTRIBUTE fold", "@ATTRIBUTE f"))

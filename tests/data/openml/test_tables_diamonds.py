@@ -1,6 +1,4 @@
-"""Diamonds with their grades in order: encodings against pandas, on a made table; and what the data
-set must have.
-"""
+"""Diamonds with encoded grades, compared with pandas on a random table."""
 
 from __future__ import annotations
 
@@ -13,13 +11,13 @@ import pytest
 from kdgraph.data.openml import Diamonds
 from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.openml.tables import GRADES
-from kdgraph.errors import DataError, NotAtHand
-from tests.data.openml.server import bake
+from kdgraph.errors import DataError, DataNotAvailable
+from tests.data.openml.server import write_cached_dataset
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*rows have the features of another row")
 
 
-def frame(n: int = 60) -> pd.DataFrame:
+def random_diamonds(n: int = 60) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     grades = {
         name: pd.Categorical(rng.choice(order, n), categories=sorted(order))
@@ -36,13 +34,13 @@ def frame(n: int = 60) -> pd.DataFrame:
 
 
 @pytest.fixture
-def made(openml_cache):
-    table = frame()
-    bake(openml_cache, 42225, table)
+def diamonds(openml_cache):
+    table = random_diamonds()
+    write_cached_dataset(openml_cache, 42225, table)
     return table
 
 
-def test_grades_are_numbers_from_the_worst(made):
+def test_ordinal_grades_count_from_the_worst(diamonds):
     dataset = Diamonds().load()
     assert (dataset.task, dataset.feature_names, dataset.needs_encoding) == (
         "regression",
@@ -50,27 +48,29 @@ def test_grades_are_numbers_from_the_worst(made):
         False,
     )
     for name, order in GRADES.items():
-        expected = pd.Categorical(made[name], categories=order, ordered=True).codes
+        expected = pd.Categorical(diamonds[name], categories=order, ordered=True).codes
         np.testing.assert_array_equal(dataset.X[:, dataset.feature_names.index(name)], expected)
-    np.testing.assert_array_equal(dataset.X[:, 0], made["carat"])
-    np.testing.assert_array_equal(dataset.y, made["price"])
+    np.testing.assert_array_equal(dataset.X[:, 0], diamonds["carat"])
+    np.testing.assert_array_equal(dataset.y, diamonds["price"])
 
 
-def test_a_column_for_each_grade_but_the_worst_and_the_logarithm_of_carat(made):
+def test_one_hot_grades_and_log_carat_agree_with_pandas(diamonds):
     dataset = Diamonds("one_hot", log_carat=True, columns=["carat", "cut", "clarity"]).load()
     ordered = {
-        name: pd.Categorical(made[name], categories=GRADES[name]) for name in ("cut", "clarity")
+        name: pd.Categorical(diamonds[name], categories=GRADES[name]) for name in ("cut", "clarity")
     }
     dummies = pd.get_dummies(pd.DataFrame(ordered), drop_first=True, dtype=float, prefix_sep=" ")
     assert dataset.feature_names == ("log carat", *dummies.columns)
-    np.testing.assert_allclose(dataset.X, np.column_stack([np.log(made["carat"]), dummies]))
+    np.testing.assert_allclose(dataset.X, np.column_stack([np.log(diamonds["carat"]), dummies]))
     assert (
         np.linalg.matrix_rank(np.column_stack([np.ones(60), dataset.X])) == 1 + dataset.X.shape[1]
     )
 
 
-def test_what_is_refused(openml_cache):
-    bake(openml_cache, 42225, frame().assign(cut=pd.Categorical(["Fine", "Fair"] * 30)))
+def test_unknown_grades_and_columns_are_refused(openml_cache):
+    write_cached_dataset(
+        openml_cache, 42225, random_diamonds().assign(cut=pd.Categorical(["Fine", "Fair"] * 30))
+    )
     with pytest.raises(
         DataError,
         match=(
@@ -86,15 +86,16 @@ def test_what_is_refused(openml_cache):
         Diamonds(columns=["weight"]).load()
 
 
-def test_without_cache_and_network_it_says_so(openml_cache, no_network):
-    with pytest.raises(NotAtHand, match="42225"):
+def test_diamonds_without_cache_and_network_are_not_available(openml_cache, no_network):
+    with pytest.raises(DataNotAvailable, match="42225"):
         Diamonds().prefetch()
 
 
 @pytest.mark.slow
-def test_a_gamma_model_of_the_real_set_has_the_published_error():
-    """Torres et al. (2024), Table 3, print an RMSE of 798.9 for it; over splits it is 826 with a
-    standard deviation of 33.
+def test_gamma_model_of_diamonds_has_the_published_error():
+    """Compare with the RMSE of 798.9 in Table 3 of Torres et al. (2024).
+
+    Over random splits it is 826, with a standard deviation of 33.
     """
     from sklearn.linear_model import GammaRegressor
 

@@ -1,4 +1,4 @@
-"""Tables of openml.org: what becomes of their columns, and folds that tasks prescribe."""
+"""Tables of openml.org: kinds of columns, and folds that tasks prescribe."""
 
 from __future__ import annotations
 
@@ -12,37 +12,43 @@ from kdgraph.config import compose
 from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.openml.tables import OpenmlTable
 from kdgraph.data.splits import make_splits, split_options
-from kdgraph.errors import DataError, NotAtHand, ParameterError
-from tests.data.openml.server import arff, bake, description, frame, numbers
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
+from tests.data.openml.server import (
+    arff,
+    description,
+    mixed_table,
+    numeric_table,
+    write_cached_dataset,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*rows have the features of another row")
 
 
 @pytest.fixture
-def table(openml_cache):
-    """Data set 61 in the cache."""
-    bake(openml_cache, 61, frame())
+def cached_table(openml_cache):
+    """Write data set 61 to the cache."""
+    write_cached_dataset(openml_cache, 61, mixed_table())
 
 
-def test_columns_become_features_of_their_kind(table):
+def test_columns_become_features_of_their_declared_kind(cached_table):
     dataset = OpenmlTable(61).load()
     assert dataset.name == "openml-61"
     assert dataset.feature_names == ("length", "width", "colour", "month")
     assert dataset.categories == (None, None, ("blue", "red"), ("1", "2"))
     assert (
         dataset.classes.tolist() == ["no", "yes"]
-        and dataset.y.tolist() == (frame()["class"] == "yes").astype(int).tolist()
+        and dataset.y.tolist() == (mixed_table()["class"] == "yes").astype(int).tolist()
     )
-    np.testing.assert_array_equal(dataset.X[:, 1], frame()["width"])
-    np.testing.assert_array_equal(dataset.X[:, 2], frame()["colour"] == "red")
-    np.testing.assert_array_equal(dataset.X[:, 3], frame()["month"] - 1)
+    np.testing.assert_array_equal(dataset.X[:, 1], mixed_table()["width"])
+    np.testing.assert_array_equal(dataset.X[:, 2], mixed_table()["colour"] == "red")
+    np.testing.assert_array_equal(dataset.X[:, 3], mixed_table()["month"] - 1)
 
 
-def test_facts_say_where_the_rows_come_from(openml_cache):
-    bake(
+def test_facts_describe_the_origin_of_the_rows(openml_cache):
+    write_cached_dataset(
         openml_cache,
         61,
-        frame(),
+        mixed_table(),
         description="About flowers\nSUBSET of the original: 40 of 90 rows\n",
         md5_checksum="0" * 32,
     )
@@ -58,27 +64,25 @@ def test_facts_say_where_the_rows_come_from(openml_cache):
 
 
 def test_both_kinds_of_files_give_the_same_rows(openml_cache):
-    """ARFF declares red before blue, Parquet may hold them in any order: positions go by sorted
-    value.
-    """
-    folder = bake(openml_cache, 61, frame(), md5_checksum="0" * 32)
+    """Check that categories are sorted by value: ARFF has red before blue, Parquet any order."""
+    folder = write_cached_dataset(openml_cache, 61, mixed_table(), md5_checksum="0" * 32)
     from_parquet = OpenmlTable(61).load()
     (folder / "dataset_61.pq").unlink()
-    (folder / "dataset.arff").write_text(arff(frame()))
+    (folder / "dataset.arff").write_text(arff(mixed_table()))
     from_arff = OpenmlTable(61).load()
     assert from_arff.fingerprint == from_parquet.fingerprint
     assert from_arff.categories == from_parquet.categories
     assert (from_arff.facts["loader"], from_arff.facts["md5"]) == ("arff", "0" * 32)
 
 
-def test_without_openmls_list_of_features_the_values_decide(table, openml_cache):
+def test_kinds_are_inferred_without_the_list_of_features(cached_table, openml_cache):
     next(openml_cache.rglob("features.xml")).unlink()
     dataset = OpenmlTable(61).load()
     assert dataset.categories == (None, None, ("blue", "red"), None)
 
 
-def test_columns_to_ignore_are_left_out_unless_they_are_asked_for(openml_cache):
-    bake(openml_cache, 61, frame(), ignore_attribute="colour,month")
+def test_ignored_columns_are_dropped_unless_requested(openml_cache):
+    write_cached_dataset(openml_cache, 61, mixed_table(), ignore_attribute="colour,month")
     assert OpenmlTable(61).load().feature_names == ("length", "width")
     assert OpenmlTable(61, categorical=["month"]).load().feature_names == (
         "length",
@@ -89,56 +93,62 @@ def test_columns_to_ignore_are_left_out_unless_they_are_asked_for(openml_cache):
     assert OpenmlTable(61, split_groups="row").load().split_groups.tolist() == list(range(40))
 
 
-def test_groups_are_read_from_columns_to_ignore_which_stay_no_features(openml_cache):
-    bake(openml_cache, 61, frame(), ignore_attribute="colour,month")
-    named = OpenmlTable(61, group="colour").load()
-    assert named.group_names == ("blue", "red") and named.feature_names == ("length", "width")
+def test_ignored_columns_may_be_groups_without_being_features(openml_cache):
+    write_cached_dataset(openml_cache, 61, mixed_table(), ignore_attribute="colour,month")
+    by_colour = OpenmlTable(61, group="colour").load()
+    assert by_colour.group_names == ("blue", "red") and by_colour.feature_names == (
+        "length",
+        "width",
+    )
     assert OpenmlTable(61, group="colour", drop=["colour", "width"]).load().feature_names == (
         "length",
     )
-    largest = OpenmlTable(61, group=["length", "month"]).load()
-    expected = np.where(frame()["length"] >= frame()["month"], "length", "month")
-    assert np.array(largest.group_names)[largest.groups].tolist() == expected.tolist()
+    by_largest_column = OpenmlTable(61, group=["length", "month"]).load()
+    expected = np.where(mixed_table()["length"] >= mixed_table()["month"], "length", "month")
+    assert (
+        np.array(by_largest_column.group_names)[by_largest_column.groups].tolist()
+        == expected.tolist()
+    )
 
 
-def test_another_target_and_task(table):
+def test_target_and_task_may_be_chosen(cached_table):
     dataset = OpenmlTable(61, target="length", drop=["class"], name="lengths").load()
     assert (dataset.name, dataset.task) == ("lengths", "regression")
-    np.testing.assert_array_equal(dataset.y, frame()["length"])
+    np.testing.assert_array_equal(dataset.y, mixed_table()["length"])
 
 
 @pytest.mark.parametrize(
-    ("target", "says"),
+    ("target", "problem"),
     [("", "names no target"), ("colour,class", "names several targets")],
 )
-def test_a_set_without_one_target_needs_a_choice(openml_cache, target, says):
-    bake(openml_cache, 61, frame(), default_target_attribute=target)
+def test_data_set_without_a_single_target_needs_a_choice(openml_cache, target, problem):
+    write_cached_dataset(openml_cache, 61, mixed_table(), default_target_attribute=target)
     with pytest.raises(DataError) as caught:
         OpenmlTable(61).load()
     assert (
         str(caught.value)
-        == f"openml-61: OpenML {says} for data set 61; choose a column: dataset.target=… (row,"
+        == f"openml-61: OpenML {problem} for data set 61; choose a column: dataset.target=… (row,"
         " length, width, colour, month, …)"
     )
     assert OpenmlTable(61, target="class").load().classes.tolist() == ["no", "yes"]
 
 
-def test_require_numeric_shuts_out_before_any_run(table, openml_cache):
-    with pytest.raises(NotAtHand, match=r"openml-61 has 2 categorical columns \(colour, month\)"):
+def test_prefetch_checks_require_numeric(cached_table, openml_cache):
+    with pytest.raises(
+        DataNotAvailable, match=r"openml-61 has 2 categorical columns \(colour, month\)"
+    ):
         OpenmlTable(61, require="numeric").prefetch()
-    bake(openml_cache, 62, numbers())
+    write_cached_dataset(openml_cache, 62, numeric_table())
     OpenmlTable(62, require="numeric").prefetch()
 
 
-def test_a_cached_set_needs_no_network(table, no_network):
+def test_cached_data_set_needs_no_network(cached_table, no_network):
     OpenmlTable(61).prefetch()
     assert OpenmlTable(61).load().X.shape == (40, 4)
 
 
-def test_reading_leaves_nothing_in_the_cache(table, openml_cache):
-    """Of openml-python's own reader there would be pickles, which two processes may write at
-    once.
-    """
+def test_reading_writes_nothing_to_the_cache(cached_table, openml_cache):
+    """Check that no pickles appear, which the reader of openml-python would write."""
     before = sorted(openml_cache.rglob("*"))
     OpenmlTable(61).prefetch()
     OpenmlTable(61).load()
@@ -146,14 +156,14 @@ def test_reading_leaves_nothing_in_the_cache(table, openml_cache):
 
 
 @pytest.mark.parametrize("name", ["dataset_61.pq", "description.xml", "features.xml"])
-def test_a_damaged_file_is_named_with_the_way_out(table, openml_cache, name):
+def test_damaged_file_is_reported_with_the_way_out(cached_table, openml_cache, name):
     file = next(openml_cache.rglob(name))
     file.write_bytes(file.read_bytes()[:-30])
     with pytest.raises(DataError) as caught:
         OpenmlTable(61).load()
-    says = str(caught.value)
-    assert not isinstance(caught.value, NotAtHand) and "\n" not in says
-    assert says.startswith(f"{file} is damaged (") and says.endswith(
+    message = str(caught.value)
+    assert not isinstance(caught.value, DataNotAvailable) and "\n" not in message
+    assert message.startswith(f"{file} is damaged (") and message.endswith(
         f"); delete {file.parent} and fetch it again with 'kdg data get 61'"
     )
 
@@ -180,8 +190,8 @@ def test_parameters_out_of_range(parameters, sentence):
     assert str(caught.value) == sentence
 
 
-def test_a_description_without_its_parts_is_damaged(openml_cache):
-    folder = bake(openml_cache, 61, frame())
+def test_description_without_version_is_damaged(openml_cache):
+    folder = write_cached_dataset(openml_cache, 61, mixed_table())
     (folder / "description.xml").write_text(
         description(61, "x").replace("oml:version", "oml:edition")
     )
@@ -194,7 +204,7 @@ REAL = [(44, 57, 2, 0), (31, 20, 2, 13), (40975, 6, 4, 6), (6, 16, 26, 0)]
 
 
 @pytest.mark.parametrize(("id", "features", "classes", "categorical"), REAL)
-def test_sets_of_openml_are_read_as_openml_describes_them(
+def test_real_openml_tables_agree_with_their_description(
     id, features, classes, categorical, no_network
 ):
     if "OPENML_CACHE_DIR" not in os.environ or not is_cached(id):
@@ -205,8 +215,9 @@ def test_sets_of_openml_are_read_as_openml_describes_them(
 
 
 def test_communities_and_crime_have_the_groups_of_luo_et_al():
-    """UAI 2022, Section 5.3: is the rate above the median, by plurality race; "Indian" is no column
-    of the table.
+    """Check target and groups of Luo et al. (2022), Section 5.3: crime rate, plurality race.
+
+    The table has no column for the group "Indian" of the paper.
     """
     if "OPENML_CACHE_DIR" not in os.environ or not is_cached(42730):
         pytest.skip("OpenML 42730 is in no folder that OPENML_CACHE_DIR names")
@@ -219,8 +230,8 @@ def test_communities_and_crime_have_the_groups_of_luo_et_al():
     )
     assert np.bincount(data.y).tolist() == [1001, 993]  # some rows are at the median itself
     assert data.groups is not None
-    found = dict(zip(data.group_names, np.bincount(data.groups).tolist(), strict=True))
-    assert found == {
+    group_sizes = dict(zip(data.group_names, np.bincount(data.groups).tolist(), strict=True))
+    assert group_sizes == {
         "racePctWhite": 1573,
         "racepctblack": 218,
         "racePctAsian": 88,

@@ -17,34 +17,36 @@ CURVES = {
     "polynomial": (Polynomial(), [lambda t: t, lambda t: t**3], 0.1),
     "polynomial, other": (Polynomial(0.3, [2, 5]), [lambda t: t**2, lambda t: t**5], 0.3),
 }
-each = pytest.mark.parametrize(("simulation", "curves", "s"), CURVES.values(), ids=CURVES.keys())
+each_curve_pair = pytest.mark.parametrize(
+    ("simulation", "curves", "s"), CURVES.values(), ids=CURVES.keys()
+)
 
 
-@each
-def test_density_and_share_kept_by_scipy(simulation, curves, s):
+@each_curve_pair
+def test_density_and_box_fraction_agree_with_scipy(simulation, curves, s):
     X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
     for c, curve in enumerate(curves):
-        kept = quad(
+        box_fraction = quad(
             lambda t, g=curve: (norm.cdf(1, g(t), s) - norm.cdf(-1, g(t), s)) / 2,
             -1,
             1,
             epsabs=1e-11,
             limit=200,
         )[0]
-        assert simulation.kept[c] == pytest.approx(kept, abs=1e-10)
-        expected = norm.logpdf(X[:, 1], curve(X[:, 0]), s) - np.log(2 * kept)
+        assert simulation.box_fractions[c] == pytest.approx(box_fraction, abs=1e-10)
+        expected = norm.logpdf(X[:, 1], curve(X[:, 0]), s) - np.log(2 * box_fraction)
         np.testing.assert_allclose(
             simulation.log_densities(X)[:, c], expected, rtol=1e-10, atol=1e-10
         )
 
 
-def test_published_shares_kept():
-    """Printed with four decimals, each the result of a simulation of its own."""
-    np.testing.assert_allclose(Sinewave().kept, [0.9072, 0.8609], atol=2e-4)
-    np.testing.assert_allclose(Polynomial().kept, [0.9601, 0.9861], atol=2e-4)
+def test_box_fractions_agree_with_the_paper():
+    """Compare with the published values, which have four decimals and come from simulations."""
+    np.testing.assert_allclose(Sinewave().box_fractions, [0.9072, 0.8609], atol=2e-4)
+    np.testing.assert_allclose(Polynomial().box_fractions, [0.9601, 0.9861], atol=2e-4)
 
 
-def test_symmetries():
+def test_densities_have_the_symmetries_of_the_curves():
     X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
     sine, polynomial = Sinewave(), Polynomial()
     np.testing.assert_allclose(
@@ -56,8 +58,9 @@ def test_symmetries():
     np.testing.assert_allclose(polynomial.posterior(-X), polynomial.posterior(X), atol=1e-12)
 
 
-def test_little_noise_far_from_both_curves_does_not_underflow():
-    """At (0.9, -0.9) both densities are near exp(-16000); the cubic's, 0.729, is nearer than the
-    line's.
+def test_posterior_does_not_underflow_far_from_both_curves():
+    """Check (0.9, -0.9), where both densities are near exp(-16000).
+
+    The cubic, at 0.729, is nearer than the line.
     """
     assert Polynomial(noise_std=0.01).posterior([[0.9, -0.9]]).tolist() == [[0.0, 1.0]]

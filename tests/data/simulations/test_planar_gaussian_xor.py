@@ -18,16 +18,17 @@ def test_posterior_is_bayes_rule_with_scipy_densities():
     )
 
 
-def test_reflection_swaps_the_classes_and_half_a_turn_keeps_them():
+def test_reflection_swaps_classes_and_half_turn_keeps_them():
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     p = GaussianXor().posterior(X)
     np.testing.assert_allclose(GaussianXor().posterior(X * [-1, 1]), p[:, ::-1], atol=1e-13)
     np.testing.assert_allclose(GaussianXor().posterior(-X), p, atol=1e-13)
 
 
-def test_counts_are_multinomial():
-    """Class 0's count of 100 rows has variance 25; over 400 samples the variance is known to 7 %,
-    and here to 5 standard errors.
+def test_class_counts_are_multinomial():
+    """Compare the variance of the class counts of 100 rows with 25, over 400 samples.
+
+    The standard error of the variance is 7 %, and the tolerance is 5 standard errors.
     """
     counts = [
         (GaussianXor().sample(100, np.random.default_rng(seed))[1] == 0).sum()
@@ -37,7 +38,7 @@ def test_counts_are_multinomial():
     assert abs(np.mean(counts) - 50) < 5 * 5 / np.sqrt(400)
 
 
-def test_little_noise_does_not_underflow():
+def test_posterior_does_not_underflow_with_little_noise():
     p = GaussianXor(noise_std=0.01).posterior([[0.0, 0.1], [0.1, 0.0], [0.5, 0.02], [0.5, 0.0]])
     np.testing.assert_allclose(p[2], [0, 1], atol=1e-12)
     np.testing.assert_allclose(p[[0, 1, 3]], 0.5, atol=1e-9)

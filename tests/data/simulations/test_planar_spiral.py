@@ -13,11 +13,12 @@ def polar(r, angle) -> np.ndarray:
 
 
 def density_by_order(r: float, angle: float, m: int, std: float, turns: float = 2.0) -> np.ndarray:
-    """Density of the angle at radius r for both classes: a sum over the row's place in order and
-    over turns of the circle.
+    """Return the density of the angle at radius r for both classes: Float[2].
+
+    It is a sum over the position of the row in the order and over turns of the circle.
     """
-    place = np.arange(m)
-    weight = binom.pmf(place, m - 1, r)
+    position = np.arange(m)
+    weight = binom.pmf(position, m - 1, r)
     images = 2 * np.pi * np.arange(-30, 31)
     mean = np.linspace(0, 2 * np.pi * turns, m)
     return np.array(
@@ -29,24 +30,26 @@ def density_by_order(r: float, angle: float, m: int, std: float, turns: float = 
 
 
 @pytest.mark.parametrize(("n", "std"), [(2, 0.8), (20, 0.8), (200, 0.3), (200, 0.1), (2000, 3.0)])
-def test_posterior_of_a_sample_is_the_sum_over_places_in_order(n, std):
+def test_sample_posterior_is_the_sum_over_positions_in_order(n, std):
     rng = np.random.default_rng(0)
     r, angle = rng.uniform(0, 1, 40), rng.uniform(-np.pi, np.pi, 40)
     density = np.array([density_by_order(a, b, n // 2, std) for a, b in zip(r, angle, strict=True)])
-    likely = density.sum(axis=1) > 1e-3
+    has_density = density.sum(axis=1) > 1e-3
     expected = density / density.sum(axis=1, keepdims=True)
-    assert likely.sum() > 10
+    assert has_density.sum() > 10
     np.testing.assert_allclose(
-        Spiral(noise_std=std).posterior(polar(r, angle), n=n)[likely], expected[likely], atol=2e-6
+        Spiral(noise_std=std).posterior(polar(r, angle), n=n)[has_density],
+        expected[has_density],
+        atol=2e-6,
     )
     np.testing.assert_allclose(
-        Spiral(noise_std=std).density(polar(r, angle), n=n)[likely],
-        density.mean(axis=1)[likely] / r[likely],
+        Spiral(noise_std=std).density(polar(r, angle), n=n)[has_density],
+        density.mean(axis=1)[has_density] / r[has_density],
         rtol=1e-6,
     )
 
 
-def test_posterior_of_the_population_is_a_ratio_of_wrapped_normals():
+def test_population_posterior_is_a_ratio_of_wrapped_normals():
     rng = np.random.default_rng(0)
     r, angle = rng.uniform(0, 1, 200), rng.uniform(-np.pi, np.pi, 200)
     for std in (0.05, 0.3, 0.8, 5.0, 40.0):
@@ -64,7 +67,7 @@ def test_posterior_of_the_population_is_a_ratio_of_wrapped_normals():
         )
 
 
-def test_posterior_of_a_sample_tends_to_the_populations():
+def test_sample_posterior_tends_to_the_population_posterior():
     X = polar(np.linspace(0.05, 0.95, 50), np.linspace(0, 40, 50))
     gaps = [
         np.abs(Spiral().posterior(X, n=n) - Spiral().posterior(X)).max()
@@ -74,8 +77,8 @@ def test_posterior_of_a_sample_tends_to_the_populations():
     assert gaps[2] < 1e-3
 
 
-def test_blur_is_near_a_wider_normal():
-    """For n = 1000 the angle's variance is close to .8² + (4π)² r(1-r)/(n/2)."""
+def test_sample_posterior_is_close_to_a_wider_normal():
+    """Compare with a normal of variance .8² + (4π)² r(1-r)/(n/2) for n = 1000."""
     r, angle = np.linspace(0.02, 0.98, 60), np.linspace(0, 50, 60)
     std = np.sqrt(0.64 + (4 * np.pi) ** 2 * r * (1 - r) / 500)
     images = 2 * np.pi * np.arange(-5, 6)[:, None]
@@ -90,9 +93,10 @@ def test_blur_is_near_a_wider_normal():
     )
 
 
-def test_posterior_agrees_with_single_rows_of_small_samples():
-    """One row of each of 20,000 spirals of 20 rows, so that rows are independent; z² in cells has
-    mean 1 (sd .1 for 200 cells).
+def test_sample_posterior_agrees_with_monte_carlo():
+    """Draw one row of each of 20,000 spirals of 20 rows, so that rows are independent.
+
+    In cells, z² has mean 1 with standard deviation .1 for 200 cells.
     """
     simulation, rng = Spiral(), np.random.default_rng(5)
     rows = [simulation.sample(20, rng) for _ in range(20_000)]
@@ -109,9 +113,10 @@ def test_posterior_agrees_with_single_rows_of_small_samples():
     assert mean_square(simulation.posterior(X)[:, 0])[0] > 2
 
 
-def test_posterior_of_a_sample_is_calibrated_on_it_and_the_populations_is_not():
-    """Brier score minus what the posterior claims for itself, Σ p(1-p), over 120 samples of 1000
-    rows, in standard errors.
+def test_only_the_sample_posterior_is_calibrated_on_samples():
+    """Compare the Brier score with its expected value Σ p(1-p), in standard errors.
+
+    There are 120 samples of 1000 rows.
     """
     simulation = Spiral()
     excess = {1000: [], None: []}
@@ -127,7 +132,7 @@ def test_posterior_of_a_sample_is_calibrated_on_it_and_the_populations_is_not():
     assert z[None] > 6
 
 
-def test_turning_by_half_a_turn_swaps_the_classes():
+def test_half_turn_swaps_the_classes():
     X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
     X[0] = 0
     for n in (None, 30, 1000):
@@ -137,10 +142,8 @@ def test_turning_by_half_a_turn_swaps_the_classes():
     assert Spiral().posterior([[0.0, 0.0]]).tolist() == [[0.5, 0.5]]
 
 
-def test_density_is_one_in_the_disc():
-    """Over radius and angle the density times r integrates to 1; trapezoidal in both, 1e-9 since it
-    is smooth and periodic.
-    """
+def test_density_integrates_to_one_over_the_angle():
+    """Integrate over the angle by the trapezoidal rule, exact to 1e-9 for periodic functions."""
     r, angle = np.meshgrid(
         np.linspace(0.1, 0.9, 5), np.linspace(0, 2 * np.pi, 256, endpoint=False), indexing="ij"
     )
@@ -149,7 +152,7 @@ def test_density_is_one_in_the_disc():
         np.testing.assert_allclose(mass.mean(axis=1) * 2 * np.pi, 1, atol=1e-9)
 
 
-def test_mirrored_classes_are_negatives_and_others_are_not():
+def test_only_mirrored_classes_are_negatives_of_each_other():
     for mirrored in (True, False):
         X, y = Spiral(mirrored=mirrored).sample(500, np.random.default_rng(0))
         first, second = X[y == 0], -X[y == 1]

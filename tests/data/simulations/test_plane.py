@@ -1,4 +1,4 @@
-"""What holds for every simulation in the plane, and for Trunk where it applies."""
+"""Properties of all simulations in the plane, and of Trunk where they apply."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kdgraph.data.simulations import (
 from kdgraph.data.simulations.plane import balanced_labels, posterior_from_log_densities
 from kdgraph.errors import DataError, ParameterError
 
-PLANE = {
+PLANE_SIMULATIONS = {
     "gaussian_xor": GaussianXor(),
     "spiral": Spiral(),
     "spiral of the text": Spiral(noise_std=0.3),
@@ -33,11 +33,19 @@ PLANE = {
     "polynomial": Polynomial(),
     "polynomial, other": Polynomial(noise_std=0.3, exponents=[2, 5]),
 }
-EVERY = {**PLANE, "trunk": Trunk(), "trunk of the text": Trunk(truncated=False)}
-in_plane = pytest.mark.parametrize("simulation", PLANE.values(), ids=PLANE.keys())
-everywhere = pytest.mark.parametrize("simulation", EVERY.values(), ids=EVERY.keys())
+ALL_SIMULATIONS = {
+    **PLANE_SIMULATIONS,
+    "trunk": Trunk(),
+    "trunk of the text": Trunk(truncated=False),
+}
+each_plane_simulation = pytest.mark.parametrize(
+    "simulation", PLANE_SIMULATIONS.values(), ids=PLANE_SIMULATIONS.keys()
+)
+each_simulation = pytest.mark.parametrize(
+    "simulation", ALL_SIMULATIONS.values(), ids=ALL_SIMULATIONS.keys()
+)
 
-AWKWARD = np.array(
+EXTREME_POINTS = np.array(
     [
         [a, b]
         for a in (0.0, -0.0, 5e-324, 1e-15, 0.5, 1.0, -1.0, 1 + 1e-12, 1e6, -1e308)
@@ -46,11 +54,11 @@ AWKWARD = np.array(
 )
 
 
-@everywhere
+@each_simulation
 def test_posterior_is_a_distribution_at_awkward_points(simulation):
     for n in (None, 1, 2, 51, 100_000):
-        p = simulation.posterior(AWKWARD, n=n)
-        assert p.shape == (len(AWKWARD), 2)
+        p = simulation.posterior(EXTREME_POINTS, n=n)
+        assert p.shape == (len(EXTREME_POINTS), 2)
         assert (p >= 0).all()
         np.testing.assert_allclose(p.sum(axis=1), 1, atol=4e-16)
 
@@ -58,10 +66,10 @@ def test_posterior_is_a_distribution_at_awkward_points(simulation):
 @settings(max_examples=60, deadline=None)
 @given(
     X=arrays(np.float64, (3, 2), elements=st.floats(allow_nan=False, allow_infinity=False)),
-    which=st.sampled_from(sorted(EVERY)),
+    name=st.sampled_from(sorted(ALL_SIMULATIONS)),
 )
-def test_posterior_is_a_distribution_at_any_float(X, which):
-    p = EVERY[which].posterior(X)
+def test_posterior_is_a_distribution_at_any_float(X, name):
+    p = ALL_SIMULATIONS[name].posterior(X)
     assert (p >= 0).all()
     np.testing.assert_allclose(p.sum(axis=1), 1, atol=4e-16)
 
@@ -69,39 +77,39 @@ def test_posterior_is_a_distribution_at_any_float(X, which):
 @settings(max_examples=60, deadline=None)
 @given(
     X=arrays(np.float64, (3, 2), elements=st.floats(-1, 1)),
-    which=st.sampled_from(sorted(PLANE)),
+    name=st.sampled_from(sorted(PLANE_SIMULATIONS)),
     n=st.integers(1, 3000),
 )
-def test_posterior_on_paper_grid_lies_between_posterior_and_half(X, which, n):
-    simulation = PLANE[which]
+def test_posterior_on_paper_grid_lies_between_posterior_and_half(X, name, n):
+    simulation = PLANE_SIMULATIONS[name]
     exact, grid = simulation.posterior(X), simulation.posterior_on_paper_grid(X)
     assert (np.abs(grid - 0.5) <= np.abs(exact - 0.5) + 1e-15).all()
     assert ((grid - 0.5) * (exact - 0.5) >= 0).all()
     np.testing.assert_allclose(simulation.posterior(X, n).sum(axis=1), 1, atol=4e-16)
 
 
-@in_plane
-def test_nothing_is_known_outside_the_box(simulation):
+@each_plane_simulation
+def test_posterior_is_uniform_and_density_zero_outside_the_box(simulation):
     outside = np.array([[1.0001, 0], [0, -1.0001], [3, 3], [1e6, 0], [np.inf, 0]])
     assert (simulation.posterior(outside) == 0.5).all()
     assert (simulation.posterior_on_paper_grid(outside) == 0.5).all()
     assert (simulation.density(outside) == 0).all()
 
 
-@everywhere
+@each_simulation
 @pytest.mark.parametrize("n", [1, 2, 7, 300])
-def test_sample_has_n_rows_and_its_seed_decides_them(simulation, n):
+def test_sample_has_n_rows_and_is_reproducible_by_seed(simulation, n):
     X, y = simulation.sample(n, np.random.default_rng(3))
-    again, y_again = simulation.sample(n, np.random.default_rng(3))
-    other, _ = simulation.sample(n, np.random.default_rng(4))
+    repeated, y_repeated = simulation.sample(n, np.random.default_rng(3))
+    other_seed, _ = simulation.sample(n, np.random.default_rng(4))
     assert X.shape == (n, 2)
     assert set(y.tolist()) <= {0, 1}
-    np.testing.assert_array_equal(X, again)
-    np.testing.assert_array_equal(y, y_again)
-    assert not np.isin(X, other).any()
+    np.testing.assert_array_equal(X, repeated)
+    np.testing.assert_array_equal(y, y_repeated)
+    assert not np.isin(X, other_seed).any()
 
 
-@in_plane
+@each_plane_simulation
 def test_sample_lies_in_the_box(simulation):
     X, _ = simulation.sample(5000, np.random.default_rng(0))
     assert (np.abs(X) < 1).all()
@@ -110,7 +118,7 @@ def test_sample_lies_in_the_box(simulation):
 @pytest.mark.parametrize(
     "simulation", [Spiral(), Circle(), Sinewave(), Polynomial()], ids=lambda s: s.name
 )
-def test_classes_are_balanced_and_an_odd_row_goes_to_either(simulation):
+def test_classes_are_balanced_with_a_random_odd_row(simulation):
     counts = [
         np.bincount(simulation.sample(11, np.random.default_rng(seed))[1], minlength=2)
         for seed in range(40)
@@ -126,34 +134,41 @@ def test_balanced_labels_are_in_random_order():
     )  # binomial-like, sd 16; sorted labels give 0 or 1000
 
 
-@pytest.mark.parametrize("name", [name for name in PLANE if not name.startswith("spiral")])
+@pytest.mark.parametrize(
+    "name", [name for name in PLANE_SIMULATIONS if not name.startswith("spiral")]
+)
 def test_density_agrees_with_monte_carlo(name):
-    """Counts of 200,000 rows in 30 x 30 cells against 8 x 8 midpoints of the density in each; chi2
-    per cell is 1, sd 0.06 for 500 cells.
+    """Compare counts of 200,000 rows in 30 × 30 cells with the integrated density.
+
+    The density is averaged over 8 × 8 midpoints of a cell. χ² per cell is 1, with standard
+    deviation 0.06 for 500 cells.
     """
-    simulation, n, cells, fine = PLANE[name], 200_000, 30, 8
+    simulation, n, cells, points_per_cell = PLANE_SIMULATIONS[name], 200_000, 30, 8
     X, _ = simulation.sample(n, np.random.default_rng(1))
     observed = np.histogram2d(X[:, 0], X[:, 1], bins=cells, range=[[-1, 1]] * 2)[0]
-    ticks = (np.arange(cells * fine) + 0.5) / (cells * fine) * 2 - 1
+    ticks = (np.arange(cells * points_per_cell) + 0.5) / (cells * points_per_cell) * 2 - 1
     points = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
     mass = (
-        simulation.density(points).reshape(cells, fine, cells, fine).mean(axis=(1, 3))
+        simulation.density(points)
+        .reshape(cells, points_per_cell, cells, points_per_cell)
+        .mean(axis=(1, 3))
         * (2 / cells) ** 2
     )
     assert mass.sum() == pytest.approx(1, abs=2e-3)
-    enough = n * mass > 20
-    chi2 = ((observed - n * mass) ** 2 / (n * mass))[enough]
-    assert abs(chi2.mean() - 1) < 5 * np.sqrt(2 / enough.sum())
+    is_populated = n * mass > 20
+    chi2 = ((observed - n * mass) ** 2 / (n * mass))[is_populated]
+    assert abs(chi2.mean() - 1) < 5 * np.sqrt(2 / is_populated.sum())
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if not name.startswith("spiral")])
+@pytest.mark.parametrize(
+    "name", [name for name in ALL_SIMULATIONS if not name.startswith("spiral")]
+)
 def test_posterior_agrees_with_monte_carlo(name):
-    """In cells of 200,000 rows, labels of class 0 minus their posteriors, in standard deviations:
-    mean square 1.
+    """Compare labels of 200,000 rows with their posteriors in cells: mean squared z-score 1.
 
     The rows of a spiral are not independent; its own tests are exact.
     """
-    simulation = EVERY[name]
+    simulation = ALL_SIMULATIONS[name]
     X, y = simulation.sample(200_000, np.random.default_rng(2))
     p = simulation.posterior(X)[:, 0]
     cell = np.floor((np.clip(X, -1.5, 1.5) + 1.5) * 20).astype(int) @ [61, 1]
@@ -164,13 +179,13 @@ def test_posterior_agrees_with_monte_carlo(name):
     assert abs(z2.mean() - 1) < 5 * np.sqrt(2 / len(z2))
 
 
-@in_plane
-def test_truth_chooses_what_posterior_gives(simulation):
+@each_plane_simulation
+def test_truth_selects_the_posterior(simulation):
     X = paper_grid()[::37]
     parameters = {
         name: value
         for name, value in vars(simulation).items()
-        if name not in ("classes", "kept", "truth")
+        if name not in ("classes", "box_fractions", "truth")
     }
     on_grid = type(simulation)(**parameters, truth="paper_grid")
     np.testing.assert_array_equal(on_grid.posterior(X), simulation.posterior_on_paper_grid(X))
@@ -184,26 +199,27 @@ def test_truth_chooses_what_posterior_gives(simulation):
         )
 
 
-def test_paper_grid_truth_is_what_counting_in_windows_gives():
-    """30 repetitions of the paper's procedure for polynomial, where windows are sparse: q explains
-    them, Bayes' posterior does not.
+def test_paper_grid_truth_agrees_with_counts_in_windows():
+    """Repeat the paper's procedure 30 times for Polynomial, where windows are sparse.
+
+    The counts agree with q, and not with Bayes' posterior.
     """
     simulation, rng = Polynomial(), np.random.default_rng(0)
     centres = rng.choice(paper_grid(), 300, replace=False)
     expected = 40 * simulation.density(centres)
     centres = centres[(expected > 0.05) & (expected < 3)]
-    shares = np.full((30, len(centres)), 0.5)
-    for repetition in shares:
+    fractions = np.full((30, len(centres)), 0.5)
+    for fractions_of_repetition in fractions:
         X, y = simulation.sample(100_000, rng)
         for i, centre in enumerate(centres):
             labels = y[(np.abs(X - centre) < 0.01).all(axis=1)]
-            repetition[i] = (labels == 0).mean() if labels.size else 0.5
-    counted = shares.mean(axis=0)
-    noise = shares.std(axis=0, ddof=1) / np.sqrt(30)
+            fractions_of_repetition[i] = (labels == 0).mean() if labels.size else 0.5
+    mean_fraction = fractions.mean(axis=0)
+    noise = fractions.std(axis=0, ddof=1) / np.sqrt(30)
     q, p = simulation.posterior_on_paper_grid(centres)[:, 0], simulation.posterior(centres)[:, 0]
     assert len(centres) > 10
-    assert np.sqrt(np.mean((counted - q) ** 2)) < 1.5 * np.sqrt(np.mean(noise**2))
-    assert np.sqrt(np.mean((counted - p) ** 2)) > 4 * np.sqrt(np.mean(noise**2))
+    assert np.sqrt(np.mean((mean_fraction - q) ** 2)) < 1.5 * np.sqrt(np.mean(noise**2))
+    assert np.sqrt(np.mean((mean_fraction - p) ** 2)) > 4 * np.sqrt(np.mean(noise**2))
 
 
 @pytest.mark.parametrize(
@@ -217,11 +233,11 @@ def test_paper_grid_truth_is_what_counting_in_windows_gives():
     ids=lambda v: getattr(v, "name", v),
 )
 def test_density_explains_the_published_truth(simulation, half, sparse):
-    """Shares of the published grids that are exactly 1/2 (all of 1000 windows empty) and that
-    expect under one draw a window.
+    """Compare fractions of the grid where the published truth is 1/2 or windows are sparse.
 
-    Within .02, since the shares are known to whole percents and a window smears the rim of the
-    spiral's disc.
+    The truth is exactly 1/2 if all of 1000 windows are empty; a window is sparse if it expects less
+    than one draw. The tolerance is .02, since the fractions are known to whole percents and a
+    window blurs the border of the spiral's disc.
     """
     draws = 40 * simulation.density(paper_grid())
     assert np.exp(-1000 * draws).mean() == pytest.approx(half, abs=0.02)
@@ -229,24 +245,24 @@ def test_density_explains_the_published_truth(simulation, half, sparse):
         assert (draws < 1).mean() == pytest.approx(sparse, abs=0.01)
 
 
-def test_paper_grid_runs_along_the_first_feature():
+def test_first_coordinate_of_the_paper_grid_varies_fastest():
     grid = paper_grid()
     assert grid.shape == (40_000, 2)
     np.testing.assert_allclose(grid[:3], [[-1, -1], [-0.99, -1], [-0.98, -1]], atol=1e-12)
     np.testing.assert_allclose(grid[-1], [0.99, 0.99], atol=1e-12)
 
 
-def test_bayes_rule_far_below_the_smallest_float():
+def test_bayes_rule_does_not_underflow():
     logs = np.array([[-1e5, -1e5 - 1], [-np.inf, -np.inf], [-np.inf, -1e300], [800.0, 0.0]])
     expected = [[1 / (1 + np.exp(-1)), 1 / (1 + np.e)], [0.5, 0.5], [0, 1], [1, 0]]
     np.testing.assert_allclose(posterior_from_log_densities(logs), expected, atol=1e-12)
 
 
-def test_every_source_is_a_simulation():
-    assert all(isinstance(simulation, Simulation) for simulation in EVERY.values())
+def test_all_sources_are_simulations():
+    assert all(isinstance(simulation, Simulation) for simulation in ALL_SIMULATIONS.values())
 
 
-def test_points_that_are_not_in_the_plane_are_refused():
+def test_points_outside_the_plane_are_refused():
     with pytest.raises(
         DataError, match=r"^circle lives in the plane: X must have shape \(n, 2\), got \(4, 3\)$"
     ):

@@ -26,7 +26,7 @@ def test_wrapped_normal_is_a_density_on_the_circle(std):
     )
 
 
-def test_wrapped_normal_of_each_own_width():
+def test_wrapped_normal_with_a_width_for_each_angle():
     std = np.array([0.3, 0.8, 4.0])
     together = log_wrapped_normal(np.array([1.0, 3.0, -2.0]), std)
     alone = [
@@ -35,9 +35,11 @@ def test_wrapped_normal_of_each_own_width():
     np.testing.assert_allclose(together, alone, rtol=1e-12)
 
 
-def test_integral_and_mass_by_scipy():
-    law = vonmises(3.0)
-    assert integrate(law.pdf, -1, 2) == pytest.approx(quad(law.pdf, -1, 2)[0], abs=1e-10)
+def test_integral_and_interval_probability_agree_with_scipy():
+    distribution = vonmises(3.0)
+    assert integrate(distribution.pdf, -1, 2) == pytest.approx(
+        quad(distribution.pdf, -1, 2)[0], abs=1e-10
+    )
     np.testing.assert_allclose(
         normal_interval_probability(-1, np.array([0.0, 2.0]), 0.7),
         norm.cdf([0, 2], scale=0.7) - norm.cdf(-1, scale=0.7),

@@ -1,4 +1,4 @@
-"""Simulated regressions that know their truth: their laws against SciPy, scikit-learn and loops."""
+"""Regression simulations with known distributions, compared with SciPy and scikit-learn."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_outcomes_have_the_true_distributions(name):
-    """Their PIT values are uniform, and depend on no feature; one in 1000 samples is farther
-    off.
-    """
+def test_targets_have_the_true_distributions(name):
+    """Check that PIT values are uniform and independent of the features, at the level 0.001."""
     source = SOURCES[name]
     X, y = source.sample(5000, np.random.default_rng(0))
     pits = source.distribution(X).cdf(y)
@@ -34,7 +32,7 @@ def test_outcomes_have_the_true_distributions(name):
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_runs_know_the_truth_in_scaled_features(name):
+def test_splits_have_the_truth_of_scaled_features(name):
     source = SOURCES[name]
     raw, scaled = (
         make_splits(
@@ -52,40 +50,40 @@ def test_runs_know_the_truth_in_scaled_features(name):
     )
 
 
-def test_rosenbrocks_mean_and_noise():
+def test_mean_and_noise_of_rosenbrock():
     X, y = Rosenbrock().sample(20_000, np.random.default_rng(1))
     assert (X.min(axis=0) > [-2, -1]).all() and (X.max(axis=0) < [2, 5]).all()
     truth = Rosenbrock().distribution(X)
-    naive = [(1 - a) ** 2 + 10 * (b - a**2) ** 2 for a, b in X[:50].tolist()]
-    np.testing.assert_allclose(truth.mean()[:50], naive, rtol=1e-12)
+    mean_by_loop = [(1 - a) ** 2 + 10 * (b - a**2) ** 2 for a, b in X[:50].tolist()]
+    np.testing.assert_allclose(truth.mean()[:50], mean_by_loop, rtol=1e-12)
     np.testing.assert_allclose(truth.var(), truth.mean() ** 2 / 100, rtol=1e-12)
     assert np.mean((y - truth.mean()) ** 2) == pytest.approx(
         57.5, rel=0.12
     )  # 4 standard errors, of a square with heavy tails
 
 
-def test_what_no_prediction_of_rosenbrocks_can_go_below():
-    """E f² / shape by Gauss-Legendre, which is exact for a polynomial of degree 8."""
+def test_least_squared_error_of_rosenbrock():
+    """Compute E f² / shape by Gauss-Legendre, which is exact for a polynomial of degree 8."""
     x, w = np.polynomial.legendre.leggauss(12)
     f = (1 - 2 * x[:, None]) ** 2 + 10 * ((2 + 3 * x) - 4 * x[:, None] ** 2) ** 2
     assert (w[:, None] * w * f**2).sum() / 4 / 100 == pytest.approx(57.5, abs=0.05)
 
 
-def test_rosenbrock_at_the_bottom_of_the_valley_is_a_point():
+def test_rosenbrock_is_finite_at_its_minimum():
     truth = Rosenbrock().distribution(np.array([[1.0, 1.0]]))
     assert truth.mean()[0] == pytest.approx(0, abs=1e-290) and np.isfinite(truth.ppf(0.5)).all()
 
 
-def test_tran20s_features_and_mean():
+def test_features_and_mean_of_tran20():
     X, _ = Tran20().sample(40_000, np.random.default_rng(2))
     i = np.arange(20)
     np.testing.assert_allclose(
         np.cov(X.T), 0.5 ** np.abs(i[:, None] - i), atol=0.04
     )  # 5 standard errors of a variance
     mean = Tran20().distribution(X[:20]).mean()
-    for row, found in zip(X[:20].tolist(), mean, strict=True):
+    for row, row_mean in zip(X[:20].tolist(), mean, strict=True):
         x = dict(enumerate(row, start=1))
-        naive = (
+        expected = (
             5
             + 10 * x[1]
             + 10 / (x[2] ** 2 + 1)
@@ -95,23 +93,23 @@ def test_tran20s_features_and_mean():
             + 5 * x[5]
             + 2 * x[6]
         )
-        naive += 10 / (x[7] ** 2 + 1) + 5 * x[8] * x[9] + 5 * x[9] ** 2 + 5 * x[10]
-        assert found == pytest.approx(naive, rel=1e-12)
+        expected += 10 / (x[7] ** 2 + 1) + 5 * x[8] * x[9] + 5 * x[9] ** 2 + 5 * x[10]
+        assert row_mean == pytest.approx(expected, rel=1e-12)
     assert (Tran20(2.0).distribution(X[:3]).scale == 2).all()
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_friedmans_means_are_scikit_learns(number):
+def test_means_of_friedman_agree_with_scikit_learn(number):
     X, y = getattr(datasets, f"make_friedman{number}")(200, noise=0.0, random_state=0)
     source = FriedmanSimulation(number)
     np.testing.assert_allclose(source.distribution(X).mean(), y, rtol=1e-10)
-    drawn, _ = source.sample(2000, np.random.default_rng(0))
-    for ours, theirs in zip(drawn.T, X.T, strict=True):
-        assert stats.ks_2samp(ours, theirs).pvalue > 1e-3
+    sample, _ = source.sample(2000, np.random.default_rng(0))
+    for sample_column, reference_column in zip(sample.T, X.T, strict=True):
+        assert stats.ks_2samp(sample_column, reference_column).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_what_is_refused(name):
+def test_invalid_features_are_refused(name):
     source = SOURCES[name]
     d = len(source.feature_names)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""The parabola with growing noise: its law, its truth in scaled features, and where it has none."""
+"""Parabola with noise that grows with x: its distribution, also in scaled features."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.errors import DataError, ParameterError
 
 
-def test_the_sample_has_its_law():
-    """X uniform on (2, 20), (y - 10 - 5 x²) / (30 x) standard normal, independent of x; one in 1000
-    samples is farther off.
+def test_sample_has_its_distribution():
+    """Check that x is uniform on (2, 20) and the scaled noise standard normal and independent of x.
+
+    The tests have level 0.001.
     """
     X, y = Heteroscedastic().sample(20_000, np.random.default_rng(0))
     z = (y - 10 - 5 * X[:, 0] ** 2) / (30 * X[:, 0])
@@ -23,10 +24,8 @@ def test_the_sample_has_its_law():
     assert stats.spearmanr(X[:, 0], np.abs(z)).pvalue > 1e-3
 
 
-def test_the_best_line_is_as_far_from_the_truth_as_it_says():
-    """Least squares on a fine grid of means, against 25 (high - low)⁴ / 180 and the slope 5 (low +
-    high).
-    """
+def test_best_line_has_the_documented_slope_and_error():
+    """Compare least squares on a fine grid with 5 (low + high) and 25 (high - low)⁴ / 180."""
     for low, high in ((2.0, 20.0), (1.0, 4.0)):
         x = np.linspace(low, high, 20_001)
         mean = Heteroscedastic(low, high).distribution(x[:, None]).mean()
@@ -38,7 +37,7 @@ def test_the_best_line_is_as_far_from_the_truth_as_it_says():
 
 
 @pytest.mark.parametrize("scale", ["none", "min_max", "max_norm"])
-def test_roles_are_a_regression_that_knows_its_truth_in_scaled_features(scale):
+def test_splits_have_the_truth_of_scaled_features(scale):
     source = Heteroscedastic()
     splits = make_splits(
         source, n_train=50, n_calibration=20, n_test=30, scale=scale, rng=np.random.default_rng(0)
@@ -56,7 +55,7 @@ def test_roles_are_a_regression_that_knows_its_truth_in_scaled_features(scale):
     assert splits.prior is None
 
 
-def test_which_kind_of_source_it_is():
+def test_heteroscedastic_is_a_regression_simulation():
     source = Heteroscedastic()
     assert (
         isinstance(source, Simulation)
@@ -65,7 +64,7 @@ def test_which_kind_of_source_it_is():
     )
 
 
-def test_what_is_refused():
+def test_invalid_parameters_and_features_are_refused():
     with pytest.raises(ParameterError, match=r"^high must be above low, 3, got 2$"):
         Heteroscedastic(3.0, 2.0)
     with pytest.raises(

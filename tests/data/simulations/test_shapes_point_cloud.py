@@ -1,6 +1,4 @@
-"""Point clouds: each lies on the outline that it is named after, and says nothing in its other
-dimensions.
-"""
+"""Point clouds along outlines in two dimensions, with noise in all others."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ from kdgraph.errors import ParameterError
 SHAPES = ["circles", "lines", "squares"]
 
 
-def off_the_outline(shape: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Float[n]: 0 for a point that the equation of its class's outline holds for."""
+def outline_residual(shape: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return Float[n]: 0 for points that satisfy the equation of the outline of their class."""
     size = np.where(y == 0, 1.0, 0.5)
     x1, x2 = X[:, 0], X[:, 1]
     return {
@@ -29,7 +27,7 @@ def off_the_outline(shape: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_points_lie_on_the_outline_of_their_class(shape):
     X, y = PointCloud(shape, noise_std=0.0).sample(400, np.random.default_rng(0))
-    np.testing.assert_allclose(off_the_outline(shape, X, y), 0, atol=1e-12)
+    np.testing.assert_allclose(outline_residual(shape, X, y), 0, atol=1e-12)
     for label in (0, 1):
         spread = X[y == label]
         assert (np.abs(spread.mean(axis=0)) < 0.2).all() and (spread.max(axis=0) > 0.4).all(), (
@@ -38,8 +36,8 @@ def test_points_lie_on_the_outline_of_their_class(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_further_dimensions_are_uniform_noise_and_half_of_the_rows_each_class(shape):
-    """By Kolmogorov and Smirnov's test at 0.1 %, of fixed draws."""
+def test_further_dimensions_are_uniform_noise_in_balanced_classes(shape):
+    """Check uniformity by Kolmogorov and Smirnov's test at the level 0.001, with fixed seeds."""
     source = PointCloud(shape, n_dims=5)
     assert (
         isinstance(source, Simulation)
@@ -54,9 +52,9 @@ def test_further_dimensions_are_uniform_noise_and_half_of_the_rows_each_class(sh
 
 
 def test_noise_has_its_standard_deviation():
-    """Within 5 %, four standard errors of 4,000 rows."""
+    """Compare within 5 %, four standard errors of 4,000 rows."""
     X, y = PointCloud("lines", noise_std=0.2).sample(4000, np.random.default_rng(2))
-    assert off_the_outline("lines", X, y).std() == pytest.approx(0.2 * np.sqrt(2), rel=0.05)
+    assert outline_residual("lines", X, y).std() == pytest.approx(0.2 * np.sqrt(2), rel=0.05)
 
 
 @pytest.mark.parametrize(

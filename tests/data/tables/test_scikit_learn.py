@@ -13,7 +13,7 @@ from kdgraph.errors import ParameterError
 
 
 @pytest.mark.parametrize("name", ["digits", "breast_cancer", "wine", "iris"])
-def test_tables_are_as_scikit_learn_ships_them(name):
+def test_tables_agree_with_scikit_learn(name):
     bunch = getattr(datasets, f"load_{name}")()
     data = SklearnTable(name).load()
     assert data.name == name
@@ -25,7 +25,7 @@ def test_tables_are_as_scikit_learn_ships_them(name):
     assert not isinstance(SklearnTable(name), Simulation)
 
 
-def test_diabetes_is_a_regression_on_features_as_they_were_measured():
+def test_diabetes_is_a_regression_on_unscaled_features():
     bunch = datasets.load_diabetes(scaled=False)
     data = SklearnTable("diabetes").load()
     assert data.task == "regression" and len(data.classes) == 0
@@ -34,7 +34,7 @@ def test_diabetes_is_a_regression_on_features_as_they_were_measured():
     assert data.feature_names == tuple(bunch.feature_names)
 
 
-def test_another_table_is_refused():
+def test_unknown_loader_is_refused():
     with pytest.raises(
         ParameterError,
         match=r"^loader must be one of digits, breast_cancer, wine, iris, diabetes, got 'boston'$",
@@ -42,7 +42,7 @@ def test_another_table_is_refused():
         SklearnTable("boston")
 
 
-def test_heavy_packages_wait_until_rows_are_asked_for():
+def test_sources_do_not_import_heavy_packages_before_load():
     code = (
         "import sys; from kdgraph.data import images, ood, openml, simulations, tables;"
         " simulations.Circle(); simulations.Blobs(); tables.SklearnTable('wine');"
@@ -50,5 +50,7 @@ def test_heavy_packages_wait_until_rows_are_asked_for():
         " tables.Newsgroups(); tables.FriedmanTable(); openml.OpenmlTable(61); print([p for p in"
         " ('sklearn', 'scipy', 'pandas', 'torch', 'openml') if p in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""Files of class scores: columns are classes, rows are distributions, and nothing is trained."""
+"""Files of class scores: columns are classes, rows are distributions, and no row trains."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ WITH_NAN = np.where(np.arange(40)[:, None] == 3, np.nan, P)
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
+def run_in_tmp_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def table(columns, labels, **more) -> ScoreFile:
+def score_table(columns, labels, **more) -> ScoreFile:
     pd.DataFrame(P, columns=columns).assign(label=labels, **more).to_csv("my.csv", index=False)
     return ScoreFile("my.csv", split_column="role" if more else None)
 
 
-def test_arrays_column_k_is_class_k():
+def test_column_k_of_an_array_is_class_k():
     np.savez("my.npz", predictions=P.astype(np.float32), ground_truth=Y)
     data = ScoreFile("my.npz", "ground_truth").load()
     assert (
-        data.given_scores
+        data.has_scores
         and data.name == "my"
         and data.classes.tolist() == [0, 1, 2]
         and data.feature_names == ("0", "1", "2")
@@ -52,14 +52,14 @@ def test_arrays_column_k_is_class_k():
     [(["b", "c", "a"], ["a", "b", "c"]), (["10", "9", "0"], [0, 9, 10])],
 )
 def test_columns_of_a_table_are_classes_by_name(columns, sorted_classes):
-    data = table(columns, [columns[y] for y in Y]).load()
+    data = score_table(columns, [columns[y] for y in Y]).load()
     assert data.classes.tolist() == sorted_classes
     order = [columns.index(str(name)) for name in sorted_classes]
     np.testing.assert_allclose(data.X, P[:, order], atol=1e-15)
     assert [str(data.classes[y]) for y in data.y] == [columns[y] for y in Y]
 
 
-def test_of_logits_the_softmax_is_taken():
+def test_logits_pass_through_the_softmax():
     logits = RNG.normal(size=(40, 3)) * 30
     np.savez("my.npz", logits=logits, label=Y)
     np.testing.assert_array_equal(
@@ -67,7 +67,7 @@ def test_of_logits_the_softmax_is_taken():
     )
 
 
-def test_a_class_that_no_row_has_is_a_class():
+def test_class_without_rows_is_kept():
     np.savez("my.npz", scores=P, label=np.zeros(40, dtype=int))
     assert len(ScoreFile("my.npz").load().classes) == 3
 
@@ -117,20 +117,20 @@ def test_a_class_that_no_row_has_is_a_class():
         ),
     ],
 )
-def test_what_cannot_be_used_is_told_in_one_line(arrays, target, message):
+def test_invalid_arrays_are_refused_in_one_line(arrays, target, message):
     np.savez("my.npz", **arrays)
     with pytest.raises(DataError, match=f"^{re.escape(message)}"):
         ScoreFile("my.npz", target).load()
 
 
-def test_a_label_without_a_column():
+def test_label_without_a_column_is_refused():
     with pytest.raises(
         DataError, match=r"^my: no column has the scores of d; name each column as its label$"
     ):
-        table(["a", "b", "c"], ["d", *("abc"[y] for y in Y[1:])]).load()
+        score_table(["a", "b", "c"], ["d", *("abc"[y] for y in Y[1:])]).load()
 
 
-def test_rows_that_do_not_test_calibrate_and_none_trains():
+def test_other_than_test_rows_calibrate_and_none_train():
     np.savez("my.npz", scores=P, label=Y)
     splits = make_splits(ScoreFile("my.npz"), n_test=10, rng=np.random.default_rng(0))
     assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [0, 30, 10]
@@ -143,7 +143,7 @@ def test_rows_that_do_not_test_calibrate_and_none_trains():
     np.testing.assert_array_equal(np.sort(capped.test.X, axis=0), np.sort(splits.test.X, axis=0))
 
 
-def test_where_the_file_is_not_there_what_makes_it_is_told(tmp_path):
+def test_missing_file_is_reported_with_the_command_that_makes_it(tmp_path):
     (tmp_path / "scores.npx").touch()
     message = f"dataset.path={tmp_path}/scores.npz: no such file in {tmp_path.resolve()}"
     for made_by, way_out in (
@@ -151,14 +151,14 @@ def test_where_the_file_is_not_there_what_makes_it_is_told(tmp_path):
         ("make scores", "; make it by make scores"),
     ):
         source = ScoreFile(f"{tmp_path}/scores.npz", made_by=made_by)
-        for ask in (source.prefetch, source.load):
+        for method in (source.prefetch, source.load):
             with pytest.raises(DataError, match=f"^{re.escape(message + way_out)}$"):
-                ask()
+                method()
 
 
-def test_roles_of_a_column_are_kept():
+def test_split_column_defines_the_roles():
     role = np.where(np.arange(40) < 25, "calibration", "test")
-    splits = make_splits(table(["0", "1", "2"], Y, role=role), rng=np.random.default_rng(0))
+    splits = make_splits(score_table(["0", "1", "2"], Y, role=role), rng=np.random.default_rng(0))
     assert (len(splits.calibration.y), len(splits.test.y)) == (25, 15)
     np.testing.assert_allclose(np.sort(splits.test.X[:, 0]), np.sort(P[25:, 0]), atol=1e-15)
 
@@ -186,13 +186,13 @@ def test_roles_of_a_column_are_kept():
         ),
     ],
 )
-def test_sizes_and_scales_that_make_no_sense(options, message):
+def test_training_rows_and_scaling_are_refused(options, message):
     np.savez("my.npz", scores=P, label=Y)
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         make_splits(ScoreFile("my.npz"), **options, rng=np.random.default_rng(0))
 
 
-def test_a_file_of_many_models_and_two_test_sets(tmp_path):
+def test_file_of_many_models_with_a_split_array(tmp_path):
     rng = np.random.default_rng(0)
     models = {f"net_{i}": rng.dirichlet(np.ones(3), 6) for i in range(2)}
     split = np.array(["calibration"] * 4 + ["test"] * 2)
@@ -214,7 +214,7 @@ def test_a_file_of_many_models_and_two_test_sets(tmp_path):
     )
 
 
-def test_a_split_that_does_not_fit_the_rows(tmp_path):
+def test_split_array_that_does_not_fit_is_refused(tmp_path):
     np.savez(
         path := tmp_path / "nets.npz",
         net=np.full((2, 2), 0.5),
@@ -236,7 +236,7 @@ def test_a_split_that_does_not_fit_the_rows(tmp_path):
 TOWNS = np.array(["Ulm", "Bonn"])[np.arange(40) % 2]
 
 
-def test_groups_of_rows_in_an_array_and_in_a_column():
+def test_groups_are_read_from_an_array_or_a_column():
     np.savez("my.npz", scores=P, label=Y, town=TOWNS)
     data = ScoreFile("my.npz", group="town").load()
     assert (
@@ -280,7 +280,7 @@ def test_groups_of_rows_in_an_array_and_in_a_column():
         ),
     ],
 )
-def test_groups_that_do_not_fit_the_rows(group, towns, message):
+def test_groups_that_do_not_fit_are_refused(group, towns, message):
     np.savez("my.npz", scores=P, label=Y, town=towns)
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ScoreFile("my.npz", group=group).load()
@@ -289,13 +289,13 @@ def test_groups_that_do_not_fit_the_rows(group, towns, message):
 HIDDEN, PIXELS = RNG.normal(size=(40, 2)).astype(np.float32), RNG.integers(256, size=(40, 3))
 
 
-def test_features_of_arrays_and_of_columns():
+def test_features_are_read_from_arrays_or_columns():
     np.savez("my.npz", scores=P, label=Y, hidden=HIDDEN, pixels=PIXELS)
     data = ScoreFile(
         "my.npz", features=["pixels", "hidden"]
     ).load()  # the other matrix has the scores
     np.testing.assert_array_equal(data.X[:, 3:], np.hstack([PIXELS, HIDDEN]))
-    assert data.given_layers == (("pixels", 3), ("hidden", 2)) and len(data.classes) == 3
+    assert data.layer_widths == (("pixels", 3), ("hidden", 2)) and len(data.classes) == 3
     assert data.feature_names == (
         "0",
         "1",
@@ -311,7 +311,7 @@ def test_features_of_arrays_and_of_columns():
     ).assign(label=Y)
     frame[["hidden2", "label", "1", "hidden1", "0", "2"]].to_csv("my.csv", index=False)
     data = ScoreFile("my.csv", features=["hidden"]).load()
-    assert data.given_layers == (("hidden", 2),) and data.feature_names == (
+    assert data.layer_widths == (("hidden", 2),) and data.feature_names == (
         "0",
         "1",
         "2",
@@ -321,13 +321,13 @@ def test_features_of_arrays_and_of_columns():
     np.testing.assert_allclose(data.X, np.hstack([P, HIDDEN[:, ::-1]]), atol=1e-15)
 
 
-def test_a_layer_is_a_word_and_a_number():
+def test_columns_of_a_layer_are_a_prefix_and_a_number():
     columns = ["0", "1", "2", "h1", "h2", "h10", "h2_1", "h2_2"]
     pd.DataFrame(np.hstack([P, np.zeros((40, 5))]), columns=columns).assign(label=Y).to_csv(
         "my.csv", index=False
     )
     data = ScoreFile("my.csv", features=["h", "h2_"]).load()
-    assert data.given_layers == (("h", 3), ("h2_", 2)) and data.feature_names == tuple(columns)
+    assert data.layer_widths == (("h", 3), ("h2_", 2)) and data.feature_names == tuple(columns)
 
 
 @pytest.mark.parametrize(
@@ -341,12 +341,14 @@ def test_a_layer_is_a_word_and_a_number():
         (
             HIDDEN[:, 0],
             ["hidden"],
-            "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40 labels, got float32 of shape (40,)",
+            "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40"
+            " labels, got float32 of shape (40,)",
         ),
         (
             HIDDEN[:3],
             ["hidden"],
-            "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40 labels, got float32 of shape (3, 2)",
+            "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40"
+            " labels, got float32 of shape (3, 2)",
         ),
         (
             np.where(np.arange(40)[:, None] == 5, np.inf, HIDDEN),
@@ -355,13 +357,13 @@ def test_a_layer_is_a_word_and_a_number():
         ),
     ],
 )
-def test_features_that_cannot_be_used_are_told(hidden, features, message):
+def test_invalid_features_are_refused(hidden, features, message):
     np.savez("my.npz", scores=P, label=Y, hidden=hidden)
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ScoreFile("my.npz", scores="scores", features=features).load()
 
 
-def test_columns_of_features_that_are_not_there():
+def test_missing_columns_of_features_are_refused():
     pd.DataFrame(P, columns=list("012")).assign(label=Y).to_csv("my.csv", index=False)
     with pytest.raises(DataError) as caught:
         ScoreFile("my.csv", features=["hidden"]).load()
@@ -372,7 +374,7 @@ def test_columns_of_features_that_are_not_there():
     )
 
 
-def written(path: str, content: str, encoding: str = "utf-8") -> str:
+def write_text(path: str, content: str, encoding: str = "utf-8") -> str:
     with open(path, "w", encoding=encoding) as file:
         file.write(content)
     return path
@@ -395,7 +397,7 @@ def written(path: str, content: str, encoding: str = "utf-8") -> str:
     ],
 )
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
-def test_labels_of_a_text_file_are_compared_as_they_stand_there(names, classes, ending):
+def test_labels_of_a_text_file_are_compared_as_text(names, classes, ending):
     between = "\t" if ending == "tsv" else ","
     labels = [names[y % len(names)] for y in Y]
     proba = RNG.dirichlet(np.ones(len(names)), size=40)
@@ -404,7 +406,7 @@ def test_labels_of_a_text_file_are_compared_as_they_stand_there(names, classes, 
         *([*map(repr, row.tolist()), label] for row, label in zip(proba, labels, strict=True)),
     ]
     data = ScoreFile(
-        written(f"my.{ending}", "\n".join(between.join(line) for line in lines) + "\n")
+        write_text(f"my.{ending}", "\n".join(between.join(line) for line in lines) + "\n")
     ).load()
     assert data.classes.tolist() == classes
     assert [str(data.classes[y]) for y in data.y] == labels
@@ -421,7 +423,7 @@ def test_labels_of_a_text_file_are_compared_as_they_stand_there(names, classes, 
     ],
     ids=["truth", "Truth", "integers", "floats", "categories"],
 )
-def test_labels_of_a_parquet_file_are_values_of_a_type(labels, names):
+def test_labels_of_a_parquet_file_are_compared_by_value(labels, names):
     pd.DataFrame({names[0]: [0.9, 0.2], names[1]: [0.1, 0.8], "label": labels}).to_parquet(
         "my.parquet"
     )
@@ -430,7 +432,7 @@ def test_labels_of_a_parquet_file_are_values_of_a_type(labels, names):
 
 
 @pytest.mark.parametrize(
-    ("columns", "labels", "found"),
+    ("columns", "labels", "matching_columns"),
     [
         (["1", "01"], ["1", "01"], ["1", "01"]),
         (["1", "2"], ["1.0", "02"], ["1", "2"]),
@@ -438,22 +440,22 @@ def test_labels_of_a_parquet_file_are_values_of_a_type(labels, names):
         (["a", "b"], [" a ", "b "], ["a", "b"]),
     ],
 )
-def test_a_label_names_a_column_by_its_text_and_else_by_its_value(columns, labels, found):
-    path = written(
+def test_label_matches_a_column_by_text_or_else_by_value(columns, labels, matching_columns):
+    path = write_text(
         "my.csv", f"{columns[0]},{columns[1]},label\n.9,.1,{labels[0]}\n.2,.8,{labels[1]}\n"
     )
     data = ScoreFile(path).load()
-    assert [str(data.classes[y]) for y in data.y] == found
+    assert [str(data.classes[y]) for y in data.y] == matching_columns
 
 
-def test_labels_that_no_column_or_several_could_have():
+def test_ambiguous_or_unknown_labels_are_refused():
     for columns, label in (
         (("1", "01"), "1.0"),
         (("true", "True"), "TRUE"),
         (("1", "2"), "NA"),
         (("a", "b"), "A"),
     ):
-        path = written(
+        path = write_text(
             "my.csv", f"{columns[0]},{columns[1]},label\n.9,.1,{label}\n.2,.8,{columns[0]}\n"
         )
         with pytest.raises(
@@ -463,11 +465,11 @@ def test_labels_that_no_column_or_several_could_have():
             ScoreFile(path).load()
 
 
-def test_rows_without_a_label_and_columns_of_one_name_are_refused():
+def test_missing_labels_and_repeated_columns_are_refused():
     with pytest.raises(
         DataError, match=r"^my: 2 of 3 rows have no label in 'label' \(first: row 1\); remove them$"
     ):
-        ScoreFile(written("my.csv", "a,b,label\n.9,.1,a\n.2,.8,\n.2,.8, \n")).load()
+        ScoreFile(write_text("my.csv", "a,b,label\n.9,.1,a\n.2,.8,\n.2,.8, \n")).load()
     pd.DataFrame({"a": [0.9, 0.2], "b": [0.1, 0.8], "label": ["a", None]}).to_parquet("my.parquet")
     with pytest.raises(
         DataError, match=r"^my: 1 of 2 rows have no label in 'label' \(first: row 1\); remove them$"
@@ -476,14 +478,14 @@ def test_rows_without_a_label_and_columns_of_one_name_are_refused():
     with pytest.raises(
         DataError, match=r"^my: several columns have the same name \(a\); give each column its own$"
     ):
-        ScoreFile(written("my.csv", "a,a,label\n.9,.1,a\n")).load()
+        ScoreFile(write_text("my.csv", "a,a,label\n.9,.1,a\n")).load()
 
 
-def test_groups_of_a_text_file_are_names_as_they_stand_there():
-    path = written("my.csv", "a,b,label,land\n.9,.1,a,NA\n.2,.8,b,01\n.2,.8,b,1\n")
+def test_groups_of_a_text_file_are_text():
+    path = write_text("my.csv", "a,b,label,land\n.9,.1,a,NA\n.2,.8,b,01\n.2,.8,b,1\n")
     data = ScoreFile(path, group="land").load()
     assert [data.group_names[group] for group in data.groups] == ["NA", "01", "1"]
-    path = written("my.csv", "a,b,label,land\n.9,.1,a,NA\n.2,.8,b,\n")
+    path = write_text("my.csv", "a,b,label,land\n.9,.1,a,NA\n.2,.8,b,\n")
     with pytest.raises(
         DataError, match=r"^my: dataset.group='land' is empty in row 1; name the group of each row$"
     ):
@@ -497,13 +499,13 @@ def test_separator_and_encoding_of_a_table_of_scores(separator, encoding):
     between = "\t" if separator == "tab" else separator
     text = "ä,b,label\n.9,.1,ä\n.2,.8,b\n".replace(",", between)
     data = ScoreFile(
-        written("my.csv", text, encoding), separator=separator, encoding=encoding
+        write_text("my.csv", text, encoding), separator=separator, encoding=encoding
     ).load()
     assert data.classes[data.y].tolist() == ["ä", "b"]
 
 
-def test_the_advice_for_another_separator_or_encoding_can_be_followed():
-    written("my.csv", "a;b;label\n.9;.1;a\n.2;.8;b\n")
+def test_advice_on_separator_and_encoding_works():
+    write_text("my.csv", "a;b;label\n.9;.1;a\n.2;.8;b\n")
     message = """dataset.path=my.csv has one column, 'a;b;label'; its cells seem to be separated otherwise: 'dataset.separator=";"'"""
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ScoreFile("my.csv").load()
@@ -511,7 +513,7 @@ def test_the_advice_for_another_separator_or_encoding_can_be_followed():
     assert build(
         compose(["dataset=scores", "dataset.path=my.csv", advice]).dataset
     ).load().classes.tolist() == ["a", "b"]
-    written("my.csv", "ä,b,label\n.9,.1,ä\n.2,.8,b\n", "latin-1")
+    write_text("my.csv", "ä,b,label\n.9,.1,ä\n.2,.8,b\n", "latin-1")
     message = (
         "dataset.path=my.csv is not text in utf-8: byte 0 (0xe4) cannot be decoded; it may be"
         " dataset.encoding=latin-1"
@@ -566,13 +568,13 @@ COLUMNS_RULE = (
         ),
     ],
 )
-def test_arrays_of_other_dimensions_are_named_with_what_to_save(arrays, options, message):
+def test_arrays_of_other_dimensions_are_refused_with_advice(arrays, options, message):
     np.savez("my.npz", **arrays)
     with pytest.raises(DataError, match=f"^{re.escape('dataset.path=my.npz: ' + message)}$"):
         ScoreFile("my.npz", **options).load()
 
 
-def test_a_file_of_labels_alone_has_no_scores():
+def test_file_without_scores_is_refused():
     np.savez("my.npz", label=Y)
     with pytest.raises(
         DataError, match=r"^dataset\.path=my\.npz has no array of scores \[n, K\]; it has label$"
@@ -580,13 +582,13 @@ def test_a_file_of_labels_alone_has_no_scores():
         ScoreFile("my.npz").load()
 
 
-def test_what_is_advised_for_one_probability_works():
+def test_advice_for_a_single_probability_works():
     p = P[:, 0]
     np.savez("my.npz", scores=np.column_stack([1 - p, p]), label=(Y == 0).astype(int))
     np.testing.assert_allclose(ScoreFile("my.npz").load().X[:, 1], p, atol=1e-15)
 
 
-def test_the_index_of_a_table_of_scores_is_no_class():
+def test_index_of_a_table_of_scores_is_no_class():
     pd.DataFrame(P, columns=list("012")).assign(label=Y).to_csv("my.csv")
     with pytest.warns(
         UserWarning,
@@ -594,5 +596,5 @@ def test_the_index_of_a_table_of_scores_is_no_class():
             r"^my: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$"
         ),
     ):
-        found = ScoreFile("my.csv").load()
-    assert found.classes.tolist() == [0, 1, 2] and found.X.shape == P.shape
+        data = ScoreFile("my.csv").load()
+    assert data.classes.tolist() == [0, 1, 2] and data.X.shape == P.shape

@@ -1,6 +1,4 @@
-"""Printed probabilities: how far their sums may be from 1, and what is advised for scores that are
-none.
-"""
+"""Printed probabilities: tolerance of their sums, and advice for scores of other kinds."""
 
 from __future__ import annotations
 
@@ -28,18 +26,18 @@ from kdgraph.errors import DataError
     st.sampled_from([np.float64, np.float32]),
     st.integers(0, 2**32 - 1),
 )
-def test_rows_that_are_rounded_to_their_decimals_are_taken(n_classes, decimals, dtype, seed):
+def test_rounded_probabilities_are_accepted(n_classes, decimals, dtype, seed):
     exact = np.random.default_rng(seed).dirichlet(np.full(n_classes, 0.5), size=30)
     printed = np.round(exact, decimals).astype(dtype)
     if not (np.abs(printed.astype(np.float64).sum(axis=1) - 1) < 0.5).all():
         return  # so many classes of so few decimals that the sum is no sign of a distribution
-    found = to_probabilities("my", printed, "probabilities")
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-14)
-    # dividing by a sum that is off by K half units moves a probability by no more than that share
-    assert np.abs(found - exact).max() <= (n_classes + 1) * 10.0**-decimals
+    proba = to_probabilities("my", printed, "probabilities")
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-14)
+    # A sum that deviates by K half units changes a probability by at most this fraction.
+    assert np.abs(proba - exact).max() <= (n_classes + 1) * 10.0**-decimals
 
 
-def test_the_largest_error_of_three_decimals_is_at_the_edge():
+def test_tolerance_is_half_a_unit_of_each_decimal():
     edge = np.array([[0.3335, 0.3335, 0.3335], [0.001, 0.0, 0.998]])[1:]
     assert to_probabilities("my", edge, "probabilities").shape == (1, 3)
     assert abs(edge.sum() - 1) > MIN_SUM_TOLERANCE  # in doubles
@@ -56,7 +54,7 @@ def test_the_largest_error_of_three_decimals_is_at_the_edge():
         to_probabilities("my", off, "probabilities")
 
 
-def test_a_sum_of_full_precision_may_be_off_by_a_thousandth_as_before():
+def test_sums_of_full_precision_may_deviate_by_a_thousandth():
     third = np.full((2, 3), 1 / 3)
     assert sum_tolerance(third) == pytest.approx(MIN_SUM_TOLERANCE, rel=1e-9)
     to_probabilities("my", third * 1.0009, "probabilities")
@@ -64,7 +62,7 @@ def test_a_sum_of_full_precision_may_be_off_by_a_thousandth_as_before():
         to_probabilities("my", third * 1.0011, "probabilities")
 
 
-def test_no_tolerance_lets_rows_of_zeros_in():
+def test_rows_of_zeros_are_refused():
     scores = np.zeros((2, 5000))
     scores[0, 0] = 1.0
     with pytest.raises(
@@ -90,12 +88,12 @@ def test_no_tolerance_lets_rows_of_zeros_in():
     ],
     ids=["of several questions", "logits", "counts", "percent"],
 )
-def test_logits_are_advised_only_where_scores_leave_the_unit_interval(scores, way_out):
+def test_advice_depends_on_the_range_of_the_scores(scores, way_out):
     with pytest.raises(DataError, match=f"; {re.escape(way_out)}$"):
         to_probabilities("my", np.array(scores), "probabilities")
 
 
-def test_the_softmax_of_probabilities_warns():
+def test_softmax_of_probabilities_warns():
     proba = np.array([[0.9, 0.1], [0.25, 0.75]])
     message = (
         "my: each row of the scores is at least 0 and sums to 1, as probabilities do, and the"
@@ -107,5 +105,5 @@ def test_the_softmax_of_probabilities_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_repeated_softmax("my", np.log(proba))
-    # the softmax of logarithms of probabilities is these again, but for roundings
+    # The softmax inverts the logarithm of probabilities, except for rounding.
     np.testing.assert_allclose(to_probabilities("my", np.log(proba), "logits"), proba, rtol=1e-14)

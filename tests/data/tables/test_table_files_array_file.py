@@ -15,7 +15,7 @@ Y = np.array([0, 1, 0, 1])
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
+def run_in_tmp_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -24,12 +24,12 @@ def load(task="auto", **arrays):
     return ArrayFile("my.npz", task).load()
 
 
-def refused(message: str, **arrays) -> None:
+def assert_refused(message: str, **arrays) -> None:
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(**arrays)
 
 
-def test_vectors():
+def test_vectors_are_loaded():
     data = load(X=X, y=Y)
     assert (
         data.name == "my"
@@ -43,13 +43,13 @@ def test_vectors():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8, np.float64])
-def test_vectors_are_taken_as_they_are(dtype):
+def test_vectors_of_any_type_become_float64(dtype):
     data = load(X=X.astype(dtype), y=Y)
     assert data.X.dtype == np.float64
     np.testing.assert_array_equal(data.X, X)
 
 
-def test_missing_values_of_vectors_stay():
+def test_missing_values_are_kept():
     missing = X.copy()
     missing[1, 2] = np.nan
     assert load(X=missing, y=Y).has_missing
@@ -77,14 +77,14 @@ def test_regression():
     assert data.task == "regression" and data.y.dtype == np.float64
 
 
-def test_test_rows_have_a_role():
+def test_rows_of_X_test_test():
     data = load(X=X, y=Y, X_test=X[:2] + 100, y_test=Y[:2])
     assert data.roles is not None and data.roles.tolist() == [TRAIN] * 4 + [TEST] * 2
     np.testing.assert_array_equal(data.X[4:], X[:2] + 100)
     assert data.y.tolist() == [0, 1, 0, 1, 0, 1]
 
 
-def test_groups_and_names():
+def test_groups_and_feature_names_are_loaded():
     cases, towns = np.array([7, 5, 7, 9]), np.array(["q", "p", "q", "r"])
     data = load(X=X, y=Y, split_groups=cases, groups=towns, feature_names=np.array(["a", "b", "c"]))
     assert data.split_groups is not None and data.split_groups.tolist() == [1, 0, 1, 2]
@@ -96,7 +96,7 @@ def test_groups_and_names():
     assert data.feature_names == ("a", "b", "c")
 
 
-def test_images_of_bytes_are_divided_and_others_are_not():
+def test_only_images_of_bytes_are_divided_by_255():
     images = np.arange(4 * 3 * 2 * 2, dtype=np.uint8).reshape(4, 3, 2, 2)
     data = load(X=images, y=Y)
     assert data.are_images and data.X.dtype == np.float32 and data.feature_names == ()
@@ -104,81 +104,81 @@ def test_images_of_bytes_are_divided_and_others_are_not():
     np.testing.assert_array_equal(load(X=images / 50, y=Y).X, (images / 50).astype(np.float32))
 
 
-def test_images_outside_the_unit_interval():
-    refused(
+def test_images_outside_the_unit_interval_are_refused():
+    assert_refused(
         "my: images must lie in [0, 1], got 0 to 200; divide by the largest intensity",
         X=np.array([0.0, 200] * 8).reshape(4, 1, 2, 2),
         y=Y,
     )
 
 
-WHERE = "dataset.path=my.npz"
+SOURCE = "dataset.path=my.npz"
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"y": Y}, f"{WHERE} has no array 'X'; it has y"),
-        ({"X": X}, f"{WHERE} has no array 'y'; it has X"),
-        ({}, f"{WHERE} has no array 'X'; it has none"),
+        ({"y": Y}, f"{SOURCE} has no array 'X'; it has y"),
+        ({"X": X}, f"{SOURCE} has no array 'y'; it has X"),
+        ({}, f"{SOURCE} has no array 'X'; it has none"),
         (
             {"x": X, "y": Y},
             (
-                f"{WHERE} has an array 'x' with an unknown name; known: X, y, X_test, y_test, groups,"
-                " split_groups, feature_names"
+                f"{SOURCE} has an array 'x' with an unknown name; known: X, y, X_test, y_test,"
+                " groups, split_groups, feature_names"
             ),
         ),
         (
             {"X": X, "y": Y, "X_tset": X},
-            f"{WHERE} has an array 'X_tset' with an unknown name; did you mean 'X_test'?",
+            f"{SOURCE} has an array 'X_tset' with an unknown name; did you mean 'X_test'?",
         ),
         (
             {"X": X, "y": Y, "X_test": X},
-            f"{WHERE} has only one of X_test and y_test; give both or neither",
+            f"{SOURCE} has only one of X_test and y_test; give both or neither",
         ),
         (
             {"X": X, "y": Y, "X_test": X[:, :2], "y_test": Y},
-            f"{WHERE}: a row of X has shape (3,), one of X_test (2,); make them equal",
+            f"{SOURCE}: a row of X has shape (3,), one of X_test (2,); make them equal",
         ),
         (
             {"X": X, "y": Y[:3]},
-            f"{WHERE}: y must have one label for each of 4 rows of X, got shape (3,)",
+            f"{SOURCE}: y must have one label for each of 4 rows of X, got shape (3,)",
         ),
         (
             {"X": X, "y": Y[:, None]},
-            f"{WHERE}: y must have one label for each of 4 rows of X, got shape (4, 1)",
+            f"{SOURCE}: y must have one label for each of 4 rows of X, got shape (4, 1)",
         ),
-        ({"X": X[0], "y": Y}, f"{WHERE}: X must be [n, d] or images [n, c, h, w], got shape (3,)"),
+        ({"X": X[0], "y": Y}, f"{SOURCE}: X must be [n, d] or images [n, c, h, w], got shape (3,)"),
         (
             {"X": X[:0], "y": Y[:0]},
-            f"{WHERE}: X must be [n, d] or images [n, c, h, w], got shape (0, 3)",
+            f"{SOURCE}: X must be [n, d] or images [n, c, h, w], got shape (0, 3)",
         ),
         (
             {"X": np.zeros((4, 2, 2)), "y": Y},
             (
-                f"{WHERE}: X must be [n, d] or images [n, c, h, w], got shape (4, 2, 2); X[:, None]"
-                " makes images of one channel"
+                f"{SOURCE}: X must be [n, d] or images [n, c, h, w], got shape (4, 2, 2); X[:,"
+                " None] makes images of one channel"
             ),
         ),
         (
             {"X": X.astype(str), "y": Y},
-            f"{WHERE}: X must hold numbers, got <U32; a table with text is for dataset=table",
+            f"{SOURCE}: X must hold numbers, got <U32; a table with text is for dataset=table",
         ),
         (
             {"X": X.astype(complex), "y": Y},
-            f"{WHERE}: X must hold numbers, got complex128; a table with text is for dataset=table",
+            f"{SOURCE}: X must hold numbers, got complex128; a table with text is for dataset=table",
         ),
         (
             {"X": X, "y": np.array([b"a", b"b"] * 2)},
-            f"{WHERE}: y must hold numbers or text, got |S1",
+            f"{SOURCE}: y must hold numbers or text, got |S1",
         ),
         (
             {"X": X, "y": Y, "groups": Y[:3]},
-            f"{WHERE}: groups must have one entry for each of 4 rows, got shape (3,)",
+            f"{SOURCE}: groups must have one entry for each of 4 rows, got shape (3,)",
         ),
         (
             {"X": X, "y": Y, "feature_names": np.array(["a"])},
-            f"{WHERE}: feature_names must be 3 names, got shape (1,)",
+            f"{SOURCE}: feature_names must be 3 names, got shape (1,)",
         ),
         (
             {"X": X, "y": np.zeros(4, dtype=int)},
@@ -191,26 +191,26 @@ WHERE = "dataset.path=my.npz"
         (
             {"X": X, "y": np.array(["a", 1, "b", None], dtype=object)},
             (
-                f"{WHERE} holds Python objects, which are not read because they can run code; "
+                f"{SOURCE} holds Python objects, which are not read because they can run code; "
                 "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))"
             ),
         ),
     ],
     ids=lambda value: str(list(value)) if isinstance(value, dict) else "",
 )
-def test_arrays_that_do_not_fit(arrays, message):
-    refused(message, **arrays)
+def test_arrays_that_do_not_fit_are_refused(arrays, message):
+    assert_refused(message, **arrays)
 
 
-def test_infinity_and_nothing_in_a_feature():
+def test_infinite_and_empty_features_are_refused():
     infinite, empty = X.copy(), X.copy()
     infinite[2, 1], empty[:, 1] = np.inf, np.nan
     way_out = "and features must be finite: write NaN where it is missing, else write a number"
-    refused(f"my: column 'x2' has inf in row 2, {way_out}", X=infinite, y=Y)
-    refused("my: column 'x2' has no value in any row; leave it out of X", X=empty, y=Y)
+    assert_refused(f"my: column 'x2' has inf in row 2, {way_out}", X=infinite, y=Y)
+    assert_refused("my: column 'x2' has no value in any row; leave it out of X", X=empty, y=Y)
 
 
-def test_files_that_are_none(tmp_path):
+def test_missing_and_invalid_files_are_refused(tmp_path):
     with pytest.raises(
         DataError, match=f"^{re.escape(f'dataset.path=my.npz: no such file in {tmp_path}')}$"
     ):
@@ -237,19 +237,19 @@ def test_files_that_are_none(tmp_path):
             ArrayFile("my.npz").load()
 
 
-def test_what_its_user_should_know():
+def test_constant_columns_and_duplicate_rows_warn():
     with pytest.warns(
         UserWarning, match=r"^my: columns that never change carry no information: x1$"
     ):
         load(X=np.column_stack([np.ones(4), np.arange(4)]), y=Y)
-    why = "copies that fall into train and test make the test easy"
+    reason = "copies that fall into train and test make the test easy"
     with pytest.warns(
-        UserWarning, match=f"^my: 4 of 4 rows have the features of another row; {why}$"
+        UserWarning, match=f"^my: 4 of 4 rows have the features of another row; {reason}$"
     ):
         load(X=np.column_stack([Y, Y]), y=Y)
 
 
-def test_large_labels_and_groups_stay_different(tmp_path):
+def test_large_labels_and_groups_stay_distinct(tmp_path):
     large = 2**53
     rng = np.random.default_rng(0)
     arrays = {
@@ -272,13 +272,13 @@ def test_large_labels_and_groups_stay_different(tmp_path):
     assert data.split_groups is not None and data.split_groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-def test_a_column_that_loses_values_as_a_float_is_refused(tmp_path):
+def test_column_that_float64_merges_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.array([[1, 2**53], [2, 2**53 + 1], [3, 5]]), y=[0, 1, 0])
-    lost = (
+    message = (
         f"a: column 'x2' of X has whole numbers from 2^53 on ({2**53}), and 1 different value of 2"
         " would be lost in double precision"
     )
-    with pytest.raises(DataError, match=f"^{re.escape(lost)}; leave it out of X$"):
+    with pytest.raises(DataError, match=f"^{re.escape(message)}; leave it out of X$"):
         ArrayFile(str(tmp_path / "a.npz")).load()
 
 
@@ -295,22 +295,22 @@ def test_a_column_that_loses_values_as_a_float_is_refused(tmp_path):
         ),
     ],
 )
-def test_advice_names_no_key_that_arrays_have_not(tmp_path, column, message):
+def test_message_about_a_large_number_advises_no_keys(tmp_path, column, message):
     np.savez(tmp_path / "a.npz", X=np.column_stack([X[:, 0], column]), y=Y)
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ArrayFile(str(tmp_path / "a.npz")).load()
 
 
-def test_a_target_of_dates_in_an_array_names_no_key_of_tables(tmp_path):
+def test_message_about_a_target_of_dates_advises_no_keys_of_tables(tmp_path):
     np.savez(tmp_path / "a.npz", X=X, y=np.array([f"2020-01-0{i}" for i in range(1, 5)]))
-    ways = (
+    way_out = (
         "write numbers such as days for a regression, 'dataset.task=classification' takes its"
         " values as classes"
     )
     with pytest.raises(
         DataError,
         match=(
-            f"^{re.escape(f'a: the target {chr(39)}y{chr(39)} holds dates or times (2020-01-01); {ways}')}$"
+            f"^{re.escape(f'a: the target {chr(39)}y{chr(39)} holds dates or times (2020-01-01); {way_out}')}$"
         ),
     ):
         ArrayFile(str(tmp_path / "a.npz")).load()

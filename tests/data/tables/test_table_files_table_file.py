@@ -11,11 +11,11 @@ import pytest
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, FetchableTable
 from kdgraph.data.tables import ScoreFile, TextFile
 from kdgraph.data.tables.table_files import TableFile
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
+def run_in_tmp_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -29,13 +29,13 @@ def people() -> pd.DataFrame:
     )
 
 
-def write(path, text, encoding="utf-8") -> str:
+def write_text(path, text, encoding="utf-8") -> str:
     with open(path, "w", encoding=encoding, newline="") as file:
         file.write(text)
     return path
 
 
-def refused(message: str, *arguments, error=DataError, **options) -> None:
+def assert_refused(message: str, *arguments, error=DataError, **options) -> None:
     with pytest.raises(error, match=f"^{re.escape(message)}$"):
         TableFile(*arguments, **options).load()
 
@@ -52,7 +52,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("path", WRITERS)
-def test_all_kinds_of_files_give_the_same_table(path):
+def test_all_file_formats_give_the_same_table(path):
     WRITERS[path](people())
     source = TableFile(path, "label")
     data = source.load()
@@ -84,14 +84,14 @@ ARFF = """% people
 
 
 def test_nominal_attributes_of_arff_are_categorical():
-    data = TableFile(write("people.arff", ARFF), "label").load()
+    data = TableFile(write_text("people.arff", ARFF), "label").load()
     assert data.feature_names == ("age", "home town", "floor", "note")
     assert data.categories == (None, ("New York", "Ulm"), ("1", "2"), ("a", "b"))
     np.testing.assert_array_equal(data.X, [[31.5, 1, 0, 0], [np.nan, 0, 1, 1], [27, np.nan, 1, 0]])
     assert data.classes.tolist() == ["no", "yes"]
 
 
-def test_what_is_said_of_columns_reaches_them():
+def test_column_options_are_applied():
     people().assign(
         g=["p", "q", "r", "p"], part=["train", "test", "val", "unused"], when="2020-01-01"
     ).to_csv("p.csv", index=False)
@@ -112,19 +112,19 @@ def test_what_is_said_of_columns_reaches_them():
 
 
 @pytest.mark.parametrize("cell", ["", "NA", "NaN", "nan", "null", "NULL", "<NA>", " "])
-def test_cells_that_are_missing_in_text(cell):
-    data = TableFile(write("p.csv", f"a,b,label\n1,u,x\n{cell},{cell},y\n"), "label").load()
+def test_missing_cells_of_text_files(cell):
+    data = TableFile(write_text("p.csv", f"a,b,label\n1,u,x\n{cell},{cell},y\n"), "label").load()
     assert np.isnan(data.X[1]).all()
 
 
 @pytest.mark.parametrize("cell", ["None", "n/a", "?", "-"])
-def test_cells_that_may_be_answers(cell):
-    path = write("p.csv", f"a,label\nu,x\n{cell},y\n")
+def test_cells_that_may_be_valid_values_are_kept(cell):
+    path = write_text("p.csv", f"a,label\nu,x\n{cell},y\n")
     assert TableFile(path, "label").load().categories == (tuple(sorted([cell, "u"])),)
 
 
-def test_spaces_after_separators_and_separators_at_the_end_do_not_count():
-    data = TableFile(write("p.csv", 'a, b, label,\n1, "u, v", x,\n2, w, y,\n'), "label").load()
+def test_spaces_and_trailing_separators_are_ignored():
+    data = TableFile(write_text("p.csv", 'a, b, label,\n1, "u, v", x,\n2, w, y,\n'), "label").load()
     assert data.feature_names == ("a", "b")
     assert data.categories == (None, ("u, v", "w"))
     assert data.classes.tolist() == ["x", "y"]
@@ -133,22 +133,22 @@ def test_spaces_after_separators_and_separators_at_the_end_do_not_count():
 @pytest.mark.parametrize(
     ("separator", "between"), [(";", ";"), (r"\t", "\t"), ("tab", "\t"), ("|", "|"), (r"\s+", "  ")]
 )
-def test_other_separators(separator, between):
+def test_separators(separator, between):
     rows = [["a", "b", "label"], ["1", "2", "x"], ["3", "4", "y"]]
-    path = write("p.csv", "\n".join(between.join(row) for row in rows))
+    path = write_text("p.csv", "\n".join(between.join(row) for row in rows))
     assert TableFile(path, "label", separator=separator).load().X.tolist() == [[1, 2], [3, 4]]
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-8-sig", "cp1252"])
-def test_other_encodings(encoding):
-    path = write("p.csv", "a,label\n1,schön\n2,übel\n", encoding)
-    given = {} if encoding == "utf-8-sig" else {"encoding": encoding}
-    assert TableFile(path, "label", **given).load().classes.tolist() == ["schön", "übel"]
+def test_encodings(encoding):
+    path = write_text("p.csv", "a,label\n1,schön\n2,übel\n", encoding)
+    options = {} if encoding == "utf-8-sig" else {"encoding": encoding}
+    assert TableFile(path, "label", **options).load().classes.tolist() == ["schön", "übel"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "arff"])
 @pytest.mark.parametrize(
-    ("written_as", "names"),
+    ("file_encoding", "names"),
     [
         ("utf-8", ["utf-8", "UTF-8", "utf8", "utf_8", "utf-8-sig", "UTF_8_SIG", "U8"]),
         (
@@ -161,26 +161,26 @@ def test_other_encodings(encoding):
         ("utf-32", ["utf-32", "U32", "utf-32-be"]),
     ],
 )
-def test_an_encoding_has_many_names_and_a_mark_is_no_character(written_as, names, ending):
+def test_synonyms_of_encodings_and_byte_order_marks(file_encoding, names, ending):
     heads = {
         "csv": "größe,label\n",
         "arff": "@RELATION r\n@ATTRIBUTE größe NUMERIC\n@ATTRIBUTE label {süß,übel}\n@DATA\n",
     }
-    path = write(f"p.{ending}", heads[ending] + "1,süß\n2,übel\n", written_as)
+    path = write_text(f"p.{ending}", heads[ending] + "1,süß\n2,übel\n", file_encoding)
     for encoding in names:
         data = TableFile(path, "label", encoding=encoding).load()
         assert (data.feature_names, data.classes.tolist()) == (("größe",), ["süß", "übel"])
 
 
-def test_a_mark_of_another_encoding_is_refused_with_its_name():
-    for written_as, encoding in (
+def test_byte_order_mark_of_another_encoding_is_refused():
+    for file_encoding, encoding in (
         ("utf-8-sig", "latin-1"),
         ("utf-16", "utf-8"),
         ("utf-32", "utf-16"),
     ):
-        write("p.csv", "a,label\n1,x\n2,y\n", written_as)
-        marked = written_as.removesuffix("-sig")
-        refused(
+        write_text("p.csv", "a,label\n1,x\n2,y\n", file_encoding)
+        marked = file_encoding.removesuffix("-sig")
+        assert_refused(
             f"dataset.path=p.csv is text in {marked.upper()}; give dataset.encoding={marked}",
             "p.csv",
             "label",
@@ -189,15 +189,18 @@ def test_a_mark_of_another_encoding_is_refused_with_its_name():
         assert TableFile("p.csv", "label", encoding=marked).load().feature_names == ("a",)
 
 
-def test_a_file_that_has_a_mark_alone_is_empty():
-    refused("dataset.path=p.csv is empty", write("p.csv", "", "utf-8-sig"), "label")
-    refused(
-        "dataset.path=p.csv is empty", write("p.csv", "\n \n", "utf-16"), "label", encoding="utf-16"
+def test_file_with_only_a_byte_order_mark_is_empty():
+    assert_refused("dataset.path=p.csv is empty", write_text("p.csv", "", "utf-8-sig"), "label")
+    assert_refused(
+        "dataset.path=p.csv is empty",
+        write_text("p.csv", "\n \n", "utf-16"),
+        "label",
+        encoding="utf-16",
     )
 
 
 @pytest.mark.parametrize("encoding", ["utf-9", "hex", "rot13", "undefined", ""])
-def test_an_unknown_encoding_is_refused_before_the_file_is_looked_for(encoding):
+def test_unknown_encoding_is_refused_before_the_file_is_opened(encoding):
     rule = "is not an encoding of Python; it has utf-8, latin-1, utf-16 and others"
     for source in (TableFile, ScoreFile, TextFile):
         with pytest.raises(
@@ -206,25 +209,27 @@ def test_an_unknown_encoding_is_refused_before_the_file_is_looked_for(encoding):
             source("absent.csv", target="label", encoding=encoding)
 
 
-@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=repr)
+@pytest.mark.parametrize("line_ending", ["\n", "\r\n"], ids=repr)
 @pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"', "sep=;;;"])
-@pytest.mark.parametrize("given", [None, ";"])
+@pytest.mark.parametrize("separator", [None, ";"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_the_line_that_names_the_separator_to_excel_is_no_row(line, ends, given, encoding):
-    path = write("p.csv", ends.join([line, "a;b;label", "1;2,x;u", "3;4,y;v", ""]), encoding)
-    data = TableFile(path, "label", separator=given, encoding=encoding).load()
+def test_separator_line_of_excel_is_no_row(line, line_ending, separator, encoding):
+    path = write_text(
+        "p.csv", line_ending.join([line, "a;b;label", "1;2,x;u", "3;4,y;v", ""]), encoding
+    )
+    data = TableFile(path, "label", separator=separator, encoding=encoding).load()
     assert data.feature_names == ("a", "b") and data.categories == (None, ("2,x", "4,y"))
     assert data.X[:, 0].tolist() == [1, 3]
 
 
-def test_a_tab_may_be_named_by_that_line_too():
-    data = TableFile(write("p.csv", "sep=\t\na\tlabel\n1\tx\n3\ty\n"), "label").load()
+def test_separator_line_of_excel_may_name_a_tab():
+    data = TableFile(write_text("p.csv", "sep=\t\na\tlabel\n1\tx\n3\ty\n"), "label").load()
     assert data.feature_names == ("a",)
 
 
-def test_a_header_may_have_a_line_break_in_a_name():
+def test_name_in_a_header_may_contain_a_line_break():
     assert TableFile(
-        write("p.csv", '"a\nb",c,label\n1,5,x\n2,6,y\n'), "label"
+        write_text("p.csv", '"a\nb",c,label\n1,5,x\n2,6,y\n'), "label"
     ).load().feature_names == ("a\nb", "c")
 
 
@@ -233,7 +238,7 @@ def test_a_header_may_have_a_line_break_in_a_name():
     [["u7", "u3", "u9", "u1"], [4.5, 2.0, 8.0, 1.0], range(10, 18, 2)],
     ids=["text", "numbers", "range"],
 )
-def test_an_index_of_parquet_that_has_a_name_is_a_column(index):
+def test_named_index_of_parquet_is_a_column(index):
     frame = pd.DataFrame(
         {"a": [1.0, 2.0, 3.0, 4.0], "label": list("xyxy")}, index=pd.Index(index, name="visit")
     )
@@ -243,7 +248,7 @@ def test_an_index_of_parquet_that_has_a_name_is_a_column(index):
     assert TableFile("p.parquet", "label").load().feature_names == ("visit", "a")
 
 
-def test_levels_of_an_index_without_a_name_are_no_columns():
+def test_nameless_index_levels_of_parquet_are_no_columns():
     levels = pd.MultiIndex.from_arrays([list("pqrs"), [4, 3, 2, 1]], names=["ward", None])
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "label": list("xyxy")}, index=levels)
     frame.to_parquet("p.parquet")
@@ -252,24 +257,24 @@ def test_levels_of_an_index_without_a_name_are_no_columns():
     assert TableFile("q.parquet", "label").load().feature_names == ("a",)
 
 
-def test_an_index_and_a_column_of_one_name_are_refused():
+def test_index_and_column_with_the_same_name_are_refused():
     frame = pd.DataFrame({"a": [1.0, 2.0], "label": list("xy")}, index=pd.RangeIndex(2, name="a"))
     frame.to_parquet("p.parquet")
-    refused(
+    assert_refused(
         "dataset.path=p.parquet: the index and a column are both named 'a'; give each its own name",
         "p.parquet",
         "label",
     )
 
 
-@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"], ids=repr)
-def test_ends_of_lines(ends):
+@pytest.mark.parametrize("line_ending", ["\n", "\r\n", "\r"], ids=repr)
+def test_line_endings(line_ending):
     assert TableFile(
-        write("p.csv", ends.join(["", "a,label", "1,x", "2,y", ""])), "label"
+        write_text("p.csv", line_ending.join(["", "a,label", "1,x", "2,y", ""])), "label"
     ).load().X.tolist() == [[1], [2]]
 
 
-def test_rows_numbers_without_a_name_are_left_out():
+def test_nameless_row_numbers_are_dropped():
     people().to_csv("p.csv")
     with pytest.warns(
         UserWarning,
@@ -281,9 +286,9 @@ def test_rows_numbers_without_a_name_are_left_out():
         match=r"^q: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$",
     ):
         assert TableFile(
-            write("q.csv", ",a,label\n5,1,x\n3,2,y\n"), "label"
+            write_text("q.csv", ",a,label\n5,1,x\n3,2,y\n"), "label"
         ).load().feature_names == ("a",)
-    twice = write("s.csv", ",Unnamed: 0,a,label\n5,6,1,x\n3,7,2,y\n")
+    repeated_names = write_text("s.csv", ",Unnamed: 0,a,label\n5,6,1,x\n3,7,2,y\n")
     with pytest.warns(
         UserWarning,
         match=(
@@ -291,61 +296,64 @@ def test_rows_numbers_without_a_name_are_left_out():
             r" one to use it$"
         ),
     ):
-        assert TableFile(twice, "label").load().feature_names == ("a",)
-    text = TableFile(write("r.csv", "a,,label\n1,p,x\n2,q,y\n"), "label").load()
+        assert TableFile(repeated_names, "label").load().feature_names == ("a",)
+    text = TableFile(write_text("r.csv", "a,,label\n1,p,x\n2,q,y\n"), "label").load()
     assert text.feature_names == ("a", "Unnamed: 1"), "as pandas calls it where new rows are read"
     dates = TableFile(
-        write("d.csv", ",a,label\n2020-01-01,1,x\n2020-01-03,2,y\n"),
+        write_text("d.csv", ",a,label\n2020-01-01,1,x\n2020-01-03,2,y\n"),
         "label",
         parse_dates=["Unnamed: 0"],
     ).load()
     assert dates.feature_names == ("Unnamed: 0", "a"), "a column that is asked for is no index"
     groups = TableFile(
-        write("g.csv", ",a,label\n0,1,x\n1,2,y\n"), "label", split_groups="Unnamed: 0"
+        write_text("g.csv", ",a,label\n0,1,x\n1,2,y\n"), "label", split_groups="Unnamed: 0"
     ).load()
     assert groups.feature_names == ("a",) and groups.split_groups is not None
 
 
-def test_home_and_absolute_paths(tmp_path, monkeypatch):
+def test_home_absolute_and_relative_paths(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     people().to_csv("p.csv", index=False)
     for path in ("~/p.csv", str(tmp_path / "p.csv"), "./p.csv"):
         assert TableFile(path, "label").load().name == "p"
 
 
-def test_a_name_can_be_given():
+def test_name_may_be_set():
     people().to_csv("p.csv", index=False)
     assert TableFile("p.csv", "label", name="people").load().name == "people"
 
 
-def test_only_checked_where_rows_are_asked_for():
+def test_constructor_does_not_read_the_file():
     assert TableFile("not/there.csv", "label").name == "there"
     with pytest.raises(ParameterError, match=r"^path must be a string, got None$"):
         TableFile(None, "label")  # type: ignore[arg-type]
 
 
-# files that are none
+# Invalid files.
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_missing_file_is_refused_with_a_suggestion(tmp_path):
     people().to_csv("people.csv", index=False)
-    refused(
+    assert_refused(
         f"dataset.path=poeple.csv: no such file in {tmp_path}; did you mean 'people.csv'?",
         "poeple.csv",
         "label",
     )
-    refused(f"dataset.path=x.csv: no such file in {tmp_path}", "x.csv", "label")
-    refused(f"dataset.path=data/x.csv: there is no folder {tmp_path}/data", "data/x.csv", "label")
+    assert_refused(f"dataset.path=x.csv: no such file in {tmp_path}", "x.csv", "label")
+    assert_refused(
+        f"dataset.path=data/x.csv: there is no folder {tmp_path}/data", "data/x.csv", "label"
+    )
     (tmp_path / "folder.csv").mkdir()
-    refused("dataset.path=folder.csv is a folder; give one file", "folder.csv", "label")
+    assert_refused("dataset.path=folder.csv is a folder; give one file", "folder.csv", "label")
 
 
 @pytest.mark.parametrize("path", ["p.xlsx", "p", "p.csv.zip", ".csv"])
-def test_endings_that_say_nothing(path):
-    write(path, "a,label\n1,x\n")
-    known = ".csv, .tsv, .parquet, .pq, .arff"
-    refused(
-        f"dataset.path={path}: the ending of a file determines its kind, and must be one of {known}",
+def test_unknown_endings_are_refused(path):
+    write_text(path, "a,label\n1,x\n")
+    endings = ".csv, .tsv, .parquet, .pq, .arff"
+    assert_refused(
+        f"dataset.path={path}: the ending of a file determines its kind, and must be one of"
+        f" {endings}",
         path,
         "label",
     )
@@ -353,26 +361,28 @@ def test_endings_that_say_nothing(path):
 
 @pytest.mark.parametrize("text", ["", "\n \n\n"], ids=repr)
 @pytest.mark.parametrize("path", ["p.csv", "p.arff"])
-def test_an_empty_file(path, text):
-    refused(f"dataset.path={path} is empty", write(path, text), "label")
+def test_empty_file_is_refused(path, text):
+    assert_refused(f"dataset.path={path} is empty", write_text(path, text), "label")
 
 
-def test_a_header_and_no_rows():
-    refused("p: the table has 2 columns and no rows", write("p.csv", "a,label\n"), "label")
+def test_header_without_rows_is_refused():
+    assert_refused(
+        "p: the table has 2 columns and no rows", write_text("p.csv", "a,label\n"), "label"
+    )
 
 
 @pytest.mark.parametrize("ending", ["parquet", "pq"])
-def test_a_parquet_file_that_is_none(ending):
-    path = write(f"p.{ending}", "a,label\n1,x\n")
+def test_invalid_parquet_file_is_refused(ending):
+    path = write_text(f"p.{ending}", "a,label\n1,x\n")
     with pytest.raises(
         DataError, match=rf"^dataset\.path=p\.{ending} is not a parquet file, or damaged: [^\n]+$"
     ):
         TableFile(path, "label").load()
 
 
-def test_other_files_by_the_name_of_csv():
+def test_other_formats_named_csv_are_refused():
     people().to_parquet("p.csv")
-    refused(
+    assert_refused(
         "dataset.path=p.csv is a parquet file, not text; give it the ending of its kind",
         "p.csv",
         "label",
@@ -384,18 +394,20 @@ def test_other_files_by_the_name_of_csv():
         "dataset.path=q.csv is a zip archive, as spreadsheets and npz files are, not text; give"
         " it the ending of its kind"
     )
-    refused(message, "q.csv", "label")
-    write("r.csv", "a,label\n1,x\n\0,y\n")
-    refused("dataset.path=r.csv is not text: byte 12 is 0", "r.csv", "label")
-    write("s.csv.gz", "a,label\n1,x\n")
-    refused("dataset.path=s.csv.gz cannot be read: Not a gzipped file (b'a,')", "s.csv.gz", "label")
+    assert_refused(message, "q.csv", "label")
+    write_text("r.csv", "a,label\n1,x\n\0,y\n")
+    assert_refused("dataset.path=r.csv is not text: byte 12 is 0", "r.csv", "label")
+    write_text("s.csv.gz", "a,label\n1,x\n")
+    assert_refused(
+        "dataset.path=s.csv.gz cannot be read: Not a gzipped file (b'a,')", "s.csv.gz", "label"
+    )
 
 
-def test_a_compressed_file_that_was_cut_off():
+def test_truncated_compressed_file_is_refused():
     people().to_csv("p.csv.gz", index=False)
     with open("p.csv.gz", "rb+") as file:
         file.truncate(40)
-    refused(
+    assert_refused(
         "dataset.path=p.csv.gz cannot be read: Compressed file ended before the end-of-stream"
         " marker was reached",
         "p.csv.gz",
@@ -403,27 +415,27 @@ def test_a_compressed_file_that_was_cut_off():
     )
 
 
-def test_other_encodings_than_was_said():
-    path = write("p.csv", "a,label\n1,schön\n2,no\n", "latin-1")
-    found = (
+def test_text_in_another_encoding_is_refused():
+    path = write_text("p.csv", "a,label\n1,schön\n2,no\n", "latin-1")
+    problem = (
         "is not text in utf-8: byte 13 (0xf6) cannot be decoded; it may be dataset.encoding=latin-1"
     )
-    refused(f"dataset.path=p.csv {found}", path, "label")
-    refused(
+    assert_refused(f"dataset.path=p.csv {problem}", path, "label")
+    assert_refused(
         "dataset.path=p.csv is not text in ascii: byte 13 (0xf6) cannot be decoded",
         path,
         "label",
         encoding="ascii",
     )
-    refused(
+    assert_refused(
         "dataset.path=q.csv is text in UTF-16; give dataset.encoding=utf-16",
-        write("q.csv", "a,label\n", "utf-16"),
+        write_text("q.csv", "a,label\n", "utf-16"),
         "label",
     )
-    known = "is not an encoding of Python; it has utf-8, latin-1, utf-16 and others"
+    rule = "is not an encoding of Python; it has utf-8, latin-1, utf-16 and others"
     for encoding in ("utf9", "base64"):
-        refused(f"dataset.encoding={encoding} {known}", path, "label", encoding=encoding)
-    refused(
+        assert_refused(f"dataset.encoding={encoding} {rule}", path, "label", encoding=encoding)
+    assert_refused(
         "dataset.path=p.csv is not text in utf-16: UTF-16 stream does not start with BOM",
         path,
         "label",
@@ -431,74 +443,76 @@ def test_other_encodings_than_was_said():
     )
 
 
-def test_the_byte_is_found_far_into_the_file():
+def test_invalid_byte_deep_in_a_file_is_located():
     start = "a,label\n" + "1,x\n" * 600_000
     with open("p.csv", "wb") as file:
         file.write(start.encode() + "é,y\n".encode()[:1] + b",y\n")
-    place = f"{len(start):,}"
+    position = f"{len(start):,}"
     message = (
-        f"dataset.path=p.csv is not text in utf-8: byte {place} (0xc3) cannot be decoded; it may be"
-        " dataset.encoding=latin-1"
+        f"dataset.path=p.csv is not text in utf-8: byte {position} (0xc3) cannot be decoded; it may"
+        " be dataset.encoding=latin-1"
     )
-    refused(message, "p.csv", "label")
+    assert_refused(message, "p.csv", "label")
 
 
-def test_text_that_is_no_table():
+def test_rows_that_do_not_fit_the_header_are_refused():
     way_out = "see dataset.separator, and quote cells that contain it"
-    where = "dataset.path=p.csv is not a table with ',' between cells:"
-    write("p.csv", "a,label\n1,x\n2,3,4,y\n")
-    refused(f"{where} line 3 has 4 cells, and those before it 2; {way_out}", "p.csv", "label")
-    write("p.csv", "a,label\n1,x,2\n2,y,3\n")
-    refused(
-        f"{where} some rows have more cells than the header, which has 2; {way_out}",
+    problem = "dataset.path=p.csv is not a table with ',' between cells:"
+    write_text("p.csv", "a,label\n1,x\n2,3,4,y\n")
+    assert_refused(
+        f"{problem} line 3 has 4 cells, and those before it 2; {way_out}", "p.csv", "label"
+    )
+    write_text("p.csv", "a,label\n1,x,2\n2,y,3\n")
+    assert_refused(
+        f"{problem} some rows have more cells than the header, which has 2; {way_out}",
         "p.csv",
         "label",
     )
-    write("p.csv", 'a,label\n1,"x\n2,y\n')
-    refused(f"{where} EOF inside string starting at row 1; {way_out}", "p.csv", "label")
-    write("p.csv", "a b\n1 2 3 4\n")
-    write("p.tsv", "a\tlabel\n1\tx\n2\t3\t4\ty\n")
+    write_text("p.csv", 'a,label\n1,"x\n2,y\n')
+    assert_refused(f"{problem} EOF inside string starting at row 1; {way_out}", "p.csv", "label")
+    write_text("p.csv", "a b\n1 2 3 4\n")
+    write_text("p.tsv", "a\tlabel\n1\tx\n2\t3\t4\ty\n")
     message = (
         "dataset.path=p.tsv is not a table with tab between cells: line 3 has 4 cells, and those"
         f" before it 2; {way_out}"
     )
-    refused(message, "p.tsv", "label")
+    assert_refused(message, "p.tsv", "label")
 
 
 @pytest.mark.parametrize(
-    ("separator", "shown"),
+    ("separator", "override"),
     [
         (";", "'dataset.separator=\";\"'"),
         ("\t", "dataset.separator=tab"),
         ("|", "'dataset.separator=\"|\"'"),
     ],
 )
-def test_another_separator_than_was_said(separator, shown):
+def test_wrong_separator_is_refused_with_advice(separator, override):
     rows = ["a", "label"], ["1", "x"], ["2", "y"]
-    path = write("p.csv", "\n".join(separator.join(row) for row in rows))
+    path = write_text("p.csv", "\n".join(separator.join(row) for row in rows))
     header = repr(separator.join(rows[0]))
-    refused(
+    assert_refused(
         f"dataset.path=p.csv has one column, {header}; its cells seem to be separated otherwise:"
-        f" {shown}",
+        f" {override}",
         path,
         "label",
     )
 
 
-def test_separators_that_are_none():
-    write("p.csv", "a,label\n1,x\n")
+def test_invalid_separators_are_refused():
+    write_text("p.csv", "a,label\n1,x\n")
     rule = (
         r"dataset.separator must be one ASCII character such as ; or |, tab for a tab or \s+ for"
         r" white space"
     )
     for separator in (", ", "", '"', "§", "\n"):
-        refused(f"{rule}, got '{separator}'", "p.csv", "label", separator=separator)
+        assert_refused(f"{rule}, got '{separator}'", "p.csv", "label", separator=separator)
 
 
-def test_columns_of_one_name():
-    refused(
+def test_repeated_column_names_are_refused():
+    assert_refused(
         "p: several columns have the same name (a); give each column its own",
-        write("p.csv", "a,a,label\n1,2,x\n3,4,y\n"),
+        write_text("p.csv", "a,a,label\n1,2,x\n3,4,y\n"),
         "label",
     )
 
@@ -515,11 +529,13 @@ def test_columns_of_one_name():
         ("@RELATION t\n@ATTRIBUTE a NUMERIC\n@DATA\none\n", "Invalid numerical value"),
     ],
 )
-def test_arff_that_is_none(text, reason):
-    refused(f"dataset.path=p.arff is not ARFF: {reason}", write("p.arff", text), "label")
+def test_invalid_arff_is_refused(text, reason):
+    assert_refused(
+        f"dataset.path=p.arff is not ARFF: {reason}", write_text("p.arff", text), "label"
+    )
 
 
-# row numbers by role
+# Row numbers by role.
 
 
 def with_indices(indices, name="rows.json", n=6) -> TableFile:
@@ -527,12 +543,12 @@ def with_indices(indices, name="rows.json", n=6) -> TableFile:
     if name.endswith(".npz"):
         np.savez(name, **indices)
     else:
-        write(name, json.dumps(indices))
+        write_text(name, json.dumps(indices))
     return TableFile("p.csv", "label", indices=name)
 
 
 @pytest.mark.parametrize("name", ["rows.json", "rows.npz"])
-def test_row_numbers_give_roles(name):
+def test_indices_define_the_roles(name):
     data = with_indices({"train": [0, 1, 4], "calibration": [3], "test": [5]}, name).load()
     assert data.roles is not None and data.roles.tolist() == [
         TRAIN,
@@ -581,27 +597,27 @@ def test_row_numbers_give_roles(name):
     ],
     ids=repr,
 )
-def test_row_numbers_that_are_wrong(indices, problem):
+def test_invalid_indices_are_refused(indices, problem):
     with pytest.raises(DataError, match=f"^{re.escape(f'p: dataset.indices{problem}')}$"):
         with_indices(indices).load()
 
 
-def test_files_of_row_numbers_that_are_none(tmp_path):
+def test_invalid_files_of_indices_are_refused(tmp_path):
     people().to_csv("p.csv", index=False)
-    refused(
+    assert_refused(
         f"dataset.indices=rows.json: no such file in {tmp_path}",
         "p.csv",
         "label",
         indices="rows.json",
     )
-    write("rows.json", "[1]")
-    refused(
+    write_text("rows.json", "[1]")
+    assert_refused(
         'dataset.indices=rows.json must be like {"train": [0, 1], "test": [2]}, got list',
         "p.csv",
         "label",
         indices="rows.json",
     )
-    refused(
+    assert_refused(
         "dataset.indices=p.csv: the ending of a file determines its kind, and must be one of .json,"
         " .npz",
         "p.csv",
@@ -609,7 +625,7 @@ def test_files_of_row_numbers_that_are_none(tmp_path):
         indices="p.csv",
     )
     for name in ("rows.json", "rows.npz"):
-        write(name, "{")
+        write_text(name, "{")
         with pytest.raises(
             DataError,
             match=(
@@ -620,7 +636,7 @@ def test_files_of_row_numbers_that_are_none(tmp_path):
             TableFile("p.csv", "label", indices=name).load()
 
 
-def test_two_ways_to_say_which_rows_test():
+def test_indices_and_split_column_exclude_each_other():
     message = (
         "^dataset.indices and dataset.split_column both define which rows test; give one of them$"
     )
@@ -628,19 +644,19 @@ def test_two_ways_to_say_which_rows_test():
         TableFile("p.csv", "label", indices="i.json", split_column="part")
 
 
-# before a run starts
+# Checks before a run starts.
 
 
-def test_prefetch_finds_what_is_not_there(tmp_path):
+def test_prefetch_reports_missing_files(tmp_path):
     with pytest.raises(DataError, match=r"^dataset\.path=p\.csv: no such file"):
         TableFile("p.csv", "label").prefetch()
-    write("p.csv", "this is read later")
+    write_text("p.csv", "this is read later")
     TableFile("p.csv", "label").prefetch()
     with pytest.raises(DataError, match=r"^dataset\.indices=i\.json: no such file"):
         TableFile("p.csv", "label", indices="i.json").prefetch()
 
 
-def test_prefetch_shuts_out_what_require_does_not_want():
+def test_prefetch_checks_require_numeric():
     people().to_csv("p.csv")
     message = (
         "p has 1 categorical column (town) and 2 missing cells, and dataset.require=numeric shuts"
@@ -648,14 +664,14 @@ def test_prefetch_shuts_out_what_require_does_not_want():
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(NotAtHand, match=f"^{re.escape(message)}$"):
+        with pytest.raises(DataNotAvailable, match=f"^{re.escape(message)}$"):
             TableFile("p.csv", "label", require="numeric").prefetch()
 
 
-# names of columns that a command line may read as something else
+# Names of columns that a command line does not read as text.
 
 
-def test_columns_whose_names_are_numbers_or_have_commas():
+def test_column_names_may_be_numbers_or_contain_commas():
     table = pd.DataFrame(
         {
             "1": [0.5, 1.5, 2.5, 3.5],
@@ -682,15 +698,15 @@ def test_columns_whose_names_are_numbers_or_have_commas():
     assert (
         data.group_names == ("1", "2") and data.split_groups is not None and data.roles is not None
     )
-    several = TableFile("n.csv", ["a,b", 1], drop=[2020, 5], parse_dates=[6]).load()
-    assert several.classes[several.y].tolist() == ["a,b", "1", "1", "1"]
+    two_targets = TableFile("n.csv", ["a,b", 1], drop=[2020, 5], parse_dates=[6]).load()
+    assert two_targets.classes[two_targets.y].tolist() == ["a,b", "1", "1", "1"]
     with pytest.raises(
         DataError, match=r"^n has no column '2021' \(dataset\.target\); did you mean '2020'\?$"
     ):
         TableFile("n.csv", 2021).load()
 
 
-def test_an_override_of_a_number_or_a_comma_names_the_column():
+def test_target_may_be_a_number_or_contain_a_comma():
     for value, name in ((2020, "2020"), ("a,b", "a,b"), ("1.5", "1.5")):
         assert TableFile("n.csv", value).target == name
     with pytest.raises(

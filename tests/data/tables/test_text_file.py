@@ -10,23 +10,23 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from kdgraph.data.dataset import FetchableTable
 from kdgraph.data.tables import TextFile
-from kdgraph.errors import DataError, NotAtHand
+from kdgraph.errors import DataError, DataNotAvailable
 
 TEXTS = ["Buy cheap watches", "See you at noon", "Cheap, cheap watches!", "Noon is fine"]
 LABELS = ["spam", "ham", "spam", "ham"]
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
+def run_in_tmp_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def refused(message: str, source) -> None:
+def assert_refused(message: str, source) -> None:
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         source.load()
 
 
-def as_folder(texts=TEXTS, labels=LABELS) -> str:
+def write_folder(texts=TEXTS, labels=LABELS) -> str:
     for i, (text, label) in enumerate(zip(texts, labels, strict=True)):
         Path("mail", label).mkdir(parents=True, exist_ok=True)
         Path("mail", label, f"{i}.txt").write_text(text, encoding="utf-8")
@@ -34,7 +34,7 @@ def as_folder(texts=TEXTS, labels=LABELS) -> str:
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
-def test_columns_of_a_table(ending):
+def test_texts_of_a_table_are_hashed(ending):
     frame = pd.DataFrame({"text": TEXTS, "label": LABELS, "other": 1})
     path = f"mail.{ending}"
     (
@@ -53,8 +53,8 @@ def test_columns_of_a_table(ending):
     assert isinstance(source, FetchableTable)
 
 
-def test_a_folder_for_each_class():
-    Path(as_folder(), ".hidden").mkdir()
+def test_folders_of_texts_are_the_classes():
+    Path(write_folder(), ".hidden").mkdir()
     Path("mail", "spam", ".hidden").write_text("x")
     Path("mail", "README").write_text("no class")
     data = TextFile("mail", n_features=32).load()
@@ -66,13 +66,13 @@ def test_a_folder_for_each_class():
     assert data.facts == {"source": "file", "path": "mail", "texts": 4}
 
 
-def test_a_row_depends_on_its_own_text_alone():
+def test_row_depends_on_its_text_only():
     pd.DataFrame({"text": TEXTS, "label": LABELS}).to_csv("all.csv", index=False)
     pd.DataFrame({"text": TEXTS[:2], "label": LABELS[:2]}).to_csv("some.csv", index=False)
     np.testing.assert_array_equal(TextFile("all.csv").load().X[:2], TextFile("some.csv").load().X)
 
 
-def test_rows_have_length_one_and_a_text_without_words_is_zero():
+def test_rows_have_norm_one_or_zero_without_words():
     pd.DataFrame({"text": [*TEXTS, None, "!?"], "label": [*LABELS, "spam", "ham"]}).to_csv(
         "mail.csv", index=False
     )
@@ -81,67 +81,67 @@ def test_rows_have_length_one_and_a_text_without_words_is_zero():
     np.testing.assert_allclose(lengths, [1, 1, 1, 1, 0, 0])
 
 
-def test_labels_that_are_numbers_are_classes():
+def test_numeric_labels_are_classes():
     pd.DataFrame({"review": TEXTS, "stars": [1.5, 2, 1.5, 2]}).to_csv("r.csv", index=False)
     data = TextFile("r.csv", text="review", target="stars").load()
     assert data.task == "classification" and data.classes.tolist() == [1.5, 2]
 
 
-def test_files_that_are_none(tmp_path):
-    refused(f"dataset.path=mail.csv: no such file in {tmp_path}", TextFile("mail.csv"))
+def test_missing_and_invalid_files_are_refused(tmp_path):
+    assert_refused(f"dataset.path=mail.csv: no such file in {tmp_path}", TextFile("mail.csv"))
     Path("mail.txt").write_text("x")
-    refused(
+    assert_refused(
         "dataset.path=mail.txt: the ending of a file determines its kind, and must be one of .csv,"
         " .tsv, .parquet, .pq",
         TextFile("mail.txt"),
     )
     Path("empty").mkdir()
     remedy = "it needs one for each class, such as empty/spam/1.txt"
-    refused(
+    assert_refused(
         f"dataset.path=empty is a folder without subfolders of texts; {remedy}", TextFile("empty")
     )
-    refused(
+    assert_refused(
         "mail: a classifier needs two classes, the target 'folder' has only ['spam']",
-        TextFile(as_folder(TEXTS[:1], LABELS[:1])),
+        TextFile(write_folder(TEXTS[:1], LABELS[:1])),
     )
     Path("mail", "spam", "0.txt").write_bytes("schön".encode("latin-1"))
-    found = "byte 3 (0xf6) cannot be decoded; it may be dataset.encoding=latin-1"
-    refused(f"mail/spam/0.txt is not text in utf-8: {found}", TextFile("mail"))
+    problem = "byte 3 (0xf6) cannot be decoded; it may be dataset.encoding=latin-1"
+    assert_refused(f"mail/spam/0.txt is not text in utf-8: {problem}", TextFile("mail"))
 
 
-def test_columns_that_are_not_there():
+def test_missing_columns_and_labels_are_refused():
     pd.DataFrame({"texts": TEXTS, "label": LABELS}).to_csv("mail.csv", index=False)
-    refused(
+    assert_refused(
         "dataset.path=mail.csv has no column 'text' (dataset.text); did you mean 'texts'?",
         TextFile("mail.csv"),
     )
     message = "dataset.path=mail.csv has no column 'genre' (dataset.target); it has texts, label"
-    refused(message, TextFile("mail.csv", text="texts", target="genre"))
+    assert_refused(message, TextFile("mail.csv", text="texts", target="genre"))
     Path("mail.csv").write_text("text,label\n")
-    refused("dataset.path=mail.csv has columns and no rows", TextFile("mail.csv"))
+    assert_refused("dataset.path=mail.csv has columns and no rows", TextFile("mail.csv"))
     pd.DataFrame({"text": TEXTS, "label": ["spam", None, "ham", "ham"]}).to_csv(
         "mail.csv", index=False
     )
-    refused(
+    assert_refused(
         "mail: 1 of 4 rows have no label in 'label' (first: row 1); remove them",
         TextFile("mail.csv"),
     )
 
 
-def test_only_some_labels_are_kept_by_name_or_pattern():
+def test_keep_selects_labels_by_name_or_pattern():
     labels = ["comp.graphics", "comp.os", "rec.autos", "comp.os"]
     pd.DataFrame({"text": TEXTS, "label": labels}).to_csv("posts.csv", index=False)
     data = TextFile("posts.csv", keep=["comp.*"]).load()
     assert data.classes[data.y].tolist() == ["comp.graphics", "comp.os", "comp.os"]
     np.testing.assert_array_equal(data.X, TextFile("posts.csv").load().X[[0, 1, 3]])
-    there = "comp.graphics, comp.os, rec.autos"
-    refused(
-        f"dataset.keep: dataset.path=posts.csv has no label 'sci.*'; it has {there}",
+    label_names = "comp.graphics, comp.os, rec.autos"
+    assert_refused(
+        f"dataset.keep: dataset.path=posts.csv has no label 'sci.*'; it has {label_names}",
         TextFile("posts.csv", keep=["comp.*", "sci.*"]),
     )
 
 
-def test_texts_of_several_columns_are_put_together():
+def test_texts_of_several_columns_are_joined():
     pd.DataFrame(
         {"title": ["Noon", None], "body": ["is fine", "Buy watches"], "label": ["a", "b"]}
     ).to_csv("t.csv", index=False)
@@ -150,13 +150,13 @@ def test_texts_of_several_columns_are_put_together():
         data.X,
         HashingVectorizer(n_features=64).transform(["Noon is fine", "Buy watches"]).toarray(),
     )
-    refused(
+    assert_refused(
         "dataset.path=t.csv has no column 'bodies' (dataset.text); did you mean 'body'?",
         TextFile("t.csv", text=["title", "bodies"]),
     )
 
 
-def test_posts_lose_what_gives_their_group_away():
+def test_posts_lose_header_quotes_and_signature():
     post = "Newsgroups: comp.os\nFrom: me\n\nYou wrote:\n> which one\nThe second.\n\n--\nme"
     pd.DataFrame({"text": [post, "Subject: x\n\nNoon"], "label": ["a", "b"]}).to_csv(
         "p.csv", index=False
@@ -167,7 +167,7 @@ def test_posts_lose_what_gives_their_group_away():
     )
 
 
-def test_a_row_is_the_mean_of_the_vectors_of_its_words():
+def test_row_is_the_mean_of_its_word_vectors():
     pd.DataFrame({"text": ["Noon, NOON and rain", "unheard!"], "label": ["a", "b"]}).to_csv(
         "t.csv", index=False
     )
@@ -182,10 +182,10 @@ def test_a_row_is_the_mean_of_the_vectors_of_its_words():
     np.testing.assert_allclose(TextFile("t.csv", vectors="w2v.txt").load().X[0], [2, 2, 2])
 
 
-def test_files_that_are_no_word_vectors(tmp_path):
+def test_invalid_files_of_word_vectors_are_refused(tmp_path):
     pd.DataFrame({"text": TEXTS, "label": LABELS}).to_csv("mail.csv", index=False)
     source = TextFile("mail.csv", vectors="glove.txt")
-    with pytest.raises(NotAtHand, match=r"^dataset\.vectors=glove\.txt: no such file in "):
+    with pytest.raises(DataNotAvailable, match=r"^dataset\.vectors=glove\.txt: no such file in "):
         source.prefetch()
     for text, message in {
         "the 1 2\n": "has a vector for none of the words of these texts",
@@ -193,28 +193,30 @@ def test_files_that_are_no_word_vectors(tmp_path):
         "at 1 2\nnoon 1\n": "is not a file of word vectors: line 2 does not have 2 numbers",
     }.items():
         Path("glove.txt").write_text(text)
-        refused(f"dataset.vectors=glove.txt {message}", source)
+        assert_refused(f"dataset.vectors=glove.txt {message}", source)
 
 
 @pytest.mark.parametrize(
-    ("written_as", "encoding"),
+    ("file_encoding", "encoding"),
     [("utf-8-sig", "utf8"), ("latin-1", "L1"), ("utf-16", "UTF_16_LE"), ("utf-8", "utf_8_sig")],
 )
-def test_files_of_a_folder_are_decoded_by_any_name_of_their_encoding(written_as, encoding):
-    folder = as_folder([f"größe {text}" for text in TEXTS])
+def test_files_of_a_folder_accept_synonyms_of_encodings(file_encoding, encoding):
+    folder = write_folder([f"größe {text}" for text in TEXTS])
     expected = TextFile(folder, n_features=64).load().X
     for file in Path(folder).rglob("*.txt"):
-        file.write_text(file.read_text(encoding="utf-8"), encoding=written_as)
+        file.write_text(file.read_text(encoding="utf-8"), encoding=file_encoding)
     np.testing.assert_array_equal(
         TextFile(folder, n_features=64, encoding=encoding).load().X, expected
     )
 
 
-def test_a_file_of_a_folder_with_another_mark_is_named():
-    folder = as_folder()
+def test_file_of_a_folder_in_another_encoding_is_refused():
+    folder = write_folder()
     Path(folder, "spam", "0.txt").write_text("x", encoding="utf-16")
-    refused("mail/spam/0.txt is text in UTF-16; give dataset.encoding=utf-16", TextFile(folder))
-    refused(
+    assert_refused(
+        "mail/spam/0.txt is text in UTF-16; give dataset.encoding=utf-16", TextFile(folder)
+    )
+    assert_refused(
         "mail/ham/1.txt is not text in utf-16: byte 14 (0x6e) cannot be decoded",
         TextFile(folder, encoding="utf-16"),
     )

@@ -12,12 +12,12 @@ from sklearn.utils import Bunch
 from kdgraph.data.dataset import TEST, TRAIN
 from kdgraph.data.openml.client import offline
 from kdgraph.data.tables import Newsgroups
-from kdgraph.errors import NotAtHand
+from kdgraph.errors import DataNotAvailable
 
 TEXTS = ["Buy cheap watches", "See you at noon", "Cheap, cheap watches!", "Noon is fine"]
 
 
-def posts(subset, remove, shuffle, download_if_missing=True, **_):
+def fake_fetch_20newsgroups(subset, remove, shuffle, download_if_missing=True, **_):
     assert remove == ("headers", "footers", "quotes") and not shuffle
     first = 0 if subset == "train" else 2
     return Bunch(
@@ -25,8 +25,8 @@ def posts(subset, remove, shuffle, download_if_missing=True, **_):
     )
 
 
-def test_newsgroups_come_with_their_split(monkeypatch):
-    monkeypatch.setattr(datasets, "fetch_20newsgroups", posts)
+def test_newsgroups_have_their_official_split(monkeypatch):
+    monkeypatch.setattr(datasets, "fetch_20newsgroups", fake_fetch_20newsgroups)
     data = Newsgroups(n_features=16).load()
     assert data.roles is not None and data.roles.tolist() == [TRAIN, TRAIN, TEST, TEST]
     assert data.classes[data.y].tolist() == ["alt.spam", "alt.ham"] * 2
@@ -35,7 +35,7 @@ def test_newsgroups_come_with_their_split(monkeypatch):
     )
 
 
-def test_newsgroups_without_a_network(monkeypatch):
+def test_newsgroups_without_a_network_are_not_available(monkeypatch):
     def fail(download_if_missing=True, **_):
         raise (
             URLError("no route")
@@ -44,19 +44,19 @@ def test_newsgroups_without_a_network(monkeypatch):
         )
 
     monkeypatch.setattr(datasets, "fetch_20newsgroups", fail)
-    said = []
+    messages = []
     reason = (
         "newsgroups is not on this machine, and it cannot be fetched (<urlopen error no route>)"
     )
     message = f"{reason}; fetch it where there is one, and set SCIKIT_LEARN_DATA to the folder"
-    for get in (lambda: Newsgroups().prefetch(said.append), Newsgroups().load):
-        with pytest.raises(NotAtHand, match=f"^{re.escape(message)}$"):
-            get()
-    assert said == ["fetching 20 newsgroups, 14 MB"]
+    for method in (lambda: Newsgroups().prefetch(messages.append), Newsgroups().load):
+        with pytest.raises(DataNotAvailable, match=f"^{re.escape(message)}$"):
+            method()
+    assert messages == ["fetching 20 newsgroups, 14 MB"]
     with (
         offline(),
         pytest.raises(
-            NotAtHand, match=r"^newsgroups is not on this machine; a run fetches it, 14 MB$"
+            DataNotAvailable, match=r"^newsgroups is not on this machine; a run fetches it, 14 MB$"
         ),
     ):
         Newsgroups().prefetch()

@@ -54,7 +54,7 @@ def rows_of(said: str) -> list[list[str]]:
 
 
 def test_ours_stands_beside_both_tables():
-    said = cifar10.beside(
+    said = cifar10.compare_with_published(
         [
             record(method, seed, 0.1 + 0.2 * seed)
             for method in ("oe", "gated_isotonic", "kdn")
@@ -174,12 +174,14 @@ def test_ours_stands_beside_both_tables():
             ".20 ± .14",
         ],
     ]
-    assert cifar10.beside([]) == "no run of CIFAR-10 is there"
+    assert cifar10.compare_with_published([]) == "no run of CIFAR-10 is there"
 
 
 def test_parents_of_one_sweep_have_lines_of_their_own():
     vit = {"name": "encoder", "model": "a/folder"}
-    rows = rows_of(cifar10.beside([record("kdn", 0, 0.5), record("kdn", 0, 0.125, parent=vit)]))
+    rows = rows_of(
+        cifar10.compare_with_published([record("kdn", 0, 0.5), record("kdn", 0, 0.125, parent=vit)])
+    )
     assert [row[1:3] for row in rows if row[0] == "KDN"] == [
         ["LeNet-5, here", "50.00"],
         ["a/folder, here", "87.50"],
@@ -191,7 +193,7 @@ def test_runs_with_other_rows_have_a_table_and_those_with_other_epochs_a_line():
     long = record("kdn", 0, 0.125, parent={**lenet, "max_epochs": 50, "device": "cuda"})
     small = record("kdn", 0, 0.25, parent=lenet)
     small["config"]["dataset"], small["dataset"]["n_train"] = {"n_train": 500}, 500
-    said = cifar10.beside([record("kdn", 0, 0.5, parent=lenet), long, small])
+    said = cifar10.compare_with_published([record("kdn", 0, 0.5, parent=lenet), long, small])
     assert [row.partition(": ")[2] for row in said.splitlines() if row.startswith("## ")] == [
         "500 training rows, 2,000 calibration rows, 1,000 test rows, 1 seed",
         "8,000 training rows, 2,000 calibration rows, 1,000 test rows, 1 seed",

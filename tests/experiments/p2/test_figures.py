@@ -81,7 +81,7 @@ def test_rows_at_a_score_are_predicted_as_the_class() -> None:
 
 def test_a_curve_is_what_the_calibrator_says(study) -> None:
     scores = np.array([0.21, 0.85])
-    score, right = study.top.confidence[study.mine("HTJ")], study.correct[study.mine("HTJ")]
+    score, right = study.top_label.confidence[study.mine("HTJ")], study.correct[study.mine("HTJ")]
     by_hand = [right[(score > low) & (score <= low + 0.1)].mean() for low in (0.2, 0.8)]
     np.testing.assert_allclose(study.curve("histogram", "HTJ", scores), by_hand)
     np.testing.assert_allclose(
@@ -97,7 +97,7 @@ def test_nll_is_that_of_every_row_of_the_class(study) -> None:
             for row in study.mine(name):
                 c = (
                     study.models[method]
-                    .predict_outputs(["top"], study.X[[row]])["top"]
+                    .predict_outputs(["top_label"], study.X[[row]])["top_label"]
                     .confidence[0]
                 )
                 losses.append(-np.log(c if study.y[row] == ORDER.index(name) else 1 - c))
@@ -161,7 +161,7 @@ def test_new_true_rows_are_right_as_often_and_only_raise_confidence(study) -> No
     before, same, _ = found.confidence.values()
     assert (same - before).min() > 0
     mine, k = study.mine("HTJ"), ORDER.index("HTJ")
-    score = np.append(study.top.confidence[mine], found.new)
+    score = np.append(study.top_label.confidence[mine], found.new)
     is_right = np.append(study.correct[mine], np.ones(150, dtype=bool))
     c = study.curve("kde", ORDER[k], score)
     assert found.nll["before"] == pytest.approx(-np.log(np.where(is_right, c, 1 - c)).mean())
@@ -171,10 +171,10 @@ def test_new_true_rows_are_right_as_often_and_only_raise_confidence(study) -> No
 def test_spread_scores_stay_in_their_bins_and_keep_their_class(study) -> None:
     X = spread(study, np.random.default_rng(0))
     np.testing.assert_allclose(X.sum(axis=1), 1)
-    assert (X.argmax(axis=1) == study.top.predicted).all()
+    assert (X.argmax(axis=1) == study.top_label.predicted).all()
     score = X.max(axis=1)
-    assert (np.floor(study.top.confidence / BIN) == np.floor(score / BIN + 1e-9)).all()
-    assert len(np.unique(score)) > len(np.unique(study.top.confidence))
+    assert (np.floor(study.top_label.confidence / BIN) == np.floor(score / BIN + 1e-9)).all()
+    assert len(np.unique(score)) > len(np.unique(study.top_label.confidence))
 
 
 def told(study) -> dict[str, bool]:

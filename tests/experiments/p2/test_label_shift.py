@@ -61,14 +61,18 @@ def test_shifts_are_none_one_class_at_a_time_and_drawn_around_the_prior() -> Non
 
 def test_a_weight_is_a_row_that_many_times() -> None:
     X, y = record(90)
-    top, weight = TopLabel.of(X), np.random.default_rng(0).integers(0, 4, 90)
+    top_label, weight = TopLabel.from_proba(X), np.random.default_rng(0).integers(0, 4, 90)
     many = np.repeat(np.arange(90), weight)
     weighted, repeated = (
-        judged(top, y, weight.astype(float)),
-        judged(top[many], y[many], np.ones(len(many))),
+        judged(top_label, y, weight.astype(float)),
+        judged(top_label[many], y[many], np.ones(len(many))),
     )
     assert weighted == pytest.approx(repeated)
-    score, right, k = top.confidence[many], top.correct(y)[many], top.predicted[many]
+    score, right, k = (
+        top_label.confidence[many],
+        top_label.correct(y)[many],
+        top_label.predicted[many],
+    )
     naive = sum(
         abs((score[k == one] - right[k == one]).mean()) * (k == one).mean() for one in range(3)
     )
@@ -104,7 +108,9 @@ def test_where_scores_are_calibrated_a_shift_opens_a_gap_that_known_frequencies_
         )
         for known in (False, True)
     }
-    gap = {known: judged(top, y[half[1]], weight[1])["gap"] for known, top in fits.items()}
+    gap = {
+        known: judged(top_label, y[half[1]], weight[1])["gap"] for known, top_label in fits.items()
+    }
     at_rest = judged(fits[False], y[half[1]], np.ones(3000))["gap"]
     assert gap[False] > 0.1 > 0.03 > gap[True]
     assert repaired(pd.Series([gap[False]]), pd.Series([gap[True]]), pd.Series([at_rest])) > 0.8

@@ -60,13 +60,13 @@ def test_what_an_ensemble_says(said):
 
 def test_errors_are_those_of_a_loop():
     rng = np.random.default_rng(1)
-    top = TopLabel(rng.integers(3, size=200), rng.uniform(0.4, 0.99, 200), 3)
+    top_label = TopLabel(rng.integers(3, size=200), rng.uniform(0.4, 0.99, 200), 3)
     y = rng.integers(3, size=200)
-    found = {(entry["class"], entry["metric"]): entry["value"] for entry in errors(top, y)}
+    found = {(entry["class"], entry["metric"]): entry["value"] for entry in errors(top_label, y)}
     for k in range(3):
         costs, gaps = [], {}
-        for row in np.flatnonzero(top.predicted == k):
-            c, right = top.confidence[row], y[row] == k
+        for row in np.flatnonzero(top_label.predicted == k):
+            c, right = top_label.confidence[row], y[row] == k
             costs.append(-np.log(c if right else 1 - c))
             gaps.setdefault(int(np.ceil(c * 15)), []).append(right - c)
         n = len(costs)
@@ -77,7 +77,7 @@ def test_errors_are_those_of_a_loop():
         assert found[str(k), "ECE2"] == pytest.approx(
             np.sqrt(sum(len(gap) * np.mean(gap) ** 2 for gap in gaps.values()) / n)
         )
-    mean = sum(found[str(k), "NLL"] * (top.predicted == k).sum() for k in range(3)) / 200
+    mean = sum(found[str(k), "NLL"] * (top_label.predicted == k).sum() for k in range(3)) / 200
     assert found[ALL, "NLL"] == pytest.approx(mean)
 
 

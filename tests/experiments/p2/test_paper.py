@@ -166,8 +166,8 @@ def test_mnist_is_found_network_by_network_and_set_by_set(tmp_path, monkeypatch)
 
 
 def test_where_no_score_has_most_rows_none_is_named() -> None:
-    top = TopLabel(np.zeros(4, dtype=int), np.array([0.2, 0.5, 1.0, 1.0]), 10)
-    assert mnist.of_scores(top, np.array([0, 1, 0, 0])) == {
+    top_label = TopLabel(np.zeros(4, dtype=int), np.array([0.2, 0.5, 1.0, 1.0]), 10)
+    assert mnist.of_scores(top_label, np.array([0, 1, 0, 0])) == {
         "right rows of 0 below that score": 1.0,
         "wrong rows of 0": 1.0,
     }

@@ -14,7 +14,7 @@ from kdgraph.base import Evaluation, Predictions, SetScores
 
 def said(name: str | None, aphd: list[float], offset: float) -> Predictions:
     scores = SetScores(offset - np.array(aphd), 100, "instance")
-    return Predictions("ood" if name else "test", 3, {}, {"ood_score": scores}, ood=name)
+    return Predictions("ood" if name else "test", 3, {}, {"ood_score": scores}, ood_name=name)
 
 
 def made(seed: int, offset: float) -> dict:

@@ -31,7 +31,7 @@ def column(study, name: str) -> int:
 
 
 def test_ours_stands_beside_what_was_published():
-    said = images.beside(
+    said = images.compare_with_published(
         [
             *runs("mnist", ["tood_shuffled", "tood_given", "msp"], range(2)),
             *runs("fashion_mnist", ["knn"], range(1)),
@@ -61,11 +61,11 @@ def test_ours_stands_beside_what_was_published():
     )
     fashion = rows_of(said.partition("Fashion-MNIST against")[2])
     assert fashion[-1][0] == "k-NN on latents"
-    assert images.beside([]) == "no run of images is there"
+    assert images.compare_with_published([]) == "no run of images is there"
 
 
 def test_colours_have_a_table_of_their_own():
-    rows = rows_of(images.beside(runs("cifar10", ["tood_given"], range(1))))
+    rows = rows_of(images.compare_with_published(runs("cifar10", ["tood_given"], range(1))))
     assert (
         rows[0][column(CIFAR, "mean of all")] == "99.1" and rows[0][column(CIFAR, "svhn")] == "99.4"
     )
@@ -108,13 +108,13 @@ def test_images_that_are_moved_have_a_column_for_each_step():
             for level in (0, 8)
         ]
         each["metrics"] = [*moved, *(e for e in each["metrics"] if e["ood"] is None)]
-    said = images.beside(made)
+    said = images.compare_with_published(made)
     assert said.startswith("## TOOD, Figure 5") and "Table 5" not in said and "ε = 8/255" in said
     assert rows_of(said) == [
         ["CIFAR-10 against svhn: TOOD, shuffled labels", "90.5 ± 0.7", "82.5 ± 0.7"]
     ]
     made[1]["config"]["detector"] = {"set_size": 50}
-    apart = rows_of(images.beside(made))
+    apart = rows_of(images.compare_with_published(made))
     assert apart == [
         ["CIFAR-10 against svhn: TOOD, shuffled labels", "90.0", "82.0"],
         ["CIFAR-10 against svhn: TOOD, shuffled labels, detector.set_size=50", "91.0", "83.0"],
@@ -127,7 +127,7 @@ def test_numbers_of_rows_have_tables_of_their_own_and_other_settings_lines():
         for run in each:
             run["config"]["dataset"], run["dataset"]["n_train"] = {"n_train": n_train}, n_train
     many[1]["config"]["parent"] = {"name": "forest", "max_epochs": 3}
-    said = images.beside([*many, *few])
+    said = images.compare_with_published([*many, *few])
     first, second = said.split("## TOOD, Table 5 and Appendix E: ")[1:]
     assert first.startswith(
         "100 training rows, 100 calibration rows, 100 test rows, 2 seeds"

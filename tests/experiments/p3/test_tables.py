@@ -33,7 +33,7 @@ def tables():
 
 def test_ours_stands_beside_what_was_published(tables, monkeypatch) -> None:
     monkeypatch.setattr(tabular, "outside_of", lambda _: {"gaussian": 0.5, "in distribution": 0.0})
-    said = tabular.beside(tables)
+    said = tabular.compare_with_published(tables)
     assert "2 seeds" in said and said.count("against") == 1, (
         "tables of which there is no run are left out"
     )
@@ -45,7 +45,7 @@ def test_ours_stands_beside_what_was_published(tables, monkeypatch) -> None:
         "*rows with a value outside the training range*",
     ]
     assert rows[3][1:] == ["–", "–", "50.0", "–", "–", "–"]
-    assert tabular.beside([]) == "no run of the three tables is there"
+    assert tabular.compare_with_published([]) == "no run of the three tables is there"
 
 
 def clouds(grows: bool) -> list[dict]:
@@ -76,13 +76,16 @@ def clouds(grows: bool) -> list[dict]:
 
 
 def test_claims_on_the_dimension_can_fail() -> None:
-    held, failed = simulated.beside(clouds(True)), simulated.beside(clouds(False))
+    held, failed = (
+        simulated.compare_with_published(clouds(True)),
+        simulated.compare_with_published(clouds(False)),
+    )
     assert held.endswith("10 of 10 hold.") and "- FAIL" not in held
     assert failed.endswith("4 of 10 hold.") and failed.count("FAIL: APHD grows") == 6
     rows = rows_of(held)
     assert rows[0] == ["lines: TOOD, given labels", ".90 ± .00", ".90 ± .00", ".50 ± .00"]
     assert ["lines", ".7195", ".7495", ".8995"] in rows
-    assert simulated.beside([]) == "no run of circles, lines and squares is there"
+    assert simulated.compare_with_published([]) == "no run of circles, lines and squares is there"
 
 
 def sizes(permuted: float) -> list[dict]:
@@ -110,7 +113,10 @@ def sizes(permuted: float) -> list[dict]:
 
 
 def test_claims_on_rows_and_labels_can_fail() -> None:
-    held, failed = size_labels.beside(sizes(0.15)), size_labels.beside(sizes(0.05))
+    held, failed = (
+        size_labels.compare_with_published(sizes(0.15)),
+        size_labels.compare_with_published(sizes(0.05)),
+    )
     assert held.endswith("5 of 5 hold.")
     assert failed.endswith("3 of 5 hold.")
     assert (

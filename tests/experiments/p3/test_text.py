@@ -20,7 +20,7 @@ def test_ours_stands_beside_what_was_published():
         )
         for s in range(2)
     ]
-    said = text.beside(runs)
+    said = text.compare_with_published(runs)
     assert (
         said.count("## TOOD, Table 6, computers in distribution: 100 training rows") == 1
         and "2 seeds" in said
@@ -30,11 +30,11 @@ def test_ours_stands_beside_what_was_published():
     assert rows[0] == ["**TOOD, published**", "99.7", "99.2"]
     assert ["**MSP, published**", "62.0", "63.0"] in rows
     assert ["TOOD, given labels", "91.0 ± 1.4", "91.0 ± 1.4"] in rows
-    assert text.beside([]) == "no run of texts is there"
+    assert text.compare_with_published([]) == "no run of texts is there"
 
 
 def test_what_takes_the_place_of_a_published_set_stands_beside_it():
-    said = text.beside(
+    said = text.compare_with_published(
         [
             record(
                 "movies",

@@ -16,7 +16,7 @@ from experiments.p4.ablation import (
     most_rows,
     rules_table,
 )
-from kdgraph.calibration.local.lore import _best, _Tried
+from kdgraph.calibration.local.lore import _BinTrial, _select_setting
 
 NAME, BINS, WIDEST = HISTOGRAM
 
@@ -76,7 +76,7 @@ def test_lore_chooses_what_the_rules_choose(seed, simplest, rule):
     rng = np.random.default_rng(seed)
     gammas, bins, n = (3.2, 0.4, 0.1), (1, 5, 15), 40
     tried = [
-        _Tried(
+        _BinTrial(
             b,
             gammas,
             rng.uniform(size=(3, n)) + rng.normal(scale=0.05, size=(3, 1)),
@@ -91,7 +91,7 @@ def test_lore_chooses_what_the_rules_choose(seed, simplest, rule):
         for gamma, squared, n_eff in zip(gammas, each.error, each.n_eff, strict=True)
     )
     found = table.loc[rule(table)]
-    assert (found.bandwidth, found.bins) == _best(tried, np.ones(n), simplest=simplest)
+    assert (found.bandwidth, found.bins) == _select_setting(tried, np.ones(n), simplest=simplest)
 
 
 def test_a_setting_is_compared_with_histogram_binning_on_all_seeds_and_on_those_that_nobody_has_looked_at(

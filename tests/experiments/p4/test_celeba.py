@@ -114,7 +114,7 @@ def test_each_setting_has_its_tables(monkeypatch: pytest.MonkeyPatch, capsys, tm
         ]
         for name in SETTINGS
     }
-    both = celeba.beside(
+    both = celeba.compare_with_published(
         [*found["celeba_hair_color"], *found["celeba_hair_type"], record("none", 0)]
     )
     headings = [line for line in both.splitlines() if line.startswith("## ")]
@@ -128,13 +128,13 @@ def test_each_setting_has_its_tables(monkeypatch: pytest.MonkeyPatch, capsys, tm
             " epochs"
         ),
     ]
-    only = celeba.beside(found["celeba_hair_type"])
+    only = celeba.compare_with_published(found["celeba_hair_type"])
     assert both.endswith(only)
     rows = rows_of(only.split("\n\n")[1])
     assert list(rows) == ["none", "lore_pca", "lore_tsne, not run"]
     assert (rows["lore_pca"][1], rows["lore_pca"][7]) == (".154 ± .082", ".792 ± .007")
     assert rows["lore_tsne, not run"][:4] == ["–", ".235 ± .063", "–", "–"]
-    assert celeba.beside([record("none", 0)]) == "no run of CelebA is there"
+    assert celeba.compare_with_published([record("none", 0)]) == "no run of CelebA is there"
 
     asked = []
     monkeypatch.setattr(

@@ -17,7 +17,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from experiments.p4 import cifar10, cifar10_features
-from experiments.p4.cifar10 import ACROSS, DRAWN, FIGURES, LOCAL, MAPS, METHODS, beside, draw
+from experiments.p4.cifar10 import (
+    ACROSS,
+    DRAWN,
+    FIGURES,
+    LOCAL,
+    MAPS,
+    METHODS,
+    compare_with_published,
+    draw,
+)
 from experiments.p4.cifar10_features import collected, positions
 from kdgraph.config import plan
 from kdgraph.data.tables import ScoreFile
@@ -68,7 +77,7 @@ def test_the_file_has_only_images_that_are_sure_and_embeds_what_was_seen(record,
     assert arrays["net_tsne"].shape == (4, 3) and np.isfinite(arrays["net_tsne"]).all()
     np.savez(tmp_path / "made.npz", **arrays)
     data = ScoreFile(str(tmp_path / "made.npz"), scores="mine", features=["net", "net_tsne"]).load()
-    assert data.given_layers == (("net", 5), ("net_tsne", 3))
+    assert data.layer_widths == (("net", 5), ("net_tsne", 3))
     np.testing.assert_allclose(
         data.X[:, :3], scores[[0, 1, 2, 5]], atol=1e-6
     )  # of float32, and divided by its sum
@@ -172,7 +181,7 @@ def runs(tmp_path):
 
 
 def test_tables_hold_means_published_numbers_and_corrected_intervals(runs) -> None:
-    text = beside(runs[0])
+    text = compare_with_published(runs[0])
     assert text.startswith(
         "## Luo et al., cifar10_net: 20 calibration rows, 10 test rows, 4 splits"
     )
@@ -196,9 +205,9 @@ def test_tables_hold_means_published_numbers_and_corrected_intervals(runs) -> No
 
 def test_tables_of_some_methods_and_of_none(runs) -> None:
     some = [record for record in runs[0] if record["method"] in ("lore_tsne", "temperature")]
-    text = beside(some)
+    text = compare_with_published(some)
     assert re.search(r"^\| lore_tsne \| [^|]+ \| [^|]+ \| – \| – \| ", text, re.MULTILINE)
-    assert beside([]) == "no run of CIFAR-10 scores is there"
+    assert compare_with_published([]) == "no run of CIFAR-10 scores is there"
 
 
 def test_every_picture_is_drawn(runs, tmp_path) -> None:
@@ -213,7 +222,7 @@ def test_every_picture_is_drawn(runs, tmp_path) -> None:
 def test_the_commands(runs, tmp_path, record, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setattr(cifar10, "runs_of", lambda experiment, folder, free: runs[0])
     cifar10.main(["tables", str(runs[1])])
-    assert capsys.readouterr().out == beside(runs[0]) + "\n"
+    assert capsys.readouterr().out == compare_with_published(runs[0]) + "\n"
     monkeypatch.setattr(cifar10, "draw", lambda *given: [given])
     cifar10.main(["figures", str(runs[1]), "--to", str(tmp_path / "drawn")])
     assert capsys.readouterr().out == f"{(runs[0], runs[1], tmp_path / 'drawn')}\n"

@@ -175,11 +175,11 @@ def test_what_is_not_run_shows_only_what_was_published(frame) -> None:
 
 
 def test_the_heading_says_how_the_network_was_trained(records) -> None:
-    assert crime.beside(records).startswith(
+    assert crime.compare_with_published(records).startswith(
         "## Luo et al., setting 1: 6 seeds, network stopped on validation accuracy, patience 10\n"
     )
     long = [record("none", 0, patience=None)]
-    assert crime.beside(long).startswith(
+    assert crime.compare_with_published(long).startswith(
         "## Luo et al., setting 1: 1 seeds, network trained for 10 epochs\n"
     )
-    assert crime.beside([]) == "no run of Communities and Crime is there"
+    assert crime.compare_with_published([]) == "no run of Communities and Crime is there"

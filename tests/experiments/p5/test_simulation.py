@@ -13,7 +13,14 @@ import pytest
 import yaml
 
 from experiments.p5 import figures, simulation
-from experiments.p5.simulation import beside, by_eps, by_k, by_size, claims, frame_of
+from experiments.p5.simulation import (
+    by_eps,
+    by_k,
+    by_size,
+    claims,
+    compare_with_published,
+    frame_of,
+)
 from kdgraph.config import conf_dir, plan
 from kdgraph.runner.run import run
 
@@ -188,12 +195,12 @@ def test_claims_hold_of_numbers_as_the_paper_has_them_and_fail_of_others():
 
 
 def test_what_is_printed_at_the_end():
-    text = beside(study())
+    text = compare_with_published(study())
     assert text.startswith("## Torres et al., Figure 4: 3 seeds;") and text.endswith(
         "11 of 11 hold."
     )
-    assert beside([]) == "no run of the function of 20 features is there"
-    assert "hold." not in beside([record(1000, "small", "8", 0, 30.0)])
+    assert compare_with_published([]) == "no run of the function of 20 features is there"
+    assert "hold." not in compare_with_published([record(1000, "small", "8", 0, 30.0)])
 
 
 def test_boxes_hold_every_run(monkeypatch):

@@ -149,7 +149,7 @@ def test_the_truths_row_is_of_the_same_rows(dataset):
 
 
 def test_table_1_stands_beside_what_was_published():
-    said = table1.beside(lines(250))
+    said = table1.compare_with_published(lines(250))
     assert said.startswith("## Torres et al., Table 1: 6 seeds, 800 training rows\n")
     rows = cells_of(said)
     assert list(rows) == [
@@ -166,11 +166,14 @@ def test_table_1_stands_beside_what_was_published():
         and rows["*true distribution*"][0] == "0.0 ± 0.0"
     )
     assert "`local_linear_pit` 350 (100 to 600)" in said
-    assert table1.beside([]) == "no run of the line on the parabola is there"
+    assert table1.compare_with_published([]) == "no run of the line on the parabola is there"
 
 
 def test_claims_on_table_1_can_fail():
-    held, failed = table1.beside(lines(250)), table1.beside(lines(20_000, 0.02))
+    held, failed = (
+        table1.compare_with_published(lines(250)),
+        table1.compare_with_published(lines(20_000, 0.02)),
+    )
     assert (
         held.count("- FAIL") == 1 and "FAIL: and CRPS at most .3" in held
     )  # these rows have a truth of their own
@@ -224,7 +227,10 @@ def networks(excess: float) -> list[dict]:
 
 
 def test_table_2_is_there_for_each_share_of_dropout_and_its_claims_can_fail():
-    held, failed = table2.beside(networks(5.0)), table2.beside(networks(50.0))
+    held, failed = (
+        table2.compare_with_published(networks(5.0)),
+        table2.compare_with_published(networks(50.0)),
+    )
     assert (
         "## Torres et al., Table 2: dropout 0.05, 2 seeds" in held
         and "## Torres et al., Table 2: dropout 0.5, 2 seeds" in held
@@ -249,11 +255,16 @@ def test_table_2_is_there_for_each_share_of_dropout_and_its_claims_can_fail():
         and failed.count("FAIL: both recalibrated rows are below both of the network's in MSE") == 2
     )
     assert failed.count("FAIL: the excess MSE") == 4
-    assert "In 1 of 1 seeds" in table2.beside(
+    assert "In 1 of 1 seeds" in table2.compare_with_published(
         [each for each in networks(5.0) if each["seed"] == 0 or each["method"].startswith("wsir")]
     )
-    assert "hold." not in table2.beside(networks(5.0)[:4]), "claims are about all four rows"
-    assert table2.beside([]) == "no run of the networks on Rosenbrock's function is there"
+    assert "hold." not in table2.compare_with_published(networks(5.0)[:4]), (
+        "claims are about all four rows"
+    )
+    assert (
+        table2.compare_with_published([])
+        == "no run of the networks on Rosenbrock's function is there"
+    )
 
 
 def stones(factor: float, isotonic: float = 1.0) -> list[dict]:
@@ -291,7 +302,7 @@ def stones(factor: float, isotonic: float = 1.0) -> list[dict]:
 
 
 def test_table_3_stands_beside_what_was_published():
-    said = diamonds.beside(stones(0.94))
+    said = diamonds.compare_with_published(stones(0.94))
     rows = cells_of(said)
     assert list(rows)[:2] == ["**GLM**", "GLM, isotonic"] and len(rows) == 6
     assert rows["**network**"][:4] == ["552.5 ± 1.9", "557.8", ".900 ± .000", ".933"]
@@ -302,14 +313,15 @@ def test_table_3_stands_beside_what_was_published():
     )
     assert rows["GLM, local, k = 1,000, raw units"][-2] == "6 of 6"
     assert (
-        said.endswith("5 of 5 hold.") and diamonds.beside([]) == "no run of the diamonds is there"
+        said.endswith("5 of 5 hold.")
+        and diamonds.compare_with_published([]) == "no run of the diamonds is there"
     )
 
 
 def test_claims_on_table_3_can_fail():
     wrong = [
         line
-        for line in diamonds.beside(stones(1.01, 1.0)).splitlines()
+        for line in diamonds.compare_with_published(stones(1.01, 1.0)).splitlines()
         if line.startswith("- FAIL")
     ]
     assert any("takes 6 %" in line for line in wrong) and any(
@@ -318,7 +330,7 @@ def test_claims_on_table_3_can_fail():
     assert len(wrong) == 2
     (alone,) = [
         line
-        for line in diamonds.beside(stones(0.94, 0.97)).splitlines()
+        for line in diamonds.compare_with_published(stones(0.94, 0.97)).splitlines()
         if line.startswith("- FAIL")
     ]
     assert "isotonic does not" in alone

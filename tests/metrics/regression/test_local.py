@@ -33,25 +33,25 @@ HALF = np.where(X[:, 0] > 0, "right", "left")
 
 
 def test_groups_are_measured_apart():
-    found = group_coverage(Y, SAID, HALF, level=0.9)
-    assert found["cell"].tolist() == ["left", "right"]
-    for i, name in enumerate(found["cell"]):
+    result = group_coverage(Y, SAID, HALF, level=0.9)
+    assert result["cell"].tolist() == ["left", "right"]
+    for i, name in enumerate(result["cell"]):
         rows = name == HALF
-        assert found["n_eff"][i] == rows.sum()
-        assert found["coverage"][i] == pytest.approx(
+        assert result["n_eff"][i] == rows.sum()
+        assert result["coverage"][i] == pytest.approx(
             coverage(Y[rows], SAID[rows], level=0.9), abs=1e-12
         )
-        assert found["gap"][i] == pytest.approx(found["coverage"][i] - 0.9, abs=1e-12)
-        assert found["crps"][i] == pytest.approx(crps(Y[rows], SAID[rows]), rel=1e-12)
-        assert found["pit_ks"][i] == pytest.approx(pit_ks(Y[rows], SAID[rows]), abs=1e-15)
-        assert found["pit_mean"][i] == pytest.approx(SAID.cdf(Y)[rows].mean(), rel=1e-12)
-        assert found["high"][i] == binom.ppf(0.975, rows.sum(), 0.9) / rows.sum()
-    assert found["coverage"][0] > found["high"][0] and found["coverage"][1] < found["low"][1]
+        assert result["gap"][i] == pytest.approx(result["coverage"][i] - 0.9, abs=1e-12)
+        assert result["crps"][i] == pytest.approx(crps(Y[rows], SAID[rows]), rel=1e-12)
+        assert result["pit_ks"][i] == pytest.approx(pit_ks(Y[rows], SAID[rows]), abs=1e-15)
+        assert result["pit_mean"][i] == pytest.approx(SAID.cdf(Y)[rows].mean(), rel=1e-12)
+        assert result["high"][i] == binom.ppf(0.975, rows.sum(), 0.9) / rows.sum()
+    assert result["coverage"][0] > result["high"][0] and result["coverage"][1] < result["low"][1]
     assert (
-        abs(coverage(Y, SAID, level=0.9) - 0.9) < np.abs(found["gap"]).min()
+        abs(coverage(Y, SAID, level=0.9) - 0.9) < np.abs(result["gap"]).min()
     )  # which the mean over all rows does not show
     assert worst_group_gap(Y, SAID, HALF, level=0.9) == pytest.approx(
-        np.abs(found["gap"]).max(), abs=1e-12
+        np.abs(result["gap"]).max(), abs=1e-12
     )
 
 
@@ -69,53 +69,53 @@ def test_cells_are_groups(by):
 
 
 def test_histograms_of_cells():
-    found = local_pit(Y, SAID, X, bins=5, cells=4, by="grid")
+    result = local_pit(Y, SAID, X, bins=5, cells=4, by="grid")
     cells = grid_cells(X, 4, [0, 1])
     for (name, rows), i in zip(cells.rows(), range(0, 20, 5), strict=True):
-        assert set(found["cell"][i : i + 5]) == {name} and set(found["n_eff"][i : i + 5]) == {
+        assert set(result["cell"][i : i + 5]) == {name} and set(result["n_eff"][i : i + 5]) == {
             len(rows)
         }
         np.testing.assert_array_equal(
-            found["count"][i : i + 5], pit_histogram(Y[rows], SAID[rows], bins=5)["count"]
+            result["count"][i : i + 5], pit_histogram(Y[rows], SAID[rows], bins=5)["count"]
         )
 
 
 def test_a_grid_is_cut_at_quantiles():
-    found = grid_cells(X, 9, [1, 0])
+    result = grid_cells(X, 9, [1, 0])
     strip = [
         np.searchsorted(np.quantile(X[:, f], [1 / 3, 2 / 3]), X[:, f], side="right") for f in (1, 0)
     ]
-    np.testing.assert_array_equal(found.position, 3 * strip[0] + strip[1])
-    assert len(found.names) == 9 and found.names[0].startswith("x2 ")
+    np.testing.assert_array_equal(result.position, 3 * strip[0] + strip[1])
+    assert len(result.names) == 9 and result.names[0].startswith("x2 ")
     assert set(np.bincount(strip[0])) == {200}
     constant = grid_cells(np.zeros((5, 1)), 4, [0])
     assert constant.position.tolist() == [0] * 5 and len(constant.names) == 1
 
 
-def test_clusters_are_of_rows_that_are_near():
+def test_kmeans_cells_match_separated_groups():
     """Three far groups of rows are the three cells, in the order of the first feature, whatever its
     unit is.
     """
     centres = np.array([[0.0, 0.0], [1.0, 5.0], [2.0, -5.0]])
-    of = RNG.integers(3, size=200)
-    rows = centres[of] + 0.01 * RNG.normal(size=(200, 2))
+    cell_of_row = RNG.integers(3, size=200)
+    rows = centres[cell_of_row] + 0.01 * RNG.normal(size=(200, 2))
     for unit in (1.0, 1e6):
-        np.testing.assert_array_equal(kmeans_cells(rows * [unit, 1.0], 3).position, of)
+        np.testing.assert_array_equal(kmeans_cells(rows * [unit, 1.0], 3).position, cell_of_row)
     assert len(kmeans_cells(np.array([[0.0], [0.0], [1.0]]), 5).names) == 2
 
 
-def test_calibrated_rows_stay_in_the_band():
+def test_calibrated_rows_are_inside_the_band():
     """Of 400 cells 5 % at most are outside by chance; 4 standard errors of a share."""
     rng = np.random.default_rng(4)
     n = 40_000
-    found = group_coverage(
+    result = group_coverage(
         rng.normal(size=n), Normal(np.zeros(n), np.ones(n)), np.arange(n) % 400, level=0.8
     )
-    outside = (found["coverage"] < found["low"]) | (found["coverage"] > found["high"])
+    outside = (result["coverage"] < result["low"]) | (result["coverage"] > result["high"])
     assert outside.mean() < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
 
 
-def test_by_name_and_what_is_refused():
+def test_metrics_by_name_and_invalid_options():
     inputs = {"y": Y, "distribution": SAID, "X": X, "groups": HALF}
     assert score("worst_cell_gap", inputs, {"cells": 4}).value == worst_cell_gap(
         Y, SAID, X, cells=4

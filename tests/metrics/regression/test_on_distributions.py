@@ -35,15 +35,15 @@ KINDS = {
 
 
 @pytest.fixture(params=KINDS)
-def given(request):
+def forecast(request):
     return KINDS[request.param]
 
 
-def test_means_over_rows_are_naive_loops(given):
+def test_means_over_rows_are_naive_loops(forecast):
     alpha = 0.2
     covered, scores = [], []
     for i in range(80):
-        low, high = given[i].ppf(alpha / 2)[0], given[i].ppf(1 - alpha / 2)[0]
+        low, high = forecast[i].ppf(alpha / 2)[0], forecast[i].ppf(1 - alpha / 2)[0]
         covered.append(low <= Y[i] <= high)
         scores.append(
             high
@@ -51,27 +51,27 @@ def test_means_over_rows_are_naive_loops(given):
             + 2 / alpha * (low - Y[i]) * (Y[i] < low)
             + 2 / alpha * (Y[i] - high) * (Y[i] > high)
         )
-    assert coverage(Y, given, level=0.8) == pytest.approx(np.mean(covered), abs=1e-15)
-    assert interval_score(Y, given, level=0.8) == pytest.approx(np.mean(scores), rel=1e-10)
-    assert rmse(Y, given) == pytest.approx(
-        np.sqrt(np.mean([(given[i].mean()[0] - Y[i]) ** 2 for i in range(80)])), rel=1e-12
+    assert coverage(Y, forecast, level=0.8) == pytest.approx(np.mean(covered), abs=1e-15)
+    assert interval_score(Y, forecast, level=0.8) == pytest.approx(np.mean(scores), rel=1e-10)
+    assert rmse(Y, forecast) == pytest.approx(
+        np.sqrt(np.mean([(forecast[i].mean()[0] - Y[i]) ** 2 for i in range(80)])), rel=1e-12
     )
-    assert mse_mean(given, NORMAL) == pytest.approx(
-        np.mean((given.mean() - LOC) ** 2), rel=1e-12, abs=1e-30
+    assert mse_mean(forecast, NORMAL) == pytest.approx(
+        np.mean((forecast.mean() - LOC) ** 2), rel=1e-12, abs=1e-30
     )
 
 
-def test_crps_is_a_double_sum_over_draws(given):
+def test_crps_is_a_double_sum_over_draws(forecast):
     """E|X - y| - E|X - X'|/2 over 2000 quantiles at the middles of equal levels, whose error is of
     order 1/2000 of the spread.
     """
     q = (np.arange(2000) + 0.5) / 2000
-    x, y = given[:4].ppf(q), Y[:4]
+    x, y = forecast[:4].ppf(q), Y[:4]
     naive = (
         np.abs(x - y[:, None]).mean(axis=1)
         - np.abs(x[:, :, None] - x[:, None, :]).mean(axis=(1, 2)) / 2
     )
-    assert crps(y, given[:4]) == pytest.approx(naive.mean(), rel=2e-3)
+    assert crps(y, forecast[:4]) == pytest.approx(naive.mean(), rel=2e-3)
 
 
 def test_proper_scores_prefer_the_truth():
@@ -92,32 +92,32 @@ def test_proper_scores_prefer_the_truth():
     )  # its expectation under the truth
 
 
-def test_pit_distance_is_scipys(given):
-    assert pit_ks(Y, given) == pytest.approx(
-        stats.ks_1samp(given.cdf(Y), stats.uniform.cdf).statistic, abs=1e-15
+def test_pit_distance_is_scipys(forecast):
+    assert pit_ks(Y, forecast) == pytest.approx(
+        stats.ks_1samp(forecast.cdf(Y), stats.uniform.cdf).statistic, abs=1e-15
     )
 
 
-def test_pit_distance_of_calibrated_rows_is_as_the_docstring_says():
+def test_pit_distance_of_calibrated_rows_matches_the_docstring():
     """Of 400 samples of 500 rows: mean .87/√n, 5 in 100 above 1.36/√n; 4 standard errors."""
     rng = np.random.default_rng(2)
-    found = np.array(
+    result = np.array(
         [pit_ks(rng.normal(size=500), Normal(np.zeros(500), np.ones(500))) for _ in range(400)]
     ) * np.sqrt(500)
-    assert found.mean() == pytest.approx(0.87, abs=4 * found.std() / 20)
-    assert (found > 1.36).mean() == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 400))
+    assert result.mean() == pytest.approx(0.87, abs=4 * result.std() / 20)
+    assert (result > 1.36).mean() == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 400))
 
 
 @pytest.mark.parametrize("bins", [1, 7, 20])
-def test_histogram_counts_every_row_once(given, bins):
-    found = pit_histogram(Y, given, bins=bins)
+def test_histogram_counts_every_row_once(forecast, bins):
+    result = pit_histogram(Y, forecast, bins=bins)
     naive = [
-        sum(a < u <= b or (a == u == 0) for u in given.cdf(Y))
-        for a, b in zip(found["lower"], found["upper"], strict=True)
+        sum(a < u <= b or (a == u == 0) for u in forecast.cdf(Y))
+        for a, b in zip(result["lower"], result["upper"], strict=True)
     ]
-    assert found["count"].tolist() == naive and found["count"].sum() == 80
-    np.testing.assert_allclose(found["density"] / bins, found["count"] / 80)
-    assert (found["lower"][0], found["upper"][-1]) == (0, 1)
+    assert result["count"].tolist() == naive and result["count"].sum() == 80
+    np.testing.assert_allclose(result["density"] / bins, result["count"] / 80)
+    assert (result["lower"][0], result["upper"][-1]) == (0, 1)
 
 
 def test_pit_values_on_an_edge_belong_below_it():
@@ -130,20 +130,20 @@ def test_pit_values_on_an_edge_belong_below_it():
     assert pit_histogram(y, new, bins=5)["count"].tolist() == [2] * 5
 
 
-def test_the_curve_is_coverage_at_every_level(given):
+def test_the_curve_is_coverage_at_every_level(forecast):
     levels = (0.1, 0.5, 0.99)
-    found = coverage_curve(Y, given, levels=levels)
-    assert found["coverage"].tolist() == pytest.approx(
-        [coverage(Y, given, level=level) for level in levels], abs=1e-15
+    result = coverage_curve(Y, forecast, levels=levels)
+    assert result["coverage"].tolist() == pytest.approx(
+        [coverage(Y, forecast, level=level) for level in levels], abs=1e-15
     )
-    assert (np.diff(found["width"]) > 0).all()
+    assert (np.diff(result["width"]) > 0).all()
 
 
-def test_they_are_found_by_name_with_errors_of_their_means():
+def test_scores_by_name_have_standard_errors():
     inputs = {"y": Y, "distribution": NORMAL, "true_distribution": NORMAL}
     for name in ("crps", "coverage", "interval_score", "mse_mean"):
-        found = score(name, inputs)
-        assert found.stderr == pytest.approx(
+        entry_score = score(name, inputs)
+        assert entry_score.stderr == pytest.approx(
             np.std(
                 METRICS[name].by_row(**{k: inputs[k] for k in inputs if k in _needs(name)}), ddof=1
             )
@@ -194,12 +194,12 @@ def _needs(name):
         ),
     ],
 )
-def test_what_does_not_fit(call, error, message):
+def test_mismatched_inputs_are_refused(call, error, message):
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == message
 
 
-def test_a_classifier_has_no_intervals():
+def test_classification_has_no_interval_metrics():
     with pytest.raises(ConfigError, match=r"^coverage needs predictive distributions, which "):
         score("coverage", {"y": [0, 1], "proba": [[0.5, 0.5]] * 2})

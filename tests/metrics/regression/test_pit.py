@@ -38,49 +38,49 @@ def test_statistics_are_scipys_and_a_loop(pits):
     assert frosini(pits) == pytest.approx(naive, abs=1e-12)
 
 
-def test_frosini_of_calibrated_rows_is_as_the_docstring_says():
+def test_frosini_of_calibrated_rows_matches_the_docstring():
     """Its limit is ∫ |Brownian bridge|, of mean √(2π)/8; 1,000 samples of 200 rows, 4 standard
     errors and the same again for finite n.
     """
     rng = np.random.default_rng(0)
-    found = np.array([frosini(rng.random(200)) for _ in range(1000)])
-    assert found.mean() == pytest.approx(
-        np.sqrt(2 * np.pi) / 8, abs=8 * found.std() / np.sqrt(1000)
+    result = np.array([frosini(rng.random(200)) for _ in range(1000)])
+    assert result.mean() == pytest.approx(
+        np.sqrt(2 * np.pi) / 8, abs=8 * result.std() / np.sqrt(1000)
     )
 
 
 def test_p_values_of_uniform_values_are_uniform_and_those_of_others_are_not():
     rng = np.random.default_rng(1)
-    found = [simulated_p_value(frosini(rng.random(20)), 20, 199, rng) for _ in range(200)]
-    assert stats.kstest(found, "uniform").pvalue > 1e-3  # one in 1000 samples is farther off
+    result = [simulated_p_value(frosini(rng.random(20)), 20, 199, rng) for _ in range(200)]
+    assert stats.kstest(result, "uniform").pvalue > 1e-3  # one in 1000 samples is farther off
     assert simulated_p_value(frosini(rng.beta(2, 2, 300)), 300, 199, rng) == 1 / 200
 
 
 def test_the_p_value_does_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch):
-    whole = simulated_p_value(0.35, 50, 301, np.random.default_rng(0))
+    all_rows = simulated_p_value(0.35, 50, 301, np.random.default_rng(0))
     monkeypatch.setattr("kdgraph.metrics.regression.pit._VALUES_AT_A_TIME", 120)
-    assert simulated_p_value(0.35, 50, 301, np.random.default_rng(0)) == whole
+    assert simulated_p_value(0.35, 50, 301, np.random.default_rng(0)) == all_rows
 
 
-def test_the_table_has_scipys_p_values():
+def test_table_contains_scipys_p_values():
     rng = np.random.default_rng(2)
     y, wide = rng.normal(size=300), Normal(np.zeros(300), np.full(300, 1.3))
-    found = pit_tests(y, wide, draws=99)
+    result = pit_tests(y, wide, draws=99)
     pits = wide.cdf(y)
-    assert found["test"].tolist() == ["kolmogorov_smirnov", "cramer_von_mises", "frosini"]
+    assert result["test"].tolist() == ["kolmogorov_smirnov", "cramer_von_mises", "frosini"]
     others = stats.kstest(pits, "uniform"), stats.cramervonmises(pits, "uniform")
     for i, other in enumerate(others):
-        assert (found["statistic"][i], found["p_value"][i]) == (other.statistic, other.pvalue)
+        assert (result["statistic"][i], result["p_value"][i]) == (other.statistic, other.pvalue)
     assert pit_cvm(y, wide) == pytest.approx(others[1].statistic, rel=1e-12)
     assert (
-        found["statistic"][2] == pit_frosini(y, wide)
-        and found["p_value"][2] == pit_tests(y, wide, draws=99)["p_value"][2]
+        result["statistic"][2] == pit_frosini(y, wide)
+        and result["p_value"][2] == pit_tests(y, wide, draws=99)["p_value"][2]
     )
     with pytest.raises(ParameterError, match=r"^draws must be in \[1, inf\), got 0$"):
         pit_tests(y, wide, draws=0)
 
 
-def test_steps_show_as_the_docstrings_say():
+def test_effect_of_steps_matches_the_docstring():
     """Calibrated values at the upper ends of 20 equal steps, of 100,000 rows: 10 % for what chance
     and the next order make.
     """

@@ -46,7 +46,7 @@ def test_twice_the_integral_of_quantile_scores_is_the_crps():
     assert 2 * np.trapezoid(scores, at) == pytest.approx(crps(Y, NORMAL), rel=1e-3)
 
 
-def test_the_log_score_is_scipys_and_nothing_where_there_is_no_density():
+def test_log_score_matches_scipy_and_is_none_without_density():
     assert log_score(Y, NORMAL) == pytest.approx(
         -stats.norm.logpdf(Y, LOC, SCALE).mean(), rel=1e-12
     )
@@ -76,11 +76,11 @@ def test_standardised_interval_scores():
     assert smis(Y, NORMAL, 4.0, level=0.8) == pytest.approx(
         interval_score(Y, NORMAL, level=0.8) / 4, rel=1e-12
     )
-    found = score("smis", {"y": Y, "distribution": NORMAL, "mean_abs_y": 2.0}, {"level": 0.8})
+    entry_score = score("smis", {"y": Y, "distribution": NORMAL, "mean_abs_y": 2.0}, {"level": 0.8})
     assert (
-        found.value == pytest.approx(interval_score(Y, NORMAL, level=0.8) / 2, rel=1e-12)
-        and found.stderr is not None
-        and found.n == 60
+        entry_score.value == pytest.approx(interval_score(Y, NORMAL, level=0.8) / 2, rel=1e-12)
+        and entry_score.stderr is not None
+        and entry_score.n == 60
     )
     with pytest.raises(ValueError, match=r"^mean_abs_y must be a finite number above 0, got 0$"):
         smis(Y, NORMAL, 0)
@@ -94,7 +94,7 @@ def test_standardised_interval_scores():
         score("smis", {"y": Y, "distribution": NORMAL}, source="mine")
 
 
-def test_the_truth_has_the_smis_of_its_closed_form():
+def test_smis_of_the_truth_matches_its_closed_form():
     """Of N(0, σ²) at 95 %: 2σ φ(z)/(α/2) with z the quantile at 97.5 %, so 4.6755 σ; over 50,000
     rows, 1 %.
     """
@@ -105,7 +105,7 @@ def test_the_truth_has_the_smis_of_its_closed_form():
     assert smis(y, truth, 5.0) == pytest.approx(expected / 5, rel=0.01)
 
 
-def test_sharpness():
+def test_sharpness_is_mean_width_or_standard_deviation():
     assert mean_width(NORMAL, level=0.9) == pytest.approx(
         2 * stats.norm.ppf(0.95) * SCALE.mean(), rel=1e-12
     )
@@ -115,7 +115,7 @@ def test_sharpness():
 
 
 @pytest.mark.parametrize("metric", [quantile_score, smis, mean_width])
-def test_a_level_that_is_none(metric):
-    given = {quantile_score: (Y, NORMAL), smis: (Y, NORMAL, 1.0), mean_width: (NORMAL,)}[metric]
+def test_invalid_levels_are_refused(metric):
+    arguments = {quantile_score: (Y, NORMAL), smis: (Y, NORMAL, 1.0), mean_width: (NORMAL,)}[metric]
     with pytest.raises(ParameterError, match=r"^level must be in \(0, 1\), got 1$"):
-        metric(*given, level=1)
+        metric(*arguments, level=1)

@@ -46,33 +46,33 @@ def test_quadrature_is_the_closed_form(p, q, closed_form):
     assert kl.by_row(p, p) == pytest.approx([0, 0], abs=1e-12)
 
 
-def test_where_there_is_no_density_it_is_finite_and_large():
+def test_divergence_without_density_is_finite_and_large():
     """Of N(1000, 1) against N(0, 1) it is 500,000; densities below 2e-308 count as that, and 708
     less the entropy remains.
     """
     far = Normal(np.array([1000.0, 0.0]), np.ones(2))
-    found = kl.by_row(far, ONE)
-    assert found[0] == pytest.approx(
+    result = kl.by_row(far, ONE)
+    assert result[0] == pytest.approx(
         -np.log(np.finfo(float).tiny) - np.log(2 * np.pi * np.e) / 2, rel=1e-6
     )
-    assert found[1] == pytest.approx(of_normals(ONE, far)[1], rel=1e-6)
+    assert result[1] == pytest.approx(of_normals(ONE, far)[1], rel=1e-6)
     assert score("kl", {"distribution": far, "true_distribution": ONE}).value == pytest.approx(
-        found.mean()
+        result.mean()
     )
 
 
 @pytest.mark.parametrize(("p", "q"), [(ONE, OTHER), (GAMMA, WIDER)])
 def test_bins_near_the_divergence_from_below(p, q):
     exact = kl.by_row(q, p)
-    found = [
+    result = [
         binned_kl(q, p, bins) for bins in (2, 8, 32, 4096)
     ]  # each a refinement of the one before
-    assert all((a <= b + 1e-12).all() for a, b in zip(found, [*found[1:], exact], strict=True))
+    assert all((a <= b + 1e-12).all() for a, b in zip(result, [*result[1:], exact], strict=True))
     moderate = (
         exact < 1
     )  # beyond, most of the divergence is where there is hardly any predicted mass, and bins do not see it
-    assert moderate.any() and found[-1][moderate] == pytest.approx(exact[moderate], rel=0.02)
-    assert kl.by_row(q, p, estimator="binned", bins=32) == pytest.approx(found[2], rel=1e-12)
+    assert moderate.any() and result[-1][moderate] == pytest.approx(exact[moderate], rel=0.02)
+    assert kl.by_row(q, p, estimator="binned", bins=32) == pytest.approx(result[2], rel=1e-12)
     assert binned_kl(p, p, 30) == pytest.approx([0, 0], abs=1e-12)
 
 
@@ -87,21 +87,21 @@ def test_bins_are_a_naive_loop_and_finite_where_the_divergence_is_not():
     assert binned_kl(far, p, 30)[0] == pytest.approx(np.log(30), rel=1e-12)
 
 
-def test_what_draws_from_the_truth_cost():
+def test_divergence_of_samples_from_the_truth_matches_the_docstring():
     """(B - 1)/2k, as the docstring says: 30 bins, 400 empirical distributions of k draws; 4
     standard errors and 5 % of the next order.
     """
     rng = np.random.default_rng(0)
     base = Normal(np.zeros(1), np.ones(1))
     for k in (300, 1000):
-        found = np.array(
+        result = np.array(
             [
                 binned_kl(Recalibrated(base, WeightedEcdf.from_pits(rng.random(k))), base, 30)[0]
                 for _ in range(400)
             ]
         )
-        assert found.mean() == pytest.approx(
-            29 / (2 * k), abs=4 * found.std() / 20 + 0.05 * 29 / (2 * k)
+        assert result.mean() == pytest.approx(
+            29 / (2 * k), abs=4 * result.std() / 20 + 0.05 * 29 / (2 * k)
         )
 
 
@@ -116,7 +116,7 @@ def test_histograms_are_numpys():
     assert kl_hist30_sym.by_row(ONE, OTHER, random_state=3) == pytest.approx(naive, rel=1e-9)
 
 
-def test_on_the_parabola_it_is_what_its_docstring_says():
+def test_divergence_on_the_parabola_matches_the_docstring():
     """The straight line with the standard deviation of its errors, over x on (2, 20): 0.298 in
     closed form; the truth from itself 0.05.
     """
@@ -134,13 +134,13 @@ def test_on_the_parabola_it_is_what_its_docstring_says():
     assert 0.6 < kl_hist30_sym(line, truth) < 0.9
 
 
-def test_what_is_refused():
+def test_invalid_inputs_are_refused():
     with pytest.raises(ParameterError, match=r"^bins must be in \[2, inf\), got 1$"):
         kl(ONE, OTHER, bins=1)
 
 
 @pytest.mark.parametrize("estimator", ["auto", "binned"])
-def test_rows_are_taken_some_at_a_time_without_a_trace(monkeypatch, estimator):
-    whole = kl.by_row(OTHER, ONE, estimator=estimator)
+def test_block_size_does_not_change_the_result(monkeypatch, estimator):
+    all_rows = kl.by_row(OTHER, ONE, estimator=estimator)
     monkeypatch.setattr("kdgraph.metrics.regression.truth._ROWS_AT_A_TIME", 1)
-    np.testing.assert_array_equal(kl.by_row(OTHER, ONE, estimator=estimator), whole)
+    np.testing.assert_array_equal(kl.by_row(OTHER, ONE, estimator=estimator), all_rows)

@@ -45,7 +45,7 @@ def test_the_excess_of_the_crps_is_the_squared_distance_of_distribution_function
     assert crps_excess(Y, OFF, TRUTH) == pytest.approx(crps(Y, OFF) - crps(Y, TRUTH), rel=1e-9)
 
 
-def test_the_excess_of_the_interval_score_is_that_of_its_expectations():
+def test_interval_score_excess_is_a_difference_of_expectations():
     """E of max(l - Y, 0) of a standard normal Y is lΦ(l) + φ(l); of a true central interval the
     expected score is 2φ(z)/(α/2).
     """
@@ -57,37 +57,37 @@ def test_the_excess_of_the_interval_score_is_that_of_its_expectations():
 
 
 def test_the_excess_of_the_squared_error_is_the_squared_distance_of_means():
-    found = mse_excess.by_row(Y, OFF, TRUTH)
-    assert _close(found, mse_mean(OFF, TRUTH)) and mse_mean(OFF, TRUTH) == pytest.approx(0.09)
-    assert found.mean() == pytest.approx(mse_y(Y, OFF) - mse_y(Y, TRUTH), rel=1e-9)
+    result = mse_excess.by_row(Y, OFF, TRUTH)
+    assert _close(result, mse_mean(OFF, TRUTH)) and mse_mean(OFF, TRUTH) == pytest.approx(0.09)
+    assert result.mean() == pytest.approx(mse_y(Y, OFF) - mse_y(Y, TRUTH), rel=1e-9)
 
 
 @pytest.mark.parametrize("excess", [crps_excess, interval_score_excess, mse_excess])
-def test_the_truth_has_none(excess):
+def test_excess_of_the_truth_is_zero(excess):
     assert not excess.by_row(Y, TRUTH, TRUTH).any()
 
 
-def test_the_table_has_every_score_of_both():
-    found = {
+def test_table_contains_every_score_of_both_models():
+    result = {
         row.pop("score"): row for row in tabulate("beside_truth", _inputs(OFF, Y), {"level": 0.9})
     }
-    assert list(found) == ["mse_y", "crps", "coverage", "interval_score", "smis"]
+    assert list(result) == ["mse_y", "crps", "coverage", "interval_score", "smis"]
     alone = {
         "mse_y": mse_y,
         "crps": crps,
-        "coverage": lambda y, given: coverage(y, given, level=0.9),
-        "interval_score": lambda y, given: interval_score(y, given, level=0.9),
-        "smis": lambda y, given: smis(y, given, 2.0, level=0.9),
+        "coverage": lambda y, forecast: coverage(y, forecast, level=0.9),
+        "interval_score": lambda y, forecast: interval_score(y, forecast, level=0.9),
+        "smis": lambda y, forecast: smis(y, forecast, 2.0, level=0.9),
     }
     for name, of in alone.items():
-        assert (found[name]["predicted"], found[name]["truth"]) == pytest.approx(
+        assert (result[name]["predicted"], result[name]["truth"]) == pytest.approx(
             (of(Y, OFF), of(Y, TRUTH)), rel=1e-12
         )
-        assert found[name]["excess"] == pytest.approx(of(Y, OFF) - of(Y, TRUTH), rel=1e-9)
+        assert result[name]["excess"] == pytest.approx(of(Y, OFF) - of(Y, TRUTH), rel=1e-9)
     by_row = crps_excess.by_row(Y, OFF, TRUTH)
-    assert found["crps"]["stderr"] == pytest.approx(by_row.std(ddof=1) / np.sqrt(N), rel=1e-12)
-    assert found["smis"]["stderr"] == pytest.approx(
-        found["interval_score"]["stderr"] / 2, rel=1e-12
+    assert result["crps"]["stderr"] == pytest.approx(by_row.std(ddof=1) / np.sqrt(N), rel=1e-12)
+    assert result["smis"]["stderr"] == pytest.approx(
+        result["interval_score"]["stderr"] / 2, rel=1e-12
     )
     assert np.isnan(beside_truth(Y[:1], OFF[:1], TRUTH[:1], 2.0)["stderr"]).all()
 
@@ -133,5 +133,5 @@ def test_infinite_intervals_cover_and_cost_everything():
     )
 
 
-def _inputs(given: Normal, y: np.ndarray) -> dict:
-    return {"y": y, "distribution": given, "true_distribution": TRUTH, "mean_abs_y": 2.0}
+def _inputs(forecast: Normal, y: np.ndarray) -> dict:
+    return {"y": y, "distribution": forecast, "true_distribution": TRUTH, "mean_abs_y": 2.0}

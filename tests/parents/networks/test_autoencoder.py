@@ -18,8 +18,10 @@ from kdgraph.persistence import from_bytes, to_bytes
 COLOURS = {"channels": (16, 32, 64), "strides": (1, 2, 2), "downsampling": "stride"}
 
 
-def make_autoencoder(**more) -> ConvolutionalAutoencoder:
-    return ConvolutionalAutoencoder(**{"max_epochs": 1, "device": "cpu", "random_state": 0, **more})
+def make_autoencoder(**options) -> ConvolutionalAutoencoder:
+    return ConvolutionalAutoencoder(
+        **{"max_epochs": 1, "device": "cpu", "random_state": 0, **options}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -116,12 +118,12 @@ def test_loss_is_the_weighted_mean_squared_error():
 
 def test_reconstructs_unseen_digits_and_preserves_their_classes(digits, fitted_autoencoder):
     images, y = digits
-    held = images[500:]
+    unseen = images[500:]
     error = np.mean(
-        (fitted_autoencoder.inverse_transform(fitted_autoencoder.transform(held)) - held) ** 2
+        (fitted_autoencoder.inverse_transform(fitted_autoencoder.transform(unseen)) - unseen) ** 2
     )
     # A fraction of the error of the best constant image: in three seeds it was .42 to .49.
-    assert error < 0.6 * np.mean((images[:500].mean(axis=0) - held) ** 2)
+    assert error < 0.6 * np.mean((images[:500].mean(axis=0) - unseen) ** 2)
     # The error on the training rows: in three seeds it was .72 to .79 of the test error.
     assert 0.6 * error < fitted_autoencoder.reconstruction_error_ < 1.1 * error
     latents = fitted_autoencoder.transform(images)
@@ -133,14 +135,17 @@ def test_reconstructs_unseen_digits_and_preserves_their_classes(digits, fitted_a
 
 def test_labels_do_not_change_the_fit(digits):
     X, y = digits
-    with_labels, other = make_autoencoder().fit(X[:90], y[:90]), make_autoencoder().fit(X[:90])
-    np.testing.assert_array_equal(with_labels.transform(X), other.transform(X))
+    with_labels, without_labels = (
+        make_autoencoder().fit(X[:90], y[:90]),
+        make_autoencoder().fit(X[:90]),
+    )
+    np.testing.assert_array_equal(with_labels.transform(X), without_labels.transform(X))
     assert not ConvolutionalAutoencoder.learns_from_labels
 
 
 def test_latents_do_not_depend_on_other_rows(digits, fitted_autoencoder):
     X = digits[0]
-    whole = fitted_autoencoder.transform(X)
+    latents = fitted_autoencoder.transform(X)
     np.testing.assert_array_equal(
         np.concatenate(
             [
@@ -149,11 +154,11 @@ def test_latents_do_not_depend_on_other_rows(digits, fitted_autoencoder):
                 fitted_autoencoder.transform(X[4:]),
             ]
         ),
-        whole,
+        latents,
     )
     np.testing.assert_array_equal(
-        fitted_autoencoder.inverse_transform(whole[5:6]),
-        fitted_autoencoder.inverse_transform(whole)[5:6],
+        fitted_autoencoder.inverse_transform(latents[5:6]),
+        fitted_autoencoder.inverse_transform(latents)[5:6],
     )
 
 

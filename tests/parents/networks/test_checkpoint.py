@@ -47,12 +47,12 @@ def test_ignores_the_state_of_another_training(tmp_path):
     assert Checkpoint(tmp_path / "state", "b").load() is None
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
-def test_ignores_a_truncated_file(tmp_path, share):
+@pytest.mark.parametrize("fraction", [0.0, 0.01, 0.5, 0.99])
+def test_ignores_a_truncated_file(tmp_path, fraction):
     checkpoint = Checkpoint(tmp_path / "state", "a")
     checkpoint.save(STATE, force=True)
-    whole = checkpoint.path.read_bytes()
-    checkpoint.path.write_bytes(whole[: int(share * len(whole))])
+    content = checkpoint.path.read_bytes()
+    checkpoint.path.write_bytes(content[: int(fraction * len(content))])
     assert checkpoint.load() is None
 
 
@@ -133,7 +133,7 @@ def test_fingerprint_differs_for_different_data():
         training_fingerprint([X], ["a", 1]),
         training_fingerprint([np.asfortranarray(X)], ["a", 1]),
     ]
-    others = [
+    different_hashes = [
         training_fingerprint([X.reshape(3, 2)], ["a", 1]),
         training_fingerprint([X.view(np.int64)], ["a", 1]),
         training_fingerprint([X + 1], ["a", 1]),
@@ -141,4 +141,4 @@ def test_fingerprint_differs_for_different_data():
         training_fingerprint([X], ["a"]),
         training_fingerprint([X, np.float64(0)], ["a", 1]),
     ]
-    assert equal_hashes[0] == equal_hashes[1] and len({*equal_hashes, *others}) == 7
+    assert equal_hashes[0] == equal_hashes[1] and len({*equal_hashes, *different_hashes}) == 7

@@ -24,10 +24,10 @@ def test_bar_is_silent_without_a_terminal(verbose, capsys):
 
 
 def test_function_receives_every_report():
-    seen = []
-    with progress_callback(False, seen.append) as report:
+    reports = []
+    with progress_callback(False, reports.append) as report:
         report(FIRST)
-    assert seen == [FIRST]
+    assert reports == [FIRST]
 
 
 def test_rejects_a_report_that_is_not_callable():
@@ -56,8 +56,8 @@ def test_bar_in_a_terminal(monkeypatch, capsys):
         return Console(file=screen, force_terminal=True, width=140, color_system=None)
 
     monkeypatch.setattr(module, "Console", console)
-    seen = []
-    with progress_callback(True, seen.append) as report:
+    reports = []
+    with progress_callback(True, reports.append) as report:
         report(
             TrainingProgress(
                 epoch=1,
@@ -69,7 +69,7 @@ def test_bar_in_a_terminal(monkeypatch, capsys):
             )
         )
         report(FIRST)
-    assert len(seen) == 2  # The bar does not replace the function.
+    assert len(reports) == 2  # The bar does not replace the function.
     shown = screen.getvalue()
     for words in ("pretraining", "1/5", "loss 2.5000", "at most 0:10 left"):
         assert words in shown

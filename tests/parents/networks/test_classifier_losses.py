@@ -40,9 +40,9 @@ def test_mmce_equals_the_metric(n, k, seed):
 
 def test_blocks_change_only_the_order_of_a_sum(monkeypatch):
     logits, y, weights = make_batch(100)
-    whole = batch_mmce(logits, y, weights).item()
+    in_one_block = batch_mmce(logits, y, weights).item()
     monkeypatch.setattr(losses, "MMCE_BLOCK_ROWS", 7)
-    assert batch_mmce(logits, y, weights).item() == pytest.approx(whole, rel=1e-12)
+    assert batch_mmce(logits, y, weights).item() == pytest.approx(in_one_block, rel=1e-12)
 
 
 def test_gradient_matches_finite_differences():

@@ -62,12 +62,12 @@ def test_clone_and_double_precision(data):
 
 def test_lazy_layers_are_seeded(data):
     lazy = nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(3))
-    first, second, other = (
+    first, second, other_seed = (
         ModuleClassifier(lazy, max_epochs=1, device="cpu", random_state=seed).fit(*data)
         for seed in (0, 0, 1)
     )
     assert np.array_equal(first.logits(data[0]), second.logits(data[0])) and not np.array_equal(
-        first.logits(data[0]), other.logits(data[0])
+        first.logits(data[0]), other_seed.logits(data[0])
     )
 
 

@@ -155,12 +155,12 @@ def test_learns_stripes_with_text_labels():
 def test_is_determined_by_the_seed_and_pickles(augment):
     X, y = make_stripes(17, 8, 2)
     first = small(augment=augment, max_epochs=1).fit(X, y)
-    repeated, other = (
+    repeated, other_seed = (
         clone(first).fit(X, y),
         small(augment=augment, max_epochs=1, random_state=1).fit(X, y),
     )
     assert np.array_equal(first.logits(X), repeated.logits(X))
-    assert not np.array_equal(first.logits(X), other.logits(X))
+    assert not np.array_equal(first.logits(X), other_seed.logits(X))
     assert np.array_equal(pickle.loads(pickle.dumps(first)).logits(X), first.logits(X))
 
 

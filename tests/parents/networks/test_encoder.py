@@ -156,12 +156,12 @@ def test_embedding_is_the_input_of_the_head(factory, changes, width):
 def test_is_determined_by_the_seed_and_pickles(factory, changes):
     X, y = make_half_bright_images()
     first = network(f"{factory}:maps", **changes).fit(X, y.astype(str))
-    repeated, other = (
+    repeated, other_seed = (
         clone(first).fit(X, y.astype(str)),
         clone(first).set_params(random_state=1).fit(X, y.astype(str)),
     )
     assert np.array_equal(first.logits(X), repeated.logits(X))
-    assert not np.array_equal(first.logits(X), other.logits(X))
+    assert not np.array_equal(first.logits(X), other_seed.logits(X))
     assert np.array_equal(pickle.loads(pickle.dumps(first)).logits(X), first.logits(X))
     assert first.classes_.tolist() == ["3", "8"]
     np.testing.assert_allclose(first.predict_proba(X).sum(axis=1), 1, atol=1e-12)
@@ -236,7 +236,7 @@ def test_interrupted_phases_resume_to_the_same_bits(factory, tmp_path, monkeypat
     monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     X, y = make_half_bright_images()
     options = {"pretrain": "contrastive", "augment": True, "pretrain_epochs": 3, "max_epochs": 3}
-    whole = network(f"{factory}:maps", **options).fit(X, y)
+    uninterrupted = network(f"{factory}:maps", **options).fit(X, y)
     epochs = []
 
     def watch(progress):
@@ -251,7 +251,7 @@ def test_interrupted_phases_resume_to_the_same_bits(factory, tmp_path, monkeypat
     before = len(epochs)
     resumed.fit(X, y)
     assert epochs[before] == (cut[0], 3)  # the epoch after the cut, not the first
-    assert np.array_equal(resumed.logits(X), whole.logits(X))
+    assert np.array_equal(resumed.logits(X), uninterrupted.logits(X))
     assert not list(tmp_path.iterdir())
 
 
@@ -307,10 +307,10 @@ def test_features_of_outputs():
         "an image model must return features (2 axes), tokens (3) or maps (4), or an output with"
         " them, got "
     )
-    for output, got in ((torch.zeros(3), "a tensor of 1 axes"), ((tokens,), "tuple")):
+    for output, description in ((torch.zeros(3), "a tensor of 1 axes"), ((tokens,), "tuple")):
         with pytest.raises(UsageError) as caught:
             flatten_model_output(output)
-        assert str(caught.value) == message + got
+        assert str(caught.value) == message + description
 
 
 @pytest.mark.parametrize(
@@ -377,15 +377,15 @@ def test_rejects_images_that_the_model_does_not_accept(factory):
 
 def test_random_weights_of_a_factory(factory):
     with torch.random.fork_rng([]):
-        made = []
+        first_weights = []
         for weights in ("pretrained", "random"):
             torch.manual_seed(0)
-            made.append(
+            first_weights.append(
                 load_image_model(f"{factory}:maps", (1, 16, 16), weights=weights)[0].state_dict()[
                     "model.0.weight"
                 ]
             )
-    assert not torch.equal(*made)
+    assert not torch.equal(*first_weights)
     assert (
         message_of(f"{factory}:Own", weights="random")
         == f"model '{factory}:Own': Own has no reset_parameters() to draw random weights with; "
@@ -452,10 +452,10 @@ def test_rejects_names_that_transformers_cannot_load(vit, tmp_path, monkeypatch)
     assert message_of(str(tmp_path)).startswith(
         f"model '{tmp_path}' is none that transformers can load (Error no file named "
     )
-    asked = []
+    requested_names = []
 
     def refuse(load, name, options):
-        asked.append(name)
+        requested_names.append(name)
         raise OSError(
             "We couldn't connect to 'https://huggingface.co'\nCheck your internet connection"
         )
@@ -466,7 +466,7 @@ def test_rejects_names_that_transformers_cannot_load(vit, tmp_path, monkeypatch)
         == "model 'nobody/nothing' is neither resnet20, an import path, a folder nor in the cache,"
         " and cannot be fetched (We couldn't connect to 'https://huggingface.co')"
     )
-    assert asked == ["nobody/nothing"]
+    assert requested_names == ["nobody/nothing"]
 
 
 def test_partition_uses_the_dense_head_and_gaussians_the_embedding(factory):

@@ -75,12 +75,12 @@ def test_loss_is_invariant_to_order_length_and_class_names(batch, seed):
 
 
 def test_loss_is_0_for_one_class_and_positive_with_a_near_negative():
-    apart, near = (
+    opposite, identical = (
         np.array([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]),
         np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]),
     )
-    assert loss_of(apart, [0, 0, 1]) == pytest.approx(np.log1p(np.exp(-20.0)), abs=1e-12)
-    assert loss_of(near, [0, 0, 1]) == pytest.approx(np.log(2.0))
+    assert loss_of(opposite, [0, 0, 1]) == pytest.approx(np.log1p(np.exp(-20.0)), abs=1e-12)
+    assert loss_of(identical, [0, 0, 1]) == pytest.approx(np.log(2.0))
 
 
 @pytest.mark.parametrize("labels", [[4], [0, 1, 2]])
@@ -135,11 +135,11 @@ def test_view_is_a_crop_of_the_padded_image_or_mirrored():
 
 def test_views_are_determined_by_the_generator():
     images = torch.rand(8, 1, 6, 6, generator=torch.Generator().manual_seed(0))
-    first, repeated, other = (
+    first, repeated, other_seed = (
         random_view(images, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
     )
     assert torch.equal(first, repeated)
-    assert not torch.equal(first, other)
+    assert not torch.equal(first, other_seed)
 
 
 def test_views_are_random_only_in_training():

@@ -68,14 +68,17 @@ def test_members_train_as_separate_networks():
 
 def test_initial_weights_match_torch():
     torch.manual_seed(0)
-    ours = StackedPerceptrons([64, 50, 10], members=30, combine="mean").layers[0]
-    theirs = nn.Linear(64, 50)
-    for mine, other in ((ours.weight, theirs.weight), (ours.bias, theirs.bias)):
-        assert mine.abs().max().item() <= 1 / 8
+    stacked_layer = StackedPerceptrons([64, 50, 10], members=30, combine="mean").layers[0]
+    layer = nn.Linear(64, 50)
+    for stacked_parameter, parameter in (
+        (stacked_layer.weight, layer.weight),
+        (stacked_layer.bias, layer.bias),
+    ):
+        assert stacked_parameter.abs().max().item() <= 1 / 8
         # 1,500 numbers and more, uniform on [-1/8, 1/8]: their standard deviation is known to 4 %
         # (bias of torch, 50 numbers: 15 %)
-        assert mine.std().item() == pytest.approx(0.25 / 12**0.5, rel=0.04)
-        assert other.std().item() == pytest.approx(0.25 / 12**0.5, rel=0.15)
+        assert stacked_parameter.std().item() == pytest.approx(0.25 / 12**0.5, rel=0.04)
+        assert parameter.std().item() == pytest.approx(0.25 / 12**0.5, rel=0.15)
 
 
 @pytest.mark.parametrize("combine", ["mean", "mean_logs", "sum_logs"])
@@ -85,7 +88,7 @@ def test_combines_members_by_each_rule(combine):
         X, y
     )
     members = model.member_log_proba(X)
-    naive = np.stack(
+    member_proba = np.stack(
         [
             softmax(
                 make_separate_member(model.module_, m)(torch.tensor(X, dtype=torch.float32))
@@ -96,11 +99,11 @@ def test_combines_members_by_each_rule(combine):
             for m in range(3)
         ]
     )
-    np.testing.assert_allclose(np.exp(members), naive, atol=1e-5)  # float32
+    np.testing.assert_allclose(np.exp(members), member_proba, atol=1e-5)  # float32
     expected = {
-        "mean": naive.mean(axis=0),
-        "mean_logs": softmax(np.log(naive).mean(axis=0), axis=1),
-        "sum_logs": softmax(np.log(naive).sum(axis=0), axis=1),
+        "mean": member_proba.mean(axis=0),
+        "mean_logs": softmax(np.log(member_proba).mean(axis=0), axis=1),
+        "sum_logs": softmax(np.log(member_proba).sum(axis=0), axis=1),
     }
     np.testing.assert_allclose(model.predict_proba(X), expected[combine], atol=1e-5)
     np.testing.assert_allclose(
@@ -160,7 +163,7 @@ def test_every_member_draws_rows_with_replacement():
 def test_interrupted_training_resumes_to_the_same_bits(tmp_path):
     X, y = moons()
     options = {**SMALL, "members": 3, "max_epochs": 6, "patience": None}
-    whole = MultilayerPerceptronEnsemble(**options).fit(X, y)
+    uninterrupted = MultilayerPerceptronEnsemble(**options).fit(X, y)
 
     def stop(progress):
         if progress.epoch == 3:
@@ -169,7 +172,7 @@ def test_interrupted_training_resumes_to_the_same_bits(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         MultilayerPerceptronEnsemble(**options, checkpoint=tmp_path / "part", report=stop).fit(X, y)
     resumed = MultilayerPerceptronEnsemble(**options, checkpoint=tmp_path / "part").fit(X, y)
-    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    np.testing.assert_array_equal(resumed.predict_proba(X), uninterrupted.predict_proba(X))
 
 
 def test_layers_and_gradients_are_accessible():

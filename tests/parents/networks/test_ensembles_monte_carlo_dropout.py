@@ -125,15 +125,20 @@ def test_regressor_without_masks_is_the_weight_scaling_rule(fitted_dropout, regr
 
 def test_is_determined_by_the_seed_and_independent_of_other_rows(fitted_dropout, regression_rows):
     X, y = regression_rows
-    whole = fitted_dropout.predict_dist(X)
-    for at in (0, 150, 299):
-        np.testing.assert_array_equal(fitted_dropout.predict_dist(X[at : at + 1]).x[0], whole.x[at])
-    np.testing.assert_array_equal(fitted_dropout.predict_dist(X).x, whole.x)  # A second call.
+    predicted = fitted_dropout.predict_dist(X)
+    for row in (0, 150, 299):
+        np.testing.assert_array_equal(
+            fitted_dropout.predict_dist(X[row : row + 1]).x[0], predicted.x[row]
+        )
+    np.testing.assert_array_equal(fitted_dropout.predict_dist(X).x, predicted.x)  # A second call.
     restored = from_bytes(to_bytes(fitted_dropout), "it").value
-    np.testing.assert_array_equal(restored.predict_dist(X).x, whole.x)
-    other = MonteCarloDropout(**{**SMALL, "random_state": 1, "max_epochs": 0}, masks=40).fit(X, y)
+    np.testing.assert_array_equal(restored.predict_dist(X).x, predicted.x)
+    other_seed = MonteCarloDropout(**{**SMALL, "random_state": 1, "max_epochs": 0}, masks=40).fit(
+        X, y
+    )
     assert not np.array_equal(
-        other._draw_masks(other.module_)[0], fitted_dropout._draw_masks(fitted_dropout.module_)[0]
+        other_seed._draw_masks(other_seed.module_)[0],
+        fitted_dropout._draw_masks(fitted_dropout.module_)[0],
     )
 
 

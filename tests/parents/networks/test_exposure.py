@@ -87,7 +87,7 @@ def test_outlier_losses_match_numpy():
     assert Ceda().outlier_loss(inside, weights, outside).item() == pytest.approx(
         np.mean([row.max() for row in log_p]), rel=1e-12
     )
-    energy_in, energy_out = (-logsumexp(of.numpy(), axis=1) for of in (inside, outside))
+    energy_in, energy_out = (-logsumexp(logits.numpy(), axis=1) for logits in (inside, outside))
     by_hand = np.mean(weights.numpy() * np.maximum(0, energy_in + 4) ** 2) + np.mean(
         np.maximum(0, -2 - energy_out) ** 2
     )
@@ -244,7 +244,7 @@ def test_weight_0_equals_training_without_outliers(exposure):
     if exposure.start == "scratch":
         assert predicts_the_same(plain, weightless) and weightless.exposure_history_ == []
         return
-    assert [each["epoch"] for each in weightless.exposure_history_] == [1, 2, 3]
+    assert [epoch["epoch"] for epoch in weightless.exposure_history_] == [1, 2, 3]
     module, (X, y) = plain.module_, make_rows()
     data = training.Examples(torch.from_numpy(X), torch.from_numpy(y), torch.ones(len(y)))
     training_rows, _, seed = plain._split_rows(y, np.ones(len(y)))
@@ -275,7 +275,7 @@ def test_tuning_lowers_the_outlier_loss_and_keeps_the_first_training(exposure):
     tuned = exposure.start == "trained"
     history = exposed.exposure_history_ if tuned else exposed.history_
     assert (exposed.history_ == plain.history_) == tuned and len(history) == (3 if tuned else 4)
-    costs = [each["outlier_loss"] for each in history]
+    costs = [epoch["outlier_loss"] for epoch in history]
     result = exposed.describe()
     assert (
         result["outlier_loss"] == [costs[0], costs[-1]]
@@ -319,8 +319,12 @@ def test_energy_margins_are_estimated_from_the_network_before_tuning():
     # The logits are in float32.
     assert tuned.exposure_["margin_in"] == pytest.approx(np.median(inside), rel=1e-6)
     assert tuned.exposure_["margin_out"] >= np.quantile(inside, 0.95) - 1e-6
-    given = mlp(max_epochs=20, exposure=EnergyMargin(epochs=1, **tuned.exposure_)).fit(*make_rows())
-    assert given.exposure_ == tuned.exposure_ and predicts_the_same(given, tuned)
+    with_fixed_margins = mlp(max_epochs=20, exposure=EnergyMargin(epochs=1, **tuned.exposure_)).fit(
+        *make_rows()
+    )
+    assert with_fixed_margins.exposure_ == tuned.exposure_ and predicts_the_same(
+        with_fixed_margins, tuned
+    )
 
 
 def test_given_outliers_replace_drawn_ones():
@@ -355,10 +359,10 @@ def test_sample_weights_apply_to_labelled_rows():
     Outliers do not depend on weights.
     """
     inside, outside = logits(2, 0), logits(3, 1)
-    twice, one = inside[[0, 1, 1]], torch.tensor([2 / 3, 4 / 3], dtype=torch.float64)
+    repeated_row, weights = inside[[0, 1, 1]], torch.tensor([2 / 3, 4 / 3], dtype=torch.float64)
     costs = [
-        energy_margin_loss(of, w, outside, margin_in=-9.0, margin_out=0.0)
-        for of, w in ((twice, torch.ones(3).double()), (inside, one))
+        energy_margin_loss(logits, sample_weight, outside, margin_in=-9.0, margin_out=0.0)
+        for logits, sample_weight in ((repeated_row, torch.ones(3).double()), (inside, weights))
     ]
     assert costs[0].item() == pytest.approx(costs[1].item(), rel=1e-12)
 
@@ -378,7 +382,7 @@ def test_saved_model_is_restored(exposure):
 )
 def test_interrupted_training_resumes_to_the_same_bits(exposure, tmp_path, monkeypatch):
     options = {"exposure": exposure, "dropout": 0.2, "checkpoint": str(tmp_path / "state")}
-    whole = mlp(**options).fit(*make_rows())
+    uninterrupted = mlp(**options).fit(*make_rows())
     assert not list(tmp_path.iterdir())
     epochs, once = [], training._TrainingRun.run_epoch
     last = 3 if exposure.start == "scratch" else 7  # of the training, or the third of the tuning
@@ -396,8 +400,8 @@ def test_interrupted_training_resumes_to_the_same_bits(exposure, tmp_path, monke
     assert list(tmp_path.iterdir())
     resumed = mlp(**options).fit(*make_rows())
     assert (
-        predicts_the_same(resumed, whole)
-        and resumed.exposure_history_ == whole.exposure_history_
+        predicts_the_same(resumed, uninterrupted)
+        and resumed.exposure_history_ == uninterrupted.exposure_history_
         and epochs[last:] == [True] * 2
     )
     assert not list(tmp_path.iterdir())
@@ -412,18 +416,18 @@ def test_checkpoint_of_another_exposure_is_ignored(tmp_path):
         Acet(steps=3, outliers=NoiseOutliers(margin=0.1)),
     ]
     with_rows = [
-        OutlierExposure(outliers=DatasetOutliers(source=Somewhere(place)))
+        OutlierExposure(outliers=DatasetOutliers(source=NamedSource(place)))
         for place in ("here", "here", "there")
     ]
     states = [
-        network.set_params(exposure=one)._checkpoint(module, make_rows(), 0, "cpu")
-        for one in exposures + with_rows
+        network.set_params(exposure=exposure)._checkpoint(module, make_rows(), 0, "cpu")
+        for exposure in exposures + with_rows
     ]
     prints = [state.fingerprint for state in states if state is not None]
     assert prints[0] == prints[1] and prints[4] == prints[5] and len(set(prints)) == 5
 
 
-class Somewhere:
+class NamedSource:
     """Source that is described only by its fields, as those of the library are."""
 
     def __init__(self, place: str) -> None:
@@ -441,12 +445,13 @@ def test_an_ensemble_exposes_every_member():
         OutlierExposure(weight=1.0, start="trained", learning_rate=0.02),
     ):
         plain, exposed = (
-            MultilayerPerceptronEnsemble(**options, exposure=one).fit(X, y)
-            for one in (None, exposure)
+            MultilayerPerceptronEnsemble(**options, exposure=setting).fit(X, y)
+            for setting in (None, exposure)
         )
         noise = np.random.default_rng(0).random((200, 2), dtype=np.float32)
         confidence = [
-            np.exp(one.member_log_proba(noise)).max(axis=2).mean(axis=1) for one in (plain, exposed)
+            np.exp(ensemble.member_log_proba(noise)).max(axis=2).mean(axis=1)
+            for ensemble in (plain, exposed)
         ]
         assert (confidence[1] < confidence[0]).all() and exposed.score(X, y) > 0.95
 
@@ -468,7 +473,7 @@ def test_trains_on_images_and_with_batch_norm(recwarn):
         }
         networks = [ResidualNetwork(**options, exposure=exposure).fit(X, y) for _ in range(2)]
         np.testing.assert_array_equal(*(network.logits(X) for network in networks))
-    assert not [one for one in recwarn.list if "learnt nothing" not in str(one.message)]
+    assert not [warning for warning in recwarn.list if "learnt nothing" not in str(warning.message)]
 
 
 def test_an_encoder_is_pretrained_once_and_tuned_whole():
@@ -494,7 +499,7 @@ def test_an_encoder_is_pretrained_once_and_tuned_whole():
 
 
 @pytest.mark.parametrize(
-    ("exposure", "more", "message"),
+    ("exposure", "options", "message"),
     [
         ("oe", {}, "exposure must be an Exposure of kdgraph.parents.networks, or None, got 'oe'"),
         (OutlierExposure(weight=-1), {}, "exposure.weight must be in [0, inf), got -1"),
@@ -533,9 +538,9 @@ def test_an_encoder_is_pretrained_once_and_tuned_whole():
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_rejects_invalid_exposures(exposure, more, message):
+def test_rejects_invalid_exposures(exposure, options, message):
     with pytest.raises(ParameterError) as caught:
-        mlp(exposure=exposure, **more).fit(*make_rows())
+        mlp(exposure=exposure, **options).fit(*make_rows())
     assert str(caught.value) == message
 
 

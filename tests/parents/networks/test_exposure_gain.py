@@ -72,6 +72,6 @@ def test_exposure_improves_ood_detection(kind, name):
         measure_error_and_auroc(kind, None),
         measure_error_and_auroc(kind, name),
     )
-    by = 1 if name == "energy" else 0
-    assert after[by] > before[by] + 0.15
+    score_index = 1 if name == "energy" else 0
+    assert after[score_index] > before[score_index] + 0.15
     assert with_outliers < error + 0.05

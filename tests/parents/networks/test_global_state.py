@@ -147,7 +147,7 @@ def predictions(name: str, fitted) -> np.ndarray:
 def reference():
     """Return networks by name, fitted with default settings, and their predictions."""
     fitted = {name: fit(name) for name in ESTIMATORS}
-    return {name: (each, predictions(name, each)) for name, each in fitted.items()}
+    return {name: (estimator, predictions(name, estimator)) for name, estimator in fitted.items()}
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -155,12 +155,12 @@ def reference():
 def test_results_do_not_depend_on_torchs_global_state(reference, name, state):
     fitted, expected = reference[name]
     with STATES[state]():
-        there = predictions(name, fitted)
-        again = fit(name)
-        both = predictions(name, again)
-    np.testing.assert_array_equal(there, expected)
-    np.testing.assert_array_equal(both, expected)
-    np.testing.assert_array_equal(predictions(name, again), expected)
+        of_fitted = predictions(name, fitted)
+        refitted = fit(name)
+        of_refitted = predictions(name, refitted)
+    np.testing.assert_array_equal(of_fitted, expected)
+    np.testing.assert_array_equal(of_refitted, expected)
+    np.testing.assert_array_equal(predictions(name, refitted), expected)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -168,11 +168,11 @@ def test_loaded_network_has_gradients(reference, state):
     fitted = reference["network"][0]
     file = to_bytes(fitted)
     with STATES[state]():
-        again = from_bytes(file, "it").value
-        result = again.input_gradient(X, lambda logits: logits[:, 0])
+        loaded = from_bytes(file, "it").value
+        result = loaded.input_gradient(X, lambda logits: logits[:, 0])
     expected = fitted.input_gradient(X, lambda logits: logits[:, 0])
     np.testing.assert_array_equal(result, expected)
-    np.testing.assert_array_equal(again.input_gradient(X, lambda logits: logits[:, 0]), expected)
+    np.testing.assert_array_equal(loaded.input_gradient(X, lambda logits: logits[:, 0]), expected)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -189,17 +189,17 @@ def test_no_global_generator_is_seeded_or_drawn_from(name):
 def test_last_of_several_threads_restores_the_user_settings():
     inside, leave = threading.Event(), threading.Event()
 
-    def other() -> None:
+    def hold_default_state() -> None:
         with default_torch_state():
             inside.set()
             leave.wait(10)
 
     with default_dtype(torch.float64):
-        thread = threading.Thread(target=other)
+        thread = threading.Thread(target=hold_default_state)
         with default_torch_state():
             thread.start()
             assert inside.wait(10)
-        assert torch.get_default_dtype() == torch.float32  # the other one is still at work
+        assert torch.get_default_dtype() == torch.float32  # the other thread still uses it
         leave.set()
         thread.join()
         assert torch.get_default_dtype() == torch.float64

@@ -10,7 +10,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.ood import CompositeOod
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, DataNotAvailable, ParameterError
 from kdgraph.parents.networks import ConvolutionalNetwork, FastGradientSign
 from kdgraph.parents.networks.gradient_sign import (
     _MAX_CACHED_NETWORKS,
@@ -19,11 +19,11 @@ from kdgraph.parents.networks.gradient_sign import (
 )
 
 
-def network(**more) -> ConvolutionalNetwork:
+def network(**options) -> ConvolutionalNetwork:
     return ConvolutionalNetwork(
         learning_rate=0.01,
         batch_size=32,
-        **{"max_epochs": 6, "device": "cpu", "random_state": 0, **more},
+        **{"max_epochs": 6, "device": "cpu", "random_state": 0, **options},
     )
 
 
@@ -41,14 +41,14 @@ def splits() -> Splits:
 @pytest.fixture(scope="module")
 def perturbed_sets(splits) -> list[OodSet]:
     return list(
-        FastGradientSign(network(), levels=[0, 20, 60], n=150).sets(
+        FastGradientSign(network(), epsilons=[0, 20, 60], n=150).sets(
             splits, np.random.default_rng(0)
         )
     )
 
 
 def test_each_pixel_changes_by_epsilon_within_its_range(splits, perturbed_sets):
-    plain, *others = perturbed_sets
+    plain, *perturbed_only = perturbed_sets
     assert [perturbed.params["epsilon"] for perturbed in perturbed_sets] == [
         0,
         20 / 255,
@@ -56,7 +56,7 @@ def test_each_pixel_changes_by_epsilon_within_its_range(splits, perturbed_sets):
     ] and {perturbed.name for perturbed in perturbed_sets} == {"fgsm"}
     expected = {image.tobytes() for image in splits.test.X}
     assert len(plain.X) == 150 and all(image.tobytes() in expected for image in plain.X)
-    for perturbed in others:
+    for perturbed in perturbed_only:
         step = perturbed.X - plain.X
         assert perturbed.X.dtype == np.float32 and perturbed.X.min() >= 0 and perturbed.X.max() <= 1
         inside = (perturbed.X > 0) & (perturbed.X < 1) & (step != 0)
@@ -72,9 +72,9 @@ def test_loss_increases_along_the_pixel_change(splits, perturbed_sets):
     rng = np.random.default_rng(0)
     for row in range(20):
         pixel = (0, *rng.integers(8, size=2))
-        at, step = np.repeat(images[row : row + 1], 2, axis=0), 0.02
-        at[1][pixel] += step
-        loss = -log_softmax(net.logits(at), axis=1)[:, predicted[row]]
+        image_pair, step = np.repeat(images[row : row + 1], 2, axis=0), 0.02
+        image_pair[1][pixel] += step
+        loss = -log_softmax(net.logits(image_pair), axis=1)[:, predicted[row]]
         # Other changes are within rounding or clipped at the end of the range.
         if sign[row][pixel] and abs(loss[1] - loss[0]) > 1e-4:
             assert np.sign(loss[1] - loss[0]) == sign[row][pixel]
@@ -98,18 +98,18 @@ def test_network_errs_more_often_than_after_random_steps(splits, perturbed_sets)
 
 
 def test_same_generator_gives_the_same_images(splits):
-    source = FastGradientSign(network(max_epochs=1, random_state=None), levels=[8], n=5)
-    one, repeated, other = (
+    source = FastGradientSign(network(max_epochs=1, random_state=None), epsilons=[8], n=5)
+    first, repeated, other_seed = (
         next(iter(source.sets(splits, np.random.default_rng(seed)))).X for seed in (0, 0, 1)
     )
-    np.testing.assert_array_equal(one, repeated)
-    assert not np.array_equal(one, other)
+    np.testing.assert_array_equal(first, repeated)
+    assert not np.array_equal(first, other_seed)
 
 
 def test_perturbed_test_rows_keep_their_row_numbers(splits, perturbed_sets):
     place = {row: i for i, row in enumerate(splits.test.source_rows.tolist())}
-    for drawn in perturbed_sets:
-        assert drawn.source_rows.tolist() == perturbed_sets[0].source_rows.tolist()
+    for perturbed in perturbed_sets:
+        assert perturbed.source_rows.tolist() == perturbed_sets[0].source_rows.tolist()
     unperturbed = splits.test.X[[place[row] for row in perturbed_sets[0].source_rows.tolist()]]
     np.testing.assert_array_equal(perturbed_sets[0].X, unperturbed)  # by 0 intensities
 
@@ -134,15 +134,15 @@ class GreySource:
 
 
 def test_images_of_another_source_keep_name_and_facts(splits):
-    source = FastGradientSign(network(max_epochs=1), GreySource(), levels=[2])
+    source = FastGradientSign(network(max_epochs=1), GreySource(), epsilons=[2])
     source.prefetch()
     (perturbed,) = source.sets(splits, np.random.default_rng(0))
     assert (
-        source.of.fetched
+        source.images.fetched
         and perturbed.name == "grey"
         and perturbed.params == {"shade": 0.5, "epsilon": 2 / 255}
     )
-    assert perturbed.facts["rows"] == "2" and perturbed.facts["moved"].startswith(
+    assert perturbed.facts["rows"] == "2" and perturbed.facts["perturbed"].startswith(
         "2/255 against a network of test accuracy "
     )
 
@@ -152,9 +152,9 @@ def fit_row_counts(monkeypatch) -> list[int]:
     """Return a list that gets the number of rows whenever a network is trained."""
     row_counts, fit = [], ConvolutionalNetwork.fit
 
-    def noted(self, X, y, *more):
+    def noted(self, X, y, *args):
         row_counts.append(len(X))
-        return fit(self, X, y, *more)
+        return fit(self, X, y, *args)
 
     monkeypatch.setattr(ConvolutionalNetwork, "fit", noted)
     _network_cache.clear()
@@ -165,11 +165,11 @@ class UnavailableSource:
     """Source whose images are not available."""
 
     def sets(self, splits, rng):
-        raise NotAtHand("no images here")
+        raise DataNotAvailable("no images here")
 
 
 def test_nothing_is_trained_for_unavailable_images(splits, fit_row_counts):
-    with pytest.raises(NotAtHand):
+    with pytest.raises(DataNotAvailable):
         next(
             iter(
                 FastGradientSign(network(), UnavailableSource()).sets(
@@ -183,12 +183,15 @@ def test_nothing_is_trained_for_unavailable_images(splits, fit_row_counts):
 def test_sets_share_one_network_unless_rows_or_settings_differ(splits, fit_row_counts):
     little = network(max_epochs=1, random_state=None)
     sources = {
-        key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, levels=[8])
+        key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, epsilons=[8])
         for key, n in (("few", 5), ("more", 9))
     }
-    few, more = CompositeOod(sources).sets(splits, np.random.default_rng(0))
+    first, second = CompositeOod(sources).sets(splits, np.random.default_rng(0))
     assert (
-        len(few.X) == 5 and len(more.X) == 9 and few.facts == more.facts and fit_row_counts == [400]
+        len(first.X) == 5
+        and len(second.X) == 9
+        and first.facts == second.facts
+        and fit_row_counts == [400]
     )
     assert _train_cached(little, splits.train) is _train_cached(
         network(max_epochs=1, random_state=None), splits.train
@@ -198,7 +201,7 @@ def test_sets_share_one_network_unless_rows_or_settings_differ(splits, fit_row_c
     assert fit_row_counts == [400, 100, 100] and len(_network_cache) == _MAX_CACHED_NETWORKS
     # The network is no longer cached, and is trained again.
     repeated = CompositeOod(sources).sets(splits, np.random.default_rng(0))
-    np.testing.assert_array_equal(next(iter(repeated)).X, few.X)
+    np.testing.assert_array_equal(next(iter(repeated)).X, first.X)
     assert len(fit_row_counts) == 4
 
 
@@ -209,7 +212,7 @@ def test_rejects_rows_that_are_not_images():
     ):
         FastGradientSign(ExtraTreesClassifier())
     vectors = Dataset.from_labels("rows", np.zeros((4, 2)), np.arange(4) % 2)
-    with pytest.raises(DataError, match="rows has vectors, and images are moved here"):
+    with pytest.raises(DataError, match="rows has vectors, and only images can be perturbed"):
         next(
             iter(
                 FastGradientSign(network()).sets(

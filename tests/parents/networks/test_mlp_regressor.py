@@ -45,7 +45,7 @@ def test_scikit_learns_checks(estimator, check):
 @with_checks(
     [MultilayerPerceptronRegressor(**{**QUICK, "patience": 5}, head="normal_scale", dropout=0.1)],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
-    met=[MultilayerPerceptronRegressor()],
+    already_checked=[MultilayerPerceptronRegressor()],
 )
 def test_scikit_learns_checks_of_more(estimator, check):
     check(estimator)
@@ -97,18 +97,18 @@ def test_without_hidden_layers_matches_least_squares():
     That standard deviation is over n, not over n - 3.
     """
     X, y = make_regression_rows()
-    ours, expected = fit_linear_model("normal").fit(X, y), GaussianLinear().fit(X, y)
-    np.testing.assert_allclose(ours.predict(X), expected.predict(X), atol=0.01 * expected.sigma_)
-    assert ours.predict_dist(X[:1]).var()[0] == pytest.approx(
+    network, expected = fit_linear_model("normal").fit(X, y), GaussianLinear().fit(X, y)
+    np.testing.assert_allclose(network.predict(X), expected.predict(X), atol=0.01 * expected.sigma_)
+    assert network.predict_dist(X[:1]).var()[0] == pytest.approx(
         expected.sigma_**2 * (397 / 400), rel=1e-3
     )
 
 
 def test_without_hidden_layers_matches_the_gamma_glm():
     X, y = make_regression_rows()
-    ours, expected = fit_linear_model("gamma").fit(X, y), GammaGlm(dispersion="ml").fit(X, y)
-    np.testing.assert_allclose(ours.predict(X), expected.predict(X), rtol=0.01)
-    assert ours.dispersion_ == pytest.approx(expected.shape_, rel=1e-3)
+    network, expected = fit_linear_model("gamma").fit(X, y), GammaGlm(dispersion="ml").fit(X, y)
+    np.testing.assert_allclose(network.predict(X), expected.predict(X), rtol=0.01)
+    assert network.dispersion_ == pytest.approx(expected.shape_, rel=1e-3)
 
 
 def test_dispersion_is_estimated_on_held_out_rows():
@@ -158,21 +158,21 @@ def test_learns_heteroscedastic_noise(head):
 def test_predictions_scale_with_the_units_of_the_outcome():
     X, y = make_regression_rows()
     for head in ("normal", "gamma"):
-        one, other = (
+        reference, rescaled = (
             MultilayerPerceptronRegressor(**{**SMALL, "max_epochs": 5}, head=head).fit(X, unit * y)
             for unit in (1.0, 2.0**20)
         )
-        np.testing.assert_allclose(other.predict(X), one.predict(X) * 2.0**20, rtol=1e-6)
+        np.testing.assert_allclose(rescaled.predict(X), reference.predict(X) * 2.0**20, rtol=1e-6)
 
 
 def test_is_determined_by_the_seed_and_independent_of_other_rows():
     X, y = make_regression_rows(300)
     mlp = MultilayerPerceptronRegressor(**SMALL, head="normal_scale").fit(X, y)
-    whole, parts = (
+    predicted, by_row = (
         mlp.predict_dist(X),
         [mlp.predict_dist(X[i : i + 1]).ppf(0.9) for i in range(0, 300, 60)],
     )
-    np.testing.assert_array_equal(np.concatenate(parts), whole.ppf(0.9)[::60])
+    np.testing.assert_array_equal(np.concatenate(by_row), predicted.ppf(0.9)[::60])
     np.testing.assert_array_equal(
         clone(mlp).set_params(n_jobs=2).fit(X, y).predict(X), mlp.predict(X)
     )

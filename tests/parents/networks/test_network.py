@@ -69,8 +69,8 @@ def test_regression_on_the_base_class_trains_stops_and_predicts(make_linear_rows
 
 def test_held_out_rows_are_random_without_strata(make_linear_rows):
     _, y = make_linear_rows
-    training_rows, held, _ = Line(random_state=0)._split_rows(y, np.ones(200))
-    assert len(held) == 20 and sorted([*training_rows, *held]) == list(range(200))
+    training_rows, held_out, _ = Line(random_state=0)._split_rows(y, np.ones(200))
+    assert len(held_out) == 20 and sorted([*training_rows, *held_out]) == list(range(200))
 
 
 @pytest.fixture(scope="module")

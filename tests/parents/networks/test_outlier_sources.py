@@ -40,10 +40,10 @@ ALL = [NoiseOutliers(), PermutedOutliers(smoothed_fraction=0.5), outlier_source_
 @pytest.mark.parametrize("rows", [vectors(), images()], ids=["vectors", "images"])
 def test_outliers_have_the_training_shape_and_follow_from_the_generator(outliers, rows):
     before, draw = rows.copy(), outliers.make_sampler(rows, rng())
-    first_draw, second_draw, other = draw(33, rng(1)), draw(33, rng(1)), draw(33, rng(2))
+    first_draw, second_draw, other_seed = draw(33, rng(1)), draw(33, rng(1)), draw(33, rng(2))
     assert first_draw.shape == (33, *rows.shape[1:]) and first_draw.dtype == np.float32
     np.testing.assert_array_equal(first_draw, second_draw)
-    assert not np.array_equal(first_draw, other)
+    assert not np.array_equal(first_draw, other_seed)
     assert (first_draw >= rows.min(axis=0) - 1e-6).all() and (
         first_draw <= rows.max(axis=0) + 1e-6
     ).all()
@@ -74,7 +74,7 @@ def test_pixels_are_permuted_within_an_image_alike_in_all_channels():
     colours = {tuple(sorted(map(tuple, image.reshape(3, -1).T.tolist()))) for image in X}
     result = [tuple(sorted(map(tuple, image.reshape(3, -1).T.tolist()))) for image in samples]
     assert set(result) <= colours and len(set(result)) > 20
-    assert not any((image == other).all() for image in samples for other in X)
+    assert not any((image == original).all() for image in samples for original in X)
 
 
 def test_smoothed_images_are_filtered_and_rescaled():
@@ -158,7 +158,8 @@ def test_uses_training_rows_of_half_the_classes():
     assert set(drawn_rows(TableSource(X, y))[:, 1]) == set(range(40))
     assert set(drawn_rows(TableSource(X, y, roles))[:, 1]) == set(range(25))
     halves = [
-        set(drawn_rows(TableSource(X, y, roles), half=half)[:, 0]) for half in ("first", "second")
+        set(drawn_rows(TableSource(X, y, roles), class_half=half)[:, 0])
+        for half in ("first", "second")
     ]
     assert halves == [{0, 1}, {2, 3, 4}]
     assert len(set(drawn_rows(TableSource(X, y), n=7)[:, 1])) == 7
@@ -174,10 +175,10 @@ def test_unlabelled_images_are_outliers_and_test_images_a_last_resort():
 
 def test_images_are_converted_to_the_training_shape():
     X = rng().random((6, 3, 8, 8), dtype=np.float32)
-    other = TableSource(X, np.arange(6) % 2)
-    grey = drawn_rows(other, np.zeros((2, 1, 4, 4), dtype=np.float32))
+    other_source = TableSource(X, np.arange(6) % 2)
+    grey = drawn_rows(other_source, np.zeros((2, 1, 4, 4), dtype=np.float32))
     assert grey.shape == (600, 1, 4, 4) and len(np.unique(grey[:, 0, 0, 0])) == 6
-    flat = drawn_rows(other, np.zeros((2, 192), dtype=np.float32))
+    flat = drawn_rows(other_source, np.zeros((2, 192), dtype=np.float32))
     assert set(flat[:, 0]) == set(X[:, 0, 0, 0])
 
 
@@ -227,9 +228,9 @@ def test_draws_from_a_simulation():
         (
             Spiral(),
             np.zeros((2, 2)),
-            {"half": "first"},
+            {"class_half": "first"},
             ParameterError,
-            "half must be null, since spiral is a simulation and not divided",
+            "class_half must be null, since spiral is a simulation and not divided",
         ),
     ],
 )

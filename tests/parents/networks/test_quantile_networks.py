@@ -105,9 +105,9 @@ def test_learns_heteroscedastic_noise():
         **{**SMALL, "levels": (0.1, 0.5, 0.9), "max_epochs": 25, "patience": None}
     ).fit(X[:400], y[:400])
     low, high = network.predict_dist(X[400:]).interval(0.8)
-    inside, left = (low <= y[400:]) & (y[400:] <= high), X[400:, 0] < 0
-    assert [inside[left].mean(), inside[~left].mean()] == pytest.approx([0.8, 0.8], abs=0.1)
-    assert (high - low)[~left].mean() > 4 * (high - low)[left].mean()
+    inside, is_left = (low <= y[400:]) & (y[400:] <= high), X[400:, 0] < 0
+    assert [inside[is_left].mean(), inside[~is_left].mean()] == pytest.approx([0.8, 0.8], abs=0.1)
+    assert (high - low)[~is_left].mean() > 4 * (high - low)[is_left].mean()
 
 
 @pytest.mark.parametrize(

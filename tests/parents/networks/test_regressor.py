@@ -36,24 +36,26 @@ def test_loss_is_the_likelihood_of_the_predicted_distribution(name):
     For heads with one dispersion they are multiplied by its factor.
     """
     head = DISTRIBUTION_HEADS[name]
-    units, (one, two) = head.fit_scaler(Y, W), RNG.normal(0, 0.5, size=(2, 50, head.n_outputs))
-    dispersion = head.dispersion(one, head.loss_targets(Y, units).astype(float), W)
+    units, (first, second) = head.fit_scaler(Y, W), RNG.normal(0, 0.5, size=(2, 50, head.n_outputs))
+    dispersion = head.dispersion(first, head.loss_targets(Y, units).astype(float), W)
     targets, weights = (
         torch.from_numpy(head.loss_targets(Y, units)),
         torch.from_numpy(W.astype(np.float32)),
     )
     loss = [
         float(head.loss(torch.from_numpy(values.astype(np.float32)), targets, weights))
-        for values in (one, two)
+        for values in (first, second)
     ]
-    expected_nll = [(W * nll(name, values, dispersion)).mean() for values in (one, two)]
+    expected_nll = [(W * nll(name, values, dispersion)).mean() for values in (first, second)]
     factor = 1.0 if dispersion is None else dispersion if name == "gamma" else 1 / dispersion**2
-    # The loss is a sum in Float32.
+    # The loss is a sum in float32.
     assert factor * (loss[0] - loss[1]) == pytest.approx(
         expected_nll[0] - expected_nll[1], rel=1e-4
     )
-    distribution: Any = head.distribution(one, units, dispersion)
-    np.testing.assert_allclose(-np.log(distribution.pdf(Y)), nll(name, one, dispersion), rtol=1e-9)
+    distribution: Any = head.distribution(first, units, dispersion)
+    np.testing.assert_allclose(
+        -np.log(distribution.pdf(Y)), nll(name, first, dispersion), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", ["normal", "lognormal", "gamma"])

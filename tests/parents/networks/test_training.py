@@ -83,9 +83,9 @@ def test_one_batch_an_epoch_matches_the_explicit_optimizer(optimizer, schedule):
                 t = epoch + 1
                 step = first[i] / (1 - 0.9**t) / ((second[i] / (1 - 0.999**t)).sqrt() + 1e-8)
             p.data -= rate * step
-    for ours, expected in zip(module.parameters(), twin.parameters(), strict=True):
+    for parameter, expected in zip(module.parameters(), twin.parameters(), strict=True):
         # Six steps of 0.01, each right to float32's 6e-8 except where a gradient is near 0.
-        torch.testing.assert_close(ours.double(), expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(parameter.double(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_loss_of_the_history_is_the_mean_over_rows():
@@ -167,11 +167,11 @@ def scripted(losses):
 )
 def test_early_stopping(losses, patience, n_epochs, best):
     module, loss = scripted(losses)
-    one = Examples(torch.zeros(4, 1), torch.zeros(4), torch.ones(4))
+    rows = Examples(torch.zeros(4, 1), torch.zeros(4), torch.ones(4))
     options = TrainingOptions(
         optimizer="adam", learning_rate=1.0, batch_size=4, max_epochs=6, patience=patience
     )
-    result = train(module, one, loss, options, seed=0, validation=one)
+    result = train(module, rows, loss, options, seed=0, validation=rows)
     assert (len(result.history), result.best_epoch) == (n_epochs, best)
     # Adam moves by the learning rate while the gradient stays the same, so the count is the epoch
     # of the weights.
@@ -228,11 +228,11 @@ def test_batch_normalisation_with_any_number_of_rows(n):
 
 
 def test_is_determined_by_the_seed():
-    first, repeated, other = (network(dropout=0.3) for _ in range(3))
-    for module, seed in ((first, 1), (repeated, 1), (other, 2)):
+    first, repeated, other_seed = (network(dropout=0.3) for _ in range(3))
+    for module, seed in ((first, 1), (repeated, 1), (other_seed, 2)):
         train(module, examples(50), cross_entropy, OPTIONS, seed=seed)
         torch.rand(3)  # the user's own numbers do not matter
-    assert assert_equal_states(first, repeated) and not assert_equal_states(first, other)
+    assert assert_equal_states(first, repeated) and not assert_equal_states(first, other_seed)
 
 
 class Killed(Exception):
@@ -249,13 +249,13 @@ def test_interrupted_training_resumes_to_the_same_bits(tmp_path, monkeypatch, cu
     monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     options = replace(OPTIONS, **changes)
     data, validation = examples(50), examples(20, 1)
-    whole = network(dropout=0.3, norm=True)
-    expected = train(whole, data, cross_entropy, options, seed=3, validation=validation)
-    seen = []
+    uninterrupted = network(dropout=0.3, norm=True)
+    expected = train(uninterrupted, data, cross_entropy, options, seed=3, validation=validation)
+    epochs = []
 
     def report(progress):
-        seen.append(progress.epoch)
-        if len(seen) == cut:
+        epochs.append(progress.epoch)
+        if len(epochs) == cut:
             raise Killed
 
     module = network(dropout=0.3, norm=True)
@@ -268,7 +268,7 @@ def test_interrupted_training_resumes_to_the_same_bits(tmp_path, monkeypatch, cu
             seed=3,
             validation=validation,
             report=report,
-            checkpoint=at(tmp_path),
+            checkpoint=checkpoint_in(tmp_path),
         )
     resumed = network(seed=9, dropout=0.3, norm=True)
     result = train(
@@ -279,19 +279,21 @@ def test_interrupted_training_resumes_to_the_same_bits(tmp_path, monkeypatch, cu
         seed=3,
         validation=validation,
         report=report,
-        checkpoint=at(tmp_path),
+        checkpoint=checkpoint_in(tmp_path),
     )
-    assert assert_equal_states(resumed, whole) and result == expected
-    assert seen == list(range(1, len(expected.history) + 1))
+    assert assert_equal_states(resumed, uninterrupted) and result == expected
+    assert epochs == list(range(1, len(expected.history) + 1))
 
 
-def at(folder) -> Checkpoint:
+def checkpoint_in(folder) -> Checkpoint:
     return Checkpoint(folder / "state", "a")
 
 
 def test_a_finished_training_is_not_repeated(tmp_path):
-    whole, repeated = network(), network(seed=5)
-    expected = train(whole, examples(50), cross_entropy, OPTIONS, seed=3, checkpoint=at(tmp_path))
+    finished, repeated = network(), network(seed=5)
+    expected = train(
+        finished, examples(50), cross_entropy, OPTIONS, seed=3, checkpoint=checkpoint_in(tmp_path)
+    )
     reports = []
     assert (
         train(
@@ -300,12 +302,12 @@ def test_a_finished_training_is_not_repeated(tmp_path):
             cross_entropy,
             OPTIONS,
             seed=3,
-            checkpoint=at(tmp_path),
+            checkpoint=checkpoint_in(tmp_path),
             report=reports.append,
         )
         == expected
     )
-    assert assert_equal_states(whole, repeated) and reports == []
+    assert assert_equal_states(finished, repeated) and reports == []
 
 
 def test_reports_every_epoch(monkeypatch):
@@ -403,8 +405,8 @@ def test_binary_cross_entropy_by_class(n_classes):
     p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     own = np.eye(n_classes)[targets]
     expected = (weights * -(own * np.log(p) + (1 - own) * np.log(1 - p)).mean(1)).mean()
-    ours = binary_cross_entropy(torch.tensor(logits), torch.tensor(targets), torch.tensor(weights))
-    assert ours.item() == pytest.approx(expected, rel=1e-12)
+    loss = binary_cross_entropy(torch.tensor(logits), torch.tensor(targets), torch.tensor(weights))
+    assert loss.item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_binary_cross_entropy_is_finite_for_a_saturated_softmax():
@@ -460,9 +462,11 @@ def test_cuda(amp, tmp_path, monkeypatch):
             options,
             seed=0,
             report=report,
-            checkpoint=at(tmp_path),
+            checkpoint=checkpoint_in(tmp_path),
         )
-    train(modules[2], examples(50), cross_entropy, options, seed=0, checkpoint=at(tmp_path))
+    train(
+        modules[2], examples(50), cross_entropy, options, seed=0, checkpoint=checkpoint_in(tmp_path)
+    )
     assert assert_equal_states(modules[0], modules[1]) and assert_equal_states(
         modules[0], modules[2]
     )

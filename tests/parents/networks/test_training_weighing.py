@@ -62,7 +62,10 @@ def test_keeps_the_weight_with_the_lowest_held_out_nll():
     X, y = make_noisy_moons(400)
     rows, weights = held_out(X, y, 0), [0.0, 2.0, 8.0]
     single_weight_networks = [mlp(loss="mmce", mmce_weight=weight).fit(X, y) for weight in weights]
-    expected = [nll(y[rows], one.predict_proba(X[rows])) for one in single_weight_networks]
+    expected = [
+        nll(y[rows], single_weight_network.predict_proba(X[rows]))
+        for single_weight_network in single_weight_networks
+    ]
     tuned = mlp(loss="mmce", mmce_weight=weights).fit(X, y)
     np.testing.assert_allclose(tuned.mmce_nll_, expected, rtol=1e-6)  # of logits in float32
     best = int(np.argmin(expected))
@@ -93,8 +96,8 @@ def test_calibrates_an_overconfident_network():
     test = make_many_features(2000, 1)
     options = {"max_epochs": 30, "patience": None, "hidden": (64,), "learning_rate": 0.005}
     plain, calibrated = (
-        mlp(**options, **more).fit(*make_many_features(200, 0))
-        for more in ({}, {"loss": "mmce", "mmce_weight": 8.0})
+        mlp(**options, **loss_options).fit(*make_many_features(200, 0))
+        for loss_options in ({}, {"loss": "mmce", "mmce_weight": 8.0})
     )
     errors = [mmce(test[1], net.predict_proba(test[0])) for net in (plain, calibrated)]
     assert errors[1] < 0.8 * errors[0]
@@ -109,8 +112,8 @@ def test_calibrates_an_ensemble():
     train, test = make_many_features(100, 0), make_many_features(2000, 1)
     options = {**SMALL, "members": 2, "patience": None}
     plain, calibrated = (
-        MultilayerPerceptronEnsemble(**options, **more).fit(*train)
-        for more in ({}, {"loss": "mmce", "mmce_weight": 8.0})
+        MultilayerPerceptronEnsemble(**options, **loss_options).fit(*train)
+        for loss_options in ({}, {"loss": "mmce", "mmce_weight": 8.0})
     )
     errors = [mmce(test[1], net.predict_proba(test[0])) for net in (plain, calibrated)]
     assert errors[1] < 0.8 * errors[0] and calibrated.score(*test) > plain.score(*test) - 0.02
@@ -144,7 +147,7 @@ def test_interrupted_training_resumes_with_its_weight(tmp_path, monkeypatch):
         "max_epochs": 5,
         "checkpoint": str(tmp_path / "state"),
     }
-    whole = mlp(**options).fit(X, y)
+    uninterrupted = mlp(**options).fit(X, y)
     assert not list(tmp_path.iterdir())
     epochs = []
     once = training._TrainingRun.run_epoch
@@ -162,8 +165,8 @@ def test_interrupted_training_resumes_with_its_weight(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 2
     resumed = mlp(**options).fit(X, y)
     assert (
-        predicts_the_same(resumed, whole)
-        and resumed.mmce_nll_ == whole.mmce_nll_
+        predicts_the_same(resumed, uninterrupted)
+        and resumed.mmce_nll_ == uninterrupted.mmce_nll_
         and epochs[8:] == [2.0] * 3 + [4.0] * 5
     )
     assert not list(tmp_path.iterdir())
@@ -183,8 +186,11 @@ def test_validation_accuracy_selects_the_epoch():
     by_loss = mlp(patience=5, max_epochs=60, hidden=(64, 64)).fit(X, y)
     assert "validation_error" not in by_loss.history_[0] and by_loss.best_epoch_ != net.best_epoch_
     # Both trainings are the same until one of them stops.
-    for one, other in zip(net.history_, by_loss.history_, strict=False):
-        assert (one["loss"], one["validation_loss"]) == (other["loss"], other["validation_loss"])
+    for epoch, epoch_by_loss in zip(net.history_, by_loss.history_, strict=False):
+        assert (epoch["loss"], epoch["validation_loss"]) == (
+            epoch_by_loss["loss"],
+            epoch_by_loss["validation_loss"],
+        )
 
 
 def test_validation_accuracy_uses_row_weights():

@@ -12,7 +12,7 @@ from experiments.p1.cc18.published import (
     HERE,
     N_TABLES,
     SIZES,
-    beside,
+    compare_with_published,
     of_records,
     priors_of,
     published_numbers,
@@ -125,12 +125,14 @@ def test_published_stands_beside_ours_on_shared_tables(record) -> None:
         for name, number in (("letter", 6), ("new", 99999))
     ]
     found = tables(frame(runs), "random_forest")
-    assert "| KDF | .055 / .050 |" in beside(found, published_numbers())
-    assert "Medians over 1 of the 45 published tables." in beside(found, published_numbers())
+    assert "| KDF | .055 / .050 |" in compare_with_published(found, published_numbers())
+    assert "Medians over 1 of the 45 published tables." in compare_with_published(
+        found, published_numbers()
+    )
     assert "| 6 | letter | 8,999 / 8,000 | .053 / .100 | .055 / .050 |" in table_by_table(
         found, published_numbers()
     )
-    assert "No table of these runs" in beside(
+    assert "No table of these runs" in compare_with_published(
         tables(frame([record()]), "random_forest"), published_numbers()
     )
 

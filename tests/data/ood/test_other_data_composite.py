@@ -1,4 +1,4 @@
-"""Several sources of rows out of distribution in one run."""
+"""Several sources of out-of-distribution rows in one run."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from kdgraph.config import compose
 from kdgraph.data import Dataset
 from kdgraph.data.dataset import OodSet
 from kdgraph.data.ood import Box, CompositeOod, GaussianNoise, Sphere
-from kdgraph.errors import ConfigError, NotAtHand, ParameterError
+from kdgraph.errors import ConfigError, DataNotAvailable, ParameterError
 from kdgraph.report.run_table import run_table
-from tests.data.ood import trained
+from tests.data.ood.splits import identical_splits
 
 
 @dataclass
-class Away:
-    """A source whose rows are not at hand; asked twice, it gives one set before it says so."""
+class UnavailableSource:
+    """Source that yields ``n_sets`` sets and then raises, since its data are not available."""
 
-    first: int = 0
+    n_sets: int = 0
 
     def prefetch(self, progress=None) -> None:
-        raise NotAtHand("nobody has it")
+        raise DataNotAvailable("nobody has it")
 
     def sets(self, splits, rng):
-        for i in range(self.first):
+        for i in range(self.n_sets):
             yield OodSet(f"part {i}", np.zeros((2, 2)))
-        raise NotAtHand("nobody has it")
+        raise DataNotAvailable("nobody has it")
 
 
-def splits():
-    return trained.on(
+def gaussian_splits():
+    return identical_splits(
         Dataset.from_labels("toy", np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
     )
 
 
-def drawn(several: CompositeOod) -> dict:
+def draw_sets_by_name(composite: CompositeOod) -> dict:
     return {
-        (each.name, *each.params.items()): each
-        for each in several.sets(splits(), np.random.default_rng(7))
+        (ood_set.name, *ood_set.params.items()): ood_set
+        for ood_set in composite.sets(gaussian_splits(), np.random.default_rng(7))
     }
 
 
-def test_a_single_set_has_the_name_of_its_key_and_one_of_many_its_own_behind_it():
-    found = drawn(
+def test_set_names_begin_with_the_key_of_their_source():
+    sets = draw_sets_by_name(
         CompositeOod(
             {
                 "blob": GaussianNoise(n=3),
@@ -57,7 +57,7 @@ def test_a_single_set_has_the_name_of_its_key_and_one_of_many_its_own_behind_it(
             }
         )
     )
-    assert list(found) == [
+    assert list(sets) == [
         ("blob", ("std", 1.0)),
         ("shell/sphere", ("radius", 1.0)),
         ("shell/sphere", ("radius", 2.0)),
@@ -66,52 +66,55 @@ def test_a_single_set_has_the_name_of_its_key_and_one_of_many_its_own_behind_it(
     ]
 
 
-def test_no_source_changes_the_rows_of_another():
-    both = drawn(CompositeOod({"blob": GaussianNoise(n=5), "box": Box(n=5)}))
-    other_way = drawn(
+def test_rows_of_a_source_do_not_depend_on_other_sources():
+    sets = draw_sets_by_name(CompositeOod({"blob": GaussianNoise(n=5), "box": Box(n=5)}))
+    reordered_sets = draw_sets_by_name(
         CompositeOod({"more": Sphere([3.0], n=5), "box": Box(n=5), "blob": GaussianNoise(n=5)})
     )
-    for name, each in both.items():
-        np.testing.assert_array_equal(each.X, other_way[name].X)
-    twins = drawn(CompositeOod({"a": GaussianNoise(n=5), "b": GaussianNoise(n=5)}))
-    assert not np.array_equal(*(each.X for each in twins.values()))
+    for name, ood_set in sets.items():
+        np.testing.assert_array_equal(ood_set.X, reordered_sets[name].X)
+    sets_of_equal_sources = draw_sets_by_name(
+        CompositeOod({"a": GaussianNoise(n=5), "b": GaussianNoise(n=5)})
+    )
+    assert not np.array_equal(*(ood_set.X for ood_set in sets_of_equal_sources.values()))
 
 
-def test_sets_are_drawn_one_at_a_time():
-    """Two of them, to know whether there are more."""
-    asked = []
+def test_sets_are_drawn_on_demand():
+    """Check that two sets are drawn in advance, to detect a source with a single set."""
+    drawn_indices = []
 
-    class Counted:
+    class CountingSource:
         def sets(self, splits, rng):
             for i in range(5):
-                asked.append(i)
+                drawn_indices.append(i)
                 yield OodSet("many", np.zeros((1, 2)), {"i": i})
 
-    sets = CompositeOod({"key": Counted()}).sets(splits(), np.random.default_rng(0))
+    sets = CompositeOod({"key": CountingSource()}).sets(gaussian_splits(), np.random.default_rng(0))
     next(sets)
-    assert asked == [0, 1]
+    assert drawn_indices == [0, 1]
     assert len(list(sets)) == 4
 
 
-def test_what_is_not_at_hand_is_refused():
-    several = CompositeOod({"blob": GaussianNoise(n=3), "far": Away()})
-    for ask in (several.prefetch, lambda: drawn(several)):
-        with pytest.raises(NotAtHand, match=r"^nobody has it$"):
-            ask()
+def test_unavailable_source_is_refused_by_default():
+    composite = CompositeOod({"blob": GaussianNoise(n=3), "far": UnavailableSource()})
+    for method in (composite.prefetch, lambda: draw_sets_by_name(composite)):
+        with pytest.raises(DataNotAvailable, match=r"^nobody has it$"):
+            method()
 
 
-def test_or_skipped_with_a_warning_that_names_it():
-    several = CompositeOod(
-        {"far": Away(), "blob": GaussianNoise(n=3), "half": Away(1)}, missing="skip"
+def test_unavailable_source_is_skipped_with_a_warning():
+    composite = CompositeOod(
+        {"far": UnavailableSource(), "blob": GaussianNoise(n=3), "half": UnavailableSource(1)},
+        missing="skip",
     )
-    told = []
-    several.prefetch(told.append)
-    several.prefetch()
-    assert told == ["far is skipped: nobody has it", "half is skipped: nobody has it"]
-    with pytest.warns(UserWarning, match="^(far|half) is skipped: nobody has it$") as heard:
-        found = drawn(several)
-    assert [str(each.message).split()[0] for each in heard] == ["far", "half"]
-    assert [name[0] for name in found] == ["blob"]
+    messages = []
+    composite.prefetch(messages.append)
+    composite.prefetch()
+    assert messages == ["far is skipped: nobody has it", "half is skipped: nobody has it"]
+    with pytest.warns(UserWarning, match="^(far|half) is skipped: nobody has it$") as caught:
+        sets = draw_sets_by_name(composite)
+    assert [str(warning.message).split()[0] for warning in caught] == ["far", "half"]
+    assert [name[0] for name in sets] == ["blob"]
 
 
 @pytest.mark.parametrize(
@@ -128,28 +131,28 @@ def test_or_skipped_with_a_warning_that_names_it():
         ([], "^sources must be a mapping, got \\[\\]$"),
     ],
 )
-def test_what_are_no_sources(sources, sentence):
+def test_invalid_sources_are_refused(sources, sentence):
     with pytest.raises(ParameterError, match=sentence):
         CompositeOod(sources)
 
 
-def test_options_of_the_group_are_sources_by_any_key():
+def test_sources_of_a_config_may_have_any_key():
     config = compose(
         [
             "dataset=wine",
-            "ood=several",
+            "ood=composite",
             "~ood.sources.noise",
             "+ood@ood.sources.far=sphere",
             "ood.sources.far.radii=[9]",
         ]
     )
     assert list(config.ood["sources"]) == ["gaussian", "far"]
-    several = build(config.ood)
-    assert isinstance(several.sources["far"], Sphere) and several.sources["far"].radii == [9]
+    composite = build(config.ood)
+    assert isinstance(composite.sources["far"], Sphere) and composite.sources["far"].radii == [9]
     assert (
         config.run_id
         != compose(
-            ["dataset=wine", "ood=several", "~ood.sources.noise", "+ood@ood.sources.far=sphere"]
+            ["dataset=wine", "ood=composite", "~ood.sources.noise", "+ood@ood.sources.far=sphere"]
         ).run_id
     )
 
@@ -169,27 +172,27 @@ def test_options_of_the_group_are_sources_by_any_key():
         ),
     ],
 )
-def test_what_cannot_be_composed(arguments, sentence):
+def test_invalid_configs_of_sources_are_refused(arguments, sentence):
     with pytest.raises((ConfigError, ParameterError)) as caught:
-        compose(["dataset=wine", "ood=several", *arguments])
+        compose(["dataset=wine", "ood=composite", *arguments])
     assert str(caught.value).startswith(sentence)
 
 
-def test_a_file_among_them_is_part_of_the_run_id(tmp_path):
+def test_content_of_a_source_file_is_part_of_the_run_id(tmp_path):
     path = tmp_path / "other.csv"
-    given = [
+    overrides = [
         "dataset=wine",
-        "ood=several",
+        "ood=composite",
         "+ood@ood.sources.other=dataset",
         "ood.sources.other.columns=cycle",
     ]
-    mine = f"{{name: mine, _target_: kdgraph.data.tables.TableFile, path: {path}, target: y}}"
+    source = f"{{name: mine, _target_: kdgraph.data.tables.TableFile, path: {path}, target: y}}"
     ids = []
     for rows in ("x,y\n1,a\n2,b\n", "x,y\n1,a\n3,b\n"):
         path.write_text(rows)
         ids.append(
             compose(
-                [*given, f"ood.sources.other.source={mine}", "ood.sources.other.name=mine"]
+                [*overrides, f"ood.sources.other.source={source}", "ood.sources.other.name=mine"]
             ).run_id
         )
     assert ids[0] != ids[1]
@@ -198,29 +201,29 @@ def test_a_file_among_them_is_part_of_the_run_id(tmp_path):
 QUICK = ["parent.n_estimators=5", "n_jobs=1", "metrics=default", "figures=none"]
 
 
-def test_near_and_far_of_a_table_in_one_run(tmp_path, capsys):
-    said = [
+def test_run_on_sets_from_near_to_far(tmp_path, capsys):
+    arguments = [
         "run",
         "--json",
         "dataset=iris",
         "dataset.left_out=1",
-        "ood=near_and_far",
+        "ood=near_to_far",
         "method=kdf",
         *QUICK,
         f"out={tmp_path}",
     ]
-    assert main(said) == 0
+    assert main(arguments) == 0
     record = json.loads(capsys.readouterr().out)
     names = ["near", "permuted", "shifted", "other", "noise"]
     assert [
         m["ood"] for m in record["metrics"] if (m["metric"], m["of"]) == ("auroc", "calibrated")
     ] == names
-    told = {each["name"]: each["source"] for each in record["ood_sets"]}
+    sources = {ood_set["name"]: ood_set["source"] for ood_set in record["ood_sets"]}
     assert (
-        told["near"]["classes"] == record["dataset"]["source"]["left_out"]
-        and len(told["near"]["classes"]) == 1
+        sources["near"]["classes"] == record["dataset"]["source"]["left_out"]
+        and len(sources["near"]["classes"]) == 1
     )
-    assert told["other"]["set"] == "digits"
+    assert sources["other"]["set"] == "digits"
     text = run_table(record, "x")
     lines = text.splitlines()
     start = next(
@@ -236,13 +239,13 @@ def test_near_and_far_of_a_table_in_one_run(tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("default:near is skipped")
-def test_a_table_of_two_classes_goes_on_without_the_near_ones(tmp_path, capsys):
+def test_run_on_two_classes_skips_the_near_set(tmp_path, capsys):
     assert (
         main(
             [
                 "run",
                 "dataset=breast_cancer",
-                "ood=near_and_far",
+                "ood=near_to_far",
                 "method=kdf",
                 *QUICK,
                 f"out={tmp_path}",
@@ -250,39 +253,41 @@ def test_a_table_of_two_classes_goes_on_without_the_near_ones(tmp_path, capsys):
         )
         == 0
     )
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
         "warning (evaluate): near is skipped: no class of breast_cancer is left out; name some, or"
-        " give their number" in said
+        " give their number" in output
     )
-    assert "other (digits): 1,000 at random of 1,797 rows; 30 of 61 numeric columns" in said
+    assert "other (digits): 1,000 at random of 1,797 rows; 30 of 61 numeric columns" in output
 
 
-def test_the_other_table_is_another_one():
+def test_other_table_differs_from_the_training_table():
     assert (
-        compose(["dataset=digits", "ood=near_and_far"]).ood["sources"]["other"]["name"]
+        compose(["dataset=digits", "ood=near_to_far"]).ood["sources"]["other"]["name"]
         == "breast_cancer"
     )
     assert (
-        compose(["dataset=wine", "ood=near_and_far"]).ood["sources"]["other"]["source"]["loader"]
+        compose(["dataset=wine", "ood=near_to_far"]).ood["sources"]["other"]["source"]["loader"]
         == "digits"
     )
-    given = ["dataset=wine", "ood=near_and_far", "ood.sources.other.name=iris"]
-    assert compose(given).ood["sources"]["other"]["source"]["loader"] == "iris"
+    overrides = ["dataset=wine", "ood=near_to_far", "ood.sources.other.name=iris"]
+    assert compose(overrides).ood["sources"]["other"]["source"]["loader"] == "iris"
 
 
 @pytest.mark.slow
-def test_sweeps_side_by_side_come_to_the_same_ids(tmp_path, capsys):
-    swept = [
+def test_parallel_sweep_finds_the_available_sets(tmp_path, capsys):
+    overrides = [
         "dataset=iris,wine",
         "dataset.left_out=null,1",
-        "ood=near_and_far",
+        "ood=near_to_far",
         "method=kdf",
         *QUICK,
         f"out={tmp_path}",
     ]
     assert (
-        main(["run", "--json", "-m", *swept, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"])
+        main(
+            ["run", "--json", "-m", *overrides, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+        )
         == 0
     )
     records = json.loads(capsys.readouterr().out)
@@ -294,9 +299,10 @@ def test_sweeps_side_by_side_come_to_the_same_ids(tmp_path, capsys):
     ]
 
 
-def test_what_the_store_keeps_belongs_to_the_sets_that_were_at_hand(tmp_path, monkeypatch):
-    """Answers are kept in the order of the sets: with another set at hand, those of an earlier run
-    are not its.
+def test_stage_keys_depend_on_the_available_sets(tmp_path, monkeypatch):
+    """Check that outputs of an earlier run are not reused if another set has become available.
+
+    Stored outputs are in the order of the sets.
     """
     from kdgraph.runner.stages import split
     from kdgraph.runner.stored import stage_keys
@@ -304,16 +310,16 @@ def test_what_the_store_keeps_belongs_to_the_sets_that_were_at_hand(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     source = "{name: other,_target_: kdgraph.data.tables.ArrayFile,path: other.npz}"
     away = f"+ood.sources.other={{_target_: kdgraph.data.ood.OtherDataset,source: {source}}}"
-    config = compose(["dataset=iris", "ood=several", "ood.missing=skip", away])
+    config = compose(["dataset=iris", "ood=composite", "ood.missing=skip", away])
     rows = split(config.dataset, 0)
     without = stage_keys(config, rows)
     np.savez("other.npz", X=np.zeros((4, 4)), y=np.arange(4) % 2)
-    with_it = stage_keys(compose(["dataset=iris", "ood=several", "ood.missing=skip", away]), rows)
+    with_it = stage_keys(compose(["dataset=iris", "ood=composite", "ood.missing=skip", away]), rows)
     assert {stage for stage in without if without[stage] != with_it[stage]} == {
-        "parent_says",
+        "parent_outputs",
         "evaluate",
     }
     assert (
-        CompositeOod({"a": Away(), "b": Box()}, missing="skip").absent() == ["a"]
-        and CompositeOod({"a": Away()}).absent() == []
+        CompositeOod({"a": UnavailableSource(), "b": Box()}, missing="skip").absent() == ["a"]
+        and CompositeOod({"a": UnavailableSource()}).absent() == []
     )

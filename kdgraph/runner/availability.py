@@ -10,22 +10,22 @@ from typing import Any
 from kdgraph.components import Node, build, parameters_of, target_of
 from kdgraph.config import Job
 from kdgraph.data.openml.client import offline, unavailability_reason
-from kdgraph.errors import NotAtHand
+from kdgraph.errors import DataNotAvailable
 from kdgraph.run_config.outliers import sources_of_outliers
 
 
 @dataclass(frozen=True)
-class Absent:
+class MissingData:
     """Data that a run needs and that cannot be had here: the name of the data set, why, and the
     error that says so in one line.
     """
 
     name: str
     reason: str
-    error: NotAtHand = field(compare=False)
+    error: DataNotAvailable = field(compare=False)
 
 
-def fetch_all(jobs: Iterable[Job], tell: Callable[[str], None]) -> dict[str, Absent]:
+def fetch_all(jobs: Iterable[Job], tell: Callable[[str], None]) -> dict[str, MissingData]:
     """Fetch what the jobs need and is not here, each data set once, in this process: none of the
     caches may be written by two.
 
@@ -43,8 +43,8 @@ def fetch_all(jobs: Iterable[Job], tell: Callable[[str], None]) -> dict[str, Abs
     ------
     DataError : if something is here and cannot be used.
     """
-    known: dict[str, Absent | None] = {}
-    absent: dict[str, Absent] = {}
+    known: dict[str, MissingData | None] = {}
+    absent: dict[str, MissingData] = {}
     for job in jobs:
         for node in _nodes(job):
             key = _key(node)
@@ -64,7 +64,7 @@ def sources(jobs: Iterable[Job]) -> list[tuple[str, Any]]:
     return [(name, source) for name, source in built if hasattr(source, "prefetch")]
 
 
-def not_here(jobs: Iterable[Job]) -> dict[str, Absent]:
+def not_here(jobs: Iterable[Job]) -> dict[str, MissingData]:
     """The same without asking any network: run id → what a run would have to fetch first, or cannot
     have.
     """
@@ -72,7 +72,7 @@ def not_here(jobs: Iterable[Job]) -> dict[str, Absent]:
         return fetch_all(jobs, lambda line: None)
 
 
-def by_reason(absent: Iterable[Absent]) -> dict[str, list[str]]:
+def by_reason(absent: Iterable[MissingData]) -> dict[str, list[str]]:
     """Why → names of the data sets, each once, in the order in which they were met."""
     found: dict[str, list[str]] = {}
     for each in dict.fromkeys(absent):
@@ -84,14 +84,14 @@ def _nodes(job: Job) -> tuple[Node, ...]:
     return job.config.dataset, job.config.ood, *sources_of_outliers(job.config.science())
 
 
-def _fetch(node: Node, tell: Callable[[str], None]) -> Absent | None:
+def _fetch(node: Node, tell: Callable[[str], None]) -> MissingData | None:
     source = build(node)
     if not hasattr(source, "prefetch"):
         return None
     try:
         source.prefetch(tell)
-    except NotAtHand as error:
-        return Absent(str(node["name"]), unavailability_reason(error), error)
+    except DataNotAvailable as error:
+        return MissingData(str(node["name"]), unavailability_reason(error), error)
     return None
 
 
