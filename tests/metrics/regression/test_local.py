@@ -1,4 +1,4 @@
-"""Cells of rows, and what is measured in each, against loops over rows."""
+"""Metrics by cells of rows and by groups, against loops over rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SAID = Normal(np.zeros(600), np.full(600, 1.45))
 HALF = np.where(X[:, 0] > 0, "right", "left")
 
 
-def test_groups_are_measured_apart():
+def test_group_coverage_matches_metrics_of_each_group():
     result = group_coverage(Y, SAID, HALF, level=0.9)
     assert result["cell"].tolist() == ["left", "right"]
     for i, name in enumerate(result["cell"]):
@@ -56,19 +56,19 @@ def test_groups_are_measured_apart():
 
 
 @pytest.mark.parametrize("by", ["kmeans", "grid"])
-def test_cells_are_groups(by):
+def test_local_coverage_is_group_coverage_of_cells(by):
     groups = cells_of(X, 9, by, (0, 1))
-    found, same = local_coverage(Y, SAID, X, cells=9, by=by), group_coverage(Y, SAID, groups)
-    for column, values in found.items():
-        np.testing.assert_array_equal(values, same[column])
-    assert found["n_eff"].sum() == 600 and len(found["cell"]) == 9
-    large = found["n_eff"] >= 60
+    table, group_table = local_coverage(Y, SAID, X, cells=9, by=by), group_coverage(Y, SAID, groups)
+    for column, values in table.items():
+        np.testing.assert_array_equal(values, group_table[column])
+    assert table["n_eff"].sum() == 600 and len(table["cell"]) == 9
+    large = table["n_eff"] >= 60
     assert worst_cell_gap(Y, SAID, X, cells=9, by=by, min_count=60) == pytest.approx(
-        np.abs(found["gap"])[large].max(), abs=1e-12
+        np.abs(table["gap"])[large].max(), abs=1e-12
     )
 
 
-def test_histograms_of_cells():
+def test_local_pit_matches_histograms_of_cells():
     result = local_pit(Y, SAID, X, bins=5, cells=4, by="grid")
     cells = grid_cells(X, 4, [0, 1])
     for (name, rows), i in zip(cells.rows(), range(0, 20, 5), strict=True):
@@ -80,7 +80,7 @@ def test_histograms_of_cells():
         )
 
 
-def test_a_grid_is_cut_at_quantiles():
+def test_grid_cells_are_cut_at_quantiles():
     result = grid_cells(X, 9, [1, 0])
     strip = [
         np.searchsorted(np.quantile(X[:, f], [1 / 3, 2 / 3]), X[:, f], side="right") for f in (1, 0)
@@ -93,9 +93,7 @@ def test_a_grid_is_cut_at_quantiles():
 
 
 def test_kmeans_cells_match_separated_groups():
-    """Three far groups of rows are the three cells, in the order of the first feature, whatever its
-    unit is.
-    """
+    """Three separated groups of rows are the cells, sorted by the first feature in any unit."""
     centres = np.array([[0.0, 0.0], [1.0, 5.0], [2.0, -5.0]])
     cell_of_row = RNG.integers(3, size=200)
     rows = centres[cell_of_row] + 0.01 * RNG.normal(size=(200, 2))
@@ -105,7 +103,7 @@ def test_kmeans_cells_match_separated_groups():
 
 
 def test_calibrated_rows_are_inside_the_band():
-    """Of 400 cells 5 % at most are outside by chance; 4 standard errors of a share."""
+    """At most 5 % of 400 cells are outside; the tolerance is 4 standard errors."""
     rng = np.random.default_rng(4)
     n = 40_000
     result = group_coverage(

@@ -1,4 +1,4 @@
-"""Metrics of predictive distributions against naive loops, scipy's tests, and theory."""
+"""Metrics of predictive distributions against loops over rows, SciPy's tests, and theory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def forecast(request):
     return KINDS[request.param]
 
 
-def test_means_over_rows_are_naive_loops(forecast):
+def test_metrics_match_loops_over_rows(forecast):
     alpha = 0.2
     covered, scores = [], []
     for i in range(80):
@@ -62,44 +62,42 @@ def test_means_over_rows_are_naive_loops(forecast):
 
 
 def test_crps_is_a_double_sum_over_draws(forecast):
-    """E|X - y| - E|X - X'|/2 over 2000 quantiles at the middles of equal levels, whose error is of
-    order 1/2000 of the spread.
-    """
+    """Compare with E|X - y| - E|X - X'|/2 over 2000 quantiles, accurate to 1/2000 of the spread."""
     q = (np.arange(2000) + 0.5) / 2000
     x, y = forecast[:4].ppf(q), Y[:4]
-    naive = (
+    double_sum = (
         np.abs(x - y[:, None]).mean(axis=1)
         - np.abs(x[:, :, None] - x[:, None, :]).mean(axis=(1, 2)) / 2
     )
-    assert crps(y, forecast[:4]) == pytest.approx(naive.mean(), rel=2e-3)
+    assert crps(y, forecast[:4]) == pytest.approx(double_sum.mean(), rel=2e-3)
 
 
 def test_proper_scores_prefer_the_truth():
-    """Of outcomes that are drawn from it; 5 standard errors of the difference over 20,000 rows."""
+    """For outcomes from the truth, by 5 standard errors of the difference over 20,000 rows."""
     rng = np.random.default_rng(1)
     truth = Normal(np.zeros(20_000), np.ones(20_000))
     y = truth.sample(1, rng)[:, 0]
-    for other in (
+    for forecast in (
         Normal(truth.loc + 0.3, truth.scale),
         Normal(truth.loc, 1.5 * truth.scale),
         Normal(truth.loc, 0.7 * truth.scale),
     ):
         for metric in (crps, interval_score):
-            difference = metric.by_row(y, other) - metric.by_row(y, truth)
+            difference = metric.by_row(y, forecast) - metric.by_row(y, truth)
             assert difference.mean() > 5 * difference.std() / np.sqrt(20_000)
     assert crps(y, truth) == pytest.approx(
         1 / np.sqrt(np.pi), rel=0.02
     )  # its expectation under the truth
 
 
-def test_pit_distance_is_scipys(forecast):
+def test_pit_distance_matches_scipy(forecast):
     assert pit_ks(Y, forecast) == pytest.approx(
         stats.ks_1samp(forecast.cdf(Y), stats.uniform.cdf).statistic, abs=1e-15
     )
 
 
 def test_pit_distance_of_calibrated_rows_matches_the_docstring():
-    """Of 400 samples of 500 rows: mean .87/√n, 5 in 100 above 1.36/√n; 4 standard errors."""
+    """400 samples of 500 rows have .87/√n on average, 5 in 100 over 1.36/√n; 4 standard errors."""
     rng = np.random.default_rng(2)
     result = np.array(
         [pit_ks(rng.normal(size=500), Normal(np.zeros(500), np.ones(500))) for _ in range(400)]
@@ -111,26 +109,24 @@ def test_pit_distance_of_calibrated_rows_matches_the_docstring():
 @pytest.mark.parametrize("bins", [1, 7, 20])
 def test_histogram_counts_every_row_once(forecast, bins):
     result = pit_histogram(Y, forecast, bins=bins)
-    naive = [
+    counts = [
         sum(a < u <= b or (a == u == 0) for u in forecast.cdf(Y))
         for a, b in zip(result["lower"], result["upper"], strict=True)
     ]
-    assert result["count"].tolist() == naive and result["count"].sum() == 80
+    assert result["count"].tolist() == counts and result["count"].sum() == 80
     np.testing.assert_allclose(result["density"] / bins, result["count"] / 80)
     assert (result["lower"][0], result["upper"][-1]) == (0, 1)
 
 
 def test_pit_values_on_an_edge_belong_below_it():
-    """Of an empirical distribution every value is on a step: 10 values of 1/10, …, 1 are two in
-    each of 5 bins.
-    """
+    """An empirical distribution has PIT values 1/10, …, 1 for ten rows: two in each of 5 bins."""
     base = Normal(np.zeros(10), np.ones(10))
     y = np.linspace(-1, 1, 10)
     new = Recalibrated(base, WeightedEcdf.from_pits(base.cdf(y)))
     assert pit_histogram(y, new, bins=5)["count"].tolist() == [2] * 5
 
 
-def test_the_curve_is_coverage_at_every_level(forecast):
+def test_coverage_curve_matches_coverage_at_each_level(forecast):
     levels = (0.1, 0.5, 0.99)
     result = coverage_curve(Y, forecast, levels=levels)
     assert result["coverage"].tolist() == pytest.approx(
@@ -145,7 +141,8 @@ def test_scores_by_name_have_standard_errors():
         entry_score = score(name, inputs)
         assert entry_score.stderr == pytest.approx(
             np.std(
-                METRICS[name].by_row(**{k: inputs[k] for k in inputs if k in _needs(name)}), ddof=1
+                METRICS[name].by_row(**{k: inputs[k] for k in inputs if k in _inputs_of(name)}),
+                ddof=1,
             )
             / 80**0.5
         )
@@ -155,7 +152,7 @@ def test_scores_by_name_have_standard_errors():
     assert [row.keys() for row in rows] == [{"level", "coverage", "width"}]
 
 
-def _needs(name):
+def _inputs_of(name):
     return METRICS[name].__wrapped__.__annotations__
 
 

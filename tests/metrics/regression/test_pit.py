@@ -1,6 +1,4 @@
-"""Distances of PIT values from uniform against SciPy's tests and a naive loop; the simulated
-p-value is uniform itself.
-"""
+"""Distances of PIT values from uniform, against SciPy's tests and a loop."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ UNIT = st.lists(st.floats(0, 1), min_size=2, max_size=30).map(np.array)
 
 @settings(max_examples=30, deadline=None)
 @given(UNIT)
-def test_statistics_are_scipys_and_a_loop(pits):
+def test_statistics_match_scipy_and_a_loop(pits):
     n = len(pits)
     assert distance_to_uniform(pits) == pytest.approx(
         stats.kstest(pits, "uniform").statistic, abs=1e-14
@@ -34,13 +32,14 @@ def test_statistics_are_scipys_and_a_loop(pits):
     assert cramer_von_mises(pits) == pytest.approx(
         stats.cramervonmises(pits, "uniform").statistic, abs=1e-12
     )
-    naive = sum(abs(u - (2 * i + 1) / (2 * n)) for i, u in enumerate(sorted(pits))) / n**0.5
-    assert frosini(pits) == pytest.approx(naive, abs=1e-12)
+    sum_by_loop = sum(abs(u - (2 * i + 1) / (2 * n)) for i, u in enumerate(sorted(pits))) / n**0.5
+    assert frosini(pits) == pytest.approx(sum_by_loop, abs=1e-12)
 
 
 def test_frosini_of_calibrated_rows_matches_the_docstring():
-    """Its limit is ∫ |Brownian bridge|, of mean √(2π)/8; 1,000 samples of 200 rows, 4 standard
-    errors and the same again for finite n.
+    """The limit is the mean of ∫ |Brownian bridge|, √(2π)/8.
+
+    1,000 samples of 200 rows; the tolerance is 4 standard errors and as much again for finite n.
     """
     rng = np.random.default_rng(0)
     result = np.array([frosini(rng.random(200)) for _ in range(1000)])
@@ -49,29 +48,32 @@ def test_frosini_of_calibrated_rows_matches_the_docstring():
     )
 
 
-def test_p_values_of_uniform_values_are_uniform_and_those_of_others_are_not():
+def test_simulated_p_values_are_uniform_only_under_the_null():
     rng = np.random.default_rng(1)
     result = [simulated_p_value(frosini(rng.random(20)), 20, 199, rng) for _ in range(200)]
-    assert stats.kstest(result, "uniform").pvalue > 1e-3  # one in 1000 samples is farther off
+    assert stats.kstest(result, "uniform").pvalue > 1e-3  # one in 1000 samples exceeds it
     assert simulated_p_value(frosini(rng.beta(2, 2, 300)), 300, 199, rng) == 1 / 200
 
 
-def test_the_p_value_does_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch):
+def test_simulated_p_value_does_not_depend_on_the_block_size(monkeypatch):
     all_rows = simulated_p_value(0.35, 50, 301, np.random.default_rng(0))
     monkeypatch.setattr("kdgraph.metrics.regression.pit._VALUES_AT_A_TIME", 120)
     assert simulated_p_value(0.35, 50, 301, np.random.default_rng(0)) == all_rows
 
 
-def test_table_contains_scipys_p_values():
+def test_pit_tests_contain_p_values_of_scipy():
     rng = np.random.default_rng(2)
     y, wide = rng.normal(size=300), Normal(np.zeros(300), np.full(300, 1.3))
     result = pit_tests(y, wide, draws=99)
     pits = wide.cdf(y)
     assert result["test"].tolist() == ["kolmogorov_smirnov", "cramer_von_mises", "frosini"]
-    others = stats.kstest(pits, "uniform"), stats.cramervonmises(pits, "uniform")
-    for i, other in enumerate(others):
-        assert (result["statistic"][i], result["p_value"][i]) == (other.statistic, other.pvalue)
-    assert pit_cvm(y, wide) == pytest.approx(others[1].statistic, rel=1e-12)
+    scipy_tests = stats.kstest(pits, "uniform"), stats.cramervonmises(pits, "uniform")
+    for i, scipy_test in enumerate(scipy_tests):
+        assert (result["statistic"][i], result["p_value"][i]) == (
+            scipy_test.statistic,
+            scipy_test.pvalue,
+        )
+    assert pit_cvm(y, wide) == pytest.approx(scipy_tests[1].statistic, rel=1e-12)
     assert (
         result["statistic"][2] == pit_frosini(y, wide)
         and result["p_value"][2] == pit_tests(y, wide, draws=99)["p_value"][2]
@@ -81,8 +83,9 @@ def test_table_contains_scipys_p_values():
 
 
 def test_effect_of_steps_matches_the_docstring():
-    """Calibrated values at the upper ends of 20 equal steps, of 100,000 rows: 10 % for what chance
-    and the next order make.
+    """100,000 calibrated values at the upper ends of 20 equal steps.
+
+    The tolerance of 10 % covers sampling and terms of higher order.
     """
     n, step = 100_000, 1 / 20
     pits = np.ceil(np.random.default_rng(3).random(n) / step) * step

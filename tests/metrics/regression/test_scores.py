@@ -30,20 +30,21 @@ GAMMA = ScipyFamily("gamma", {"a": SCALE + 1, "scale": np.full(60, 2.0)})
 
 
 @pytest.mark.parametrize("level", [0.05, 0.5, 0.9])
-def test_the_quantile_score_is_scikit_learns(level):
+def test_quantile_score_matches_scikit_learn(level):
     assert quantile_score(Y, NORMAL, level=level) == pytest.approx(
         mean_pinball_loss(Y, NORMAL.ppf(level), alpha=level), rel=1e-12
     )
 
 
-def test_twice_the_integral_of_quantile_scores_is_the_crps():
-    """Gneiting and Raftery (2007), section 6.1; the trapezoidal rule in logits, whose error at the
-    kinks is of the order of its step².
+def test_crps_is_twice_the_integral_of_quantile_scores():
+    """Gneiting and Raftery (2007), Section 6.1, by the trapezoidal rule in logits.
+
+    The error of the rule at the kinks is of the order of its squared step.
     """
-    at = np.linspace(-25, 25, 1001)
-    levels = 1 / (1 + np.exp(-at))
+    logits = np.linspace(-25, 25, 1001)
+    levels = 1 / (1 + np.exp(-logits))
     scores = [quantile_score(Y, NORMAL, level=level) * level * (1 - level) for level in levels]
-    assert 2 * np.trapezoid(scores, at) == pytest.approx(crps(Y, NORMAL), rel=1e-3)
+    assert 2 * np.trapezoid(scores, logits) == pytest.approx(crps(Y, NORMAL), rel=1e-3)
 
 
 def test_log_score_matches_scipy_and_is_none_without_density():
@@ -60,7 +61,7 @@ def test_log_score_matches_scipy_and_is_none_without_density():
     )  # infinite
 
 
-def test_squared_error_to_y_holds_the_noise():
+def test_mse_to_y_includes_the_noise():
     assert mse_y(Y, GAMMA) == pytest.approx(mean_squared_error(Y, GAMMA.mean()), rel=1e-12)
     rng = np.random.default_rng(1)
     truth = Normal(np.zeros(20_000), np.full(20_000, 3.0))
@@ -72,7 +73,7 @@ def test_squared_error_to_y_holds_the_noise():
     assert mse_y(y, off) - mse_y(y, truth) == pytest.approx(mse_mean(off, truth), rel=0.05)
 
 
-def test_standardised_interval_scores():
+def test_smis_is_a_scaled_interval_score():
     assert smis(Y, NORMAL, 4.0, level=0.8) == pytest.approx(
         interval_score(Y, NORMAL, level=0.8) / 4, rel=1e-12
     )
@@ -95,8 +96,9 @@ def test_standardised_interval_scores():
 
 
 def test_smis_of_the_truth_matches_its_closed_form():
-    """Of N(0, σ²) at 95 %: 2σ φ(z)/(α/2) with z the quantile at 97.5 %, so 4.6755 σ; over 50,000
-    rows, 1 %.
+    """For N(0, σ²) at 95 % it is 2σ φ(z)/(α/2) = 4.6755 σ, with z the quantile at 97.5 %.
+
+    The tolerance of 1 % covers the sampling of 50,000 rows.
     """
     rng = np.random.default_rng(2)
     truth = Normal(np.zeros(50_000), np.full(50_000, 2.0))

@@ -1,4 +1,4 @@
-"""What a forecaster loses against the truth: closed forms, theory, and infinite intervals."""
+"""Excess of scores over those of the truth: closed forms, theory, and infinite intervals."""
 
 from __future__ import annotations
 
@@ -30,35 +30,40 @@ N = 20_000
 TRUTH = Normal(np.zeros(N), np.ones(N))
 OFF = Normal(np.full(N, 0.3), np.full(N, 1.4))
 Y = TRUTH.sample(1, np.random.default_rng(0))[:, 0]
-ERRORS = 5
-"""Standard errors: one in two million such samples is farther off."""
+N_STANDARD_ERRORS = 5
+"""Tolerance in standard errors, which one in two million samples exceeds."""
 
 
-def _close(found: np.ndarray, expected: float) -> bool:
-    return bool(abs(found.mean() - expected) < ERRORS * found.std() / np.sqrt(len(found)))
+def is_within_tolerance(values: np.ndarray, expected: float) -> bool:
+    return bool(
+        abs(values.mean() - expected) < N_STANDARD_ERRORS * values.std() / np.sqrt(len(values))
+    )
 
 
-def test_the_excess_of_the_crps_is_the_squared_distance_of_distribution_functions():
-    """Gneiting and Raftery (2007), section 4.2: ∫ (F - G)²."""
+def test_crps_excess_is_the_squared_distance_of_distribution_functions():
+    """Gneiting and Raftery (2007), Section 4.2: ∫ (F - G)²."""
     expected, _ = quad(lambda x: (norm.cdf(x) - norm.cdf(x, 0.3, 1.4)) ** 2, -12, 12)
-    assert _close(crps_excess.by_row(Y, OFF, TRUTH), expected)
+    assert is_within_tolerance(crps_excess.by_row(Y, OFF, TRUTH), expected)
     assert crps_excess(Y, OFF, TRUTH) == pytest.approx(crps(Y, OFF) - crps(Y, TRUTH), rel=1e-9)
 
 
 def test_interval_score_excess_is_a_difference_of_expectations():
-    """E of max(l - Y, 0) of a standard normal Y is lΦ(l) + φ(l); of a true central interval the
-    expected score is 2φ(z)/(α/2).
+    """E max(l - Y, 0) of a standard normal Y is lΦ(l) + φ(l).
+
+    The expected score of a true central interval is 2φ(z)/(α/2).
     """
     z = norm.ppf(0.95)
     low, high = 0.3 - 1.4 * z, 0.3 + 1.4 * z
     outside = sum(end * norm.cdf(end) + norm.pdf(end) for end in (low, -high))
     expected = high - low + 2 / 0.1 * outside - 4 * norm.pdf(z) / 0.1
-    assert _close(interval_score_excess.by_row(Y, OFF, TRUTH, level=0.9), expected)
+    assert is_within_tolerance(interval_score_excess.by_row(Y, OFF, TRUTH, level=0.9), expected)
 
 
-def test_the_excess_of_the_squared_error_is_the_squared_distance_of_means():
+def test_mse_excess_is_the_squared_distance_of_means():
     result = mse_excess.by_row(Y, OFF, TRUTH)
-    assert _close(result, mse_mean(OFF, TRUTH)) and mse_mean(OFF, TRUTH) == pytest.approx(0.09)
+    assert is_within_tolerance(result, mse_mean(OFF, TRUTH)) and mse_mean(
+        OFF, TRUTH
+    ) == pytest.approx(0.09)
     assert result.mean() == pytest.approx(mse_y(Y, OFF) - mse_y(Y, TRUTH), rel=1e-9)
 
 
@@ -69,21 +74,21 @@ def test_excess_of_the_truth_is_zero(excess):
 
 def test_table_contains_every_score_of_both_models():
     result = {
-        row.pop("score"): row for row in tabulate("beside_truth", _inputs(OFF, Y), {"level": 0.9})
+        row.pop("score"): row for row in tabulate("beside_truth", inputs_of(OFF, Y), {"level": 0.9})
     }
     assert list(result) == ["mse_y", "crps", "coverage", "interval_score", "smis"]
-    alone = {
+    metrics = {
         "mse_y": mse_y,
         "crps": crps,
         "coverage": lambda y, forecast: coverage(y, forecast, level=0.9),
         "interval_score": lambda y, forecast: interval_score(y, forecast, level=0.9),
         "smis": lambda y, forecast: smis(y, forecast, 2.0, level=0.9),
     }
-    for name, of in alone.items():
+    for name, metric in metrics.items():
         assert (result[name]["predicted"], result[name]["truth"]) == pytest.approx(
-            (of(Y, OFF), of(Y, TRUTH)), rel=1e-12
+            (metric(Y, OFF), metric(Y, TRUTH)), rel=1e-12
         )
-        assert result[name]["excess"] == pytest.approx(of(Y, OFF) - of(Y, TRUTH), rel=1e-9)
+        assert result[name]["excess"] == pytest.approx(metric(Y, OFF) - metric(Y, TRUTH), rel=1e-9)
     by_row = crps_excess.by_row(Y, OFF, TRUTH)
     assert result["crps"]["stderr"] == pytest.approx(by_row.std(ddof=1) / np.sqrt(N), rel=1e-12)
     assert result["smis"]["stderr"] == pytest.approx(
@@ -93,17 +98,15 @@ def test_table_contains_every_score_of_both_models():
 
 
 class HalfUnbounded(Normal):
-    """Of 100 rows the first 50 have the whole line for levels above 0.9, as where nothing less can
-    be promised.
-    """
+    """Normal distributions of 100 rows; above level 0.9 the first 50 have infinite intervals."""
 
     def interval(self, level):
         low, high = super().interval(level)
-        by = np.where(np.arange(100) < 50, np.inf if level > 0.9 else 0.0, 0.0)
-        return low - by, high + by
+        growth = np.where(np.arange(100) < 50, np.inf if level > 0.9 else 0.0, 0.0)
+        return low - growth, high + growth
 
 
-def test_infinite_intervals_cover_and_cost_everything():
+def test_infinite_intervals_cover_and_have_infinite_scores():
     y, truth, cells = Y[:100], TRUTH[:100], np.repeat([0, 1], 50)
     mixed = HalfUnbounded(OFF.loc[:100], OFF.scale[:100])
     assert unbounded_share(mixed) == 0.5 and unbounded_share(mixed, level=0.5) == 0
@@ -133,5 +136,5 @@ def test_infinite_intervals_cover_and_cost_everything():
     )
 
 
-def _inputs(forecast: Normal, y: np.ndarray) -> dict:
+def inputs_of(forecast: Normal, y: np.ndarray) -> dict:
     return {"y": y, "distribution": forecast, "true_distribution": TRUTH, "mean_abs_y": 2.0}
