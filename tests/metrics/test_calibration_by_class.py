@@ -1,6 +1,4 @@
-"""Class-wise and top-label errors against loops over classes and bins, and against other libraries'
-values.
-"""
+"""Class-wise and top-label errors against loops over classes and bins, and other libraries."""
 
 from __future__ import annotations
 
@@ -25,16 +23,18 @@ ROUNDING = 1e-12  # sums of at most 10,000 terms of order 1 in float64, added in
 NORMS = ("l1", "l2", "max")
 
 
-def norm_of(gaps: list[tuple[float, float]], norm: str) -> float:
-    """Of (weight, gap), weights that sum to 1."""
+def norm_of_gaps(gaps: list[tuple[float, float]], norm: str) -> float:
+    """Return the norm of (weight, gap) pairs, whose weights sum to 1."""
     if norm == "max":
         return max(gap for _, gap in gaps)
     power = 1 if norm == "l1" else 2
     return sum(weight * gap**power for weight, gap in gaps) ** (1 / power)
 
 
-def gaps_of(confidence: np.ndarray, right: np.ndarray, strategy) -> list[tuple[float, float]]:
-    result = reliability_bins(confidence, right, bins=15, strategy=strategy)
+def counts_and_gaps(
+    confidence: np.ndarray, correct: np.ndarray, strategy
+) -> list[tuple[float, float]]:
+    result = reliability_bins(confidence, correct, bins=15, strategy=strategy)
     return list(zip(result.count[result.count > 0].tolist(), result.gap.tolist(), strict=True))
 
 
@@ -44,13 +44,15 @@ def test_top_label_ece_bins_within_the_predicted_class(norm, strategy) -> None:
     y, proba = (part[:4001] for part in four_classes())  # classes are not predicted equally often
     predicted, gaps = proba.argmax(axis=1), []
     for k in range(4):
-        mine = predicted == k
+        is_predicted = predicted == k
         gaps += [
             (count / len(y), gap)
-            for count, gap in gaps_of(proba[mine].max(axis=1), y[mine] == k, strategy)
+            for count, gap in counts_and_gaps(
+                proba[is_predicted].max(axis=1), y[is_predicted] == k, strategy
+            )
         ]
     assert top_label_ece(y, proba, norm=norm, strategy=strategy) == pytest.approx(
-        norm_of(gaps, norm), abs=ROUNDING
+        norm_of_gaps(gaps, norm), abs=ROUNDING
     )
 
 
@@ -61,10 +63,10 @@ def test_classwise_ece_is_the_mean_over_the_classes(norm, strategy) -> None:
     gaps = [
         (count / len(y) / 4, gap)
         for k in range(4)
-        for count, gap in gaps_of(proba[:, k], y == k, strategy)
+        for count, gap in counts_and_gaps(proba[:, k], y == k, strategy)
     ]
     assert classwise_ece(y, proba, norm=norm, strategy=strategy) == pytest.approx(
-        norm_of(gaps, norm), abs=ROUNDING
+        norm_of_gaps(gaps, norm), abs=ROUNDING
     )
 
 
@@ -72,21 +74,22 @@ def test_classwise_ece_is_the_mean_over_the_classes(norm, strategy) -> None:
     ("options", "value"),
     [
         # uncertainty-calibration 0.1.4: lower_bound_scaling_ce(proba, y, p=…, debias=…,
-        # num_bins=15,
-        #                                binning_scheme=get_equal_prob_bins, mode="marginal")
+        # num_bins=15, binning_scheme=get_equal_prob_bins, mode="marginal")
         ({}, 0.023060011166590295),
         ({"norm": "l2"}, 0.0344007761073483),
         ({"norm": "l2", "debiased": True}, 0.027769051499078098),
     ],
 )
-def test_classwise_ece_of_other_libraries(options: dict, value: float) -> None:
+def test_classwise_ece_matches_uncertainty_calibration(options: dict, value: float) -> None:
     y, proba = four_classes()
     assert classwise_ece(y, proba, **options) == pytest.approx(value, abs=ROUNDING)
 
 
-def test_classwise_ece_of_mapie() -> None:
-    """Compare with MAPIE 1.6.0: expected_calibration_error(right, proba, num_bins=16,
-    split_strategy="uniform", classwise=True, class_labels=y).
+def test_classwise_ece_matches_mapie() -> None:
+    """Compare with MAPIE 1.6.0, whose first argument is the correctness.
+
+    expected_calibration_error(correct, proba, num_bins=16, split_strategy="uniform",
+    classwise=True, class_labels=y).
     """
     y, proba = four_classes()
     assert classwise_ece_compat(y, proba, bins=16, library="mapie") == pytest.approx(
@@ -94,7 +97,7 @@ def test_classwise_ece_of_mapie() -> None:
     )
 
 
-def test_top_label_ece_of_mapie() -> None:
+def test_top_label_ece_matches_mapie() -> None:
     """Compare with MAPIE 1.6.0: top_label_ece(y, proba, num_bins=16, split_strategy="uniform").
 
     MAPIE weights classes equally; these classes have equal numbers of rows.
@@ -108,11 +111,9 @@ def test_top_label_ece_of_mapie() -> None:
 def test_errors_of_different_classes_do_not_cancel() -> None:
     y, proba = four_classes()
     assert top_label_ece(y, proba) > 3 * ece(y, proba)
-    shifted = TopLabel(
-        np.zeros(len(y), dtype=int), proba.max(axis=1)
-    )  # one predicted class: nothing to tell apart
-    right = (proba.argmax(axis=1) != y).astype(int)
-    assert top_label_ece(right, shifted) == ece(right, shifted)
+    one_class = TopLabel(np.zeros(len(y), dtype=int), proba.max(axis=1))
+    is_wrong = (proba.argmax(axis=1) != y).astype(int)
+    assert top_label_ece(is_wrong, one_class) == ece(is_wrong, one_class)
 
 
 def test_one_predicted_class_gives_ece() -> None:
@@ -142,17 +143,17 @@ def test_one_predicted_class_gives_ece_of_any_library(library) -> None:
 def test_sampling_error_grows_with_the_number_of_bins() -> None:
     y, proba = four_classes()
     rng, top_label = np.random.default_rng(0), TopLabel.from_proba(proba)
-    draws = [
+    simulated_classes = [
         np.where(rng.random(len(y)) < top_label.confidence, top_label.predicted, -1)
         for _ in range(60)
     ]
-    real = [
-        top_label_ece(np.where(drawn < 0, (top_label.predicted + 1) % 4, drawn), proba)
-        for drawn in draws
+    errors = [
+        top_label_ece(np.where(classes < 0, (top_label.predicted + 1) % 4, classes), proba)
+        for classes in simulated_classes
     ]
     assert (
-        abs(np.mean(real) - top_label_ece_if_calibrated(proba))
-        < 4 * np.std(real) * (1 / 60 + 1 / 200) ** 0.5
+        abs(np.mean(errors) - top_label_ece_if_calibrated(proba))
+        < 4 * np.std(errors) * (1 / 60 + 1 / 200) ** 0.5
     )
     assert (
         top_label_ece_if_calibrated(proba, norm="l2", debiased=True)

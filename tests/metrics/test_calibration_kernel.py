@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdgraph.metrics import TopLabel, mmce, score
 
 
-def double_loop(y, top_label, width, debiased=False):
+def mmce_by_loop(y, top_label, width, debiased=False):
     n, total = len(y), 0.0
     for i in range(n):
         for j in range(n):
@@ -34,27 +34,27 @@ def double_loop(y, top_label, width, debiased=False):
 def test_mmce_is_the_sum_over_pairs(rows, width, debiased):
     top_label = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 100 for c, _ in rows]), 2)
     y = np.array([int(wrong) for _, wrong in rows])
-    # a root: where the sum is 0 but for rounding, 1e-16, its root is 1e-8
+    # If the sum is 0 up to a rounding error of 1e-16, its root is 1e-8.
     assert mmce(y, top_label, width=width, debiased=debiased) == pytest.approx(
-        double_loop(y, top_label, width, debiased), rel=1e-9, abs=1e-7
+        mmce_by_loop(y, top_label, width, debiased), rel=1e-9, abs=1e-7
     )
 
 
-def sample(n: int) -> tuple[np.ndarray, TopLabel]:
+def overconfident_rows(n: int) -> tuple[np.ndarray, TopLabel]:
     rng = np.random.default_rng(0)
     c = rng.uniform(0.5, 1, n)
     return (rng.random(n) > c**2).astype(int), TopLabel(np.zeros(n, dtype=int), c, 2)
 
 
-def test_a_wide_kernel_leaves_the_mean_gap():
-    y, top_label = sample(1000)
+def test_wide_kernel_gives_the_mean_gap():
+    y, top_label = overconfident_rows(1000)
     assert mmce(y, top_label, width=1e9) == pytest.approx(
         abs((top_label.confidence - (y == 0)).mean()), rel=1e-6
-    )  # kernel 1 - 1e-9
+    )  # the kernel is 1 - 1e-9
 
 
 def test_narrow_kernel_leaves_only_the_row_itself():
-    y, top_label = sample(1000)
+    y, top_label = overconfident_rows(1000)
     gaps = top_label.confidence - (y == 0)
     assert mmce(y, top_label, width=1e-12) == pytest.approx(
         np.sqrt((gaps**2).sum()) / 1000, rel=1e-6
@@ -62,11 +62,12 @@ def test_narrow_kernel_leaves_only_the_row_itself():
 
 
 def test_debiased_mmce_does_not_grow_with_fewer_rows():
-    """Over 200 samples of 50 rows the mean squared U-statistic is that of many rows; the
-    V-statistic has 1 / 50 of a variance more.
+    """The mean squared U-statistic over 200 samples of 50 rows is that of many rows.
+
+    The V-statistic is larger by 1/50 of a variance.
     """
-    large = mmce(*sample(100_000)) ** 2
-    y, top_label = sample(10_000)
+    large = mmce(*overconfident_rows(100_000)) ** 2
+    y, top_label = overconfident_rows(10_000)
     parts = [(y[i : i + 50], top_label[i : i + 50]) for i in range(0, 10_000, 50)]
     u, v = (
         np.array([np.square(mmce(*part, debiased=debiased)) for part in parts])
@@ -82,7 +83,7 @@ def test_mmce_of_one_row():
 
 
 def test_confidences_in_float32_are_summed_in_float64():
-    y, top_label = sample(1000)
+    y, top_label = overconfident_rows(1000)
     narrow = TopLabel(top_label.predicted, top_label.confidence.astype(np.float32), 2)
     wide = TopLabel(top_label.predicted, narrow.confidence.astype(np.float64), 2)
     assert mmce(y, narrow) == mmce(y, wide)

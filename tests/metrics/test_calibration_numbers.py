@@ -1,6 +1,4 @@
-"""ECE, MCE against loops that follow the definition row by row, against other libraries' values,
-and what sampling alone gives.
-"""
+"""ECE and MCE against loops over rows, other libraries, and the effect of sampling."""
 
 from __future__ import annotations
 
@@ -28,10 +26,8 @@ from tests.metrics.samples import four_classes
 ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in another order
 
 
-def naive_gaps(y, proba, bins: int) -> list[tuple[int, float]]:
-    """(rows, gap) of every populated bin, by Guo et al.'s definition in exact arithmetic of the
-    edges.
-    """
+def gaps_by_loop(y, proba, bins: int) -> list[tuple[int, float]]:
+    """Return (rows, gap) of every populated bin (Guo et al.), with edges in exact arithmetic."""
     members: dict[int, list[tuple[float, bool]]] = {}
     for label, row in zip(y, proba, strict=True):
         confidence = max(row)
@@ -48,22 +44,22 @@ def naive_gaps(y, proba, bins: int) -> list[tuple[int, float]]:
     ]
 
 
-def sample(
+def random_predictions(
     n: int, n_classes: int, seed: int = 0, concentration: float = 0.7
 ) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     return rng.integers(n_classes, size=n), rng.dirichlet(np.full(n_classes, concentration), size=n)
 
 
-def binary(confidence: list[float]) -> np.ndarray:
+def binary_proba(confidence: list[float]) -> np.ndarray:
     c = np.asarray(confidence)
     return np.stack([c, 1 - c], axis=1)
 
 
 @pytest.mark.parametrize(("n_classes", "bins"), [(2, 15), (2, 1), (3, 10), (10, 15), (100, 30)])
 def test_ece_and_mce_agree_with_a_loop(n_classes: int, bins: int) -> None:
-    y, proba = sample(200, n_classes)
-    gaps = naive_gaps(y, proba, bins)
+    y, proba = random_predictions(200, n_classes)
+    gaps = gaps_by_loop(y, proba, bins)
     assert sum(n for n, _ in gaps) == 200
     assert ece(y, proba, bins=bins) == pytest.approx(
         sum(n * g for n, g in gaps) / 200, abs=ROUNDING
@@ -74,18 +70,18 @@ def test_ece_and_mce_agree_with_a_loop(n_classes: int, bins: int) -> None:
     assert mce(y, proba, bins=bins) == pytest.approx(max(g for _, g in gaps), abs=ROUNDING)
 
 
-def test_perfectly_sure_and_right() -> None:
+def test_certain_correct_predictions_have_no_error() -> None:
     y, proba = np.array([0, 1]), np.eye(2)
     assert (ece(y, proba), mce(y, proba)) == (0, 0)
 
 
-def test_perfectly_sure_and_wrong() -> None:
+def test_certain_incorrect_predictions_have_error_one() -> None:
     y, proba = np.array([1, 0]), np.eye(2)
     assert (ece(y, proba), mce(y, proba)) == (1, 1)
 
 
 def test_calibrated_constant_confidence_has_zero_ece() -> None:
-    y, proba = np.array([0, 0, 0, 1]), binary([0.75] * 4)
+    y, proba = np.array([0, 0, 0, 1]), binary_proba([0.75] * 4)
     assert ece(y, proba) == pytest.approx(0, abs=ROUNDING)
 
 
@@ -106,8 +102,8 @@ def test_uniform_prediction_ties_go_to_the_first_class() -> None:
 def test_norms_are_ordered_and_bounded(
     n: int, n_classes: int, bins: int, seed: int, strategy
 ) -> None:
-    y, proba = sample(n, n_classes, seed)
-    proba = np.round(proba * 8) / 8  # ties and edges are common
+    y, proba = random_predictions(n, n_classes, seed)
+    proba = np.round(proba * 8) / 8  # makes ties and confidences on edges frequent
     proba[:, 0] += 1 - proba.sum(axis=1)
     proba = np.abs(proba) / np.abs(proba).sum(axis=1, keepdims=True)
     l1, l2, largest = (
@@ -119,14 +115,14 @@ def test_norms_are_ordered_and_bounded(
     assert ece(y[order], proba[order], bins=bins, strategy=strategy) == pytest.approx(
         l1, abs=ROUNDING
     )
-    # binning can only hide gaps: the error is at least the gap of all rows taken together
+    # Bins cannot cancel more than all rows together, so the error is at least the overall gap.
     overall = abs((proba.argmax(axis=1) == y).mean() - proba.max(axis=1).mean())
     assert l1 >= overall - ROUNDING
 
 
 def test_ece_of_labels_drawn_from_the_probabilities_tends_to_zero() -> None:
     rng = np.random.default_rng(0)
-    proba = binary(rng.uniform(0.5, 1, 20_000).tolist())
+    proba = binary_proba(rng.uniform(0.5, 1, 20_000).tolist())
     y = (rng.random(20_000) > proba[:, 0]).astype(int)
     assert (
         ece(y, proba) < 0.02
@@ -143,15 +139,16 @@ def test_ece_of_labels_drawn_from_the_probabilities_tends_to_zero() -> None:
         ({"norm": "l3"}, "norm must be one of l1, l2, max, got 'l3'"),
     ],
 )
-def test_options_out_of_range(options: dict, message: str) -> None:
+def test_options_out_of_range_are_refused(options: dict, message: str) -> None:
     with pytest.raises(ParameterError) as raised:
         ece([0], [[1.0]], **options)
     assert str(raised.value) == message
 
 
 def ece_between_edges(y, proba, edges: int) -> float:
-    """What the published implementation of Dey et al. is described to do: equally spaced edges,
-    bins that hold their right edge.
+    """Return the ECE between equally spaced edges, with bins that hold their right edge.
+
+    The published implementation of Dey et al. computes it in this way.
     """
     edge = np.linspace(0, 1, edges)
     total = 0.0
@@ -166,15 +163,15 @@ def ece_between_edges(y, proba, edges: int) -> float:
 @pytest.mark.parametrize("edges", [2, 10, 15, 30])
 @pytest.mark.parametrize("n_classes", [2, 7])
 def test_ece_by_edges_matches_a_loop_over_intervals(edges: int, n_classes: int) -> None:
-    y, proba = sample(300, n_classes)
+    y, proba = random_predictions(300, n_classes)
     assert ece_by_edges(y, proba, edges=edges) == pytest.approx(
         ece_between_edges(y, proba, edges), abs=ROUNDING
     )
     assert ece_by_edges(y, proba, edges=edges) == ece(y, proba, bins=edges - 1)
 
 
-def test_edges_are_not_bins() -> None:
-    y, proba = sample(300, 3)
+def test_ece_by_edges_has_one_bin_fewer_than_edges() -> None:
+    y, proba = random_predictions(300, 3)
     assert ece_by_edges(y, proba, edges=10) != ece(y, proba, bins=10)
 
 
@@ -184,33 +181,33 @@ def test_single_edge_is_refused() -> None:
 
 
 def test_debiased_subtracts_the_variance_of_the_accuracy() -> None:
-    y, proba = np.array([0, 0, 1, 1, 0]), binary([0.9, 0.9, 0.9, 0.9, 0.7])
-    # four rows say 0.9, half of them are right: 0.4² less 0.5 · 0.5 / 3; of the row alone nothing
-    # is known
+    y, proba = np.array([0, 0, 1, 1, 0]), binary_proba([0.9, 0.9, 0.9, 0.9, 0.7])
+    # Half of the four rows at 0.9 are correct: 0.4² - 0.5 · 0.5 / 3. The single row at 0.7 has no
+    # estimate of its variance and counts as 0.
     assert ece(y, proba, norm="l2", debiased=True) == pytest.approx(
         (0.8 * (0.16 - 0.25 / 3)) ** 0.5, abs=ROUNDING
     )
     assert ece(y, proba, norm="l2") == pytest.approx((0.8 * 0.16 + 0.2 * 0.09) ** 0.5, abs=ROUNDING)
     assert (
-        ece([0, 1], binary([0.5, 0.5]), norm="l2", debiased=True) == 0
+        ece([0, 1], binary_proba([0.5, 0.5]), norm="l2", debiased=True) == 0
     )  # never the root of a negative number
 
 
-def test_debiased_square_is_right_on_average() -> None:
+def test_debiased_squared_error_is_nearly_unbiased() -> None:
     rng, c = np.random.default_rng(0), np.repeat([0.55, 0.75, 0.95], 20)
-    proba, right = binary(c.tolist()), np.repeat([0.65, 0.75, 0.85], 20)
+    proba, accuracy = binary_proba(c.tolist()), np.repeat([0.65, 0.75, 0.85], 20)
     plain, debiased = np.transpose(
         [
             [
-                ece((rng.random(60) >= right).astype(int), proba, norm="l2", debiased=d) ** 2
+                ece((rng.random(60) >= accuracy).astype(int), proba, norm="l2", debiased=d) ** 2
                 for d in (False, True)
             ]
             for _ in range(400)
         ]
     )
     truth = (0.1**2 + 0 + 0.1**2) / 3
-    assert plain.mean() > 2 * truth  # 60 rows: most of it is sampling
-    # cutting off at 0 leaves it a little above; the standard error of the mean is .0005
+    assert plain.mean() > 2 * truth  # with 60 rows most of the error is due to sampling
+    # Negative squares are replaced by 0, which adds a little; the standard error is .0005.
     assert truth - 0.0015 < debiased.mean() < 1.4 * truth
 
 
@@ -232,15 +229,13 @@ def test_debiased_matches_uncertainty_calibration_0_1_4(options: dict, value: fl
     assert ece(y, proba, **options) == pytest.approx(value, abs=ROUNDING)
 
 
-def exact_if_calibrated(confidence: list[float], bins: int) -> float:
-    """The mean ECE over every way in which the rows could have been right, each with its
-    probability.
-    """
+def expected_ece(confidence: list[float], bins: int) -> float:
+    """Return the mean ECE over all outcomes, each weighted by its probability."""
     total = 0.0
-    for right in product([0, 1], repeat=len(confidence)):
-        result = reliability_bins(np.array(confidence), np.array(right), bins=bins)
+    for correct in product([0, 1], repeat=len(confidence)):
+        result = reliability_bins(np.array(confidence), np.array(correct), bins=bins)
         total += np.prod(
-            [c if r else 1 - c for c, r in zip(confidence, right, strict=True)]
+            [c if r else 1 - c for c, r in zip(confidence, correct, strict=True)]
         ) * float(result.share @ result.gap)
     return total
 
@@ -248,23 +243,25 @@ def exact_if_calibrated(confidence: list[float], bins: int) -> float:
 @pytest.mark.parametrize("bins", [1, 3, 15])
 def test_ece_if_calibrated_is_its_expectation(bins: int) -> None:
     confidence = [0.5, 0.62, 0.7, 0.71, 0.9, 0.97, 1.0]
-    result = ece_if_calibrated(binary(confidence), bins=bins, draws=4000)
+    result = ece_if_calibrated(binary_proba(confidence), bins=bins, draws=4000)
     assert result == pytest.approx(
-        exact_if_calibrated(confidence, bins), abs=0.006
-    )  # four standard errors: one draw has a deviation of .09
+        expected_ece(confidence, bins), abs=0.006
+    )  # four standard errors; a draw has a standard deviation of .09
 
 
 def test_ece_if_calibrated_matches_calibrated_rows() -> None:
     rng, n = np.random.default_rng(3), 2000
-    proba = binary(rng.uniform(0.5, 1, n).tolist())
+    proba = binary_proba(rng.uniform(0.5, 1, n).tolist())
     for norm in ("l1", "l2", "max"):
-        real = [
+        errors = [
             ece((rng.random(n) > proba[:, 0]).astype(int), proba, norm=norm) for _ in range(100)
         ]
         expected = ece_if_calibrated(proba, norm=norm)
-        assert abs(np.mean(real) - expected) < 4 * np.std(real) * (1 / 100 + 1 / 200) ** 0.5
+        assert abs(np.mean(errors) - expected) < 4 * np.std(errors) * (1 / 100 + 1 / 200) ** 0.5
     debiased = ece_if_calibrated(proba, norm="l2", debiased=True)
-    assert 0 < debiased < ece_if_calibrated(proba, norm="l2") / 2  # what is cut off at 0 stays
+    assert (
+        0 < debiased < ece_if_calibrated(proba, norm="l2") / 2
+    )  # negative squares are replaced by 0
 
 
 def test_ece_if_calibrated_is_a_function_of_the_predictions() -> None:
@@ -289,7 +286,7 @@ def test_only_the_l2_norm_can_be_debiased() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5])
-def test_a_seed_is_an_integer_from_0_of_any_size(seed) -> None:
+def test_seed_is_an_integer_of_at_least_0(seed) -> None:
     message = f"^seed must be (an integer )?in \\[0, inf\\), got {seed}$"
     for simulated in (ece_if_calibrated, top_label_ece_if_calibrated):
         with pytest.raises(ParameterError, match=message):

@@ -1,6 +1,4 @@
-"""The smooth ECE: what relplot is asked, its value where it is installed, and one line where it is
-not.
-"""
+"""The smooth ECE: the call of relplot, its value, and the error if it is not installed."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ def test_smooth_ece_matches_relplot() -> None:
     y, proba = four_classes()
     assert smooth_ece(y, proba) == pytest.approx(
         0.01599939364885358, abs=1e-12
-    )  # relplot 1.0.3: smECE(confidence, right)
+    )  # relplot 1.0.3: smECE(confidence, correct)
 
 
 def test_relplot_receives_confidence_and_correctness(monkeypatch) -> None:
@@ -33,9 +31,11 @@ def test_relplot_receives_confidence_and_correctness(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "relplot.metrics", module)
     result = smooth_ece([0, 1, 1], TopLabel(np.array([0, 1, 0]), np.array([0.5, 1 + 1e-9, 0.75])))
     assert result == 0.25 and isinstance(result, float)
-    confidence, right = calls[0]
-    np.testing.assert_array_equal(confidence, [0.5, 1, 0.75])  # never beyond the grid's end
-    np.testing.assert_array_equal(right, [1.0, 1.0, 0.0])
+    confidence, correct = calls[0]
+    np.testing.assert_array_equal(
+        confidence, [0.5, 1, 0.75]
+    )  # clipped to the end of relplot's grid
+    np.testing.assert_array_equal(correct, [1.0, 1.0, 0.0])
 
 
 @pytest.mark.parametrize(

@@ -19,17 +19,21 @@ TOLERANCE = {"torchmetrics": 5e-6}
 libraries only the order of additions differs: 1e-11.
 """
 
-# Output of each library for `y, proba = two_classes(name, bins)`, with c = proba[:, 0], right = (y
-# == 0).astype(int), t = torch.from_numpy:
-#   ece               uncertainty-calibration 0.1.4  get_ece(proba, y, num_bins=bins)
-#   netcal            netcal 1.4.0                   ECE(bins).measure(c, right)
-# torchmetrics      torchmetrics 1.9.0             multiclass_calibration_error(t(proba), t(y),
-# num_classes=2, n_bins=bins)
-# torchmetrics_f64                                 binary_calibration_error(t(c), t(right),
-# n_bins=bins)
-#   relplot           relplot 1.0.3                  metrics.binnedECE(c, right, bins)
-# mapie             MAPIE 1.6.0                    expected_calibration_error(right, c,
-# num_bins=bins, split_strategy="uniform")
+# Output of each library for `y, proba = two_classes(name, bins)`, with c = proba[:, 0],
+# correct = (y == 0).astype(int) and t = torch.from_numpy:
+#   ece               uncertainty-calibration 0.1.4
+#                     get_ece(proba, y, num_bins=bins)
+#   netcal            netcal 1.4.0
+#                     ECE(bins).measure(c, correct)
+#   torchmetrics      torchmetrics 1.9.0
+#                     multiclass_calibration_error(t(proba), t(y), num_classes=2, n_bins=bins)
+#   torchmetrics_f64  torchmetrics 1.9.0
+#                     binary_calibration_error(t(c), t(correct), n_bins=bins)
+#   relplot           relplot 1.0.3
+#                     metrics.binnedECE(c, correct, bins)
+#   mapie             MAPIE 1.6.0
+#                     expected_calibration_error(correct, c, num_bins=bins,
+#                                                split_strategy="uniform")
 # with numpy 2.4.6, torch 2.13.0, scikit-learn 1.9.1.
 LIBRARIES = ["ece", "netcal", "torchmetrics", "torchmetrics_f64", "relplot", "mapie"]
 PUBLISHED_ECE = {
@@ -105,8 +109,8 @@ def test_ece_equals_the_number_of_the_library(name: str, bins: int, library: str
     )
 
 
-def test_no_two_rules_give_the_same_numbers() -> None:
-    """So the test above would notice if one rule replaced another."""
+def test_all_rules_give_different_numbers() -> None:
+    """The test above would therefore fail if one rule replaced another."""
     values_by_rule = {
         rule: [ece_of_rule(*two_classes(name, bins), rule, bins) for name, bins in PUBLISHED_ECE]
         for rule in RULES
@@ -114,15 +118,15 @@ def test_no_two_rules_give_the_same_numbers() -> None:
     assert len({tuple(np.round(values, 5)) for values in values_by_rule.values()}) == len(RULES)
 
 
-def test_left_closed_bins_mirror_right_closed_ones() -> None:
+def test_left_closed_bins_mirror_right_closed_bins() -> None:
     votes = np.arange(101) / 100
     for bins in (5, 10, 15, 20, 25):
-        left = [
+        left_counts = [
             sum(m * 100 <= v * bins < (m + 1) * 100 for v in range(101)) + (m == bins - 1)
             for m in range(bins)
         ]
-        assert bin_counts("left", votes, bins) == left
-        assert bin_counts("ece", votes, bins) == left[::-1]
+        assert bin_counts("left", votes, bins) == left_counts
+        assert bin_counts("ece", votes, bins) == left_counts[::-1]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +209,7 @@ def test_bin_edges_and_bin_of_are_closed_on_the_right() -> None:
     ],
     ids=["unknown-library", "no-bins", "mapie-without-interval"],
 )
-def test_values_out_of_range_are_refused(options: dict, message: str) -> None:
+def test_options_out_of_range_are_refused(options: dict, message: str) -> None:
     with pytest.raises(ParameterError) as raised:
         ece_compat([0], [[1.0]], **options)
     assert str(raised.value) == message

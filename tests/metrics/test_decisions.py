@@ -1,4 +1,4 @@
-"""Rejection and reward: areas against loops over all orders and thresholds, and closed forms."""
+"""Rejection and reward: areas against loops over orders and thresholds, and closed forms."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from kdgraph.metrics import (
     tabulate,
 )
 
-few = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=6)
-many = st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=2, max_size=60)
+FEW_ROWS = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=6)
+MANY_ROWS = st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=2, max_size=60)
 
 
-def rows_of(graded_rows) -> tuple[np.ndarray, TopLabel, np.ndarray]:
-    """y, top, and which rows are wrong."""
+def predictions_of(graded_rows) -> tuple[np.ndarray, TopLabel, np.ndarray]:
+    """Return y, the top label, and which rows are wrong."""
     wrong = np.array([wrong for _, wrong in graded_rows])
     return (
         wrong.astype(int),
@@ -39,10 +39,8 @@ def rows_of(graded_rows) -> tuple[np.ndarray, TopLabel, np.ndarray]:
     )
 
 
-def orders(confidence):
-    """Every order of rows, most confident first, in which no row comes before a more confident
-    one.
-    """
+def orders_of_ties(confidence):
+    """Return every order of rows by decreasing confidence."""
     n = len(confidence)
     return [
         o
@@ -52,28 +50,31 @@ def orders(confidence):
 
 
 def rejection_area(wrong_by_rank) -> float:
-    """Under the share of all rows that is wrong and not yet rejected, from none rejected to all, by
-    trapezoids.
+    """Return the area under the fraction of rows that are wrong and not rejected.
+
+    The rejected fraction runs from none to all rows; the trapezoidal rule is exact.
     """
     n = len(wrong_by_rank)
-    left = [sum(wrong_by_rank[k:]) / n for k in range(n + 1)]
-    return float(auc(np.arange(n + 1) / n, left))
+    remaining_errors = [sum(wrong_by_rank[k:]) / n for k in range(n + 1)]
+    return float(auc(np.arange(n + 1) / n, remaining_errors))
 
 
 @settings(deadline=None)
-@given(few)
+@given(FEW_ROWS)
 def test_prr_is_the_ratio_of_areas_averaged_over_the_orders_of_ties(graded_rows):
-    y, top_label, wrong = rows_of(graded_rows)
+    y, top_label, wrong = predictions_of(graded_rows)
     assume(wrong.any() and not wrong.all())
-    rejected = [[wrong[i] for i in reversed(order)] for order in orders(top_label.confidence)]
-    model = np.mean([rejection_area(one) for one in rejected])
+    rejected = [
+        [wrong[i] for i in reversed(order)] for order in orders_of_ties(top_label.confidence)
+    ]
+    model = np.mean([rejection_area(wrong_by_rank) for wrong_by_rank in rejected])
     oracle, chance = rejection_area(sorted(wrong, reverse=True)), wrong.mean() / 2
     assert prr(y, top_label) == pytest.approx((chance - model) / (chance - oracle), abs=1e-12)
 
 
-@given(many)
+@given(MANY_ROWS)
 def test_prr_is_an_auroc(graded_rows):
-    y, top_label, wrong = rows_of(graded_rows)
+    y, top_label, wrong = predictions_of(graded_rows)
     assume(wrong.any() and not wrong.all())
     assert prr(y, top_label) == pytest.approx(
         2 * roc_auc_score(~wrong, top_label.confidence) - 1, abs=1e-12
@@ -95,15 +96,15 @@ def test_prr_of_tiny_confidences_depends_on_ranks_only():
 
 
 @settings(deadline=None)
-@given(few)
+@given(FEW_ROWS)
 def test_aurc_is_the_mean_risk_averaged_over_the_orders_of_ties(graded_rows):
-    y, top_label, wrong = rows_of(graded_rows)
+    y, top_label, wrong = predictions_of(graded_rows)
     n = len(y)
 
     def area(order) -> float:
         return float(np.mean([np.mean([wrong[i] for i in order[:k]]) for k in range(1, n + 1)]))
 
-    expected = np.mean([area(order) for order in orders(top_label.confidence)])
+    expected = np.mean([area(order) for order in orders_of_ties(top_label.confidence)])
     assert aurc(y, top_label) == pytest.approx(expected, abs=1e-12)
     assert e_aurc(y, top_label) == pytest.approx(
         expected - area(np.argsort(wrong, kind="stable")), abs=1e-12
@@ -111,7 +112,7 @@ def test_aurc_is_the_mean_risk_averaged_over_the_orders_of_ties(graded_rows):
 
 
 def test_smallest_aurc_approaches_its_limit():
-    """Geifman et al.: e + (1 - e) log(1 - e), to which the exact one comes as 1 / n."""
+    """Geifman et al.: the limit is e + (1 - e) log(1 - e), with an error of order 1 / n."""
     n, e = 100_000, 0.3
     y = (np.arange(n) >= (1 - e) * n).astype(int)
     top_label = TopLabel(np.zeros(n, dtype=int), np.linspace(1, 0, n), 2)
@@ -119,9 +120,9 @@ def test_smallest_aurc_approaches_its_limit():
     assert e_aurc(y, top_label) == 0
 
 
-@given(many)
+@given(MANY_ROWS)
 def test_constant_confidence_has_the_error_at_any_coverage(graded_rows):
-    y, top_label, wrong = rows_of(graded_rows)
+    y, top_label, wrong = predictions_of(graded_rows)
     flat = TopLabel(top_label.predicted, np.full(len(y), 0.5), 2)
     result = risk_coverage(y, flat)
     np.testing.assert_allclose(result["risk"], wrong.mean(), rtol=1e-12)
@@ -135,23 +136,25 @@ def test_risk_coverage_curve_ends_at_the_error():
     result = risk_coverage(y, top_label, points=10)
     assert result["coverage"].tolist() == pytest.approx(np.arange(1, 11) / 10)
     for coverage, risk, least in zip(*result.values(), strict=True):
-        kept = c >= least
-        assert kept.sum() == round(coverage * 250) and risk == pytest.approx((y[kept] == 1).mean())
+        is_covered = c >= least
+        assert is_covered.sum() == round(coverage * 250) and risk == pytest.approx(
+            (y[is_covered] == 1).mean()
+        )
     assert len(tabulate("risk_coverage", {"y": y[:7], "top_label": top_label[:7]})) == 7
 
 
-def rewarded(y, top_label, unsure, wrong) -> list[float]:
+def rewards_by_loop(y, top_label, unsure, wrong) -> list[float]:
     return [
         -unsure if c < 1 - unsure / wrong else -wrong * (p != t)
         for c, p, t in zip(top_label.confidence, top_label.predicted, y, strict=True)
     ]
 
 
-@given(many, st.sampled_from([(1.0, 10.0), (1.0, 1.5), (2.0, 2.0), (3.0, 1.0), (0.5, 100.0)]))
+@given(MANY_ROWS, st.sampled_from([(1.0, 10.0), (1.0, 1.5), (2.0, 2.0), (3.0, 1.0), (0.5, 100.0)]))
 def test_reward_row_by_row(graded_rows, costs):
-    y, top_label, _ = rows_of(graded_rows)
+    y, top_label, _ = predictions_of(graded_rows)
     options = dict(zip(("unsure_cost", "wrong_cost"), costs, strict=True))
-    expected = rewarded(y, top_label, *costs)
+    expected = rewards_by_loop(y, top_label, *costs)
     np.testing.assert_allclose(reward.by_row(y, top_label, **options), expected, rtol=1e-15)
     entry_score = score("reward", {"y": y, "top_label": top_label}, options)
     assert entry_score.value == pytest.approx(
@@ -159,26 +162,27 @@ def test_reward_row_by_row(graded_rows, costs):
     ) and entry_score.stderr == pytest.approx(np.std(expected, ddof=1) / np.sqrt(len(y)))
 
 
-@given(many)
+@given(MANY_ROWS)
 def test_reward_by_ratio_matches_reward(graded_rows):
-    y, top_label, wrong = rows_of(graded_rows)
+    y, top_label, wrong = predictions_of(graded_rows)
     for row in tabulate(
         "reward_by_ratio", {"y": y, "top_label": top_label}, {"ratios": [1, 2, 4.5, 30]}
     ):
-        ratio, told = row["ratio"], top_label.confidence >= row["threshold"]
+        ratio, is_predicted = row["ratio"], top_label.confidence >= row["threshold"]
         assert row["threshold"] == 1 - 1 / ratio
         assert row["reward"] == pytest.approx(reward(y, top_label, unsure_cost=1, wrong_cost=ratio))
-        assert row["unsure"] == pytest.approx(1 - told.mean())
+        assert row["unsure"] == pytest.approx(1 - is_predicted.mean())
         assert (
-            row["error"] == pytest.approx(wrong[told].mean())
-            if told.any()
+            row["error"] == pytest.approx(wrong[is_predicted].mean())
+            if is_predicted.any()
             else np.isnan(row["error"])
         )
 
 
 def test_threshold_of_the_costs_is_optimal_for_calibrated_confidence():
-    """Chow's rule: of 200,000 calibrated rows, none of 99 other thresholds gets more, but for
-    sampling (0.01).
+    """Chow's rule: no other threshold has a higher reward on 200,000 calibrated rows.
+
+    The tolerance of 0.01 covers sampling.
     """
     rng = np.random.default_rng(0)
     c = rng.uniform(0.3, 1, 200_000)

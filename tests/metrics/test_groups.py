@@ -1,4 +1,4 @@
-"""Calibration by group, against the metric of all rows on each group's rows."""
+"""Calibration by group, against metrics of the rows of each group and loops."""
 
 from __future__ import annotations
 
@@ -32,39 +32,37 @@ PROBA, Y, GROUP = (
 @pytest.mark.parametrize(("of_groups", "of_rows"), [(group_ece, ece), (group_mce, mce)])
 def test_group_errors_are_those_of_the_rows_of_each_group(of_groups, of_rows, strategy):
     options = {"bins": 5, "strategy": strategy}
-    alone = np.array(
+    errors = np.array(
         [
             of_rows(Y[rows], PROBA[rows], **options)
             for rows in (np.flatnonzero(g == GROUP) for g in range(4))
         ]
     )
     rows = np.bincount(GROUP)
-    assert of_groups(Y, PROBA, GROUP, **options) == pytest.approx(alone.max(), rel=1e-12)
+    assert of_groups(Y, PROBA, GROUP, **options) == pytest.approx(errors.max(), rel=1e-12)
     assert of_groups(Y, PROBA, GROUP, **options, reduce="mean") == pytest.approx(
-        alone.mean(), rel=1e-12
+        errors.mean(), rel=1e-12
     )
     assert of_groups(Y, PROBA, GROUP, **options, reduce="rows") == pytest.approx(
-        alone @ rows / 300, rel=1e-12
+        errors @ rows / 300, rel=1e-12
     )
 
 
 def group_gaps_by_loop(y, top_label, group, bins, min_count):
-    """Gap and rows of each (group, bin) with ``min_count`` rows, by loops; group → [(gap,
-    rows)].
-    """
+    """Return (gap, rows) of the bins with ``min_count`` rows by group."""
     cells: dict[int, list[int]] = {}
     for i, (c, g) in enumerate(zip(top_label.confidence, group, strict=True)):
         b = next(b for b in range(bins) if c <= (b + 1) / bins)
         cells.setdefault((g, b), []).append(i)
-    found: dict[int, list[tuple[float, int]]] = {}
+    gaps: dict[int, list[tuple[float, int]]] = {}
     for (g, _), rows in sorted(cells.items()):
         if len(rows) >= min_count:
             gap = abs(
                 sum(top_label.confidence[i] - (top_label.predicted[i] == y[i]) for i in rows)
                 / len(rows)
             )
-            found.setdefault(g, []).append((gap, len(rows)))
-    return found
+            gaps.setdefault(g, []).append((gap, len(rows)))
+    return gaps
 
 
 @given(
@@ -74,7 +72,7 @@ def group_gaps_by_loop(y, top_label, group, bins, min_count):
     st.integers(1, 6),
     st.integers(1, 4),
 )
-def test_by_loops_over_rows(rows, bins, min_count):
+def test_group_errors_match_loops_over_rows(rows, bins, min_count):
     top_label = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 20 for c, _, _ in rows]), 2)
     y, group = np.array([int(wrong) for _, wrong, _ in rows]), np.array([g for _, _, g in rows])
     cells = group_gaps_by_loop(y, top_label, group, bins, min_count)
@@ -86,20 +84,22 @@ def test_by_loops_over_rows(rows, bins, min_count):
             is None
         )
         return
-    by_hand = [max(gap for gap, _ in one) for one in cells.values()]
-    means = [sum(gap * n for gap, n in one) / sum(n for _, n in one) for one in cells.values()]
-    assert group_mce(y, top_label, group, **options) == pytest.approx(max(by_hand), abs=1e-12)
+    largest_gaps = [max(gap for gap, _ in gaps) for gaps in cells.values()]
+    mean_gaps = [
+        sum(gap * n for gap, n in gaps) / sum(n for _, n in gaps) for gaps in cells.values()
+    ]
+    assert group_mce(y, top_label, group, **options) == pytest.approx(max(largest_gaps), abs=1e-12)
     assert group_mce(y, top_label, group, **options, reduce="mean") == pytest.approx(
-        np.mean(by_hand), abs=1e-12
+        np.mean(largest_gaps), abs=1e-12
     )
-    assert group_ece(y, top_label, group, **options) == pytest.approx(max(means), abs=1e-12)
+    assert group_ece(y, top_label, group, **options) == pytest.approx(max(mean_gaps), abs=1e-12)
 
 
 def test_single_group_gives_the_error_of_all_rows():
-    one = np.zeros(300, dtype=int)
-    assert group_mce(Y, PROBA, one) == mce(Y, PROBA) and group_ece(Y, PROBA, one) == pytest.approx(
-        ece(Y, PROBA), rel=1e-12
-    )
+    group = np.zeros(300, dtype=int)
+    assert group_mce(Y, PROBA, group) == mce(Y, PROBA) and group_ece(
+        Y, PROBA, group
+    ) == pytest.approx(ece(Y, PROBA), rel=1e-12)
 
 
 def test_opposite_errors_do_not_cancel():
@@ -114,11 +114,11 @@ def test_opposite_errors_do_not_cancel():
 def test_table_names_groups_and_bins():
     top_label = TopLabel(np.zeros(7, dtype=int), np.array([0.9, 0.9, 0.9, 0.3, 0.9, 0.9, 0.3]), 2)
     y = np.array([0, 0, 0, 0, 1, 0, 0])
-    groups = Groups(np.array([2, 2, 2, 2, 0, 0, 0]), ("north", "nobody", "south"))
+    groups = Groups(np.array([2, 2, 2, 2, 0, 0, 0]), ("north", "empty", "south"))
     rows = tabulate("by_group", {"y": y, "top_label": top_label, "groups": groups}, {"bins": 2})
-    assert [row["group"] for row in rows] == ["north", "nobody", "south"]
+    assert [row["group"] for row in rows] == ["north", "empty", "south"]
     assert [row["rows"] for row in rows] == [3, 0, 4]
-    north, nobody, south = rows
+    north, empty, south = rows
     assert north["error"] == pytest.approx(1 / 3) and north["confidence"] == pytest.approx(0.7)
     assert (north["worst_from"], north["worst_to"], north["worst_rows"]) == (0, 0.5, 1) and north[
         "mce"
@@ -126,7 +126,7 @@ def test_table_names_groups_and_bins():
     assert north["ece"] == pytest.approx((2 * 0.4 + 0.7) / 3)
     assert (south["worst_from"], south["worst_rows"]) == (0, 1)
     assert all(
-        np.isnan(nobody[name])
+        np.isnan(empty[name])
         for name in ("error", "confidence", "ece", "mce", "worst_from", "worst_to", "worst_rows")
     )
     north, _, south = tabulate(
@@ -138,18 +138,18 @@ def test_table_names_groups_and_bins():
 
 
 @given(st.permutations(range(12)))
-def test_neither_the_order_of_rows_nor_the_numbers_of_groups_matter(order):
+def test_group_errors_ignore_the_order_of_rows_and_the_numbers_of_groups(order):
     y, proba, group = Y[:12], PROBA[:12], GROUP[:12]
-    other = np.array([7, 0, 3, 5])[group][order]
-    assert group_mce(y[order], proba[order], other) == pytest.approx(
+    renumbered = np.array([7, 0, 3, 5])[group][order]
+    assert group_mce(y[order], proba[order], renumbered) == pytest.approx(
         group_mce(y, proba, group), rel=1e-12
     )
-    assert group_ece(y[order], proba[order], other, reduce="mean") == pytest.approx(
+    assert group_ece(y[order], proba[order], renumbered, reduce="mean") == pytest.approx(
         group_ece(y, proba, group, reduce="mean"), rel=1e-12
     )
 
 
-def test_names_are_sorted_and_numbers_are_names_too():
+def test_group_names_are_the_sorted_values():
     assert by_group(Y, PROBA, np.array(["b", "a", "c"])[GROUP % 3])["group"].tolist() == [
         "a",
         "b",

@@ -1,4 +1,4 @@
-"""Improvement over the parent: what it is by its definition, and when it has no value."""
+"""Improvement over the parent: its definition, and undefined values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_improvement_of_the_parent_is_zero(parent) -> None:
 
 
 @given(ERRORS, st.floats(0.5, 2), st.integers(0, 100))
-def test_a_unit_does_not_matter(parent, unit, seed) -> None:
+def test_relative_improvement_does_not_depend_on_the_unit(parent, unit, seed) -> None:
     p = np.array(parent)
     m = np.random.default_rng(seed).random(len(p))
     scaled = relative_improvement(unit * p, unit * m).values
@@ -33,28 +33,28 @@ def test_a_unit_does_not_matter(parent, unit, seed) -> None:
 
 
 @given(ERRORS, st.integers(0, 100))
-def test_the_two_exchanged(parent, seed) -> None:
+def test_exchanging_parent_and_method_inverts_the_improvement(parent, seed) -> None:
     p = np.array(parent)
     m = np.random.default_rng(seed).uniform(0.01, 1, len(p))
-    there, back = relative_improvement(p, m).values, relative_improvement(m, p).values
-    np.testing.assert_allclose(back, -there / (1 - there), rtol=1e-9, atol=1e-12)
+    forward, backward = relative_improvement(p, m).values, relative_improvement(m, p).values
+    np.testing.assert_allclose(backward, -forward / (1 - forward), rtol=1e-9, atol=1e-12)
 
 
-def test_nothing_left_half_left_all_left_twice_as_much() -> None:
+def test_relative_improvement_of_known_ratios() -> None:
     result = relative_improvement(np.full(4, 0.5), np.array([0.0, 0.25, 0.5, 1.0]))
     assert result.values.tolist() == [1.0, 0.5, 0.0, -1.0]
     assert result.left_out == 0
 
 
-def test_too_small_a_parent_s_value_is_left_out_and_counted() -> None:
+def test_small_values_of_the_parent_are_left_out_and_counted() -> None:
     parent = np.array([0.0, 0.0009, 0.001, 0.5, 0.0, np.nan, 0.5])
     method = np.array([0.0, 0.1, 0.1, 0.1, np.nan, 0.1, np.nan])
     result = relative_improvement(parent, method)
     assert np.isnan(result.values).tolist() == [True, True, False, False, True, True, True]
-    assert result.left_out == 2  # what is missing is not left out
+    assert result.left_out == 2  # missing values are not counted
     assert (
         relative_improvement(parent, method, threshold=0).left_out == 1
-    )  # nothing is divided by 0
+    )  # values of 0 stay undefined
     assert relative_improvement(parent, method, threshold=1).left_out == 4
 
 

@@ -1,4 +1,4 @@
-"""Arrays that a metric cannot use get one line that names the array, the value and the rule."""
+"""Invalid inputs are reported in one line with the array, the value and the rule."""
 
 from __future__ import annotations
 
