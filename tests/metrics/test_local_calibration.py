@@ -1,6 +1,4 @@
-"""Local calibration error against a double loop and a peer's kernel, its two limits, and the rows
-that it rests on.
-"""
+"""Local calibration errors against a double loop and scikit-learn, and their limits."""
 
 from __future__ import annotations
 
@@ -37,40 +35,42 @@ from kdgraph.smoothing import kernel_means as by_features
 
 ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in another order
 FLOAT32 = 1e-5
-"""What float32 may do to a mean of values in [-1, 1], or to n_eff of itself, at bandwidths from
-0.05 of the features' spread on: distances are off by some 2^-24 of it, and weights by that over the
-bandwidth. At smaller ones float64 takes over in time.
+"""Effect of float32 on a mean of values in [-1, 1], and relatively on n_eff.
+
+It holds for bandwidths of at least 0.05 of the spread of the features: distances are accurate to
+2^-24 of the spread, and weights to that over the bandwidth. For smaller ones float64 is used.
 """
 
 
-def double_loop(
+def local_errors_by_loop(
     confidence, correct, X, *, bandwidth, bins, unit, kernel="laplacian", leave_one_out=False
 ) -> tuple[list[float], list[float]]:
-    """Eq. 4 without the absolute value, and (Σw)² / Σw², row by row and pair by pair; bins are
-    (j/b, (j+1)/b].
+    """Return Eq. 4 without the absolute value, and (Σw)² / Σw², for each row.
+
+    Bins are (j/b, (j+1)/b].
     """
     gaussian, gamma = kernel == "gaussian", bandwidth * unit
     bin_of = [max(math.ceil(round(c * bins, 9)), 1) for c in confidence]
     slce, n_eff = [], []
     for i, x in enumerate(X):
-        above = below = squares = 0.0
-        for j, other in enumerate(X):
+        weighted_gaps = total_weight = squares = 0.0
+        for j, z in enumerate(X):
             if bin_of[j] == bin_of[i] and not (leave_one_out and i == j):
-                apart = sum(
+                distance = sum(
                     (a - b) ** 2 / (2 * gamma) if gaussian else abs(a - b)
-                    for a, b in zip(x, other, strict=True)
+                    for a, b in zip(x, z, strict=True)
                 )
-                weight = math.exp(-apart / (len(x) * gamma))
-                above += weight * (confidence[j] - correct[j])
-                below += weight
+                weight = math.exp(-distance / (len(x) * gamma))
+                weighted_gaps += weight * (confidence[j] - correct[j])
+                total_weight += weight
                 squares += weight**2
-        slce.append(above / below if below else math.nan)
-        n_eff.append(below**2 / squares if below else math.nan)
+        slce.append(weighted_gaps / total_weight if total_weight else math.nan)
+        n_eff.append(total_weight**2 / squares if total_weight else math.nan)
     return slce, n_eff
 
 
-def sample(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Confidence from 0.5, correct, X of unequal spread."""
+def calibrated_rows(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return confidences from 0.5, correctness, and features of unequal spread."""
     rng = np.random.default_rng(seed)
     confidence = rng.uniform(0.5, 1, n)
     return (
@@ -80,8 +80,8 @@ def sample(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nd
     )
 
 
-def as_metric(confidence, correct) -> tuple[np.ndarray, TopLabel]:
-    """Labels and predictions that are right where ``correct``."""
+def labels_and_predictions(confidence, correct) -> tuple[np.ndarray, TopLabel]:
+    """Return labels and predictions that agree where ``correct`` is True."""
     predicted = np.zeros(len(confidence), dtype=int)
     return np.where(correct, 0, 1), TopLabel(predicted, np.asarray(confidence), 2)
 
@@ -95,11 +95,11 @@ def as_metric(confidence, correct) -> tuple[np.ndarray, TopLabel]:
 def test_lce_matches_a_double_loop(
     d: int, bins: int, bandwidth: float, scale: str, kernel: str, leave_one_out: bool
 ) -> None:
-    confidence, correct, X = sample(120, d)
+    confidence, correct, X = calibrated_rows(120, d)
     options = {"bins": bins, "kernel": kernel, "leave_one_out": leave_one_out}
     result = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale=scale, **options)
     unit = math.sqrt(((X - X.mean(axis=0)) ** 2).mean()) if scale == "rms" else 1.0
-    slce, n_eff = double_loop(
+    slce, n_eff = local_errors_by_loop(
         confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=bandwidth, unit=unit, **options
     )
     np.testing.assert_allclose(result.slce[0], slce, atol=FLOAT32)
@@ -107,19 +107,17 @@ def test_lce_matches_a_double_loop(
 
 
 def test_float64_lce_matches_a_double_loop_to_rounding() -> None:
-    """At a bandwidth that float32 is not asked for: rows of pairs, near enough to count for each
-    other.
-    """
-    confidence, correct, X = sample(60, 2)
+    """At this bandwidth float32 is not used; rows come in pairs that are close to each other."""
+    confidence, correct, X = calibrated_rows(60, 2)
     X = np.vstack([X, X + 1e-6])
     confidence, correct = np.tile(confidence, 2), np.append(correct, ~correct)
     result = local_errors(confidence, correct, X, bandwidths=[1e-6], scale="none")
-    slce, n_eff = double_loop(
+    slce, n_eff = local_errors_by_loop(
         confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=1e-6, bins=15, unit=1.0
     )
     np.testing.assert_allclose(
         result.slce[0], slce, atol=1e-8
-    )  # features of 10 have 1e-15, of γ 1e-9
+    )  # features of size 10 are rounded to 1e-15, which is 1e-9 of γ
     np.testing.assert_allclose(result.n_eff[0], n_eff, rtol=1e-8)
     assert result.n_eff[0].min() > 1.4
 
@@ -135,12 +133,12 @@ def test_float64_lce_matches_a_double_loop_to_rounding() -> None:
     st.booleans(),
 )
 def test_lce_matches_a_double_loop_with_ties(rows, bandwidth: float, leave_one_out: bool) -> None:
-    """Confidences on the edges of ten bins, rows that coincide, bins of one row."""
-    confidence, correct = [c / 10 for c, *_ in rows], [right for _, right, *_ in rows]
-    X = np.array([place for *_, a, b in rows for place in [[a, b]]], dtype=float)
+    """Confidences are on the edges of ten bins, rows coincide, and some bins have one row."""
+    confidence, correct = [c / 10 for c, *_ in rows], [is_correct for _, is_correct, *_ in rows]
+    X = np.array([features for *_, a, b in rows for features in [[a, b]]], dtype=float)
     options = {"bins": 10, "leave_one_out": leave_one_out}
     result = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale="none", **options)
-    slce, n_eff = double_loop(
+    slce, n_eff = local_errors_by_loop(
         confidence, correct, X.tolist(), bandwidth=bandwidth, unit=1.0, **options
     )
     np.testing.assert_allclose(result.slce[0], slce, atol=FLOAT32)
@@ -148,9 +146,9 @@ def test_lce_matches_a_double_loop_with_ties(rows, bandwidth: float, leave_one_o
     assert (result.n_eff[0] >= 1 - FLOAT32).all() or leave_one_out
 
 
-def test_the_kernel_is_scikit_learn_s() -> None:
-    """Its gamma is one over the number of features times ours, in units of the features."""
-    confidence, correct, X = sample(300, 4)
+def test_laplacian_kernel_matches_scikit_learn() -> None:
+    """The gamma of scikit-learn is 1 / (d γ), in units of the features."""
+    confidence, correct, X = calibrated_rows(300, 4)
     result = local_errors(confidence, correct, X, bandwidths=[0.3], bins=1)
     weight = laplacian_kernel(X, gamma=1 / (4 * 0.3 * rms_of(X)))
     np.testing.assert_allclose(
@@ -162,10 +160,10 @@ def test_the_kernel_is_scikit_learn_s() -> None:
 
 
 @pytest.mark.parametrize("bins", [1, 5, 15])
-def test_with_a_large_bandwidth_mlce_is_mce_and_mean_lce_is_ece(bins: int) -> None:
+def test_large_bandwidth_gives_mce_and_ece(bins: int) -> None:
     """Lemma 1; weights differ from 1 by less than 1e-11 at this bandwidth."""
-    confidence, correct, X = sample(500, 3)
-    y, top_label = as_metric(confidence, correct)
+    confidence, correct, X = calibrated_rows(500, 3)
+    y, top_label = labels_and_predictions(confidence, correct)
     assert mlce(y, top_label, X, bandwidth=1e12, bins=bins) == pytest.approx(
         mce(y, top_label, bins=bins), abs=1e-10
     )
@@ -178,98 +176,101 @@ def test_with_a_large_bandwidth_mlce_is_mce_and_mean_lce_is_ece(bins: int) -> No
 
 @pytest.mark.parametrize("bandwidth", [1e-6, 1e-300])
 def test_small_bandwidth_leaves_only_the_row_itself(bandwidth: float) -> None:
-    confidence, correct, X = sample(200, 3)
+    confidence, correct, X = calibrated_rows(200, 3)
     result = local_errors(confidence, correct, X, bandwidths=[bandwidth])
     np.testing.assert_array_equal(np.abs(result.slce[0]), np.abs(correct - confidence))
     np.testing.assert_array_equal(result.n_eff[0], 1)
-    y, top_label = as_metric(confidence, correct)
+    y, top_label = labels_and_predictions(confidence, correct)
     assert mlce(y, top_label, X, bandwidth=bandwidth) == np.abs(correct - confidence).max()
 
 
 def test_leave_one_out_uses_the_nearest_neighbour_in_the_bin() -> None:
-    """As the bandwidth goes to 0, where every weight is 0 in float64."""
-    confidence, correct, X = sample(200, 3)
+    """This is the limit of a bandwidth of 0, where all weights are 0 in float64."""
+    confidence, correct, X = calibrated_rows(200, 3)
     result = local_errors(confidence, correct, X, bandwidths=[1e-300], bins=5, leave_one_out=True)
-    apart = np.abs(X[:, None] - X).sum(axis=2)
+    distance = np.abs(X[:, None] - X).sum(axis=2)
     bin_of = np.ceil(confidence * 5)
-    apart[bin_of[:, None] != bin_of] = np.inf
-    np.fill_diagonal(apart, np.inf)
-    np.testing.assert_array_equal(result.slce[0], (confidence - correct)[apart.argmin(axis=1)])
+    distance[bin_of[:, None] != bin_of] = np.inf
+    np.fill_diagonal(distance, np.inf)
+    np.testing.assert_array_equal(result.slce[0], (confidence - correct)[distance.argmin(axis=1)])
 
 
 def test_lce_detects_errors_that_cancel_in_a_bin() -> None:
-    """Too sure by 0.2 on one side and as much not sure enough on the other: the paper's reason for
-    a local error.
+    """The model is overconfident by 0.2 on one side and underconfident by 0.2 on the other.
 
-    Around a row inside of a side about 300 rows count; √(0.8 · 0.2 / 300) = 0.023, and 5 such are
-    allowed.
+    About 300 rows count around a row in the interior of a side. The tolerance is 5 standard errors
+    of √(0.8 · 0.2 / 300) = 0.023.
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (4000, 2))
     confidence = np.full(4000, 0.7)
     correct = rng.random(4000) < 0.7 + 0.2 * np.sign(X[:, 0])
-    y, top_label = as_metric(confidence, correct)
+    y, top_label = labels_and_predictions(confidence, correct)
     assert ece(y, top_label) < 0.02
     result = local_errors(confidence, correct, X, bandwidths=[0.1])
-    inside = (np.abs(X[:, 0]) > 0.4) & (result.n_eff[0] > 100)
-    assert inside.sum() > 1000
-    np.testing.assert_allclose(result.slce[0][inside], -0.2 * np.sign(X[inside, 0]), atol=0.12)
+    is_interior = (np.abs(X[:, 0]) > 0.4) & (result.n_eff[0] > 100)
+    assert is_interior.sum() > 1000
+    np.testing.assert_allclose(
+        result.slce[0][is_interior], -0.2 * np.sign(X[is_interior, 0]), atol=0.12
+    )
     assert lce(y, top_label, X, bandwidth=0.1) > 0.1
 
 
-def test_units_and_origin_of_the_features_do_not_matter() -> None:
-    confidence, correct, X = sample(200, 3)
+def test_local_errors_ignore_units_and_origin_of_the_features() -> None:
+    confidence, correct, X = calibrated_rows(200, 3)
     expected = local_errors(confidence, correct, X)
-    for other in (1000 * X, X - 50):
+    for transformed in (1000 * X, X - 50):
         np.testing.assert_allclose(
-            local_errors(confidence, correct, other).slce, expected.slce, atol=FLOAT32
+            local_errors(confidence, correct, transformed).slce, expected.slce, atol=FLOAT32
         )
-    plain = local_errors(confidence, correct, X, bandwidths=[0.2 * rms_of(X)], scale="none")
-    np.testing.assert_array_equal(plain.slce, expected.slce)
+    unscaled = local_errors(confidence, correct, X, bandwidths=[0.2 * rms_of(X)], scale="none")
+    np.testing.assert_array_equal(unscaled.slce, expected.slce)
     assert rms_of(np.full((3, 2), 5.0)) == 1
 
 
-def test_the_order_of_rows_does_not_matter() -> None:
-    confidence, correct, X = sample(200, 3)
+def test_local_errors_ignore_the_order_of_rows() -> None:
+    confidence, correct, X = calibrated_rows(200, 3)
     order = np.random.default_rng(1).permutation(200)
     expected = local_errors(confidence, correct, X)
     result = local_errors(confidence[order], correct[order], X[order])
     np.testing.assert_allclose(result.slce[0], expected.slce[0][order], atol=FLOAT32)
 
 
-def test_few_rows_in_a_bin_can_be_left_out() -> None:
-    """One row alone in its bin, sure of 0.1 and right, is 0.9 at any bandwidth."""
-    confidence, correct, X = sample(200, 2)
+def test_min_count_leaves_out_rows_in_small_bins() -> None:
+    """A correct row with confidence 0.1, alone in its bin, has an error of 0.9 at any bandwidth."""
+    confidence, correct, X = calibrated_rows(200, 2)
     confidence, correct, X = (
         np.append(confidence, 0.1),
         np.append(correct, True),
         np.vstack([X, X[:1]]),
     )
-    y, top_label = as_metric(confidence, correct)
+    y, top_label = labels_and_predictions(confidence, correct)
     assert mlce(y, top_label, X, bandwidth=1e9) == pytest.approx(0.9)
-    without = mlce(y[:200], top_label[:200], X[:200], bandwidth=1e9)
-    assert mlce(y, top_label, X, bandwidth=1e9, min_count=2) == pytest.approx(without, abs=1e-8)
+    mlce_of_others = mlce(y[:200], top_label[:200], X[:200], bandwidth=1e9)
+    assert mlce(y, top_label, X, bandwidth=1e9, min_count=2) == pytest.approx(
+        mlce_of_others, abs=1e-8
+    )
     assert (
         mlce(y, top_label, X, bandwidth=1e9, leave_one_out=True) < 0.9
-    )  # nobody is left to look at
+    )  # the row has no neighbour
     assert lce_n_eff(y, top_label, X, bandwidth=1e-9, min_count=2) == 1
-    assert mlce_n_eff(y, top_label, X, bandwidth=1e9) == 1  # the worst row is this one
+    assert mlce_n_eff(y, top_label, X, bandwidth=1e9) == 1  # of the added row itself
     assert mlce_n_eff(y, top_label, X, bandwidth=1e9, min_count=2) > 2
     assert math.isnan(mlce(y, top_label, X, min_count=202))
     assert score("lce", {"y": y, "top_label": top_label, "X": X}, {"min_count": 202}).value is None
-    alone = local_errors([0.9], [True], [[1.0, 2.0]], leave_one_out=True)
-    assert np.isnan(alone.slce).all() and np.isnan(alone.n_eff).all()
+    single_row = local_errors([0.9], [True], [[1.0, 2.0]], leave_one_out=True)
+    assert np.isnan(single_row.slce).all() and np.isnan(single_row.n_eff).all()
 
 
 def test_lce_has_no_standard_error() -> None:
-    confidence, correct, X = sample(50, 2)
-    y, top_label = as_metric(confidence, correct)
+    confidence, correct, X = calibrated_rows(50, 2)
+    y, top_label = labels_and_predictions(confidence, correct)
     assert score("lce", {"y": y, "top_label": top_label, "X": X}).stderr is None
 
 
 def test_map_contains_every_row_with_its_position() -> None:
-    confidence, correct, X = sample(60, 2)
-    y, top_label = as_metric(confidence, correct)
+    confidence, correct, X = calibrated_rows(60, 2)
+    y, top_label = labels_and_predictions(confidence, correct)
     result = local_errors(confidence, correct, X, bandwidths=[0.3], bins=5)
     rows = tabulate(
         "lce_map", {"y": y, "top_label": top_label, "X": X}, {"bandwidth": 0.3, "bins": 5}
@@ -289,8 +290,8 @@ def test_map_contains_every_row_with_its_position() -> None:
 
 @pytest.mark.parametrize("shape", [(60, 1), (60, 3), (60, 1, 2, 1), (60, 2, 1, 1)])
 def test_map_requires_two_features(shape: tuple[int, ...]) -> None:
-    confidence, correct, _ = sample(60, 2)
-    y, top_label = as_metric(confidence, correct)
+    confidence, correct, _ = calibrated_rows(60, 2)
+    y, top_label = labels_and_predictions(confidence, correct)
     X = np.random.default_rng(0).random(shape)
     assert lce_map(y, top_label, X) == {}
     test = Predictions("test", 60, {"top_label": top_label}, {"top_label": top_label}, y=y)
@@ -301,8 +302,8 @@ def test_map_requires_two_features(shape: tuple[int, ...]) -> None:
 
 
 def test_table_by_bandwidth_matches_single_bandwidths() -> None:
-    confidence, correct, X = sample(150, 3)
-    y, top_label = as_metric(confidence, correct)
+    confidence, correct, X = calibrated_rows(150, 3)
+    y, top_label = labels_and_predictions(confidence, correct)
     result = lce_by_bandwidth(y, top_label, X, bandwidths=[0.4, 0.1], min_count=5)
     assert result["bandwidth"].tolist() == [0.4, 0.1]
     for i, bandwidth in enumerate([0.4, 0.1]):
@@ -311,38 +312,39 @@ def test_table_by_bandwidth_matches_single_bandwidths() -> None:
         assert result["mlce"][i] == mlce(y, top_label, X, **options)
         assert result["n_eff"][i] == lce_n_eff(y, top_label, X, **options)
         assert result["mlce_n_eff"][i] == mlce_n_eff(y, top_label, X, **options)
-        alone = local_errors(confidence, correct, X, bandwidths=[bandwidth])
-        assert result["n_eff"][i] == np.median(alone.n_eff[0][alone.count >= 5])
-        worst = np.where(alone.count >= 5, np.abs(alone.slce[0]), -1).argmax()
-        assert result["mlce_n_eff"][i] == alone.n_eff[0, worst]
+        errors = local_errors(confidence, correct, X, bandwidths=[bandwidth])
+        assert result["n_eff"][i] == np.median(errors.n_eff[0][errors.count >= 5])
+        worst = np.where(errors.count >= 5, np.abs(errors.slce[0]), -1).argmax()
+        assert result["mlce_n_eff"][i] == errors.n_eff[0, worst]
 
 
 def test_table_by_bandwidth_without_rows_is_nan() -> None:
-    confidence, correct, X = sample(20, 2)
-    result = lce_by_bandwidth(*as_metric(confidence, correct), X, min_count=21)
+    confidence, correct, X = calibrated_rows(20, 2)
+    result = lce_by_bandwidth(*labels_and_predictions(confidence, correct), X, min_count=21)
     assert all(np.isnan(result[column]).all() for column in ("lce", "mlce", "n_eff", "mlce_n_eff"))
 
 
 def test_images_are_vectors_of_their_pixels() -> None:
-    confidence, correct, X = sample(40, 12)
-    y, top_label = as_metric(confidence, correct)
+    confidence, correct, X = calibrated_rows(40, 12)
+    y, top_label = labels_and_predictions(confidence, correct)
     images = (X - X.min()).astype(np.float32).reshape(40, 3, 2, 2)
     assert lce(y, top_label, images) == lce(y, top_label, images.reshape(40, 12))
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
 def test_error_at_a_point_is_that_of_a_row_without_weight(kernel: str) -> None:
-    """Eq. 4 at points: as the double loop around a row that is left out, in the bin of what is said
-    there, at the rows' scale.
+    """Compare with the double loop around a row at the point that is left out.
+
+    The row has the confidence of the model at the point; the scale is that of the other rows.
     """
-    confidence, correct, X = sample(150, 2)
+    confidence, correct, X = calibrated_rows(150, 2)
     points, confidence_at = X[:40] + 0.3, np.linspace(0, 1, 40)
     result = local_errors_at(
         points, confidence_at, confidence, correct, X, bandwidths=[0.3, 1e12], bins=5, kernel=kernel
     )
     assert np.isnan(
         result.slce[:, :16]
-    ).all()  # no row says less than 0.5, so bins up to 0.4 are empty
+    ).all()  # confidences are at least 0.5, so bins up to 0.4 are empty
     assert (result.count[:16] == 0).all()
     for i in range(16, 40):
         rows = (
@@ -351,38 +353,44 @@ def test_error_at_a_point_is_that_of_a_row_without_weight(kernel: str) -> None:
             np.vstack([X, points[i]]).tolist(),
         )
         options = {"bins": 5, "unit": rms_of(X), "kernel": kernel, "leave_one_out": True}
-        slce_at, n_eff = (values[-1] for values in double_loop(*rows, bandwidth=0.3, **options))
+        slce_at, n_eff = (
+            values[-1] for values in local_errors_by_loop(*rows, bandwidth=0.3, **options)
+        )
         assert result.slce[0, i] == pytest.approx(slce_at, abs=FLOAT32)
         assert result.n_eff[0, i] == pytest.approx(n_eff, rel=FLOAT32)
-    for b in range(2, 5):  # Lemma 1, away from rows
-        own, here = np.ceil(confidence * 5) == b + 1, np.ceil(confidence_at * 5) == b + 1
-        np.testing.assert_allclose(
-            result.slce[1, here], (confidence - correct)[own].mean(), atol=1e-12
+    for b in range(2, 5):  # Lemma 1 at points
+        in_bin, points_in_bin = (
+            np.ceil(confidence * 5) == b + 1,
+            np.ceil(confidence_at * 5) == b + 1,
         )
-        np.testing.assert_array_equal(result.count[here], own.sum())
+        np.testing.assert_allclose(
+            result.slce[1, points_in_bin], (confidence - correct)[in_bin].mean(), atol=1e-12
+        )
+        np.testing.assert_array_equal(result.count[points_in_bin], in_bin.sum())
 
 
 def test_error_at_the_rows_is_their_error() -> None:
-    confidence, correct, X = sample(200, 3)
-    one, other = (
+    confidence, correct, X = calibrated_rows(200, 3)
+    errors, errors_at = (
         local_errors(confidence, correct, X),
         local_errors_at(X, confidence, confidence, correct, X),
     )
     for attribute in ("slce", "n_eff", "count"):
-        np.testing.assert_array_equal(getattr(one, attribute), getattr(other, attribute))
+        np.testing.assert_array_equal(getattr(errors, attribute), getattr(errors_at, attribute))
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True])
-def test_where_all_rows_are_alike_everyone_is_the_bin(leave_one_out: bool) -> None:
-    """Identical features and one confidence: at any bandwidth the bin's own error, of its other
-    rows where a row is left out.
+def test_equal_rows_have_the_error_of_the_bin(leave_one_out: bool) -> None:
+    """The features and confidences of all rows are equal; the bandwidth has no effect.
+
+    With ``leave_one_out`` the error is that of the other rows.
     """
     confidence, correct, X = np.full(20, 0.8), np.arange(20) % 4 > 0, np.full((20, 3), 2.5)
     result = local_errors(
         confidence, correct, X, bandwidths=[1e-9, 0.2, 1e9], leave_one_out=leave_one_out
     )
-    right = (correct.sum() - correct) / 19 if leave_one_out else np.full(20, correct.mean())
-    np.testing.assert_allclose(result.slce, [0.8 - right] * 3, atol=ROUNDING)
+    accuracy = (correct.sum() - correct) / 19 if leave_one_out else np.full(20, correct.mean())
+    np.testing.assert_allclose(result.slce, [0.8 - accuracy] * 3, atol=ROUNDING)
     np.testing.assert_allclose(result.n_eff, 19 if leave_one_out else 20, rtol=ROUNDING)
 
 
@@ -391,12 +399,12 @@ def test_bin_of_one_row_has_no_leave_one_out_error() -> None:
     assert result.slce[0].tolist() == pytest.approx([0.95, 0.05, 0.05])
     assert result.count.tolist() == [1, 2, 2]
     assert result.n_eff[0].tolist() == [1, 2, 2]
-    without = local_errors(
+    leave_one_out = local_errors(
         [0.95, 0.55, 0.55], [False, True, False], [[0.0], [1.0], [1.0]], leave_one_out=True
     )
-    assert np.isnan(without.slce[0, 0])
-    assert without.slce[0, 1:].tolist() == pytest.approx([0.55, -0.45])
-    y, top_label = as_metric([0.95, 0.55, 0.55], [False, True, False])
+    assert np.isnan(leave_one_out.slce[0, 0])
+    assert leave_one_out.slce[0, 1:].tolist() == pytest.approx([0.55, -0.45])
+    y, top_label = labels_and_predictions([0.95, 0.55, 0.55], [False, True, False])
     assert mlce(y, top_label, np.array([[0.0], [1.0], [1.0]]), leave_one_out=True) == pytest.approx(
         0.55
     )
@@ -404,7 +412,7 @@ def test_bin_of_one_row_has_no_leave_one_out_error() -> None:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_threads_change_no_bit(n_jobs: int, monkeypatch) -> None:
-    confidence, correct, X = sample(700, 2)
+    confidence, correct, X = calibrated_rows(700, 2)
     expected = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4])
     tasks, around = [], by_features.KernelAverager.average
     monkeypatch.setattr(by_features, "PAIRS_PER_BLOCK", 3000)
@@ -423,8 +431,8 @@ def test_threads_change_no_bit(n_jobs: int, monkeypatch) -> None:
 
 
 def test_slce_has_one_signed_error_per_row() -> None:
-    confidence, correct, X = sample(60, 3)
-    y, top_label = as_metric(confidence, correct)
+    confidence, correct, X = calibrated_rows(60, 3)
+    y, top_label = labels_and_predictions(confidence, correct)
     result = local_errors(
         confidence, correct, X, bandwidths=[0.3], kernel="gaussian", leave_one_out=True
     )
@@ -434,13 +442,13 @@ def test_slce_has_one_signed_error_per_row() -> None:
         {"bandwidth": 0.3, "kernel": "gaussian", "leave_one_out": True},
     )
     assert [row["slce"] for row in rows] == [
-        None if math.isnan(each) else each for each in result.slce[0]
+        None if math.isnan(error) else error for error in result.slce[0]
     ]
     assert list(rows[0]) == ["confidence", "correct", "slce", "n_eff", "bin_count", "bandwidth"]
     assert slce(y, top_label, X)["slce"].min() < 0 < slce(y, top_label, X)["slce"].max()
 
 
-BAD = sample(3, 2)
+THREE_ROWS = calibrated_rows(3, 2)
 
 
 @pytest.mark.parametrize(
@@ -475,7 +483,7 @@ BAD = sample(3, 2)
     ],
 )
 def test_invalid_inputs_are_refused(change, error, message: str) -> None:
-    confidence, correct, X = BAD
+    confidence, correct, X = THREE_ROWS
     with pytest.raises(error, match=f"^{message}$"):
         local_errors(**{"confidence": confidence, "correct": correct, "X": X} | change)
 
@@ -507,6 +515,6 @@ def test_invalid_inputs_are_refused(change, error, message: str) -> None:
     ],
 )
 def test_invalid_points_are_refused(points, confidence_at, error, message: str) -> None:
-    confidence, correct, X = BAD
+    confidence, correct, X = THREE_ROWS
     with pytest.raises(error, match=f"^{message}$"):
         local_errors_at(points, confidence_at, confidence, correct, X)

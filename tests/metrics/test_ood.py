@@ -1,6 +1,4 @@
-"""AUROC, areas under precision and recall, false positive rates: scikit-learn's, with ties and
-infinities, and whose side is positive.
-"""
+"""AUROC, average precision and false positive rates against scikit-learn, with ties and infinities."""
 
 from __future__ import annotations
 
@@ -14,87 +12,93 @@ from kdgraph.errors import ConfigError
 from kdgraph.metrics import METRICS, aupr_in, aupr_out, auroc, fpr90, fpr95, score
 
 ROUNDING = 1e-12
-"""Sums of at most 60 shares."""
+"""Rounding error of sums of at most 60 fractions."""
 SCORES = st.lists(st.integers(-4, 4) | st.floats(-5, 5, width=16), min_size=1, max_size=30).map(
     np.array
 )
-"""Integers so that many are equal."""
+"""Integers make ties frequent."""
 
 
-def labelled(ood: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """1 for out of distribution, and the scores."""
-    return np.repeat([1, 0], [len(ood), len(inside)]), np.concatenate([ood, inside])
+def labels_and_scores(ood_score: np.ndarray, id_score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return 1 for OOD rows and 0 for test rows, and all scores."""
+    return np.repeat([1, 0], [len(ood_score), len(id_score)]), np.concatenate([ood_score, id_score])
 
 
-def sklearns_fpr(tpr: float, y: np.ndarray, scores: np.ndarray) -> float:
-    """The rule of OpenOOD and pytorch-ood on scikit-learn's curve, all of whose thresholds are
-    kept.
-    """
+def fpr_of_scikit_learn(tpr: float, y: np.ndarray, scores: np.ndarray) -> float:
+    """Return the rate by the rule of OpenOOD and pytorch-ood on the curve of scikit-learn."""
     false, true, _ = roc_curve(y, scores, drop_intermediate=False)
     return float(false[np.argmax(true >= tpr)])
 
 
 @given(SCORES, SCORES)
 @settings(max_examples=200)
-def test_ranking_metrics_match_scikit_learn(ood, inside):
-    y, scores = labelled(ood, inside)
-    assert auroc(ood, inside) == pytest.approx(roc_auc_score(y, scores), abs=ROUNDING)
-    assert aupr_out(ood, inside) == pytest.approx(average_precision_score(y, scores), abs=ROUNDING)
-    assert aupr_in(ood, inside) == pytest.approx(
+def test_ranking_metrics_match_scikit_learn(ood_score, id_score):
+    y, scores = labels_and_scores(ood_score, id_score)
+    assert auroc(ood_score, id_score) == pytest.approx(roc_auc_score(y, scores), abs=ROUNDING)
+    assert aupr_out(ood_score, id_score) == pytest.approx(
+        average_precision_score(y, scores), abs=ROUNDING
+    )
+    assert aupr_in(ood_score, id_score) == pytest.approx(
         average_precision_score(1 - y, -scores), abs=ROUNDING
     )
     for metric, tpr in ((fpr95, 0.95), (fpr90, 0.90)):
-        assert metric(ood, inside, positive="ood") == pytest.approx(
-            sklearns_fpr(tpr, y, scores), abs=ROUNDING
+        assert metric(ood_score, id_score, positive="ood") == pytest.approx(
+            fpr_of_scikit_learn(tpr, y, scores), abs=ROUNDING
         )
-        assert metric(ood, inside) == pytest.approx(sklearns_fpr(tpr, 1 - y, -scores), abs=ROUNDING)
+        assert metric(ood_score, id_score) == pytest.approx(
+            fpr_of_scikit_learn(tpr, 1 - y, -scores), abs=ROUNDING
+        )
 
 
 def test_ranking_metrics_of_five_rows():
-    """Of six pairs, five are in order; the lowest of the three outside lies below one test row."""
-    ood, inside = [5.0, 4.0, 2.0], [3.0, 1.0]
-    assert auroc(ood, inside) == pytest.approx(5 / 6)
-    assert aupr_out(ood, inside) == pytest.approx((1 / 1 + 2 / 2 + 3 / 4) / 3)
-    assert aupr_in(ood, inside) == pytest.approx((1 / 1 + 2 / 3) / 2)
-    assert fpr95(ood, inside) == pytest.approx(
+    """Five of six pairs are in order; the lowest OOD score is below one test row."""
+    ood_score, id_score = [5.0, 4.0, 2.0], [3.0, 1.0]
+    assert auroc(ood_score, id_score) == pytest.approx(5 / 6)
+    assert aupr_out(ood_score, id_score) == pytest.approx((1 / 1 + 2 / 2 + 3 / 4) / 3)
+    assert aupr_in(ood_score, id_score) == pytest.approx((1 / 1 + 2 / 3) / 2)
+    assert fpr95(ood_score, id_score) == pytest.approx(
         1 / 3
-    )  # up to 3.0 all test rows pass, and 2.0 with them
-    assert fpr95(ood, inside, positive="ood") == pytest.approx(
+    )  # a threshold of 3.0 accepts all test rows and the OOD score 2.0
+    assert fpr95(ood_score, id_score, positive="ood") == pytest.approx(
         1 / 2
-    )  # from 2.0 on all others are refused, and 3.0 with them
+    )  # a threshold of 2.0 rejects all OOD rows and the test score 3.0
 
 
 def test_higher_scores_are_farther_out():
-    """Higher is farther out: the other way round everything is wrong."""
-    far, near = np.array([10.0, 11.0]), np.array([1.0, 2.0, 3.0])
-    assert (auroc(far, near), aupr_out(far, near), aupr_in(far, near), fpr95(far, near)) == (
+    """With the opposite sign all rows are separated in the wrong direction."""
+    high, low = np.array([10.0, 11.0]), np.array([1.0, 2.0, 3.0])
+    assert (auroc(high, low), aupr_out(high, low), aupr_in(high, low), fpr95(high, low)) == (
         1,
         1,
         1,
         0,
     )
-    assert (auroc(near, far), fpr95(near, far), fpr95(near, far, positive="ood")) == (0, 1, 1)
+    assert (auroc(low, high), fpr95(low, high), fpr95(low, high, positive="ood")) == (0, 1, 1)
 
 
 @given(SCORES, SCORES, st.floats(0.1, 10), st.floats(-3, 3))
-def test_only_ranks_matter_and_swapping_the_sides_mirrors(ood, inside, scale, shift):
-    assert auroc(ood, inside) == pytest.approx(1 - auroc(inside, ood), abs=ROUNDING)
-    assert aupr_in(ood, inside) == pytest.approx(aupr_out(-inside, -ood), abs=ROUNDING)
-    assert fpr95(ood, inside, positive="ood") == fpr95(-inside, -ood)
-    ranks = {value: rank for rank, value in enumerate(sorted({*ood.tolist(), *inside.tolist()}))}
-    of_ranks = [
+def test_metrics_depend_on_ranks_only_and_mirror_swapped_sides(ood_score, id_score, scale, shift):
+    assert auroc(ood_score, id_score) == pytest.approx(1 - auroc(id_score, ood_score), abs=ROUNDING)
+    assert aupr_in(ood_score, id_score) == pytest.approx(
+        aupr_out(-id_score, -ood_score), abs=ROUNDING
+    )
+    assert fpr95(ood_score, id_score, positive="ood") == fpr95(-id_score, -ood_score)
+    ranks = {
+        value: rank for rank, value in enumerate(sorted({*ood_score.tolist(), *id_score.tolist()}))
+    }
+    rank_scores = [
         np.array([scale * ranks[value] + shift for value in side.tolist()])
-        for side in (ood, inside)
+        for side in (ood_score, id_score)
     ]
     for metric in (auroc, aupr_in, aupr_out, fpr95, fpr90):
-        assert metric(*of_ranks) == pytest.approx(metric(ood, inside), abs=ROUNDING), (
+        assert metric(*rank_scores) == pytest.approx(metric(ood_score, id_score), abs=ROUNDING), (
             metric.__name__
         )
 
 
 @pytest.mark.parametrize("n", [20, 60, 100, 140, 1000])
 def test_fpr95_threshold_has_no_rounding_error(n):
-    """0.95 is no binary fraction: where it is 95 % exactly, the next row is not needed."""
+    """0.95 is no binary fraction: if k rows are 95 % exactly, k rows suffice."""
     positives = np.arange(n, dtype=float)
     threshold = n - round(0.95 * n)
     assert fpr95(positives, [threshold - 0.5], positive="ood") == 0
@@ -102,24 +106,28 @@ def test_fpr95_threshold_has_no_rounding_error(n):
 
 
 def test_equal_scores_give_chance():
-    """Areas are the base rate; the first threshold takes everything."""
-    ood, inside = np.zeros(30), np.zeros(10)
-    assert (auroc(ood, inside), aupr_out(ood, inside), aupr_in(ood, inside)) == (0.5, 0.75, 0.25)
-    assert fpr95(ood, inside) == fpr95(ood, inside, positive="ood") == 1
+    """The areas are the base rate; the first threshold accepts all rows."""
+    ood_score, id_score = np.zeros(30), np.zeros(10)
+    assert (
+        auroc(ood_score, id_score),
+        aupr_out(ood_score, id_score),
+        aupr_in(ood_score, id_score),
+    ) == (0.5, 0.75, 0.25)
+    assert fpr95(ood_score, id_score) == fpr95(ood_score, id_score, positive="ood") == 1
 
 
-def test_no_density_at_all_is_infinitely_far():
+def test_infinite_scores_are_the_farthest():
     assert auroc([np.inf, np.inf], [0.0, np.inf]) == 0.75
     assert fpr95([np.inf, 1.0], [0.0, 0.5]) == 0
 
 
 def test_random_scores_give_chance():
-    """20,000 scores a side: an AUROC has a standard deviation of 0.003."""
+    """With 20,000 scores on each side an AUROC has a standard deviation of 0.003."""
     rng = np.random.default_rng(0)
-    ood, inside = rng.normal(size=20_000), rng.normal(size=20_000)
-    assert auroc(ood, inside) == pytest.approx(0.5, abs=0.012)
-    assert fpr95(ood, inside) == pytest.approx(0.95, abs=0.01)
-    assert aupr_in(ood[:5000], inside) == pytest.approx(0.8, abs=0.02)
+    ood_score, id_score = rng.normal(size=20_000), rng.normal(size=20_000)
+    assert auroc(ood_score, id_score) == pytest.approx(0.5, abs=0.012)
+    assert fpr95(ood_score, id_score) == pytest.approx(0.95, abs=0.01)
+    assert aupr_in(ood_score[:5000], id_score) == pytest.approx(0.8, abs=0.02)
 
 
 def test_record_entries_of_ood_metrics():

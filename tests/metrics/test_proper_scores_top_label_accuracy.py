@@ -1,4 +1,4 @@
-"""Scores of right and wrong: scikit-learn's for two classes."""
+"""Scores of the correctness of predictions, against scikit-learn's scores of two classes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PROBA, Y = RNG.dirichlet(np.ones(4), size=200), RNG.integers(4, size=200)
 
 
 def test_top_label_scores_are_binary_scores_of_correctness():
-    right, confidence = PROBA.argmax(axis=1) == Y, PROBA.max(axis=1)
-    assert nll_top(Y, PROBA) == pytest.approx(log_loss(right, confidence), rel=1e-12)
-    assert brier_top(Y, PROBA) == pytest.approx(brier_score_loss(right, confidence), rel=1e-12)
+    correct, confidence = PROBA.argmax(axis=1) == Y, PROBA.max(axis=1)
+    assert nll_top(Y, PROBA) == pytest.approx(log_loss(correct, confidence), rel=1e-12)
+    assert brier_top(Y, PROBA) == pytest.approx(brier_score_loss(correct, confidence), rel=1e-12)
 
 
 def test_binary_top_label_nll_equals_nll():
@@ -37,11 +37,11 @@ def test_clipped_rows_are_those_below_the_clip(clip, rows):
     predicted = PROBA.argmax(axis=1)
     predicted[:6] = (
         Y[:6] + np.array([0, 1, 0, 1, 1, 0])
-    ) % 4  # right at 0, wrong at 0, right at 1, wrong at 1 twice, right at 0
+    ) % 4  # correct at 0, wrong at 0, correct at 1, wrong at 1 twice, correct at 0
     top_label = TopLabel(predicted, confidence, 4)
     costs_most = np.isclose(
         nll_top.by_row(Y, top_label, clip=clip), -np.log(clip), rtol=1e-6
-    )  # 1 - (1 - clip) is not clip
+    )  # 1 - (1 - clip) differs from clip by rounding
     assert nll_top_clipped(Y, top_label, clip=clip) == costs_most.sum() == rows
 
 

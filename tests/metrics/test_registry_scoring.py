@@ -1,6 +1,4 @@
-"""Metrics by name: values, standard errors, and what is said when a name, an option or an input
-does not fit.
-"""
+"""Metrics by name: values, standard errors, and errors for unknown names, options and inputs."""
 
 from __future__ import annotations
 
@@ -47,8 +45,10 @@ INPUTS = {
 }
 SCORES = {"ood_score", "id_score"}
 NUMBERS = [name for name in METRICS if not METRICS[name].is_table]
-NOT_HERE = set() if find_spec("relplot") else {"smooth_ece"}  # an extra
-NAMES = [name for name in NUMBERS if needs(name) <= set(INPUTS) and name not in NOT_HERE]
+NOT_INSTALLED = (
+    set() if find_spec("relplot") else {"smooth_ece"}
+)  # smooth_ece needs the extra "smooth"
+NAMES = [name for name in NUMBERS if needs(name) <= set(INPUTS) and name not in NOT_INSTALLED]
 CONF = Path(__file__).parents[2] / "conf" / "metrics"
 
 
@@ -69,7 +69,7 @@ def test_metrics_are_found_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_score_is_the_function_s_value_and_fits_into_json(name: str) -> None:
+def test_score_equals_the_function_and_is_valid_json(name: str) -> None:
     entry_score = score(name, INPUTS)
     assert entry_score.value == pytest.approx(
         METRICS[name](**{key: INPUTS[key] for key in needs(name)}), abs=1e-15
@@ -81,7 +81,7 @@ def test_score_is_the_function_s_value_and_fits_into_json(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(METRICS))
-def test_presentation_and_docstring(name: str) -> None:
+def test_metrics_have_label_direction_and_documented_parameters(name: str) -> None:
     function = METRICS[name]
     assert function.label
     assert function.better in ("lower", "higher", None)
@@ -135,9 +135,10 @@ def test_standard_error_is_that_of_the_mean() -> None:
     assert entry_score.n == 60
 
 
-def test_standard_error_covers() -> None:
-    """Of 400 samples, 68.3 % of intervals of one standard error hold the true error: 2.3 % is the
-    standard error of that share.
+def test_standard_error_has_nominal_coverage() -> None:
+    """68.3 % of intervals of one standard error contain the true error.
+
+    Over 400 samples this fraction has a standard error of 2.3 %.
     """
     rng = np.random.default_rng(1)
     held = 0
@@ -189,14 +190,14 @@ def test_unknown_names_options_and_missing_inputs_are_refused(
     for call in (
         lambda: score(
             name, available | dict.fromkeys(missing), options, source="digits"
-        ),  # None is absent
+        ),  # None means missing
         lambda: check_metric(name, set(available), options, source="digits"),
     ):
         with pytest.raises(ConfigError) as raised:
             call()
         assert str(raised.value) == message.replace(
             "every metric", ", ".join(sorted(METRICS))
-        )  # other tests may register some
+        )  # other tests may register metrics
         assert raised.value.exit_code == 2
 
 
@@ -233,13 +234,13 @@ def test_configs_use_existing_metrics_and_options(path: Path) -> None:
         "grid": {"proba", "prior", "truth"},
     }
     metrics_by_role = yaml.safe_load(path.read_text())
-    for other in ("defaults", "spaces"):
-        metrics_by_role.pop(other, None)
+    for key in ("defaults", "spaces"):
+        metrics_by_role.pop(key, None)
     for on, by_name in metrics_by_role.items():
         for name, options in itertools.starmap(select_metric, by_name.items()):
             assert (
                 options.keys() == options_of(name).keys()
-            )  # every option is listed, so that it can be set by name
+            )  # presets list every option, so that it can be overridden
             if "distribution" in needs(name):
                 continue  # of a regression
             check_metric(name, inputs_by_role[on], options)

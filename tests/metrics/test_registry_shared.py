@@ -1,4 +1,4 @@
-"""What metrics share is computed once for one set of rows, and never taken for that of others."""
+"""The cache of metrics: one computation for equal inputs, and none shared between others."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 2))
 Y = RNG.integers(2, size=80)
 TOP = TopLabel(RNG.integers(2, size=80), RNG.uniform(0.5, 1, 80), 2)
-GIVEN = {"y": Y, "top_label": TOP, "X": X}
+AVAILABLE_INPUTS = {"y": Y, "top_label": TOP, "X": X}
 NUMBERS = ("lce", "mlce", "lce_n_eff")
 
 
 @pytest.fixture
 def computed_bandwidths(monkeypatch) -> list[list[float]]:
-    """The bandwidths of each computation."""
+    """Record the bandwidths of every computation."""
     result = []
 
     def counting(*arrays, bandwidths, **options):
@@ -31,23 +31,25 @@ def computed_bandwidths(monkeypatch) -> list[list[float]]:
     return result
 
 
-def everything() -> list:
-    tables = [tabulate(name, GIVEN) for name in ("lce_by_bandwidth", "lce_map")]
-    return [*tables, *(score(name, GIVEN) for name in NUMBERS)]
+def compute_all() -> list:
+    tables = [tabulate(name, AVAILABLE_INPUTS) for name in ("lce_by_bandwidth", "lce_map")]
+    return [*tables, *(score(name, AVAILABLE_INPUTS) for name in NUMBERS)]
 
 
 def test_metrics_share_one_computation_with_equal_bits(computed_bandwidths) -> None:
-    alone = everything()
+    separate = compute_all()
     assert len(computed_bandwidths) == 5
     computed_bandwidths.clear()
     with cache_scope():
-        assert everything() == alone
+        assert compute_all() == separate
     assert len(computed_bandwidths) == 1 and 0.2 in computed_bandwidths[0]
-    assert everything() == alone and len(computed_bandwidths) == 6  # nothing stays behind
+    assert (
+        compute_all() == separate and len(computed_bandwidths) == 6
+    )  # the cache ends with its scope
 
 
 @pytest.mark.parametrize(
-    "other",
+    "change",
     [
         {"X": X.copy()},
         {"y": 1 - Y},
@@ -56,30 +58,32 @@ def test_metrics_share_one_computation_with_equal_bits(computed_bandwidths) -> N
     ],
     ids=["X", "y", "confidence", "predicted"],
 )
-def test_cache_distinguishes_rows_and_models(computed_bandwidths, other) -> None:
-    expected = score("lce", GIVEN | other)
+def test_cache_distinguishes_rows_and_models(computed_bandwidths, change) -> None:
+    expected = score("lce", AVAILABLE_INPUTS | change)
     with cache_scope():
-        score("lce", GIVEN)
+        score("lce", AVAILABLE_INPUTS)
         computed_bandwidths.clear()
-        assert score("lce", GIVEN | other) == expected and len(computed_bandwidths) == 1
+        assert score("lce", AVAILABLE_INPUTS | change) == expected and len(computed_bandwidths) == 1
 
 
 @pytest.mark.parametrize(
     "options", [{"bins": 10}, {"scale": "none"}, {"leave_one_out": True}, {"bandwidth": 0.3}]
 )
-def test_nor_other_options_for_these(computed_bandwidths, options) -> None:
-    expected = score("mlce", GIVEN, options)
+def test_cache_distinguishes_options(computed_bandwidths, options) -> None:
+    expected = score("mlce", AVAILABLE_INPUTS, options)
     with cache_scope():
-        score("mlce", GIVEN)
+        score("mlce", AVAILABLE_INPUTS)
         computed_bandwidths.clear()
-        assert score("mlce", GIVEN, options) == expected and len(computed_bandwidths) == 1
+        assert (
+            score("mlce", AVAILABLE_INPUTS, options) == expected and len(computed_bandwidths) == 1
+        )
 
 
 def test_only_new_bandwidths_are_computed(computed_bandwidths) -> None:
     with cache_scope():
-        score("lce", GIVEN, {"bandwidth": 0.4})
-        score("lce_n_eff", GIVEN, {"bandwidth": 0.4, "min_count": 3})
-        tabulate("lce_by_bandwidth", GIVEN, {"bandwidths": [0.2, 0.4, 0.8]})
+        score("lce", AVAILABLE_INPUTS, {"bandwidth": 0.4})
+        score("lce_n_eff", AVAILABLE_INPUTS, {"bandwidth": 0.4, "min_count": 3})
+        tabulate("lce_by_bandwidth", AVAILABLE_INPUTS, {"bandwidths": [0.2, 0.4, 0.8]})
     assert computed_bandwidths == [[0.4], [0.2, 0.8]]
 
 
@@ -93,8 +97,8 @@ def test_nested_scope_has_a_separate_cache() -> None:
 
 
 def test_large_inputs_are_compared_by_identity() -> None:
-    same = [1, 2]
-    assert IdentityKey(same) == IdentityKey(same) and hash(IdentityKey(same)) == hash(
-        IdentityKey(same)
+    array = [1, 2]
+    assert IdentityKey(array) == IdentityKey(array) and hash(IdentityKey(array)) == hash(
+        IdentityKey(array)
     )
-    assert IdentityKey(same) != IdentityKey([1, 2]) and IdentityKey(same) != same
+    assert IdentityKey(array) != IdentityKey([1, 2]) and IdentityKey(array) != array

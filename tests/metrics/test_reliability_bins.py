@@ -1,4 +1,4 @@
-"""Rows sorted into bins, and what the bins hold."""
+"""Bins of confidence, and the means of their rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kdgraph.metrics import reliability_bins
 ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in another order
 
 
-def test_bins_agree_with_scikit_learn_where_no_confidence_is_on_an_edge() -> None:
+def test_bins_match_scikit_learn_for_confidences_off_the_edges() -> None:
     rng = np.random.default_rng(3)
     confidence, correct = rng.random(500), rng.random(500) < 0.5
     result = reliability_bins(confidence, correct, bins=10)
@@ -20,17 +20,17 @@ def test_bins_agree_with_scikit_learn_where_no_confidence_is_on_an_edge() -> Non
     np.testing.assert_allclose(result.confidence, mean, atol=ROUNDING)
 
 
-def test_a_confidence_on_an_edge_belongs_to_the_bin_below() -> None:
+def test_confidence_on_an_edge_belongs_to_the_bin_below() -> None:
     confidence = np.arange(16) / 15
     result = reliability_bins(confidence, np.ones(16))
     assert result.count.tolist() == [
         2,
         *[1] * 14,
-    ]  # 0 and 1/15 in the first, each other edge closes its bin
+    ]  # the first bin holds 0 and 1/15; every edge closes its bin
     np.testing.assert_array_equal(result.confidence[1:], result.upper[1:])
     result = reliability_bins(
         np.array([0.2, 0.4, 0.6, 0.8, 1.0]), np.ones(5), bins=5
-    )  # decimals as a user types them
+    )  # edges as decimal numbers
     assert result.count.tolist() == [1, 1, 1, 1, 1]
 
 
@@ -38,18 +38,18 @@ def test_a_confidence_on_an_edge_belongs_to_the_bin_below() -> None:
 def test_edges_are_the_fractions_themselves(bins: int) -> None:
     votes = np.array(
         [m / bins for m in range(1, bins + 1)]
-    )  # m votes of as many trees as there are bins
+    )  # votes of as many trees as there are bins
     assert reliability_bins(votes, np.ones(bins), bins=bins).count.tolist() == [1] * bins
 
 
 def test_votes_of_a_forest_on_an_edge_belong_to_its_bin() -> None:
     votes = np.arange(201) / 200
     result = reliability_bins(votes, np.ones(201))
-    by_hand = [
+    counts = [
         sum(1 for v in range(201) if m * 200 < v * 15 <= (m + 1) * 200) + (m == 0)
         for m in range(15)
     ]
-    assert result.count.tolist() == by_hand
+    assert result.count.tolist() == counts
 
 
 def test_empty_bins_are_nan_and_count_nothing() -> None:
@@ -65,7 +65,7 @@ def test_confidence_rounded_above_one_is_in_the_last_bin() -> None:
     assert reliability_bins(np.array([1 + 1e-15]), np.array([True])).count[-1] == 1
 
 
-def test_mass_bins_hold_equal_shares() -> None:
+def test_mass_bins_hold_equal_numbers_of_rows() -> None:
     confidence = np.random.default_rng(0).permutation(np.linspace(0.5, 0.99, 100))
     result = reliability_bins(confidence, np.ones(100), bins=10, strategy="mass")
     assert result.count.tolist() == [10] * 10

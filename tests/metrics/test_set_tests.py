@@ -1,6 +1,4 @@
-"""Permutation tests of sets of rows: scipy's, uniform where nothing is wrong, and their power by
-contamination.
-"""
+"""Permutation tests of sets, against SciPy and theory, and their power by contamination."""
 
 from __future__ import annotations
 
@@ -24,23 +22,22 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-OF_TWO = {
+TWO_SAMPLE_STATISTICS = {
     "mean": lambda a, b: a.mean(),
     "max": lambda a, b: a.max(),
-    "ks": lambda a, b: (
-        ks_2samp(a, b, method="asymp").statistic
-    ),  # how its p-value is found matters to nobody here
+    "ks": lambda a, b: ks_2samp(a, b, method="asymp").statistic,  # only the statistic is used
 }
 
 
-@pytest.mark.parametrize("statistic", OF_TWO)
+@pytest.mark.parametrize("statistic", TWO_SAMPLE_STATISTICS)
 def test_p_values_match_scipys_permutation_test(statistic):
-    """All 35 ways to take four rows of seven, with equal scores; of 4,000 draws a share has a
-    standard error of at most 0.008.
+    """Compare with all 35 choices of four rows of seven, with ties.
+
+    A fraction of 4,000 permutations has a standard error of at most 0.008.
     """
     a, b = np.array([3.0, 1.0, 4.0, 2.0]), np.array([0.0, 2.0, 1.5])
     exact = permutation_test(
-        (a, b), OF_TWO[statistic], alternative="greater", n_resamples=np.inf
+        (a, b), TWO_SAMPLE_STATISTICS[statistic], alternative="greater", n_resamples=np.inf
     ).pvalue
     (p,) = set_p_values(a, b, statistic=statistic, n_permutations=PERMUTATIONS, rng=rng())
     assert p == pytest.approx(exact, abs=0.03)
@@ -53,26 +50,27 @@ SCORES = st.lists(st.integers(-3, 3).map(float), min_size=2, max_size=12).map(np
 @settings(max_examples=50, deadline=None)
 def test_statistics_of_two_samples_with_ties(a, b):
     pooled, first = np.concatenate([a, b])[None], np.arange(len(a))[None]
-    for name, naive in OF_TWO.items():
-        assert _STATISTICS[name](pooled, first)[0, 0] == pytest.approx(naive(a, b), abs=1e-12), name
+    for name, two_sample_statistic in TWO_SAMPLE_STATISTICS.items():
+        assert _STATISTICS[name](pooled, first)[0, 0] == pytest.approx(
+            two_sample_statistic(a, b), abs=1e-12
+        ), name
 
 
 def test_extreme_set_has_the_smallest_p_value():
-    """Nothing that is drawn can look farther out than the set of the highest: k counts the draws
-    that are this very set.
-    """
+    """Only permutations that draw the set itself have a statistic as large."""
     a, b = np.array([10.0, 11.0]), np.arange(8.0)
     p = set_p_values([a, -a, b[3:5]], b, n_permutations=PERMUTATIONS, rng=rng())
-    assert p[0] == pytest.approx(1 / 45, abs=0.01)  # of 45 pairs
+    assert p[0] == pytest.approx(1 / 45, abs=0.01)  # one of 45 pairs
     assert p[1] == 1 and 0.2 < p[2] < 0.8
     assert set_p_values(a, b, n_permutations=19, rng=rng())[0] in (1 / 20, 2 / 20, 3 / 20)
     assert (set_p_values(np.ones(5), np.ones(9), rng=rng()) == 1).all()
 
 
-@pytest.mark.parametrize("statistic", OF_TWO)
+@pytest.mark.parametrize("statistic", TWO_SAMPLE_STATISTICS)
 def test_p_value_is_uniform_under_the_null(statistic):
-    """600 sets of 8 against 40, in steps of 1/20: shares at most at .1, .25 and .5 are within what
-    a binomial allows at 1 in 1,000.
+    """600 sets of 8 rows against 40, with p-values in steps of 1/20.
+
+    The fractions at .1, .25 and .5 are inside binomial limits of 1 in 1,000.
     """
     p = [
         set_p_values(
@@ -87,22 +85,20 @@ def test_p_value_is_uniform_under_the_null(statistic):
     for level in (0.1, 0.25, 0.5):
         result = int((np.array(p) <= level + 1e-9).sum())
         at_most = binomtest(result, 600, level, alternative="greater").pvalue
-        assert at_most > 0.001, (level, result)  # never more often
-        if (
-            statistic == "mean"
-        ):  # the others have few values, and many draws that are equal to the set
+        assert at_most > 0.001, (level, result)  # rejections are never too frequent
+        if statistic == "mean":  # the others have few values and many ties, so they reject less
             assert binomtest(result, 600, level).pvalue > 0.001, (level, result)
 
 
 def test_infinite_scores_are_the_farthest():
     reference = np.append(rng().normal(size=30), [np.inf, -np.inf])
-    far = np.full(10, np.inf)
+    infinite = np.full(10, np.inf)
     for statistic in ("mean", "ks"):
         assert (
-            set_p_values(far, reference, statistic=statistic, n_permutations=99, rng=rng())[0]
+            set_p_values(infinite, reference, statistic=statistic, n_permutations=99, rng=rng())[0]
             == 0.01
         )
-    assert set_p_values([far, far], np.full(9, np.inf), rng=rng()).tolist() == [1, 1]
+    assert set_p_values([infinite, infinite], np.full(9, np.inf), rng=rng()).tolist() == [1, 1]
 
 
 def test_ks_detects_scores_that_are_too_low():
@@ -111,18 +107,18 @@ def test_ks_detects_scores_that_are_too_low():
     assert set_p_values(low, reference, n_permutations=99, rng=rng())[0] == 1
 
 
-def test_the_generator_decides_and_a_set_does_not_change_another():
+def test_p_values_of_sets_do_not_depend_on_other_sets():
     sets, reference = rng(1).normal(size=(3, 8)), rng(2).normal(size=40)
-    together = set_p_values(sets, reference, rng=rng())
+    p_values = set_p_values(sets, reference, rng=rng())
     np.testing.assert_array_equal(
-        together, [set_p_values(ood_set, reference, rng=rng())[0] for ood_set in sets]
+        p_values, [set_p_values(ood_set, reference, rng=rng())[0] for ood_set in sets]
     )
 
 
 def test_power_grows_with_contamination_and_size_at_the_nominal_level():
-    out, inside = rng(1).normal(1.5, 1, 300), rng(2).normal(size=400)
+    ood_score, id_score = rng(1).normal(1.5, 1, 300), rng(2).normal(size=400)
     small, large = (
-        power_curve(out, inside, set_size=size, n_sets=300, rng=rng()) for size in (10, 60)
+        power_curve(ood_score, id_score, set_size=size, n_sets=300, rng=rng()) for size in (10, 60)
     )
     for curve in (small, large):
         assert (
@@ -130,7 +126,13 @@ def test_power_grows_with_contamination_and_size_at_the_nominal_level():
         )  # 3 standard errors of 300 sets
         assert all(b >= a - 0.04 for a, b in pairwise(curve["power"])) and curve["power"][-1] > 0.95
     assert large["power"][large["share"] == 0.2][0] > small["power"][small["share"] == 0.2][0] + 0.1
-    assert small["share"].tolist() == [0, 0.1, 0.2, 0.5, 1]  # of ten rows 2 % are one row
+    assert small["share"].tolist() == [
+        0,
+        0.1,
+        0.2,
+        0.5,
+        1,
+    ]  # 2 % of ten rows are rounded to one row
 
 
 def test_sets_are_no_larger_than_the_rows_allow():
@@ -141,20 +143,22 @@ def test_sets_are_no_larger_than_the_rows_allow():
     } == {0}
 
 
-def test_the_table_is_a_function_of_the_scores():
-    out, inside = rng(1).normal(2, 1, 60), rng(2).normal(size=80)
+def test_contamination_is_a_function_of_scores_and_seed():
+    ood_score, id_score = rng(1).normal(2, 1, 60), rng(2).normal(size=80)
     options = {"shares": [0, 0.5, 1], "set_sizes": [5, 20, 70, 500], "n_sets": 20}
-    rows = tabulate("contamination", {"ood_score": out, "id_score": inside}, options)
-    assert rows == tabulate("contamination", {"ood_score": out, "id_score": inside}, options)
+    rows = tabulate("contamination", {"ood_score": ood_score, "id_score": id_score}, options)
+    assert rows == tabulate(
+        "contamination", {"ood_score": ood_score, "id_score": id_score}, options
+    )
     assert rows != tabulate(
-        "contamination", {"ood_score": out, "id_score": inside}, {**options, "seed": 1}
+        "contamination", {"ood_score": ood_score, "id_score": id_score}, {**options, "seed": 1}
     )
     assert [row["set_size"] for row in rows] == [5] * 3 + [20] * 3 + [40] * 3
     assert {row["power"] for row in rows if row["share"] == 1 and row["set_size"] > 5} == {1.0}
-    alone = contamination(out, inside, shares=[0, 0.5, 1], set_sizes=[20], n_sets=20)
-    assert alone["power"].tolist() == [row["power"] for row in rows if row["set_size"] == 20]
+    single_size = contamination(ood_score, id_score, shares=[0, 0.5, 1], set_sizes=[20], n_sets=20)
+    assert single_size["power"].tolist() == [row["power"] for row in rows if row["set_size"] == 20]
     with pytest.raises(Exception, match="contamination is a table, not a number; use tabulate"):
-        score("contamination", {"ood_score": out, "id_score": inside})
+        score("contamination", {"ood_score": ood_score, "id_score": id_score})
 
 
 @pytest.mark.parametrize(
