@@ -28,22 +28,23 @@ FAMILIES = {
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_scores_round_trip_to_values(name):
-    """Values far out return to 1e-6; to 1e-2 where 1 - F consists of the last bits of F."""
+    """Values far in the tails return to 1e-6; to 1e-2 where 1 - F consists of the last bits of F."""
     distribution = FAMILIES[name]
     low = 0.05 if name in ("lognorm", "gamma") else -30.0
     y = np.linspace(low, 30.0, 400)[None]
     scores = distribution.score_scale().to_scores(distribution.extended_cdf(y))
     assert np.isfinite(scores).all() and (np.diff(scores[0]) >= 0).all()
-    again = distribution.extended_ppf(distribution.score_scale().to_levels(scores))
+    round_trip = distribution.extended_ppf(distribution.score_scale().to_levels(scores))
     last_bits = (distribution.extended_cdf(y) < 1) & (distribution.extended_cdf(y) > 1 - 1e-9)
-    np.testing.assert_allclose(again[~last_bits], y[~last_bits], rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(again[last_bits], y[last_bits], rtol=1e-2)
+    np.testing.assert_allclose(round_trip[~last_bits], y[~last_bits], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(round_trip[last_bits], y[last_bits], rtol=1e-2)
 
 
 def test_log_normal_scores_are_standardised_logarithms():
-    """They are from 30 deviations below to 30 above, where 1 - F is 1e-198.
+    """The range is ±30 standard deviations, where 1 - F is 1e-198.
 
-    Between 6 and 8.3 deviations, where 1 - F consists of the last bits of F, they are to 0.01.
+    Between 6 and 8.3 standard deviations 1 - F consists of the last bits of F, and the accuracy is
+    0.01.
     """
     z = np.linspace(-30, 30, 121)
     distribution = FAMILIES["lognorm"]
@@ -57,7 +58,7 @@ def test_log_normal_scores_are_standardised_logarithms():
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_extreme_scores_have_finite_values(name):
-    """A slope may move a score farther out than any representable probability."""
+    """A local slope may move a score beyond any representable probability."""
     distribution = FAMILIES[name]
     levels = distribution.score_scale().to_levels(
         np.array([[-1e4, -100.0, -40.0, 0.0, 40.0, 100.0, 1e4]])
@@ -83,19 +84,19 @@ def test_scores_of_samples_continue_beyond_their_ends(m, levels):
     )
     scores = scale.to_scores(levels)
     assert (np.diff(scores) >= 0).all()
-    inside = (levels >= 0) & (levels <= 1)
-    np.testing.assert_allclose(scores[inside], stats.norm.ppf(levels[inside]), atol=1e-9)
+    is_inside = (levels >= 0) & (levels <= 1)
+    np.testing.assert_allclose(scores[is_inside], stats.norm.ppf(levels[is_inside]), atol=1e-9)
     np.testing.assert_allclose(
         scores[levels > 1], scale.last_score + levels[levels > 1] - 1, rtol=1e-12
     )
     pit_map = ScoredEcdf.from_scores(scores[None], np.ones((1, len(scores))), scale)
-    new = Recalibrated(samples, pit_map)
+    recalibrated = Recalibrated(samples, pit_map)
     unit = samples.var()[0] ** 0.5 or 1
-    # scores are kept as float32, of which those at an end may come back as a level just beyond it:
-    # at the same value
+    # Scores are stored as float32. A score at an end may return as a level just beyond it, which
+    # has the same value.
     np.testing.assert_allclose(
         samples.extended_ppf(pit_map.atoms()[0]),
         samples.extended_ppf(levels[None]),
         atol=1e-5 * unit * m,
     )
-    assert new.cdf(np.array([1e9]))[0] == 1 and new.cdf(np.array([-1e9]))[0] == 0
+    assert recalibrated.cdf(np.array([1e9]))[0] == 1 and recalibrated.cdf(np.array([-1e9]))[0] == 0

@@ -1,4 +1,4 @@
-"""Normal distributions and families of scipy.stats against scipy, row by row."""
+"""Normal distributions and wrapped families of scipy.stats against scipy, row by row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kdgraph.distributions import Normal, ScipyFamily, as_distribution
 from kdgraph.errors import ParameterError
 
 LOC, SCALE = np.array([-3.0, 0.0, 1e3]), np.array([0.5, 1.0, 20.0])
-KINDS = {
+FAMILIES = {
     "normal": (Normal(LOC, SCALE), [stats.norm(m, s) for m, s in zip(LOC, SCALE, strict=True)]),
     "gamma": (
         ScipyFamily("gamma", {"a": np.array([0.7, 2.0, 50.0]), "scale": np.array([1.0, 3.0, 0.1])}),
@@ -27,20 +27,20 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=KINDS)
-def kind(request):
-    return KINDS[request.param]
+@pytest.fixture(params=FAMILIES)
+def family_and_rows(request):
+    return FAMILIES[request.param]
 
 
-def test_every_method_equals_scipy_row_by_row(kind):
-    distribution, rows = kind
+def test_every_method_equals_scipy_row_by_row(family_and_rows):
+    distribution, rows = family_and_rows
     y = np.array([[row.ppf(0.1), row.mean(), row.ppf(0.99)] for row in rows])
     q = np.array([0.025, 0.5, 0.975, 1.0])
-    for method, at, expected in (
-        ("cdf", y, np.array([row.cdf(at) for row, at in zip(rows, y, strict=True)])),
+    for method, argument, expected in (
+        ("cdf", y, np.array([row.cdf(argument) for row, argument in zip(rows, y, strict=True)])),
         ("cdf", y[:, 0], np.full(3, 0.1)),
         ("cdf", 1.0, np.array([row.cdf(1.0) for row in rows])),
-        ("pdf", y, np.array([row.pdf(at) for row, at in zip(rows, y, strict=True)])),
+        ("pdf", y, np.array([row.pdf(argument) for row, argument in zip(rows, y, strict=True)])),
         ("ppf", q, np.array([row.ppf(q) for row in rows])),
         ("ppf", 0.3, np.array([row.ppf(0.3) for row in rows])),
         (
@@ -50,7 +50,11 @@ def test_every_method_equals_scipy_row_by_row(kind):
         ),
     ):
         np.testing.assert_allclose(
-            getattr(distribution, method)(at), expected, rtol=1e-12, atol=1e-15, err_msg=method
+            getattr(distribution, method)(argument),
+            expected,
+            rtol=1e-12,
+            atol=1e-15,
+            err_msg=method,
         )
     np.testing.assert_allclose(distribution.mean(), [row.mean() for row in rows], rtol=1e-12)
     np.testing.assert_allclose(distribution.var(), [row.var() for row in rows], rtol=1e-12)
@@ -62,16 +66,16 @@ def test_every_method_equals_scipy_row_by_row(kind):
 @pytest.mark.parametrize(
     "index", [slice(1, 3), np.array([2, 0]), np.array([True, False, True]), 1, -1]
 )
-def test_indexing_keeps_the_distributions(kind, index):
-    distribution, _ = kind
-    some = distribution[index]
-    assert len(some) == len(np.atleast_1d(np.arange(3)[index]))
-    np.testing.assert_array_equal(some.ppf(0.8), np.atleast_1d(distribution.ppf(0.8)[index]))
+def test_indexing_keeps_the_distributions(family_and_rows, index):
+    distribution, _ = family_and_rows
+    subset = distribution[index]
+    assert len(subset) == len(np.atleast_1d(np.arange(3)[index]))
+    np.testing.assert_array_equal(subset.ppf(0.8), np.atleast_1d(distribution.ppf(0.8)[index]))
 
 
-def test_samples_follow_the_distribution(kind):
+def test_samples_follow_the_distribution(family_and_rows):
     """There are 4000 draws a row; one in 1000 samples exceeds a distance of 1.95 / √n."""
-    distribution, rows = kind
+    distribution, rows = family_and_rows
     samples = distribution.sample(4000, np.random.default_rng(0))
     assert samples.shape == (3, 4000) and np.isfinite(samples).all()
     for row, row_samples in zip(rows, samples, strict=True):
@@ -90,16 +94,16 @@ def crps_by_integration(row, y: float) -> float:
 
 
 @pytest.mark.parametrize("level", [0.001, 0.3, 0.95, 0.9999])
-def test_crps_matches_its_definition(kind, level):
+def test_crps_matches_its_definition(family_and_rows, level):
     """The quadrature is accurate to 2e-8 for normal tails, and to 1e-6 for heavier ones."""
-    distribution, rows = kind
+    distribution, rows = family_and_rows
     y = np.array([row.ppf(level) for row in rows])
-    expected = [crps_by_integration(row, at) for row, at in zip(rows, y, strict=True)]
+    expected = [crps_by_integration(row, outcome) for row, outcome in zip(rows, y, strict=True)]
     np.testing.assert_allclose(distribution.crps(y), expected, rtol=1e-6)
 
 
 def test_crps_quadrature_matches_the_closed_form():
-    """The normal distribution of scipy gives the same, in blocks or not."""
+    """Compare the quadrature for the normal family of scipy with the closed form."""
     rng = np.random.default_rng(1)
     loc, scale = rng.normal(size=50), rng.uniform(0.1, 3, size=50)
     y = loc + scale * np.linspace(-9, 9, 50)
@@ -108,7 +112,7 @@ def test_crps_quadrature_matches_the_closed_form():
 
 
 def test_block_size_changes_no_bit(monkeypatch):
-    distribution, _ = KINDS["gamma"]
+    distribution, _ = FAMILIES["gamma"]
     y = np.array([1.0, 2.0, 6.0])
     all_scores = distribution.crps(y)
     monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 1)
@@ -116,12 +120,12 @@ def test_block_size_changes_no_bit(monkeypatch):
 
 
 @pytest.mark.parametrize("q", [-0.1, 1.5, float("nan"), np.array([0.5, 2.0])])
-def test_rejects_levels_outside_0_to_1(kind, q):
+def test_rejects_levels_outside_0_to_1(family_and_rows, q):
     with pytest.raises(ParameterError, match=r"^q must be in \[0, 1\], got "):
-        kind[0].ppf(q)
+        family_and_rows[0].ppf(q)
 
 
-def test_rejects_values_of_a_different_number_of_rows(kind):
+def test_rejects_values_of_a_different_number_of_rows(family_and_rows):
     with pytest.raises(
         ValueError,
         match=(
@@ -129,7 +133,7 @@ def test_rejects_values_of_a_different_number_of_rows(kind):
             r" \(4,\)$"
         ),
     ):
-        kind[0].cdf(np.zeros(4))
+        family_and_rows[0].cdf(np.zeros(4))
 
 
 @pytest.mark.parametrize(

@@ -22,16 +22,18 @@ def test_moments_match_numerical_integrals():
             QuantileGrid(LEVELS, values[None]),
             [values[0] - 400, *values, values[-1] + 400],
         )
-        _check_moments(grid)
+        check_moments(grid)
         pieces = [
-            integrate.quad(lambda y, of: of.pdf(y)[0], a, b, args=(grid,), limit=200)[0]
+            integrate.quad(
+                lambda y, distribution: distribution.pdf(y)[0], a, b, args=(grid,), limit=200
+            )[0]
             for a, b in pairwise(edges)
         ]
         np.testing.assert_allclose(pieces, np.diff([0, *LEVELS, 1]), atol=1e-7)
 
 
-def _check_moments(grid: QuantileGrid) -> None:
-    """Compare with integrals that end 1e-9 before 0 and 1; the rest is 1e-7 of them."""
+def check_moments(grid: QuantileGrid) -> None:
+    """Compare with integrals over levels from 1e-9 to 1 - 1e-9; the rest is 1e-7 of them."""
     mean, var = grid.mean()[0], grid.var()[0]
     first, second = (
         integrate.quad(
@@ -49,15 +51,15 @@ def _check_moments(grid: QuantileGrid) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(-50, 50, width=32), min_size=5, max_size=5), st.floats(1e-6, 1 - 1e-6))
 def test_levels_and_values_round_trip(values, q):
-    """Quantiles may be equal or unsorted; a value of two equal ones has the higher level."""
-    result = QuantileGrid(LEVELS, np.array([values]))
-    y = result.ppf(q)
-    assert result.cdf(y)[0] >= q - 1e-9
-    np.testing.assert_array_equal(result.ppf(LEVELS)[0], np.sort(values))
-    many = result.ppf(np.linspace(0.001, 0.999, 400))[0]
-    assert (np.diff(many) >= 0).all()
+    """Quantiles may be equal or unsorted; a tied value has the higher level."""
+    grid = QuantileGrid(LEVELS, np.array([values]))
+    y = grid.ppf(q)
+    assert grid.cdf(y)[0] >= q - 1e-9
+    np.testing.assert_array_equal(grid.ppf(LEVELS)[0], np.sort(values))
+    quantiles = grid.ppf(np.linspace(0.001, 0.999, 400))[0]
+    assert (np.diff(quantiles) >= 0).all()
     if float(np.diff(np.sort(values)).min()) > 1e-3:
-        assert result.cdf(y)[0] == pytest.approx(q, abs=1e-9)
+        assert grid.cdf(y)[0] == pytest.approx(q, abs=1e-9)
 
 
 def test_tails_are_exponential_and_continuous():
@@ -93,7 +95,7 @@ def test_extended_levels_order_values_far_out():
 
 
 def test_a_dense_grid_approximates_the_distribution():
-    """With 99 levels, the variance is accurate to the 2 % beyond them, the CRPS to 0.002."""
+    """With 99 levels the variance is accurate to 2 % and the CRPS to 0.002."""
     levels = np.linspace(0.01, 0.99, 99)
     grid, y = (
         QuantileGrid(levels, np.tile(stats.norm.ppf(levels), (3, 1))),
@@ -170,7 +172,7 @@ def test_extended_levels_have_the_order_of_the_cdf(values, y):
     grid, steps = (
         QuantileGrid(LEVELS, np.array([values])),
         np.array([[-30.0, y, y + 0.5, 3.6]]),
-    )  # far above, 1 - F has no digits
+    )  # farther above, 1 - F is rounded to 0
     levels, cdf = grid.extended_cdf(steps)[0], grid.cdf(steps)[0]
     assert (levels[1:] >= levels[:-1]).all() and (cdf[1:] >= cdf[:-1]).all()
     if len(set(values)) > 1:

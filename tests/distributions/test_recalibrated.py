@@ -1,4 +1,4 @@
-"""Recalibrated distributions against the full weighted sample, evaluated naively."""
+"""Recalibrated distributions against the explicit weighted sample."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PITS = hnp.arrays(np.float64, st.integers(1, 12), elements=st.integers(1, 63).ma
 WEIGHTS = st.lists(st.integers(0, 5), min_size=12, max_size=12).filter(lambda w: w[0] > 0)
 
 
-def naive_quantile(pits, weights, q: Fraction):
+def exact_quantile(pits, weights, q: Fraction):
     """Return the smallest PIT value whose cumulative weight reaches q, in exact fractions."""
     total, reached = sum(weights), Fraction(0)
     for pit, weight in sorted(zip(pits.tolist(), weights, strict=True)):
@@ -32,10 +32,10 @@ def naive_quantile(pits, weights, q: Fraction):
 
 @given(PITS, WEIGHTS, st.integers(1, 40), st.integers(1, 40))
 def test_quantiles_are_the_inverse_of_the_ecdf(pits, weights, a, b):
-    """Levels on a step to the last digit are on it, in spite of rounded sums of weights."""
+    """Levels that equal a step up to rounding belong to it."""
     weights, q = weights[: len(pits)], Fraction(min(a, b), max(a, b))
     result = WeightedEcdf.from_pits(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
-    assert result.tolist() == [naive_quantile(pits, weights, q)]
+    assert result.tolist() == [exact_quantile(pits, weights, q)]
 
 
 @given(PITS, WEIGHTS, st.floats(0, 1))
@@ -54,7 +54,7 @@ def test_equal_weights_match_inverted_cdf_of_numpy():
     )
     np.testing.assert_array_equal(
         result[-2:], np.sort(pits)[[24, 974]]
-    )  # 25 and 975 of 1000 reach .025 and .975
+    )  # the 25th and the 975th of 1000 values reach .025 and .975
 
 
 def test_interval_covers_the_calibration_rows():
@@ -65,7 +65,7 @@ def test_interval_covers_the_calibration_rows():
     assert ((low - 1e-9 <= y) & (y <= high + 1e-9)).sum() == 951
 
 
-def bases(n: int):
+def base_distributions(n: int):
     """Return normal distributions with and without their standard form, and Gammas."""
     rng = np.random.default_rng(n)
     loc, scale = rng.normal(size=n), rng.uniform(0.5, 2, size=n)
@@ -82,105 +82,109 @@ def test_mean_variance_and_crps_match_the_sample(base, weighted, monkeypatch):
     """Compare with the n × m sample and its double sum; block size changes no bit."""
     rng = np.random.default_rng(0)
     pits, weights = rng.beta(2, 1, size=40), rng.random(40) if weighted else np.ones(40)
-    base_distribution = bases(25)[base]
-    new = Recalibrated(
+    base_distribution = base_distributions(25)[base]
+    recalibrated = Recalibrated(
         base_distribution, WeightedEcdf.from_pits(pits, weights if weighted else None)
     )
     x, w, y = base_distribution.ppf(pits), weights / weights.sum(), rng.normal(size=25) * 3
     mean = x @ w
     to_y, pairs = np.abs(x - y[:, None]) @ w, np.abs(x[:, :, None] - x[:, None, :])
-    np.testing.assert_allclose(new.mean(), mean, rtol=1e-12)
-    np.testing.assert_allclose(new.var(), (x - mean[:, None]) ** 2 @ w, rtol=1e-11)
-    np.testing.assert_allclose(new.crps(y), to_y - (pairs @ w) @ w / 2, rtol=1e-11)
-    all_values = new.mean(), new.crps(y)
+    np.testing.assert_allclose(recalibrated.mean(), mean, rtol=1e-12)
+    np.testing.assert_allclose(recalibrated.var(), (x - mean[:, None]) ** 2 @ w, rtol=1e-11)
+    np.testing.assert_allclose(recalibrated.crps(y), to_y - (pairs @ w) @ w / 2, rtol=1e-11)
+    all_values = recalibrated.mean(), recalibrated.crps(y)
     monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 40)
-    np.testing.assert_array_equal((new.mean(), new.crps(y)), all_values)
+    np.testing.assert_array_equal((recalibrated.mean(), recalibrated.crps(y)), all_values)
 
 
 @settings(deadline=None)
 @given(PITS, st.floats(-30, 30, allow_nan=False), st.floats(0, 1, exclude_max=True))
 def test_cdf_and_ppf_are_monotone_inverses(pits, y, q):
     """The cdf increases from 0 to 1, and ppf(q) is the smallest value with cdf >= q."""
-    new = Recalibrated(
+    recalibrated = Recalibrated(
         Normal(np.array([0.0, 5.0]), np.array([1.0, 3.0])), WeightedEcdf.from_pits(pits)
     )
-    low, high = new.cdf(np.array([y, y])), new.cdf(np.array([y + 1, y + 1]))
+    low, high = recalibrated.cdf(np.array([y, y])), recalibrated.cdf(np.array([y + 1, y + 1]))
     assert ((low >= 0) & (low <= high) & (high <= 1)).all()
-    x = new.ppf(q)
-    assert (new.cdf(x + 1e-9) >= q - 1e-12).all() and (new.cdf(x - 1e-6) <= q + 1e-12).all() | (
-        q == 0
-    )
+    x = recalibrated.ppf(q)
+    assert (recalibrated.cdf(x + 1e-9) >= q - 1e-12).all() and (
+        recalibrated.cdf(x - 1e-6) <= q + 1e-12
+    ).all() | (q == 0)
 
 
 def test_uniform_pits_hardly_change_the_base():
     """With PIT values on a fine grid, R is the identity up to 1/m."""
     base = Normal(np.zeros(3), np.array([1.0, 2.0, 3.0]))
-    new = Recalibrated(base, WeightedEcdf.from_pits((np.arange(5000) + 0.5) / 5000))
+    recalibrated = Recalibrated(base, WeightedEcdf.from_pits((np.arange(5000) + 0.5) / 5000))
     y = np.linspace(-4, 4, 9) * base.scale[:, None]
-    np.testing.assert_allclose(new.cdf(y), base.cdf(y), atol=1e-4)
-    np.testing.assert_allclose(new.var(), base.var(), rtol=1e-3)
+    np.testing.assert_allclose(recalibrated.cdf(y), base.cdf(y), atol=1e-4)
+    np.testing.assert_allclose(recalibrated.var(), base.var(), rtol=1e-3)
 
 
 def test_recalibrated_pits_of_calibration_rows_are_uniform():
     """R(F(y_i)) is i/m on the calibration rows, whatever F is."""
     rng = np.random.default_rng(0)
     base, y = Normal(np.zeros(200), np.full(200, 3.0)), rng.exponential(size=200)
-    new = Recalibrated(base, WeightedEcdf.from_pits(base.cdf(y)))
-    np.testing.assert_allclose(np.sort(new.cdf(y)), np.arange(1, 201) / 200)
+    recalibrated = Recalibrated(base, WeightedEcdf.from_pits(base.cdf(y)))
+    np.testing.assert_allclose(np.sort(recalibrated.cdf(y)), np.arange(1, 201) / 200)
 
 
 def test_shapes_and_indexing():
-    new = Recalibrated(bases(6)["gamma"], WeightedEcdf.from_pits(np.array([0.2, 0.7, 0.9])))
+    recalibrated = Recalibrated(
+        base_distributions(6)["gamma"], WeightedEcdf.from_pits(np.array([0.2, 0.7, 0.9]))
+    )
     assert (
-        new.ppf(0.5).shape,
-        new.ppf(np.array([0.1, 0.9])).shape,
-        new.ppf(np.full((6, 3), 0.5)).shape,
+        recalibrated.ppf(0.5).shape,
+        recalibrated.ppf(np.array([0.1, 0.9])).shape,
+        recalibrated.ppf(np.full((6, 3), 0.5)).shape,
     ) == ((6,), (6, 2), (6, 3))
     assert (
-        new.cdf(np.ones(6)).shape,
-        new.cdf(np.ones((6, 4))).shape,
-        new.sample(5, np.random.default_rng(0)).shape,
+        recalibrated.cdf(np.ones(6)).shape,
+        recalibrated.cdf(np.ones((6, 4))).shape,
+        recalibrated.sample(5, np.random.default_rng(0)).shape,
     ) == (
         (6,),
         (6, 4),
         (6, 5),
     )
     for index in (slice(2, 5), np.array([5, 0]), 3):
-        np.testing.assert_array_equal(new[index].ppf(0.6), np.atleast_1d(new.ppf(0.6)[index]))
-    assert not hasattr(new, "pdf")
+        np.testing.assert_array_equal(
+            recalibrated[index].ppf(0.6), np.atleast_1d(recalibrated.ppf(0.6)[index])
+        )
+    assert not hasattr(recalibrated, "pdf")
     with pytest.raises(ParameterError, match=r"^q must be in \[0, 1\], got 1.2$"):
-        new.ppf(1.2)
+        recalibrated.ppf(1.2)
 
 
 def test_samples_are_atoms_in_proportion_to_weight():
     """There are 3000 draws; the tolerance is 4.5 standard deviations of a fraction."""
-    new = Recalibrated(
+    recalibrated = Recalibrated(
         Normal(np.zeros(1), np.ones(1)),
         WeightedEcdf.from_pits(np.array([0.25, 0.75]), np.array([1.0, 3.0])),
     )
-    samples = new.sample(3000, np.random.default_rng(0))[0]
+    samples = recalibrated.sample(3000, np.random.default_rng(0))[0]
     low, high = stats.norm.ppf([0.25, 0.75])
     assert set(samples.round(12)) == {round(low, 12), round(high, 12)}
     assert abs((samples > 0).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / 3000)
 
 
 @pytest.mark.parametrize(
-    ("base", "far"), [("normal", 200.0), ("norm of scipy", 36.0), ("gamma", 300.0)]
+    ("base", "largest_distance"), [("normal", 200.0), ("norm of scipy", 36.0), ("gamma", 300.0)]
 )
-def test_extended_levels_order_values_where_the_cdf_is_rounded(base, far):
-    """Levels are the cdf until it is 1, then increase strictly, and lead back to the values."""
-    base_distribution = bases(3)[base]
+def test_extended_levels_order_values_where_the_cdf_is_rounded(base, largest_distance):
+    """Levels equal the cdf below 1, increase strictly beyond it, and lead back to the values."""
+    base_distribution = base_distributions(3)[base]
     scale = base_distribution.scale if base == "normal" else base_distribution.parameters["scale"]
-    y = base_distribution.ppf(0.5)[:, None] + scale[:, None] * np.linspace(0, far, 40)
-    levels, inside = base_distribution.extended_cdf(y), base_distribution.cdf(y) < 1
+    y = base_distribution.ppf(0.5)[:, None] + scale[:, None] * np.linspace(0, largest_distance, 40)
+    levels, is_unrounded = base_distribution.extended_cdf(y), base_distribution.cdf(y) < 1
     assert (
         (np.diff(levels) >= 0).all()
-        and (np.diff(levels)[~inside[:, :-1]] > 0).all()
-        and not inside.all()
+        and (np.diff(levels)[~is_unrounded[:, :-1]] > 0).all()
+        and not is_unrounded.all()
     )
-    np.testing.assert_array_equal(levels[inside], base_distribution.cdf(y)[inside])
+    np.testing.assert_array_equal(levels[is_unrounded], base_distribution.cdf(y)[is_unrounded])
     np.testing.assert_allclose(
-        base_distribution.extended_ppf(levels)[~inside], y[~inside], rtol=1e-9
+        base_distribution.extended_ppf(levels)[~is_unrounded], y[~is_unrounded], rtol=1e-9
     )
 
 
@@ -204,9 +208,9 @@ def test_rejects_invalid_pit_values_and_weights(pits, weights, message):
 
 
 def test_saved_distribution_is_identical():
-    for base in bases(4).values():
-        new = Recalibrated(base, WeightedEcdf.from_pits(np.array([0.3, 0.6])))
-        again = from_bytes(to_bytes(new), "it").value
+    for base in base_distributions(4).values():
+        recalibrated = Recalibrated(base, WeightedEcdf.from_pits(np.array([0.3, 0.6])))
+        loaded = from_bytes(to_bytes(recalibrated), "it").value
         np.testing.assert_array_equal(
-            again.ppf(np.array([0.2, 0.8])), new.ppf(np.array([0.2, 0.8]))
+            loaded.ppf(np.array([0.2, 0.8])), recalibrated.ppf(np.array([0.2, 0.8]))
         )

@@ -24,13 +24,13 @@ def test_matches_numpy_on_each_weighted_sample(seed, m):
         w[:, 0] += 1
     samples, y = WeightedSamples(x, w), np.linspace(-1, 1, 5)
     for i in range(5):
-        share = w[i] / w[i].sum()
-        assert samples.mean()[i] == pytest.approx(x[i] @ share) and samples.var()[
+        weights = w[i] / w[i].sum()
+        assert samples.mean()[i] == pytest.approx(x[i] @ weights) and samples.var()[
             i
-        ] == pytest.approx((x[i] - x[i] @ share) ** 2 @ share, abs=1e-14)
-        assert samples.cdf(y)[i] == pytest.approx(share[x[i] <= y[i]].sum())
+        ] == pytest.approx((x[i] - x[i] @ weights) ** 2 @ weights, abs=1e-14)
+        assert samples.cdf(y)[i] == pytest.approx(weights[x[i] <= y[i]].sum())
         assert samples.crps(y)[i] == pytest.approx(
-            np.abs(x[i] - y[i]) @ share - share @ np.abs(x[i][:, None] - x[i]) @ share / 2,
+            np.abs(x[i] - y[i]) @ weights - weights @ np.abs(x[i][:, None] - x[i]) @ weights / 2,
             abs=1e-12,
         )
         np.testing.assert_array_equal(
@@ -54,12 +54,12 @@ def test_extended_levels_are_increasing_and_invertible(seed, m):
     np.testing.assert_allclose(samples.extended_ppf(levels), y, atol=1e-9)
 
 
-def test_recalibration_leaves_the_range_of_an_ensemble_that_is_too_narrow():
-    """Ten values within ±0.1 get outcomes that are five deviations out."""
+def test_recalibration_extends_the_range_of_a_narrow_ensemble():
+    """Ten values within ±0.1 have outcomes up to ±1."""
     ensemble = WeightedSamples(np.tile(np.linspace(-0.1, 0.1, 10), (4, 1)))
     y = np.array([-1.0, -0.5, 0.5, 1.0])
-    new = Recalibrated(ensemble, WeightedEcdf.from_pits(ensemble.extended_cdf(y)))
-    np.testing.assert_allclose(new.ppf(np.array([0.25, 1.0]))[0], [-1.0, 1.0], rtol=1e-9)
+    recalibrated = Recalibrated(ensemble, WeightedEcdf.from_pits(ensemble.extended_cdf(y)))
+    np.testing.assert_allclose(recalibrated.ppf(np.array([0.25, 1.0]))[0], [-1.0, 1.0], rtol=1e-9)
     assert ensemble.cdf(y).tolist() == [0, 0, 1, 1]
 
 
@@ -77,16 +77,16 @@ def test_levels_beyond_equal_values_are_infinite(value):
 
 def test_default_weights_equal_ones_to_the_bit():
     x, y = draw_samples(m=7)[0].round(1), np.linspace(-1, 1, 5)
-    none, ones = WeightedSamples(x), WeightedSamples(x, np.ones(7))
-    assert none.weights.strides == (0, 0) and none.weights.shape == x.shape
-    for said, expected_value in zip(
-        *(_everything(distribution, y) for distribution in (none, ones)), strict=True
+    default, equal = WeightedSamples(x), WeightedSamples(x, np.ones(7))
+    assert default.weights.strides == (0, 0) and default.weights.shape == x.shape
+    for result, expected in zip(
+        *(all_results(distribution, y) for distribution in (default, equal)), strict=True
     ):
-        np.testing.assert_array_equal(said, expected_value)
-    np.testing.assert_array_equal(none[[3, 1]].crps(y[:2]), ones[[3, 1]].crps(y[:2]))
+        np.testing.assert_array_equal(result, expected)
+    np.testing.assert_array_equal(default[[3, 1]].crps(y[:2]), equal[[3, 1]].crps(y[:2]))
 
 
-def _everything(distribution: WeightedSamples, y: np.ndarray) -> list[np.ndarray]:
+def all_results(distribution: WeightedSamples, y: np.ndarray) -> list[np.ndarray]:
     return [
         distribution.x,
         distribution.weights,

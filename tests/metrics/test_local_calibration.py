@@ -254,7 +254,7 @@ def test_min_count_leaves_out_rows_in_small_bins() -> None:
         mlce(y, top_label, X, bandwidth=1e9, leave_one_out=True) < 0.9
     )  # the row has no neighbour
     assert lce_n_eff(y, top_label, X, bandwidth=1e-9, min_count=2) == 1
-    assert mlce_n_eff(y, top_label, X, bandwidth=1e9) == 1  # of the added row itself
+    assert mlce_n_eff(y, top_label, X, bandwidth=1e9) == 1  # at the added row
     assert mlce_n_eff(y, top_label, X, bandwidth=1e9, min_count=2) > 2
     assert math.isnan(mlce(y, top_label, X, min_count=202))
     assert score("lce", {"y": y, "top_label": top_label, "X": X}, {"min_count": 202}).value is None
@@ -399,11 +399,11 @@ def test_bin_of_one_row_has_no_leave_one_out_error() -> None:
     assert result.slce[0].tolist() == pytest.approx([0.95, 0.05, 0.05])
     assert result.count.tolist() == [1, 2, 2]
     assert result.n_eff[0].tolist() == [1, 2, 2]
-    leave_one_out = local_errors(
+    without_own_row = local_errors(
         [0.95, 0.55, 0.55], [False, True, False], [[0.0], [1.0], [1.0]], leave_one_out=True
     )
-    assert np.isnan(leave_one_out.slce[0, 0])
-    assert leave_one_out.slce[0, 1:].tolist() == pytest.approx([0.55, -0.45])
+    assert np.isnan(without_own_row.slce[0, 0])
+    assert without_own_row.slce[0, 1:].tolist() == pytest.approx([0.55, -0.45])
     y, top_label = labels_and_predictions([0.95, 0.55, 0.55], [False, True, False])
     assert mlce(y, top_label, np.array([[0.0], [1.0], [1.0]]), leave_one_out=True) == pytest.approx(
         0.55

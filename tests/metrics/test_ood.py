@@ -1,4 +1,4 @@
-"""AUROC, average precision and false positive rates against scikit-learn, with ties and infinities."""
+"""AUROC, average precision and false positive rates against scikit-learn, with ties."""
 
 from __future__ import annotations
 

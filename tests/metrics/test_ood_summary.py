@@ -70,12 +70,12 @@ def test_intervals_are_quantiles_over_resamples_of_both_sides(monkeypatch):
     """Compare with a loop over the same resamples; the block size has no effect."""
     ood_score, id_score = np.round(rng(1).normal(1, 1, 25), 1), np.round(rng(2).normal(0, 1, 40), 1)
     result = ood_metrics(id_score, ood_score, n_bootstrap=80, level=0.8, rng=rng())
-    of_out, of_inside = (
+    ood_rows, id_rows = (
         np.vstack([g.integers(len(s), size=(80, len(s)))])
         for g, s in zip(rng().spawn(2), (ood_score, id_score), strict=True)
     )
     for name, metric in SINGLE_METRICS.items():
-        values = [metric(ood_score[a], id_score[b]) for a, b in zip(of_out, of_inside, strict=True)]
+        values = [metric(ood_score[a], id_score[b]) for a, b in zip(ood_rows, id_rows, strict=True)]
         assert (result[name].low, result[name].high) == pytest.approx(
             tuple(np.quantile(values, [0.1, 0.9])), abs=ROUNDING
         ), name
