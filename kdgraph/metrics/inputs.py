@@ -363,9 +363,9 @@ def _check_consistency(inputs: dict[str, Any], output: str) -> None:
             )
 
 
-def _same_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...], base: str) -> None:
-    if shape != wanted:
-        raise ValueError(f"{name} must have shape {wanted} to fit {base}, got {shape}")
+def _same_shape(name: str, shape: tuple[int, ...], expected: tuple[int, ...], base: str) -> None:
+    if shape != expected:
+        raise ValueError(f"{name} must have shape {expected} to fit {base}, got {shape}")
 
 
 def _raise_at(bad: np.ndarray, values: np.ndarray, name: str, rule: str) -> None:

@@ -159,10 +159,12 @@ def power_curve(
     # so that the curve compares fractions and not draws.
     within = rng.permuted(np.broadcast_to(inside, (n_sets, len(inside))), axis=1)
     without = rng.permuted(np.broadcast_to(out, (n_sets, len(out))), axis=1)
-    permutations, power = rng.spawn(1)[0].integers(2**63), []
+    permutation_seed, power = rng.spawn(1)[0].integers(2**63), []
     for k in counts.tolist():
         pooled = np.hstack([within[:, : size - k], without[:, :k], within[:, half:]])
-        p = _p_values(pooled, size, statistic, n_permutations, np.random.default_rng(permutations))
+        p = _p_values(
+            pooled, size, statistic, n_permutations, np.random.default_rng(permutation_seed)
+        )
         power.append((p <= false_alarm + EQUAL).mean())
     return {
         "share": counts / max(size, 1),
@@ -254,8 +256,10 @@ def _p_values(
     # treats both alike. The comparison below is negated, so that a statistic that is NaN counts as
     # at least as large, and gives no evidence.
     members = np.argsort(rng.random((n_permutations, pooled.shape[1])), axis=1)[:, :m]
-    drawn = np.vstack([np.arange(m), members])
-    statistics = _STATISTICS[statistic](np.stack([_finite(scores) for scores in pooled]), drawn)
+    permutations = np.vstack([np.arange(m), members])
+    statistics = _STATISTICS[statistic](
+        np.stack([_finite(scores) for scores in pooled]), permutations
+    )
     at_least = ~(
         statistics[:, 1:]
         < statistics[:, :1] - EQUAL * np.abs(statistics).max(axis=1, keepdims=True)
@@ -272,35 +276,35 @@ def _finite(scores: np.ndarray) -> np.ndarray:
     return np.clip(scores, low, high)
 
 
-def _indicators(drawn: np.ndarray, n: int) -> np.ndarray:
+def _indicators(permutations: np.ndarray, n: int) -> np.ndarray:
     """Return which of n rows each of N draws contains, Bool[N, n]."""
-    inside = np.zeros((len(drawn), n), dtype=bool)
-    np.put_along_axis(inside, drawn, True, axis=1)
+    inside = np.zeros((len(permutations), n), dtype=bool)
+    np.put_along_axis(inside, permutations, True, axis=1)
     return inside
 
 
-def _mean(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def _mean(pooled: np.ndarray, permutations: np.ndarray) -> np.ndarray:
     """Return the mean of scores Float[s, n] over the rows of draws Int[N, m], Float[s, N]."""
     # Scores are divided by the largest one first, so that sums of very large scores stay finite.
     unit = np.maximum(np.abs(pooled).max(axis=1, keepdims=True), 1.0)
     return (
         pooled
         / unit
-        @ _indicators(drawn, pooled.shape[1]).T.astype(np.float64)
-        / drawn.shape[1]
+        @ _indicators(permutations, pooled.shape[1]).T.astype(np.float64)
+        / permutations.shape[1]
         * unit
     )
 
 
-def _max(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def _max(pooled: np.ndarray, permutations: np.ndarray) -> np.ndarray:
     """Return the largest score of each draw, Float[s, N]."""
-    return np.stack([scores[drawn].max(axis=1) for scores in pooled])
+    return np.stack([scores[permutations].max(axis=1) for scores in pooled])
 
 
-def _ks(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def _ks(pooled: np.ndarray, permutations: np.ndarray) -> np.ndarray:
     """Return the two-sample Kolmogorov-Smirnov statistic of each draw against the other rows."""
-    inside = _indicators(drawn, pooled.shape[1])
-    m, n = drawn.shape[1], pooled.shape[1] - drawn.shape[1]
+    inside = _indicators(permutations, pooled.shape[1])
+    m, n = permutations.shape[1], pooled.shape[1] - permutations.shape[1]
     statistics = []
     for scores in pooled:
         order = np.argsort(scores, kind="stable")

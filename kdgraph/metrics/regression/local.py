@@ -410,9 +410,9 @@ def _by_cell(
         "crps": distribution.crps(y),
     }
     names, rows = zip(*_populated(cells), strict=True)
-    n = np.array([len(each) for each in rows])
+    n = np.array([len(members) for members in rows])
     mean = {
-        column: np.array([values[each].mean() for each in rows])
+        column: np.array([values[members].mean() for members in rows])
         for column, values in by_row.items()
     }
     ends = [binom.ppf(q, n, level) / n for q in ((1 - _BAND) / 2, (1 + _BAND) / 2)]
@@ -425,7 +425,7 @@ def _by_cell(
         "gap": mean["coverage"] - level,
         "width": mean["width"],
         "pit_mean": mean["pit_mean"],
-        "pit_ks": np.array([distance_to_uniform(by_row["pit_mean"][each]) for each in rows]),
+        "pit_ks": np.array([distance_to_uniform(by_row["pit_mean"][members]) for members in rows]),
         "crps": mean["crps"],
     }
 

@@ -278,8 +278,8 @@ def histogram_of_pits(pits: np.ndarray, bins: int) -> dict[str, np.ndarray]:
     [2, 1]
     """
     edges = np.arange(bins + 1) / bins
-    found = np.clip(np.searchsorted(edges + _ROUNDING, pits, side="left") - 1, 0, bins - 1)
-    count = np.bincount(found, minlength=bins)
+    bin_ids = np.clip(np.searchsorted(edges + _ROUNDING, pits, side="left") - 1, 0, bins - 1)
+    count = np.bincount(bin_ids, minlength=bins)
     return {
         "lower": edges[:-1],
         "upper": edges[1:],

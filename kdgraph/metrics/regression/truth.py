@@ -148,24 +148,24 @@ def kl_hist30_sym(
     """
     check_value("random_state", random_state, Seed)
     rng = np.random.default_rng(random_state)
-    found = np.empty(len(distribution))
-    for rows in _row_blocks(len(found)):
-        found[rows] = _between(
+    divergences = np.empty(len(distribution))
+    for rows in _row_blocks(len(divergences)):
+        divergences[rows] = _between(
             distribution[rows].sample(_DRAWS, rng), true_distribution[rows].sample(_DRAWS, rng)
         )
-    return found
+    return divergences
 
 
-def _between(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the symmetric KL divergence of histograms of draws Float[n, m], Float[n].
 
     The 30 equal bins range from the smallest to the largest of both.
     """
-    low = np.minimum(one.min(axis=1), other.min(axis=1))[:, None]
-    width = np.maximum(one.max(axis=1), other.max(axis=1))[:, None] - low
+    low = np.minimum(first.min(axis=1), second.min(axis=1))[:, None]
+    width = np.maximum(first.max(axis=1), second.max(axis=1))[:, None] - low
     p, q = (
         _shares(np.where(width > 0, (draws - low) / np.where(width > 0, width, 1.0), 0.0))
-        for draws in (one, other)
+        for draws in (first, second)
     )
     return ((p - q) * np.log(p / q)).sum(axis=1)
 
@@ -173,8 +173,10 @@ def _between(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 def _shares(places: np.ndarray) -> np.ndarray:
     """Float[n, 30] of places in [0, 1], Float[n, m]: shares of bins, ½ added to every count."""
     n, m = places.shape
-    found = np.minimum((places * _BINS).astype(np.intp), _BINS - 1) + _BINS * np.arange(n)[:, None]
-    count = np.bincount(found.ravel(), minlength=n * _BINS).reshape(n, _BINS)
+    bin_ids = (
+        np.minimum((places * _BINS).astype(np.intp), _BINS - 1) + _BINS * np.arange(n)[:, None]
+    )
+    count = np.bincount(bin_ids.ravel(), minlength=n * _BINS).reshape(n, _BINS)
     return (count + _ADDED) / (m + _BINS * _ADDED)
 
 
