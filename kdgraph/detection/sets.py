@@ -345,7 +345,7 @@ class SetTest(BaseEstimator):
         check_parameters(self)
         if hasattr(self.detector, "ood_score_of_sets"):
             raise TypeError(
-                f"{type(self.detector).__name__} judges sets of rows by itself; a set test needs a"
+                f"{type(self.detector).__name__} scores sets of rows; a set test needs a"
                 " score of single rows"
             )
         if not hasattr(self.detector, "ood_score"):

@@ -268,20 +268,20 @@ def from_bytes(
             raise LoadError("was written by another version of kdgraph")
         names = [trust] if isinstance(trust, str) else [] if isinstance(trust, bool) else trust
         admitted = [*(document["admitted"] if own else ()), *names]
-        found = Decoder(document, arrays, {} if shared is None else shared, admitted).value()
+        value = Decoder(document, arrays, {} if shared is None else shared, admitted).value()
     except UntrustedFileError as error:
         raise UntrustedFileError(f"{source} {error}", error.names) from error
     except LoadError as error:
         raise type(error)(f"{source} {error}") from error
     _warn_other_versions(source, document["versions"])
-    return LoadedModel(found, document["about"])
+    return LoadedModel(value, document["about"])
 
 
 def _untrusted_message() -> str:
     key = current_key()
-    where = f"which cannot be kept in {key.path}: {key.problem}" if key.problem else key.path
+    location = f"which cannot be kept in {key.path}: {key.problem}" if key.problem else key.path
     return (
-        f"was not made with your key ({where}), and a model can run code of its maker's choosing"
+        f"was not made with your key ({location}), and a model can run code of its maker's choosing"
         " when it is read"
     )
 

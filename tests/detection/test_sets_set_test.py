@@ -85,9 +85,7 @@ def test_few_outliers_raise_the_score():
 def test_detector_without_row_scores_is_refused():
     with pytest.raises(
         TypeError,
-        match=(
-            r"^TreeHamming judges sets of rows by itself; a set test needs a score of single rows$"
-        ),
+        match=(r"^TreeHamming scores sets of rows; a set test needs a score of single rows$"),
     ):
         SetTest(TreeHamming()).fit(rows(9, 0))
     with pytest.raises(TypeError, match=r"^int has no ood_score; use a detector$"):

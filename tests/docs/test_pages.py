@@ -13,6 +13,8 @@ import yaml
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
+from kdgraph.config import compose
+
 DOCS = Path(__file__).parents[2] / "docs"
 CONF = DOCS.parent / "conf"
 METHODS = sorted(path for path in (DOCS / "methods").rglob("*.md") if path.name != "index.md")
@@ -22,6 +24,15 @@ def front(path: Path) -> dict:
     found = re.match(r"---\n(.*?)\n---\n", path.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None, path
     return yaml.safe_load(found[1])
+
+
+def test_run_directory_of_the_readme_is_that_of_its_command():
+    """The id of a run follows from its config and changes with every key and schema."""
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    command = re.search(r"^ +\$ kdg run (.+)$", text, re.MULTILINE)
+    assert command is not None
+    run_dir = f"{compose(command[1].split()).run_dir}"
+    assert text.count(f"{run_dir} ") == 2, f"README.md must name {run_dir}"
 
 
 def test_every_preset_has_one_page():

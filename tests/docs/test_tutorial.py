@@ -53,6 +53,8 @@ def test_a_newcomer_who_follows_it_gets_there(tmp_path, monkeypatch, capsys):
 
     code, out, err = kdg(one)
     assert (code, err) == (0, "") and "parzen   shrink + forest" in out
+    run_dir = out.splitlines()[-1].split()[0]
+    assert f"{run_dir} " in PAGE.read_text(encoding="utf-8"), "the page has another run directory"
     far = re.search(r"confidence at radius 5 +(\S+) +(\S+).*prior (\S+)", out)
     assert (
         far is not None and float(far[1]) > 0.9 and far[2] == far[3]
