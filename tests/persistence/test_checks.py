@@ -31,7 +31,7 @@ from kdgraph.persistence import (
     to_bytes,
 )
 
-from .forging import by_another, tampered, unchecked
+from .forging import signed_by_another_user, tampered, written_without_checks
 
 X, Y = np.random.default_rng(0).random((30, 3)), np.arange(30) % 2
 
@@ -81,8 +81,8 @@ REPLACED = {
 @pytest.mark.parametrize(("make", "message"), REPLACED.values(), ids=REPLACED)
 def test_attributes_cannot_replace_members_of_a_class(make, message):
     """In a file of one's own, in one that is trusted, and in one that is written."""
-    content = unchecked(make())
-    for file, trust in ((content, False), (by_another(content), True)):
+    content = written_without_checks(make())
+    for file, trust in ((content, False), (signed_by_another_user(content), True)):
         with pytest.raises(DamagedFileError) as caught:
             from_bytes(file, "it", trust=trust)
         assert str(caught.value) == f"it is damaged (ValueError: {message})"
@@ -160,7 +160,7 @@ def test_methods_called_by_name_must_be_prediction_methods(make):
             r" predicts\)$"
         ),
     ):
-        from_bytes(unchecked(make()), "it")
+        from_bytes(written_without_checks(make()), "it")
     with pytest.raises(SaveError):
         to_bytes(make())
     assert from_bytes(to_bytes(stack()), "it").value.stack_method_ == ["predict_proba"]
@@ -196,7 +196,7 @@ MODULES = {
 @pytest.mark.parametrize(("make", "message"), MODULES.values(), ids=MODULES)
 def test_layers_with_hooks_are_refused(make, message):
     with pytest.raises(DamagedFileError) as caught:
-        from_bytes(unchecked(make()), "it")
+        from_bytes(written_without_checks(make()), "it")
     assert str(caught.value) == f"it is damaged (ValueError: {message})"
     with pytest.raises(SaveError):
         to_bytes(make())
@@ -225,7 +225,7 @@ PARAMETERS = {
 @pytest.mark.parametrize(("make", "message"), PARAMETERS.values(), ids=PARAMETERS)
 def test_parameters_are_checked_against_their_annotations(make, message):
     with pytest.raises(DamagedFileError) as caught:
-        from_bytes(unchecked(make()), "it")
+        from_bytes(written_without_checks(make()), "it")
     assert str(caught.value) == f"it is damaged (ParameterError: {message})"
 
 
@@ -244,7 +244,7 @@ def test_a_class_is_no_value(cls):
     with pytest.raises(
         DamagedFileError, match=rf"^it is damaged \(TypeError: {cls.__name__} is no plain type\)$"
     ):
-        from_bytes(unchecked(FunctionTransformer(cls)), "it")
+        from_bytes(written_without_checks(FunctionTransformer(cls)), "it")
     with pytest.raises(SaveError) as caught:
         to_bytes(FunctionTransformer(cls))
     name = f"{cls.__name__} of {cls.__module__}"
@@ -260,7 +260,7 @@ def test_unknown_scipy_family_is_refused():
     with pytest.raises(
         DamagedFileError, match=r"scipy\.stats has no continuous family named 'distributions'"
     ):
-        from_bytes(unchecked(family), "it")
+        from_bytes(written_without_checks(family), "it")
 
 
 @pytest.fixture
@@ -284,7 +284,7 @@ def attack() -> ProbabilisticRegressor:
 
 def test_prediction_imports_and_calls_nothing_named_by_the_file(payload):
     """Whoever trusts the file is told what it would import and call, and has not run it yet."""
-    content = by_another(to_bytes(FittedModel(attack(), {})))
+    content = signed_by_another_user(to_bytes(FittedModel(attack(), {})))
     with pytest.raises(UntrustedFileError, match="was not made with your key"):
         from_bytes(content, "it")
     with pytest.raises(UntrustedFileError) as caught:
@@ -309,13 +309,13 @@ def test_prediction_imports_and_calls_nothing_named_by_the_file(payload):
     [("payload_module.make", "payload_module.make"), ("facebook/dinov2-small", "transformers")],
 )
 def test_loaded_encoder_imports_nothing_unnamed(model, name):
-    content = by_another(to_bytes(EncoderNetwork(model=model)))
+    content = signed_by_another_user(to_bytes(EncoderNetwork(model=model)))
     with pytest.raises(UntrustedFileError) as caught:
         from_bytes(content, "it", trust=True)
     assert caught.value.names == (name,)
     assert from_bytes(content, "it", trust=[name]).value.model == model
     assert (
-        from_bytes(by_another(to_bytes(EncoderNetwork())), "it", trust=True).value.model
+        from_bytes(signed_by_another_user(to_bytes(EncoderNetwork())), "it", trust=True).value.model
         == "resnet20"
     )
 
@@ -323,4 +323,7 @@ def test_loaded_encoder_imports_nothing_unnamed(model, name):
 @pytest.mark.parametrize("method", ["predict", "predict_quantiles", "pred_dist", "sample_y", None])
 def test_regressor_with_an_estimator_needs_no_import_name(method):
     regressor = ProbabilisticRegressor(LinearRegression(), method=method)
-    assert from_bytes(by_another(to_bytes(regressor)), "it", trust=True).value.method == method
+    assert (
+        from_bytes(signed_by_another_user(to_bytes(regressor)), "it", trust=True).value.method
+        == method
+    )

@@ -29,7 +29,7 @@ from kdgraph.parents.predictive import ProbabilisticRegressor
 from kdgraph.persistence import LoadError, from_bytes, to_bytes
 from kdgraph.persistence.archive import UNSIGNED_END, pack, sign, unpack
 
-from .forging import by_another
+from .forging import signed_by_another_user
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((40, 3)), np.arange(40) % 2
@@ -322,7 +322,7 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
         changed = bytearray(content[: -len(UNSIGNED_END)])
         for _ in range(rng.integers(1, 4)):
             changed[rng.integers(len(changed))] = rng.integers(256)
-        return by_another(sign(bytes(changed) + UNSIGNED_END))
+        return signed_by_another_user(sign(bytes(changed) + UNSIGNED_END))
     document, arrays = unpack(content)
     for _ in range(rng.integers(1, 4)):
         if kind == 3:
@@ -336,7 +336,7 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
                 AttributeError,
             ):  # an earlier mutation took the place away
                 continue
-    return by_another(
+    return signed_by_another_user(
         pack({key: value for key, value in document.items() if key != "arrays"}, arrays)
     )
 
@@ -367,7 +367,7 @@ def test_audit_detects_imports_commands_and_files(audit, tmp_path):
     audit.events.clear()
     document, arrays = unpack(files()["unfitted"])
     document["classes"][0][0] = "trap_module:Thing"
-    content = by_another(pack(document, arrays))
+    content = signed_by_another_user(pack(document, arrays))
     with audit.look():
         from_bytes(content, "it", trust=["trap_module"])
         os.system("true")

@@ -37,7 +37,7 @@ from kdgraph.persistence import (
     to_bytes,
 )
 
-from .forging import by_another, of, tampered
+from .forging import file_of_node, signed_by_another_user, tampered
 from .test_archive import archive_of
 
 RNG = np.random.default_rng(0)
@@ -74,7 +74,9 @@ X, Y = RNG.random((60, 3)), np.arange(60) % 2
 def test_unlisted_class_is_not_instantiated(name):
     with pytest.raises(UntrustedFileError) as caught:
         from_bytes(
-            by_another(of(["object", 0], classes=[[name, []]], admitted=[name])),
+            signed_by_another_user(
+                file_of_node(["object", 0], classes=[[name, []]], admitted=[name])
+            ),
             "it.kdg",
             trust=True,
         )
@@ -91,7 +93,7 @@ def test_module_of_an_unlisted_class_is_not_imported(tmp_path, monkeypatch):
         " pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    content = by_another(of(["object", 0], classes=[["strange:Thing", []]]))
+    content = signed_by_another_user(file_of_node(["object", 0], classes=[["strange:Thing", []]]))
     for trust in (False, True, ["strange.Other"]):
         with pytest.raises(UntrustedFileError):
             from_bytes(content, "it", trust=trust)
@@ -115,7 +117,10 @@ def test_file_of_the_same_user_may_contain_its_classes():
     [[f"{__name__}.Thing"], [f"{__name__}:Thing"], [__name__], [__name__.partition(".")[0]]],
 )
 def test_trusted_names_and_packages_are_instantiated(trust):
-    assert type(from_bytes(by_another(to_bytes(Thing())), "it", trust=trust).value) is Thing
+    assert (
+        type(from_bytes(signed_by_another_user(to_bytes(Thing())), "it", trust=trust).value)
+        is Thing
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +128,7 @@ def test_trusted_names_and_packages_are_instantiated(trust):
 )
 def test_other_names_trust_nothing(trust):
     with pytest.raises(UntrustedFileError):
-        from_bytes(by_another(to_bytes(Thing())), "it", trust=trust)
+        from_bytes(signed_by_another_user(to_bytes(Thing())), "it", trust=trust)
 
 
 def test_many_classes_are_named_in_part():
@@ -132,7 +137,9 @@ def test_many_classes_are_named_in_part():
         match=r"^it needs what is not known to be harmless: a\.A, b\.B, c\.C and 2 more$",
     ):
         from_bytes(
-            of(None, classes=[["d:D", []], ["c:C", []], ["b:B", []], ["a:A", []], ["e:E", []]]),
+            file_of_node(
+                None, classes=[["d:D", []], ["c:C", []], ["b:B", []], ["a:A", []], ["e:E", []]]
+            ),
             "it",
         )
 
@@ -140,7 +147,7 @@ def test_many_classes_are_named_in_part():
 @pytest.mark.parametrize("name", ["a:A\nkdg: all is well", "a", "a:\x1b[2J", ":", 3, None, ["a:A"]])
 def test_invalid_names_are_not_printed(name):
     with pytest.raises(DamagedFileError) as caught:
-        from_bytes(of(None, classes=[[name, []]]), "it")
+        from_bytes(file_of_node(None, classes=[[name, []]]), "it")
     assert str(caught.value).isprintable() and "well" not in str(caught.value)
 
 
@@ -156,7 +163,7 @@ def test_invalid_names_are_not_printed(name):
 )
 def test_unlisted_function_of_a_listed_package_is_refused(name):
     with pytest.raises(UntrustedFileError):
-        from_bytes(of(["function", 0], functions=[name]), "it")
+        from_bytes(file_of_node(["function", 0], functions=[name]), "it")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +184,7 @@ def test_unlisted_function_of_a_listed_package_is_refused(name):
 )
 def test_reexported_classes_of_a_listed_package_are_refused(name, what):
     with pytest.raises(LoadError) as caught:
-        from_bytes(of(["object", 0], classes=[[name, []]]), "it")
+        from_bytes(file_of_node(["object", 0], classes=[[name, []]]), "it")
     assert str(caught.value).startswith("it cannot be read by this version (") and what in str(
         caught.value
     )
@@ -186,7 +193,7 @@ def test_reexported_classes_of_a_listed_package_are_refused(name, what):
 def test_compiled_class_without_its_state_is_refused():
     for name in ("sklearn.neighbors._kd_tree:KDTree", "sklearn.tree._tree:Tree"):
         with pytest.raises(DamagedFileError, match="is more than its fields"):
-            from_bytes(of(["object", 0], classes=[[name, []]]), "it")
+            from_bytes(file_of_node(["object", 0], classes=[[name, []]]), "it")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +228,7 @@ def test_compiled_class_without_its_state_is_refused():
 )
 def test_senseless_documents_are_refused(value):
     with pytest.raises(DamagedFileError, match=r"^it is damaged \("):
-        from_bytes(of(value), "it")
+        from_bytes(file_of_node(value), "it")
 
 
 @pytest.mark.parametrize(
@@ -234,7 +241,7 @@ def test_missing_parts_are_detected(key):
 
 def test_another_format_is_refused():
     with pytest.raises(LoadError, match=r"^it was written by another version of kdgraph$"):
-        from_bytes(of(None, format=1), "it")
+        from_bytes(file_of_node(None, format=1), "it")
 
 
 def test_nesting_without_end_is_refused():
@@ -509,7 +516,7 @@ TAGS += [
 def test_no_document_raises_anything_else(value):
     """Read, or refused in one line."""
     with contextlib.suppress(LoadError):
-        from_bytes(of(value), "it")
+        from_bytes(file_of_node(value), "it")
 
 
 def test_shared_objects_are_read_from_the_same_folder_only(tmp_path):
@@ -519,7 +526,7 @@ def test_shared_objects_are_read_from_the_same_folder_only(tmp_path):
 
     def written(name: str) -> Path:
         path = tmp_path / "inner" / "it.kdg"
-        path.write_bytes(of({"a": ["shared", name], "b": ["shared", name]}))
+        path.write_bytes(file_of_node({"a": ["shared", name], "b": ["shared", name]}))
         return path
 
     result = load(written("own"))
