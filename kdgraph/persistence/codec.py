@@ -238,7 +238,10 @@ class Encoder:
         return ["object", self._class(cls, None), *map(self.encode, [state, *items])]
 
     def _check(self, value: Any, state: Any) -> None:
-        """Check an object as the decoder does, so that every written file can be read."""
+        """Check state and parameters as the decoder does, so that every written file can be read.
+
+        The trees of a fitted object are checked by the decoder only.
+        """
         try:
             check_state(type(value), state)
             for check in object_checks(type(value)):
