@@ -317,7 +317,8 @@ def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
             ):
                 raise ValueError("its arrays are too large for such a file, or for this machine")
             return document, [_read_array(archive, k, *entry) for k, entry in enumerate(entries)]
-    # zlib, zipfile, zstd, NumPy and JSON do not document what they raise for invalid content.
+    # zlib, zipfile, zstd, NumPy and JSON do not document what they raise for invalid content: 7,500
+    # mutated files raised seven types, among them NotImplementedError and RuntimeError.
     except Exception as error:
         raise DamagedFileError(damage_message(error)) from error
 

@@ -109,11 +109,11 @@ def _require(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
-# Base classes of scikit-learn by the modules that define them, most of which are private. Base
-# classes cover subclasses by users and other libraries, which the public estimators do not, such as
-# the forests of quantile-forest. They are compared by name, because importing them would take 0.2 s
-# and would depend on private modules. If a version of scikit-learn renames one, a check is skipped
-# (or a neighbour search cannot be saved); a test of each estimator then fails.
+# Base classes of scikit-learn by the modules that define them, most of which are private. Unlike
+# the public estimators, they cover the subclasses of other libraries. They are compared by name,
+# because importing them would take 0.2 s and depend on private modules. If a version of
+# scikit-learn renames one, a check is skipped (or a neighbour search cannot be saved), and a test
+# of damaged trees fails.
 # Class → attribute that is not written, and the function that computes it again.
 _REBUILT_ATTRIBUTES = {"sklearn.neighbors._base:NeighborsBase": ("_tree", _rebuild_neighbor_tree)}
 # Class → attribute of a fitted object, and the check of objects that have it.
