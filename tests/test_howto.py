@@ -1,6 +1,4 @@
-"""The pages on how to add something: each is one piece of code, one file of YAML and commands that
-work as they stand there.
-"""
+"""The how-to pages: each has a module, a YAML file, and commands that work without changes."""
 
 from __future__ import annotations
 
@@ -18,17 +16,17 @@ from kdgraph.run_config.outliers import seen_in_training
 pytestmark = pytest.mark.slow
 
 PAGES = sorted((Path(__file__).parents[1] / "docs" / "howto").glob("*.md"))
-MOST_LINES = 25
-"""Of code, without blank ones."""
+# Lines of code without blank ones.
+MAX_LINES = 25
 
 
-def blocks(page: Path, kind: str) -> list[str]:
+def code_blocks(page: Path, language: str) -> list[str]:
     return re.findall(
-        rf"^```{kind}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
 
 
-def test_every_kind_of_part_has_a_page():
+def test_every_kind_of_component_has_a_page():
     assert {page.stem for page in PAGES} == {
         "dataset",
         "parent",
@@ -42,31 +40,32 @@ def test_every_kind_of_part_has_a_page():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_it_works_as_it_stands_there(page, tmp_path, monkeypatch, capsys):
+def test_commands_of_the_page_succeed(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    (code,), (yaml,), (commands,) = (blocks(page, kind) for kind in ("python", "yaml", "console"))
-    assert (
-        len([line for line in code.splitlines() if line.strip()]) <= MOST_LINES + 1
-    )  # the name of the file is none
+    (code,), (yaml,), (commands,) = (
+        code_blocks(page, language) for language in ("python", "yaml", "console")
+    )
+    # The first line, the name of the file, does not count.
+    assert len([line for line in code.splitlines() if line.strip()]) <= MAX_LINES + 1
     for text in (code, yaml):
         name = text.partition("\n")[0].removeprefix("# ")
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text.partition("\n")[2])
-    before = set(sys.modules)
+    imported_before = set(sys.modules)
     for line in commands.splitlines():
         prompt, path, kdg, *arguments = shlex.split(line)
         assert (prompt, path, kdg) == ("$", "PYTHONPATH=.", "kdg")
         assert main(arguments) == 0, capsys.readouterr().err
         out, err = capsys.readouterr()
         assert err == "" and "outputs/" in out
-    for name in set(sys.modules) - before:
+    for name in set(sys.modules) - imported_before:
         if name.startswith("my_"):
             del sys.modules[name]
 
 
-def test_what_a_run_says_of_outliers_that_it_trained_with_stands_on_their_page():
+def test_exposure_page_quotes_the_warning_about_training_outliers():
     page = next(page for page in PAGES if page.stem == "exposure").read_text(encoding="utf-8")
     (job,) = plan(["dataset=wine", "parent=mlp_oe", "calibrator=none", "ood=noise"]).jobs
-    (said,) = seen_in_training(job.config.science())
-    assert f'"{said}"' in page
+    (warning,) = seen_in_training(job.config.science())
+    assert f'"{warning}"' in page

@@ -1,6 +1,4 @@
-"""What is delivered: the wheel and what travels in it, the pins, and the first words of the
-Makefile.
-"""
+"""The wheel and its content, the pinned constraints, and the Makefile."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ CALL_KDG = (
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built as pip would but without a network and without a build environment of its
-    own.
-    """
+    """Wheel, built as by pip but without network and build isolation."""
     folder = tmp_path_factory.mktemp("dist")
     command = [
         sys.executable,
@@ -45,52 +41,50 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         str(folder),
     ]
     output_of(command, cwd=ROOT)
-    (built,) = folder.glob("*.whl")
-    return built
+    (path,) = folder.glob("*.whl")
+    return path
 
 
 @pytest.fixture(scope="module")
-def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder outside the checkout into which the wheel was unpacked, which is what installing a
-    pure one comes to.
-    """
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder outside the checkout with the unpacked wheel, as an installation would leave it."""
     folder = tmp_path_factory.mktemp("site")
     with ZipFile(wheel) as archive:
         archive.extractall(folder)
     return folder
 
 
-def python_at(site: Path, code: str, *arguments: str, **environment: str) -> str:
-    """Standard output of code that runs in ``site`` and imports kdgraph from there."""
+def run_python(site: Path, code: str, *arguments: str, **environment: str) -> str:
+    """Return standard output of code that imports kdgraph from ``site``."""
     env = os.environ | {"PYTHONPATH": str(site)} | environment
     return output_of([sys.executable, "-c", code, *arguments], cwd=site.parent, env=env)
 
 
 def output_of(command: list[str], *, cwd: Path, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    process = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
-def files_below(folder: Path) -> set[str]:
-    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    return {name for name in found if "__pycache__" not in name and not name.endswith(".DS_Store")}
+def source_files(folder: Path) -> set[str]:
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return {name for name in names if "__pycache__" not in name and not name.endswith(".DS_Store")}
 
 
-def test_the_wheel_holds_the_package_the_configurations_and_nothing_else(wheel: Path) -> None:
+def test_wheel_has_the_package_and_the_configurations_only(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
-        inside = {name for name in archive.namelist() if ".dist-info/" not in name}
-    package = {f"kdgraph/{name}" for name in files_below(ROOT / "kdgraph")}
-    configurations = {f"kdgraph/conf/{name}" for name in files_below(ROOT / "conf")}
-    assert inside == package | configurations
+        members = {name for name in archive.namelist() if ".dist-info/" not in name}
+    package = {f"kdgraph/{name}" for name in source_files(ROOT / "kdgraph")}
+    configurations = {f"kdgraph/conf/{name}" for name in source_files(ROOT / "conf")}
+    assert members == package | configurations
     assert {
         "kdgraph/py.typed",
         "kdgraph/conf/config.yaml",
         "kdgraph/conf/dataset/spiral.yaml",
-    } <= inside
+    } <= members
 
 
-def test_the_wheel_says_what_it_is(wheel: Path) -> None:
+def test_wheel_metadata_have_license_version_and_python(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         info = f"kdgraph-{kdgraph.__version__}.dist-info"
         metadata = archive.read(f"{info}/METADATA").decode()
@@ -103,29 +97,28 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
         assert f"\n{line}\n" in metadata
 
 
-def test_installed_elsewhere_it_is_that_copy_that_runs(elsewhere: Path) -> None:
-    assert Path(
-        python_at(elsewhere, "import kdgraph; print(kdgraph.__file__)").strip()
-    ).is_relative_to(elsewhere)
+def test_installed_copy_is_imported_outside_the_checkout(installed: Path) -> None:
+    path = run_python(installed, "import kdgraph; print(kdgraph.__file__)").strip()
+    assert Path(path).is_relative_to(installed)
 
 
-def test_installed_elsewhere_kdg_finds_the_configurations(elsewhere: Path) -> None:
-    listed = python_at(elsewhere, CALL_KDG, "list", "dataset", COLUMNS="200")
+def test_installed_kdg_lists_the_configurations(installed: Path) -> None:
+    output = run_python(installed, CALL_KDG, "list", "dataset", COLUMNS="200")
     missing = [
         path.stem
         for path in (ROOT / "conf" / "dataset").glob("[!_]*.yaml")
-        if path.stem not in listed
+        if path.stem not in output
     ]
-    assert "spiral" in listed
+    assert "spiral" in output
     assert not missing
 
 
-def test_installed_elsewhere_kdg_composes_the_default_run(elsewhere: Path) -> None:
-    shown = python_at(elsewhere, CALL_KDG, "run", "--cfg", "job", "--package", "dataset")
-    assert "name: spiral" in shown
+def test_installed_kdg_composes_the_default_run(installed: Path) -> None:
+    output = run_python(installed, CALL_KDG, "run", "--cfg", "job", "--package", "dataset")
+    assert "name: spiral" in output
 
 
-def pins() -> dict[str, str]:
+def pinned_versions() -> dict[str, str]:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     return {
         canonicalize_name(name): version
@@ -133,26 +126,28 @@ def pins() -> dict[str, str]:
     }
 
 
-def closure(wanted: list[str]) -> set[str]:
-    """Names of all packages that requirements bring in here, as far as they are installed."""
-    seen: set[tuple[str, str]] = set()
-    queue = [Requirement(text) for text in wanted]
+def transitive_requirements(requirements: list[str]) -> set[str]:
+    """Return the names of the required packages and of all packages that these require.
+
+    The requirements of packages that are not installed are unknown and left out.
+    """
+    visited: set[tuple[str, str]] = set()
+    queue = [Requirement(text) for text in requirements]
     while queue:
-        needed = queue.pop()
-        for extra in ("", *needed.extras):
-            if (needed.name, extra) in seen:
+        package = queue.pop()
+        for extra in ("", *package.extras):
+            if (package.name, extra) in visited:
                 continue
-            seen.add((needed.name, extra))
-            found = [Requirement(text) for text in requires_of(needed.name)]
+            visited.add((package.name, extra))
             queue += [
-                each
-                for each in found
-                if each.marker is None or each.marker.evaluate({"extra": extra})
+                requirement
+                for requirement in map(Requirement, direct_requirements(package.name))
+                if requirement.marker is None or requirement.marker.evaluate({"extra": extra})
             ]
-    return {canonicalize_name(name) for name, _ in seen}
+    return {canonicalize_name(name) for name, _ in visited}
 
 
-def requires_of(name: str) -> list[str]:
+def direct_requirements(name: str) -> list[str]:
     try:
         return requires(name) or []
     except PackageNotFoundError:
@@ -160,26 +155,27 @@ def requires_of(name: str) -> list[str]:
 
 
 def test_constraints_pin_every_package_that_gets_installed() -> None:
-    wanted = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]
-    assert closure(wanted) - set(pins()) == set()
+    requirements = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]
+    assert transitive_requirements(requirements) - set(pinned_versions()) == set()
 
 
 def test_constraints_lie_within_the_declared_ranges() -> None:
-    declared = [
+    requirements = [
         Requirement(text)
         for text in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]
     ]
-    pinned = pins()
+    versions = pinned_versions()
     assert [
-        each.name
-        for each in declared
-        if not each.specifier.contains(pinned[canonicalize_name(each.name)])
+        requirement.name
+        for requirement in requirements
+        if not requirement.specifier.contains(versions[canonicalize_name(requirement.name)])
     ] == []
 
 
-def outside_make() -> dict[str, str]:
-    """The environment without what ``make test`` hands on, which would make an inner make talk more
-    and take over its variables.
+def environment_without_make() -> dict[str, str]:
+    """Return the environment without the variables of an outer ``make test``.
+
+    With them an inner make prints more and takes over the outer variables.
     """
     return {
         name: value
@@ -189,17 +185,22 @@ def outside_make() -> dict[str, str]:
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_an_old_python_gets_one_line_with_the_way_out(tmp_path: Path) -> None:
-    old = tmp_path / "python3"
-    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.18 || exit 1\n')
-    old.chmod(0o755)
-    call = ["make", "run", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}"]
-    done = subprocess.run(call, cwd=ROOT, env=outside_make(), capture_output=True, text=True)
-    assert done.returncode == 2
+def test_make_refuses_an_old_python_in_one_line(tmp_path: Path) -> None:
+    old_python = tmp_path / "python3"
+    old_python.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.18 || exit 1\n')
+    old_python.chmod(0o755)
+    process = subprocess.run(
+        ["make", "run", f"PYTHON={old_python}", f"VENV={tmp_path / 'venv'}"],
+        cwd=ROOT,
+        env=environment_without_make(),
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 2
     assert (
-        done.stderr.splitlines()[0]
-        == f"kdgraph needs Python 3.11 or newer; {old} is Python 3.9.18; name another: make run"
-        " PYTHON=python3.12"
+        process.stderr.splitlines()[0]
+        == f"kdgraph needs Python 3.11 or newer; {old_python} is Python 3.9.18; name another: make"
+        " run PYTHON=python3.12"
     )
     assert not (tmp_path / "venv").exists()
 
@@ -208,5 +209,5 @@ def test_an_old_python_gets_one_line_with_the_way_out(tmp_path: Path) -> None:
 def test_make_help_names_every_command() -> None:
     phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert phony is not None
-    shown = output_of(["make", "help"], cwd=ROOT, env=outside_make())
-    assert [line.split()[1] for line in shown.splitlines()] == phony[1].split()
+    output = output_of(["make", "help"], cwd=ROOT, env=environment_without_make())
+    assert [line.split()[1] for line in output.splitlines()] == phony[1].split()

@@ -18,14 +18,14 @@ import numpy as np
 
 from kdgraph.persistence.archive import LoadError, SaveError, UntrustedFileError
 
+# The library's packages with classes of fitted models, without the command line. Data sets are
+# included, because a network that was trained with outliers refers to their data set.
 _KDGRAPH_PACKAGES = """
     base calibration data density detection distributions features geometry metrics parents
     recalibration smoothing
 """
-"""Packages of kdgraph that models are made of, and nothing of the command line.
-
-A network that learnt from outliers holds the data set that they came from.
-"""
+# Modules and classes of these packages whose objects read, write or fetch files, or record a
+# computation.
 _EXCLUDED_MODULES = (
     "kdgraph.data.files",
     "kdgraph.data.openml.client",
@@ -33,7 +33,9 @@ _EXCLUDED_MODULES = (
     "kdgraph.geometry.activations:Call",
     "kdgraph.parents.networks.checkpoint",
 )
-"""Modules among these whose objects read, write or fetch files, or watch a computation."""
+# The public classes of these packages and modules are estimators and what they consist of. Others,
+# such as sklearn.datasets, sklearn.utils and sklearn.externals, fetch data, run processes or parse
+# files.
 _SKLEARN_PACKAGES = """
     calibration cluster compose covariance cross_decomposition decomposition
     discriminant_analysis dummy ensemble feature_extraction feature_selection frozen
@@ -41,8 +43,15 @@ _SKLEARN_PACKAGES = """
     mixture model_selection multiclass multioutput naive_bayes neighbors neural_network
     pipeline preprocessing random_projection semi_supervised svm tree
 """
+# Losses and links of gradient boosting. Their classes have public names in a private package.
 _SKLEARN_MODULES = ("sklearn._loss.link", "sklearn._loss.loss")
-"""Modules of estimators and losses of scikit-learn, whose public classes a model may contain."""
+# Private classes, and classes of other packages, that fitted public estimators have as attributes:
+# CalibratedClassifierCV, Birch, BisectingKMeans, HistGradientBoostingClassifier,
+# GaussianProcessClassifier, all searches and stacks with a scorer or with metadata routing. Without
+# them these could not be saved, because no public API rebuilds a fitted estimator from its parts.
+# The list contains names only: a class is imported when a file contains it, and a version of
+# scikit-learn without it rejects that file in one line. A scorer calls a method by a name that it
+# holds; :mod:`kdgraph.persistence.checks` checks which.
 _SKLEARN_PRIVATE_CLASSES = frozenset(
     f"sklearn.{name}"
     for name in (
@@ -62,16 +71,12 @@ _SKLEARN_PRIVATE_CLASSES = frozenset(
         "utils._metadata_requests:MethodMetadataRequest",
     )
 )
-"""Classes of other packages, and private ones, that fitted estimators hold.
-
-They are attributes of fitted public estimators (``CalibratedClassifierCV``, ``Birch``,
-``BisectingKMeans``, ``HistGradientBoostingClassifier``, ``GaussianProcessClassifier``, all searches
-and stacks with a scorer or with metadata routing), which could not be saved without them. The list
-contains names only: a class is imported when a file contains it, and a version of scikit-learn
-without it rejects that file in one line. A scorer calls a method by a name that it
-holds; :mod:`kdgraph.persistence.checks` checks which.
-"""
 _TORCH_PACKAGE = "torch.nn.modules"
+# Modules whose public functions a model may refer to: all of them are pure. Functions of other
+# modules fetch data or write files. f_classif, accuracy_score and the like are public but defined
+# in private modules; a file names the module of the definition, so that a name leads to one
+# function only, and public modules such as sklearn.metrics also export functions that are not
+# listed here.
 _FUNCTION_MODULES = (
     "sklearn.feature_selection._mutual_info",
     "sklearn.feature_selection._univariate_selection",
@@ -81,32 +86,28 @@ _FUNCTION_MODULES = (
     "sklearn.metrics.pairwise",
     "torch.nn.functional",
 )
-"""Modules whose public functions a model may keep; other functions fetch data or write files.
-
-``f_classif``, ``accuracy_score`` and the like are public, but defined in private modules. A file
-names the module of the definition, so that a name leads to one function only.
-"""
+# The two algorithms of k-means, one of which a fitted BisectingKMeans has as an attribute.
 _PRIVATE_FUNCTIONS = (
     "sklearn.cluster._kmeans:_kmeans_single_elkan",
     "sklearn.cluster._kmeans:_kmeans_single_lloyd",
 )
-"""The two algorithms of k-means, one of which a fitted ``BisectingKMeans`` has as an attribute."""
 _NAME_PATTERN = re.compile(r"[\w.]+:[\w.]+")
+# Flag of types that are defined in Python (Py_TPFLAGS_HEAPTYPE), unlike most compiled ones.
 _HEAP_TYPE = 1 << 9
-"""Flag of a type that is no compiled one (Py_TPFLAGS_HEAPTYPE)."""
 BUILTIN_TYPES = {
-    kind.__name__: kind for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set)
+    cls.__name__: cls for cls in (bool, int, float, complex, str, bytes, list, tuple, dict, set)
 }
-"""Classes that a value may refer to, as scikit-learn's ``dtype=float`` does."""
+"""Builtin classes that a value may refer to, such as ``float`` in scikit-learn's ``dtype=float``.
+"""
 
 
 def qualified_name(cls: Any) -> str:
-    """Return ``package.module:Class`` of a class or a function.
+    """Return the name ``package.module:Class`` of a class or a function.
 
     Raises
     ------
     SaveError
-        If the name does not lead back to it, as for a class that is defined in a function.
+        If importing that name gives another object, as for a class that is defined in a function.
     """
     name = f"{cls.__module__}:{cls.__qualname__}"
     try:
@@ -122,52 +123,68 @@ def qualified_name(cls: Any) -> str:
 
 
 def import_class(name: str) -> type:
-    """Return the class of a name that is already checked against the list."""
+    """Return the class of a name that :func:`unlisted_names` has checked."""
     return _import_checked(name, type)
 
 
 def import_function(name: str) -> Any:
-    """Return the function of a name that is already checked against the list."""
+    """Return the function of a name that :func:`unlisted_names` has checked."""
     return _import_checked(name, FunctionType)
 
 
-def _import_checked(name: str, kind: type) -> Any:
+def _import_checked(name: str, required_type: type) -> Any:
     try:
         target = _import_by_name(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise LoadError(f"cannot be read by this version (no {name}: {error})") from error
-    if not isinstance(target, kind) or f"{target.__module__}:{target.__qualname__}" != name:
+    # A module of the list may have imported a class or function of a module that is not listed.
+    if (
+        not isinstance(target, required_type)
+        or f"{target.__module__}:{target.__qualname__}" != name
+    ):
         raise LoadError(f"cannot be read by this version ({name} is another thing)")
     return target
 
 
 def is_plain_object(cls: type) -> bool:
     """Return True if objects of this class are their fields only, without special pickling."""
-    in_python = bool(cls.__flags__ & _HEAP_TYPE)
-    usual = (
-        cls.__reduce__ is object.__reduce__
+    return (
+        bool(cls.__flags__ & _HEAP_TYPE)
+        and cls.__reduce__ is object.__reduce__
         and cls.__reduce_ex__ is object.__reduce_ex__
         and cls not in copyreg.dispatch_table
     )
-    return in_python and usual
 
 
 def unlisted_names(
     classes: Iterable[str], functions: Iterable[str] = (), called: Iterable[str] = ()
 ) -> list[str]:
-    """Return the names, sorted, that are on no list here.
+    """Return the names, sorted, that are not on the allow list.
 
     Parameters
     ----------
-    classes, functions : ``package.module:name``.
-    called : what an object imports or calls by a name that it holds; no such name is on a list.
+    classes, functions : iterable of str
+        Names ``package.module:name`` of classes and functions.
+    called : iterable of str, default=()
+        Names that objects import or call, see
+        :func:`~kdgraph.persistence.checks.imported_names`; all of them are unlisted.
+
+    Raises
+    ------
+    ValueError
+        If a class or function has an invalid name.
+
+    Examples
+    --------
+    >>> unlisted_names(["sklearn.tree._classes:DecisionTreeClassifier", "subprocess:Popen"])
+    ['subprocess:Popen']
     """
     classes, functions = list(classes), list(functions)
     if not all(_NAME_PATTERN.fullmatch(name) for name in (*classes, *functions)):
         raise ValueError("a class has a name that none can have")
-    unknown = {name for name in classes if not _is_listed_class(name)}
-    unknown |= {name for name in functions if not _is_listed_function(name)}
-    return sorted(unknown | set(called))
+    unlisted = {name for name in classes if not _is_listed_class(name)}
+    unlisted |= {name for name in functions if not _is_listed_function(name)}
+    return sorted(unlisted | set(called))
 
 
 def check_admitted(names: Iterable[str], admitted: Sequence[str]) -> None:
@@ -180,20 +197,20 @@ def check_admitted(names: Iterable[str], admitted: Sequence[str]) -> None:
     admitted : sequence of str
         Classes and functions, or modules and packages with all their content, with dots or a colon.
     """
-    others = [name for name in names if not _is_below(name, admitted)]
-    if others:
-        shown = ", ".join(name.replace(":", ".") for name in others[:3])
-        shown += f" and {len(others) - 3} more" if len(others) > 3 else ""
-        raise UntrustedFileError(f"needs what is not known to be harmless: {shown}", others)
+    rejected = [name for name in names if not _is_below(name, admitted)]
+    if rejected:
+        shown = ", ".join(name.replace(":", ".") for name in rejected[:3])
+        shown += f" and {len(rejected) - 3} more" if len(rejected) > 3 else ""
+        raise UntrustedFileError(f"needs what is not known to be harmless: {shown}", rejected)
 
 
 def is_listed(cls: type) -> bool:
-    """Return whether the class is on the list."""
+    """Return whether the class is on the allow list."""
     return _is_listed_class(f"{cls.__module__}:{cls.__qualname__}")
 
 
 def is_plain_type(cls: type) -> bool:
-    """Return True if a value may be this class, as ``float``: calling it has no side effects."""
+    """Return True if a value may be this class itself, such as ``float``; calls of it are pure."""
     return BUILTIN_TYPES.get(cls.__name__) is cls or issubclass(cls, np.generic)
 
 
@@ -203,8 +220,8 @@ def _is_listed_class(name: str) -> bool:
     if package == "numpy":
         return (
             not inner
-            and isinstance(kind := getattr(np, qualified, None), type)
-            and issubclass(kind, np.generic)
+            and isinstance(cls := getattr(np, qualified, None), type)
+            and issubclass(cls, np.generic)
         )
     if package == "kdgraph":
         return (
@@ -214,10 +231,11 @@ def _is_listed_class(name: str) -> bool:
             and name not in _EXCLUDED_MODULES
         )
     if package == "sklearn":
-        is_home = module in _SKLEARN_MODULES or (
+        is_listed_module = module in _SKLEARN_MODULES or (
             bool(inner) and inner[0] in _SKLEARN_PACKAGES.split() and "tests" not in inner
         )
-        return (is_home and not qualified.startswith("_")) or name in _SKLEARN_PRIVATE_CLASSES
+        is_public_class = is_listed_module and not qualified.startswith("_")
+        return is_public_class or name in _SKLEARN_PRIVATE_CLASSES
     return module.startswith(f"{_TORCH_PACKAGE}.") and not qualified.startswith("_")
 
 
@@ -229,6 +247,7 @@ def _is_listed_function(name: str) -> bool:
 
 
 def _is_below(name: str, packages: Sequence[str]) -> bool:
+    """Return True if the name is one of the packages or part of one."""
     name = name.replace(":", ".")
     return any(
         name == package or name.startswith(f"{package}.")

@@ -57,22 +57,28 @@ def _check_boosting(boosted: Any) -> None:
 
 
 def _check_histogram_boosting(boosted: Any) -> None:
-    """Check the predictors of histogram gradient boosting, which have their own type of nodes."""
+    """Check the predictors of histogram gradient boosting, which have their own type of nodes.
+
+    The compiled prediction follows children, features and bit sets of categories without bounds
+    checks. Children with larger numbers than their parent exclude cycles.
+    """
+    # Neither the predictors nor their number of features has a public name.
     for predictor in chain.from_iterable(boosted._predictors):
-        nodes, own = predictor.nodes, np.arange(len(predictor.nodes))
-        inner = nodes["is_leaf"] == 0
+        nodes, node_ids = predictor.nodes, np.arange(len(predictor.nodes))
+        is_split = nodes["is_leaf"] == 0
         left, right, feature = (
             nodes["left"].astype(np.int64),
             nodes["right"].astype(np.int64),
             nodes["feature_idx"],
         )
-        inside = (left > own) & (right > own) & (left < len(nodes)) & (right < len(nodes))
-        inside &= (feature >= 0) & (feature < boosted._n_features)
-        by_set = (nodes["is_categorical"] == 1) & (
+        is_valid = (left > node_ids) & (right > node_ids)
+        is_valid &= (left < len(nodes)) & (right < len(nodes))
+        is_valid &= (feature >= 0) & (feature < boosted._n_features)
+        lacks_bitset = (nodes["is_categorical"] == 1) & (
             nodes["bitset_idx"] >= len(predictor.raw_left_cat_bitsets)
         )
         _require(
-            len(nodes) > 0 and bool((inside & ~by_set)[inner].all()),
+            len(nodes) > 0 and bool((is_valid & ~lacks_bitset)[is_split].all()),
             "a node of a tree leads nowhere",
         )
     _require(
@@ -83,24 +89,34 @@ def _check_histogram_boosting(boosted: Any) -> None:
 
 
 def _rebuild_neighbor_tree(estimator: Any) -> None:
-    """Build the tree of a nearest neighbour search as ``fit`` does."""
+    """Build the tree of a nearest neighbour search as ``fit`` does.
+
+    A compiled tree can be saved by pickle only. ``fit`` would compute the labels and weights of the
+    estimator again, and has no public part that builds the tree alone.
+    """
     from sklearn.neighbors import BallTree, KDTree
 
-    kinds: dict[str, Any] = {"kd_tree": KDTree, "ball_tree": BallTree}
-    if (make := kinds.get(estimator._fit_method)) is not None:
-        metric, more = estimator.effective_metric_, estimator.effective_metric_params_
-        estimator._tree = make(estimator._fit_X, estimator.leaf_size, metric=metric, **more)
+    tree_classes: dict[str, Any] = {"kd_tree": KDTree, "ball_tree": BallTree}
+    if (tree_class := tree_classes.get(estimator._fit_method)) is not None:
+        metric, metric_params = estimator.effective_metric_, estimator.effective_metric_params_
+        estimator._tree = tree_class(
+            estimator._fit_X, estimator.leaf_size, metric=metric, **metric_params
+        )
 
 
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise ValueError(what)
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
 
 
-# The base classes of scikit-learn have private homes. They are compared by name, so that nothing
-# private is imported; the tests of these estimators fail if a name changes.
+# Base classes of scikit-learn by the modules that define them, most of which are private. Unlike
+# the public estimators, they cover the subclasses of other libraries. They are compared by name,
+# because importing them would take 0.2 s and depend on private modules. If a version of
+# scikit-learn renames one, a check is skipped (or a neighbour search cannot be saved), and a test
+# of damaged trees fails.
+# Class → attribute that is not written, and the function that computes it again.
 _REBUILT_ATTRIBUTES = {"sklearn.neighbors._base:NeighborsBase": ("_tree", _rebuild_neighbor_tree)}
-"""Class → an attribute that is not written, and what makes it again."""
+# Class → attribute of a fitted object, and the check of objects that have it.
 _CONSISTENCY_CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "kdgraph.distributions.parametric:ScipyFamily": ("family", lambda family: family.check()),
     "sklearn.tree._classes:BaseDecisionTree": ("tree_", _check_tree),
@@ -111,7 +127,6 @@ _CONSISTENCY_CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
         _check_histogram_boosting,
     ),
 }
-"""Class → the attribute of a fitted object, and what to check then."""
 
 
 @cache
@@ -129,7 +144,7 @@ def omitted_attribute(cls: type) -> str | None:
 
 @cache
 def post_load_hook(cls: type) -> Callable[[Any], None] | None:
-    """Return the function to call with a complete object of this class, or None."""
+    """Return the check or completion of loaded objects of this class, or None."""
     for name in _ancestor_names(cls):
         if name in _REBUILT_ATTRIBUTES:
             return _if_fitted("_fit_X", _REBUILT_ATTRIBUTES[name][1])
@@ -143,14 +158,16 @@ def _ancestor_names(cls: type) -> list[str]:
 
 
 def _if_fitted(attribute: str, check: Callable[[Any], None]) -> Callable[[Any], None]:
-    def checked(value: Any) -> None:
+    def check_if_fitted(value: Any) -> None:
         if attribute in vars(value):
             check(value)
 
-    return checked
+    return check_if_fitted
 
 
-_METHOD_NAMES = (
+# Fields by which scikit-learn's scorers, stacks, chains and thresholds call methods of their
+# estimators, and the values that they may have.
+_METHOD_FIELDS = (
     "response_method",
     "_response_method",
     "stack_method",
@@ -158,11 +175,10 @@ _METHOD_NAMES = (
     "chain_method",
     "chain_method_",
 )
-"""Fields by which scikit-learn's scorers, stacks, chains and thresholds call methods with rows."""
 _PREDICTION_METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 _METHOD_CHOICES = ("auto", "default", "drop", None)
+# Types of class attributes that objects of scikit-learn override, such as LassoLars.positive.
 _PLAIN_TYPES = (bool, int, float, str)
-"""Types of class attributes that objects of scikit-learn override (``LassoLars.positive``)."""
 _PROTECTED_PACKAGES = ("kdgraph", "sklearn", "torch", "builtins", "abc", "collections", "typing")
 
 
@@ -171,8 +187,11 @@ def check_state(cls: type, state: Any) -> None:
 
     Parameters
     ----------
-    state : a dict by name, a tuple of such dicts (one for slots), or a state that only
-        ``__setstate__`` of the class can read.
+    cls : type
+        Class of the object.
+    state : object
+        Dict of attributes by name, or tuple of such dicts (the second for slots). Any other state
+        is for the ``__setstate__`` of the class alone, and is not checked.
     """
     for attributes in state if isinstance(state, tuple) else (state,):
         for name, value in attributes.items() if isinstance(attributes, dict) else ():
@@ -184,9 +203,10 @@ def check_state(cls: type, state: Any) -> None:
 
 
 def imported_names(value: Any) -> Sequence[str]:
-    """Return what ``value`` imports or calls by a name that it holds.
+    """Return the names of what ``value`` imports or calls because an attribute names it.
 
-    Its class has a method ``imported_names`` if there is such a name.
+    The method ``imported_names`` of its class returns them, such as the factory of a network that
+    ``EncoderNetwork.model`` names; other classes have none.
     """
     method = getattr(type(value), "imported_names", None)
     return () if method is None else method(value)
@@ -194,7 +214,7 @@ def imported_names(value: Any) -> Sequence[str]:
 
 @cache
 def object_checks(cls: type) -> tuple[Callable[[Any], None], ...]:
-    """Return the checks of a complete object of ``cls``, each of which raises ValueError."""
+    """Return the checks of complete objects of ``cls``; each of them raises ValueError."""
     checks: list[Callable[[Any], None]] = []
     if (
         is_listed(cls)
@@ -220,31 +240,33 @@ def _check_parameters(value: Any) -> None:
 
 
 def _check_method_names(value: Any) -> None:
-    """Raise ValueError unless fields that name methods name those that predict."""
+    """Raise ValueError if a field that names a method names one that does not predict."""
     state = getattr(value, "__dict__", {})
-    for field in state.keys() & set(_METHOD_NAMES):
+    for field in state.keys() & set(_METHOD_FIELDS):
         methods = state[field] if isinstance(state[field], list | tuple) else [state[field]]
         for method in methods:
-            # A value that is no text may define equality as it likes.
+            # The type is checked first, because other types may define equality freely.
             if not (method is None or isinstance(method, str)) or method not in (
                 *_PREDICTION_METHODS,
                 *_METHOD_CHOICES,
             ):
-                words = f"names {method!r}, which is no method that predicts"
-                raise ValueError(f"{field} of a {type(value).__qualname__} {words}")
+                raise ValueError(
+                    f"{field} of a {type(value).__qualname__} names {method!r}, which is no method"
+                    " that predicts"
+                )
 
 
 class _NoValue:
-    """The type that no value has."""
+    """Type without objects: an attribute that requires it cannot be set."""
 
 
 @cache
 def _required_attribute_type(cls: type, name: str) -> type | None:
-    """Return the type that an attribute of this name must have in an object of ``cls``; None: any.
+    """Return the type that an attribute of this name must have in objects of ``cls``; None: any.
 
     A member of the class cannot be replaced, unless it is the default of a field of a dataclass, a
-    slot, or a cached property. Classes outside the protected packages are not checked: a user who
-    admits one by name trusts it.
+    slot, or a cached property. Classes outside the protected packages are not checked, because a
+    user who admits one by name trusts it.
     """
     base = next((base for base in cls.__mro__ if name in vars(base)), None)
     if base is None or (is_dataclass(cls) and any(field.name == name for field in fields(cls))):

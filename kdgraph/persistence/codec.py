@@ -47,10 +47,9 @@ from kdgraph.persistence.kinds import (
     value_codec_of,
 )
 
+# Smaller arrays, in bytes, share a member of the zip: a member costs about 0.1 ms, and a forest has
+# thousands of arrays.
 _MIN_MEMBER_SIZE = 32_768
-"""Bytes from which an array is a member of its own; a member of the zip costs about 0.1 ms, and a
-forest has thousands of arrays.
-"""
 
 
 class _ArrayPools:
@@ -99,13 +98,14 @@ def array_from_pool(
     return flat.reshape(shape, order=order)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
+# Field that ``__getstate__`` of scikit-learn's estimators adds and ``__setstate__`` requires. The
+# document contains the version once, and the decoder adds the field again.
 _SKLEARN_VERSION_FIELD = "_sklearn_version"
-"""Field of the state of scikit-learn's estimators; the document contains it once."""
 
+# Levels of nesting that can be read within Python's limit of 1,000 calls; a stack of calibrated
+# pipelines has 30.
 _MAX_DEPTH = 150
-"""Levels of nesting that can be read again within Python's limit of 1,000 calls; a stack of
-calibrated pipelines has 30.
-"""
+# Objects of their subclasses have content that is not in their state.
 _OPAQUE_BASES = (list, set, frozenset, str, int, float, bytes, BaseException)
 
 
@@ -214,13 +214,13 @@ class Encoder:
             return ["tree", len(self._trees) - 1]
         if isinstance(value, np.memmap):
             return self._array(np.asarray(value))
-        if kind := value_codec_of(value) or _torch_codec(value):
-            return [kind.tag, *map(self.encode, self._parts(kind, value))]
+        if codec := value_codec_of(value) or _torch_codec(value):
+            return [codec.tag, *map(self.encode, self._parts(codec, value))]
         return self._object(value)
 
-    def _parts(self, kind: ValueCodec, value: Any) -> list[Any]:
+    def _parts(self, codec: ValueCodec, value: Any) -> list[Any]:
         try:
-            return list(kind.to_parts(value))
+            return list(codec.to_parts(value))
         except (TypeError, ValueError, NotImplementedError) as error:
             raise SaveError(
                 f"a value of type {type(value).__name__} cannot be saved ({error})"
@@ -230,15 +230,18 @@ class Encoder:
         cls = type(value)
         state, items = _object_state(value)
         if isinstance(state, dict):
-            dropped = {_SKLEARN_VERSION_FIELD, omitted_attribute(cls)}
-            state = {name: item for name, item in state.items() if name not in dropped}
+            omitted = {_SKLEARN_VERSION_FIELD, omitted_attribute(cls)}
+            state = {name: item for name, item in state.items() if name not in omitted}
         self._check(value, state)
         if type(state) is dict and not items and all(type(name) is str for name in state):
             return ["object", self._class(cls, tuple(state)), *map(self.encode, state.values())]
         return ["object", self._class(cls, None), *map(self.encode, [state, *items])]
 
     def _check(self, value: Any, state: Any) -> None:
-        """Check an object as the decoder does, so that every written file can be read."""
+        """Check state and parameters as the decoder does, so that every written file can be read.
+
+        The trees of a fitted object are checked by the decoder only.
+        """
         try:
             check_state(type(value), state)
             for check in object_checks(type(value)):
@@ -291,8 +294,8 @@ def _value_label(value: Any) -> str:
 
 def _torch_codec(value: Any) -> ValueCodec | None:
     """Return the codec of a value of torch, or None; torch is imported if there is such a value."""
-    home = value.__module__ if isinstance(value, BuiltinFunctionType) else type(value).__module__
-    if "torch" not in sys.modules or not (home or "").startswith("torch"):
+    owner = value if isinstance(value, BuiltinFunctionType) else type(value)
+    if "torch" not in sys.modules or not (owner.__module__ or "").startswith("torch"):
         return None
     from kdgraph.persistence import tensors
 
@@ -346,8 +349,8 @@ class Decoder:
         Raises
         ------
         UntrustedFileError
-            If it needs classes that are not admitted, none of which is imported, or holds names
-            that it would import or call.
+            If the value needs classes that are not admitted, none of which is imported, or imports
+            or calls by a name that is not admitted.
         LoadError
             If this version cannot read it, or it was not written by kdgraph.
         """
@@ -376,8 +379,10 @@ class Decoder:
                 check(restored)
         except LoadError:
             raise
-        # The document may have any origin, and the classes that it restores may be anyone's: their
-        # ``__setstate__`` and ``__new__`` can raise anything for a state that no encoder wrote.
+        # A document of any origin can lead to every exception of the codecs and checks, and of
+        # ``__new__`` and ``__setstate__`` of the classes that it restores, which are also other
+        # libraries' and users'. 7,500 mutated files raised ten types, among them re.error,
+        # RuntimeError and OverflowError. All of them mean that no encoder wrote the file.
         except Exception as error:
             raise DamagedFileError(damage_message(error)) from error
         return value
@@ -402,8 +407,8 @@ class Decoder:
         # and objects store themselves under it at once, so that their parts may refer to them.
         number = len(self._values)
         self._values.append(None)
-        if (way := self._decoders.get(tag)) is not None:
-            result = way(node, number)
+        if (decoder := self._decoders.get(tag)) is not None:
+            result = decoder(node, number)
         else:
             result = (CODECS_BY_TAG.get(tag) or _torch_codec_by_tag(tag)).from_parts(
                 *map(self.decode, node[1:])
@@ -440,17 +445,21 @@ class Decoder:
         else:
             result = self._object_with_items(cls, node, number)
         checks = [*object_checks(cls), self._check_called]
-        if (check := post_load_hook(cls)) is not None:
-            checks.append(check)
+        if (hook := post_load_hook(cls)) is not None:
+            checks.append(hook)
         self._pending_hooks += [(check, result) for check in checks]
         return result
 
     def _check_called(self, result: Any) -> None:
         check_admitted(imported_names(result), self.admitted)
 
-    def _type(self, named: str | int) -> type:
+    def _type(self, reference: str | int) -> type:
         """Return the class that a value refers to, a plain type or an admitted one."""
-        cls = BUILTIN_TYPES[named] if isinstance(named, str) else self._classes[named][0]
+        cls = (
+            BUILTIN_TYPES[reference] if isinstance(reference, str) else self._classes[reference][0]
+        )
+        # A class of the allow list would be a constructor that a function transformer could call
+        # with parameters of the file's choice.
         if not is_plain_type(cls) and is_listed(cls):
             raise TypeError(f"{cls.__qualname__} is no plain type")
         return cls

@@ -87,8 +87,8 @@ def _sparse_from_parts(
 
 
 _BIT_GENERATORS = {
-    kind.__name__: kind
-    for kind in (
+    cls.__name__: cls
+    for cls in (
         np.random.MT19937,
         np.random.PCG64,
         np.random.PCG64DXSM,
@@ -167,9 +167,8 @@ def _sorted_by_repr(values: Iterable[Any]) -> list[Any]:
 # error of one line.
 _COMPILED_LOSSES = ("sklearn._loss._loss", "sklearn.linear_model._sgd_fast")
 STRUCTURED_CODEC = ValueCodec("structured", _structured_to_parts, _structured_from_parts)
-"""Arrays with named fields."""
+"""Codec of arrays with named fields."""
 _LOSS_CODEC = ValueCodec("loss", _loss_to_parts, _loss_from_parts)
-"""Compiled losses of scikit-learn, which keep their parameters where only they can see them."""
 
 CODECS_BY_TYPE = {
     tuple: ValueCodec("tuple", _identity, lambda *parts: parts),
@@ -200,33 +199,38 @@ CODECS_BY_TYPE = {
     np.random.Generator: ValueCodec("generator", lambda g: (g.bit_generator.state,), _generator),
     np.ufunc: ValueCodec("ufunc", _ufunc_to_parts, _ufunc_from_parts),
 }
-"""By the very type of a value."""
+"""Codecs by the exact type of a value, without its base classes."""
+# Codecs by a base class of the type of a value.
 _CODECS_BY_BASE = {
     np.generic: ValueCodec("scalar", _scalar_to_parts, _scalar_from_parts),
     np.dtype: ValueCodec("dtype", lambda dtype: (npy.dtype_to_descr(dtype),), _dtype_from_parts),
     scipy.sparse.sparray: ValueCodec("sparse", _sparse_to_parts, _sparse_from_parts),
     scipy.sparse.spmatrix: ValueCodec("sparse", _sparse_to_parts, _sparse_from_parts),
 }
-"""By a base class of its type."""
 
 
 def value_codec_of(value: Any) -> ValueCodec | None:
     """Return the codec of a value, or None for ordinary objects."""
-    if kind := CODECS_BY_TYPE.get(type(value)):
-        return kind
+    if codec := CODECS_BY_TYPE.get(type(value)):
+        return codec
     if type(value).__module__ in _COMPILED_LOSSES:
         return _LOSS_CODEC
-    return next((kind for base, kind in _CODECS_BY_BASE.items() if isinstance(value, base)), None)
+    return next((codec for base, codec in _CODECS_BY_BASE.items() if isinstance(value, base)), None)
 
 
 CODECS_BY_TAG = {
-    kind.tag: kind
-    for kind in (*CODECS_BY_TYPE.values(), *_CODECS_BY_BASE.values(), STRUCTURED_CODEC, _LOSS_CODEC)
+    codec.tag: codec
+    for codec in (
+        *CODECS_BY_TYPE.values(),
+        *_CODECS_BY_BASE.values(),
+        STRUCTURED_CODEC,
+        _LOSS_CODEC,
+    )
 }
 
 
+# ``children_left`` and ``children_right`` of a leaf.
 _NO_CHILD = -1
-"""``children_left`` and ``children_right`` of a leaf."""
 
 
 @cache
@@ -250,9 +254,21 @@ def is_compiled_tree(value: Any) -> bool:
 def tree_columns(trees: Sequence[Any]) -> dict[str, np.ndarray]:
     """Return compiled trees, ``tree_`` of scikit-learn's estimators, as arrays of one axis.
 
-    ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree,
-    ``n_classes`` one for each output of each tree, a field of the nodes, such as ``threshold``, one
-    for each node; ``value`` has as many for each node as its tree has outputs and classes.
+    A forest has thousands of trees, and one array for each field of all trees takes less space and
+    time than an array for each field of each tree.
+
+    Parameters
+    ----------
+    trees : sequence of sklearn.tree._tree.Tree
+        Trees of any forests; they may differ in features, outputs and classes.
+
+    Returns
+    -------
+    dict of str to array
+        ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree,
+        ``n_classes`` one for each output of each tree, a field of the nodes, such as
+        ``node.threshold``, one for each node, and ``value`` one for each node, output and class,
+        where every output has as many classes as the largest.
     """
     states = [tree.__getstate__() for tree in trees]
     counts = [state["node_count"] for state in states]
@@ -273,6 +289,11 @@ def tree_columns(trees: Sequence[Any]) -> dict[str, np.ndarray]:
 
 def trees_from_columns(columns: Mapping[str, np.ndarray]) -> list[Any]:
     """Return the trees of :func:`tree_columns`, equal to the bit.
+
+    Parameters
+    ----------
+    columns : mapping of str to array
+        Columns of any origin.
 
     Raises
     ------
@@ -303,43 +324,62 @@ def trees_from_columns(columns: Mapping[str, np.ndarray]) -> list[Any]:
 
 
 def _check_tree_nodes(nodes: np.ndarray, counts: np.ndarray, n_features: np.ndarray) -> None:
-    """Raise ValueError unless children have larger numbers than their parent."""
-    own = np.arange(len(nodes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    """Raise ValueError if a node has an invalid feature, or a child that does not come after it.
+
+    The compiled prediction follows children and features without bounds checks. scikit-learn
+    numbers children after their parent, so larger numbers also exclude cycles.
+
+    Parameters
+    ----------
+    nodes : structured array of shape [m]
+        Nodes of all trees.
+    counts : Int[b]
+        Number of nodes of each tree.
+    n_features : Int[m]
+        Number of features of the tree of each node.
+    """
+    # Children are numbered within their tree.
+    node_ids = np.arange(len(nodes)) - np.repeat(np.cumsum(counts) - counts, counts)
     left, right, end = nodes["left_child"], nodes["right_child"], np.repeat(counts, counts)
-    leaf = (left == _NO_CHILD) & (right == _NO_CHILD)
-    inside = (
-        (left > own)
-        & (right > own)
+    is_leaf = (left == _NO_CHILD) & (right == _NO_CHILD)
+    is_split = (
+        (left > node_ids)
+        & (right > node_ids)
         & (left < end)
         & (right < end)
         & (nodes["feature"] >= 0)
         & (nodes["feature"] < n_features)
     )
-    if not (leaf | inside).all():
-        raise ValueError(f"node {own[~(leaf | inside)][0]} of a tree leads nowhere")
+    if not (is_leaf | is_split).all():
+        raise ValueError(f"node {node_ids[~(is_leaf | is_split)][0]} of a tree leads nowhere")
 
 
 def _split_trees(nodes: np.ndarray, columns: Mapping[str, np.ndarray]) -> list[Any]:
-    new_tree = type(_fitted_stump())
+    """Return a tree for each entry of ``n_nodes``, from consecutive parts of the other columns."""
+    tree_class = type(_fitted_stump())
     names = ("n_nodes", "n_features", "n_outputs", "max_depth")
-    trees, node, value, output = [], 0, 0, 0
+    trees, node_start, value_start, output_start = [], 0, 0, 0
     for count, n_features, n_outputs, depth in zip(
         *(columns[name].tolist() for name in names), strict=True
     ):
-        n_classes = columns["n_classes"][output : output + n_outputs]
+        n_classes = columns["n_classes"][output_start : output_start + n_outputs]
         if n_outputs < 1 or len(n_classes) != n_outputs or n_classes.min() < 1:
             raise ValueError("a tree has no outputs")
         shape = (count, n_outputs, int(n_classes.max()))
         size = shape[0] * shape[1] * shape[2]
-        values = columns["value"][value : value + size]
-        tree = new_tree(n_features, np.asarray(n_classes, dtype=np.intp), n_outputs)
+        values = columns["value"][value_start : value_start + size]
+        tree = tree_class(n_features, np.asarray(n_classes, dtype=np.intp), n_outputs)
+        # The public protocol of pickle. ``__setstate__`` copies the arrays and rejects nodes of
+        # another type and arrays of another shape.
         state = {
             "max_depth": depth,
             "node_count": count,
-            "nodes": nodes[node : node + count],
+            "nodes": nodes[node_start : node_start + count],
             "values": values.reshape(shape),
         }
         tree.__setstate__(state)
         trees.append(tree)
-        node, value, output = node + count, value + size, output + n_outputs
+        node_start += count
+        value_start += size
+        output_start += n_outputs
     return trees

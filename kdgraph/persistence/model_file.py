@@ -31,6 +31,7 @@ from kdgraph.persistence.codec import Decoder, Encoder
 
 MODEL_SUFFIX = ".kdg"
 _FORMAT_VERSION = 4
+# Keys of a document, and the types of their values.
 _DOCUMENT_KEYS = {
     "format": int,
     "versions": dict,
@@ -41,7 +42,6 @@ _DOCUMENT_KEYS = {
     "trees": (dict, type(None)),
     "value": object,
 }
-"""Keys of a document and the types of their values."""
 _VERSIONED_LIBRARIES = {"numpy": "numpy", "scikit-learn": "sklearn", "torch": "torch"}
 
 
@@ -55,6 +55,12 @@ class LoadedModel:
         The saved value.
     metadata : mapping
         JSON-safe data that was saved with it, see :func:`to_bytes`.
+
+    Examples
+    --------
+    >>> loaded = from_bytes(to_bytes([1, 2], metadata={"seconds": 0.5}), "the file")
+    >>> loaded.value, loaded.metadata["seconds"]
+    ([1, 2], 0.5)
     """
 
     value: Any
@@ -113,7 +119,13 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
 
 
 def key_problem_message(key: SigningKey) -> str:
-    """Return one line on a key that cannot be kept, with the way out."""
+    """Return one line about a key that cannot be stored, with the way out.
+
+    Parameters
+    ----------
+    key : SigningKey
+        Key with a ``problem``.
+    """
     return (
         f"your key for models cannot be kept in {key.path} ({key.problem});"
         f" {KEY_FILE_VARIABLE}=FILE names another place"
@@ -158,7 +170,18 @@ def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> A
 
     Examples
     --------
-    See :func:`save`.
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from kdgraph import KernelDensityForest
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelDensityForest(RandomForestClassifier(10, random_state=0), random_state=0)
+    >>> proba = model.fit(X, y).predict_proba(X)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/forest.kdg")
+    ...     loaded = load(f"{folder}/forest.kdg")
+    >>> bool((loaded.predict_proba(X) == proba).all())
+    True
     """
     path = Path(file)
     siblings = _SiblingFiles(path, trust)
@@ -211,14 +234,9 @@ def to_bytes(
     )
     if trusted is not None:
         check_admitted(admitted, trusted)
-    versions = {
-        name: sys.modules[module].__version__
-        for name, module in _VERSIONED_LIBRARIES.items()
-        if module in sys.modules
-    }
     header = {
         "format": _FORMAT_VERSION,
-        "versions": versions,
+        "versions": _library_versions(),
         "about": dict(metadata or {}),
         "admitted": admitted,
     }
@@ -252,7 +270,13 @@ def from_bytes(
 
     Examples
     --------
-    See :func:`to_bytes`.
+    Two models that share a parent refer to one object after reading, too:
+
+    >>> parent = {"depth": 3}
+    >>> content = to_bytes({"parent": parent, "alpha": 0.1}, shared={"parent": parent})
+    >>> loaded = from_bytes(content, "the file", shared={"parent": parent})
+    >>> loaded.value["parent"] is parent
+    True
     """
     try:
         own = is_signed_by_user(content)
@@ -286,20 +310,25 @@ def _untrusted_message() -> str:
     )
 
 
-def _warn_other_versions(name: object, written: Mapping[str, Any]) -> None:
-    now = {
+def _library_versions() -> dict[str, str]:
+    """Return the versions of the libraries that are imported in this process."""
+    return {
         library: sys.modules[module].__version__
         for library, module in _VERSIONED_LIBRARIES.items()
         if module in sys.modules
     }
-    other = [
-        f"{library} {written[library]} (now {now[library]})"
-        for library in now
-        if written.get(library, now[library]) != now[library]
+
+
+def _warn_other_versions(source: object, written: Mapping[str, Any]) -> None:
+    current = _library_versions()
+    changes = [
+        f"{library} {written[library]} (now {current[library]})"
+        for library in current
+        if written.get(library, current[library]) != current[library]
     ]
-    if other:
+    if changes:
         warnings.warn(
-            f"{name} was written with {', '.join(other)}: its numbers may differ", stacklevel=3
+            f"{source} was written with {', '.join(changes)}: its numbers may differ", stacklevel=3
         )
 
 

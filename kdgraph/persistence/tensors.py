@@ -16,29 +16,33 @@ from torch.nn import functional
 from kdgraph.parents.networks.torch_state import default_torch_state
 from kdgraph.persistence.kinds import ValueCodec
 
+# Types that NumPy does not have → types of the same size in which their bits are stored.
 _STORAGE_DTYPES = {torch.bfloat16: torch.int16}
-"""Types that numpy does not have, as which others they travel."""
+# Part of the names of a layer's attributes for hooks, and an attribute with this part that is a
+# flag.
 _HOOK_MARK, _ALLOWED_HOOK_FIELDS = "hook", ("_is_full_backward_hook",)
-"""Part of the names under which a layer holds hooks, and names that have it by chance."""
 
 
 def _tensor_to_parts(tensor: Tensor) -> tuple[Any, ...]:
-    """Return type, shape, strides, ``requires_grad`` and memory; strides affect the last bits."""
-    own = tensor.detach().cpu()
+    """Return dtype, shape, strides, ``requires_grad`` and memory.
+
+    Strides are restored, because torch chooses kernels by them, which differ in the last bits.
+    """
+    values = tensor.detach().cpu()
     if (
-        own.layout is not torch.strided
-        or own.is_quantized
-        or type(own) not in (Tensor, nn.Parameter)
+        values.layout is not torch.strided
+        or values.is_quantized
+        or type(values) not in (Tensor, nn.Parameter)
     ):
-        raise TypeError(f"a tensor of type {type(tensor).__name__} and layout {own.layout}")
-    if not _is_dense(own):
-        own = own.contiguous()
-    memory = own.as_strided((own.numel(),), (1,))
-    memory = memory.view(_STORAGE_DTYPES.get(own.dtype, own.dtype))
+        raise TypeError(f"a tensor of type {type(tensor).__name__} and layout {values.layout}")
+    if not _is_dense(values):
+        values = values.contiguous()
+    memory = values.as_strided((values.numel(),), (1,))
+    memory = memory.view(_STORAGE_DTYPES.get(values.dtype, values.dtype))
     return (
-        str(own.dtype).removeprefix("torch."),
-        list(own.shape),
-        list(own.stride()),
+        str(values.dtype).removeprefix("torch."),
+        list(values.shape),
+        list(values.stride()),
         tensor.requires_grad,
         memory.numpy(),
     )
@@ -46,31 +50,27 @@ def _tensor_to_parts(tensor: Tensor) -> tuple[Any, ...]:
 
 @default_torch_state()
 def _tensor_from_parts(
-    dtype: str, shape: list[int], strides: list[int], learns: bool, memory: np.ndarray
+    dtype: str, shape: list[int], strides: list[int], requires_grad: bool, memory: np.ndarray
 ) -> Tensor:
-    kind = getattr(torch, dtype)
-    if not isinstance(kind, torch.dtype):
-        raise TypeError(f"torch has no type {dtype}")
-    flat = (
-        torch.from_numpy(memory).clone().view(kind)
-    )  # a copy, in memory that is aligned as torch has it
-    if (
-        flat.numel() < 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
-        and 0 not in shape
-    ):
+    torch_dtype = _dtype_from_name(dtype)
+    # The copy has the alignment that torch requires.
+    flat = torch.from_numpy(memory).clone().view(torch_dtype)
+    # as_strided would read beyond the memory of the tensor.
+    last_offset = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+    if flat.numel() < 1 + last_offset and 0 not in shape:
         raise ValueError(f"a tensor of shape {shape} is larger than its memory")
-    return flat.as_strided(shape, strides).requires_grad_(bool(learns))
+    return flat.as_strided(shape, strides).requires_grad_(bool(requires_grad))
 
 
 def _is_dense(tensor: Tensor) -> bool:
     """Return True if the tensor fills its memory without gaps or overlaps."""
-    expected = 1
-    for step, n in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+    expected_stride = 1
+    for stride, n in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if n == 1:
             continue
-        if step != expected:
+        if stride != expected_stride:
             return False
-        expected *= n
+        expected_stride *= n
     return True
 
 
@@ -110,12 +110,17 @@ TORCH_CODECS_BY_TYPE = {
     BuiltinFunctionType: ValueCodec("torch_function", _function_to_parts, _function_from_parts),
     torch.Size: ValueCodec("torch_size", tuple, lambda *sizes: torch.Size(sizes)),
 }
-"""By the very type of a value."""
-TORCH_CODECS_BY_TAG = {kind.tag: kind for kind in TORCH_CODECS_BY_TYPE.values()}
+"""Codecs by the exact type of a value, without its base classes."""
+TORCH_CODECS_BY_TAG = {codec.tag: codec for codec in TORCH_CODECS_BY_TYPE.values()}
 
 
 def check_torch_module(module: Any) -> None:
-    """Raise ValueError unless a layer of torch has layers, parameters, buffers and no hooks."""
+    """Raise ValueError if a layer of torch has hooks, or a member that is not of its type.
+
+    Hooks are called with every batch, and the layers in ``_modules`` by their names. The private
+    attributes are read because hooks have no public accessor, and because public ones such as
+    ``named_modules`` would already walk through the unchecked members.
+    """
     state = vars(module)
     for name, value in state.items():
         if _HOOK_MARK in name and name not in _ALLOWED_HOOK_FIELDS and value:

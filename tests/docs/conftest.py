@@ -1,4 +1,4 @@
-"""The site of docs/, built once for all tests of it, and the hooks that build it."""
+"""Fixtures of the documentation tests: the built site, the hooks that build it, and a browser."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
 
 @pytest.fixture(scope="session")
 def hooks() -> dict[str, ModuleType]:
-    """The hooks by name, as mkdocs loads them: by their path."""
-    found = {}
+    """Hooks by name, imported by their paths as mkdocs imports them."""
+    modules = {}
     for path in sorted((ROOT / "docs" / "hooks").glob("*.py")):
         spec = importlib.util.spec_from_file_location(f"docs_hook_{path.stem}", path)
         assert spec is not None and spec.loader is not None
-        found[path.stem] = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(found[path.stem])
-    return found
+        modules[path.stem] = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(modules[path.stem])
+    return modules
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory, worker_id) -> Path:
-    """The site, built once for all processes that test it."""
+    """Folder of the site, which is built once for all processes that test it."""
     shared = (
         tmp_path_factory.getbasetemp()
         if worker_id == "master"
@@ -50,16 +50,20 @@ def site(tmp_path_factory, worker_id) -> Path:
     folder = shared / "site"
     with FileLock(shared / "site.lock"):
         if not (folder / "index.html").exists():
-            built = build(shared / "building", tmp_path_factory.mktemp("offline"))
-            built.rename(folder)
+            unfinished = shared / "building"
+            build_site(unfinished, tmp_path_factory.mktemp("offline"))
+            unfinished.rename(folder)
     return folder
 
 
-def build(folder: Path, here: Path) -> Path:
-    """As ``make docs`` builds it, in a process that can open no connection."""
-    (here / "sitecustomize.py").write_text(OFFLINE)
+def build_site(folder: Path, customization: Path) -> None:
+    """Build the site like ``make docs``, in a process that cannot open connections.
+
+    The folder ``customization`` receives the module that Python imports when it starts.
+    """
+    (customization / "sitecustomize.py").write_text(OFFLINE)
     environment = os.environ | {
-        "PYTHONPATH": f"{here}{os.pathsep}{ROOT}",
+        "PYTHONPATH": f"{customization}{os.pathsep}{ROOT}",
         "NO_MKDOCS_2_WARNING": "1",
     }
     command = [
@@ -72,14 +76,13 @@ def build(folder: Path, here: Path) -> Path:
         "--site-dir",
         str(folder),
     ]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    return folder
+    process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
 
 
 @pytest.fixture
 def browser() -> Iterator[WebDriver]:
-    """Chromium; what a page logs as an error fails the test."""
+    """Chromium; an error that a page logs fails the test."""
     driver = shutil.which("chromedriver")
     if driver is None or shutil.which("chromium") is None:
         pytest.skip("no browser: the search is tested where chromium and chromedriver are on PATH")
@@ -88,8 +91,8 @@ def browser() -> Iterator[WebDriver]:
     for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(driver))
-    yield found
-    logged = [entry["message"] for entry in found.get_log("browser") if entry["level"] == "SEVERE"]
-    found.quit()
-    assert logged == []
+    chrome = webdriver.Chrome(options=options, service=Service(driver))
+    yield chrome
+    errors = [entry["message"] for entry in chrome.get_log("browser") if entry["level"] == "SEVERE"]
+    chrome.quit()
+    assert errors == []

@@ -1,4 +1,4 @@
-"""What pages of docs/ say by hand, and what hooks add to it."""
+"""Content of the pages in docs/, and what the hooks of mkdocs add to them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kdgraph.config import compose
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONF = DOCS.parent / "conf"
-METHODS = sorted(path for path in (DOCS / "methods").rglob("*.md") if path.name != "index.md")
+METHOD_PAGES = sorted(path for path in (DOCS / "methods").rglob("*.md") if path.name != "index.md")
 
 
-def front(path: Path) -> dict:
-    found = re.match(r"---\n(.*?)\n---\n", path.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None, path
-    return yaml.safe_load(found[1])
+def front_matter(path: Path) -> dict:
+    match = re.match(r"---\n(.*?)\n---\n", path.read_text(encoding="utf-8"), re.DOTALL)
+    assert match is not None, path
+    return yaml.safe_load(match[1])
 
 
 def test_run_directory_of_the_readme_is_that_of_its_command():
@@ -35,22 +35,22 @@ def test_run_directory_of_the_readme_is_that_of_its_command():
     assert text.count(f"{run_dir} ") == 2, f"README.md must name {run_dir}"
 
 
-def test_every_preset_has_one_page():
-    listed = [preset for path in METHODS for preset in front(path)["presets"]]
-    assert sorted(listed) == sorted(
+def test_every_method_preset_is_on_one_page():
+    presets = [preset for path in METHOD_PAGES for preset in front_matter(path)["presets"]]
+    assert sorted(presets) == sorted(
         path.stem for path in (CONF / "method").glob("*.yaml") if not path.stem.startswith("_")
     )
 
 
-@pytest.mark.parametrize("path", METHODS, ids=lambda path: path.stem)
-def test_a_method_has_a_formula_its_source_when_to_use_it_and_its_limits(path):
+@pytest.mark.parametrize("path", METHOD_PAGES, ids=lambda path: path.stem)
+def test_method_page_has_formula_source_use_and_limits(path):
     text = path.read_text(encoding="utf-8")
     parts = ["$$", "**Source.** ", "**When.** ", "**Limits.** "]
     assert [part for part in parts if part not in text] == []
     assert sorted(parts, key=text.index) == parts
 
 
-def test_every_formula_is_one_in_mathml(hooks):
+def test_every_formula_converts_to_mathml(hooks):
     for path in sorted(DOCS.rglob("*.md")):
         text = re.sub(
             r"```.*?```|`[^`]*`|^ {4}.*?$",
@@ -64,28 +64,28 @@ def test_every_formula_is_one_in_mathml(hooks):
             assert hooks["formulas"].mathml(formula).startswith("<math"), (path, formula)
 
 
-def test_every_picture_is_drawn_by_the_command_and_shown():
-    drawn = re.findall(
+def test_every_picture_is_drawn_by_the_script_and_shown_on_a_page():
+    names = re.findall(
         r'^    "(\w+)": \(\s*\1,',
         (DOCS / "draw.py").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
-    assert len(drawn) >= 4 and sorted(drawn) == sorted(
+    assert len(names) >= 4 and sorted(names) == sorted(
         path.stem for path in (DOCS / "pictures").glob("*.svg")
     )
     text = "".join(
         (DOCS / name).read_text(encoding="utf-8") for name in ("index.md", "concepts.md")
     )
-    assert [name for name in drawn if f"](pictures/{name}.svg)" not in text] == []
+    assert [name for name in names if f"](pictures/{name}.svg)" not in text] == []
 
 
 @pytest.mark.parametrize("name", ["docstrings", "formulas"])
-def test_examples_in_hooks(hooks, name):
-    found = doctest.testmod(hooks[name])
-    assert found.attempted > 0 and found.failed == 0
+def test_examples_of_hooks_pass(hooks, name):
+    results = doctest.testmod(hooks[name])
+    assert results.attempted > 0 and results.failed == 0
 
 
-def test_a_formula_that_cannot_be_shown_is_refused_with_its_page(hooks):
+def test_error_of_an_invalid_formula_names_its_page(hooks):
     page = SimpleNamespace(file=SimpleNamespace(src_uri="x.md"))
     with pytest.raises(
         PluginError, match=r"^x.md: no MathML of \\unknown in the formula \\unknown$"
@@ -95,7 +95,7 @@ def test_a_formula_that_cannot_be_shown_is_refused_with_its_page(hooks):
         )
 
 
-def test_parameters_are_those_of_the_configuration(hooks):
+def test_parameter_table_has_defaults_and_ranges_of_the_preset(hooks):
     lines = hooks["presets"].sections(["kde", "kde_pooled"], {})
     text = "\n".join(lines)
     assert "    kdg run dataset=spiral method=kde_pooled" in lines
@@ -107,58 +107,53 @@ def test_parameters_are_those_of_the_configuration(hooks):
         text.endswith("| `pool` | `cv` | a number in [0, inf) or cv |  |\n")
         or "As calibrator `kde`, but of calibrator `kde_pooled`:" in text
     )
-    assert (
-        len([line for line in lines if line.startswith("| `")]) == 11 + 1
-    )  # the second shows what is other
+    # The second table has only the parameter that differs.
+    assert len([line for line in lines if line.startswith("| `")]) == 11 + 1
 
 
 @pytest.mark.parametrize(
     ("preset", "keys"),
     [
-        ("gated_cautious", ["max_mean_shift", "distance"]),  # through two files that it builds on
-        pytest.param(
-            "oe", ["changes.exposure.weight"], marks=pytest.mark.slow
-        ),  # of a node that comes from the parents; imports torch
-        (
-            "local_pit_conformal",
-            ["recalibrator.k", "correction_fraction"],
-        ),  # of a recalibrator within
-        ("gamma_glm", ["dispersion"]),  # the parent, where nothing stands after it
+        # A preset that extends a preset that extends a third one.
+        ("gated_cautious", ["max_mean_shift", "distance"]),
+        # A node of the parent's group, which imports torch.
+        pytest.param("oe", ["changes.exposure.weight"], marks=pytest.mark.slow),
+        # A recalibrator inside another one.
+        ("local_pit_conformal", ["recalibrator.k", "correction_fraction"]),
+        # A parent without components after it.
+        ("gamma_glm", ["dispersion"]),
         pytest.param("energy_tuned", ["exposure.margin_in", "temperature"], marks=pytest.mark.slow),
-        ("lore_tsne", ["features.reduce"]),  # a flow mapping
+        # A flow mapping.
+        ("lore_tsne", ["features.reduce"]),
     ],
 )
-def test_parameters_of_what_is_built_on_others(hooks, preset, keys):
+def test_parameter_table_has_parameters_of_inner_components(hooks, preset, keys):
     text = "\n".join(hooks["presets"].sections([preset], {}))
     assert [key for key in keys if f"| `{key}` |" not in text] == []
 
 
-def test_an_unknown_preset_is_refused(hooks):
+def test_unknown_preset_is_refused(hooks):
     with pytest.raises(PluginError, match="there is no method 'kdff' in conf/method"):
         hooks["presets"].sections(["kdff"], {})
 
 
-def test_links_of_texts_lead_to_what_the_site_has(hooks):
+def test_links_to_files_outside_the_site_become_text(hooks):
     relinked = hooks["checkout"].relinked
-    there = Files([])
-    said = (
+    site_files = Files([])
+    text = (
         "[m](CONTRIBUTING.md), [of the package](kdgraph/errors.py),"
         " [out](https://example.org/x.md), `[x](y)`"
     )
-    assert relinked(said, "", "a/b.md", there).startswith(
+    assert relinked(text, "", "a/b.md", site_files).startswith(
         "m, of the package, [out](https://example.org/x.md)"
     )
-    with pytest.raises(PluginError, match=r"^b\.md links to not_there\.md, which is not there$"):
-        relinked("[x](not_there.md)", "", "b.md", there)
-    assert (
-        relinked("```\n[x](not_there.md)\n```\n    [x](not_there.md)", "", "b.md", there).count(
-            "not_there"
-        )
-        == 2
-    )
+    with pytest.raises(PluginError, match=r"^b\.md links to missing\.md, which is not there$"):
+        relinked("[x](missing.md)", "", "b.md", site_files)
+    code = "```\n[x](missing.md)\n```\n    [x](missing.md)"
+    assert relinked(code, "", "b.md", site_files).count("missing") == 2
 
 
-def test_results_that_are_found_are_listed(hooks):
+def test_results_of_the_checkout_are_listed(hooks):
     config: Any = SimpleNamespace(
         site_dir="site", use_directory_urls=False, plugins=SimpleNamespace(_current_plugin="x")
     )
@@ -178,7 +173,7 @@ def test_results_that_are_found_are_listed(hooks):
     ]
 
 
-def test_sections_of_the_readme(hooks):
+def test_readme_section_is_returned_and_unknown_section_refused(hooks):
     assert (
         hooks["checkout"]
         .section("What you get")
@@ -188,7 +183,7 @@ def test_sections_of_the_readme(hooks):
         hooks["checkout"].section("What you do not get")
 
 
-def test_a_page_of_figures_shows_what_is_drawn_and_says_what_is_missing(hooks, tmp_path):
+def test_figures_page_shows_drawn_figures_and_lists_missing_ones(hooks, tmp_path):
     table = tmp_path / "p9" / "figures.csv"
     (table.parent / "pictures").mkdir(parents=True)
     (table.parent / "pictures" / "a.svg").write_text("<svg/>")

@@ -1,4 +1,4 @@
-"""The site as it is built: no network, nothing missing, and a search that works from files."""
+"""The built site: complete, loads nothing from the network, and its search works from files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from selenium.webdriver.support.ui import WebDriverWait
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-LOADS = re.compile(
+EXTERNAL_SOURCE = re.compile(
     r"<(?:script|link|img|iframe|source|object|embed)\b[^>]*?\b(?:src|href|data|srcset)=[\"']?((?:https?:)?//[^\"'"
     r" >]+)"
 )
 
 
-def pages(site: Path) -> dict[str, str]:
+def page_texts(site: Path) -> dict[str, str]:
     return {
         path.relative_to(site).as_posix(): path.read_text(encoding="utf-8")
         for path in sorted(site.rglob("*.html"))
@@ -27,45 +27,36 @@ def pages(site: Path) -> dict[str, str]:
 
 
 def anchors(site: Path, folder: str, pattern: str) -> set[str]:
+    """Return the ids of elements on the pages of a folder that match the pattern."""
     return {
-        found
-        for name, text in pages(site).items()
-        if name.startswith(folder)
-        for found in re.findall(pattern, text)
-    }
-
-
-def test_no_page_loads_anything_from_elsewhere(site):
-    for name, text in pages(site).items():
-        assert LOADS.findall(text) == [], name
-        assert "unpkg.com" not in text and 'class="mermaid"' not in text, name
-    for style in site.rglob("*.css"):
-        assert (
-            re.findall(
-                r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")
-            )
-            == []
-        ), style
-
-
-def test_every_method_has_its_place(site):
-    found = {
         anchor
-        for name, text in pages(site).items()
-        if name.startswith("methods/")
-        for anchor in re.findall(r'<h3 id="([\w]+)"', text)
+        for name, text in page_texts(site).items()
+        if name.startswith(folder)
+        for anchor in re.findall(pattern, text)
     }
-    assert found >= {
+
+
+def test_no_page_loads_anything_from_the_network(site):
+    for name, text in page_texts(site).items():
+        assert EXTERNAL_SOURCE.findall(text) == [], name
+        assert "unpkg.com" not in text and 'class="mermaid"' not in text, name
+    external_import = re.compile(r"(?:@import|url\()\s*[\"']?(?:https?:)?//")
+    for path in site.rglob("*.css"):
+        assert external_import.findall(path.read_text(encoding="utf-8")) == [], path
+
+
+def test_every_method_preset_has_an_anchor(site):
+    assert anchors(site, "methods/", r'<h3 id="([\w]+)"') >= {
         path.stem
         for path in (ROOT / "conf" / "method").glob("*.yaml")
         if not path.stem.startswith("_")
     }
 
 
-def test_the_reference_has_every_public_name(site, hooks):
-    """Each class and function without underscore of the library's packages."""
-    there = anchors(site, "reference/", r'id="(kdgraph\.[\w.]+)"')
-    wanted = set()
+def test_reference_has_every_public_name(site, hooks):
+    """Public names are the classes and functions of the library without underscore."""
+    documented_names = anchors(site, "reference/", r'id="(kdgraph\.[\w.]+)"')
+    public_names = set()
     for package in hooks["reference"].PACKAGES:
         for path in sorted(
             path
@@ -79,35 +70,35 @@ def test_the_reference_has_every_public_name(site, hooks):
                 if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith(
                     "_"
                 ):
-                    wanted.add(f"{module}.{node.name}")
-    assert len(wanted) > 500
-    assert sorted(wanted - there) == []
+                    public_names.add(f"{module}.{node.name}")
+    assert len(public_names) > 500
+    assert sorted(public_names - documented_names) == []
 
 
-def test_exported_names_come_first_and_internals_are_apart(site):
-    text = pages(site)
-    assert 'id="kdgraph.density.classifiers.KernelDensityForest"' in text["reference/density.html"]
-    assert 'id="kdgraph.density.graph.QueryResult"' not in text["reference/density.html"]
-    assert 'id="kdgraph.density.graph.QueryResult"' in text["reference/internals/density.html"]
+def test_exported_names_and_internals_have_separate_pages(site):
+    texts = page_texts(site)
+    assert 'id="kdgraph.density.classifiers.KernelDensityForest"' in texts["reference/density.html"]
+    assert 'id="kdgraph.density.graph.QueryResult"' not in texts["reference/density.html"]
+    assert 'id="kdgraph.density.graph.QueryResult"' in texts["reference/internals/density.html"]
 
 
 def test_formulas_are_shown_without_a_script(site):
-    text = pages(site)["methods/density/kdf.html"]
+    text = page_texts(site)["methods/density/kdf.html"]
     assert text.count('display="block"') == 2 and "arithmatex" not in text and r"\frac" not in text
 
 
-def test_pictures_and_links_are_there(site):
-    """Every picture that a page shows, which mkdocs does not check where it copies files."""
-    for name, text in pages(site).items():
+def test_every_shown_picture_is_a_file_of_the_site(site):
+    """mkdocs does not check the pictures of pages that it copies."""
+    for name, text in page_texts(site).items():
         for source in re.findall(r'<img [^>]*?src="([^":]+)"', text):
             assert ((site / name).parent / source).is_file(), (name, source)
 
 
-def test_what_builds_the_site_is_not_in_it(site):
+def test_hooks_are_not_in_the_site(site):
     assert not list(site.rglob("*.py")) and not (site / "hooks").exists()
 
 
-def test_the_search_finds_where_pages_are_files(site, browser):
+def test_search_works_without_a_server(site, browser):
     browser.get((site / "index.html").as_uri())
     browser.execute_script("document.querySelector('#__search').click()")
     field = browser.find_element(By.CSS_SELECTOR, "[data-md-component=search-query]")
@@ -115,7 +106,7 @@ def test_the_search_finds_where_pages_are_files(site, browser):
     wait.until(lambda _: field.is_displayed())
     field.send_keys("leaf box")
     links = wait.until(
-        lambda there: there.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
+        lambda driver: driver.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
     )
     assert any(
         "methods/detection/leaf_box.html" in (link.get_attribute("href") or "") for link in links

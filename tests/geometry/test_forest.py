@@ -10,6 +10,7 @@ from sklearn.ensemble import (
     ExtraTreesClassifier,
     IsolationForest,
     RandomForestClassifier,
+    RandomTreesEmbedding,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE
@@ -124,6 +125,22 @@ def test_partition_of_unwraps_wrappers_without_transformation(wrap, spiral, spir
     assert np.array_equal(
         partition_of(wrap(spiral_forest)).encode(spiral[0]), spiral_forest.apply(spiral[0])
     )
+
+
+class UserForest(ExtraTreesClassifier):
+    """Subclass of a public forest."""
+
+
+@pytest.mark.parametrize("library", ["user", "scikit-learn", "quantile-forest"])
+def test_forests_of_other_classes_have_a_partition(library, spiral):
+    if library == "quantile-forest":
+        quantile_forest = pytest.importorskip("quantile_forest")
+        forest = quantile_forest.RandomForestQuantileRegressor(5, random_state=0)
+    else:
+        forest_class = UserForest if library == "user" else RandomTreesEmbedding
+        forest = forest_class(5, random_state=0)
+    forest.fit(*spiral)
+    assert np.array_equal(partition_of(forest).encode(spiral[0]), forest.apply(spiral[0]))
 
 
 def test_meta_estimator_has_partition_of_its_fitted_estimator(spiral):

@@ -1,4 +1,4 @@
-"""Forged files: any document and any arrays, with a digest and a checksum that fit."""
+"""Forged files: arbitrary documents and arrays with a valid digest and checksum."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from kdgraph.persistence.archive import SigningKey, pack, sign, unpack
 
 
 def tampered(value: Any, change: Callable[[dict[str, Any], list[np.ndarray]], Any]) -> bytes:
-    """A file of ``value`` whose document and arrays were changed."""
+    """Return a file of ``value`` whose document and arrays ``change`` has modified in place."""
     document, arrays = unpack(to_bytes(value))
     change(document, arrays)
     return pack(document, arrays)
 
 
-def of(value: Any, **parts: Any) -> bytes:
-    """A file whose document contains ``value``, which is JSON already."""
-    return tampered(None, lambda document, arrays: document.update(value=value, **parts))
+def file_of_node(node: Any, **entries: Any) -> bytes:
+    """Return a file whose document has the encoded value ``node``, and these other entries."""
+    return tampered(None, lambda document, arrays: document.update(value=node, **entries))
 
 
-def by_another(content: bytes) -> bytes:
-    """The same file as another user's key would mark it."""
+def signed_by_another_user(content: bytes) -> bytes:
+    """Return the same file, signed with the key of another user."""
     with patch(
         "kdgraph.persistence.archive.current_key",
         return_value=SigningKey(b"x" * 32, Path("theirs")),
@@ -34,8 +34,8 @@ def by_another(content: bytes) -> bytes:
         return sign(content)
 
 
-def unchecked(value: Any) -> bytes:
-    """A file of ``value`` by a writer who checks nothing."""
+def written_without_checks(value: Any) -> bytes:
+    """Return a file of ``value`` by an encoder that checks nothing."""
     with (
         patch("kdgraph.persistence.codec.Encoder._check"),
         patch("kdgraph.persistence.codec.is_listed", return_value=False),

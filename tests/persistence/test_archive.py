@@ -1,4 +1,4 @@
-"""The file: opened by other tools, refused when damaged, never larger in memory than it may be."""
+"""The container: readable by other tools, refused if damaged, limited in memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTENT = pack({"value": [1, "é"]}, ARRAYS)
 
 
 def archive_of(members: dict[str, bytes], deflated: str = "document.json") -> bytes:
-    """A zip of these members with a digest and a checksum that fit."""
+    """Return a zip of these members with a valid digest and checksum."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in members.items():
@@ -40,32 +40,33 @@ def archive_of(members: dict[str, bytes], deflated: str = "document.json") -> by
     return sign(buffer.getvalue())
 
 
-def opened(content: bytes) -> list[np.ndarray]:
-    """The arrays of a file, as who reads it gets them."""
+def verified_arrays(content: bytes) -> list[np.ndarray]:
+    """Return the arrays of a file after the check of its signature."""
     assert is_signed_by_user(content)
     return unpack(content)[1]
 
 
-def npy(array: np.ndarray, **options) -> bytes:
+def npy_bytes(array: np.ndarray, **options) -> bytes:
     file = io.BytesIO()
     np.save(file, array, **options)
     return file.getvalue()
 
 
-def cut_member() -> bytes:
-    """A file whose document is shorter than the zip's directory has it."""
-    whole = archive_of({"document.json": b"{}" * 50}, deflated="")
-    place = whole.rindex(b"PK\x01\x02") + 20  # of both sizes in an entry of the directory
+def archive_with_short_member() -> bytes:
+    """Return a file whose document is shorter than the directory of the zip declares."""
+    content = archive_of({"document.json": b"{}" * 50}, deflated="")
+    # Both sizes of a member are 20 bytes after the signature of its entry in the directory.
+    sizes_start = content.rindex(b"PK\x01\x02") + 20
     sizes = (10_000).to_bytes(4, "little") * 2
-    return sign(whole[:place] + sizes + whole[place + 8 :])
+    return sign(content[:sizes_start] + sizes + content[sizes_start + 8 :])
 
 
 def test_round_trip_gives_equal_writable_arrays():
     document, arrays = unpack(CONTENT)
     assert document == {"value": [1, "é"]}
-    for found, array in zip(arrays, ARRAYS, strict=True):
-        assert found.dtype == array.dtype and found.flags.writeable
-        np.testing.assert_array_equal(found, array)
+    for array, expected in zip(arrays, ARRAYS, strict=True):
+        assert array.dtype == expected.dtype and array.flags.writeable
+        np.testing.assert_array_equal(array, expected)
 
 
 def test_members_are_readable_by_other_tools():
@@ -90,15 +91,15 @@ def test_integers_are_stored_in_the_narrowest_type():
 
 @given(st.integers(0, len(CONTENT) - 1), st.integers(1, 255))
 @settings(max_examples=200, deadline=None)
-def test_any_flipped_byte_is_detected(place, flip):
-    content = CONTENT[:place] + bytes([CONTENT[place] ^ flip]) + CONTENT[place + 1 :]
+def test_any_flipped_byte_is_detected(position, flip):
+    content = CONTENT[:position] + bytes([CONTENT[position] ^ flip]) + CONTENT[position + 1 :]
     with pytest.raises(DamagedFileError, match=r"^is damaged"):
         is_signed_by_user(content)
 
 
 @given(st.integers(0, len(CONTENT) - 1))
 @settings(max_examples=50, deadline=None)
-def test_any_cut_is_noticed(length):
+def test_any_truncation_is_detected(length):
     with pytest.raises(DamagedFileError, match=r"^is damaged"):
         is_signed_by_user(CONTENT[:length])
 
@@ -106,17 +107,15 @@ def test_any_cut_is_noticed(length):
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_invalid_content_with_a_valid_checksum_is_detected(data):
-    """Whatever stands in the file: it is refused, or arrays come of the types and sizes that it
-    says; nothing else is raised.
-    """
-    place = data.draw(st.integers(0, len(CONTENT) - len(UNSIGNED_END) - 1))
+    """The file is refused, or gives as many arrays as before; no other exception is raised."""
+    position = data.draw(st.integers(0, len(CONTENT) - len(UNSIGNED_END) - 1))
     content = sign(
-        CONTENT[:place]
+        CONTENT[:position]
         + data.draw(st.binary(min_size=1, max_size=8))
-        + CONTENT[place + data.draw(st.integers(0, 8)) :]
+        + CONTENT[position + data.draw(st.integers(0, 8)) :]
     )
     try:
-        arrays = opened(content)
+        arrays = verified_arrays(content)
     except DamagedFileError:
         return
     assert len(arrays) == len(ARRAYS)
@@ -138,7 +137,7 @@ def test_invalid_content_with_a_valid_checksum_is_detected(data):
             archive_of({"document.json": b'"text"'}),
             "is damaged (AttributeError: 'str' object has no attribute 'pop')",
         ),
-        (cut_member(), "is damaged (EOFError)"),
+        (archive_with_short_member(), "is damaged (EOFError)"),
         (
             archive_of({"document.json": b'{"arrays": [["<f8", -1, 9]]}'}),
             (
@@ -149,76 +148,76 @@ def test_invalid_content_with_a_valid_checksum_is_detected(data):
     ],
     ids=[
         "empty",
-        "an empty zip",
-        "another sum",
+        "zip without members",
+        "wrong checksum",
         "no zip",
         "no document",
-        "no table",
-        "text",
-        "a member that ends early",
-        "negative",
+        "document without arrays",
+        "document of text",
+        "member that ends early",
+        "negative length",
     ],
 )
-def test_other_files_are_refused_in_one_line(content, message):
+def test_invalid_files_are_refused_in_one_line(content, message):
     with pytest.raises(DamagedFileError) as caught:
-        opened(content)
+        verified_arrays(content)
     assert str(caught.value) == message
 
 
-def test_a_file_of_another_version_is_no_damage():
+def test_file_of_another_version_is_not_reported_as_damaged():
     with pytest.raises(LoadError, match=r"^was written by another version of kdgraph$") as caught:
         is_signed_by_user(b"PK" + b"kdgraph 1 sha256 " + b"0" * 64)
     assert not isinstance(caught.value, DamagedFileError)
 
 
-def test_an_array_of_python_objects_is_not_read():
-    evil = npy(np.array([print], dtype=object), allow_pickle=True)
+def test_array_of_python_objects_is_refused():
+    pickled = npy_bytes(np.array([print], dtype=object), allow_pickle=True)
     for declared in ("|O", "<i8"):
         with pytest.raises(DamagedFileError, match="is object"):
             unpack(
                 archive_of(
                     {
                         "document.json": json.dumps(
-                            {"arrays": [[declared, 1, len(evil)]]}
+                            {"arrays": [[declared, 1, len(pickled)]]}
                         ).encode(),
-                        "0.npy": evil,
+                        "0.npy": pickled,
                     }
                 )
             )
 
 
-def test_an_array_of_another_type_or_size_is_not_read():
+def test_array_of_undeclared_type_or_size_is_refused():
     for declared, n in (("<i4", 3), ("<i8", 4), ("<i8", 2), ("<U1", 3)):
         with pytest.raises(DamagedFileError):
             unpack(
                 archive_of(
                     {
                         "document.json": json.dumps({"arrays": [[declared, n, 152]]}).encode(),
-                        "0.npy": npy(np.arange(3.0)),
+                        "0.npy": npy_bytes(np.arange(3.0)),
                     }
                 )
             )
 
 
 def test_small_file_cannot_allocate_all_memory():
-    for table in (["<f8", 10**9, 128], ["<f8", 3, 10**10]):
+    for entry in (["<f8", 10**9, 128], ["<f8", 3, 10**10]):
         with pytest.raises(DamagedFileError, match="its arrays are too large for such a file"):
-            unpack(archive_of({"document.json": json.dumps({"arrays": [table]}).encode()}))
+            unpack(archive_of({"document.json": json.dumps({"arrays": [entry]}).encode()}))
 
 
-def test_an_array_longer_than_its_declared_size_is_rejected():
-    zeros = pyarrow.Codec("zstd").compress(npy(np.zeros(40_000_000)), asbytes=True)
-    for table, message in (
+def test_array_longer_than_its_declared_size_is_refused():
+    zeros = pyarrow.Codec("zstd").compress(npy_bytes(np.zeros(40_000_000)), asbytes=True)
+    for entry, message in (
         (["<f8", 3, 200_000_000], r"array 0 is float64\(40000000,\), not float64\(3,\)"),
         (["<f8", 40_000_000, 200_000], "too large"),
     ):
         with pytest.raises(DamagedFileError, match=message):
             unpack(
                 archive_of(
-                    {"document.json": json.dumps({"arrays": [table]}).encode(), "0.npy.zst": zeros}
+                    {"document.json": json.dumps({"arrays": [entry]}).encode(), "0.npy.zst": zeros}
                 )
             )
-    short, long = npy(np.arange(3.0))[:-1], npy(np.arange(3.0)) + b" "
+    short, long = npy_bytes(np.arange(3.0))[:-1], npy_bytes(np.arange(3.0)) + b" "
     for content, message in (
         (short, "an array ends early"),
         (long, "array 0 is longer than its header declares"),
@@ -247,10 +246,10 @@ def test_highly_compressible_content_is_stored_uncompressed(monkeypatch):
     np.testing.assert_array_equal(unpack(content)[1][0], zeros)
 
 
-def test_no_file_may_fill_the_memory_of_the_machine(monkeypatch):
-    """Whatever its ratio: 80 % of the memory is the most, here of a machine with 20 MB."""
-    ones = np.random.default_rng(0).random(1_000_000)  # 8 MB that do not shrink
-    content = pack({}, [ones, ones + 1, ones + 2])
+def test_file_cannot_unpack_to_more_than_80_percent_of_memory(monkeypatch):
+    """The limit holds for every compression ratio; this machine has 20 MB."""
+    incompressible = np.random.default_rng(0).random(1_000_000)  # 8 MB
+    content = pack({}, [incompressible, incompressible + 1, incompressible + 2])
     assert len(unpack(content)[1]) == 3
     monkeypatch.setattr(archives, "_memory_size", lambda: 20_000_000)
     with pytest.raises(
@@ -260,7 +259,7 @@ def test_no_file_may_fill_the_memory_of_the_machine(monkeypatch):
 
 
 def test_arrays_are_unpacked_without_a_copy():
-    """A second copy of an array would double the memory that a model takes."""
+    """A second copy of the arrays would double the memory that loading takes."""
     content = pack({}, [np.zeros(4_000_000), np.random.default_rng(0).random(4_000_000)])
     tracemalloc.start()
     try:
@@ -268,5 +267,5 @@ def test_arrays_are_unpacked_without_a_copy():
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # Two arrays of 32 MB, and less than half of a third for the compressed members and the pieces.
+    # The arrays have 32 MB each; the compressed members and the chunks take less than 12 MB.
     assert peak < sum(array.nbytes for array in arrays) + 12_000_000

@@ -1,4 +1,4 @@
-"""The user's key: made once, for its user alone, and never taken from a file that is no secret."""
+"""The key of a user: created once, readable by this user alone, refused if it is not secret."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from kdgraph.persistence.archive import KEY_FILE_VARIABLE, current_key
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch) -> Path:
-    """The configuration folder of a user who has no key yet."""
+def config_folder(tmp_path, monkeypatch) -> Path:
+    """Configuration folder of a user without a key."""
     monkeypatch.delenv(KEY_FILE_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return tmp_path / "config"
 
 
 @pytest.fixture
-def closed(folder) -> Path:
-    """A path where no folder can be made, whatever the rights of the user who runs the tests."""
-    folder.write_text("a file")
-    return folder / "kdgraph" / "model.key"
+def unwritable_key_path(config_folder) -> Path:
+    """Path below a file, where no user can create a folder, not even root."""
+    config_folder.write_text("a file")
+    return config_folder / "kdgraph" / "model.key"
 
 
-def test_a_key_is_made_on_first_use_and_is_the_same_afterwards(folder):
-    path = folder / "kdgraph" / "model.key"
+def test_key_is_created_on_first_use_and_stays_the_same(config_folder):
+    path = config_folder / "kdgraph" / "model.key"
     key = current_key()
     assert key.path == path and not key.problem and len(key.secret) == 32
     assert (
@@ -42,26 +42,26 @@ def test_a_key_is_made_on_first_use_and_is_the_same_afterwards(folder):
     )
     keys._load_key.cache_clear()
     assert current_key() == key
-    assert [each.name for each in path.parent.iterdir()] == ["model.key"]
+    assert [file.name for file in path.parent.iterdir()] == ["model.key"]
 
 
-def test_key_is_in_the_home_without_a_configuration_folder(tmp_path, monkeypatch):
+def test_key_is_in_the_home_folder_without_a_configuration_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for value in ("", "relative/folder"):
         monkeypatch.setenv("XDG_CONFIG_HOME", value)
         assert current_key().path == tmp_path / "home" / ".config" / "kdgraph" / "model.key"
 
 
-def test_concurrent_first_uses_share_one_key(folder):
-    path = folder / "kdgraph" / "model.key"
+def test_concurrent_first_uses_share_one_key(config_folder):
+    path = config_folder / "kdgraph" / "model.key"
     with ThreadPoolExecutor(8) as pool:
         secrets = list(pool.map(lambda _: keys._read_or_create_key(path), range(32)))
     assert len(set(secrets)) == 1 and secrets[0].hex() == path.read_text().strip()
-    assert [each.name for each in path.parent.iterdir()] == ["model.key"]
+    assert [file.name for file in path.parent.iterdir()] == ["model.key"]
 
 
-def test_a_file_system_without_links_keeps_a_key_too(folder, monkeypatch):
-    def refuse(*names):
+def test_key_is_created_on_a_file_system_without_links(config_folder, monkeypatch):
+    def refuse(*paths):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
@@ -69,11 +69,11 @@ def test_a_file_system_without_links_keeps_a_key_too(folder, monkeypatch):
     assert not key.problem and key.path.read_text().strip() == key.secret.hex()
 
 
-def test_the_variable_names_another_file_which_is_made_too(tmp_path, monkeypatch):
-    own = current_key()
+def test_key_file_of_the_environment_variable_is_created(tmp_path, monkeypatch):
+    default = current_key()
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "group" / "shared.key"))
     shared = current_key()
-    assert shared.path == tmp_path / "group" / "shared.key" and shared.secret != own.secret
+    assert shared.path == tmp_path / "group" / "shared.key" and shared.secret != default.secret
     shared.path.chmod(0o640)  # a group may read it
     keys._load_key.cache_clear()
     assert current_key() == shared
@@ -95,7 +95,7 @@ def test_file_is_accepted_with_its_key_only(tmp_path, monkeypatch):
     assert from_bytes(content, "it").value == {"a": 1}
 
 
-def test_sibling_files_need_the_key_too(tmp_path, monkeypatch):
+def test_sibling_files_require_the_same_key(tmp_path, monkeypatch):
     parent = [1, 2]
     (tmp_path / "calibrated.kdg").write_bytes(to_bytes({"parent": parent}, {"parent": parent}))
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "other.key"))
@@ -106,19 +106,20 @@ def test_sibling_files_need_the_key_too(tmp_path, monkeypatch):
     assert load(tmp_path / "calibrated.kdg", trust=True) == {"parent": [1, 2]}
 
 
-def test_without_a_key_file_only_the_writing_process_reads(closed, tmp_path):
-    line = (
+def test_only_the_writing_process_reads_without_a_key_file(unwritable_key_path, tmp_path):
+    message = (
         f"{tmp_path}/it.kdg will have to be trusted when it is read: your key for models cannot be"
-        f" kept in {closed} (Not a directory); KDGRAPH_KEY_FILE=FILE names another place"
+        f" kept in {unwritable_key_path} (Not a directory); KDGRAPH_KEY_FILE=FILE names another"
+        " place"
     )
-    with pytest.warns(UserWarning, match=f"^{re.escape(line)}$"):
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         save(np.arange(3), tmp_path / "it.kdg")
     np.testing.assert_array_equal(load(tmp_path / "it.kdg"), np.arange(3))
     keys._load_key.cache_clear()  # another process
     with pytest.raises(
         UntrustedFileError,
         match=(
-            rf"was not made with your key \(which cannot be kept in {closed}: Not a"
+            rf"was not made with your key \(which cannot be kept in {unwritable_key_path}: Not a"
             r" directory\), and"
         ),
     ):
@@ -126,8 +127,8 @@ def test_without_a_key_file_only_the_writing_process_reads(closed, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "it.kdg", trust=True), np.arange(3))
 
 
-WRONG = {
-    "words": (
+UNUSABLE_KEY_FILES = {
+    "text": (
         "not a key\n",
         0o600,
         "it holds no key (64 hexadecimal digits); remove it, and a new one is made",
@@ -147,12 +148,12 @@ WRONG = {
         0o600,
         "it holds no key (64 hexadecimal digits); remove it, and a new one is made",
     ),
-    "read by all": (
+    "readable by all": (
         "ab" * 32,
         0o644,
         "it is open to every user of this machine (mode 0644; chmod o= {path})",
     ),
-    "written by all": (
+    "writable by all": (
         "ab" * 32,
         0o602,
         "it is open to every user of this machine (mode 0602; chmod o= {path})",
@@ -160,9 +161,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "mode", "problem"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(
+    ("text", "mode", "problem"), UNUSABLE_KEY_FILES.values(), ids=UNUSABLE_KEY_FILES
+)
 def test_key_file_without_a_secret_is_refused(tmp_path, monkeypatch, text, mode, problem):
-    """The user's own file then stays unused; one that the variable names is an error."""
+    """The default file is not used and not changed; a file that the variable names is an error."""
     path = current_key().path
     path.write_text(text)
     path.chmod(mode)
@@ -186,7 +189,7 @@ def test_key_file_without_a_secret_is_refused(tmp_path, monkeypatch, text, mode,
     assert caught.value.exit_code == 2
 
 
-def test_key_is_kept_after_its_permissions_are_restricted_again(tmp_path):
+def test_key_is_used_again_after_its_permissions_are_restricted(tmp_path):
     key = current_key()
     key.path.chmod(0o666)
     keys._load_key.cache_clear()
@@ -196,7 +199,7 @@ def test_key_is_kept_after_its_permissions_are_restricted_again(tmp_path):
     assert current_key() == key
 
 
-def test_a_signed_file_does_not_reveal_the_key(tmp_path):
+def test_signed_file_does_not_contain_the_key(tmp_path):
     save([1], tmp_path / "it.kdg")
     content = (tmp_path / "it.kdg").read_bytes()
     assert (

@@ -1,6 +1,4 @@
-"""Whatever conf/ can compose is written and read again: the same predictions to the bit, in this
-process and in a fresh one.
-"""
+"""Every model that conf/ composes predicts equal bits after loading, also in a new process."""
 
 from __future__ import annotations
 
@@ -25,7 +23,8 @@ from kdgraph.runner.stages import calibrate, fit
 
 pytestmark = pytest.mark.slow
 
-SMALL: dict[str, dict[str, Any]] = {
+# Values that make a parent small, by a part of the name of its class.
+SMALL_PARENTS: dict[str, dict[str, Any]] = {
     "sklearn.ensemble": {"n_estimators": 5},
     "MultilayerPerceptron": {"hidden": [8, 8], "max_epochs": 2},
     "ConvolutionalNetwork": {"max_epochs": 1},
@@ -40,50 +39,46 @@ SMALL: dict[str, dict[str, Any]] = {
         "classifier": {"_target_": "sklearn.ensemble.ExtraTreesClassifier", "n_estimators": 5},
     },
 }
-"""Values that make a parent small, by a word of its class."""
 SMALL_REGRESSORS: dict[str, dict[str, Any]] = {
     "networks": {"hidden": [8, 8], "max_epochs": 2},
     "NearestNeighbourRegressor": {"k": 20},
 }
-"""Likewise."""
 
 
 def options(group: str) -> list[str]:
-    """``paper/p1/trunk``, … of a group."""
+    """Return the options of a config group, such as ``paper/p1/trunk``."""
     files = sorted((conf_dir() / group).rglob("[!_]*.yaml"))
     return [path.relative_to(conf_dir() / group).with_suffix("").as_posix() for path in files]
 
 
-def regresses(name: str) -> bool:
-    """Whether a parent is for regression; a file that is built on another has its class from
-    there.
-    """
+def is_regressor(name: str) -> bool:
+    """Return whether a parent is for regression, by its class or that of the file it extends."""
     node = yaml.safe_load((conf_dir() / "parent" / f"{name}.yaml").read_text())
     if "_target_" in node:
         return hasattr(target_of(node), "predict_dist")
     bases = [
-        each.removeprefix("/parent/").partition("@")[0]
-        for each in node["defaults"]
-        if str(each).startswith("/parent/")
+        default.removeprefix("/parent/").partition("@")[0]
+        for default in node["defaults"]
+        if str(default).startswith("/parent/")
     ]
-    return any(regresses(base) for base in bases if not base.startswith("_"))
+    return any(is_regressor(base) for base in bases if not base.startswith("_"))
 
 
 REGRESSORS, RECALIBRATORS = (
-    [name for name in options("parent") if regresses(name)],
+    [name for name in options("parent") if is_regressor(name)],
     options("recalibrator"),
 )
-FETCHED = ("paper/p1/vit",)
-"""Whose weights have to be had from elsewhere."""
-PARENTS = [name for name in options("parent") if name not in (*REGRESSORS, *FETCHED)]
+# Parents with weights that are downloaded.
+PRETRAINED = ("paper/p1/vit",)
+PARENTS = [name for name in options("parent") if name not in (*REGRESSORS, *PRETRAINED)]
 CALIBRATORS, GATES = options("calibrator"), options("gate")
 
 
 @cache
-def rows(kind: Literal["vectors", "images", "scores"]) -> Splits:
-    """Three classes that overlap; the second role is smaller."""
+def overlapping_classes(kind: Literal["vectors", "images", "scores"]) -> Splits:
+    """Return training, calibration and test rows of three classes that overlap."""
     rng = np.random.default_rng(0)
-    parts = []
+    datasets = []
     for n in (60, 36, 30):
         y = np.arange(n) % 3
         X = rng.normal(y[:, None], 1.0, (n, 4))
@@ -95,7 +90,7 @@ def rows(kind: Literal["vectors", "images", "scores"]) -> Splits:
             ).astype(np.float32)
         names = () if kind == "images" else tuple("abcd"[: X.shape[1]])
         groups = {"groups": np.arange(n) // 3 % 2, "group_names": ("g", "h")}
-        parts.append(
+        datasets.append(
             Dataset(
                 "rows",
                 X,
@@ -106,32 +101,36 @@ def rows(kind: Literal["vectors", "images", "scores"]) -> Splits:
                 **groups,
             )
         )
-    return Splits(*parts)
+    return Splits(*datasets)
 
 
 @cache
-def parent(name: str) -> tuple[Any, Splits]:
-    """The fitted parent and its rows."""
-    node = node_of("parent", name)
-    node = node | next(values for word, values in SMALL.items() if word in node["_target_"])
-    are_images = any(
-        word in node["_target_"] for word in ("Convolutional", "Residual", "Encoder", "Latent")
+def fitted_parent(name: str) -> tuple[Any, Splits]:
+    """Return the fitted parent and its rows."""
+    node = config_node("parent", name)
+    node = node | next(values for part, values in SMALL_PARENTS.items() if part in node["_target_"])
+    takes_images = any(
+        part in node["_target_"] for part in ("Convolutional", "Residual", "Encoder", "Latent")
     )
-    splits = rows("scores" if name == "scores" else "images" if are_images else "vectors")
+    splits = overlapping_classes(
+        "scores" if name == "scores" else "images" if takes_images else "vectors"
+    )
     return fit(node, splits.train, seed=0, n_jobs=1), splits
 
 
 @cache
-def node_of(group: str, name: str, *more: str) -> Any:
-    """Composed and not checked: the parent is another than the preset's."""
-    return OmegaConf.to_container(plan([f"{group}={name}", *more]).base[group], resolve=True)
+def config_node(group: str, name: str, *overrides: str) -> Any:
+    """Return a composed node that is not checked, because its preset has another parent."""
+    return OmegaConf.to_container(plan([f"{group}={name}", *overrides]).base[group], resolve=True)
 
 
-def combined() -> list[tuple[str, str]]:
-    """Every parent with its own graph and as it is; every calibrator behind a forest or a network,
-    whichever it reads.
+def parents_and_calibrators() -> list[tuple[str, str]]:
+    """Return pairs of presets.
+
+    Every parent is paired with its kernel density graph and with no calibrator; every calibrator
+    with a forest or, if it requires one, a network.
     """
-    network = [
+    network_calibrators = [
         name
         for name in CALIBRATORS
         if name in ("kdn", "best_on_network", "mmce", "oe", "ceda", "acet", "acet_quick", "odin")
@@ -145,20 +144,23 @@ def combined() -> list[tuple[str, str]]:
         {
             *graphs,
             *((name, "none") for name in PARENTS),
-            *(("mlp" if c in network else "random_forest", c) for c in CALIBRATORS),
+            *(("mlp" if c in network_calibrators else "random_forest", c) for c in CALIBRATORS),
         }
     )
 
 
 def gates_of(parent_name: str, calibrator_name: str) -> list[str]:
-    """All of them of four models: what a gate stands on is fitted again for each. Else none and,
-    where something calibrates, one other, each in its turn: behind a parent as it is there is the
-    same gate as behind its graph.
+    """Return the gates to test after a parent and a calibrator.
+
+    Four pairs are tested with all gates, because each gate fits the calibrator again. Others are
+    tested without a gate and, if there is a calibrator, with one of the gates in turn: a parent
+    without a calibrator has the same gate as with its graph.
     """
-    are_images = parent(parent_name)[1].train.are_images
+    are_images = fitted_parent(parent_name)[1].train.are_images
+    # A gate with a partition of its own fits a forest on vectors.
     gates = [
-        name for name in GATES if not (are_images and node_of("gate", name).get("partition"))
-    ]  # a forest of vectors
+        name for name in GATES if not (are_images and config_node("gate", name).get("partition"))
+    ]
     if (parent_name, calibrator_name) in {
         ("random_forest", "none"),
         ("random_forest", "kdf"),
@@ -168,47 +170,54 @@ def gates_of(parent_name: str, calibrator_name: str) -> list[str]:
         return gates
     if calibrator_name == "none":
         return ["none"]
-    others = [name for name in gates if name != "none"]
-    return ["none", others[combined().index((parent_name, calibrator_name)) % len(others)]]
+    real_gates = [name for name in gates if name != "none"]
+    turn = parents_and_calibrators().index((parent_name, calibrator_name))
+    return ["none", real_gates[turn % len(real_gates)]]
 
 
 @pytest.mark.parametrize(
-    ("parent_name", "calibrator_name"), combined(), ids=map("-".join, combined())
+    ("parent_name", "calibrator_name"),
+    parents_and_calibrators(),
+    ids=map("-".join, parents_and_calibrators()),
 )
-@pytest.mark.filterwarnings(
-    "ignore:.*the confidence there"
-)  # of a class whose few rows are all right
+# The few rows of a class are all predicted correctly.
+@pytest.mark.filterwarnings("ignore:.*the confidence there")
 def test_loaded_classifier_predicts_equal_bits(parent_name, calibrator_name):
-    fitted, splits = parent(parent_name)
-    node = node_of("calibrator", calibrator_name)
+    fitted, splits = fitted_parent(parent_name)
+    node = config_node("calibrator", calibrator_name)
     node = {**node, "folds": 2} if "folds" in node else node
-    protocol = (
-        "paper" if calibrator_name == "lore_tsne" else "held_out"
-    )  # it knows no rows but those that it was fitted with
-    part = None if node["_target_"] is None else build(node, estimator=fitted)
-    carries = part is None or (
-        hasattr(part, "predict_proba") and not getattr(part, "takes_groups", False)
-    )  # what a gate stands on
+    # t-SNE embeds only the rows that it was fitted on.
+    protocol = "paper" if calibrator_name == "lore_tsne" else "held_out"
+    calibrator = None if node["_target_"] is None else build(node, estimator=fitted)
+    supports_gates = calibrator is None or (
+        hasattr(calibrator, "predict_proba") and not getattr(calibrator, "takes_groups", False)
+    )
     for gate_name in (
-        gates_of(parent_name, calibrator_name) if carries and parent_name != "scores" else ["none"]
+        gates_of(parent_name, calibrator_name)
+        if supports_gates and parent_name != "scores"
+        else ["none"]
     ):
-        nodes = {"calibrator": node, "gate": node_of("gate", gate_name)}
-        unseeded = np.random.mtrand._rand.get_state()[1:3]
+        nodes = {"calibrator": node, "gate": config_node("gate", gate_name)}
+        global_state = np.random.mtrand._rand.get_state()[1:3]
         fitted_model = calibrate(nodes, fitted, splits, protocol=protocol, seed=0, n_jobs=1)
-        for before, after in zip(unseeded, np.random.mtrand._rand.get_state()[1:3], strict=True):
-            np.testing.assert_array_equal(before, after, err_msg="something drew from no seed")
+        for before, after in zip(
+            global_state, np.random.mtrand._rand.get_state()[1:3], strict=True
+        ):
+            np.testing.assert_array_equal(
+                before, after, err_msg="the global generator of NumPy was used"
+            )
         loaded = from_bytes(
             to_bytes(fitted_model, {"parent": fitted}), "it", {"parent": fitted}
         ).value
-        answers = ["proba", "top_label"] if fitted_model.supports("proba") else ["top_label"]
+        output_names = ["proba", "top_label"] if fitted_model.supports("proba") else ["top_label"]
         outputs, expected = (
-            model.predict_outputs(answers, splits.test.X, splits.test.groups)
+            model.predict_outputs(output_names, splits.test.X, splits.test.groups)
             for model in (loaded, fitted_model)
         )
         np.testing.assert_array_equal(
             outputs["top_label"].confidence, expected["top_label"].confidence
         )
-        if "proba" in answers:
+        if "proba" in output_names:
             np.testing.assert_array_equal(outputs["proba"], expected["proba"])
         assert loaded.parent is fitted and loaded.summary() == fitted_model.summary()
         assert all(
@@ -219,7 +228,7 @@ def test_loaded_classifier_predicts_equal_bits(parent_name, calibrator_name):
 
 @pytest.mark.parametrize("name", PARENTS)
 def test_loaded_parent_predicts_equal_bits_and_can_be_cloned(name):
-    fitted, splits = parent(name)
+    fitted, splits = fitted_parent(name)
     loaded = from_bytes(to_bytes(fitted), "it").value
     np.testing.assert_array_equal(
         loaded.predict_proba(splits.test.X), fitted.predict_proba(splits.test.X)
@@ -228,27 +237,31 @@ def test_loaded_parent_predicts_equal_bits_and_can_be_cloned(name):
     assert clone(loaded).get_params().keys() == fitted.get_params().keys()
 
 
-def recalibrated() -> list[tuple[str, str]]:
-    """Everything behind a line, and behind every other parent local recalibration and one more,
-    each in its turn.
+def parents_and_recalibrators() -> list[tuple[str, str]]:
+    """Return pairs of presets.
+
+    The linear parent is paired with every recalibrator, the others with local PIT and one of the
+    recalibrators in turn.
     """
-    turns = {
+    recalibrators_of = {
         name: {"local_pit", RECALIBRATORS[i % len(RECALIBRATORS)]}
         for i, name in enumerate(REGRESSORS)
     }
+    recalibrators_of["linear"] = set(RECALIBRATORS)
     return [
-        (name, after)
-        for name, some in turns.items()
-        for after in sorted(RECALIBRATORS if name == "linear" else some)
+        (name, recalibrator_name)
+        for name, recalibrator_names in recalibrators_of.items()
+        for recalibrator_name in sorted(recalibrator_names)
     ]
 
 
 @pytest.mark.parametrize(
-    ("name", "recalibrator_name"), recalibrated(), ids=map("-".join, recalibrated())
+    ("name", "recalibrator_name"),
+    parents_and_recalibrators(),
+    ids=map("-".join, parents_and_recalibrators()),
 )
 def test_loaded_regressor_predicts_equal_bits(name, recalibrator_name):
     rng = np.random.default_rng(0)
-    parts = [rng.normal(size=(n, 3)) for n in (60, 40, 30)]
     train, calibration, test = (
         Dataset(
             "rows",
@@ -258,48 +271,48 @@ def test_loaded_regressor_predicts_equal_bits(name, recalibrator_name):
             ("a", "b", "c"),
             "regression",
         )
-        for X in parts
+        for X in [rng.normal(size=(n, 3)) for n in (60, 40, 30)]
     )
     splits = Splits(train, calibration, test)
-    node = node_of("parent", name, "dataset=heteroscedastic")
+    node = config_node("parent", name, "dataset=heteroscedastic")
     node = node | next(
-        (values for word, values in SMALL_REGRESSORS.items() if word in node["_target_"]), {}
+        (values for part, values in SMALL_REGRESSORS.items() if part in node["_target_"]), {}
     )
     fitted = fit(node, splits.train, seed=0, n_jobs=1)
-    node = node_of("recalibrator", recalibrator_name, "dataset=heteroscedastic")
+    node = config_node("recalibrator", recalibrator_name, "dataset=heteroscedastic")
     fitted_model = calibrate({"recalibrator": node}, fitted, splits, seed=0, n_jobs=1)
     loaded = from_bytes(to_bytes(fitted_model, {"parent": fitted}), "it", {"parent": fitted}).value
-    alone = from_bytes(to_bytes(fitted), "it").value
+    loaded_parent = from_bytes(to_bytes(fitted), "it").value
     q, X = np.array([0.1, 0.5, 0.9]), splits.test.X
-    for a, b in ((FittedModel(alone), FittedModel(fitted)), (loaded, fitted_model)):
-        outputs, expected = (
-            model.predict_outputs(["distribution"], X)["distribution"] for model in (a, b)
+    for models in ((FittedModel(loaded_parent), FittedModel(fitted)), (loaded, fitted_model)):
+        distribution, expected = (
+            model.predict_outputs(["distribution"], X)["distribution"] for model in models
         )
-        np.testing.assert_array_equal(outputs.ppf(q), expected.ppf(q))
-        np.testing.assert_array_equal(outputs.mean(), expected.mean())
+        np.testing.assert_array_equal(distribution.ppf(q), expected.ppf(q))
+        np.testing.assert_array_equal(distribution.mean(), expected.mean())
     assert loaded.summary() == fitted_model.summary()
 
 
-FRESH = """
+PREDICT_IN_NEW_PROCESS = """
 import sys
 from pathlib import Path
 import numpy as np
 from kdgraph.persistence import load
 for path in sorted(Path(sys.argv[1]).glob("calibrated_*.kdg")):
-    rows = np.load(path.with_suffix(".npz"))
-    same = np.array_equal(load(path).predict_proba(rows["X"]), rows["proba"])
-    print(path.stem.removeprefix("calibrated_"), same, "torch" in sys.modules)
+    expected = np.load(path.with_suffix(".npz"))
+    is_equal = np.array_equal(load(path).predict_proba(expected["X"]), expected["proba"])
+    print(path.stem.removeprefix("calibrated_"), is_equal, "torch" in sys.modules)
 """
 
 
-def test_a_fresh_process_predicts_the_same_to_the_bit(tmp_path):
-    """The parent is found beside the file; a forest needs no torch."""
+def test_new_process_predicts_equal_bits(tmp_path):
+    """The parent is read from the same folder; a forest is loaded without torch."""
     for name, calibrator_name in (("mlp", "kdn"), ("lenet", "kdn"), ("random_forest", "kdf")):
-        fitted, splits = parent(name)
+        fitted, splits = fitted_parent(name)
         fitted_model = calibrate(
             {
-                "calibrator": node_of("calibrator", calibrator_name),
-                "gate": node_of("gate", "density"),
+                "calibrator": config_node("calibrator", calibrator_name),
+                "gate": config_node("gate", "density"),
             },
             fitted,
             splits,
@@ -314,14 +327,14 @@ def test_a_fresh_process_predicts_the_same_to_the_bit(tmp_path):
         np.savez(
             tmp_path / f"calibrated_{calibrator_name}_{name}.npz", X=splits.test.X, proba=proba
         )
-    done = subprocess.run(
-        [sys.executable, "-c", FRESH, str(tmp_path)],
+    process = subprocess.run(
+        [sys.executable, "-c", PREDICT_IN_NEW_PROCESS, str(tmp_path)],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[2],
     )
-    assert done.stdout.splitlines() == [
+    assert process.stdout.splitlines() == [
         "kdf_random_forest True False",
         "kdn_lenet True True",
         "kdn_mlp True True",
-    ], done.stderr
+    ], process.stderr

@@ -1,6 +1,6 @@
-"""Mutated files whose digest and checksum fit: a model is read, or refused in one line.
+"""Mutated files with a valid digest and checksum are loaded, or refused in one line.
 
-Beside it an audit hook of Python watches what reading imports, starts, opens and deletes.
+Meanwhile an audit hook of Python records what loading imports, starts, opens and deletes.
 """
 
 from __future__ import annotations
@@ -29,24 +29,23 @@ from kdgraph.parents.predictive import ProbabilisticRegressor
 from kdgraph.persistence import LoadError, from_bytes, to_bytes
 from kdgraph.persistence.archive import UNSIGNED_END, pack, sign, unpack
 
-from .forging import by_another
+from .forging import signed_by_another_user
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((40, 3)), np.arange(40) % 2
-MUTATIONS = 120
-"""Of each model."""
+N_MUTATIONS = 120
 
 
 @cache
-def files() -> dict[str, bytes]:
-    """A small file of each kind of thing that a file holds."""
+def model_files() -> dict[str, bytes]:
+    """Return small files that together contain every type of value."""
     forest = RandomForestClassifier(2, max_depth=3, random_state=0).fit(X[:30], Y[:30])
     graph = KernelDensityForest(FrozenEstimator(forest), random_state=0).fit(
         X[:30], Y[:30], X_calibration=X[30:], y_calibration=Y[30:]
     )
     network = MultilayerPerceptron(hidden=[3], max_epochs=1, random_state=0).fit(X, Y)
     boosted = HistGradientBoostingClassifier(max_iter=1, min_samples_leaf=5).fit(X, Y)
-    piped = make_pipeline(
+    pipeline = make_pipeline(
         FunctionTransformer(np.log1p), OneHotEncoder(handle_unknown="ignore"), LogisticRegression()
     ).fit(X, Y)
     scaled = TemperatureScaling(FrozenEstimator(network)).fit(X, Y)
@@ -55,7 +54,7 @@ def files() -> dict[str, bytes]:
         "forest": FittedModel(forest, {"calibrator": graph}),
         "network": FittedModel(network, {"calibrator": scaled}),
         "boosted": FittedModel(boosted),
-        "pipeline": FittedModel(piped),
+        "pipeline": FittedModel(pipeline),
         "unfitted": FittedModel(
             regressor,
             {
@@ -74,40 +73,36 @@ def files() -> dict[str, bytes]:
     return {name: to_bytes(model) for name, model in models.items()}
 
 
-class Seen:
-    """What the audit hook has seen while it looked."""
+class AuditHook:
+    """Audit hook that records the watched events within :meth:`record`."""
 
     def __init__(self) -> None:
-        self.looking, self.events = False, []
+        self.is_recording, self.events = False, []
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self.looking and event in WATCHED:
+        if self.is_recording and event in WATCHED_EVENTS:
             self.events.append((event, *arguments[:3]))
 
     @contextmanager
-    def look(self) -> Iterator[None]:
-        before = set(sys.modules)
-        self.looking = True
+    def record(self) -> Iterator[None]:
+        modules = set(sys.modules)
+        self.is_recording = True
         try:
             yield
         finally:
-            self.looking = False
-            # importlib raises no event of its own.
-            self.events += [("import", name) for name in sorted(set(sys.modules) - before)]
+            self.is_recording = False
+            # import_module raises no audit event.
+            self.events += [("import", name) for name in sorted(set(sys.modules) - modules)]
 
     @property
-    def strange(self) -> list[tuple[Any, ...]]:
-        """Events other than imports of the libraries, reading files, and caches of compiled
-        modules.
-        """
+    def suspicious_events(self) -> list[tuple[Any, ...]]:
+        """Events but imports of libraries, reading of files, and caches of compiled modules."""
         return [
-            event
-            for event in self.events
-            if not (is_known_import(event) or is_harmless_opening(event))
+            event for event in self.events if not (is_library_import(event) or is_reading(event))
         ]
 
 
-WATCHED = {
+WATCHED_EVENTS = {
     "import",
     "open",
     "os.system",
@@ -118,8 +113,6 @@ WATCHED = {
     "os.rename",
     "os.mkdir",
     "os.rmdir",
-}
-WATCHED |= {
     "subprocess.Popen",
     "socket.connect",
     "socket.bind",
@@ -128,7 +121,7 @@ WATCHED |= {
     "ctypes.dlopen",
     "code.__new__",
 }
-PACKAGES = {
+LIBRARIES = {
     "kdgraph",
     "sklearn",
     "numpy",
@@ -141,31 +134,27 @@ PACKAGES = {
     "llvmlite",
     "pandas",
 }
-HOSTILE = [
+HOSTILE_NAMES = [
     "trap_module:Thing",
     "trap_module.inner:Thing",
     "antigravity:geohash",
     "os:system",
     "subprocess:Popen",
     "builtins:exec",
-]
-HOSTILE += [
     "kdgraph.cli:main",
     "sklearn.datasets._base:load_files",
     "torch.hub:load",
     "torch.nn.modules.module:_WrappedHook",
-]
-HOSTILE += [
     "sklearn.utils.fixes:trap",
     "kdgraph.verbs.run:main",
     "pickle:Unpickler",
     "functools:partial",
     "trap_module",
 ]
-ATTRIBUTES = [
+HOSTILE_FIELDS = [
     "__class__",
     "__dict__",
-    "gives",
+    "supports",
     "predict_proba",
     "forward",
     "_forward_hooks",
@@ -174,7 +163,7 @@ ATTRIBUTES = [
     "fit",
     "get_params",
 ]
-VALUES = [
+HOSTILE_NODES = [
     None,
     True,
     0,
@@ -190,8 +179,6 @@ VALUES = [
     ["ref", 0],
     ["ref", 10**6],
     ["class", "eval"],
-]
-VALUES += [
     ["object", 0],
     ["function", 0],
     ["float", "nan"],
@@ -199,20 +186,23 @@ VALUES += [
     ["shared", "parent"],
     ["tensor"],
     ["ufunc", "numpy", "load"],
+    ["set", {}],
+    [[]],
+    ["pattern", "(", 0],
 ]
-VALUES += [["set", {}], [[]], ["pattern", "(", 0]]
 
 
-def is_known_import(event: tuple[Any, ...]) -> bool:
+def is_library_import(event: tuple[Any, ...]) -> bool:
     root = str(event[1]).partition(".")[0]
     return event[0] == "import" and (
-        root in PACKAGES
+        root in LIBRARIES
         or (root in sys.stdlib_module_names and root != "antigravity")
         or root.startswith("_")
     )
 
 
-def is_harmless_opening(event: tuple[Any, ...]) -> bool:
+def is_reading(event: tuple[Any, ...]) -> bool:
+    """Return True if the event reads a file or writes the cache of a compiled module."""
     if event[0] not in ("open", "os.rename", "os.mkdir"):
         return False
     writes = event[0] != "open" or (
@@ -222,15 +212,16 @@ def is_harmless_opening(event: tuple[Any, ...]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def audit() -> Seen:
-    result = Seen()
-    sys.addaudithook(result)  # it stays, and sees nothing once the tests of this file are over
-    return result
+def audit_hook() -> AuditHook:
+    """Audit hook; Python cannot remove it, but it records nothing after these tests."""
+    hook = AuditHook()
+    sys.addaudithook(hook)
+    return hook
 
 
 @pytest.fixture(autouse=True)
-def trap(tmp_path, monkeypatch) -> Iterator[None]:
-    """A module that waits to be imported."""
+def _importable_trap(tmp_path, monkeypatch) -> Iterator[None]:
+    """Make ``trap_module`` importable, which no file may import."""
     (tmp_path / "trap_module.py").write_text(
         "class Thing:\n    pass\n\ndef make(**options):\n    raise AssertionError\n"
     )
@@ -239,9 +230,9 @@ def trap(tmp_path, monkeypatch) -> Iterator[None]:
     sys.modules.pop("trap_module", None)
 
 
-def paths_in(node: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where something stands in a document."""
-    yield here
+def node_paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the keys that lead to every node of a document."""
+    yield path
     items = (
         node.items()
         if isinstance(node, dict)
@@ -250,37 +241,41 @@ def paths_in(node: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         else ()
     )
     for key, item in items:
-        yield from paths_in(item, (*here, key))
+        yield from node_paths(item, (*path, key))
 
 
-def change_json(document: dict[str, Any], rng: np.random.Generator) -> None:
-    """Change one place: to another value, to one from elsewhere, away, doubled, wrapped."""
-    paths = list(paths_in(document))[1:]
-    *way, last = paths[rng.integers(len(paths))]
-    place: Any = document
-    for key in way:
-        place = place[key]
-    elsewhere: Any = document
+def change_node(document: dict[str, Any], rng: np.random.Generator) -> None:
+    """Replace, remove, insert, change or wrap one node of the document."""
+    paths = list(node_paths(document))[1:]
+    *parent_path, last_key = paths[rng.integers(len(paths))]
+    parent: Any = document
+    for key in parent_path:
+        parent = parent[key]
+    random_node: Any = document
     for key in paths[rng.integers(len(paths))]:
-        elsewhere = elsewhere[key]
+        random_node = random_node[key]
     kind = rng.integers(6)
     if kind == 0:
-        place[last] = copy.deepcopy(VALUES[rng.integers(len(VALUES))])
+        parent[last_key] = copy.deepcopy(HOSTILE_NODES[rng.integers(len(HOSTILE_NODES))])
     elif kind == 1:
-        place[last] = copy.deepcopy(elsewhere)
+        parent[last_key] = copy.deepcopy(random_node)
     elif kind == 2:
-        del place[last]
-    elif kind == 3 and isinstance(place, list):
-        place.insert(last, copy.deepcopy(elsewhere))
-    elif kind == 4 and isinstance(place[last], int | float) and not isinstance(place[last], bool):
-        place[last] = place[last] * int(rng.integers(-2, 3)) + int(rng.integers(-3, 4))
+        del parent[last_key]
+    elif kind == 3 and isinstance(parent, list):
+        parent.insert(last_key, copy.deepcopy(random_node))
+    elif (
+        kind == 4
+        and isinstance(parent[last_key], int | float)
+        and not isinstance(parent[last_key], bool)
+    ):
+        parent[last_key] = parent[last_key] * int(rng.integers(-2, 3)) + int(rng.integers(-3, 4))
     else:
-        place[last] = [place[last]]
+        parent[last_key] = [parent[last_key]]
 
 
 def change_names(document: dict[str, Any], rng: np.random.Generator) -> None:
-    """Another class, another field, another function, or a plea to be admitted."""
-    kind, name = rng.integers(4), HOSTILE[rng.integers(len(HOSTILE))]
+    """Change the name of a class, of a field or of a function, or admit a class."""
+    kind, name = rng.integers(4), HOSTILE_NAMES[rng.integers(len(HOSTILE_NAMES))]
     entry = (
         document["classes"][rng.integers(len(document["classes"]))]
         if document["classes"]
@@ -290,7 +285,7 @@ def change_names(document: dict[str, Any], rng: np.random.Generator) -> None:
         entry[0] = name
         document["admitted"] = [name]
     elif kind == 1 and entry[1]:
-        entry[1][rng.integers(len(entry[1]))] = ATTRIBUTES[rng.integers(len(ATTRIBUTES))]
+        entry[1][rng.integers(len(entry[1]))] = HOSTILE_FIELDS[rng.integers(len(HOSTILE_FIELDS))]
     elif kind == 2:
         document["functions"] = [name]
         document["value"] = ["function", 0]
@@ -299,7 +294,7 @@ def change_names(document: dict[str, Any], rng: np.random.Generator) -> None:
 
 
 def change_arrays(arrays: list[np.ndarray], rng: np.random.Generator) -> None:
-    """Another type, another length, or other numbers."""
+    """Change the type, the length or a number of one array."""
     k = rng.integers(len(arrays))
     kind, array = rng.integers(3), arrays[k].copy()
     if kind == 0:
@@ -315,62 +310,59 @@ def change_arrays(arrays: list[np.ndarray], rng: np.random.Generator) -> None:
     arrays[k] = array
 
 
-def mutated(content: bytes, rng: np.random.Generator) -> bytes:
-    """One to three mutations of one kind, marked by another user's key."""
+def mutate(content: bytes, rng: np.random.Generator) -> bytes:
+    """Return the file with one to three mutations of one kind, signed by another user."""
     kind = rng.integers(4)
     if kind == 0:
-        changed = bytearray(content[: -len(UNSIGNED_END)])
+        payload = bytearray(content[: -len(UNSIGNED_END)])
         for _ in range(rng.integers(1, 4)):
-            changed[rng.integers(len(changed))] = rng.integers(256)
-        return by_another(sign(bytes(changed) + UNSIGNED_END))
+            payload[rng.integers(len(payload))] = rng.integers(256)
+        return signed_by_another_user(sign(bytes(payload) + UNSIGNED_END))
     document, arrays = unpack(content)
     for _ in range(rng.integers(1, 4)):
         if kind == 3:
             change_arrays(arrays, rng)
         else:
             try:
-                (change_json, change_names)[kind - 1](document, rng)
-            except (
-                LookupError,
-                TypeError,
-                AttributeError,
-            ):  # an earlier mutation took the place away
+                (change_node, change_names)[kind - 1](document, rng)
+            # An earlier mutation has changed the structure of the document.
+            except (LookupError, TypeError, AttributeError):
                 continue
-    return by_another(
+    return signed_by_another_user(
         pack({key: value for key, value in document.items() if key != "arrays"}, arrays)
     )
 
 
 @pytest.mark.parametrize("name", ["forest", "network", "boosted", "pipeline", "unfitted"])
-@pytest.mark.filterwarnings("ignore")  # numbers of nonsense, and versions
-def test_mutated_file_is_loaded_or_refused_in_one_line(name, audit):
-    outcomes, lines = {"read": 0, "refused": 0}, []
-    audit.events.clear()
-    for seed in range(MUTATIONS):
-        content = mutated(files()[name], np.random.default_rng([seed, len(name)]))
+@pytest.mark.filterwarnings("ignore")  # overflows of mutated numbers, and versions
+def test_mutated_file_is_loaded_or_refused_in_one_line(name, audit_hook):
+    outcomes, messages = {"loaded": 0, "refused": 0}, []
+    audit_hook.events.clear()
+    for seed in range(N_MUTATIONS):
+        content = mutate(model_files()[name], np.random.default_rng([seed, len(name)]))
         try:
-            with audit.look():
+            with audit_hook.record():
                 from_bytes(content, "it", trust=True)
-            outcomes["read"] += 1
+            outcomes["loaded"] += 1
         except LoadError as error:
             outcomes["refused"] += 1
-            lines.append(str(error))
-        assert not audit.strange, f"seed {seed}"
-    assert not [line for line in lines if not line.isprintable() or len(line) > 500]
-    assert min(outcomes.values()) >= MUTATIONS // 20, (
-        outcomes
-    )  # else mutations are too gentle or too wild
+            messages.append(str(error))
+        assert not audit_hook.suspicious_events, f"seed {seed}"
+    assert not [message for message in messages if not message.isprintable() or len(message) > 500]
+    # Mutations that always or never damage a file would test nothing.
+    assert min(outcomes.values()) >= N_MUTATIONS // 20, outcomes
 
 
-def test_audit_detects_imports_commands_and_files(audit, tmp_path):
-    """Else nothing above could fail."""
-    audit.events.clear()
-    document, arrays = unpack(files()["unfitted"])
+def test_audit_hook_detects_imports_commands_and_files(audit_hook, tmp_path):
+    """Otherwise the test of mutated files could not fail."""
+    audit_hook.events.clear()
+    document, arrays = unpack(model_files()["unfitted"])
     document["classes"][0][0] = "trap_module:Thing"
-    content = by_another(pack(document, arrays))
-    with audit.look():
+    content = signed_by_another_user(pack(document, arrays))
+    with audit_hook.record():
         from_bytes(content, "it", trust=["trap_module"])
         os.system("true")
         (tmp_path / "file").write_text("")
-    assert [event[0] for event in audit.strange if event[0] != "open"] == ["os.system", "import"]
-    assert ("open", str(tmp_path / "file")) in [event[:2] for event in audit.strange]
+    events = audit_hook.suspicious_events
+    assert [event[0] for event in events if event[0] != "open"] == ["os.system", "import"]
+    assert ("open", str(tmp_path / "file")) in [event[:2] for event in events]

@@ -1,6 +1,4 @@
-"""Files that somebody else has written: nothing of theirs is imported, called or walked through
-that is not known and sound.
-"""
+"""Files of other writers cannot import or call unlisted names, or make compiled code crash."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ from kdgraph.persistence import (
     to_bytes,
 )
 
-from .forging import by_another, of, tampered
+from .forging import file_of_node, signed_by_another_user, tampered
 from .test_archive import archive_of
 
 RNG = np.random.default_rng(0)
@@ -74,7 +72,9 @@ X, Y = RNG.random((60, 3)), np.arange(60) % 2
 def test_unlisted_class_is_not_instantiated(name):
     with pytest.raises(UntrustedFileError) as caught:
         from_bytes(
-            by_another(of(["object", 0], classes=[[name, []]], admitted=[name])),
+            signed_by_another_user(
+                file_of_node(["object", 0], classes=[[name, []]], admitted=[name])
+            ),
             "it.kdg",
             trust=True,
         )
@@ -86,25 +86,25 @@ def test_unlisted_class_is_not_instantiated(name):
 
 
 def test_module_of_an_unlisted_class_is_not_imported(tmp_path, monkeypatch):
-    (tmp_path / "strange.py").write_text(
-        "from pathlib import Path\nPath(__file__).with_name('was_here').touch()\nclass Thing:"
+    (tmp_path / "unlisted.py").write_text(
+        "from pathlib import Path\nPath(__file__).with_name('imported').touch()\nclass Thing:"
         " pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    content = by_another(of(["object", 0], classes=[["strange:Thing", []]]))
-    for trust in (False, True, ["strange.Other"]):
+    content = signed_by_another_user(file_of_node(["object", 0], classes=[["unlisted:Thing", []]]))
+    for trust in (False, True, ["unlisted.Other"]):
         with pytest.raises(UntrustedFileError):
             from_bytes(content, "it", trust=trust)
-    assert not (tmp_path / "was_here").exists()
-    assert type(from_bytes(content, "it", trust="strange.Thing").value).__name__ == "Thing"
-    assert (tmp_path / "was_here").exists()
+    assert not (tmp_path / "imported").exists()
+    assert type(from_bytes(content, "it", trust="unlisted.Thing").value).__name__ == "Thing"
+    assert (tmp_path / "imported").exists()
 
 
 class Thing:
-    """Not on the list."""
+    """Class that is not on the allow list."""
 
 
-def test_file_of_the_same_user_may_contain_its_classes():
+def test_file_of_the_same_user_may_contain_unlisted_classes():
     assert type(from_bytes(to_bytes(Thing()), "it").value) is Thing
     with pytest.raises(UntrustedFileError):
         to_bytes(Thing(), trusted=["another.package"])
@@ -115,24 +115,29 @@ def test_file_of_the_same_user_may_contain_its_classes():
     [[f"{__name__}.Thing"], [f"{__name__}:Thing"], [__name__], [__name__.partition(".")[0]]],
 )
 def test_trusted_names_and_packages_are_instantiated(trust):
-    assert type(from_bytes(by_another(to_bytes(Thing())), "it", trust=trust).value) is Thing
+    assert (
+        type(from_bytes(signed_by_another_user(to_bytes(Thing())), "it", trust=trust).value)
+        is Thing
+    )
 
 
 @pytest.mark.parametrize(
     "trust", [True, ["Thing"], [f"{__name__}.Thin"], [f"{__name__}.Thing.more"], [""]]
 )
-def test_other_names_trust_nothing(trust):
+def test_trust_in_other_names_admits_nothing(trust):
     with pytest.raises(UntrustedFileError):
-        from_bytes(by_another(to_bytes(Thing())), "it", trust=trust)
+        from_bytes(signed_by_another_user(to_bytes(Thing())), "it", trust=trust)
 
 
-def test_many_classes_are_named_in_part():
+def test_error_names_three_of_many_unlisted_classes():
     with pytest.raises(
         UntrustedFileError,
         match=r"^it needs what is not known to be harmless: a\.A, b\.B, c\.C and 2 more$",
     ):
         from_bytes(
-            of(None, classes=[["d:D", []], ["c:C", []], ["b:B", []], ["a:A", []], ["e:E", []]]),
+            file_of_node(
+                None, classes=[["d:D", []], ["c:C", []], ["b:B", []], ["a:A", []], ["e:E", []]]
+            ),
             "it",
         )
 
@@ -140,7 +145,7 @@ def test_many_classes_are_named_in_part():
 @pytest.mark.parametrize("name", ["a:A\nkdg: all is well", "a", "a:\x1b[2J", ":", 3, None, ["a:A"]])
 def test_invalid_names_are_not_printed(name):
     with pytest.raises(DamagedFileError) as caught:
-        from_bytes(of(None, classes=[[name, []]]), "it")
+        from_bytes(file_of_node(None, classes=[[name, []]]), "it")
     assert str(caught.value).isprintable() and "well" not in str(caught.value)
 
 
@@ -154,19 +159,16 @@ def test_invalid_names_are_not_printed(name):
         "numpy:save",
     ],
 )
-def test_unlisted_function_of_a_listed_package_is_refused(name):
+def test_unlisted_function_is_refused(name):
     with pytest.raises(UntrustedFileError):
-        from_bytes(of(["function", 0], functions=[name]), "it")
+        from_bytes(file_of_node(["function", 0], functions=[name]), "it")
 
 
 @pytest.mark.parametrize(
-    ("name", "what"),
+    ("name", "reason"),
     [
-        ("kdgraph.geometry.kinds:partition_of", "is another thing"),  # a function as a class
-        (
-            "kdgraph.density.classifiers:RandomForestClassifier",
-            "is another thing",
-        ),  # at home elsewhere
+        ("kdgraph.geometry.kinds:partition_of", "is another thing"),
+        ("kdgraph.density.classifiers:RandomForestClassifier", "is another thing"),
         (
             "kdgraph.density.classifiers:Gone",
             "module 'kdgraph.density.classifiers' has no attribute 'Gone'",
@@ -174,23 +176,23 @@ def test_unlisted_function_of_a_listed_package_is_refused(name):
         ("kdgraph.density.gone:Gone", "No module named 'kdgraph.density.gone'"),
         ("kdgraph.density.graph:KernelDensityGraph.query", "is another thing"),
     ],
+    ids=["function", "class of another module", "missing class", "missing module", "method"],
 )
-def test_reexported_classes_of_a_listed_package_are_refused(name, what):
+def test_listed_name_must_lead_to_a_class_that_its_module_defines(name, reason):
     with pytest.raises(LoadError) as caught:
-        from_bytes(of(["object", 0], classes=[[name, []]]), "it")
-    assert str(caught.value).startswith("it cannot be read by this version (") and what in str(
-        caught.value
-    )
+        from_bytes(file_of_node(["object", 0], classes=[[name, []]]), "it")
+    message = str(caught.value)
+    assert message.startswith("it cannot be read by this version (") and reason in message
 
 
 def test_compiled_class_without_its_state_is_refused():
     for name in ("sklearn.neighbors._kd_tree:KDTree", "sklearn.tree._tree:Tree"):
         with pytest.raises(DamagedFileError, match="is more than its fields"):
-            from_bytes(of(["object", 0], classes=[[name, []]]), "it")
+            from_bytes(file_of_node(["object", 0], classes=[[name, []]]), "it")
 
 
 @pytest.mark.parametrize(
-    "value",
+    "node",
     [
         ["ref", 0],
         ["ref", "a"],
@@ -219,37 +221,39 @@ def test_compiled_class_without_its_state_is_refused():
     ],
     ids=repr,
 )
-def test_senseless_documents_are_refused(value):
+def test_invalid_nodes_are_refused(node):
     with pytest.raises(DamagedFileError, match=r"^it is damaged \("):
-        from_bytes(of(value), "it")
+        from_bytes(file_of_node(node), "it")
 
 
 @pytest.mark.parametrize(
     "key", ["format", "versions", "about", "admitted", "classes", "functions", "trees", "value"]
 )
-def test_missing_parts_are_detected(key):
+def test_missing_entries_of_the_document_are_detected(key):
     with pytest.raises(DamagedFileError, match=r"^it is damaged \(parts of it are not there\)$"):
         from_bytes(tampered(None, lambda document, arrays: document.pop(key)), "it")
 
 
-def test_another_format_is_refused():
+def test_other_format_version_is_refused():
     with pytest.raises(LoadError, match=r"^it was written by another version of kdgraph$"):
-        from_bytes(of(None, format=1), "it")
+        from_bytes(file_of_node(None, format=1), "it")
 
 
-def test_nesting_without_end_is_refused():
-    deep = b"[" * 100_000 + b"]" * 100_000
+def test_too_deep_nesting_is_refused():
+    nested_lists = b"[" * 100_000 + b"]" * 100_000
+    document = b'{"arrays": [], "value": ' + nested_lists + b"}"
     with pytest.raises(DamagedFileError, match=r"^it is damaged \(RecursionError"):
-        from_bytes(archive_of({"document.json": b'{"arrays": [], "value": ' + deep + b"}"}), "it")
-    value: Any = ["list"]
+        from_bytes(archive_of({"document.json": document}), "it")
+    node: Any = ["list"]
     for _ in range(5_000):
-        value = ["list", value]
+        node = ["list", node]
     with pytest.raises(DamagedFileError, match=r"^it is damaged \(RecursionError"):
-        from_bytes(archive_of({"document.json": _document(value)}), "it")
+        from_bytes(archive_of({"document.json": json_document(node)}), "it")
 
 
-def _document(value: Any) -> bytes:
-    parts = {
+def json_document(node: Any) -> bytes:
+    """Return the JSON of a document with a node that nests beyond the limit of Python."""
+    entries = {
         "format": 2,
         "versions": {},
         "about": {},
@@ -262,7 +266,7 @@ def _document(value: Any) -> bytes:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(100_000)
     try:
-        return json.dumps({**parts, "value": value}).encode()
+        return json.dumps({**entries, "value": node}).encode()
     finally:
         sys.setrecursionlimit(limit)
 
@@ -276,12 +280,12 @@ def _document(value: Any) -> bytes:
         lambda inner: Bunch(a=inner),
     ],
 )
-def test_written_nesting_depth_is_readable(wrap):
-    from_bytes(deepest(wrap), "it")
+def test_deepest_nesting_that_can_be_saved_can_be_read(wrap):
+    from_bytes(file_of_deepest_nesting(wrap), "it")
 
 
-def deepest(wrap: Callable[[Any], Any]) -> bytes:
-    """As many levels as can be saved."""
+def file_of_deepest_nesting(wrap: Callable[[Any], Any]) -> bytes:
+    """Return a file with as many levels as can be saved."""
     value, content = wrap(None), b""
     while True:
         try:
@@ -292,7 +296,7 @@ def deepest(wrap: Callable[[Any], Any]) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "part",
+    "change",
     [
         {"pool": 9},
         {"pool": -1},
@@ -303,49 +307,50 @@ def deepest(wrap: Callable[[Any], Any]) -> bytes:
         {"order": "K"},
     ],
 )
-def test_an_array_stays_inside_its_pool(part):
-    def change(document, arrays):
+def test_array_outside_its_pool_is_refused(change):
+    def change_node(document, arrays):
         node = dict(zip(("tag", "pool", "start", "shape", "order"), document["value"], strict=True))
-        document["value"] = list({**node, **part}.values())
+        document["value"] = list({**node, **change}.values())
 
     with pytest.raises(DamagedFileError):
-        from_bytes(tampered(np.arange(3), change), "it")
+        from_bytes(tampered(np.arange(3), change_node), "it")
 
 
-def column(document: dict[str, Any], arrays: list[np.ndarray], name: str) -> np.ndarray:
-    """A column of the trees, to be changed in place."""
+def tree_column(document: dict[str, Any], arrays: list[np.ndarray], name: str) -> np.ndarray:
+    """Return a view of a column of the trees."""
     _, pool, start, shape, _ = document["trees"][name]
     return arrays[pool][start : start + shape[0]]
 
 
-def set_all(name: str, value: float) -> Callable[..., None]:
-    """Of nodes, those that are no leaves."""
+def set_tree_column(name: str, value: float) -> Callable[..., None]:
+    """Return a change that sets a column of the trees, or a field of all nodes but leaves."""
 
     def change(document, arrays):
-        inner = column(document, arrays, "node.left_child") >= 0
-        column(document, arrays, name)[inner if name.startswith("node.") else slice(None)] = value
+        is_split = tree_column(document, arrays, "node.left_child") >= 0
+        entries = is_split if name.startswith("node.") else slice(None)
+        tree_column(document, arrays, name)[entries] = value
 
     return change
 
 
-TREES = {
-    "a child behind the end": set_all("node.left_child", 10**6),
-    "a child before the parent": set_all("node.right_child", 0),
-    "a child below zero": set_all("node.left_child", -5),
-    "half a leaf": set_all("node.left_child", -1),
-    "a feature that is not there": set_all("node.feature", 3),
-    "a feature below zero": set_all("node.feature", -2),
-    "more features than rows have": set_all("n_features", 5),
-    "no nodes": set_all("n_nodes", 0),
-    "more nodes": set_all("n_nodes", 10**6),
-    "more classes": set_all("n_classes", 7),
-    "no classes": set_all("n_classes", 0),
-    "more outputs": set_all("n_outputs", 2),
-    "no outputs": set_all("n_outputs", 0),
+TREE_CHANGES = {
+    "child after the last node": set_tree_column("node.left_child", 10**6),
+    "child before its parent": set_tree_column("node.right_child", 0),
+    "negative child": set_tree_column("node.left_child", -5),
+    "leaf with one child": set_tree_column("node.left_child", -1),
+    "missing feature": set_tree_column("node.feature", 3),
+    "negative feature": set_tree_column("node.feature", -2),
+    "more features than rows have": set_tree_column("n_features", 5),
+    "no nodes": set_tree_column("n_nodes", 0),
+    "more nodes": set_tree_column("n_nodes", 10**6),
+    "more classes": set_tree_column("n_classes", 7),
+    "no classes": set_tree_column("n_classes", 0),
+    "more outputs": set_tree_column("n_outputs", 2),
+    "no outputs": set_tree_column("n_outputs", 0),
 }
 
 
-@pytest.mark.parametrize("change", TREES.values(), ids=TREES)
+@pytest.mark.parametrize("change", TREE_CHANGES.values(), ids=TREE_CHANGES)
 @pytest.mark.parametrize(
     "model",
     [
@@ -353,15 +358,15 @@ TREES = {
         RandomForestClassifier(3),
         GradientBoostingClassifier(n_estimators=3),
     ],
-    ids=lambda m: type(m).__name__,
+    ids=lambda model: type(model).__name__,
 )
 def test_damaged_trees_are_refused(model, change):
     with pytest.raises(DamagedFileError, match=r"^it is damaged \("):
         from_bytes(tampered(model.fit(X, Y), change), "it")
 
 
-def test_trees_of_another_version_are_refused():
-    def change(document, arrays):
+def test_trees_with_other_fields_are_refused():
+    def remove_field(document, arrays):
         del document["trees"]["node.missing_go_to_left"]
 
     with pytest.raises(
@@ -371,7 +376,7 @@ def test_trees_of_another_version_are_refused():
             r" now\)$"
         ),
     ):
-        from_bytes(tampered(DecisionTreeClassifier().fit(X, Y), change), "it")
+        from_bytes(tampered(DecisionTreeClassifier().fit(X, Y), remove_field), "it")
 
 
 def test_forest_with_fewer_features_than_its_trees_is_refused():
@@ -386,6 +391,13 @@ def test_forest_with_fewer_features_than_its_trees_is_refused():
         from_bytes(to_bytes(forest), "it")
 
 
+def test_boosting_with_fewer_features_than_its_trees_is_refused():
+    model = GradientBoostingClassifier(n_estimators=3).fit(X, Y)
+    model.n_features_in_ = 1
+    with pytest.raises(DamagedFileError, match="a tree has other features than its ensemble"):
+        from_bytes(to_bytes(model), "it")
+
+
 @pytest.mark.parametrize(
     ("field", "value"), [("left", 10**6), ("right", 0), ("feature_idx", 3), ("feature_idx", -1)]
 )
@@ -397,11 +409,11 @@ def test_damaged_trees_of_histogram_boosting_are_refused(field, value):
         from_bytes(to_bytes(model), "it")
 
 
-def test_the_tree_of_a_neighbour_search_is_made_anew():
+def test_tree_of_a_neighbour_search_is_built_again():
     model = KNeighborsClassifier(3, algorithm="kd_tree").fit(X, Y)
-    again = from_bytes(to_bytes(model), "it").value
-    assert again._tree is not None and type(again._tree) is type(model._tree)
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    loaded = from_bytes(to_bytes(model), "it").value
+    assert loaded._tree is not None and type(loaded._tree) is type(model._tree)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.fixture(scope="module")
@@ -414,20 +426,20 @@ def density_forest() -> KernelDensityForest:
 
 @pytest.mark.parametrize("node", [-1, 10**5])
 def test_invalid_leaf_codes_are_refused(density_forest, node):
-    again = from_bytes(to_bytes(density_forest), "it").value
-    again.graph_._codes[3, 2] = node
+    changed = from_bytes(to_bytes(density_forest), "it").value
+    changed.graph_._codes[3, 2] = node
     with pytest.raises(ValueError, match="codes name nodes that their trees do not have"):
-        from_bytes(to_bytes(again), "it").value.predict_proba(X)
+        from_bytes(to_bytes(changed), "it").value.predict_proba(X)
 
 
 def test_graph_with_another_number_of_features_is_refused(density_forest):
-    again = from_bytes(to_bytes(density_forest), "it").value
-    again.n_features_in_ = 1
+    changed = from_bytes(to_bytes(density_forest), "it").value
+    changed.n_features_in_ = 1
     with pytest.raises(ValueError, match="the forest splits on 3 features, got rows of 1"):
-        from_bytes(to_bytes(again), "it").value.predict_proba(X[:, :1])
+        from_bytes(to_bytes(changed), "it").value.predict_proba(X[:, :1])
 
 
-SURVIVES = """
+PREDICT_WITH_DAMAGED_NUMBERS = """
 import sys
 import numpy as np
 from kdgraph.errors import KdgError
@@ -440,21 +452,27 @@ for _ in range(150):
     for _ in range(rng.integers(1, 4)):
         array = damaged[rng.integers(len(damaged))]
         if len(array) and array.dtype.kind in "biuf":
-            array[rng.integers(len(array))] = rng.choice([0, 1, 2, 127, 100]) if array.dtype.kind in "bu" else rng.choice([-1, 0, 2, 10**6])
+            numbers = [0, 1, 2, 127, 100] if array.dtype.kind in "bu" else [-1, 0, 2, 10**6]
+            array[rng.integers(len(array))] = rng.choice(numbers)
     try:
         from_bytes(pack(document, damaged), "it").value.predict_proba(X)
     except (KdgError, ValueError, IndexError, ArithmeticError, TypeError):
         pass
-print("alive")
+print("completed")
 """
 
 
 @pytest.mark.slow
-def test_no_damage_to_numbers_ends_the_process(density_forest, tmp_path):
-    (tmp_path / "it.kdg").write_bytes(to_bytes(density_forest))
-    command = [sys.executable, "-W", "ignore", "-c", SURVIVES, str(tmp_path / "it.kdg"), "1"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
-    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+def test_damaged_numbers_do_not_crash_the_process(density_forest, tmp_path):
+    path = tmp_path / "it.kdg"
+    path.write_bytes(to_bytes(density_forest))
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PREDICT_WITH_DAMAGED_NUMBERS, str(path), "1"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (process.returncode, process.stdout) == (0, "completed\n"), process.stderr
 
 
 JSON = st.recursive(
@@ -483,8 +501,6 @@ TAGS = [
     "float",
     "scalar",
     "dtype",
-]
-TAGS += [
     "bytes",
     "slice",
     "range",
@@ -506,10 +522,9 @@ TAGS += [
     )
 )
 @settings(max_examples=300, deadline=None)
-def test_no_document_raises_anything_else(value):
-    """Read, or refused in one line."""
+def test_random_node_raises_no_error_but_load_error(node):
     with contextlib.suppress(LoadError):
-        from_bytes(of(value), "it")
+        from_bytes(file_of_node(node), "it")
 
 
 def test_shared_objects_are_read_from_the_same_folder_only(tmp_path):
@@ -517,17 +532,17 @@ def test_shared_objects_are_read_from_the_same_folder_only(tmp_path):
     (tmp_path / "parent.kdg").write_bytes(to_bytes([1]))
     (tmp_path / "inner" / "own.kdg").write_bytes(to_bytes([2]))
 
-    def written(name: str) -> Path:
+    def file_with_shared_object(name: str) -> Path:
         path = tmp_path / "inner" / "it.kdg"
-        path.write_bytes(of({"a": ["shared", name], "b": ["shared", name]}))
+        path.write_bytes(file_of_node({"a": ["shared", name], "b": ["shared", name]}))
         return path
 
-    result = load(written("own"))
-    assert result == {"a": [2], "b": [2]} and result["a"] is result["b"]
+    value = load(file_with_shared_object("own"))
+    assert value == {"a": [2], "b": [2]} and value["a"] is value["b"]
     with pytest.raises(DamagedFileError):
-        load(written("../parent"))
+        load(file_with_shared_object("../parent"))
     with pytest.raises(LoadError) as caught:
-        load(written("parent"))
+        load(file_with_shared_object("parent"))
     assert (
         str(caught.value)
         == f"{tmp_path / 'inner' / 'it.kdg'} refers to parent.kdg, which is not beside it"

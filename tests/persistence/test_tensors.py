@@ -1,4 +1,4 @@
-"""Tensors and modules of torch: every bit, and where it lies."""
+"""Tensors and modules of torch are restored with their bits and their memory layout."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch import nn
 from kdgraph.persistence import DamagedFileError, SaveError, from_bytes, to_bytes
 
 
-def again(value):
+def round_trip(value):
     return from_bytes(to_bytes(value), "it").value
 
 
-TYPES = [
+DTYPES = [
     torch.float32,
     torch.float64,
     torch.float16,
@@ -28,16 +28,16 @@ TYPES = [
 ]
 
 
-@given(st.lists(st.integers(0, 4), max_size=4), st.sampled_from(TYPES), st.randoms())
+@given(st.lists(st.integers(0, 4), max_size=4), st.sampled_from(DTYPES), st.randoms())
 @settings(max_examples=100, deadline=None)
-def test_values_shape_and_strides(shape, dtype, random):
+def test_values_shape_and_strides_are_restored(shape, dtype, random):
     tensor = (
         torch.arange(int(np.prod(shape)))
         .reshape(shape)
         .to(dtype)
         .permute(random.sample(range(len(shape)), len(shape)))
     )
-    result = again(tensor)
+    result = round_trip(tensor)
     assert (result.dtype, result.shape, result.requires_grad) == (tensor.dtype, tensor.shape, False)
     assert torch.equal(result, tensor)
     if tensor.numel():
@@ -46,23 +46,24 @@ def test_values_shape_and_strides(shape, dtype, random):
 
 def test_channels_last_layout_is_restored():
     weight = nn.Conv2d(1, 3, 3).to(memory_format=torch.channels_last).weight
-    assert again(weight).stride() == weight.stride()
+    assert round_trip(weight).stride() == weight.stride()
 
 
 @pytest.mark.parametrize(
     "tensor",
     [torch.ones(1).expand(3, 2), torch.arange(10)[::3], torch.arange(12).reshape(3, 4)[:, 1:3]],
 )
-def test_views_become_tensors_of_their_own(tensor):
-    result = again(tensor)
+def test_views_become_contiguous_tensors(tensor):
+    result = round_trip(tensor)
     assert torch.equal(result, tensor) and result.is_contiguous()
 
 
-def test_a_parameter_learns_as_before():
-    for learns in (True, False):
-        result = again(nn.Parameter(torch.ones(2), requires_grad=learns))
-        assert type(result) is nn.Parameter and result.requires_grad is learns and result.is_leaf
-    assert again(torch.ones(1, requires_grad=True)).requires_grad
+def test_requires_grad_is_restored():
+    for requires_grad in (True, False):
+        result = round_trip(nn.Parameter(torch.ones(2), requires_grad=requires_grad))
+        assert type(result) is nn.Parameter and result.is_leaf
+        assert result.requires_grad is requires_grad
+    assert round_trip(torch.ones(1, requires_grad=True)).requires_grad
 
 
 def test_module_outputs_and_tied_weights_are_restored():
@@ -70,7 +71,7 @@ def test_module_outputs_and_tied_weights_are_restored():
         nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 3), nn.Dropout(0.5)
     ).eval()
     module[3].weight = module[0].weight
-    result = again(module)
+    result = round_trip(module)
     X = torch.rand(7, 3)
     assert torch.equal(result(X), module(X)) and not result.training
     assert result[3].weight is result[0].weight
@@ -79,16 +80,16 @@ def test_module_outputs_and_tied_weights_are_restored():
     assert result[0].weight.grad is not None
 
 
-def test_types_sizes_and_devices():
-    assert again([torch.float16, torch.Size([1, 2]), torch.device("cpu")]) == [
+def test_dtypes_sizes_and_devices_are_restored():
+    assert round_trip([torch.float16, torch.Size([1, 2]), torch.device("cpu")]) == [
         torch.float16,
         torch.Size([1, 2]),
         torch.device("cpu"),
     ]
 
 
-def test_activations_of_torch():
-    assert again([nn.functional.gelu, nn.functional.silu]) == [
+def test_compiled_activations_are_restored_and_other_functions_refused():
+    assert round_trip([nn.functional.gelu, nn.functional.silu]) == [
         nn.functional.gelu,
         nn.functional.silu,
     ]
@@ -121,17 +122,17 @@ def test_sparse_tensors_are_refused():
         ["torch_device", "no device"],
     ],
     ids=[
-        "beyond its memory",
-        "before it",
-        "fewer strides",
-        "no type",
-        "of wider numbers",
-        "a function",
-        "a module",
-        "a word",
+        "larger than its memory",
+        "negative stride",
+        "fewer strides than axes",
+        "function as dtype",
+        "dtype wider than its memory",
+        "function in place of a dtype",
+        "module in place of a function",
+        "unknown device",
     ],
 )
-def test_senseless_tensors_are_refused(node):
+def test_invalid_tensors_are_refused(node):
     from kdgraph.persistence.archive import pack, unpack
 
     document, arrays = unpack(to_bytes(np.zeros(2, dtype=np.float32)))

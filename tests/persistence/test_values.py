@@ -1,6 +1,4 @@
-"""Values of every kind come back equal, of the same type, and with one object where there was
-one.
-"""
+"""Values of every supported type are restored: equal, of the same type, and with shared objects."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from sklearn.utils import Bunch
 from kdgraph.persistence import SaveError, from_bytes, load, save, to_bytes
 
 
-def again(value: Any) -> Any:
+def round_trip(value: Any) -> Any:
     return from_bytes(to_bytes(value), "it").value
 
 
@@ -57,11 +55,11 @@ VALUES = st.recursive(
 @given(VALUES)
 @settings(max_examples=150, deadline=None)
 def test_plain_values_round_trip(value):
-    assert describe(again(value)) == describe(value)
+    assert describe(round_trip(value)) == describe(value)
 
 
 def describe(value: Any) -> str:
-    """Its text, which tells 1 from True and is equal for NaN; members of sets in order."""
+    """Return text that differs for 1 and True, is equal for NaN, and sorts members of sets."""
     if isinstance(value, set | frozenset):
         return f"{type(value).__name__}({sorted(map(describe, value))})"
     if isinstance(value, list | tuple):
@@ -73,23 +71,23 @@ def describe(value: Any) -> str:
     )
 
 
-TYPES = (
+DTYPES = (
     hnp.scalar_dtypes()
     | hnp.unicode_string_dtypes()
     | hnp.array_dtypes(hnp.integer_dtypes() | hnp.floating_dtypes(), max_size=3)
 )
-ARRAYS = hnp.arrays(TYPES, hnp.array_shapes(min_dims=0, min_side=0, max_side=5))
+ARRAYS = hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, min_side=0, max_side=5))
 
 
-@given(ARRAYS, st.sampled_from(["as it is", "fortran", "reversed"]))
+@given(ARRAYS, st.sampled_from(["contiguous", "fortran", "reversed"]))
 @settings(max_examples=150, deadline=None)
 def test_arrays_round_trip(array, layout):
     array = {
-        "as it is": array,
+        "contiguous": array,
         "fortran": np.asfortranarray(array),
         "reversed": array[::-1] if array.ndim else array,
     }[layout]
-    result = again(array)
+    result = round_trip(array)
     assert (
         result.dtype == array.dtype
         and result.shape == array.shape
@@ -105,14 +103,14 @@ def test_arrays_round_trip(array, layout):
 
 @given(hnp.arrays(hnp.integer_dtypes(endianness="="), 3000))
 @settings(max_examples=20, deadline=None)
-def test_whole_numbers_are_narrowed_and_widened(array):
-    result = again(array)
+def test_integers_have_their_type_after_narrow_storage(array):
+    result = round_trip(array)
     assert result.dtype == array.dtype
     np.testing.assert_array_equal(result, array)
 
 
 def test_arrays_do_not_share_memory():
-    first, second = again([np.arange(3), np.arange(3)])
+    first, second = round_trip([np.arange(3), np.arange(3)])
     first[:] = 7
     np.testing.assert_array_equal(second, [0, 1, 2])
 
@@ -148,37 +146,38 @@ def test_arrays_do_not_share_memory():
     ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", repr(value)),
 )
 def test_special_values_round_trip(value):
-    result = again(value)
+    result = round_trip(value)
     assert type(result) is type(value) and repr(result) == repr(value)
 
 
-def test_sparse_and_masked_arrays():
-    matrix = scipy.sparse.random_array(
-        (5, 4), density=0.4, rng=np.random.default_rng(0), format="csr"
-    )
-    assert type(again(matrix)) is type(matrix) and (again(matrix) != matrix).nnz == 0
-    column = scipy.sparse.csc_matrix(matrix)
-    assert type(again(column)) is scipy.sparse.csc_matrix and (again(column) != column).nnz == 0
+def test_sparse_and_masked_arrays_round_trip():
+    csr = scipy.sparse.random_array((5, 4), density=0.4, rng=np.random.default_rng(0), format="csr")
+    assert type(round_trip(csr)) is type(csr) and (round_trip(csr) != csr).nnz == 0
+    csc = scipy.sparse.csc_matrix(csr)
+    assert type(round_trip(csc)) is scipy.sparse.csc_matrix and (round_trip(csc) != csc).nnz == 0
     masked = np.ma.array([1, 2, 3], mask=[0, 1, 0])
-    np.testing.assert_array_equal(again(masked).filled(-1), [1, -1, 3])
+    np.testing.assert_array_equal(round_trip(masked).filled(-1), [1, -1, 3])
 
 
 @pytest.mark.parametrize(
-    "kind",
+    "bit_generator",
     [np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64],
 )
-def test_generators_continue_their_stream(kind):
-    rng = np.random.Generator(kind(1))
+def test_generators_continue_their_stream(bit_generator):
+    rng = np.random.Generator(bit_generator(1))
     rng.random(3)
-    result = again(rng)
+    result = round_trip(rng)
     assert result.random() == rng.random()
 
 
 def test_random_states_continue_their_stream():
-    old = np.random.RandomState(1)
-    old.normal()  # the second of a pair is kept
-    result = again(old)
-    assert (result.normal(), result.randint(1000)) == (old.normal(), old.randint(1000))
+    random_state = np.random.RandomState(1)
+    random_state.normal()  # numbers are drawn in pairs, so the state now contains the second one
+    result = round_trip(random_state)
+    assert (result.normal(), result.randint(1000)) == (
+        random_state.normal(),
+        random_state.randint(1000),
+    )
 
 
 Pair = namedtuple("Pair", "left right")
@@ -187,15 +186,15 @@ Pair = namedtuple("Pair", "left right")
 @dataclass(frozen=True)
 class Frozen:
     n: int
-    other: Any = None
+    content: Any = None
 
 
 class Slotted:
     __slots__ = ("a", "b")
 
 
-class Counting:
-    """Has its own way to take itself apart."""
+class Squares:
+    """Object with ``__getstate__`` and ``__setstate__``, whose state differs from its fields."""
 
     def __init__(self, n):
         raise AssertionError("no constructor is called")
@@ -208,70 +207,70 @@ class Counting:
 
 
 def test_objects_round_trip():
-    assert again(Frozen(1, Frozen(2))) == Frozen(1, Frozen(2))
-    assert again(Pair(1, [2])) == Pair(1, [2]) and type(again(Pair(1, 2))) is Pair
+    assert round_trip(Frozen(1, Frozen(2))) == Frozen(1, Frozen(2))
+    assert round_trip(Pair(1, [2])) == Pair(1, [2]) and type(round_trip(Pair(1, 2))) is Pair
     slotted = Slotted()
     slotted.a = [1]
-    assert again(slotted).a == [1] and not hasattr(again(slotted), "b")
-    counting = object.__new__(Counting)
-    counting.n = 4
-    assert again(counting).n == 4
-    assert again(Bunch(a=1, b=[2])) == {"a": 1, "b": [2]} and again(Bunch(a=1)).a == 1
+    assert round_trip(slotted).a == [1] and not hasattr(round_trip(slotted), "b")
+    squares = object.__new__(Squares)
+    squares.n = 4
+    assert round_trip(squares).n == 4
+    assert round_trip(Bunch(a=1, b=[2])) == {"a": 1, "b": [2]} and round_trip(Bunch(a=1)).a == 1
 
 
 def test_object_arrays_round_trip():
     array = np.array([["a", Frozen(1)], [None, 2.5]], dtype=object)
-    result = again(array)
+    result = round_trip(array)
     assert result.dtype == object and result.tolist() == array.tolist()
 
 
 def test_shared_objects_stay_shared():
     array, inner = np.arange(4), [1]
-    result = again({"a": array, "b": array, "c": inner, "d": (inner, inner)})
+    result = round_trip({"a": array, "b": array, "c": inner, "d": (inner, inner)})
     assert result["a"] is result["b"] and result["c"] is result["d"][0] is result["d"][1]
-    result = again([[1], [1]])
+    result = round_trip([[1], [1]])
     assert result[0] is not result[1]
 
 
 def test_cyclic_references_are_restored():
     loop: list[Any] = [1]
     loop.append(loop)
-    result = again(loop)
+    result = round_trip(loop)
     assert result[1] is result
     owner = Frozen(0, {})
-    owner.other["owner"] = owner
-    assert (result := again(owner)).other["owner"] is result
+    owner.content["owner"] = owner
+    assert (result := round_trip(owner)).content["owner"] is result
 
 
 def test_temporary_objects_are_not_confused():
-    """Parts that ``__getstate__`` makes anew may get the address of one before."""
-    several = []
+    """A list that ``__getstate__`` creates may have the address of one that it created before."""
+    objects = []
     for n in range(50):
-        counting = object.__new__(Counting)
-        counting.n = n
-        several.append(counting)
-    assert [one.n for one in again(several)] == list(range(50))
+        squares = object.__new__(Squares)
+        squares.n = n
+        objects.append(squares)
+    assert [restored.n for restored in round_trip(objects)] == list(range(50))
 
 
-def test_shared_objects_are_left_out_and_put_back():
+def test_shared_objects_are_omitted_and_passed_when_read():
     parent = np.random.default_rng(0).random(100_000)
     content = to_bytes({"parent": parent, "own": 1}, {"parent": parent})
     assert len(content) < 2000
-    other = parent + 1
-    assert from_bytes(content, "it", {"parent": other}).value["parent"] is other
+    new_parent = parent + 1
+    assert from_bytes(content, "it", {"parent": new_parent}).value["parent"] is new_parent
 
 
-def test_the_same_value_gives_the_same_bytes():
+def test_equal_values_give_equal_bytes():
     value = {"a": frozenset("kdgraph"), "b": np.arange(1000), "c": [Frozen(1)]}
-    assert to_bytes(value) == to_bytes(again(value))
+    assert to_bytes(value) == to_bytes(round_trip(value))
 
 
-def test_facts_are_stored_with_the_value():
+def test_metadata_are_stored_with_the_value():
     result = from_bytes(to_bytes([1], metadata={"seconds": 0.1}), "it")
     assert result.value == [1] and result.metadata == {"seconds": 0.1}
 
 
-def _local() -> Any:
+def object_of_local_class() -> Any:
     class Local:
         pass
 
@@ -290,10 +289,10 @@ def _local() -> Any:
             ),
         ),
         (
-            _local(),
+            object_of_local_class(),
             (
-                "_local.<locals>.Local of test_values cannot be saved: it must stand in a module"
-                " that can be imported"
+                "object_of_local_class.<locals>.Local of test_values cannot be saved: it must stand"
+                " in a module that can be imported"
             ),
         ),
         (
@@ -313,7 +312,7 @@ def _local() -> Any:
             "an array of [('a', 'O')] cannot be saved: it holds Python objects",
         ),
     ],
-    ids=["lock", "lambda", "local class", "partial", "builtin", "proxy", "objects in a structure"],
+    ids=["lock", "lambda", "local class", "partial", "builtin", "proxy", "structured with objects"],
 )
 def test_code_and_compiled_objects_are_refused_in_one_line(value, message):
     with pytest.raises(SaveError) as caught:
@@ -321,7 +320,7 @@ def test_code_and_compiled_objects_are_refused_in_one_line(value, message):
     assert str(caught.value).replace(__name__, "test_values") == message
 
 
-def test_nesting_without_end_is_refused():
+def test_too_deep_nesting_is_refused():
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -331,13 +330,12 @@ def test_nesting_without_end_is_refused():
         to_bytes(deep)
 
 
-def test_files_are_replaced_as_a_whole(tmp_path):
+def test_failed_save_leaves_the_former_file(tmp_path):
     save([1], tmp_path / "it.kdg")
     with pytest.raises(SaveError):
         save(lambda: 1, tmp_path / "it.kdg")
-    assert load(tmp_path / "it.kdg") == [1] and [path.name for path in tmp_path.iterdir()] == [
-        "it.kdg"
-    ]
+    assert load(tmp_path / "it.kdg") == [1]
+    assert [path.name for path in tmp_path.iterdir()] == ["it.kdg"]
 
 
 def test_other_library_version_warns_once(monkeypatch):
@@ -351,9 +349,9 @@ def test_other_library_version_warns_once(monkeypatch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         from_bytes(content, "forest.kdg")
-    (only,) = caught
+    (warning,) = caught
     assert (
-        str(only.message)
+        str(warning.message)
         == f"forest.kdg was written with scikit-learn 1.0 (now {sklearn.__version__}): its numbers"
         " may differ"
     )

@@ -1,4 +1,4 @@
-"""The reader of docstrings, on modules that were written to be refused and one that was not."""
+"""The check of docstrings, on a valid module and on modules with one problem."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GOOD = '''"""Original to kdgraph."""
+VALID_MODULE = '''"""Original to kdgraph."""
 import numpy as np
 
 class Score:
     """Score of rows Float64[n, d]."""
 
-    def of(self, X: np.ndarray) -> np.ndarray:
-        """Larger for what is farther out."""
+    def score(self, X: np.ndarray) -> np.ndarray:
+        """Return scores, which are larger for rows that are farther away."""
 
 def _private(X: np.ndarray) -> np.ndarray: ...
 '''
@@ -35,37 +35,37 @@ def script() -> ModuleType:
 
 @pytest.fixture
 def problems(script, tmp_path):
-    def read(text: str, name: str) -> list[str]:
+    def find_problems(text: str, name: str) -> list[str]:
         path = tmp_path / "module.py"
         path.write_text(text)
         return list(script.problems(path, name))
 
-    return read
+    return find_problems
 
 
-def test_what_says_all_is_let_through(problems):
-    assert problems(GOOD, "metrics/made.py") == []
+def test_valid_module_has_no_problem(problems):
+    assert problems(VALID_MODULE, "metrics/module.py") == []
 
 
-def test_a_function_of_arrays_says_their_shapes(problems):
+def test_function_of_arrays_must_document_shapes(problems):
     text = (
-        '"""Guo et al. (2017), of rows [n, K]: a module does not speak for its functions."""\n\ndef'
+        '"""Guo et al. (2017). Shapes [n, K] of a module do not count for its functions."""\n\ndef'
         " scaled(logits: np.ndarray): ...\n"
     )
-    assert problems(text, "metrics/made.py") == [
-        "kdgraph/metrics/made.py:3: scaled: the docstring says no shape"
+    assert problems(text, "metrics/module.py") == [
+        "kdgraph/metrics/module.py:3: scaled: the docstring says no shape"
     ]
-    assert problems(text, "runner/made.py") == []
+    assert problems(text, "runner/module.py") == []
 
 
-def test_a_method_says_where_it_comes_from(problems):
-    silent = GOOD.replace("Original to kdgraph.", "A score.")
-    at = "kdgraph/detection/made.py"
-    assert problems(silent, "detection/made.py") == [
-        f"{at}:4: Score: no docstring says where it comes from",
-        f"{at}:7: Score.of: no docstring says where it comes from",
+def test_public_objects_of_method_packages_must_cite_a_source(problems):
+    without_source = VALID_MODULE.replace("Original to kdgraph.", "A score.")
+    prefix = "kdgraph/detection/module.py"
+    assert problems(without_source, "detection/module.py") == [
+        f"{prefix}:4: Score: no docstring says where it comes from",
+        f"{prefix}:7: Score.score: no docstring says where it comes from",
     ]
-    assert problems(silent, "figures/made.py") == []  # a drawing has no source
+    assert problems(without_source, "figures/module.py") == []  # figures need no source
     for source in (
         "Liang et al. (2018)",
         "Eq. 6 of the paper",
@@ -73,12 +73,8 @@ def test_a_method_says_where_it_comes_from(problems):
         "Theorem 4.2",
         "Original to kdgraph",
     ):
-        assert (
-            problems(
-                silent.replace("Score of rows", f"Score of rows ({source})"), "detection/made.py"
-            )
-            == []
-        )
+        text = without_source.replace("Score of rows", f"Score of rows ({source})")
+        assert problems(text, "detection/module.py") == []
 
 
 @pytest.mark.parametrize(
@@ -91,16 +87,16 @@ def test_a_method_says_where_it_comes_from(problems):
     ],
 )
 def test_fragments_and_private_words_are_refused(problems, text, problem):
-    assert problems(text, "geometry/made.py") == [f"kdgraph/geometry/made.py:{problem}"]
-    assert problems(text, "runner/made.py") == []
+    assert problems(text, "geometry/module.py") == [f"kdgraph/geometry/module.py:{problem}"]
+    assert problems(text, "runner/module.py") == []
 
 
-def test_no_module_has_over_700_lines(problems):
-    assert problems("\n" * 701, "verbs/made.py") == [
-        "kdgraph/verbs/made.py: 701 lines; no module has over 700"
+def test_module_may_have_700_lines_at_most(problems):
+    assert problems("\n" * 701, "verbs/module.py") == [
+        "kdgraph/verbs/module.py: 701 lines; no module has over 700"
     ]
-    assert problems("\n" * 700, "verbs/made.py") == []
+    assert problems("\n" * 700, "verbs/module.py") == []
 
 
-def test_modules_with_nothing_to_cite_are_there(script):
+def test_modules_that_need_no_source_exist(script):
     assert all((ROOT / "kdgraph" / name).is_file() for name in script.PLUMBING)

@@ -1,6 +1,4 @@
-"""The maintainers' comparison of conf/dataset/cc18 with the suite on openml.org; and the list that
-is shipped.
-"""
+"""The shipped data sets of OpenML-CC18, and the script that compares them with openml.org."""
 
 from __future__ import annotations
 
@@ -17,9 +15,12 @@ from tests.data.openml.server import XML
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-OF_THE_PAPER = """6 11 12 14 16 18 22 28 32 37 44 54 182 300 458 554 1049 1050 1063 1067 1068 1462 1464 1468 1475 1478 1485 1487 1489
-1494 1497 1501 1510 4134 4538 40499 40923 40927 40979 40982 40983 40984 40994 40996 41027"""
-"""Of Dey et al.: the suite's numeric sets without missing values, but 23517."""
+# The data sets of Dey et al. (2024): numeric and without missing values, except 23517.
+PAPER_IDS = """
+    6 11 12 14 16 18 22 28 32 37 44 54 182 300 458 554 1049 1050 1063 1067 1068 1462 1464
+    1468 1475 1478 1485 1487 1489 1494 1497 1501 1510 4134 4538 40499 40923 40927 40979
+    40982 40983 40984 40994 40996 41027
+"""
 
 
 @pytest.fixture
@@ -34,8 +35,8 @@ def script() -> ModuleType:
 
 
 @pytest.fixture
-def suite(openml_server):
-    """Serve a suite with these data sets."""
+def serve_suite(openml_server):
+    """Function that makes the server return a suite with these data sets."""
 
     def serve(ids):
         data = "".join(f"<oml:data_id>{id}</oml:data_id>" for id in ids)
@@ -60,35 +61,31 @@ def suite(openml_server):
     return serve
 
 
-def shipped() -> dict[str, int]:
+def shipped_ids() -> dict[str, int]:
     return {name: id for name, id in openml_ids([conf_dir()]).items() if name.startswith("cc18/")}
 
 
-def test_the_suite_is_shipped_whole():
-    assert len(shipped()) == len(set(shipped().values())) == 72
-    assert set(map(int, OF_THE_PAPER.split())) < set(shipped().values())
+def test_all_72_data_sets_of_the_suite_are_shipped():
+    assert len(shipped_ids()) == len(set(shipped_ids().values())) == 72
+    assert set(map(int, PAPER_IDS.split())) < set(shipped_ids().values())
 
 
-def test_the_papers_experiment_is_the_papers_45_sets():
-    """With one method and one size: a sweep is a product, so its sets are the same with all, which
-    take a minute to compose.
-    """
+def test_experiment_of_the_paper_has_its_45_data_sets():
+    """One method and one size suffice, because a sweep is a product; all take a minute to compose."""
     jobs = plan(["experiment=paper/p1/cc18", "seed=0", "method=kdf", "dataset.log_share=1"]).jobs
-    assert sorted(job.config.dataset["id"] for job in jobs) == sorted(
-        map(int, OF_THE_PAPER.split())
-    )
+    assert sorted(job.config.dataset["id"] for job in jobs) == sorted(map(int, PAPER_IDS.split()))
 
 
-def test_nothing_differs(script, suite, capsys):
-    suite(shipped().values())
+def test_equal_suites_are_reported_as_the_same(script, serve_suite, capsys):
+    serve_suite(shipped_ids().values())
     assert script.main() == 0
     assert (
         capsys.readouterr().out == "72 data sets are shipped, 72 are in suite 99: the same ones\n"
     )
 
 
-def test_what_differs_is_named(script, suite, capsys):
-    suite([*(set(shipped().values()) - {44}), 45000])
+def test_removed_and_added_data_sets_are_listed(script, serve_suite, capsys):
+    serve_suite([*(set(shipped_ids().values()) - {44}), 45000])
     assert script.main() == 1
     assert capsys.readouterr().out.splitlines() == [
         "cc18/spambase (OpenML 44) is no longer in the suite",
@@ -97,7 +94,7 @@ def test_what_differs_is_named(script, suite, capsys):
     ]
 
 
-def test_without_an_answer_it_says_so(script, openml_server, capsys):
+def test_server_error_is_reported(script, openml_server, capsys):
     openml_server.fail("/api/v1/xml/study/99", 503, "down")
     assert script.main() == 2
     assert capsys.readouterr().err.startswith("127.0.0.1 did not answer for suite 99 (503); ")
