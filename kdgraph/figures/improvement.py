@@ -75,12 +75,12 @@ def to_ratio(values: ArrayLike) -> np.ndarray:
     return np.where(v < 0, v / (1 - np.minimum(v, 0)), v)
 
 
-def from_ratio(places: ArrayLike) -> np.ndarray:
+def from_ratio(positions: ArrayLike) -> np.ndarray:
     """Return the inverse of :func:`to_ratio`, elementwise.
 
     Positions below -0.999 are treated as -0.999.
     """
-    u = np.asarray(places, dtype=np.float64)
+    u = np.asarray(positions, dtype=np.float64)
     return np.where(u < 0, u / (1 + np.clip(u, _LOWEST_RATIO, 0)), u)
 
 
@@ -329,8 +329,8 @@ def _spaced_positions(axes: Axes, x: np.ndarray) -> np.ndarray:
     )
     # Greedy selection from the left.
     chosen = [0]
-    for i, place in enumerate(points):
-        if place - points[chosen[-1]] >= _BARS:
+    for i, position in enumerate(points):
+        if position - points[chosen[-1]] >= _BARS:
             chosen.append(i)
     return np.array(chosen)
 
@@ -382,17 +382,17 @@ def _draw_strip(axes: Axes, lane: int, name: str, style: PlotStyle, values: np.n
     _annotate_lane(axes, format_signed(float(middle), digits=3), 1, lane, style.color)
 
 
-def _spread_dots(places: np.ndarray, bins: int = 40) -> np.ndarray:
+def _spread_dots(positions: np.ndarray, bins: int = 40) -> np.ndarray:
     """Return the offsets of dots from their lane, Float[n] in [-1, 1].
 
     Dots in the same bin of positions are spread evenly.
     """
     # Dots are assigned to bins of their position. The fullest bin fills the whole lane, unless it
     # has fewer than 6 dots.
-    low, high = places.min(), places.max()
-    dot_bins = np.floor((places - low) / max(high - low, 1e-12) * (bins - 1)).astype(int)
+    low, high = positions.min(), positions.max()
+    dot_bins = np.floor((positions - low) / max(high - low, 1e-12) * (bins - 1)).astype(int)
     largest_count = max(np.bincount(dot_bins).max(), 6)
-    result = np.zeros(len(places))
+    result = np.zeros(len(positions))
     for bin_index in np.unique(dot_bins):
         members = np.flatnonzero(dot_bins == bin_index)
         result[members] = (2 * np.arange(len(members)) - (len(members) - 1)) / largest_count

@@ -314,9 +314,9 @@ def _draw_note(figure: Figure, panels: Mapping[str, list[Axes]], band_of: str | 
         lines.insert(0, f"lines, bands: mean ± 1 sd of {band_of}")
     if len(panels) > 1:
         lines, points = ["; ".join(lines)], points + 72 * _TITLE
-    for place, text in enumerate(reversed(lines)):
+    for line_index, text in enumerate(reversed(lines)):
         short = shorten_text(figure, text, NOTE_SIZE, figure.get_figwidth() - _LEFT - 0.1)
-        note_above(above, short, above.get_xlim()[0], "left", points + 72 * _NOTE * place)
+        note_above(above, short, above.get_xlim()[0], "left", points + 72 * _NOTE * line_index)
 
 
 def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
