@@ -214,6 +214,7 @@ def _ood_set_titles(rows: list[dict[str, Any]]) -> list[str]:
     The title is the name of the set and its parameters: the only one, or of several those that
     differ within the family.
     """
+    # All other columns are parameters of the OOD set, and their names depend on the set.
     params = [
         {name: value for name, value in row.items() if name not in _TABLE_COLUMNS} for row in rows
     ]

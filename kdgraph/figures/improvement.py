@@ -484,6 +484,8 @@ def _panel_positions(is_strip: Sequence[bool], side: float) -> tuple[list[float]
 
     ``side`` is the width of the longest name.
     """
+    # Names are to the left of the first strip, and at the line ends of the last panel. A strip has
+    # a median at its right, and a panel with lines has tick labels at its left.
     first_strip = is_strip.index(True) if True in is_strip else None
     left_margins = [
         side + 0.1 if i == first_strip else _GAP if strip else _TICK_SPACE + 0.12 * (i == 0)

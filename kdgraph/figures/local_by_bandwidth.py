@@ -171,6 +171,8 @@ def _make_panels(
 
     There are no labels if the figure has a legend.
     """
+    # The height of the figure depends on the legend, and the width of its panels on the longest
+    # label. Both are therefore measured on a blank figure first.
     blank, total_width = new_figure(1, 1), COLUMN_WIDTH if len(titles) == 1 else FULL_WIDTH
     labels = (
         [shorten_text(blank, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
@@ -349,7 +351,7 @@ def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
                     raise ValueError("band_of must describe how runs differ, e.g. '60 seeds'")
 
 
-def _check_curve(which: str, values: np.ndarray, n: int) -> None:
+def _check_curve(name: str, values: np.ndarray, n: int) -> None:
     """Check that a curve has a number at each bandwidth in some run."""
     if (
         values.ndim not in (1, 2)
@@ -358,7 +360,7 @@ def _check_curve(which: str, values: np.ndarray, n: int) -> None:
         or np.isinf(values).any()
     ):
         raise ValueError(
-            f"{which} must be a finite number, or one from some run, for each of {n} bandwidths,"
+            f"{name} must be a finite number, or one from some run, for each of {n} bandwidths,"
             f" got shape {values.shape}"
         )
 

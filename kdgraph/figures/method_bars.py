@@ -180,6 +180,7 @@ def _legend_entries(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
 def _legend_lines(handles: Iterable[Patch]) -> list[list[Patch]]:
     """Split the handles into lines that are as long as the figure allows."""
     ruler = new_figure(FULL_WIDTH, 1)
+    # Greedy as words in a paragraph: a handle begins a new line if it does not fit.
     lines: list[list[Patch]] = [[]]
     used = _LEFT
     for handle in handles:

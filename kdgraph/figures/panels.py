@@ -382,6 +382,8 @@ def _plot_page(
         (g, q): _parameter_range([row[g][q] for row in panels.values() if q in row.get(g, {})])
         for g, q in columns
     }
+    # A later row replaces an earlier one, so the row of the lowest panel of each column remains.
+    # That panel gets the label of the axis.
     lowest = {
         column: row
         for row, groups in panels.items()
