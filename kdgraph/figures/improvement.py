@@ -70,6 +70,16 @@ def to_ratio(values: ArrayLike) -> np.ndarray:
 
     A value v ≥ 0 stays the same. A value v < 0 becomes v/(1 - v), which is minus the improvement
     with parent and method exchanged.
+
+    Parameters
+    ----------
+    values : Float[…]
+        Improvements, at most 1.
+
+    Returns
+    -------
+    Float[…]
+        Positions in (-1, 1], with the shape of ``values``.
     """
     v = np.asarray(values, dtype=np.float64)
     return np.where(v < 0, v / (1 - np.minimum(v, 0)), v)
@@ -79,6 +89,16 @@ def from_ratio(positions: ArrayLike) -> np.ndarray:
     """Return the inverse of :func:`to_ratio`, elementwise.
 
     Positions below -0.999 are treated as -0.999.
+
+    Parameters
+    ----------
+    positions : Float[…]
+        Positions on the ratio scale.
+
+    Returns
+    -------
+    Float[…]
+        Improvements, with the shape of ``positions``.
     """
     u = np.asarray(positions, dtype=np.float64)
     return np.where(u < 0, u / (1 + np.clip(u, _LOWEST_RATIO, 0)), u)

@@ -349,6 +349,11 @@ def posterior_colormap(n: int = 256) -> ListedColormap:
     ----------
     n : int, default=256
         Number of colours.
+
+    Returns
+    -------
+    ListedColormap
+        Colour map named "kdgraph_posterior".
     """
     positions = np.linspace(0, 1, n)
     lab = np.stack(

@@ -59,13 +59,13 @@ def seen_in_training(science: Science) -> list[str]:
 
 def ood_sets(path: str, ood: Node) -> Iterator[tuple[str, Node]]:
     """Key and node of what is out of distribution: alone, as one of several (``sources``), or
-    within what moves it (``of``).
+    within what moves it (``images``).
     """
     several = ood.get("sources") or {}
     for key, node in several.items():
         yield from ood_sets(f"{path}.sources.{key}", {"name": key, **node})
-    if ood.get("of"):
-        yield from ood_sets(f"{path}.of", {"name": ood.get("name"), **ood["of"]})
+    if ood.get("images"):
+        yield from ood_sets(f"{path}.images", {"name": ood.get("name"), **ood["images"]})
     elif not several:
         yield path, ood
 

@@ -36,11 +36,11 @@ def other(name: str, id: int) -> dict:
     }
 
 
-def moved(of: dict | None) -> dict:
+def moved(images: dict | None) -> dict:
     return {
         "name": "moved",
         "_target_": "kdgraph.parents.networks.FastGradientSign",
-        "of": of and {k: of[k] for k in of if k != "name"},
+        "images": images and {key: images[key] for key in images if key != "name"},
     }
 
 
@@ -83,11 +83,11 @@ def with_outliers(outliers, ood=NOISE, **more) -> RunConfig:
         ({**FASHION, "half": "first"}, {**other("svhn", 41081), "half": "first"}, []),
         (MIXED, PERMUTED, ["ood (ColumnPermuted)"]),
         (MIXED, NOISE, []),
-        (FASHION, moved(other("fashion_mnist_784", 40996)), ["ood.of (moved)"]),
+        (FASHION, moved(other("fashion_mnist_784", 40996)), ["ood.images (moved)"]),
         (
             "noise",
             {"name": "all", "sources": {"a": moved(NOISE), "b": moved(None)}},
-            ["ood.sources.a.of (moved)"],
+            ["ood.sources.a.images (moved)"],
         ),
         (MIXED, {"name": "none", "_target_": None}, []),
     ],

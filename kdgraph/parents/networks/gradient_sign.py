@@ -42,12 +42,12 @@ class FastGradientSign:
     ----------
     network : Network
         Classifier of :mod:`kdgraph.parents.networks` for images; a clone of it is trained.
-    of : OodSource or None, default=None
+    images : OodSource or None, default=None
         Source of the images that are perturbed; None uses test rows.
-    levels : sequence of float, default=(0, 2, 4, 8)
-        Values of ε in intensities, out of 255.
+    intensities : sequence of float, default=(0, 2, 4, 8)
+        Step sizes ε in intensities of a pixel, out of 255.
     n : int, default=1000
-        Largest number of test rows that are perturbed. It is not used with ``of``.
+        Largest number of test rows that are perturbed. It is not used with ``images``.
 
     Raises
     ------
@@ -57,20 +57,20 @@ class FastGradientSign:
     Examples
     --------
     >>> from kdgraph.parents.networks import ConvolutionalNetwork
-    >>> FastGradientSign(ConvolutionalNetwork(max_epochs=1), levels=(4,)).levels
+    >>> FastGradientSign(ConvolutionalNetwork(max_epochs=1), intensities=(4,)).intensities
     (4,)
     """
 
     def __init__(
         self,
         network: Any,
-        of: OodSource | None = None,
-        levels: Sequence[NonNegative] = (0, 2, 4, 8),
+        images: OodSource | None = None,
+        intensities: Sequence[NonNegative] = (0, 2, 4, 8),
         n: Count = 1000,
     ) -> None:
         self.network = network
-        self.of = of
-        self.levels = levels
+        self.images = images
+        self.intensities = intensities
         self.n = n
         check_parameters(self)
         if not isinstance(network, Network) or not hasattr(network, "predict_proba"):
@@ -80,7 +80,7 @@ class FastGradientSign:
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Download the images if they are not on this machine."""
-        if (prefetch_source := getattr(self.of, "prefetch", None)) is not None:
+        if (prefetch_source := getattr(self.images, "prefetch", None)) is not None:
             prefetch_source(progress)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
@@ -108,26 +108,27 @@ class FastGradientSign:
             return
         network = _train_cached(self.network, train)
         accuracy = f"{network.score(splits.test.X, splits.test.y):.3f}"
-        for images in chain(first_set, image_sets):
-            sign = np.sign(network.input_gradient(images.X, _predicted_class_loss))
-            for level in map(float, self.levels):
-                epsilon = np.float32(level / _MAX_INTENSITY)
+        for image_set in chain(first_set, image_sets):
+            sign = np.sign(network.input_gradient(image_set.X, _predicted_class_loss))
+            for intensity in map(float, self.intensities):
+                epsilon = np.float32(intensity / _MAX_INTENSITY)
                 facts = {
-                    **images.facts,
-                    "moved": f"{level:g}/{_MAX_INTENSITY} against a network of test accuracy {accuracy}",  # noqa: E501
+                    **image_set.facts,
+                    "moved": f"{intensity:g}/{_MAX_INTENSITY} against a network of test accuracy"
+                    f" {accuracy}",
                 }
                 yield replace(
-                    images,
-                    X=np.clip(images.X + epsilon * sign, 0, 1),
-                    params={**images.params, "epsilon": level / _MAX_INTENSITY},
+                    image_set,
+                    X=np.clip(image_set.X + epsilon * sign, 0, 1),
+                    params={**image_set.params, "epsilon": intensity / _MAX_INTENSITY},
                     id_values=(),
                     facts=facts,
                 )
 
     def _source_images(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
         """Return the image sets that are perturbed."""
-        if self.of is not None:
-            return self.of.sets(splits, rng)
+        if self.images is not None:
+            return self.images.sets(splits, rng)
         rows = rng.choice(len(splits.test.y), min(self.n, len(splits.test.y)), replace=False)
         test_rows = splits.test.rows(rows)
         return [OodSet("fgsm", test_rows.X, source_rows=test_rows.source_rows)]

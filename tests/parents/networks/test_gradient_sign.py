@@ -41,7 +41,7 @@ def splits() -> Splits:
 @pytest.fixture(scope="module")
 def perturbed_sets(splits) -> list[OodSet]:
     return list(
-        FastGradientSign(network(), levels=[0, 20, 60], n=150).sets(
+        FastGradientSign(network(), intensities=[0, 20, 60], n=150).sets(
             splits, np.random.default_rng(0)
         )
     )
@@ -98,7 +98,7 @@ def test_network_errs_more_often_than_after_random_steps(splits, perturbed_sets)
 
 
 def test_same_generator_gives_the_same_images(splits):
-    source = FastGradientSign(network(max_epochs=1, random_state=None), levels=[8], n=5)
+    source = FastGradientSign(network(max_epochs=1, random_state=None), intensities=[8], n=5)
     one, repeated, other = (
         next(iter(source.sets(splits, np.random.default_rng(seed)))).X for seed in (0, 0, 1)
     )
@@ -134,11 +134,11 @@ class GreySource:
 
 
 def test_images_of_another_source_keep_name_and_facts(splits):
-    source = FastGradientSign(network(max_epochs=1), GreySource(), levels=[2])
+    source = FastGradientSign(network(max_epochs=1), GreySource(), intensities=[2])
     source.prefetch()
     (perturbed,) = source.sets(splits, np.random.default_rng(0))
     assert (
-        source.of.fetched
+        source.images.fetched
         and perturbed.name == "grey"
         and perturbed.params == {"shade": 0.5, "epsilon": 2 / 255}
     )
@@ -183,7 +183,7 @@ def test_nothing_is_trained_for_unavailable_images(splits, fit_row_counts):
 def test_sets_share_one_network_unless_rows_or_settings_differ(splits, fit_row_counts):
     little = network(max_epochs=1, random_state=None)
     sources = {
-        key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, levels=[8])
+        key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, intensities=[8])
         for key, n in (("few", 5), ("more", 9))
     }
     few, more = CompositeOod(sources).sets(splits, np.random.default_rng(0))
