@@ -84,9 +84,9 @@ SPACE = "+metrics.spaces.pca={_target_: kdgraph.features.FeatureMap, reduce: pca
                 "parent=lenet",
                 "calibrator=none",
                 "ood=paper/p3/fgsm",
-                "ood.sources.svhn.of.source.id=40927",
+                "ood.sources.svhn.images.source.id=40927",
             ],
-            "ood.sources.svhn.of.name=svhn is what dataset=cifar10 trains on, so its rows are in distribution; "
+            "ood.sources.svhn.images.name=svhn is what dataset=cifar10 trains on, so its rows are in distribution; "
             "choose another: 'kdg list dataset' shows them",
         ),
         (
