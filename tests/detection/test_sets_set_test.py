@@ -81,7 +81,7 @@ def test_what_has_no_score_of_a_row():
     with pytest.raises(
         TypeError,
         match=(
-            r"^TreeHamming judges sets of rows by itself; a set test needs a score of single rows$"
+            r"^TreeHamming scores sets of rows; a set test needs a detector of single rows$"
         ),
     ):
         SetTest(TreeHamming()).fit(rows(9, 0))
