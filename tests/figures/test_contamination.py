@@ -17,7 +17,7 @@ def make_panel(*names: str):
     return {name: (SHARES, np.minimum(1, SHARES + 0.1 * i)) for i, name in enumerate(names)}
 
 
-def test_a_panel_for_each_set_and_a_line_for_each_model(texts_of):
+def test_panels_are_sets_and_lines_are_models(texts_of):
     panels = {
         "near": make_panel("forest", "kdf"),
         "far": make_panel("forest", "kdf"),
@@ -32,8 +32,8 @@ def test_a_panel_for_each_set_and_a_line_for_each_model(texts_of):
         np.testing.assert_array_equal(lines["kdf"].get_xdata(), SHARES)
         np.testing.assert_allclose(lines["kdf"].get_ydata(), np.minimum(1, SHARES + 0.1))
         assert (lines["forest"].get_color(), lines["kdf"].get_color()) == (GREY, BLUE)
-        (asked,) = (line for line in axes.lines if line.get_gid() == "false alarm")
-        assert set(asked.get_ydata()) == {0.05}
+        (false_alarm_line,) = (line for line in axes.lines if line.get_gid() == "false alarm")
+        assert set(false_alarm_line.get_ydata()) == {0.05}
     assert {"share of rows out of distribution, in sets of 50", "share of sets called out"} <= set(
         texts_of(figure)
     )
@@ -59,16 +59,16 @@ def test_invalid_input_raises(panels):
 
 
 def make_run_data(rows: list[dict]) -> RunFigureData:
-    """What the figure reads of a run: its tables, and what the two models are called."""
+    """Return a run with a table and the names of two models."""
     return RunFigureData(
         None, Evaluation([], {"contamination": rows}, []), (None, None), ("forest", "kdf")
     )  # type: ignore[arg-type]
 
 
-def make_table_rows(of: str, ood: str, size: int, **params: float) -> list[dict]:
+def make_table_rows(model: str, ood: str, size: int, **params: float) -> list[dict]:
     return [
         {
-            "of": of,
+            "of": model,
             "on": "ood",
             "ood": ood,
             **params,
@@ -80,29 +80,30 @@ def make_table_rows(of: str, ood: str, size: int, **params: float) -> list[dict]
     ]
 
 
-def test_a_run_gives_the_sets_of_the_largest_size_that_both_models_have():
-    far = {"scale": 1.5, "shift": 1.0}
+def test_run_figure_shows_the_largest_sets_scored_by_both_models():
+    shift_params = {"scale": 1.5, "shift": 1.0}
     rows = [
         row
-        for of in ("parent", "calibrated")
+        for model in ("parent", "calibrated")
         for size in (10, 50)
-        for row in make_table_rows(of, "near", size) + make_table_rows(of, "far", size, **far)
+        for row in make_table_rows(model, "near", size)
+        + make_table_rows(model, "far", size, **shift_params)
     ]
     rows += make_table_rows("parent", "alone", 50) + [
         row
-        for of in ("parent", "calibrated")
-        for row in make_table_rows(of, "sphere", 50, radius=2.0)
+        for model in ("parent", "calibrated")
+        for row in make_table_rows(model, "sphere", 50, radius=2.0)
     ]
     draw = registered_figures()["power_against_contamination"]
-    found = draw(make_run_data(rows))
-    assert [axes.get_title() for axes in found.axes] == ["near", "far", "sphere, radius 2"]
+    figure = draw(make_run_data(rows))
+    assert [axes.get_title() for axes in figure.axes] == ["near", "far", "sphere, radius 2"]
     assert [axes.get_title() for axes in draw(make_run_data(rows), at_most=1).axes] == ["near"]
     rows += [
         row
-        for of in ("parent", "calibrated")
+        for model in ("parent", "calibrated")
         for epsilon in (0.1, 0.2)
-        for row in make_table_rows(of, "moved", 50, shade=0.5, kind=1.0, epsilon=epsilon)
-        + make_table_rows(of, "box", 50, low=epsilon, high=2 * epsilon)
+        for row in make_table_rows(model, "moved", 50, shade=0.5, kind=1.0, epsilon=epsilon)
+        + make_table_rows(model, "box", 50, low=epsilon, high=2 * epsilon)
     ]
     titles = [axes.get_title() for axes in draw(make_run_data(rows), at_most=9).axes][3:]
     assert titles == [
