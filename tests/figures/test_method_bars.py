@@ -108,8 +108,8 @@ def test_missing_value_leaves_a_gap() -> None:
     )
     assert np.isnan(bars_of_set(figure, "STS", "test set 1")[PHANNS.index("HTJ")].get_height())
     positions = [
-        bars_of_set(either, "CwOC", "test set 2")[PHANNS.index("HTJ")].get_x()
-        for either in (figure, complete_figure)
+        bars_of_set(drawing, "CwOC", "test set 2")[PHANNS.index("HTJ")].get_x()
+        for drawing in (figure, complete_figure)
     ]
     assert positions[0] == positions[1]
 
