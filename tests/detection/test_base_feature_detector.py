@@ -36,7 +36,7 @@ def test_units_of_columns_change_scores_by_rounding_only(blobs):
     np.testing.assert_allclose(scores, scaled_scores, rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # no row is unseen by the parent
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may have seen these rows
 def test_layers_and_user_defined_maps_are_not_scaled(blobs):
     X, y, _ = blobs
     network = MultilayerPerceptron(

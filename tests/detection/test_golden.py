@@ -76,7 +76,7 @@ def mean_auroc(task, labels: str) -> float:
 
 
 def test_two_outliers_among_98_normal_rows_are_not_detected():
-    """Test the documented limit; the independent implementation has .249 on the same sets."""
+    """Test the documented limit; the independent implementation has .249 on such sets."""
     aurocs = []
     for seed in range(3):
         rng = np.random.default_rng(seed)

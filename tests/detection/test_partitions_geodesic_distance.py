@@ -76,7 +76,7 @@ def test_refit_replaces_the_training_rows(blobs, forest):
     assert scores_of_few.mean() < 0.9 and (scores_of_more == 1).all()
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # no row is unseen by the parent
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may have seen these rows
 def test_invalid_input_raises(blobs, forest):
     X, y, _ = blobs
     with pytest.raises(

@@ -142,7 +142,7 @@ def test_uninformative_labels(blobs, detector):
         assert auroc(unlabelled.ood_score(distant_rows), unlabelled.ood_score(X[300:])) == 1
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # no row is unseen by the parent
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may have seen these rows
 def test_explained_names_of_frames_and_pipelines(blobs, fitted):
     X, y, _ = blobs
     forest = ExtraTreesClassifier(5, random_state=0)
@@ -175,7 +175,7 @@ def test_missing_values_if_the_forest_supports_them(blobs):
     assert not detector.explain(np.full((1, 4), np.nan)).any()
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # no row is unseen by the parent
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may have seen these rows
 def test_network_raises(blobs):
     from kdgraph.parents.networks import MultilayerPerceptron
 

@@ -201,7 +201,7 @@ def test_labels_and_targets_of_any_type_are_supported(blobs, names):
         assert auroc(detector.ood_score(distant_rows[:40]), detector.ood_score(X[:40])) == 1
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # no row is unseen by the parent
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may have seen these rows
 def test_single_trees_and_categories_are_supported(blobs):
     X, y, distant_rows = blobs
     TreeHamming(DecisionTreeClassifier(random_state=0), **SMALL).fit(X, y).score_samples(
