@@ -99,6 +99,29 @@ class PostHocDetector(OutlierMixin, PostHoc):
         Fitted parent.
     offset_ : float
         Threshold of ``score_samples``.
+
+    Examples
+    --------
+    A detector whose score is minus the largest absolute value of a row, without a parent:
+
+    >>> class Magnitude(PostHocDetector):
+    ...     def _default_estimator(self):
+    ...         return None
+    ...
+    ...     def _needs_labels(self):
+    ...         return False
+    ...
+    ...     def _fit_parent(self, parent, train, calibration, random_state):
+    ...         return None
+    ...
+    ...     def _score(self, X):
+    ...         return -np.abs(X).max(axis=1)
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    >>> detector = Magnitude(None, target_fpr=0.1, random_state=0).fit(X)
+    >>> detector.score_samples([[0.5, 0.0], [3.0, 0.0]])
+    array([-0.5, -3. ])
+    >>> detector.predict([[0.5, 0.0], [3.0, 0.0]])
+    array([ 1, -1])
     """
 
     _: KW_ONLY
@@ -142,7 +165,8 @@ class PostHocDetector(OutlierMixin, PostHoc):
             )
         all_rows = Rows.unweighted(*self._validate_rows(X, y, reset=True))
         train, held_out = self._split_rows(all_rows, X_calibration, y_calibration, rng)
-        # A parent that uses calibration rows gets none either: they belong to the threshold.
+        # The parent gets no calibration rows, even if it uses such rows: they belong to the
+        # threshold.
         self.estimator_ = self._fit_parent(parent, train, None, rng)
         with skip_row_checks():
             self._fit_after(train, held_out)

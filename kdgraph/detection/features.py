@@ -153,6 +153,9 @@ class _WhitenedMeans:
     @classmethod
     def from_groups(cls, features: np.ndarray, group: np.ndarray) -> _WhitenedMeans:
         """Fit means and covariance of features Float[n, m] in nonempty groups Int[n] from 0."""
+        # The covariance is inverted by its eigenvectors. Variances that are rounding errors are
+        # raised to a small fraction of the largest one before the division. Without any variance,
+        # distances are Euclidean.
         centre = features.mean(axis=0)
         centred = features - centre
         means = np.stack([centred[group == c].mean(axis=0) for c in range(group.max() + 1)])
@@ -388,9 +391,11 @@ class VirtualLogit(FeatureDetector):
         self.residual_basis_ = np.ascontiguousarray(
             axes[:, : m - self._principal_dimensions(m, rank)]
         )
-        least = _MIN_RESIDUAL_RATIO * np.linalg.norm(centred, axis=1).sum()
-        length = max(self._residual_length(bounded).sum(), least, np.finfo(np.float64).tiny)
-        self.alpha_ = float(np.abs(logits.max(axis=1)).sum() / length)
+        min_total_length = _MIN_RESIDUAL_RATIO * np.linalg.norm(centred, axis=1).sum()
+        total_length = max(
+            self._residual_length(bounded).sum(), min_total_length, np.finfo(np.float64).tiny
+        )
+        self.alpha_ = float(np.abs(logits.max(axis=1)).sum() / total_length)
 
     def describe(self) -> dict[str, Any]:
         """Return the threshold, α, the principal dimensions and the origin, for the record."""
@@ -431,20 +436,20 @@ def _feature_origin(
     network: Any, features: np.ndarray, logits: np.ndarray
 ) -> tuple[Literal["bias", "mean"], np.ndarray]:
     """Return -W⁺b of the last linear layer if it maps features to logits, else their mean."""
-    linear = [
-        part
-        for part in network.module_.modules()
-        if hasattr(part, "in_features") and hasattr(part, "out_features")
+    linear_layers = [
+        module
+        for module in network.module_.modules()
+        if hasattr(module, "in_features") and hasattr(module, "out_features")
     ]
-    if linear and (linear[-1].out_features, linear[-1].in_features) == (
+    if linear_layers and (linear_layers[-1].out_features, linear_layers[-1].in_features) == (
         logits.shape[1],
         features.shape[1],
     ):
-        weight = linear[-1].weight.detach().cpu().numpy().astype(np.float64)
+        weight = linear_layers[-1].weight.detach().cpu().numpy().astype(np.float64)
         bias = (
             np.zeros(len(weight))
-            if linear[-1].bias is None
-            else linear[-1].bias.detach().cpu().numpy().astype(np.float64)
+            if linear_layers[-1].bias is None
+            else linear_layers[-1].bias.detach().cpu().numpy().astype(np.float64)
         )
         predicted_logits = features @ weight.T + bias
         # The network adds in float32, hence the tolerance.

@@ -78,8 +78,8 @@ class PartitionDetector(PostHocDetector):
     def _partition_of(self, parent: Any) -> Partition:
         partition = partition_of(parent, n_jobs=self.n_jobs)
         if self.required_partition == "forest" and forest_partition_of(partition) is None:
-            what = "a forest or tree of scikit-learn, or a pipeline that ends in one"
-            raise TypeError(f"{type(self).__name__} needs {what}, got a network")
+            required = "a forest or tree of scikit-learn, or a pipeline that ends in one"
+            raise TypeError(f"{type(self).__name__} needs {required}, got a network")
         return partition
 
     def _default_estimator(self) -> Any:
@@ -90,7 +90,8 @@ class PartitionDetector(PostHocDetector):
         )
 
     def _needs_unseen_rows(self) -> bool:
-        return self.labels == "given"  # else the parent is a clone, fitted here
+        # With other labels the parent is a clone that is fitted here.
+        return self.labels == "given"
 
     def _needs_labels(self) -> bool:
         return self.labels == "given" and super()._needs_labels()
@@ -99,11 +100,13 @@ class PartitionDetector(PostHocDetector):
         self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
     ) -> Any:
         if isinstance(parent, FrozenEstimator):
-            self._partition_of(parent)  # before a clone of what has none is trained
+            # Raise an error for a parent without a partition before a clone of it is trained.
+            self._partition_of(parent)
         if self.labels == "given":
             return super()._fit_parent(parent, train, calibration, random_state)
         clone_parent = clone_for_new_labels if isinstance(parent, FrozenEstimator) else seeded_clone
-        while isinstance(parent, FrozenEstimator):  # a clone would leave it fitted
+        # A clone of a frozen estimator is the same fitted estimator, so the inner one is cloned.
+        while isinstance(parent, FrozenEstimator):
             parent = parent.estimator
         rng = check_random_state(random_state)
         is_uninformative = self.labels == "none" or train.y is None or len(np.unique(train.y)) < 2
@@ -186,7 +189,7 @@ class LeafOccupancy(PartitionDetector):
 
     def _leaf_starts(self) -> np.ndarray:
         forest = forest_partition_of(self._partition())
-        assert forest is not None  # or the parent was refused
+        assert forest is not None  # _partition raises an error for other partitions
         return forest.leaf_starts
 
     def _leaf_nodes(self, X: Any) -> np.ndarray:
@@ -301,7 +304,7 @@ class LeafBox(PartitionDetector):
         if isinstance(parent, Pipeline) and len(parent) > 1:
             try:
                 return parent[:-1].get_feature_names_out(names)
-            except AttributeError:  # not every transformation can name what it makes
+            except AttributeError:  # not every transformer can name its output
                 names = None
         return (
             np.array([f"x{j}" for j in range(len(self.boxes_.feature_range))], dtype=object)
@@ -434,7 +437,7 @@ class GeodesicDistance(PartitionDetector):
         similarity = self.partition_.paired_similarity(
             codes, take_rows(self.codes_, self._polytopes.representatives[nearest])
         )
-        return np.where(nearest >= 0, similarity, 0.0)  # no shared leaf
+        return np.where(nearest >= 0, similarity, 0.0)  # -1: no training row shares a leaf
 
     def _kth_similarity(self, codes: np.ndarray) -> np.ndarray:
         """Return the similarity to the k-th nearest row; each row of one polytope counts."""

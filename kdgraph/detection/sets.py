@@ -28,7 +28,8 @@ ScoreLevel = Literal["instance", "set"]
 """Level of a score.
 
 "instance": one score for each row, which depends on the set of the row. "set": one score for a
-set, the mean over its rows.
+set, the mean over its rows. ``TreeHamming(level="set").ood_score_of_sets(X, rng)`` returns 10
+numbers for the default of 10 sets of 100 rows, ``TreeHamming(level="instance")`` returns 1,000.
 """
 
 # Two rows are the fewest that can be compared.
@@ -66,6 +67,33 @@ class SetDetector(PostHocDetector):
     ----------
     set_size_ : int
         Number of rows in a set: ``set_size``, or all held-out rows if there are fewer.
+
+    Examples
+    --------
+    A detector whose score is minus the distance of a row to the mean of its set, without a parent:
+
+    >>> class Spread(SetDetector):
+    ...     def _default_estimator(self):
+    ...         return None
+    ...
+    ...     def _needs_labels(self):
+    ...         return False
+    ...
+    ...     def _fit_parent(self, parent, train, calibration, random_state):
+    ...         return None
+    ...
+    ...     def _represent(self, X):
+    ...         return X
+    ...
+    ...     def _score_set(self, representation):
+    ...         return -np.linalg.norm(representation - representation.mean(axis=0), axis=1)
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_ood = rng.normal(size=(500, 2)), 3 * rng.normal(size=(200, 2))
+    >>> detector = Spread(None, level="set", set_size=50, repeats=4, random_state=0).fit(X)
+    >>> detector.ood_score_of_sets(X_ood, rng).shape
+    (4,)
+    >>> bool((detector.ood_score_of_sets(X_ood, rng) > 0).all())
+    True
     """
 
     _: KW_ONLY
@@ -140,9 +168,31 @@ class SetDetector(PostHocDetector):
 
 
 def draw_sets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
-    """Return Int[repeats, size], row numbers below n without repetition in a set.
+    """Return the row numbers of sets that are drawn without replacement.
 
-    If n ≤ size, there is one set of all rows, Int[1, n].
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    size : int
+        Number of rows in a set.
+    repeats : int
+        Number of sets.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    Int[repeats, size]
+        Row numbers from 0 to n - 1, without repetition in a set. If n ≤ size, there is one set of
+        all rows, Int[1, n].
+
+    Examples
+    --------
+    >>> draw_sets(10, 4, 2, np.random.default_rng(0)).shape
+    (2, 4)
+    >>> draw_sets(3, 4, 2, np.random.default_rng(0))
+    array([[0, 1, 2]])
     """
     if n <= size:
         return np.arange(n)[None]
@@ -263,13 +313,13 @@ class TreeHamming(PartitionDetector, SetDetector):
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X, far = rng.normal(size=(300, 2)), rng.normal(size=(50, 2)) + 8
+    >>> X, X_ood = rng.normal(size=(300, 2)), rng.normal(size=(50, 2)) + 8
     >>> detector = TreeHamming(set_size=50, random_state=0).fit(X)
     >>> detector.score_samples(rng.normal(size=(50, 2))).mean().round(2)
     np.float64(0.99)
-    >>> detector.score_samples(far).mean().round(2)
+    >>> detector.score_samples(X_ood).mean().round(2)
     np.float64(0.0)
-    >>> np.unique(detector.predict(far))
+    >>> np.unique(detector.predict(X_ood))
     array([-1])
     """
 
@@ -345,8 +395,8 @@ class SetTest(BaseEstimator):
         check_parameters(self)
         if hasattr(self.detector, "ood_score_of_sets"):
             raise TypeError(
-                f"{type(self.detector).__name__} scores sets of rows; a set test needs a"
-                " score of single rows"
+                f"{type(self.detector).__name__} scores sets of rows; a set test needs a detector"
+                " of single rows"
             )
         if not hasattr(self.detector, "ood_score"):
             raise TypeError(f"{type(self.detector).__name__} has no ood_score; use a detector")
@@ -376,9 +426,25 @@ class SetTest(BaseEstimator):
         """Return the detection rate of sets by the fraction of their rows that are from ``X_ood``.
 
         Half of the reference rows are the reference, the other half the rows in distribution.
-        Columns are ``share``, ``set_size`` and ``power``, as in
-        :func:`kdgraph.metrics.set_tests.power_curve`; the fraction 0 gives the false alarms. All
-        fractions use the same permutations, so the points of the curve are not independent.
+
+        Parameters
+        ----------
+        X_ood : array or data frame
+            Rows out of distribution.
+        shares : sequence of float, default=SHARES
+            Fractions in [0, 1] of the rows of a set that are from ``X_ood``. The fraction 0 gives
+            the false alarms.
+        set_size : int, default=50
+            Number of rows in a set.
+        n_sets : int, default=200
+            Number of sets for each fraction.
+
+        Returns
+        -------
+        dict of str to ndarray [r]
+            Columns ``share``, ``set_size`` and ``power``, as in
+            :func:`kdgraph.metrics.set_tests.power_curve`. All fractions use the same permutations,
+            so the points of the curve are not independent.
         """
         options = {
             "statistic": self.statistic,

@@ -1,18 +1,30 @@
 """Figures of calibration, confidence and out-of-distribution detection.
 
 Each function takes arrays and returns a :class:`matplotlib.figure.Figure`. All figures share one
-style sheet. None uses pyplot, so any thread may draw.
+style sheet. None uses pyplot, so any thread may draw. The first name of a mapping is the parent,
+the others are methods.
 
+Examples
+--------
+Draw a reliability diagram of two models and write it to a PDF file:
+
+>>> from pathlib import Path
 >>> from tempfile import TemporaryDirectory
 >>> import numpy as np
 >>> from kdgraph.figures import plot_reliability_diagram, save_figure
 >>> from kdgraph.metrics import reliability_bins
->>> confidence = np.linspace(0.5, 1.0, 100)
->>> correct = np.random.default_rng(0).random(100) < confidence
->>> bins = {"forest": reliability_bins(confidence, correct, bins=5)}
->>> figure = plot_reliability_diagram(bins, ece={"forest": 0.04})
+>>> rng = np.random.default_rng(0)
+>>> confidence = rng.uniform(0.5, 1, 1000)
+>>> correct = rng.random(1000) < 0.8 * confidence
+>>> bins = {
+...     "forest": reliability_bins(confidence, correct),
+...     "isotonic": reliability_bins(0.8 * confidence, correct),
+... }
+>>> figure = plot_reliability_diagram(bins, ece={"forest": 0.15, "isotonic": 0.01})
 >>> with TemporaryDirectory() as folder:
-...     files = save_figure(figure, f"{folder}/reliability")
+...     paths = save_figure(figure, Path(folder) / "reliability", formats=["pdf"])
+>>> [path.name for path in paths]
+['reliability.pdf']
 """
 
 from __future__ import annotations

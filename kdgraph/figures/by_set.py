@@ -149,12 +149,12 @@ def _format_axes(
     axes.yaxis.set_major_locator(MaxNLocator(3))
     axes.tick_params(labelbottom=False)
     texts = [("mean", GREY), *((f"{mean:.3f}", role.color) for mean, role in means)]
-    # The texts are right-aligned, so the last one is placed first.
-    for place, (text, color) in enumerate(reversed(texts)):
+    # The texts are right-aligned, so the last one is drawn first.
+    for i, (text, color) in enumerate(reversed(texts)):
         axes.annotate(
             text,
             (1, 1),
-            (-_MEAN * place, 3),
+            (-_MEAN * i, 3),
             xycoords="axes fraction",
             textcoords="offset points",
             ha="right",

@@ -130,16 +130,16 @@ def plot_confidence_curves(
         handles = list(_legend_entries(panels.values(), identity))
         head, foot = legend_height(handles, grid.width), _BOTTOM + (0.12 if note else 0)
         figure = new_figure(grid.width, foot + grid.rows * (grid.height + _TITLE) + head)
-        for place, (title, panel) in enumerate(panels.items()):
-            axes = grid.axes(figure, place, foot)
+        for index, (title, panel) in enumerate(panels.items()):
+            axes = grid.axes(figure, index, foot)
             _draw_panel(axes, panel, _assign_styles(panels.values()), identity is not None, lowest)
             axes.set_title(
                 shorten_text(figure, title, NOTE_SIZE, grid.panel), fontsize=NOTE_SIZE, pad=3
             )
             axes.tick_params(
                 labelsize=_TICK_SIZE,
-                labelbottom=place + grid.columns >= len(panels),
-                labelleft=place % grid.columns == 0,
+                labelbottom=index + grid.columns >= len(panels),
+                labelleft=index % grid.columns == 0,
             )
         _label_axes(figure, grid, foot, score_label, note)
         draw_legend_above(figure, handles)
@@ -167,9 +167,9 @@ class _Grid:
             -(-n // columns), columns, width, panel, float(np.clip(0.75 * panel, _LOWEST, _HIGHEST))
         )
 
-    def axes(self, figure: Figure, place: int, foot: float) -> Axes:
+    def axes(self, figure: Figure, index: int, foot: float) -> Axes:
         """Add the axes of the panel with this index."""
-        row, column = divmod(place, self.columns)
+        row, column = divmod(index, self.columns)
         bottom = foot + (self.rows - 1 - row) * (self.height + _TITLE)
         return add_axes(
             figure, _LEFT + column * (self.panel + _GAP), bottom, self.panel, self.height

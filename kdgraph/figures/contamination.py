@@ -77,8 +77,8 @@ def plot_power_against_contamination(
         height = _BOTTOM + lines * (_HEIGHT + _TITLE) + legend_height(handles, COLUMN_WIDTH)
         figure = new_figure(COLUMN_WIDTH, height)
         draw_legend_above(figure, handles)
-        for place, (title, curves) in enumerate(panels.items()):
-            row, column = divmod(place, columns)
+        for index, (title, curves) in enumerate(panels.items()):
+            row, column = divmod(index, columns)
             axes = add_axes(
                 figure,
                 _LEFT + column * (panel + _GAP),
@@ -88,7 +88,7 @@ def plot_power_against_contamination(
             )
             _draw_curves(axes, curves, false_alarm)
             axes.set_title(shorten_text(figure, title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
-            axes.tick_params(labelbottom=place + columns >= len(panels), labelleft=column == 0)
+            axes.tick_params(labelbottom=index + columns >= len(panels), labelleft=column == 0)
         middle = (_BOTTOM + lines * (_HEIGHT + _TITLE) / 2) / height
         figure.text(
             0.03,
@@ -214,6 +214,7 @@ def _ood_set_titles(rows: list[dict[str, Any]]) -> list[str]:
     The title is the name of the set and its parameters: the only one, or of several those that
     differ within the family.
     """
+    # All other columns are parameters of the OOD set, and their names depend on the set.
     params = [
         {name: value for name, value in row.items() if name not in _TABLE_COLUMNS} for row in rows
     ]

@@ -84,6 +84,15 @@ def plot_critical_difference_diagram(panels: Mapping[str, RankSummary]) -> Figur
     References
     ----------
     Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, Figure 1.
+
+    Examples
+    --------
+    >>> ranks = {"kdf": 1.4, "isotonic": 1.9, "random_forest (parent)": 2.7}
+    >>> groups = [["kdf", "isotonic"], ["isotonic", "random_forest (parent)"]]
+    >>> summary = RankSummary(ranks, critical_difference=1.05, groups=groups, n=10, p=0.014)
+    >>> figure = plot_critical_difference_diagram({"Brier score": summary})
+    >>> len(figure.axes), float(figure.get_figwidth())
+    (1, 7.0)
     """
     _check_panels(panels)
     heights = [_panel_height(summary) for summary in panels.values()]
@@ -129,6 +138,7 @@ def _draw_ranks(axes: Axes, title: str, summary: RankSummary) -> None:
     _draw_scale(axes, k, place)
     _draw_critical_difference(axes, summary.critical_difference, k, place)
     spans = _group_spans(summary)
+    # Bars that overlap are on different lines, and the lines of the names begin below all bars.
     levels = _bar_levels(spans)
     for (low, high), level in zip(spans, levels, strict=True):
         y = _HEAD + _BAR * (level + 1)

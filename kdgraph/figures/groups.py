@@ -120,27 +120,27 @@ def plot_group_tables(
     _check_tables(tables, groups, rows, notes, runs_of)
     with style_context():
         note = _footnote(tables, rows, runs_of)
-        sheet = _TableLayout.for_tables(tables, groups, 1 + len(notes or {}), note)
-        for place, table in enumerate(tables):
+        layout = _TableLayout.for_tables(tables, groups, 1 + len(notes or {}), note)
+        for index, table in enumerate(tables):
             axes = add_axes(
-                sheet.figure,
-                sheet.lefts[place],
+                layout.figure,
+                layout.lefts[index],
                 _FOOT,
-                sheet.cell * len(groups),
-                sheet.row * len(table.values),
+                layout.cell * len(groups),
+                layout.row * len(table.values),
             )
-            _draw_cells(axes, table, sheet)
-            _draw_head(axes, table.title, groups, rows, notes or {}, sheet, first=place == 0)
-            if place == 0:
-                axes.set_yticks(range(len(sheet.methods)), sheet.methods, fontsize=LABEL_SIZE)
-        sheet.figure.text(
-            _EDGE / sheet.figure.get_figwidth(),
-            0.05 / sheet.figure.get_figheight(),
+            _draw_cells(axes, table, layout)
+            _draw_head(axes, table.title, groups, rows, notes or {}, layout, first=index == 0)
+            if index == 0:
+                axes.set_yticks(range(len(layout.methods)), layout.methods, fontsize=LABEL_SIZE)
+        layout.figure.text(
+            _EDGE / layout.figure.get_figwidth(),
+            0.05 / layout.figure.get_figheight(),
             note,
             fontsize=NOTE_SIZE,
             color=GREY,
         )
-    return sheet.figure
+    return layout.figure
 
 
 def _footnote(tables: Sequence[GroupTable], rows: Sequence[float], runs_of: str | None) -> str:
@@ -237,7 +237,7 @@ def _values_by_run(values: GroupValues) -> list[np.ndarray]:
     return [np.atleast_2d(method_values) for method_values in values.values()]
 
 
-def _draw_cells(axes: Axes, table: GroupTable, sheet: _TableLayout) -> None:
+def _draw_cells(axes: Axes, table: GroupTable, layout: _TableLayout) -> None:
     """Draw the cells with their numbers and a frame around the worst of each row."""
     values_by_run = _values_by_run(table.values)
     mean, sd = (
@@ -265,7 +265,7 @@ def _draw_cells(axes: Axes, table: GroupTable, sheet: _TableLayout) -> None:
         # The colour of the text depends on the colour of the cell, for contrast.
         r, g, b, _ = (float(channel) for channel in colors(float(norm(mean[i, j]))))
         _write_cell(
-            axes, int(i), int(j), value, small_lines, _text_color_on(r, g, b), 1 / (72 * sheet.row)
+            axes, int(i), int(j), value, small_lines, _text_color_on(r, g, b), 1 / (72 * layout.row)
         )
     for i, row in enumerate(np.abs(mean)):
         if not np.isnan(row).all():
@@ -290,12 +290,12 @@ def _write_cell(
 
     ``point`` is the height of a point in units of the height of a cell.
     """
-    place: dict[str, Any] = {"color": color, "ha": "center", "va": "center_baseline"}
+    style: dict[str, Any] = {"color": color, "ha": "center", "va": "center_baseline"}
     below = (_SMALL_TEXT_OFFSET + _SMALL_LINE * np.arange(len(small))) * point
     top = i - (below[-1] / 2 if small else 0.0)
-    axes.text(j, top, value, fontsize=_VALUE, **place)
+    axes.text(j, top, value, fontsize=_VALUE, **style)
     for text, shift in zip(small, below, strict=True):
-        axes.text(j, top + shift, text, fontsize=_SPREAD, **place)
+        axes.text(j, top + shift, text, fontsize=_SPREAD, **style)
 
 
 def _group_medians(values: np.ndarray) -> np.ndarray:
@@ -339,7 +339,7 @@ def _draw_head(
     groups: Sequence[str],
     rows: Sequence[float],
     notes: Mapping[str, Sequence[str]],
-    sheet: _TableLayout,
+    layout: _TableLayout,
     *,
     first: bool,
 ) -> None:
@@ -353,30 +353,30 @@ def _draw_head(
                 axes,
                 j,
                 2 + _LINE * line,
-                shorten_text(sheet.figure, text, _SMALL, sheet.cell - 0.02),
+                shorten_text(layout.figure, text, _SMALL, layout.cell - 0.02),
                 _SMALL,
                 GREY,
             )
     height = 3 + _LINE * len(notes_by_label)
     for j, name in enumerate(groups):
-        _text_above(axes, j, height, _wrap_group_name(sheet, name), LABEL_SIZE, BLACK)
-    height += _LINE * sheet.name_lines + 4
+        _text_above(axes, j, height, _wrap_group_name(layout, name), LABEL_SIZE, BLACK)
+    height += _LINE * layout.name_lines + 4
     _text_above(
         axes,
         (len(groups) - 1) / 2,
         height,
-        shorten_text(sheet.figure, title, 8, sheet.cell * len(groups)),
+        shorten_text(layout.figure, title, 8, layout.cell * len(groups)),
         8,
         BLACK,
     )
 
 
-def _wrap_group_name(sheet: _TableLayout, name: str) -> str:
+def _wrap_group_name(layout: _TableLayout, name: str) -> str:
     """Return the name of a group, on two lines if it is too wide."""
-    width = sheet.cell - 0.03
+    width = layout.cell - 0.03
     return "\n".join(
-        shorten_text(sheet.figure, part, LABEL_SIZE, width)
-        for part in split_in_two_lines(sheet.figure, name, LABEL_SIZE, width)
+        shorten_text(layout.figure, part, LABEL_SIZE, width)
+        for part in split_in_two_lines(layout.figure, name, LABEL_SIZE, width)
     )
 
 

@@ -70,17 +70,37 @@ def to_ratio(values: ArrayLike) -> np.ndarray:
 
     A value v ≥ 0 stays the same. A value v < 0 becomes v/(1 - v), which is minus the improvement
     with parent and method exchanged.
+
+    Parameters
+    ----------
+    values : Float[…]
+        Improvements, at most 1.
+
+    Returns
+    -------
+    Float[…]
+        Positions in (-1, 1], with the shape of ``values``.
     """
     v = np.asarray(values, dtype=np.float64)
     return np.where(v < 0, v / (1 - np.minimum(v, 0)), v)
 
 
-def from_ratio(places: ArrayLike) -> np.ndarray:
+def from_ratio(positions: ArrayLike) -> np.ndarray:
     """Return the inverse of :func:`to_ratio`, elementwise.
 
     Positions below -0.999 are treated as -0.999.
+
+    Parameters
+    ----------
+    positions : Float[…]
+        Positions on the ratio scale.
+
+    Returns
+    -------
+    Float[…]
+        Improvements, with the shape of ``positions``.
     """
-    u = np.asarray(places, dtype=np.float64)
+    u = np.asarray(positions, dtype=np.float64)
     return np.where(u < 0, u / (1 + np.clip(u, _LOWEST_RATIO, 0)), u)
 
 
@@ -329,8 +349,8 @@ def _spaced_positions(axes: Axes, x: np.ndarray) -> np.ndarray:
     )
     # Greedy selection from the left.
     chosen = [0]
-    for i, place in enumerate(points):
-        if place - points[chosen[-1]] >= _BARS:
+    for i, position in enumerate(points):
+        if position - points[chosen[-1]] >= _BARS:
             chosen.append(i)
     return np.array(chosen)
 
@@ -382,17 +402,17 @@ def _draw_strip(axes: Axes, lane: int, name: str, style: PlotStyle, values: np.n
     _annotate_lane(axes, format_signed(float(middle), digits=3), 1, lane, style.color)
 
 
-def _spread_dots(places: np.ndarray, bins: int = 40) -> np.ndarray:
+def _spread_dots(positions: np.ndarray, bins: int = 40) -> np.ndarray:
     """Return the offsets of dots from their lane, Float[n] in [-1, 1].
 
     Dots in the same bin of positions are spread evenly.
     """
     # Dots are assigned to bins of their position. The fullest bin fills the whole lane, unless it
     # has fewer than 6 dots.
-    low, high = places.min(), places.max()
-    dot_bins = np.floor((places - low) / max(high - low, 1e-12) * (bins - 1)).astype(int)
+    low, high = positions.min(), positions.max()
+    dot_bins = np.floor((positions - low) / max(high - low, 1e-12) * (bins - 1)).astype(int)
     largest_count = max(np.bincount(dot_bins).max(), 6)
-    result = np.zeros(len(places))
+    result = np.zeros(len(positions))
     for bin_index in np.unique(dot_bins):
         members = np.flatnonzero(dot_bins == bin_index)
         result[members] = (2 * np.arange(len(members)) - (len(members) - 1)) / largest_count
@@ -484,6 +504,8 @@ def _panel_positions(is_strip: Sequence[bool], side: float) -> tuple[list[float]
 
     ``side`` is the width of the longest name.
     """
+    # Names are to the left of the first strip, and at the line ends of the last panel. A strip has
+    # a median at its right, and a panel with lines has tick labels at its left.
     first_strip = is_strip.index(True) if True in is_strip else None
     left_margins = [
         side + 0.1 if i == first_strip else _GAP if strip else _TICK_SPACE + 0.12 * (i == 0)

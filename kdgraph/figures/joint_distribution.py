@@ -83,9 +83,9 @@ def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figur
     # Counts differ by orders of magnitude between classes, so their colours are logarithmic.
     shades = [np.log1p(drawn_counts) / np.log1p(drawn_counts.max()), *fractions]
     with style_context():
-        sheet = _MatrixLayout.for_classes([str(classes[k]) for k in class_ids])
-        for place in range(3):
-            _draw_matrix(sheet, place, shades[place], texts[place])
+        layout = _MatrixLayout.for_classes([str(classes[k]) for k in class_ids])
+        for index in range(3):
+            _draw_matrix(layout, index, shades[index], texts[index])
         class_note = (
             f"the {len(class_ids)} of {len(counts)} classes with most rows, shares of all rows; "
             if len(class_ids) < len(counts)
@@ -95,16 +95,16 @@ def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figur
             f"{class_note}empty: 0 rows, or a share below .005; grey: no rows; last diagonal:"
             " precision (Conf1)"
         )
-        sheet.figure.text(
+        layout.figure.text(
             0.5,
-            0.05 / sheet.figure.get_figheight(),
+            0.05 / layout.figure.get_figheight(),
             note,
             fontsize=NOTE_SIZE,
             color=GREY,
             ha="center",
             va="bottom",
         )
-    return sheet.figure
+    return layout.figure
 
 
 @dataclass(frozen=True)
@@ -174,10 +174,10 @@ class _MatrixLayout:
         )
 
 
-def _draw_matrix(sheet: _MatrixLayout, place: int, shade: np.ndarray, texts: np.ndarray) -> None:
+def _draw_matrix(layout: _MatrixLayout, index: int, shade: np.ndarray, texts: np.ndarray) -> None:
     """Draw the cells of one matrix with their numbers."""
-    n, (left, bottom, width, height) = len(sheet.names), sheet.boxes[place]
-    axes = add_axes(sheet.figure, left, bottom, width, height, label=_TITLES[place])
+    n, (left, bottom, width, height) = len(layout.names), layout.boxes[index]
+    axes = add_axes(layout.figure, left, bottom, width, height, label=_TITLES[index])
     shades = _SHADES.with_extremes(bad=_EMPTY_COLOR)
     axes.imshow(
         np.ma.masked_invalid(shade),
@@ -200,17 +200,17 @@ def _draw_matrix(sheet: _MatrixLayout, place: int, shade: np.ndarray, texts: np.
                 color="white" if shade[i, j] > 0.6 else "black",
             )
     axes.tick_params(length=0, pad=2, labelsize=_SIZE, labeltop=True, labelbottom=False)
-    axes.set_xticks(range(n), sheet.names, rotation=90 if sheet.upright else 0)
-    axes.set_yticks(range(n), sheet.names)
+    axes.set_xticks(range(n), layout.names, rotation=90 if layout.upright else 0)
+    axes.set_yticks(range(n), layout.names)
     axes.spines[["top", "right"]].set_visible(True)
-    _label_matrix(sheet, place, axes)
+    _label_matrix(layout, index, axes)
 
 
-def _label_matrix(sheet: _MatrixLayout, place: int, axes: Axes) -> None:
+def _label_matrix(layout: _MatrixLayout, index: int, axes: Axes) -> None:
     """Write the title of a matrix and the labels of its axes outside of the names."""
-    left, bottom, width, height = sheet.boxes[place]
-    figure_width, figure_height = sheet.figure.get_size_inches()
-    left_space, top_space = sheet.name_space
+    left, bottom, width, height = layout.boxes[index]
+    figure_width, figure_height = layout.figure.get_size_inches()
+    left_space, top_space = layout.name_space
     middle, top = (left + width / 2) / figure_width, bottom + height + top_space
     axes.figure.text(
         middle, top / figure_height, "predicted", fontsize=NOTE_SIZE, ha="center", va="bottom"
@@ -220,7 +220,7 @@ def _label_matrix(sheet: _MatrixLayout, place: int, axes: Axes) -> None:
     axes.figure.text(
         middle,
         (top + _AXIS) / figure_height,
-        _TITLES[place],
+        _TITLES[index],
         fontsize=7.5,
         ha="center",
         va="bottom",

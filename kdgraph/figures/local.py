@@ -230,12 +230,12 @@ def _draw_error_colorbar(axes: Axes, scale: Normalize, extend: _ColorbarExtend) 
         ("too sure", 1 + tip, 3, "bottom"),
         ("not sure\nenough", -tip, -3, "top"),
     ):
-        place: dict[str, Any] = {
+        placement: dict[str, Any] = {
             "xycoords": "axes fraction",
             "textcoords": "offset points",
             "va": va,
         }
-        axes.annotate(text, (0, y), (0, points), **place, fontsize=NOTE_SIZE)
+        axes.annotate(text, (0, y), (0, points), **placement, fontsize=NOTE_SIZE)
 
 
 def _check_landscape(
@@ -366,8 +366,8 @@ def plot_lce_of_bins(
         # All maps have the frame of all points, so that positions can be compared between bins.
         all_points = np.concatenate([confidence_bin.points for confidence_bin in bins])
         cdf = FULL_WIDTH - _BINS_LEFT - _MAP - _BAR_SPACE - _BINS_RIGHT
-        for place, confidence_bin in enumerate(bins):
-            bottom = (len(bins) - 1 - place) * row + _BINS_BOTTOM
+        for index, confidence_bin in enumerate(bins):
+            bottom = (len(bins) - 1 - index) * row + _BINS_BOTTOM
             axes = add_axes(figure, _BINS_LEFT, bottom, _MAP, _HEIGHT)
             _draw_rows(
                 axes, confidence_bin.points, confidence_bin.slce, confidence_bin.n_eff, scale
@@ -388,7 +388,7 @@ def plot_lce_of_bins(
             )
             y = (bottom + _HEIGHT + _CAPTION - 0.02) / figure.get_figheight()
             figure.text(_BINS_LEFT / FULL_WIDTH, y, caption, va="top", fontsize=_CAPTION_SIZE)
-            if place == 0:
+            if index == 0:
                 note = _bandwidth_note(bandwidth)
                 note_above(axes, note, axes.get_xlim()[0], "left", 72 * _CAPTION + 3)
         _draw_bins_legend(figure)

@@ -171,6 +171,8 @@ def _make_panels(
 
     There are no labels if the figure has a legend.
     """
+    # The height of the figure depends on the legend, and the width of its panels on the longest
+    # label. Both are therefore measured on a blank figure first.
     blank, total_width = new_figure(1, 1), COLUMN_WIDTH if len(titles) == 1 else FULL_WIDTH
     labels = (
         [shorten_text(blank, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
@@ -314,9 +316,9 @@ def _draw_note(figure: Figure, panels: Mapping[str, list[Axes]], band_of: str | 
         lines.insert(0, f"lines, bands: mean ± 1 sd of {band_of}")
     if len(panels) > 1:
         lines, points = ["; ".join(lines)], points + 72 * _TITLE
-    for place, text in enumerate(reversed(lines)):
+    for line_index, text in enumerate(reversed(lines)):
         short = shorten_text(figure, text, NOTE_SIZE, figure.get_figwidth() - _LEFT - 0.1)
-        note_above(above, short, above.get_xlim()[0], "left", points + 72 * _NOTE * place)
+        note_above(above, short, above.get_xlim()[0], "left", points + 72 * _NOTE * line_index)
 
 
 def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
@@ -349,7 +351,7 @@ def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
                     raise ValueError("band_of must describe how runs differ, e.g. '60 seeds'")
 
 
-def _check_curve(which: str, values: np.ndarray, n: int) -> None:
+def _check_curve(name: str, values: np.ndarray, n: int) -> None:
     """Check that a curve has a number at each bandwidth in some run."""
     if (
         values.ndim not in (1, 2)
@@ -358,7 +360,7 @@ def _check_curve(which: str, values: np.ndarray, n: int) -> None:
         or np.isinf(values).any()
     ):
         raise ValueError(
-            f"{which} must be a finite number, or one from some run, for each of {n} bandwidths,"
+            f"{name} must be a finite number, or one from some run, for each of {n} bandwidths,"
             f" got shape {values.shape}"
         )
 

@@ -123,13 +123,13 @@ def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {method: styles[method] for method in methods}
 
 
-def _patch_style(style: Mapping[str, Any], place: int, n_sets: int) -> dict[str, Any]:
-    """Return keyword arguments of the patch of set ``place`` out of ``n_sets`` sets.
+def _patch_style(style: Mapping[str, Any], set_index: int, n_sets: int) -> dict[str, Any]:
+    """Return keyword arguments of the patch of set ``set_index`` out of ``n_sets`` sets.
 
     Sets further to the left are lighter; edges have the full colour.
     """
     # The colour is mixed with white: the strength is the fraction of colour.
-    strength = 1 if n_sets == 1 else _LIGHT + (1 - _LIGHT) * place / (n_sets - 1)
+    strength = 1 if n_sets == 1 else _LIGHT + (1 - _LIGHT) * set_index / (n_sets - 1)
     face = tuple(1 - strength * (1 - np.array(to_rgb(style["color"]))))
     return {
         "facecolor": face,
@@ -180,6 +180,7 @@ def _legend_entries(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
 def _legend_lines(handles: Iterable[Patch]) -> list[list[Patch]]:
     """Split the handles into lines that are as long as the figure allows."""
     ruler = new_figure(FULL_WIDTH, 1)
+    # Greedy as words in a paragraph: a handle begins a new line if it does not fit.
     lines: list[list[Patch]] = [[]]
     used = _LEFT
     for handle in handles:

@@ -103,7 +103,7 @@ def plot_mean_and_sd(truth: RowMoments, estimates: Mapping[str, RowMoments]) -> 
             Line2D([], [], color=style.color, linestyle="", marker=style.marker, markersize=3.5)
             for style in styles_by_name(list(estimates)).values()
         ]
-        place = {
+        placement = {
             "loc": "upper left",
             "bbox_to_anchor": (_LEFT / width, 1),
             "borderaxespad": 0.3,
@@ -116,7 +116,7 @@ def plot_mean_and_sd(truth: RowMoments, estimates: Mapping[str, RowMoments]) -> 
                 for name in estimates
             ],
             ncols=len(estimates),
-            **place,
+            **placement,
         )
     return figure
 

@@ -247,8 +247,8 @@ def _draw_head(
         line.set(**plot_style.line() | {"markersize": 3.0, "markeredgewidth": 0.7})
     # With five names, the note fits next to the legend only if the spacing is small.
     spacing = 1.4 if len(names) <= 4 else 0.8
-    place = {"loc": "upper left", "bbox_to_anchor": (NAME / total, 1), "borderaxespad": 0.25}
-    figure.legend(handles=lines, ncols=len(lines), columnspacing=spacing, **place)
+    placement = {"loc": "upper left", "bbox_to_anchor": (NAME / total, 1), "borderaxespad": 0.25}
+    figure.legend(handles=lines, ncols=len(lines), columnspacing=spacing, **placement)
     if band_of is not None:
         note = f"lines: medians, bands: 25 to 75 % of {band_of}"
         figure.text(
@@ -382,6 +382,8 @@ def _plot_page(
         (g, q): _parameter_range([row[g][q] for row in panels.values() if q in row.get(g, {})])
         for g, q in columns
     }
+    # A later row replaces an earlier one, so the row of the lowest panel of each column remains.
+    # That panel gets the label of the axis.
     lowest = {
         column: row
         for row, groups in panels.items()

@@ -343,7 +343,7 @@ def _draw_cells_head(figure: Figure, names: list[str]) -> None:
     for line, style in zip(lines, (styles_by_name(names)[name] for name in names), strict=True):
         line.set(color=style.color, linestyle=style.linestyle)
     labels = [shorten_text(figure, name, _KEY_SIZE, available) for name in names]
-    place = {
+    placement = {
         "loc": "upper left",
         "bbox_to_anchor": (_CELL_LEFT / width, 1),
         "borderaxespad": 0.3,
@@ -354,7 +354,7 @@ def _draw_cells_head(figure: Figure, names: list[str]) -> None:
         [legend_label(label) for label in labels],
         ncols=len(names),
         fontsize=_KEY_SIZE,
-        **place,
+        **placement,
     )
     figure.text(
         1 - _CELL_RIGHT / width,

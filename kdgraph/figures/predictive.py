@@ -114,7 +114,7 @@ def plot_predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") 
             shorten_text(figure, name, _KEY_SIZE, (width - _LEFT - _RIGHT) / len(names) - 0.5)
             for name in names
         ]
-        place = {
+        placement = {
             "loc": "upper left",
             "bbox_to_anchor": (_LEFT / width, 1),
             "borderaxespad": 0.3,
@@ -125,7 +125,7 @@ def plot_predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") 
             [legend_label(label) for label in labels],
             ncols=len(names),
             fontsize=_KEY_SIZE,
-            **place,
+            **placement,
         )
     return figure
 

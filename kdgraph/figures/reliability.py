@@ -68,6 +68,16 @@ def plot_reliability_diagram(
     Points are at the mean confidence of their bin. Bars are binomial intervals of the accuracy.
     They show the sampling error of the rows, and unlike ±√(a(1-a)/n) they do not vanish if all of a
     few predictions are correct.
+
+    Examples
+    --------
+    >>> confidence = np.array([0.55, 0.6, 0.7, 0.95, 0.9, 0.8])
+    >>> correct = np.array([False, True, True, True, True, False])
+    >>> bins = {"forest": reliability_bins(confidence, correct, bins=2)}
+    >>> figure = plot_reliability_diagram(bins, ece={"forest": 0.083})
+    >>> counts, accuracy = figure.axes
+    >>> accuracy.get_ylabel(), counts.get_xlabel()
+    ('accuracy', 'confidence (largest probability)')
     """
     if not bins or set(bins) != set(ece):
         raise ValueError(

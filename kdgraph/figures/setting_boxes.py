@@ -187,7 +187,7 @@ def _draw_legend(
         if sum(widths) <= available
         else [shorten_text(figure, name, _KEY_SIZE, available / len(names)) for name in names]
     )
-    place = {
+    placement = {
         "loc": "upper left",
         "bbox_to_anchor": (_LEFT / width, 1),
         "borderaxespad": 0.3,
@@ -199,7 +199,7 @@ def _draw_legend(
         ncols=len(names),
         fontsize=_KEY_SIZE,
         handler_map={tuple: HandlerTuple(ndivide=1)},
-        **place,
+        **placement,
     )
     figure.text(
         1 - _RIGHT / width,

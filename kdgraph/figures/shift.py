@@ -128,15 +128,15 @@ def _make_panels(
     columns, rows = min(len(titles), _PER_ROW), -(-len(titles) // _PER_ROW)
     row = _BOTTOM + _HEIGHT + _TOP
     figure = new_figure(_LEFT + columns * panel + (columns - 1) * _GAP + margin, rows * row + above)
-    places = [
+    corners = [
         (_LEFT + i % _PER_ROW * (panel + _GAP), (rows - 1 - i // _PER_ROW) * row + _BOTTOM)
         for i in range(len(titles))
     ]
     return (
         figure,
         {
-            t: add_axes(figure, *place, panel, _HEIGHT)
-            for t, place in zip(titles, places, strict=True)
+            t: add_axes(figure, *corner, panel, _HEIGHT)
+            for t, corner in zip(titles, corners, strict=True)
         },
         labels,
     )

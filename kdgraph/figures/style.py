@@ -211,6 +211,7 @@ def shorten_text(figure: Figure, text: str, size: float, width: float) -> str:
 
     The middle is removed because names of methods differ at both ends.
     """
+    # Letters have different widths, so every candidate is measured.
     n_letters = len(text)
     short = text
     while n_letters > 2 and text_size(figure, short, size)[0] > width:
@@ -300,6 +301,15 @@ def save_figure(
     -------
     list of Path
         The written files, in the order of ``formats``.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> figure = new_figure(COLUMN_WIDTH, 2)
+    >>> with TemporaryDirectory() as folder:
+    ...     paths = save_figure(figure, Path(folder) / "radius_1.5", formats=["svg", "pdf"])
+    >>> [path.name for path in paths]
+    ['radius_1.5.svg', 'radius_1.5.pdf']
     """
     stem = Path(stem)
     # Path.with_suffix would cut a name such as "radius_1.5".
@@ -339,6 +349,11 @@ def posterior_colormap(n: int = 256) -> ListedColormap:
     ----------
     n : int, default=256
         Number of colours.
+
+    Returns
+    -------
+    ListedColormap
+        Colour map named "kdgraph_posterior".
     """
     positions = np.linspace(0, 1, n)
     lab = np.stack(
@@ -350,6 +365,8 @@ def posterior_colormap(n: int = 256) -> ListedColormap:
 
 def _oklab_to_srgb(lab: np.ndarray) -> np.ndarray:
     """Convert Float[n, 3] in OKLab to Float[n, 3] in sRGB, clipped to [0, 1]."""
+    # The matrices are Ottosson's. The first leads to cube roots of cone responses (LMS), the second
+    # from cone responses to linear RGB, which the last line encodes as sRGB.
     to_lms = np.array(
         [
             [1, 0.3963377774, 0.2158037573],

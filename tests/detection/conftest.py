@@ -1,6 +1,4 @@
-"""Detectors of single rows to test their base with, and rows that are in and out of
-distribution.
-"""
+"""Simple detectors for the tests of the base class, and rows in and out of distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from kdgraph.detection import PostHocDetector
 
 @dataclass(eq=False, repr=False)
 class LeastConfident(PostHocDetector):
-    """By the parent's largest probability."""
+    """Detector by the largest probability of the parent."""
 
     estimator: Any = None
 
@@ -27,10 +25,8 @@ class LeastConfident(PostHocDetector):
         return self.estimator_.predict_proba(X).max(axis=1)
 
 
-class FarFromMean(LeastConfident):
-    """By the distance to the mean of the training rows; its parent has no say, and there need be
-    none.
-    """
+class DistanceToMean(LeastConfident):
+    """Detector by the distance to the mean of the training rows, without a parent."""
 
     required_method: ClassVar = None
 
@@ -52,6 +48,6 @@ class FarFromMean(LeastConfident):
 
 @pytest.fixture(scope="session")
 def blobs() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of three classes, their labels, and rows far from all of them."""
+    """Return rows of three classes, their labels, and distant rows."""
     X, y = make_blobs(600, centers=3, n_features=4, cluster_std=2.0, random_state=0)
     return X, y, X[:200] + 60.0

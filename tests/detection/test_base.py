@@ -1,6 +1,4 @@
-"""What every detector is: signs, threshold, parents, labels, and a score of a row that no other row
-changes.
-"""
+"""Tests of the base class of detectors: signs, threshold, parents, labels, independent rows."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from kdgraph.errors import ParameterError
 from tests.companions import RoundedScores, assert_rows_agree
 from tests.sklearn_checks import with_checks
 
-from .conftest import FarFromMean, LeastConfident
+from .conftest import DistanceToMean, LeastConfident
 
 
 def forest() -> RandomForestClassifier:
@@ -28,11 +26,11 @@ def forest() -> RandomForestClassifier:
 
 
 @with_checks(
-    [LeastConfident(forest(), random_state=0), FarFromMean(random_state=0)],
+    [LeastConfident(forest(), random_state=0), DistanceToMean(random_state=0)],
     expected_failed_checks=lambda estimator: (
         dict.fromkeys(
             ("check_outliers_train", "check_outliers_fit_predict"),
-            "they fit without labels, and this parent needs them",
+            "the check fits without labels, and this parent needs them",
         )
         if type(estimator) is LeastConfident
         else {}
@@ -45,113 +43,113 @@ def test_scikit_learns_checks(estimator, check):
 @pytest.fixture(scope="module")
 def fitted(blobs):
     X, y, _ = blobs
-    return FarFromMean(target_fpr=0.1, random_state=0).fit(X, y)
+    return DistanceToMean(target_fpr=0.1, random_state=0).fit(X, y)
 
 
-def test_scores_and_decisions_follow_scikit_learns_signs(fitted, blobs):
-    X, _, distant = blobs
-    normal, out = fitted.score_samples(X), fitted.score_samples(distant)
-    assert out.max() < normal.min()
-    rows = np.concatenate([X, distant])
+def test_scores_and_predictions_have_consistent_signs(fitted, blobs):
+    X, _, distant_rows = blobs
+    scores, distant_scores = fitted.score_samples(X), fitted.score_samples(distant_rows)
+    assert distant_scores.max() < scores.min()
+    rows = np.concatenate([X, distant_rows])
     np.testing.assert_array_equal(
         fitted.decision_function(rows), fitted.score_samples(rows) - fitted.offset_
     )
     np.testing.assert_array_equal(fitted.ood_score(rows), -fitted.decision_function(rows))
     np.testing.assert_array_equal(fitted.predict(rows), np.where(fitted.ood_score(rows) > 0, -1, 1))
-    assert set(fitted.predict(distant)) == {-1} and fitted.predict(X).mean() > 0.5
+    assert set(fitted.predict(distant_rows)) == {-1} and fitted.predict(X).mean() > 0.5
 
 
-def test_a_score_exactly_at_the_threshold_is_in(fitted):
+def test_score_at_the_threshold_is_in_distribution(fitted):
     fitted = clone(fitted).set_params(target_fpr=0.5).fit(np.arange(20.0)[:, None])
-    at = fitted.mean_ + np.array([[fitted.offset_]])
-    assert fitted.decision_function(at) == 0 and fitted.predict(at) == 1
+    row_at_threshold = fitted.mean_ + np.array([[fitted.offset_]])
+    assert fitted.decision_function(row_at_threshold) == 0 and fitted.predict(row_at_threshold) == 1
 
 
 def test_no_row_changes_the_score_of_another(fitted, blobs):
     X = np.concatenate([blobs[0][:20], blobs[2][:20]])
-    together = fitted.ood_score(X)
+    scores = fitted.ood_score(X)
     assert_rows_agree(
-        together, np.concatenate([fitted.ood_score(X[i : i + 1]) for i in range(len(X))])
+        scores, np.concatenate([fitted.ood_score(X[i : i + 1]) for i in range(len(X))])
     )
 
 
 @pytest.mark.parametrize("target_fpr", [0.02, 0.1, 0.4])
-def test_threshold_rejects_the_requested_fraction(target_fpr):
-    """Of fresh rows, over 40 fits with 99 held-out rows: 40 shares, each with a deviation of √(α(1
-    - α)/99) by its threshold alone.
+def test_false_positive_rate_is_the_target_on_average(target_fpr):
+    """Compare the mean rate over 40 fits with 99 held-out rows with the target.
+
+    The threshold of each fit has a standard deviation of √(α(1 - α)/99).
     """
     rng = np.random.default_rng(0)
-    shares = []
+    rates = []
     for seed in range(40):
-        detector = FarFromMean(target_fpr=target_fpr, random_state=seed).fit(
+        detector = DistanceToMean(target_fpr=target_fpr, random_state=seed).fit(
             rng.normal(size=(300, 3)), X_calibration=rng.normal(size=(99, 3))
         )
-        shares.append((detector.predict(rng.normal(size=(1000, 3))) == -1).mean())
+        rates.append((detector.predict(rng.normal(size=(1000, 3))) == -1).mean())
     error = np.sqrt(target_fpr * (1 - target_fpr) / 99 / 40)
-    assert abs(np.mean(shares) - target_fpr) < 4 * error
+    assert abs(np.mean(rates) - target_fpr) < 4 * error
 
 
-def test_the_rank_of_the_threshold():
+def test_conformal_offset_has_the_expected_rank():
     score = np.arange(99.0)[::-1]
-    assert [conformal_offset(score, share) for share in (0.5, 0.05, 0.01, 0.001)] == [49, 4, 0, 0]
+    assert [conformal_offset(score, rate) for rate in (0.5, 0.05, 0.01, 0.001)] == [49, 4, 0, 0]
     assert conformal_offset(np.array([3.0]), 0.05) == 3.0
 
 
-def test_frozen_parent_is_not_refitted_and_needs_no_labels(blobs):
-    X, y, distant = blobs
+def test_frozen_parent_is_unchanged_and_needs_no_labels(blobs):
+    X, y, distant_rows = blobs
     parent = forest().fit(X[:300], y[:300])
     detector = LeastConfident(FrozenEstimator(parent)).fit(X[:300], X_calibration=X[300:])
     np.testing.assert_array_equal(
-        detector.score_samples(distant), parent.predict_proba(distant).max(axis=1)
+        detector.score_samples(distant_rows), parent.predict_proba(distant_rows).max(axis=1)
     )
-    bare = LeastConfident(parent, random_state=0).fit(
+    cloned = LeastConfident(parent, random_state=0).fit(
         X[:300], y[:300], X_calibration=X[300:], y_calibration=y[300:]
     )
-    assert bare.estimator_ is not parent and bare.offset_ == detector.offset_
-    assert not hasattr(clone(bare), "estimator_")
+    assert cloned.estimator_ is not parent and cloned.offset_ == detector.offset_
+    assert not hasattr(clone(cloned), "estimator_")
 
 
 @pytest.mark.parametrize(
     "names", [[0, 1, 2], [-1.0, 0.0, 7.0], ["u", "v", "w"], [True, False, True]], ids=str
 )
 def test_labels_are_of_any_type(blobs, names):
-    X, y, distant = blobs
+    X, y, distant_rows = blobs
     detector = LeastConfident(forest(), random_state=0).fit(X, np.array(names)[y])
     assert detector.estimator_.classes_.tolist() == sorted(set(names))
-    assert detector.ood_score(distant).shape == (200,)
+    assert detector.ood_score(distant_rows).shape == (200,)
 
 
-def test_held_out_rows_are_held_out_of_the_parent(blobs):
+def test_held_out_rows_are_not_in_the_training_rows(blobs):
     X, y, _ = blobs
-    fit_calls = []
+    fitted_rows = []
 
-    class Watched(LeastConfident):
+    class RecordingDetector(LeastConfident):
         def _fit_after(self, train, calibration):
-            fit_calls.append((train.X, train.y, calibration.X))
+            fitted_rows.append((train.X, train.y, calibration.X))
 
-    Watched(forest(), calibration_size=0.25, random_state=0).fit(X, y)
-    kept, labels, held = fit_calls[0]
-    assert (len(kept), len(labels), len(held)) == (450, 450, 150)
-    assert {row.tobytes() for row in kept} | {row.tobytes() for row in held} == {
+    RecordingDetector(forest(), calibration_size=0.25, random_state=0).fit(X, y)
+    train_rows, labels, held_out_rows = fitted_rows[0]
+    assert (len(train_rows), len(labels), len(held_out_rows)) == (450, 450, 150)
+    assert {row.tobytes() for row in train_rows} | {row.tobytes() for row in held_out_rows} == {
         row.tobytes() for row in X
     }
     by_row = {row.tobytes(): label for row, label in zip(X, y, strict=True)}
-    assert labels.tolist() == [by_row[row.tobytes()] for row in kept]
+    assert labels.tolist() == [by_row[row.tobytes()] for row in train_rows]
 
 
-def test_parent_does_not_train_on_the_rows_of_the_threshold(blobs):
+def test_parent_gets_no_calibration_rows_of_the_threshold(blobs):
     X, y, _ = blobs
     parent = (
         LeastConfident(KernelDensityForest(forest()), random_state=0)
         .fit(X, y, X_calibration=X[:50])
         .estimator_
     )
-    assert (
-        len(parent.graph_.polytopes.polytope_of_row) == 420
-    )  # it held out 30 % of the 600 rows itself
+    # The parent held out 30 % of the 600 rows.
+    assert len(parent.graph_.polytopes.polytope_of_row) == 420
 
 
-def test_missing_values_and_frames_are_passed_if_the_parent_takes_them(blobs):
+def test_missing_values_and_frames_reach_the_parent(blobs):
     X, y, _ = blobs
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     frame = pd.DataFrame(X, columns=list("abcd"))
@@ -164,7 +162,7 @@ def test_missing_values_and_frames_are_passed_if_the_parent_takes_them(blobs):
         LeastConfident(parent, random_state=0).fit(np.where(np.isnan(X), np.inf, X), y)
 
 
-def test_invalid_input_of_fit_is_refused(blobs):
+def test_invalid_input_raises(blobs):
     X, y, _ = blobs
     with pytest.raises(ValueError, match="LeastConfident needs an estimator, got None"):
         LeastConfident().fit(X, y)
@@ -186,19 +184,21 @@ def test_invalid_input_of_fit_is_refused(blobs):
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         LeastConfident(forest()).fit(X, y, X_calibration=X, y_calibration=y[:3])
 
-    class Nowhere(FarFromMean):
+    class InfiniteScore(DistanceToMean):
         def _score(self, X):
             return np.full(len(X), -np.inf)
 
     with pytest.raises(
-        ValueError, match="Nowhere has no threshold: the score of too many held-out rows is -inf"
+        ValueError,
+        match="InfiniteScore has no threshold: the score of too many held-out rows is -inf",
     ):
-        Nowhere().fit(X)
+        InfiniteScore().fit(X)
 
 
-def test_rows_at_the_threshold_are_inliers_up_to_rounding():
-    """Scores k/10 of many rows each, so that the threshold is the score of some of them, off by
-    last bits that depend on the place.
+def test_rounded_scores_at_the_threshold_are_in_distribution():
+    """Score many rows k/10, up to the last bits, which depend on the position of a row.
+
+    The threshold is then the score of many rows.
     """
     rng = np.random.default_rng(0)
     first = rng.integers(5, 11, 300) / 10
@@ -206,8 +206,10 @@ def test_rows_at_the_threshold_are_inliers_up_to_rounding():
     detector = MaxProbability(FrozenEstimator(RoundedScores().fit(X, y)), target_fpr=0.3).fit(
         X, y, X_calibration=X
     )
-    at = np.round(detector.offset_, 9)
-    rows = np.tile([at, 1 - at], (50, 1))
-    assert at in first and set(detector.predict(rows)) == {1} == set(detector.predict(rows[:1]))
+    threshold = np.round(detector.offset_, 9)
+    rows = np.tile([threshold, 1 - threshold], (50, 1))
+    assert threshold in first and set(detector.predict(rows)) == {1} == set(
+        detector.predict(rows[:1])
+    )
     assert (detector.ood_score(rows) <= 0).all()
     assert set(detector.predict(rows - [0.1, -0.1])) == {-1}

@@ -1,6 +1,4 @@
-"""Blocks of one size: the same rows give the same bits, and other rows beside them change no more
-than rounding.
-"""
+"""Tests of blocks of one size: reproducible bits, and rows independent up to rounding."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize(
     "n", [1, _BLOCK_ROWS - 1, _BLOCK_ROWS, _BLOCK_ROWS + 1, 3 * _BLOCK_ROWS + 7]
 )
-def test_blocks_contain_all_rows_once_in_order(n):
+def test_blocks_contain_all_rows_in_order(n):
     X = RNG.normal(size=(n, 3))
     blocks = []
     np.testing.assert_array_equal(
@@ -31,21 +29,20 @@ def test_blocks_contain_all_rows_once_in_order(n):
 
 
 @pytest.mark.parametrize("m", [3, 64, 301])
-def test_a_matrix_product_is_independent_of_other_rows(m):
+def test_matrix_product_is_independent_of_other_rows(m):
     X, W = RNG.normal(size=(300, m)), RNG.normal(size=(m, m))
 
     def product(rows: np.ndarray) -> np.ndarray:
         return apply_in_fixed_blocks(rows, lambda block: block @ W)
 
-    together = product(X)
+    expected = product(X)
     assert_independent(product, X, RNG)
-    np.testing.assert_allclose(
-        together, X @ W, rtol=0, atol=1e-11
-    )  # sums of 301 terms, in another order
+    # The sums have up to 301 terms, in another order.
+    np.testing.assert_allclose(expected, X @ W, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_number_of_threads_of_blas_changes_no_bit(threads):
+def test_number_of_blas_threads_changes_no_bit(threads):
     X, W = RNG.normal(size=(600, 301)), RNG.normal(size=(301, 301))
     expected = apply_in_fixed_blocks(X, lambda block: block @ W)
     with threadpool_limits(threads, user_api="blas"):

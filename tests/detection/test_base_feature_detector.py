@@ -1,6 +1,4 @@
-"""Features that detectors compare where none are named: a layer, given features, or columns in
-units of their ranges.
-"""
+"""Tests of the default features of detectors: a layer, precomputed features, scaled columns."""
 
 from __future__ import annotations
 
@@ -21,25 +19,25 @@ def test_columns_are_divided_by_their_ranges_over_training_rows():
     detector = KthNeighbourDistance(k=1).fit(X, X_calibration=X + 1000)
     np.testing.assert_array_equal(
         detector.scale_, [100.0, 52.0, 4.0]
-    )  # a constant one has the mean of the others
+    )  # a constant column has the mean of the others
     np.testing.assert_allclose(
         detector.score_samples([[150.0, 5.0, 3.0], [100.0, 57.0, 3.0], [50.0, 5.0, 13.0]]),
         [-0.5, -1.0, -2.0],
     )
 
 
-def test_units_of_columns_change_no_bit_but_by_rounding(blobs):
-    X, _, distant = blobs
+def test_units_of_columns_change_scores_by_rounding_only(blobs):
+    X, _, distant_rows = blobs
     units = np.array([1e-200, 1.0, 1e3, 1e100])
-    usual, other = (
-        KthNeighbourDistance(random_state=0).fit(X * by).score_samples(distant * by)
-        for by in (1.0, units)
+    scores, scaled_scores = (
+        KthNeighbourDistance(random_state=0).fit(X * unit).score_samples(distant_rows * unit)
+        for unit in (1.0, units)
     )
-    np.testing.assert_allclose(usual, other, rtol=1e-12)
+    np.testing.assert_allclose(scores, scaled_scores, rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_custom_layer_and_feature_map_are_used(blobs):
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may have seen these rows
+def test_layers_and_user_defined_maps_are_not_scaled(blobs):
     X, y, _ = blobs
     network = MultilayerPerceptron(
         hidden=(8,), learning_rate=0.02, max_epochs=2, device="cpu", random_state=0
@@ -51,17 +49,16 @@ def test_custom_layer_and_feature_map_are_used(blobs):
         assert set(KthNeighbourDistance(**options, random_state=0).fit(X).scale_) == {1.0}
     forest = make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0)).fit(X, y)
     detector = KthNeighbourDistance(FrozenEstimator(forest)).fit(X, X_calibration=X)
-    np.testing.assert_allclose(
-        detector.scale_, np.ptp(forest[0].transform(X), axis=0)
-    )  # never the leaves
+    # The features of a forest are its transformed rows, not its leaves.
+    np.testing.assert_allclose(detector.scale_, np.ptp(forest[0].transform(X), axis=0))
 
 
 @pytest.mark.parametrize(
     "X",
     [np.ones((9, 2)), np.full((9, 2), 1e308), 1e307 * np.linspace(-1, 1, 9)[:, None]],
-    ids=["alike", "far", "all"],
+    ids=["equal", "equal and huge", "whole range"],
 )
-def test_scores_of_extreme_values_are_finite(X):
+def test_scores_of_extreme_rows_are_finite(X):
     score = (
         KthNeighbourDistance(k=1)
         .fit(X[::2], X_calibration=X)
@@ -70,7 +67,7 @@ def test_scores_of_extreme_values_are_finite(X):
     assert np.isfinite(score).all()
 
 
-def test_seed_reaches_the_feature_map(blobs):
+def test_random_state_reaches_the_feature_map(blobs):
     X = blobs[0]
     maps = [
         KthNeighbourDistance(features=FeatureMap(source="rows"), random_state=seed)

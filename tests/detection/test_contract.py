@@ -1,5 +1,6 @@
-"""What every detector that is exported keeps to, found by itself: scikit-learn's contract, one row
-by itself, which way is out, files.
+"""Tests of the contract of all exported detectors.
+
+They cover scikit-learn's checks, independence of rows, the sign of scores, parameters and files.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from tests.companions import assert_rows_agree
 from tests.sklearn_checks import with_checks
 
 EXPORTED = [
-    found
+    exported
     for name in kdgraph.detection.__all__
-    if isinstance(found := getattr(kdgraph.detection, name), type)
+    if isinstance(exported := getattr(kdgraph.detection, name), type)
 ]
 DETECTORS = [
     cls
     for cls in EXPORTED
     if issubclass(cls, PostHocDetector)
-    and not any(other is not cls and issubclass(other, cls) for other in EXPORTED)
+    and not any(subclass is not cls and issubclass(subclass, cls) for subclass in EXPORTED)
 ]
-"""Those that nothing else stands on."""
-OF_ROWS = [cls for cls in DETECTORS if not issubclass(cls, SetDetector)]
-FEW = pytest.mark.filterwarnings("ignore:.* held-out rows are fewer than set_size")
+"""Exported detectors without exported subclasses."""
+ROW_DETECTORS = [cls for cls in DETECTORS if not issubclass(cls, SetDetector)]
+IGNORE_SMALL_SETS = pytest.mark.filterwarnings("ignore:.* held-out rows are fewer than set_size")
 
 
 def network():
@@ -42,8 +43,8 @@ def network():
     return MultilayerPerceptron(hidden=(8,), **quick, device="cpu", random_state=0)
 
 
-def parent_of(cls: type[PostHocDetector]):
-    """The parent it must have, or the least it can do with: none, where it says so."""
+def minimal_parent(cls: type[PostHocDetector]):
+    """Return the parent that a detector requires, or None if it requires none."""
     if cls.required_partition == "network":
         return network()
     if (
@@ -57,11 +58,13 @@ def parent_of(cls: type[PostHocDetector]):
 
 def make_detector(cls: type[PostHocDetector], **parameters) -> PostHocDetector:
     quick = {"set_size": 30, "repeats": 4, "detector": LocalOutlierFactor(3)}
-    return cls(parent_of(cls), **{"random_state": 0, **of_class(cls, quick), **parameters})
+    return cls(
+        minimal_parent(cls), **{"random_state": 0, **supported_parameters(cls, quick), **parameters}
+    )
 
 
-def of_class(cls: type[PostHocDetector], parameters: dict) -> dict:
-    """Those of the parameters that it has."""
+def supported_parameters(cls: type[PostHocDetector], parameters: dict) -> dict:
+    """Return the parameters that the class has."""
     return {
         name: value
         for name, value in parameters.items()
@@ -70,36 +73,34 @@ def of_class(cls: type[PostHocDetector], parameters: dict) -> dict:
 
 
 def unsupervised(cls: type[PostHocDetector]) -> PostHocDetector:
-    """Without a need of labels where it can do without; the network of these checks need not learn
-    anything.
-    """
-    parent = parent_of(cls)
+    """Return a detector without labels if possible; its network is trained for one epoch only."""
+    parent = minimal_parent(cls)
     parent = parent.set_params(max_epochs=1) if cls.required_partition == "network" else parent
     return cls(
         parent,
         target_fpr=0.3,
         random_state=0,
-        **of_class(cls, {"labels": "none", "detector": LocalOutlierFactor(3)}),
+        **supported_parameters(cls, {"labels": "none", "detector": LocalOutlierFactor(3)}),
     )
 
 
 NO_LABELS = dict.fromkeys(
     ("check_outliers_train", "check_outliers_fit_predict"),
-    "they fit without labels, and its parent needs them",
+    "the check fits without labels, and the parent needs them",
 )
-ONE_ROW = {
-    "check_methods_subset_invariance": "the score of a row belongs to it and the rows of its set"
+SET_SCORES = {
+    "check_methods_subset_invariance": "the score of a row depends on the rows of its set"
 }
 
 
 def expected_failures(detector: PostHocDetector) -> dict[str, str]:
-    """scikit-learn's own outlier detectors know no labels and no sets."""
+    """Return the checks that assume that a detector needs no labels and no sets."""
     return (NO_LABELS if detector._needs_labels() else {}) | (
-        ONE_ROW if isinstance(detector, SetDetector) else {}
+        SET_SCORES if isinstance(detector, SetDetector) else {}
     )
 
 
-@FEW
+@IGNORE_SMALL_SETS
 @with_checks(
     [unsupervised(cls) for cls in DETECTORS if cls.required_partition != "network"],
     expected_failed_checks=expected_failures,
@@ -119,7 +120,7 @@ def test_scikit_learns_checks_behind_a_network(estimator, check):
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of three classes that touch, their labels, and as many that nobody has seen."""
+    """Return rows of three adjacent classes, their labels, and unseen rows."""
     centres = np.array([[-4.0, 0.0, 0.0], [4.0, 0.0, 0.0], [0.0, 7.0, 0.0]])
     X, y = make_blobs(300, centers=centres, cluster_std=1.5, random_state=0)
     return X[:200], y[:200], X[200:]
@@ -127,56 +128,55 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def fitted(rows):
-    """By class, fitted once."""
+    """Return fitted detectors by class."""
     X, y, _ = rows
     return {cls: make_detector(cls).fit(X, y) for cls in DETECTORS}
 
 
-@pytest.mark.parametrize("cls", OF_ROWS)
+@pytest.mark.parametrize("cls", ROW_DETECTORS)
 def test_no_row_changes_the_score_of_another(fitted, rows, cls):
     X = np.concatenate([rows[2][:12], rows[2][:4] + 50.0, rows[2][:4] * 1e12])
-    together = fitted[cls].score_samples(X)
+    joint_scores = fitted[cls].score_samples(X)
     assert_rows_agree(
-        np.concatenate([fitted[cls].score_samples(X[i : i + 1]) for i in range(len(X))]), together
+        np.concatenate([fitted[cls].score_samples(X[i : i + 1]) for i in range(len(X))]),
+        joint_scores,
     )
-    assert_rows_agree(fitted[cls].score_samples(X[::-1]), together[::-1])
+    assert_rows_agree(fitted[cls].score_samples(X[::-1]), joint_scores[::-1])
 
 
-def distant(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Beyond everything, in every feature."""
+def shift_far_away(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return rows beyond all training rows in every feature."""
     return X + 40.0
 
 
-def between(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Around the middle of the three classes, where they meet."""
+def draw_between_classes(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return rows around the point where the three classes meet."""
     return np.array([0.0, 2.0, 0.0]) + 0.3 * rng.normal(size=X.shape)
 
 
-OUT = {
+OOD_ROWS = {
     **dict.fromkeys(
-        ("MaxProbability", "Entropy", "MaxLogit", "Energy", "Odin"), between
-    ),  # a network is surest far outside (Hein et al. 2019)
+        ("MaxProbability", "Entropy", "MaxLogit", "Energy", "Odin"), draw_between_classes
+    ),  # networks are most confident far away (Hein et al. 2019)
     **dict.fromkeys(
-        ("LeafOccupancy", "GeodesicDistance"), between
-    ),  # where leaves are small; far rows are in those at the border
+        ("LeafOccupancy", "GeodesicDistance"), draw_between_classes
+    ),  # leaves are small there; distant rows share the outermost leaves
 }
-"""What is out for a detector, where it is not what is far."""
+"""Function of OOD rows by class name, for detectors that do not detect distant rows."""
 
 
 @pytest.mark.parametrize("cls", DETECTORS)
-def test_higher_is_farther_out(fitted, rows, cls):
-    """Of nine in ten pairs what the detector looks for has the higher score, and more of it than of
-    test rows is beyond the threshold.
-    """
+def test_ood_rows_have_higher_ood_scores(fitted, rows, cls):
+    """Compare the scores of OOD rows with those of test rows: AUROC, and rate of detections."""
     _, _, test = rows
-    out = OUT.get(cls.__name__, distant)(test, np.random.default_rng(0))
-    normal, strange = fitted[cls].ood_score(test), fitted[cls].ood_score(out)
-    assert auroc(strange, normal) > 0.9
-    assert (fitted[cls].predict(out) == -1).mean() > (fitted[cls].predict(test) == -1).mean()
-    np.testing.assert_array_equal(fitted[cls].predict(out), np.where(strange > 0, -1, 1))
+    ood_rows = OOD_ROWS.get(cls.__name__, shift_far_away)(test, np.random.default_rng(0))
+    test_scores, ood_scores = fitted[cls].ood_score(test), fitted[cls].ood_score(ood_rows)
+    assert auroc(ood_scores, test_scores) > 0.9
+    assert (fitted[cls].predict(ood_rows) == -1).mean() > (fitted[cls].predict(test) == -1).mean()
+    np.testing.assert_array_equal(fitted[cls].predict(ood_rows), np.where(ood_scores > 0, -1, 1))
 
 
-OTHER = {
+ALTERNATIVES = {
     "calibration_size": 0.5,
     "detector": LocalOutlierFactor(9),
     "dimensions": 2,
@@ -199,29 +199,31 @@ OTHER = {
     "target_fpr": 0.3,
     "temperature": 2.0,
 }
-"""Another value of each parameter than the one that detectors here have."""
-FOR = {("TreeHamming", "labels"): "given"}
-"""Where a detector has another one by itself."""
+"""Value of each parameter that differs from its value in these tests."""
+CLASS_ALTERNATIVES = {("TreeHamming", "labels"): "given"}
+"""Values for detectors whose default is that of ALTERNATIVES."""
 
 
 @pytest.mark.parametrize("cls", DETECTORS)
-def test_every_parameter_changes_the_score_and_n_jobs_none(fitted, rows, cls):
+def test_every_parameter_except_n_jobs_changes_the_score(fitted, rows, cls):
     X, y, test = rows
     parameters = set(fitted[cls].get_params(deep=False)) - {"estimator", "n_jobs"}
-    assert parameters <= OTHER.keys(), "another value of a new parameter is to be named"
-    usual = scores(fitted[cls], test)
-    np.testing.assert_array_equal(usual, scores(make_detector(cls).fit(X, y), test))
+    assert parameters <= ALTERNATIVES.keys(), "ALTERNATIVES needs a value of each new parameter"
+    default_scores = ood_scores_of(fitted[cls], test)
+    np.testing.assert_array_equal(default_scores, ood_scores_of(make_detector(cls).fit(X, y), test))
     if "n_jobs" in fitted[cls].get_params(deep=False):
-        np.testing.assert_array_equal(usual, scores(make_detector(cls, n_jobs=2).fit(X, y), test))
+        np.testing.assert_array_equal(
+            default_scores, ood_scores_of(make_detector(cls, n_jobs=2).fit(X, y), test)
+        )
     for name in parameters:
-        value = FOR.get((cls.__name__, name), OTHER[name])
-        result = scores(make_detector(cls, **{name: value}).fit(X, y), test)
-        assert result.shape != usual.shape or not np.allclose(
-            result, usual, rtol=1e-6, atol=1e-9
+        value = CLASS_ALTERNATIVES.get((cls.__name__, name), ALTERNATIVES[name])
+        changed_scores = ood_scores_of(make_detector(cls, **{name: value}).fit(X, y), test)
+        assert changed_scores.shape != default_scores.shape or not np.allclose(
+            changed_scores, default_scores, rtol=1e-6, atol=1e-9
         ), name
 
 
-def scores(detector: PostHocDetector, X: np.ndarray) -> np.ndarray:
+def ood_scores_of(detector: PostHocDetector, X: np.ndarray) -> np.ndarray:
     return (
         detector.ood_score_of_sets(X, np.random.default_rng(0))
         if isinstance(detector, SetDetector)
@@ -230,9 +232,9 @@ def scores(detector: PostHocDetector, X: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("cls", DETECTORS)
-def test_a_loaded_detector_scores_the_same_to_the_bit(fitted, rows, cls):
+def test_loaded_detector_gives_identical_scores(fitted, rows, cls):
     test = rows[2]
-    again = from_bytes(to_bytes(fitted[cls]), "it").value
-    np.testing.assert_array_equal(scores(again, test), scores(fitted[cls], test))
-    assert again.offset_ == fitted[cls].offset_ and again.describe() == fitted[cls].describe()
-    assert not hasattr(clone(again), "estimator_")
+    loaded = from_bytes(to_bytes(fitted[cls]), "detector").value
+    np.testing.assert_array_equal(ood_scores_of(loaded, test), ood_scores_of(fitted[cls], test))
+    assert loaded.offset_ == fitted[cls].offset_ and loaded.describe() == fitted[cls].describe()
+    assert not hasattr(clone(loaded), "estimator_")

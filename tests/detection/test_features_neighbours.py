@@ -1,4 +1,4 @@
-"""Distances to the k-th nearest training row against all distances, in the space of features."""
+"""Tests of the distance to the k-th nearest training row against all pairwise distances."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from kdgraph.parents.networks import MultilayerPerceptron
 from tests.companions import assert_rows_agree
 
 RAW = FeatureMap(source="rows", reduce="none", scale="none")
-"""Rows in their own units."""
+"""Features that are the rows in their original units."""
 
 
-def brute_force_distances(rows: np.ndarray, train: np.ndarray, k: int) -> np.ndarray:
+def sorted_distance_scores(rows: np.ndarray, train: np.ndarray, k: int) -> np.ndarray:
     return -np.sort(cdist(rows, train), axis=1)[:, k - 1]
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(2, 60), st.integers(1, 20), st.integers(1, 8), st.integers(0, 2**31))
-def test_score_is_the_kth_smallest_distance(n, d, k, seed):
-    """Also on both sides of 15 columns, where scikit-learn goes another way; that adds squares, so
-    near 0 half of the digits are there.
+def test_score_is_the_kth_of_all_distances(n, d, k, seed):
+    """Test more and fewer than 15 columns, since scikit-learn then uses different algorithms.
+
+    One of them adds squares, which has half of the digits near 0.
     """
     rng = np.random.default_rng(seed)
     train, rows = rng.normal(size=(n, d)), rng.normal(size=(9, d))
@@ -39,54 +40,60 @@ def test_score_is_the_kth_smallest_distance(n, d, k, seed):
     assert detector.k_ == min(k, n)
     np.testing.assert_allclose(
         detector.score_samples(rows),
-        brute_force_distances(rows, train, min(k, n)),
+        sorted_distance_scores(rows, train, min(k, n)),
         rtol=1e-7,
         atol=1e-7,
     )
 
 
-def test_outliers_are_far(blobs):
-    X, y, distant = blobs
+def test_distant_rows_have_higher_scores(blobs):
+    X, y, distant_rows = blobs
     detector = KthNeighbourDistance(RandomForestClassifier(5, random_state=0), random_state=0).fit(
         X, y
     )
-    assert auroc(detector.ood_score(distant), detector.ood_score(X)) == 1 and set(
-        detector.predict(distant)
+    assert auroc(detector.ood_score(distant_rows), detector.ood_score(X)) == 1 and set(
+        detector.predict(distant_rows)
     ) == {-1}
     assert detector.describe() == {"offset": detector.offset_, "k": 5, "normalized": False}
 
 
-def test_layer_features_are_normalised_by_default(blobs):
-    X, y, distant = blobs
+def test_only_default_layers_are_normalized_by_default(blobs):
+    X, y, distant_rows = blobs
     network = MultilayerPerceptron(
         hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0
     ).fit(X, y)
-    train, rows = (network.transform(values).astype(np.float64) for values in (X[:400], distant))
-    units = [values / np.linalg.norm(values, axis=1, keepdims=True) for values in (rows, train)]
+    train, rows = (
+        network.transform(values).astype(np.float64) for values in (X[:400], distant_rows)
+    )
+    directions = [
+        values / np.linalg.norm(values, axis=1, keepdims=True) for values in (rows, train)
+    ]
     layer = FeatureMap(source="layer", reduce="none", scale="none")
     for options, expected in (
-        ({}, brute_force_distances(*units, 5)),
-        ({"normalize": False}, brute_force_distances(rows, train, 5)),
-        ({"features": layer}, brute_force_distances(rows, train, 5)),
-        ({"features": layer, "normalize": True, "k": 3}, brute_force_distances(*units, 3)),
+        ({}, sorted_distance_scores(*directions, 5)),
+        ({"normalize": False}, sorted_distance_scores(rows, train, 5)),
+        ({"features": layer}, sorted_distance_scores(rows, train, 5)),
+        ({"features": layer, "normalize": True, "k": 3}, sorted_distance_scores(*directions, 3)),
     ):
         detector = KthNeighbourDistance(FrozenEstimator(network), **options).fit(
             X[:400], X_calibration=X[400:]
         )
-        np.testing.assert_allclose(detector.score_samples(distant), expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            detector.score_samples(distant_rows), expected, rtol=1e-6, atol=1e-7
+        )
     pipeline = FrozenEstimator(
         make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
     )
     detector = KthNeighbourDistance(pipeline, features=RAW).fit(X[:400], X_calibration=X[400:])
     scale = pipeline.estimator[0].transform
     np.testing.assert_allclose(
-        detector.score_samples(distant),
-        brute_force_distances(scale(distant), scale(X[:400]), 5),
+        detector.score_samples(distant_rows),
+        sorted_distance_scores(scale(distant_rows), scale(X[:400]), 5),
         rtol=1e-7,
     )
 
 
-def test_row_of_zeros_has_a_finite_score():
+def test_row_of_zeros_has_a_score_if_normalized():
     rows = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     detector = KthNeighbourDistance(k=1, normalize=True, features=RAW).fit(
         rows[1:], X_calibration=rows
@@ -103,13 +110,13 @@ def test_rows_are_independent_and_distant_scores_are_ordered(columns, normalize)
     rows = np.concatenate(
         [X[:20], *(X[:1] * scale for scale in (1e3, 1e9, 1e99, 1e101, 1e200, 1e307))]
     )
-    together = detector.ood_score(rows)
-    assert np.isfinite(together).all() and (normalize or (np.diff(together[20:]) > 0).all())
+    scores = detector.ood_score(rows)
+    assert np.isfinite(scores).all() and (normalize or (np.diff(scores[20:]) > 0).all())
     assert_rows_agree(
-        together, np.concatenate([detector.ood_score(rows[i : i + 1]) for i in range(len(rows))])
+        scores, np.concatenate([detector.ood_score(rows[i : i + 1]) for i in range(len(rows))])
     )
     order = rng.permutation(len(rows))
-    assert_rows_agree(detector.ood_score(rows[order]), together[order])
+    assert_rows_agree(detector.ood_score(rows[order]), scores[order])
 
 
 def test_k_must_be_positive():

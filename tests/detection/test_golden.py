@@ -1,16 +1,17 @@
-"""Numbers of the scores of forests on data that come with scikit-learn, beside those of another
-implementation over five other seeds.
+"""Tests of AUROC values of forest detectors on data of scikit-learn.
 
-Features are scaled to [0, 1] by the training rows; 100 extremely randomised trees with
-scikit-learn's defaults; three tenths of what is in distribution are test rows.
+The expected values are those of an independent implementation over five other seeds, where it has
+the score. The tolerances account for the seeds. Features are scaled to [0, 1] by the training rows,
+forests have 100 extremely randomised trees with the defaults of scikit-learn, and three tenths of
+the rows in distribution are test rows.
 
-TOOD is measured by its published protocol: rows of a homogeneous set, pooled over ten sets; sets of
-all test rows (270), so that seeds differ by the split and the trees. The other implementation,
-which compares the leaves of all pairs of rows, has an AUROC of .478 and .997 on the digits with
-given and shuffled labels, and of .232 and .988 on permuted columns. Scores of single rows are given
-no sets, so their numbers are of another task; its boxes are of forests with five rows to a leaf,
-ours are of the nearest node with five rows. What is expected is what it had, where it has the
-score; tolerances leave room for other seeds.
+TOOD is measured by its published protocol, with rows of homogeneous sets, pooled over ten sets. A
+set has all test rows (270), so seeds differ by the split and the trees. The independent
+implementation compares the leaves of all pairs of rows. It has an AUROC of .478 and .997 on the
+digits with given and shuffled labels, and of .232 and .988 on permuted columns. Scores of single
+rows do not use sets, so their numbers belong to another task. Boxes of the independent
+implementation are those of forests with five rows in a leaf, boxes of LeafBox those of the nearest
+node with five rows.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from kdgraph.metrics import auroc
 
 
 def digits(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Digits 0 to 4 in two parts with the labels of the first, and digits 5 to 9."""
+    """Return training rows and labels of the digits 0 to 4, test rows, and the digits 5 to 9."""
     X, y = load_digits(return_X_y=True)
     rows = rng.permutation(np.flatnonzero(y < 5))
     test, train = np.split(rows, [int(0.3 * len(rows))])
@@ -53,10 +54,10 @@ def permuted_columns(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 
 def mean_auroc(task, labels: str) -> float:
-    result = []
+    aurocs = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        X, y, test, out = task(rng)
+        X, y, test, X_ood = task(rng)
         scale = MinMaxScaler().fit(X).transform
         detector = TreeHamming(
             ExtraTreesClassifier(100),
@@ -65,20 +66,18 @@ def mean_auroc(task, labels: str) -> float:
             random_state=seed,
         )
         detector.fit(scale(X), y, X_calibration=scale(test))
-        result.append(
+        aurocs.append(
             auroc(
-                detector.ood_score_of_sets(scale(out), rng),
+                detector.ood_score_of_sets(scale(X_ood), rng),
                 detector.ood_score_of_sets(scale(test), rng),
             )
         )
-    return float(np.mean(result))
+    return float(np.mean(aurocs))
 
 
-def test_two_outliers_among_98_normal_rows_are_not_found():
-    """The limit that the documentation states; the other implementation has .249, in sets drawn as
-    here.
-    """
-    result = []
+def test_two_outliers_among_98_normal_rows_are_not_detected():
+    """Test the documented limit; the independent implementation has .249 on such sets."""
+    aurocs = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X, y, test, _ = permuted_columns(rng)
@@ -91,30 +90,26 @@ def test_two_outliers_among_98_normal_rows_are_not_found():
                 [scale(test)[rng.choice(len(test), 98, replace=False)], rng.random((2, X.shape[1]))]
             )
             score = detector.ood_score(rows)
-            result.append(auroc(score[98:], score[:98]))
-    assert np.mean(result) == pytest.approx(0.25, abs=0.1)  # a set's deviation is 0.2
+            aurocs.append(auroc(score[98:], score[:98]))
+    assert np.mean(aurocs) == pytest.approx(0.25, abs=0.1)  # the standard deviation of a set is 0.2
 
 
 @pytest.mark.parametrize(
     ("task", "labels", "expected", "tolerance"),
     [
-        (digits, "given", 0.478, 0.05),  # of one seed the deviation is 0.02
+        (digits, "given", 0.478, 0.05),  # the standard deviation of a seed is 0.02
         (digits, "shuffled", 0.997, 0.005),
-        (
-            permuted_columns,
-            "given",
-            0.23,
-            0.12,
-        ),  # of one seed 0.08; well below 0.5, the wrong way round
+        # Below 0.5, that is below chance; the standard deviation of a seed is 0.08.
+        (permuted_columns, "given", 0.23, 0.12),
         (permuted_columns, "shuffled", 0.99, 0.01),
     ],
 )
-def test_auroc_equals_stored_values(task, labels, expected, tolerance):
+def test_auroc_of_tree_hamming(task, labels, expected, tolerance):
     assert mean_auroc(task, labels) == pytest.approx(expected, abs=tolerance)
 
 
 def shifted(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """By three times the range of each feature."""
+    """Return OOD rows that are shifted by three times the range of each feature."""
     X, y, test, _ = permuted_columns(rng)
     return X, y, test, test + 3 * np.ptp(X, axis=0)
 
@@ -123,27 +118,27 @@ def shifted(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     scope="module", params=[digits, permuted_columns, shifted], ids=lambda task: task.__name__
 )
 def forests(request):
-    """A name, and for each seed the scaled rows of a task with a forest."""
-    result = []
+    """Return the name of a task, and for each seed its forest and scaled rows."""
+    tasks = []
     for seed in range(3):
-        X, y, test, out = request.param(np.random.default_rng(seed))
+        X, y, test, X_ood = request.param(np.random.default_rng(seed))
         scale = MinMaxScaler().fit(X).transform
         parent = FrozenEstimator(ExtraTreesClassifier(100, random_state=seed).fit(scale(X), y))
-        result.append((parent, *map(scale, (X, test, out))))
-    return request.param.__name__, result
+        tasks.append((parent, *map(scale, (X, test, X_ood))))
+    return request.param.__name__, tasks
 
 
-def mean_auroc_of_rows(detector: PostHocDetector, found) -> float:
-    """No detector here learns from the rows of its threshold but the density, which asks them for
-    the spacing of its Gaussians.
-    """
-    values = []
-    for parent, X, test, out in found:
+def mean_auroc_of_rows(detector: PostHocDetector, tasks) -> float:
+    """Return the mean AUROC over seeds."""
+    # The held-out rows of GraphDensity select the spacing of its Gaussians, so they are training
+    # rows. The other detectors use held-out rows for the threshold only, which has no effect.
+    aurocs = []
+    for parent, X, test, X_ood in tasks:
         fitted = detector.set_params(estimator=parent).fit(
             X, X_calibration=X[:100] if isinstance(detector, GraphDensity) else test
         )
-        values.append(auroc(fitted.ood_score(out), fitted.ood_score(test)))
-    return float(np.mean(values))
+        aurocs.append(auroc(fitted.ood_score(X_ood), fitted.ood_score(test)))
+    return float(np.mean(aurocs))
 
 
 @pytest.mark.parametrize(
@@ -180,14 +175,12 @@ def mean_auroc_of_rows(detector: PostHocDetector, found) -> float:
         (
             GraphDensity(None),
             {"digits": (0.95, 0.02), "permuted_columns": (0.995, 0.01), "shifted": (1, 0)},
-        ),  # both first measured here
+        ),  # measured with kdgraph only
     ],
     ids=lambda value: repr(value) if isinstance(value, PostHocDetector) else "",
 )
-def test_auroc_of_rows_by_themselves(forests, detector, expected):
-    """The geodesic distance alone is blind far outside, where boxes and densities see; on the
-    digits it sees more than they do.
-    """
-    name, found = forests
+def test_auroc_of_row_detectors(forests, detector, expected):
+    """Compare detectors; the geodesic distance fails for shifted rows, unlike boxes and densities."""
+    name, tasks = forests
     value, tolerance = expected[name]
-    assert mean_auroc_of_rows(detector, found) == pytest.approx(value, abs=max(tolerance, 1e-12))
+    assert mean_auroc_of_rows(detector, tasks) == pytest.approx(value, abs=max(tolerance, 1e-12))

@@ -1,6 +1,4 @@
-"""Scores of logits, against the logits of a linear network, which are known, and what they are of
-far away.
-"""
+"""Tests of scores of logits against the exact logits of a linear network, and far away."""
 
 from __future__ import annotations
 
@@ -33,42 +31,48 @@ def linear(blobs):
 
 
 @pytest.fixture(scope="module")
-def known(blobs, linear):
-    """Logits, in float64."""
-    last = linear.module_[-1]
-    return blobs[0] @ last.weight.detach().numpy().T.astype(np.float64) + last.bias.detach().numpy()
+def exact_logits(blobs, linear):
+    """Return the logits in float64."""
+    last_layer = linear.module_[-1]
+    return (
+        blobs[0] @ last_layer.weight.detach().numpy().T.astype(np.float64)
+        + last_layer.bias.detach().numpy()
+    )
 
 
-def test_max_logit_score_is_minus_the_largest_logit(blobs, linear, known):
+def test_score_is_the_largest_logit(blobs, linear, exact_logits):
     detector = MaxLogit(FrozenEstimator(linear)).fit(blobs[0], X_calibration=blobs[0])
+    # The logits are up to 50 in float32.
     np.testing.assert_allclose(
-        detector.score_samples(blobs[0]), known.max(axis=1), rtol=0, atol=1e-4
-    )  # logits up to 50 in float32
+        detector.score_samples(blobs[0]), exact_logits.max(axis=1), rtol=0, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 7.0])
-def test_energy_is_the_log_of_the_sum_of_exponentials(blobs, linear, known, temperature):
+def test_energy_is_the_log_of_the_sum_of_exponentials(blobs, linear, exact_logits, temperature):
     detector = Energy(FrozenEstimator(linear), temperature=temperature).fit(
         blobs[0], X_calibration=blobs[0]
     )
-    expected = temperature * np.log(np.exp(known.astype(np.longdouble) / temperature).sum(axis=1))
+    expected = temperature * np.log(
+        np.exp(exact_logits.astype(np.longdouble) / temperature).sum(axis=1)
+    )
     np.testing.assert_allclose(
         detector.score_samples(blobs[0]), expected.astype(np.float64), rtol=0, atol=1e-4
     )
 
 
-def test_energy_tends_to_the_largest_logit_and_rises_with_temperature(blobs, linear):
-    scores = [
+def test_energy_increases_from_the_largest_logit_with_temperature(blobs, linear):
+    detectors = [
         Energy(FrozenEstimator(linear), temperature=t).fit(blobs[0], X_calibration=blobs[0])
         for t in (1e-3, 1.0, 10.0)
     ]
-    cold, usual, warm = (detector.score_samples(blobs[0]) for detector in scores)
-    np.testing.assert_allclose(cold, linear.logits(blobs[0]).max(axis=1), rtol=0, atol=1e-3)
-    assert (cold <= usual).all() and (usual < warm).all()
+    low, medium, high = (detector.score_samples(blobs[0]) for detector in detectors)
+    np.testing.assert_allclose(low, linear.logits(blobs[0]).max(axis=1), rtol=0, atol=1e-3)
+    assert (low <= medium).all() and (medium < high).all()
 
 
 @pytest.mark.parametrize("kind", [MaxLogit, Energy])
-def test_pipeline_and_unfitted_parent_give_the_same_score(kind, blobs):
+def test_network_in_a_pipeline_is_fitted(kind, blobs):
     X, y, _ = blobs
     pipeline = make_pipeline(StandardScaler(), MultilayerPerceptron(hidden=(8,), **QUICK))
     detector = kind(pipeline, random_state=0).fit(X, y)
@@ -79,19 +83,19 @@ def test_pipeline_and_unfitted_parent_give_the_same_score(kind, blobs):
 
 
 @pytest.mark.parametrize("kind", [MaxLogit, Energy])
-def test_far_rows_have_finite_scores_and_no_row_changes_anothers(kind, blobs, linear):
+def test_rows_are_independent_and_distant_scores_are_finite(kind, blobs, linear):
     X = np.concatenate(
         [blobs[0][:10], blobs[0][:5] * 1e10, blobs[0][:5] * 1e40, blobs[0][:5] * 1e300]
     )
     detector = kind(FrozenEstimator(linear)).fit(blobs[0], X_calibration=blobs[0])
-    together = detector.ood_score(X)
-    assert np.isfinite(together).all() and len(np.unique(together[:15])) == 15
+    scores = detector.ood_score(X)
+    assert np.isfinite(scores).all() and len(np.unique(scores[:15])) == 15
     assert_rows_agree(
-        together, np.concatenate([detector.ood_score(X[i : i + 1]) for i in range(len(X))])
+        scores, np.concatenate([detector.ood_score(X[i : i + 1]) for i in range(len(X))])
     )
 
 
-def test_parent_without_logits_and_temperature_zero_are_refused(blobs):
+def test_invalid_input_raises(blobs):
     X, y, _ = blobs
     with pytest.raises(TypeError, match="DecisionTreeClassifier has no logits or layers to read"):
         MaxLogit(DecisionTreeClassifier()).fit(X, y)

@@ -1,4 +1,4 @@
-"""Leaf occupancy: counted by scikit-learn's own ``apply``."""
+"""Tests of leaf occupancy against counts of scikit-learn's ``apply``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from kdgraph.detection import LeafOccupancy
 
 ROUNDING = 1e-12
-"""Of a mean over trees."""
+"""Tolerance of a mean over trees."""
 
 
 @pytest.fixture(scope="module")
@@ -22,27 +22,23 @@ def parent(blobs):
 
 
 @pytest.mark.parametrize("n_train", [400, 30])
-def test_the_score_is_the_mean_share_of_training_rows_in_the_leaf(blobs, parent, n_train):
-    """Of the rows that it is given: of 30, most leaves have none, which counts as half a row among
-    logarithms.
-    """
+def test_score_is_the_mean_fraction_of_rows_in_the_leaf(blobs, parent, n_train):
+    """Count the rows passed to fit; an empty leaf counts as half a row on the log scale."""
     X = blobs[0]
-    train, rows = parent.estimator.apply(X[:n_train]), parent.estimator.apply(X[400:])
-    members = (rows[:, None, :] == train).sum(axis=1)
+    train_leaves, leaves = parent.estimator.apply(X[:n_train]), parent.estimator.apply(X[400:])
+    members = (leaves[:, None, :] == train_leaves).sum(axis=1)
     assert (members == 0).any() == (n_train == 30)
-    share = LeafOccupancy(parent).fit(X[:n_train], X_calibration=X[400:])
+    share_detector = LeafOccupancy(parent).fit(X[:n_train], X_calibration=X[400:])
     np.testing.assert_allclose(
-        share.score_samples(X[400:]), (members / n_train).mean(axis=1), rtol=ROUNDING
+        share_detector.score_samples(X[400:]), (members / n_train).mean(axis=1), rtol=ROUNDING
     )
-    log = LeafOccupancy(parent, scale="log").fit(X[:n_train], X_calibration=X[400:])
+    log_detector = LeafOccupancy(parent, scale="log").fit(X[:n_train], X_calibration=X[400:])
     expected = np.log(np.where(members == 0, 0.5, members) / n_train).mean(axis=1)
-    np.testing.assert_allclose(log.score_samples(X[400:]), expected, rtol=ROUNDING)
+    np.testing.assert_allclose(log_detector.score_samples(X[400:]), expected, rtol=ROUNDING)
 
 
 def test_scores_equal_a_hand_calculation():
-    """One tree with one threshold between 2 and 10: three rows on its left, one on its right, of
-    which the left one is normal.
-    """
+    """Test a tree with a threshold between 2 and 10, three rows at its left and one at its right."""
     X, y = np.array([[0.0], [1.0], [2.0], [10.0]]), [0, 0, 0, 1]
     detector = LeafOccupancy(
         FrozenEstimator(DecisionTreeClassifier().fit(X, y)), target_fpr=0.3
@@ -50,4 +46,4 @@ def test_scores_equal_a_hand_calculation():
     np.testing.assert_array_equal(
         detector.score_samples([[-5.0], [5.9], [6.1], [99.0]]), [0.75, 0.75, 0.25, 0.25]
     )
-    assert detector.leaf_sizes_.tolist() == [0, 3, 1]  # the root is no leaf
+    assert detector.leaf_sizes_.tolist() == [0, 3, 1]  # the root is not a leaf

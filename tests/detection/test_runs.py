@@ -1,6 +1,4 @@
-"""Runs with a detector of sets: its numbers beside those of the parent, what is drawn, what files
-have, and what new rows get.
-"""
+"""Tests of runs with a set detector: metrics, drawn sets, files, and predictions of new rows."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ SETS = ["detector.set_size=10", "detector.repeats=4"]
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory):
+def small_run(tmp_path_factory):
     config = compose(
         [
             "dataset=spiral",
@@ -52,46 +50,50 @@ def small(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def parts():
-    """Config, rows, parent and model."""
+def run_parts():
+    """Return config, splits, parent and model."""
     config = compose(["dataset=spiral", "method=tood", *TINY, *SETS, "metrics=default"])
     splits = split(config.dataset, 0)
     parent = fit(config.parent, splits.train, seed=0, n_jobs=1)
     return config, splits, parent, calibrate(config.after, parent, splits, seed=0, n_jobs=1)
 
 
-def values(record, metric: str, of: str) -> dict[float | None, float]:
+def metric_values(record, metric: str, model: str) -> dict[float | None, float]:
     return {
         m["params"].get("radius"): m["value"]
         for m in record["metrics"]
-        if (m["metric"], m["of"]) == (metric, of)
+        if (m["metric"], m["of"]) == (metric, model)
     }
 
 
-def test_one_run_has_id_and_ood_metrics(small):
-    config, record = small
+def test_run_has_metrics_of_rows_and_of_sets(small_run):
+    config, record = small_run
     assert (record["parent"], record["calibrator"], record["detector"]) == (
         "extra_trees",
         "none",
         "tood",
     )
-    learnt = record["learnt"]["detector"]
-    assert (learnt["level"], learnt["set_size"], learnt["repeats"]) == (
+    summary = record["learnt"]["detector"]
+    assert (summary["level"], summary["set_size"], summary["repeats"]) == (
         "instance",
         10,
         4,
-    ) and 0 < learnt["offset"] < 1
+    ) and 0 < summary["offset"] < 1
     for metric in ("error", "nll", "ece", "mmc", "oce"):
         assert (
-            values(record, metric, "calibrated") == values(record, metric, "parent") != {}
+            metric_values(record, metric, "calibrated")
+            == metric_values(record, metric, "parent")
+            != {}
         )  # a detector changes no probability
     assert (
-        set(values(record, "auroc", "parent"))
-        == set(values(record, "fpr95", "calibrated"))
+        set(metric_values(record, "auroc", "parent"))
+        == set(metric_values(record, "fpr95", "calibrated"))
         == {0.5, 2.0}
     )
     assert (
-        values(record, "auroc", "calibrated")[2.0] > 0.95 > values(record, "auroc", "parent")[2.0]
+        metric_values(record, "auroc", "calibrated")[2.0]
+        > 0.95
+        > metric_values(record, "auroc", "parent")[2.0]
     )
     assert {m["n"] for m in record["metrics"] if m["metric"] == "auroc"} == {40}
     units = {
@@ -102,66 +104,66 @@ def test_one_run_has_id_and_ood_metrics(small):
     assert units == {
         ("auroc", "parent", None),
         ("auroc", "calibrated", "rows in sets of 10"),
-        *(("mmc", of, None) for of in ("parent", "calibrated")),
+        *(("mmc", model, None) for model in ("parent", "calibrated")),
     }
-    of_auroc = {
+    stderr_by_model = {
         m["of"]: m["stderr"]
         for m in record["metrics"]
         if m["metric"] == "auroc" and m["params"]["radius"] == 2
     }
     assert (
-        of_auroc["parent"] > 0 and of_auroc["calibrated"] is None
-    )  # rows of one set are no sample of their own
+        stderr_by_model["parent"] > 0 and stderr_by_model["calibrated"] is None
+    )  # rows of one set are not independent
     (table,) = (
         config.run_dir / name
         for name in record["files"]["tables"].values()
         if "contamination" in name
     )
-    assert set(pd.read_csv(table)["of"]) == {"parent"}  # and of their scores no sets are mixed
+    assert set(pd.read_csv(table)["of"]) == {"parent"}  # scores of sets cannot be mixed
     assert record["about_metrics"]["auroc"] == {
         "label": "AUROC",
         "better": "higher",
         "detects": True,
     }
-    drawn = (config.run_dir / "figures" / "ood_scores.svg").read_text()
+    svg = (config.run_dir / "figures" / "ood_scores.svg").read_text()
     assert all(
-        words in drawn
-        for words in ("sphere, radius 2: 40 rows", "tood, rows in sets of 10", "threshold")
+        text in svg
+        for text in ("sphere, radius 2: 40 rows", "tood, rows in sets of 10", "threshold")
     )
 
 
-def test_the_numbers_follow_from_sets_drawn_by_hand(small):
-    """Of the saved model, with the generator of each set."""
-    config, record = small
+def test_auroc_is_that_of_sets_drawn_with_the_run_generator(small_run):
+    """Compute the AUROC with the saved model and the generator of each set."""
+    config, record = small_run
     detector = load(config.run_dir / "model" / "calibrated.kdg").post_hoc["detector"]
     splits = split(config.dataset, 0)
-    distant = next(iter(config_sets(config, splits)))
+    ood_rows = next(iter(ood_sets_of(config, splits)))
 
     def scores(X, name) -> np.ndarray:
         sets = draw_sets(len(X), 10, 4, stage_rng(0, f"sets drawn from {name}"))
         return np.concatenate([detector.ood_score(X[rows]) for rows in sets])
 
     expected = auroc(
-        scores(distant, ["ood", "sphere", ("radius", 0.5)]), scores(splits.test.X, ["test", None])
+        scores(ood_rows, ["ood", "sphere", ("radius", 0.5)]), scores(splits.test.X, ["test", None])
     )
-    assert values(record, "auroc", "calibrated")[0.5] == pytest.approx(expected, abs=1e-12)
+    assert metric_values(record, "auroc", "calibrated")[0.5] == pytest.approx(expected, abs=1e-12)
 
 
-def config_sets(config, splits):
+def ood_sets_of(config, splits):
     from kdgraph.components import build
 
-    return [found.X for found in build(config.ood).sets(splits, stage_rng(0, "ood"))]
+    return [ood_set.X for ood_set in build(config.ood).sets(splits, stage_rng(0, "ood"))]
 
 
-def test_set_scores_have_no_column_in_predictions(small):
-    config, _ = small
+def test_set_scores_have_no_column_in_predictions(small_run):
+    config, _ = small_run
     frame = pd.read_parquet(config.run_dir / "predictions.parquet")
     assert (
         len(frame) == 3 * 40 and "parent_ood_score" in frame and "calibrated_ood_score" not in frame
     )
     assert {"calibrated_0", "calibrated_1"} <= set(frame)
-    result = {"proba": np.full((3, 2), 0.5), "ood_score": SetScores(np.arange(3.0), 2, "instance")}
-    frame = predictions_frame([Predictions("test", 3, result, result)], np.array([0, 1]))
+    outputs = {"proba": np.full((3, 2), 0.5), "ood_score": SetScores(np.arange(3.0), 2, "instance")}
+    frame = predictions_frame([Predictions("test", 3, outputs, outputs)], np.array([0, 1]))
     assert list(frame) == [
         "set",
         "row",
@@ -173,7 +175,7 @@ def test_set_scores_have_no_column_in_predictions(small):
     ]
 
 
-def test_set_scores_cannot_be_sliced():
+def test_set_scores_are_an_array_that_cannot_be_sliced():
     scores = SetScores(np.arange(3.0), 2, "instance")
     assert len(scores) == 3 and auroc(scores, [-1.0]) == 1
     np.testing.assert_array_equal(np.asarray(scores), np.arange(3.0))
@@ -181,29 +183,31 @@ def test_set_scores_cannot_be_sliced():
         scores[:2]  # type: ignore[index]
 
 
-def test_drawn_sets_do_not_depend_on_groups_or_other_sets(parts, monkeypatch):
-    config, splits, parent, model = parts
-    given = {"dataset": config.dataset, "splits": splits, "seed": 0}
+def test_drawn_sets_are_independent_of_blocks_and_other_sets(run_parts, monkeypatch):
+    config, splits, parent, model = run_parts
+    arguments = {"dataset": config.dataset, "splits": splits, "seed": 0}
 
     def entries(ood, seed=0):
-        result = evaluate(
-            FittedModel(parent), model, config.metrics, **{**given, "seed": seed}, ood=ood
+        evaluation = evaluate(
+            FittedModel(parent), model, config.metrics, **{**arguments, "seed": seed}, ood=ood
         )
         return {
             json.dumps([m[key] for key in ("metric", "of", "on", "params")]): m["value"]
-            for m in result.metrics
+            for m in evaluation.metrics
         }
 
-    usual = entries(config.ood)
+    default_entries = entries(config.ood)
     monkeypatch.setattr(module, "BYTES_AT_A_TIME", 1)
-    assert entries(config.ood) == usual
-    fewer = entries({**config.ood, "radii": [2]})
-    assert fewer == {key: usual[key] for key in fewer} and len(fewer) < len(usual)
-    assert entries(config.ood, seed=1) != usual
+    assert entries(config.ood) == default_entries
+    entries_of_one_radius = entries({**config.ood, "radii": [2]})
+    assert entries_of_one_radius == {
+        key: default_entries[key] for key in entries_of_one_radius
+    } and len(entries_of_one_radius) < len(default_entries)
+    assert entries(config.ood, seed=1) != default_entries
 
 
-def test_a_set_model_cannot_score_a_single_row(parts):
-    _, splits, parent, model = parts
+def test_a_set_model_cannot_score_a_single_row(run_parts):
+    _, splits, parent, model = run_parts
     assert model.has_set_scores and not FittedModel(parent).has_set_scores
     with pytest.raises(
         TypeError,
@@ -213,41 +217,52 @@ def test_a_set_model_cannot_score_a_single_row(parts):
     assert model.is_classifier and model.supports("ood_score")
 
 
-def test_loaded_model_draws_and_scores_the_same_sets(parts):
-    _, splits, parent, model = parts
-    again = from_bytes(to_bytes(model, {"parent": parent}), "it", {"parent": parent}).value
-    found, expected = (
-        each.score_sets(splits.test.X, np.random.default_rng(0)) for each in (again, model)
+def test_loaded_model_gives_identical_set_scores(run_parts):
+    _, splits, parent, model = run_parts
+    loaded = from_bytes(to_bytes(model, {"parent": parent}), "model", {"parent": parent}).value
+    scores, expected = (
+        scored_model.score_sets(splits.test.X, np.random.default_rng(0))
+        for scored_model in (loaded, model)
     )
-    np.testing.assert_array_equal(found.values, expected.values)
-    assert (found.set_size, found.unit) == (10, "instance") and again.summary() == model.summary()
+    np.testing.assert_array_equal(scores.values, expected.values)
+    assert (scores.set_size, scores.unit) == (
+        10,
+        "instance",
+    ) and loaded.summary() == model.summary()
 
 
 @pytest.mark.parametrize(
     "option", ["labels=given", "level=set", "set_size=12", "repeats=5", "target_fpr=0.4"]
 )
-def test_every_option_reaches_the_detector(parts, option):
-    _, splits, parent, model = parts
+def test_every_option_reaches_the_detector(run_parts, option):
+    _, splits, parent, model = run_parts
     node = compose(["dataset=spiral", "method=tood", *SETS, f"detector.{option}"]).detector
-    other = calibrate({"detector": node}, parent, splits, seed=0, n_jobs=1)
+    changed_model = calibrate({"detector": node}, parent, splits, seed=0, n_jobs=1)
     scores = [
-        each.score_sets(splits.test.X, np.random.default_rng(0)).values for each in (model, other)
+        scored_model.score_sets(splits.test.X, np.random.default_rng(0)).values
+        for scored_model in (model, changed_model)
     ]
     assert len(scores[0]) != len(scores[1]) or not np.allclose(*scores)
 
 
-def test_calibrator_and_detector_each_provide_their_output(tmp_path):
-    """Probabilities and far field of the density forest, scores of the detector."""
+def test_calibrator_and_detector_provide_separate_outputs(tmp_path):
+    """Probabilities are those of the density forest, OOD scores those of the detector."""
     config = compose(
         ["dataset=spiral", "method=kdf", "detector=tood", *TINY, *SETS, f"out={tmp_path}"]
     )
     record = run(config)
     assert record["method"] == "random_forest-kdf-tood"
-    alone = run(compose(["dataset=spiral", "method=kdf", *TINY, f"out={tmp_path}"]))
+    without_detector = run(compose(["dataset=spiral", "method=kdf", *TINY, f"out={tmp_path}"]))
     for metric in ("nll", "mmc"):
-        assert values(record, metric, "calibrated") == values(alone, metric, "calibrated")
-    assert values(record, "auroc", "calibrated") != values(alone, "auroc", "calibrated")
-    assert values(record, "auroc", "parent") == values(alone, "auroc", "parent")
+        assert metric_values(record, metric, "calibrated") == metric_values(
+            without_detector, metric, "calibrated"
+        )
+    assert metric_values(record, "auroc", "calibrated") != metric_values(
+        without_detector, "auroc", "calibrated"
+    )
+    assert metric_values(record, "auroc", "parent") == metric_values(
+        without_detector, "auroc", "parent"
+    )
 
 
 @pytest.mark.parametrize(
@@ -260,12 +275,12 @@ def test_calibrator_and_detector_each_provide_their_output(tmp_path):
         (["dataset=scores", "dataset.path=softmax.npz"], "none"),
     ],
 )
-def test_the_preset_uses_noise_unless_another_set_is_chosen(overrides, expected):
+def test_preset_uses_noise_unless_ood_is_set(overrides, expected):
     assert compose([*overrides, "method=tood"]).ood["name"] == expected
 
 
-def test_new_rows_get_no_score_and_a_line_with_the_reason(capsys, tmp_path, monkeypatch):
-    """Of a table with categories and missing values, which the leaves are found behind."""
+def test_prediction_of_new_rows_omits_the_score_with_a_reason(capsys, tmp_path, monkeypatch):
+    """Test a table with categories and missing values."""
     monkeypatch.chdir(tmp_path)
     rng, y = np.random.default_rng(0), np.arange(200) % 2
     frame = pd.DataFrame(
@@ -294,7 +309,7 @@ def test_new_rows_get_no_score_and_a_line_with_the_reason(capsys, tmp_path, monk
             "out=outputs",
         ]
     )
-    assert 0 <= values(run(config), "auroc", "calibrated")[None] <= 1
+    assert 0 <= metric_values(run(config), "auroc", "calibrated")[None] <= 1
     assert (
         json.loads((config.run_dir / "model" / "schema.json").read_text())["ood_score_means"]
         == "none: the detector scores sets of rows, and says nothing of a row by itself"

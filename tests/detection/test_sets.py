@@ -1,6 +1,4 @@
-"""The contract of detectors that score sets: what is drawn, what a unit is, and that scores follow
-from the rows of one set alone.
-"""
+"""Tests of the contract of set detectors: drawn sets, units, and scores by set."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ from kdgraph.detection import SetDetector, draw_sets
 
 
 class Spread(SetDetector):
-    """The distance of each row to the mean of its set: it is the mean of 2 and -2 that tells a set,
-    not the row.
-    """
+    """Detector by the distance of each row to the mean of its set."""
 
     def __init__(
         self,
@@ -65,34 +61,34 @@ def test_sets_are_drawn_without_replacement(n, size, repeats):
         np.testing.assert_array_equal(sets, [np.arange(n)])
     else:
         assert sets.shape == (repeats, size) and sets.min() >= 0 and sets.max() < n
-        assert all(len(set(drawn_set)) == size for drawn_set in sets.tolist())
+        assert all(len(set(row_ids)) == size for row_ids in sets.tolist())
 
 
-def test_every_row_is_as_likely():
-    """Of 20,000 sets of 3 of 10 rows, each row is in 6,000, with a deviation of 65."""
+def test_rows_are_equally_probable():
+    """Each of 10 rows is in 6,000 of 20,000 sets of 3 rows, with a standard deviation of 65."""
     counts = np.bincount(draw_sets(10, 3, 20_000, np.random.default_rng(0)).ravel())
     assert np.abs(counts - 6000).max() < 4 * 65
 
 
-def test_units_are_rows_in_sets_or_sets(rows):
+def test_units_are_rows_of_sets_or_sets(rows):
     fitted = Spread(random_state=0).fit(rows)
     scores = fitted.ood_score_of_sets(rows[:100], np.random.default_rng(1))
     sets = draw_sets(100, 20, 5, np.random.default_rng(1))
-    expected = np.concatenate([fitted.ood_score(rows[ood_set]) for ood_set in sets])
+    expected = np.concatenate([fitted.ood_score(rows[row_ids]) for row_ids in sets])
     assert scores.shape == (100,)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-14)
-    by_set = Spread(level="set", random_state=0).fit(rows)
-    ood_scores = by_set.ood_score_of_sets(rows[:100], np.random.default_rng(1))
-    assert ood_scores.shape == (5,)
+    set_level = Spread(level="set", random_state=0).fit(rows)
+    set_scores = set_level.ood_score_of_sets(rows[:100], np.random.default_rng(1))
+    assert set_scores.shape == (5,)
     np.testing.assert_allclose(
-        by_set.offset_ - ood_scores,
+        set_level.offset_ - set_scores,
         fitted.offset_ - scores.reshape(5, 20).mean(axis=1),
         rtol=0,
         atol=1e-14,
     )
 
 
-def test_all_rows_of_a_set_have_its_score(rows):
+def test_set_level_score_is_repeated_for_all_rows(rows):
     fitted = Spread(level="set", random_state=0).fit(rows)
     score = fitted.score_samples(rows[:30])
     assert score.shape == (30,) and len(set(score)) == 1
@@ -102,7 +98,7 @@ def test_all_rows_of_a_set_have_its_score(rows):
     assert set(fitted.predict(np.zeros((30, 2)))) == {-1}
 
 
-def test_few_rows_form_one_set(rows):
+def test_few_rows_are_one_set(rows):
     fitted = Spread(random_state=0).fit(rows)
     np.testing.assert_array_equal(
         fitted.ood_score_of_sets(rows[:20], np.random.default_rng(0)), fitted.ood_score(rows[:20])
@@ -117,13 +113,13 @@ def test_few_rows_form_one_set(rows):
         fitted.ood_score_of_sets(rows[:1], np.random.default_rng(0))
 
 
-def test_only_drawn_rows_are_encoded(rows):
+def test_only_drawn_rows_are_represented(rows):
     fitted = Spread(repeats=2, set_size=5, random_state=0).fit(rows)
     fitted.ood_score_of_sets(rows, np.random.default_rng(0))
     assert len(fitted.represented) <= 10
 
 
-def test_few_held_out_rows_give_smaller_sets_and_a_warning(rows):
+def test_few_held_out_rows_reduce_the_set_size_with_a_warning(rows):
     with pytest.warns(
         UserWarning, match="12 held-out rows are fewer than set_size=20: Spread scores sets of 12"
     ):
@@ -138,29 +134,32 @@ def test_few_held_out_rows_give_smaller_sets_and_a_warning(rows):
 
 
 @pytest.mark.parametrize("level", ["instance", "set"])
-def test_threshold_is_computed_from_sets_of_the_same_size(level):
-    """About a fifth of what is drawn from fresh rows lies beyond it; of single fits that varies,
-    since sets share their held-out rows.
+def test_threshold_has_the_target_rate_for_sets_of_equal_size(level):
+    """Compare the rate on new rows with the target, on average over fits.
+
+    The rates of single fits vary, since sets share their held-out rows.
     """
     rng = np.random.default_rng(0)
-    shares = []
+    rates = []
     for seed in range(20):
         fitted = Spread(level=level, target_fpr=0.2, repeats=200, random_state=seed).fit(
             rng.normal(size=(2000, 2))
         )
-        shares.append((fitted.ood_score_of_sets(rng.normal(size=(20_000, 2)), rng) > 0).mean())
-    assert abs(np.mean(shares) - 0.2) < 0.03
-    assert 0.05 < min(shares) < max(shares) < 0.4
+        rates.append((fitted.ood_score_of_sets(rng.normal(size=(20_000, 2)), rng) > 0).mean())
+    assert abs(np.mean(rates) - 0.2) < 0.03
+    assert 0.05 < min(rates) < max(rates) < 0.4
 
 
-def test_enough_sets_are_drawn_for_the_quantile_of_the_threshold(rows, monkeypatch):
-    repeat_counts = []
-    real = Spread._score_drawn_sets
+def test_number_of_sets_allows_the_quantile_of_the_threshold(rows, monkeypatch):
+    requested_repeats = []
+    score_drawn_sets = Spread._score_drawn_sets
     monkeypatch.setattr(
         Spread,
         "_score_drawn_sets",
-        lambda self, X, repeats, rng: repeat_counts.append(repeats) or real(self, X, repeats, rng),
+        lambda self, X, repeats, rng: (
+            requested_repeats.append(repeats) or score_drawn_sets(self, X, repeats, rng)
+        ),
     )
     Spread(level="set", target_fpr=0.01).fit(rows)
     Spread(level="set", target_fpr=0.5, repeats=7).fit(rows)
-    assert repeat_counts == [100, 7]
+    assert requested_repeats == [100, 7]

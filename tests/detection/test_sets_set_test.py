@@ -1,4 +1,4 @@
-"""Sets of rows against a reference, by a detector of single rows."""
+"""Tests of set tests with a detector of single rows."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from kdgraph.metrics import power_curve, set_p_values
 
 @dataclass
 class Norm:
-    """A detector that needs no fit: how far a row is from the origin."""
+    """Detector without a fit, by the distance to the origin."""
 
     def ood_score(self, X):
         return np.linalg.norm(X, axis=1)
 
 
-def rows(n: int, seed: int, shift: float = 0.0) -> np.ndarray:
+def normal_rows(n: int, seed: int, shift: float = 0.0) -> np.ndarray:
     return np.random.default_rng(seed).normal(shift, 1, (n, 3))
 
 
-def fitted(**more) -> SetTest:
-    return SetTest(Norm(), random_state=0, **more).fit(rows(120, 1))
+def fit_set_test(**more) -> SetTest:
+    return SetTest(Norm(), random_state=0, **more).fit(normal_rows(120, 1))
 
 
-def test_p_value_is_that_of_the_test_on_row_scores():
-    test, X = fitted(n_permutations=99, statistic="ks"), rows(10, 2, 1.0)
+def test_p_value_is_that_of_the_scores():
+    test, X = fit_set_test(n_permutations=99, statistic="ks"), normal_rows(10, 2, 1.0)
     rng = np.random.default_rng(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     expected = set_p_values(
         Norm().ood_score(X),
-        Norm().ood_score(rows(120, 1)),
+        Norm().ood_score(normal_rows(120, 1)),
         statistic="ks",
         n_permutations=99,
         rng=rng,
@@ -42,55 +42,50 @@ def test_p_value_is_that_of_the_test_on_row_scores():
     assert test.p_value(X) == expected[0] == test.p_value(X)
 
 
-def test_far_sets_are_out_and_others_are_not():
-    test = fitted()
-    assert test.p_value(rows(10, 3, 2.0)) == 0.001 and test.is_ood(rows(10, 3, 2.0))
-    assert not fitted(false_alarm=0.0005).is_ood(
-        rows(10, 3, 2.0)
-    )  # which 999 permutations cannot show
+def test_shifted_sets_are_out_of_distribution():
+    test = fit_set_test()
+    assert test.p_value(normal_rows(10, 3, 2.0)) == 0.001 and test.is_ood(normal_rows(10, 3, 2.0))
+    # 999 permutations cannot reach a p-value of .0005.
+    assert not fit_set_test(false_alarm=0.0005).is_ood(normal_rows(10, 3, 2.0))
     flagged = [
-        SetTest(Norm(), random_state=i).fit(rows(120, 1000 + i)).is_ood(rows(10, 5000 + i))
+        SetTest(Norm(), random_state=i)
+        .fit(normal_rows(120, 1000 + i))
+        .is_ood(normal_rows(10, 5000 + i))
         for i in range(200)
     ]
-    assert (
-        0.01 < np.mean(flagged) < 0.1
-    )  # .05, and 3 standard errors of 200 sets, each with a reference of its own
+    # The rate is .05 within 3 standard errors of 200 sets, each with its own reference.
+    assert 0.01 < np.mean(flagged) < 0.1
 
 
-def test_power_by_contamination():
-    test = fitted(n_permutations=99)
-    result = test.power(rows(80, 4, 2.0), shares=[0, 0.2, 1], set_size=20, n_sets=60)
-    assert result["share"].tolist() == [0, 0.2, 1]
-    assert result["power"][0] < 0.2 and result["power"][1] > 0.3 and result["power"][2] == 1
+def test_power_increases_with_contamination():
+    test = fit_set_test(n_permutations=99)
+    curve = test.power(normal_rows(80, 4, 2.0), shares=[0, 0.2, 1], set_size=20, n_sets=60)
+    assert curve["share"].tolist() == [0, 0.2, 1]
+    assert curve["power"][0] < 0.2 and curve["power"][1] > 0.3 and curve["power"][2] == 1
     rng = np.random.default_rng(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
-    scores_and_reference = (Norm().ood_score(rows(80, 4, 2.0)), test.reference_)
-    same = power_curve(
-        *scores_and_reference,
-        shares=[0, 0.2, 1],
-        set_size=20,
-        n_sets=60,
-        n_permutations=99,
-        rng=rng,
+    scores = (Norm().ood_score(normal_rows(80, 4, 2.0)), test.reference_)
+    expected = power_curve(
+        *scores, shares=[0, 0.2, 1], set_size=20, n_sets=60, n_permutations=99, rng=rng
     )
-    np.testing.assert_array_equal(result["power"], same["power"])
+    np.testing.assert_array_equal(curve["power"], expected["power"])
 
 
-def test_few_outliers_raise_the_score():
-    """As they do not raise, but lower, how much the rows of a set share the leaves of a forest."""
-    test, mixed = fitted(), rows(100, 5)
+def test_few_outliers_decrease_the_p_value():
+    """A few outliers raise the mean score, unlike the score of TreeHamming."""
+    test, mixed = fit_set_test(), normal_rows(100, 5)
     mixed[:5] += 6
-    assert test.p_value(mixed) < 0.05 < fitted().p_value(rows(100, 5))
+    assert test.p_value(mixed) < 0.05 < fit_set_test().p_value(normal_rows(100, 5))
 
 
-def test_detector_without_row_scores_is_refused():
+def test_invalid_input_raises():
     with pytest.raises(
         TypeError,
-        match=(r"^TreeHamming scores sets of rows; a set test needs a score of single rows$"),
+        match=(r"^TreeHamming scores sets of rows; a set test needs a detector of single rows$"),
     ):
-        SetTest(TreeHamming()).fit(rows(9, 0))
+        SetTest(TreeHamming()).fit(normal_rows(9, 0))
     with pytest.raises(TypeError, match=r"^int has no ood_score; use a detector$"):
-        SetTest(3).fit(rows(9, 0))
+        SetTest(3).fit(normal_rows(9, 0))
     with pytest.raises(NotFittedError):
-        SetTest(Norm()).p_value(rows(9, 0))
+        SetTest(Norm()).p_value(normal_rows(9, 0))
     with pytest.raises(ParameterError, match=r"^false_alarm must be in \(0, 1\), got 1$"):
-        SetTest(Norm(), false_alarm=1).fit(rows(9, 0))
+        SetTest(Norm(), false_alarm=1).fit(normal_rows(9, 0))

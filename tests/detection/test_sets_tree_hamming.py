@@ -1,6 +1,4 @@
-"""TOOD: leaves of the right forest, labels that say something or nothing, and that every parameter
-counts.
-"""
+"""Tests of TOOD: leaves of the forest, training labels and parameters."""
 
 from __future__ import annotations
 
@@ -22,23 +20,24 @@ from kdgraph.parents import column_encoder
 from tests.sklearn_checks import with_checks
 
 SMALL = {"set_size": 40, "repeats": 6, "random_state": 0}
-ONE_ROW = {
-    "check_methods_subset_invariance": "the score of a row belongs to it and the rows of its set"
+SET_SCORES = {
+    "check_methods_subset_invariance": "the score of a row depends on the rows of its set"
 }
 NO_LABELS = dict.fromkeys(
     ("check_outliers_train", "check_outliers_fit_predict"),
-    "they fit without labels, and true ones are needed",
+    "the check fits without labels, and labels are required",
 )
-ONE_ANSWER = dict.fromkeys(
-    ("check_outliers_train", "check_outliers_fit_predict"), "all rows of a set have the same answer"
+SET_PREDICTIONS = dict.fromkeys(
+    ("check_outliers_train", "check_outliers_fit_predict"),
+    "all rows of a set have the same prediction",
 )
 
 
 def expected_failures(detector: TreeHamming) -> dict[str, str]:
     return (
-        ONE_ROW
+        SET_SCORES
         | (NO_LABELS if detector.labels == "given" else {})
-        | (ONE_ANSWER if detector.level == "set" else {})
+        | (SET_PREDICTIONS if detector.level == "set" else {})
     )
 
 
@@ -46,23 +45,26 @@ def forest(**more) -> ExtraTreesClassifier:
     return ExtraTreesClassifier(20, random_state=0, **more)
 
 
-def bootstrapped() -> RandomForestClassifier:
-    """Each tree has not seen some rows; those that it is grown on are alone in their leaves, and at
-    any usual threshold none is out.
+def bootstrap_forest() -> RandomForestClassifier:
+    """Return a forest with bootstrap samples.
+
+    Without them, training rows are alone in their leaves, and none is out at a usual threshold.
     """
     return RandomForestClassifier(20, random_state=0)
 
 
 @with_checks(
     [
-        TreeHamming(bootstrapped(), labels="given", random_state=0),
-        TreeHamming(make_pipeline(SimpleImputer(), bootstrapped()), level="set", random_state=0),
+        TreeHamming(bootstrap_forest(), labels="given", random_state=0),
+        TreeHamming(
+            make_pipeline(SimpleImputer(), bootstrap_forest()), level="set", random_state=0
+        ),
     ],
     expected_failed_checks=expected_failures,
 )
 @pytest.mark.filterwarnings(
     "ignore:.* held-out rows are fewer than set_size"
-)  # the checks have few rows
+)  # the checks use few rows
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -72,39 +74,44 @@ def parent(blobs):
     return forest().fit(blobs[0][:400], blobs[1][:400])
 
 
-def test_the_score_is_the_aphd_of_the_forests_own_leaves(blobs, parent):
-    """Read by forest.apply, and compared pair by pair."""
-    X, _, distant = blobs
+def test_score_is_the_aphd_of_the_leaves(blobs, parent):
+    """Compare with all pairs of leaves of ``forest.apply``."""
+    X, _, distant_rows = blobs
     detector = TreeHamming(FrozenEstimator(parent), labels="given", **SMALL).fit(
         X[:400], X_calibration=X[400:]
     )
     assert detector.estimator_.estimator is parent
-    for rows in (X[400:450], distant[:50]):
+    for rows in (X[400:450], distant_rows[:50]):
         leaves = parent.apply(rows)
         expected = cdist(leaves, leaves, "hamming").sum(axis=1) / 49
         np.testing.assert_allclose(detector.score_samples(rows), expected, rtol=0, atol=1e-12)
-    assert detector.score_samples(distant[:50]).max() < detector.score_samples(X[400:450]).min()
-    assert set(detector.predict(distant[:50])) == {-1}
+    assert (
+        detector.score_samples(distant_rows[:50]).max() < detector.score_samples(X[400:450]).min()
+    )
+    assert set(detector.predict(distant_rows[:50])) == {-1}
 
 
-def test_shuffled_labels_are_learnt_by_a_clone_of_the_frozen_parent(blobs, parent):
+def test_clone_of_a_frozen_parent_is_fitted_on_shuffled_labels(blobs, parent):
     X, y, _ = blobs
-    before = parent.apply(X)
+    expected_leaves = parent.apply(X)
     detector = TreeHamming(FrozenEstimator(parent), n_jobs=2, **SMALL).fit(
         X[:400], y[:400], X_calibration=X[400:]
     )
-    ours = detector.estimator_
-    assert ours is not parent and ours.get_params() == {**parent.get_params(), "n_jobs": 2}
-    np.testing.assert_array_equal(parent.apply(X), before)
+    clone_of_parent = detector.estimator_
+    assert clone_of_parent is not parent and clone_of_parent.get_params() == {
+        **parent.get_params(),
+        "n_jobs": 2,
+    }
+    np.testing.assert_array_equal(parent.apply(X), expected_leaves)
     assert (
-        ours.score(X[:400], y[:400]) < 0.6 < 0.99 < parent.score(X[:400], y[:400])
+        clone_of_parent.score(X[:400], y[:400]) < 0.6 < 0.99 < parent.score(X[:400], y[:400])
     )  # a third is chance
-    np.testing.assert_array_equal(ours.classes_, parent.classes_)
+    np.testing.assert_array_equal(clone_of_parent.classes_, parent.classes_)
 
 
 @pytest.mark.parametrize("y", [None, np.zeros(400, dtype=int)], ids=["no labels", "one class"])
-def test_single_class_labels_are_replaced_by_coin_flips(blobs, y):
-    X, _, distant = blobs
+def test_missing_or_constant_labels_become_random(blobs, y):
+    X, _, distant_rows = blobs
     detector = TreeHamming(random_state=0, set_size=40).fit(X[:400], y, X_calibration=X[400:])
     assert len(
         detector.estimator_.estimators_
@@ -113,11 +120,11 @@ def test_single_class_labels_are_replaced_by_coin_flips(blobs, y):
         detector.score_samples(X[400:440]).min()
         > 0.9
         > 0.1
-        > detector.score_samples(distant[:40]).max()
+        > detector.score_samples(distant_rows[:40]).max()
     )
 
 
-def test_labels_none_are_coin_flips(blobs, parent):
+def test_labels_none_ignores_all_labels(blobs, parent):
     X, y, _ = blobs
     detectors = [
         TreeHamming(FrozenEstimator(parent), labels="none", **SMALL).fit(X, labels)
@@ -140,14 +147,14 @@ def test_every_parameter_changes_the_score(blobs):
         **SMALL,
     }
 
-    def scores(**changed) -> np.ndarray:
-        detector = TreeHamming(forest(), **{**base, **changed}).fit(X, y)
+    def scores(**changes) -> np.ndarray:
+        detector = TreeHamming(forest(), **{**base, **changes}).fit(X, y)
         return detector.ood_score_of_sets(X, np.random.default_rng(0))
 
-    usual = scores()
-    np.testing.assert_array_equal(usual, scores())
-    np.testing.assert_array_equal(usual, scores(n_jobs=2))
-    others = {
+    default_scores = scores()
+    np.testing.assert_array_equal(default_scores, scores())
+    np.testing.assert_array_equal(default_scores, scores(n_jobs=2))
+    alternatives = {
         "labels": "given",
         "level": "set",
         "set_size": 30,
@@ -156,14 +163,16 @@ def test_every_parameter_changes_the_score(blobs):
         "calibration_size": 0.4,
         "random_state": 1,
     }
-    assert set(others) | {"estimator", "n_jobs"} == set(TreeHamming().get_params())
-    for name, value in others.items():
-        result = scores(**{name: value})
-        assert result.shape != usual.shape or not np.allclose(result, usual, atol=1e-6), name
+    assert set(alternatives) | {"estimator", "n_jobs"} == set(TreeHamming().get_params())
+    for name, value in alternatives.items():
+        changed_scores = scores(**{name: value})
+        assert changed_scores.shape != default_scores.shape or not np.allclose(
+            changed_scores, default_scores, atol=1e-6
+        ), name
 
 
-def test_sets_of_another_size_have_the_same_mean(blobs):
-    """Over pairs of different rows; 2000 drawn sets have a deviation well below the tolerance."""
+def test_mean_score_is_independent_of_the_set_size(blobs):
+    """The standard error of 2000 drawn sets is far below the tolerance."""
     X, y, _ = blobs
     means = []
     for size in (2, 10, 100):
@@ -177,8 +186,8 @@ def test_sets_of_another_size_have_the_same_mean(blobs):
 
 
 @pytest.mark.parametrize("names", [["u", "v", "w"], [10, 20, 30], [0.5, 1.25, 7.75]], ids=str)
-def test_labels_and_targets_of_any_type(blobs, names):
-    X, y, distant = blobs
+def test_labels_and_targets_of_any_type_are_supported(blobs, names):
+    X, y, distant_rows = blobs
     labels = np.array(names)[y]
     parent = (RandomForestRegressor if isinstance(names[0], float) else RandomForestClassifier)(
         10, random_state=0
@@ -189,13 +198,15 @@ def test_labels_and_targets_of_any_type(blobs, names):
         (FrozenEstimator(clone(parent).fit(X, labels)), "shuffled"),
     ):
         detector = TreeHamming(estimator, labels=kind, **SMALL).fit(X, labels)
-        assert auroc(detector.ood_score(distant[:40]), detector.ood_score(X[:40])) == 1
+        assert auroc(detector.ood_score(distant_rows[:40]), detector.ood_score(X[:40])) == 1
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
-def test_single_tree_and_categorical_columns_are_supported(blobs):
-    X, y, distant = blobs
-    TreeHamming(DecisionTreeClassifier(random_state=0), **SMALL).fit(X, y).score_samples(distant)
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may have seen these rows
+def test_single_trees_and_categories_are_supported(blobs):
+    X, y, distant_rows = blobs
+    TreeHamming(DecisionTreeClassifier(random_state=0), **SMALL).fit(X, y).score_samples(
+        distant_rows
+    )
     rng = np.random.default_rng(0)
     codes = np.column_stack(
         [X[:, 0], rng.integers(3, size=len(X)), np.where(rng.random(len(X)) < 0.1, np.nan, X[:, 1])]
@@ -209,8 +220,8 @@ def test_single_tree_and_categorical_columns_are_supported(blobs):
         (frozen, "shuffled"),
     ):
         detector = TreeHamming(estimator, labels=kind, **SMALL).fit(codes, y)
-        leaves = _inner(detector.estimator_)[-1].apply(
-            _inner(detector.estimator_)[:-1].transform(codes[:40])
+        leaves = unfreeze(detector.estimator_)[-1].apply(
+            unfreeze(detector.estimator_)[:-1].transform(codes[:40])
         )
         expected = cdist(leaves, leaves, "hamming").sum(axis=1) / 39
         np.testing.assert_allclose(detector.score_samples(codes[:40]), expected, rtol=0, atol=1e-12)
@@ -221,15 +232,15 @@ def test_single_tree_and_categorical_columns_are_supported(blobs):
     )
 
 
-def _inner(estimator):
+def unfreeze(estimator):
     return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
 
 
-def test_theorem_4_1_needs_every_feature_to_be_out_of_range():
-    """Hulls that do not meet are not enough for trees along the axes, unlike the paper has it.
+def test_theorem_4_1_requires_all_features_out_of_range():
+    """Test that disjoint hulls are not sufficient for axis-aligned trees, unlike in the paper.
 
     Test rows are shifted by 2 along k of ten axes. The means are those of pairwise comparisons of
-    leaves (scipy's ``cdist``) over other seeds; of one seed the deviation is 0.05 at k = 5.
+    leaves (scipy's ``cdist``) over other seeds; the standard deviation of a seed is 0.05 at k = 5.
     """
     rng = np.random.default_rng(0)
     X, test = rng.random((2000, 10)), rng.random((300, 10))
@@ -241,7 +252,7 @@ def test_theorem_4_1_needs_every_feature_to_be_out_of_range():
     assert shifted[10] == 0 and np.all(np.diff(list(shifted.values())) < 0)
 
 
-def test_parent_without_leaves_is_refused_before_training(blobs, monkeypatch):
+def test_parent_without_leaves_raises_before_training(blobs, monkeypatch):
     X, y, _ = blobs
     frozen = LogisticRegression().fit(X, y)
     monkeypatch.setattr(LogisticRegression, "fit", lambda self, X, y: pytest.fail("trained"))
@@ -249,7 +260,7 @@ def test_parent_without_leaves_is_refused_before_training(blobs, monkeypatch):
         TreeHamming(FrozenEstimator(frozen)).fit(X, y)
 
 
-def test_a_network_is_refused(blobs):
+def test_network_raises(blobs):
     from kdgraph.parents.networks import MultilayerPerceptron
 
     X, y, _ = blobs

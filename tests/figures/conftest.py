@@ -1,4 +1,4 @@
-"""Small arrays to draw, and checks that every figure must pass."""
+"""Small arrays to draw, and checks of every figure."""
 
 from __future__ import annotations
 
@@ -39,43 +39,45 @@ def curves() -> dict[str, np.ndarray]:
 
 @pytest.fixture
 def texts_of() -> Callable[[Figure], list[str]]:
-    """All visible text of a figure."""
+    """Return a function that returns all visible text of a figure."""
     return lambda figure: [
-        t.get_text() for t in figure.findobj(Text) if t.get_text() and t.get_visible()
+        artist.get_text()
+        for artist in figure.findobj(Text)
+        if artist.get_text() and artist.get_visible()
     ]
 
 
 @pytest.fixture
 def assert_legible() -> Callable[[Figure], None]:
-    """Nothing is cut off by the edge of the figure, and no two texts overlap."""
+    """Return a check that no text leaves the figure and no two texts overlap."""
 
     def check(figure: Figure) -> None:
-        figure.draw_without_rendering()  # places are those of a drawing, and no pixel is asked for
+        figure.draw_without_rendering()  # sets all positions without computing pixels
         width, height = figure.bbox.size
-        drawn = [(t.get_text(), t.get_window_extent()) for t in _drawn_texts(figure)]
-        for text, box in drawn:
+        text_boxes = [(t.get_text(), t.get_window_extent()) for t in _visible_texts(figure)]
+        for text, box in text_boxes:
             inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
             assert inside, f"{text!r} leaves the figure"
-        for i, (text, box) in enumerate(drawn):
-            for other, other_box in drawn[i + 1 :]:
-                assert not box.padded(-0.5).overlaps(other_box.padded(-0.5)), (
-                    f"{text!r} lies over {other!r}"
+        for i, (text, box) in enumerate(text_boxes):
+            for second_text, second_box in text_boxes[i + 1 :]:
+                assert not box.padded(-0.5).overlaps(second_box.padded(-0.5)), (
+                    f"{text!r} overlaps {second_text!r}"
                 )
 
     return check
 
 
-def _drawn_texts(figure: Figure) -> list[Text]:
-    """Texts that are drawn: an axis keeps invisible labels for ticks outside its limits."""
-    outside = set()
+def _visible_texts(figure: Figure) -> list[Text]:
+    """Return the texts that are drawn, without the labels of ticks outside of the limits."""
+    hidden_labels = set()
     for axes in figure.axes:
         for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
             for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
                 if not low - 1e-9 <= tick.get_loc() <= high + 1e-9 or not tick.label1.get_visible():
-                    outside |= {tick.label1}
-                outside |= {tick.label2}
+                    hidden_labels |= {tick.label1}
+                hidden_labels |= {tick.label2}
     return [
-        t
-        for t in figure.findobj(Text)
-        if t.get_text().strip() and t.get_visible() and t not in outside
+        artist
+        for artist in figure.findobj(Text)
+        if artist.get_text().strip() and artist.get_visible() and artist not in hidden_labels
     ]

@@ -8,55 +8,57 @@ import pytest
 from kdgraph.figures import plot_confidence_by_set
 
 
-def sets(
+def random_confidences(
     *titles: str, names: tuple[str, ...] = ("lenet", "kdn")
 ) -> dict[str, dict[str, np.ndarray]]:
     rng = np.random.default_rng(0)
     return {title: {name: rng.uniform(0.2, 1, 50) for name in names} for title in titles}
 
 
-def by_gid(axes, gid: str):
+def artist_by_gid(axes, gid: str):
     return next(artist for artist in axes.get_children() if artist.get_gid() == gid)
 
 
-def test_panels_have_fractions_that_sum_to_1_and_means(texts_of) -> None:
-    values_by_set = sets("test", "svhn")
-    figure = plot_confidence_by_set(values_by_set, 0.1)
+def test_panels_contain_normalised_histograms_and_means(texts_of) -> None:
+    sets = random_confidences("test", "svhn")
+    figure = plot_confidence_by_set(sets, 0.1)
     assert len(figure.axes) == 2 and figure.get_size_inches()[0] == 3.5
     tops = [axes.get_position().y0 for axes in figure.axes]
     assert tops[0] > tops[1]
-    for axes, (title, drawn) in zip(figure.axes, values_by_set.items(), strict=True):
-        shares = {patch.get_label(): patch for patch in axes.patches if patch.get_label() in drawn}
-        for name, values in drawn.items():
-            data = shares[name].get_data()
+    for axes, (title, confidences) in zip(figure.axes, sets.items(), strict=True):
+        histograms = {
+            patch.get_label(): patch for patch in axes.patches if patch.get_label() in confidences
+        }
+        for name, values in confidences.items():
+            data = histograms[name].get_data()
             assert data.values.sum() == pytest.approx(1)
             assert data.edges[0] == 0.05 and data.edges[-1] == 1
             np.testing.assert_array_equal(data.values * 50, np.histogram(values, data.edges)[0])
-            assert set(by_gid(axes, f"mean {name}").get_xdata()) == {values.mean()}
+            assert set(artist_by_gid(axes, f"mean {name}").get_xdata()) == {values.mean()}
             assert f"{values.mean():.3f}" in texts_of(figure)
         assert title in texts_of(figure)
-        assert set(by_gid(axes, "prior").get_xdata()) == {0.1}
+        assert set(artist_by_gid(axes, "prior").get_xdata()) == {0.1}
 
 
-def test_a_confidence_of_one_everywhere_is_drawn() -> None:
+def test_confidence_of_one_is_in_the_last_bin() -> None:
     figure = plot_confidence_by_set({"test": {"lenet": np.ones(3)}}, 0.5)
-    (drawn,) = [patch for patch in figure.axes[0].patches if patch.get_label() == "lenet"]
-    assert drawn.get_data().values[-1] == 1
+    (histogram,) = [patch for patch in figure.axes[0].patches if patch.get_label() == "lenet"]
+    assert histogram.get_data().values[-1] == 1
 
 
 @pytest.mark.parametrize("n", [1, 2, 6])
-def test_words_are_legible(n: int, assert_legible) -> None:
+def test_text_is_legible(n: int, assert_legible) -> None:
     titles = [
         "test, in distribution: 10,000 rows",
         "a set with a long name and its parameters, inner 2, outer 5: 1,000 rows",
         *"abcd",
     ]
     names = ("random_forest-kernel_density_forest-density_gate-of_a_long_name", "kdn", "isotonic")
-    assert_legible(plot_confidence_by_set(sets(*titles[:n], names=names), 0.112))
+    assert_legible(plot_confidence_by_set(random_confidences(*titles[:n], names=names), 0.112))
 
 
 @pytest.mark.parametrize(
-    ("values_by_set", "message"),
+    ("sets", "message"),
     [
         ({}, "needs at least one set"),
         (
@@ -72,6 +74,6 @@ def test_words_are_legible(n: int, assert_legible) -> None:
         ({"test": {"a": np.array([0.5, 1.5])}}, r"must be numbers in \[0, 1\]"),
     ],
 )
-def test_invalid_input_raises(values_by_set, message: str) -> None:
+def test_invalid_input_raises(sets, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        plot_confidence_by_set(values_by_set, 0.5)
+        plot_confidence_by_set(sets, 0.5)

@@ -25,19 +25,19 @@ def make_panel(sets=("test set 1", "test set 2")) -> ClassPanel:
     )
 
 
-def line(axes, gid: str) -> np.ndarray:
-    return np.concatenate([artist.get_xydata() for artist in axes.lines if artist.get_gid() == gid])
+def line_points(axes, gid: str) -> np.ndarray:
+    return np.concatenate([line.get_xydata() for line in axes.lines if line.get_gid() == gid])
 
 
 @pytest.mark.parametrize(
     ("n", "width", "columns"), [(1, 3.5, 1), (2, 3.5, 2), (3, 7.0, 3), (6, 7.0, 3), (11, 7.0, 4)]
 )
-def test_each_class_has_a_legible_panel(n, width, columns, assert_legible, texts_of):
-    given = {f"class {k}, {k:,} rows": make_panel() for k in range(n)}
-    figure = plot_confidence_curves(given, identity="PhANNs", low=0.15)
+def test_class_panels_are_legible(n, width, columns, assert_legible, texts_of):
+    panels = {f"class {k}, {k:,} rows": make_panel() for k in range(n)}
+    figure = plot_confidence_curves(panels, identity="PhANNs", low=0.15)
     assert figure.get_size_inches()[0] == width and [
         axes.get_title() for axes in figure.axes
-    ] == list(given)
+    ] == list(panels)
     assert len({round(axes.get_position().x0, 6) for axes in figure.axes}) == columns
     assert {
         "PhANNs",
@@ -49,69 +49,72 @@ def test_each_class_has_a_legible_panel(n, width, columns, assert_legible, texts
     assert_legible(figure)
 
 
-def test_rising_scores_are_a_line_and_rows_a_cloud():
-    given = make_panel()
-    (axes,) = plot_confidence_curves({"a": given}).axes
-    np.testing.assert_array_equal(line(axes, "curve kde"), np.column_stack(given.curves["kde"]))
-    np.testing.assert_array_equal(line(axes, "cloud tswa"), np.column_stack(given.curves["tswa"]))
-    cloud = next(artist for artist in axes.lines if artist.get_gid() == "cloud tswa")
+def test_increasing_scores_are_a_line_and_unordered_ones_dots():
+    panel = make_panel()
+    (axes,) = plot_confidence_curves({"a": panel}).axes
+    np.testing.assert_array_equal(
+        line_points(axes, "curve kde"), np.column_stack(panel.curves["kde"])
+    )
+    np.testing.assert_array_equal(
+        line_points(axes, "cloud tswa"), np.column_stack(panel.curves["tswa"])
+    )
+    cloud = next(line for line in axes.lines if line.get_gid() == "cloud tswa")
     assert cloud.get_linestyle() == "None" and cloud.get_marker() == "o"
 
 
-def test_axis_begins_at_low_and_lower_steps_are_separate():
+def test_curves_and_axis_begin_at_low_and_steps_cut_there_are_dashed():
     (axes,) = plot_confidence_curves({"a": make_panel(["test"])}, low=0.25).axes
     assert (
-        line(axes, "curve kde")[:, 0].min() >= 0.25
+        line_points(axes, "curve kde")[:, 0].min() >= 0.25
         and axes.get_xlim()[0] < 0.25 < axes.get_xlim()[0] + 0.03
     )
-    whole, cut = (artist for artist in axes.lines if artist.get_gid() == "steps test")
-    np.testing.assert_allclose([cut.get_xdata()[0], cut.get_xdata()[-1]], [0.25, 0.3])
+    full_steps, cut_step = (line for line in axes.lines if line.get_gid() == "steps test")
+    np.testing.assert_allclose([cut_step.get_xdata()[0], cut_step.get_xdata()[-1]], [0.25, 0.3])
     assert (
-        whole.get_xdata()[0] == pytest.approx(0.3)
-        and whole.get_linestyle() == "-" != cut.get_linestyle()
+        full_steps.get_xdata()[0] == pytest.approx(0.3)
+        and full_steps.get_linestyle() == "-" != cut_step.get_linestyle()
     )
 
 
-def test_steps_are_accuracies_with_intervals_and_break_at_empty_bins():
+def test_steps_are_accuracies_interrupted_at_empty_bins():
     score = np.array([0.15, 0.18, 0.35, 0.45, 0.48])
-    result = reliability_bins(score, np.array([1, 0, 1, 0, 0], dtype=bool), bins=10)
-    (axes,) = plot_confidence_curves({"a": ClassPanel({}, {"test": result})}, identity=None).axes
-    (x, y), expected = line(axes, "steps test").T, [0.1, 0.2, np.nan, 0.3, 0.4, 0.4, 0.5]
+    bins = reliability_bins(score, np.array([1, 0, 1, 0, 0], dtype=bool), bins=10)
+    (axes,) = plot_confidence_curves({"a": ClassPanel({}, {"test": bins})}, identity=None).axes
+    (x, y), expected = line_points(axes, "steps test").T, [0.1, 0.2, np.nan, 0.3, 0.4, 0.4, 0.5]
     np.testing.assert_allclose(x, expected)
     np.testing.assert_allclose(y, [0.5, 0.5, np.nan, 1, 1, 0, 0])
-    (bars,) = (result for result in axes.collections if result.get_gid() == "intervals test")
+    (bars,) = (artist for artist in axes.collections if artist.get_gid() == "intervals test")
     assert [segment[:, 0].mean() for segment in bars.get_segments()] == pytest.approx(
         [0.15, 0.35, 0.45]
     )
     assert all(
-        low <= share <= high
-        for (low, high), share in zip(
-            (s[:, 1] for s in bars.get_segments()), [0.5, 1, 0], strict=True
+        low <= accuracy <= high
+        for (low, high), accuracy in zip(
+            (segment[:, 1] for segment in bars.get_segments()), [0.5, 1, 0], strict=True
         )
     )
-    assert "identity" not in {each.get_gid() for each in axes.lines}
+    assert "identity" not in {line.get_gid() for line in axes.lines}
 
 
-def test_second_set_is_dashed_red():
+def test_second_set_is_dashed_red_unlike_all_curves():
     names = [f"m{i}" for i in range(7)]
     figure = plot_confidence_curves(
         {"a": ClassPanel(dict.fromkeys(names, (GRID, GRID)), {"1": make_bins(), "2": make_bins()})}
     )
     (axes,) = figure.axes
-    looks = {
-        artist.get_gid(): (to_hex(artist.get_color()), artist.get_linestyle())
-        for artist in axes.lines
+    styles = {
+        line.get_gid(): (to_hex(line.get_color()), line.get_linestyle()) for line in axes.lines
     }
-    assert looks["steps 1"] == ("#000000", "-") and looks["steps 2"] == ("#d55e00", "--")
+    assert styles["steps 1"] == ("#000000", "-") and styles["steps 2"] == ("#d55e00", "--")
     curves = [
-        (to_hex(artist.get_color()), str(artist._dash_pattern))
-        for artist in axes.lines
-        if str(artist.get_gid()).startswith("curve")
+        (to_hex(line.get_color()), str(line._dash_pattern))
+        for line in axes.lines
+        if str(line.get_gid()).startswith("curve")
     ]
     assert len(set(curves)) == 7 and "#d55e00" not in dict(curves)
 
 
-def test_a_note_has_its_own_line(assert_legible, texts_of):
+def test_note_is_legible_below_the_panels(assert_legible, texts_of):
     figure = plot_confidence_curves(
         {f"{k}": make_panel() for k in range(10)},
         note="the 10 of 100 classes that are predicted most often",

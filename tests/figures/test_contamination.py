@@ -17,7 +17,7 @@ def make_panel(*names: str):
     return {name: (SHARES, np.minimum(1, SHARES + 0.1 * i)) for i, name in enumerate(names)}
 
 
-def test_sets_have_panels_and_models_have_lines(texts_of):
+def test_panels_are_sets_and_lines_are_models(texts_of):
     panels = {
         "near": make_panel("forest", "kdf"),
         "far": make_panel("forest", "kdf"),
@@ -32,8 +32,8 @@ def test_sets_have_panels_and_models_have_lines(texts_of):
         np.testing.assert_array_equal(lines["kdf"].get_xdata(), SHARES)
         np.testing.assert_allclose(lines["kdf"].get_ydata(), np.minimum(1, SHARES + 0.1))
         assert (lines["forest"].get_color(), lines["kdf"].get_color()) == (GREY, BLUE)
-        (asked,) = (line for line in axes.lines if line.get_gid() == "false alarm")
-        assert set(asked.get_ydata()) == {0.05}
+        (false_alarm_line,) = (line for line in axes.lines if line.get_gid() == "false alarm")
+        assert set(false_alarm_line.get_ydata()) == {0.05}
     assert {"share of rows out of distribution, in sets of 50", "share of sets called out"} <= set(
         texts_of(figure)
     )
@@ -59,7 +59,7 @@ def test_invalid_input_raises(panels):
 
 
 def make_run_data(rows: list[dict]) -> RunFigureData:
-    """What the figure reads of a run: its tables, and what the two models are called."""
+    """Return a run with a table and the names of two models."""
     return RunFigureData(
         None, Evaluation([], {"contamination": rows}, []), (None, None), ("forest", "kdf")
     )  # type: ignore[arg-type]
@@ -80,13 +80,14 @@ def make_table_rows(model: str, ood: str, size: int, **params: float) -> list[di
     ]
 
 
-def test_run_uses_the_largest_set_size_of_both_models():
-    far = {"scale": 1.5, "shift": 1.0}
+def test_run_figure_shows_the_largest_sets_scored_by_both_models():
+    shift_params = {"scale": 1.5, "shift": 1.0}
     rows = [
         row
         for model in ("parent", "calibrated")
         for size in (10, 50)
-        for row in make_table_rows(model, "near", size) + make_table_rows(model, "far", size, **far)
+        for row in make_table_rows(model, "near", size)
+        + make_table_rows(model, "far", size, **shift_params)
     ]
     rows += make_table_rows("parent", "alone", 50) + [
         row
@@ -94,8 +95,8 @@ def test_run_uses_the_largest_set_size_of_both_models():
         for row in make_table_rows(model, "sphere", 50, radius=2.0)
     ]
     draw = registered_figures()["power_against_contamination"]
-    result = draw(make_run_data(rows))
-    assert [axes.get_title() for axes in result.axes] == ["near", "far", "sphere, radius 2"]
+    figure = draw(make_run_data(rows))
+    assert [axes.get_title() for axes in figure.axes] == ["near", "far", "sphere, radius 2"]
     assert [axes.get_title() for axes in draw(make_run_data(rows), at_most=1).axes] == ["near"]
     rows += [
         row

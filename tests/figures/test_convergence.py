@@ -12,7 +12,7 @@ from kdgraph.figures import plot_convergence
 SIZES = np.array([100, 1000, 10_000, 100_000])
 
 
-def errors(draws: int = 9) -> dict[str, np.ndarray]:
+def random_errors(draws: int = 9) -> dict[str, np.ndarray]:
     noise = np.random.default_rng(0).lognormal(0, 0.2, (3, draws, 4))
     return {
         f"γ = {g}": c / np.sqrt(SIZES) * noise[i]
@@ -20,66 +20,64 @@ def errors(draws: int = 9) -> dict[str, np.ndarray]:
     }
 
 
-def plot_with(**change):
+def plot_with(**changes):
     return plot_convergence(
         **{
             "n": SIZES,
-            "errors": errors(),
+            "errors": random_errors(),
             "slope": -0.5,
             "ylabel": "error",
             "draws_of": "9 samples",
         }
-        | change
+        | changes
     )
 
 
-def test_lines_are_medians_and_bands_the_middle_of_the_draws(texts_of) -> None:
-    errors_by_name = errors()
-    figure = plot_with(errors=errors_by_name)
+def test_lines_are_medians_and_bands_cut_extreme_draws(texts_of) -> None:
+    errors = random_errors()
+    figure = plot_with(errors=errors)
     (axes,) = figure.axes
     lines = {line.get_label(): line for line in axes.lines}
     bands = {artist.get_gid(): artist for artist in axes.collections}
-    for name, values in errors_by_name.items():
+    for name, values in errors.items():
         np.testing.assert_allclose(lines[name].get_ydata(), np.median(values, axis=0))
-        at_first = bands[f"band {name}"].get_paths()[0].vertices
-        at_first = at_first[at_first[:, 0] == 100, 1]
-        inside = (values[:, 0] >= at_first.min()) & (values[:, 0] <= at_first.max())
+        first_vertices = bands[f"band {name}"].get_paths()[0].vertices
+        first_vertices = first_vertices[first_vertices[:, 0] == 100, 1]
+        inside = (values[:, 0] >= first_vertices.min()) & (values[:, 0] <= first_vertices.max())
         assert inside.sum() == 7  # of nine: the outermost two are cut
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert "lines: medians, bands: 5 to 95 % of 9 samples" in texts_of(figure)
 
 
 @pytest.mark.parametrize(("slope", "name"), [(-0.5, "1/√n"), (-1.0, "slope -1")])
-def test_the_rate_has_its_slope_and_lies_above_all_curves(
-    slope: float, name: str, texts_of
-) -> None:
+def test_rate_line_has_its_slope_and_is_above_all_curves(slope: float, name: str, texts_of) -> None:
     figure = plot_with(slope=slope)
     (rate,) = [line for line in figure.axes[0].lines if line.get_gid() == "rate"]
     x, y = np.log(rate.get_xdata()), np.log(rate.get_ydata())
     np.testing.assert_allclose(np.diff(y) / np.diff(x), slope)
-    above = [rate.get_ydata() / np.median(values, axis=0) for values in errors().values()]
-    assert np.min(above) == pytest.approx(1.4)
+    ratios = [rate.get_ydata() / np.median(values, axis=0) for values in random_errors().values()]
+    assert np.min(ratios) == pytest.approx(1.4)
     assert name in texts_of(figure)
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changes",
     [
         {},
-        {"errors": {"one": errors()["γ = 0.2"]}},
-        {"errors": dict.fromkeys("abcdef", errors()["γ = 0.2"])},
+        {"errors": {"one": random_errors()["γ = 0.2"]}},
+        {"errors": dict.fromkeys("abcdef", random_errors()["γ = 0.2"])},
     ],
 )
-def test_convergence_figure_is_legible(change, assert_legible) -> None:
-    assert_legible(plot_with(**change))
+def test_text_is_legible(changes, assert_legible) -> None:
+    assert_legible(plot_with(**changes))
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("changes", "message"),
     [
         ({"errors": {}}, "convergence draws one to 6 curves, got 0"),
         (
-            {"errors": dict.fromkeys("abcdefg", errors()["γ = 0.2"])},
+            {"errors": dict.fromkeys("abcdefg", random_errors()["γ = 0.2"])},
             "convergence draws one to 6 curves, got 7",
         ),
         ({"n": SIZES[:1]}, "two or more increasing sizes above 0"),
@@ -94,6 +92,6 @@ def test_convergence_figure_is_legible(change, assert_legible) -> None:
         ({"errors": {"a": np.ones((2, 3))}}, "got shape (2, 3)"),
     ],
 )
-def test_invalid_input_raises(change, message: str) -> None:
+def test_invalid_input_raises(changes, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        plot_with(**change)
+        plot_with(**changes)

@@ -32,43 +32,45 @@ def make_runs(seed: int, methods=METHODS, n: int = 12) -> dict[str, np.ndarray]:
 
 
 @given(st.integers(0, 10_000))
-def test_r_is_scipy_s_over_all_runs_and_within_methods_of_residuals(seed: int) -> None:
+def test_correlations_agree_with_scipy_and_a_regression(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = {"a": 5, "b": 9}
     x, y = ({name: rng.normal(rng.normal(), 1, n) for name, n in sizes.items()} for _ in range(2))
-    over_all, within = pearson_overall_and_within(x, y)
-    assert over_all == pytest.approx(
+    overall, within = pearson_overall_and_within(x, y)
+    assert overall == pytest.approx(
         pearsonr(np.r_[x["a"], x["b"]], np.r_[y["a"], y["b"]]).statistic
     )
-    # of a regression of y on x with an intercept for each method: r² within is the share of what
-    # the intercepts leave
+    # In a regression of y on x with an intercept for each method, the squared correlation within
+    # methods is the fraction of the variation left by the intercepts that x explains.
     design = np.zeros((14, 3))
     design[:5, 0] = design[5:, 1] = 1
     design[:, 2] = np.r_[x["a"], x["b"]]
-    together = np.r_[y["a"], y["b"]]
-    left = [
-        np.square(together - part @ np.linalg.lstsq(part, together, rcond=None)[0]).sum()
-        for part in (design[:, :2], design)
+    all_y = np.r_[y["a"], y["b"]]
+    residual_sums = [
+        np.square(all_y - columns @ np.linalg.lstsq(columns, all_y, rcond=None)[0]).sum()
+        for columns in (design[:, :2], design)
     ]
-    assert within**2 == pytest.approx(1 - left[1] / left[0], abs=1e-9)
+    assert within**2 == pytest.approx(1 - residual_sums[1] / residual_sums[0], abs=1e-9)
 
 
-def test_correlation_is_none_without_variation() -> None:
+def test_correlation_without_variation_is_nan() -> None:
     x, y = {"a": np.array([0.0, 1.0, 2.0])}, {"a": np.array([0.0, -1.0, -2.0])}
     assert pearson_overall_and_within(x, y) == pytest.approx((-1.0, -1.0))
     assert np.isnan(pearson_overall_and_within(x, {"a": np.ones(3)})).all()
-    apart = {"a": np.ones(3), "b": np.zeros(3)}
-    over_all, within = pearson_overall_and_within(apart, apart)
-    assert over_all == pytest.approx(1.0) and np.isnan(within)
+    distinct_means = {"a": np.ones(3), "b": np.zeros(3)}
+    overall, within = pearson_overall_and_within(distinct_means, distinct_means)
+    assert overall == pytest.approx(1.0) and np.isnan(within)
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-9, 1e9, 1e200])
-def test_r_is_independent_of_units_and_rounding_is_not_variation(unit: float) -> None:
+def test_correlation_is_independent_of_units_and_rounding(unit: float) -> None:
     x, y = make_runs(0, METHODS[:2]), make_runs(1, METHODS[:2])
-    result = pearson_overall_and_within({name: unit * each for name, each in x.items()}, y)
-    assert result == pytest.approx(pearson_overall_and_within(x, y), rel=1e-9)
-    alike = {name: unit * (0.1 + np.arange(12) * 1e-17) for name in x}
-    assert np.isnan(pearson_overall_and_within(alike, y)).all()
+    scaled_x = {name: unit * values for name, values in x.items()}
+    assert pearson_overall_and_within(scaled_x, y) == pytest.approx(
+        pearson_overall_and_within(x, y), rel=1e-9
+    )
+    nearly_constant = {name: unit * (0.1 + np.arange(12) * 1e-17) for name in x}
+    assert np.isnan(pearson_overall_and_within(nearly_constant, y)).all()
 
 
 def test_runs_are_dots_and_methods_have_means(texts_of) -> None:
@@ -95,7 +97,7 @@ def test_runs_are_dots_and_methods_have_means(texts_of) -> None:
     assert "small: one of 12 seeds; large: their mean" in texts_of(figure)
 
 
-def test_runs_of_no_two_methods_look_alike() -> None:
+def test_methods_have_distinct_dots() -> None:
     (axes,) = plot_metric_against_metrics(
         {"ECE": make_runs(0)}, make_runs(1), ylabel="max group MCE", runs_of="12 seeds"
     ).axes
@@ -111,9 +113,9 @@ def test_runs_of_no_two_methods_look_alike() -> None:
     [METHODS, ["none", "random_forest-kernel_density_forest-density_gate-of_a_long_name"]],
 )
 def test_panels_are_legible(panels: int, methods, assert_legible) -> None:
-    runs_by_metric = {f"MLCE {i}": make_runs(i, methods) for i in range(panels)}
+    metrics = {f"MLCE {i}": make_runs(i, methods) for i in range(panels)}
     figure = plot_metric_against_metrics(
-        runs_by_metric, make_runs(9, methods), ylabel="max group MCE", runs_of="12 seeds"
+        metrics, make_runs(9, methods), ylabel="max group MCE", runs_of="12 seeds"
     )
     assert figure.get_size_inches()[0] == (3.5 if panels == 1 else 7.0)
     assert_legible(figure)

@@ -24,7 +24,7 @@ def figure():
     )
 
 
-def by_gid(axes, start: str) -> dict[str, np.ndarray]:
+def points_by_gid(axes, start: str) -> dict[str, np.ndarray]:
     return {
         line.get_gid(): np.array(line.get_xydata())
         for line in axes.lines
@@ -32,10 +32,10 @@ def by_gid(axes, start: str) -> dict[str, np.ndarray]:
     }
 
 
-def test_methods_are_placed_at_their_mean_rank(figure) -> None:
+def test_method_lines_start_at_mean_ranks(figure) -> None:
     axes = figure.axes[0]
-    (scale,) = by_gid(axes, "scale").values()
-    lines = by_gid(axes, "line ")
+    (scale,) = points_by_gid(axes, "scale").values()
+    lines = points_by_gid(axes, "line ")
     assert set(lines) == {f"line {name}" for name in MEANS}
     for name, mean in MEANS.items():
         expected = np.interp(mean, [1, len(MEANS)], scale[:, 0])
@@ -45,7 +45,7 @@ def test_methods_are_placed_at_their_mean_rank(figure) -> None:
 
 def test_bars_join_groups_and_never_overlap(figure) -> None:
     axes = figure.axes[0]
-    (scale,) = by_gid(axes, "scale").values()
+    (scale,) = points_by_gid(axes, "scale").values()
     bars = [
         np.array(line.get_xydata()) for line in axes.lines if line.get_gid() == "not significant"
     ]
@@ -54,25 +54,25 @@ def test_bars_join_groups_and_never_overlap(figure) -> None:
         for group in GROUPS
     ]
     assert [bar[:, 0].tolist() for bar in bars] == [pytest.approx(end, abs=0.04) for end in ends]
-    for i, one in enumerate(bars):
-        for other in bars[:i]:
-            apart = other[1, 0] < one[0, 0] or one[1, 0] < other[0, 0]
-            assert apart or one[0, 1] != other[0, 1]
+    for i, second in enumerate(bars):
+        for first in bars[:i]:
+            are_disjoint = first[1, 0] < second[0, 0] or second[1, 0] < first[0, 0]
+            assert are_disjoint or second[0, 1] != first[0, 1]
 
 
-def test_the_critical_difference_is_drawn_to_scale_if_it_fits_there(figure) -> None:
+def test_critical_difference_is_drawn_to_scale_if_it_fits(figure) -> None:
     first, second = figure.axes
-    (scale,) = by_gid(first, "scale").values()
-    (bar,) = by_gid(first, "critical difference").values()
+    (scale,) = points_by_gid(first, "scale").values()
+    (bar,) = points_by_gid(first, "critical difference").values()
     assert (bar[1, 0] - bar[0, 0]) / (scale[1, 0] - scale[0, 0]) * (
         len(MEANS) - 1
     ) == pytest.approx(1.1)
-    assert by_gid(second, "critical difference") == {}
+    assert points_by_gid(second, "critical difference") == {}
 
 
 def test_text_describes_the_figure(figure, texts_of) -> None:
-    result = texts_of(figure)
-    for words in (
+    texts = texts_of(figure)
+    for text in (
         "error",
         "mean rank over 20 data sets; Friedman p = 0.004",
         "critical difference 1.10",
@@ -84,26 +84,32 @@ def test_text_describes_the_figure(figure, texts_of) -> None:
             " significantly worse than the best"
         ),
     ):
-        assert result.count(words) == 1, words
-    assert {"1.50", "4.50", *MEANS} <= set(result)
+        assert texts.count(text) == 1, text
+    assert {"1.50", "4.50", *MEANS} <= set(texts)
 
 
-def test_the_parent_is_grey_and_the_best_are_bold_unless_all_are(figure) -> None:
+def test_parent_is_grey_and_best_group_is_bold_unless_it_is_all(figure) -> None:
     first, second = ({text.get_text(): text for text in axes.texts} for axes in figure.axes)
     assert first["random_forest (parent)"].get_color() == GREY and first["kdf"].get_color() != GREY
     assert {name for name in MEANS if first[name].get_weight() == "bold"} == {"kdf", "isotonic"}
     assert not any(second[name].get_weight() == "bold" for name in MEANS)
 
 
-def test_no_two_lines_cross(figure) -> None:
-    """Left: a better method's line is above; right: a worse one's is."""
+def test_lines_do_not_cross(figure) -> None:
+    """At the left the line of a better method is above, at the right that of a worse one."""
     axes = figure.axes[0]
-    bends = {name.removeprefix("line "): xy for name, xy in by_gid(axes, "line ").items()}
-    left = sorted((xy for xy in bends.values() if xy[2, 0] < xy[1, 0]), key=lambda xy: xy[0, 0])
-    right = sorted((xy for xy in bends.values() if xy[2, 0] > xy[1, 0]), key=lambda xy: -xy[0, 0])
+    corners_by_name = {
+        name.removeprefix("line "): xy for name, xy in points_by_gid(axes, "line ").items()
+    }
+    left = sorted(
+        (xy for xy in corners_by_name.values() if xy[2, 0] < xy[1, 0]), key=lambda xy: xy[0, 0]
+    )
+    right = sorted(
+        (xy for xy in corners_by_name.values() if xy[2, 0] > xy[1, 0]), key=lambda xy: -xy[0, 0]
+    )
     for side in (left, right):
-        depths = [xy[1, 1] for xy in side]
-        assert depths == sorted(depths) and len(set(depths)) == len(depths)
+        heights = [xy[1, 1] for xy in side]
+        assert heights == sorted(heights) and len(set(heights)) == len(heights)
     assert len(left) == 3 and len(right) == 2
 
 
@@ -120,10 +126,10 @@ def test_many_long_names_are_legible(figure, assert_legible) -> None:
         1e-9,
     )
     assert_legible(plot_critical_difference_diagram({"error": many}))
-    near = RankSummary(
+    nearly_tied = RankSummary(
         {name: 2.0 + 1e-6 * i for i, name in enumerate("abc")}, 1.0, [["a", "b", "c"]], 5, 0.9
     )
-    assert_legible(plot_critical_difference_diagram({"error": near}))
+    assert_legible(plot_critical_difference_diagram({"error": nearly_tied}))
 
 
 @pytest.mark.parametrize(

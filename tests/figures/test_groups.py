@@ -40,13 +40,13 @@ def make_group_table(
     )
 
 
-def worst_of(axes) -> dict[int, int]:
-    """Row → column of its frame."""
+def worst_groups(axes) -> dict[int, int]:
+    """Return the column of the frame by row."""
     frames = [patch for patch in axes.patches if patch.get_gid() == "worst"]
     return {round(p.get_y() + 0.46): round(p.get_x() + 0.47) for p in frames}
 
 
-def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_framed(texts_of) -> None:
+def test_cells_are_means_and_sds_and_the_worst_group_is_framed(texts_of) -> None:
     values = {
         "none": np.array([[0.5, 0.1], [0.3, 0.3]]),
         "LoRe": np.array([[0.1, 0.2], [0.1, np.nan]]),
@@ -72,8 +72,8 @@ def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_frame
         ".200",
     ]
     assert left.texts[7].get_text() == "rows"  # a number of one run has no deviation
-    assert worst_of(left) == {0: 0, 1: 1}
-    assert worst_of(right) == {0: 0, 1: 1}  # the largest size, whatever its sign
+    assert worst_groups(left) == {0: 0, 1: 1}
+    assert worst_groups(right) == {0: 0, 1: 1}  # the largest size, whatever its sign
     texts = texts_of(figure)
     assert {
         "−.200",
@@ -91,7 +91,7 @@ def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_frame
     assert "mean and sd of 2 seeds; framed: the method's worst group" in texts
 
 
-def test_colour_scale_starts_at_zero_and_is_symmetric_for_signs() -> None:
+def test_colour_scale_ends_at_the_largest_error() -> None:
     error, signed = plot_group_tables(
         [make_group_table(), make_group_table("gap", "signed")], GROUPS, [10] * 6
     ).axes
@@ -102,39 +102,33 @@ def test_colour_scale_starts_at_zero_and_is_symmetric_for_signs() -> None:
         assert low == (-high if symmetric else 0)
 
 
-def test_a_group_without_rows_is_empty_and_noted(texts_of) -> None:
-    group_table = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
-    group_table.values["none"][:, 1] = np.nan
-    group_table.values["LoRe"][0, 1] = np.nan  # in one of three runs only
-    figure = plot_group_tables([group_table], ["a", "b"], [5, 0], runs_of="3 seeds")
+def test_group_without_rows_is_empty_and_noted(texts_of) -> None:
+    table = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
+    table.values["none"][:, 1] = np.nan
+    table.values["LoRe"][0, 1] = np.nan  # in one of three runs only
+    figure = plot_group_tables([table], ["a", "b"], [5, 0], runs_of="3 seeds")
     (axes,) = figure.axes
     assert axes.images[0].get_array().mask.tolist() == [[False, True], [False, False]]
-    assert worst_of(axes)[0] == 0
+    assert worst_groups(axes)[0] == 0
     assert (
         "mean and sd of 3 seeds; framed: the method's worst group; light grey: no rows"
         in texts_of(figure)
     )
 
 
-@pytest.mark.parametrize(("rows", "why"), [([5, 0], "no rows"), ([5, 2], "no number")])
-def test_note_distinguishes_groups_with_few_rows_from_empty_groups(
-    rows, why: str, texts_of
-) -> None:
-    group_table = GroupTable("MCE", {"none": np.array([0.1, np.nan])})
-    assert f"framed: the method's worst group; light grey: {why}" in texts_of(
-        plot_group_tables([group_table], ["a", "b"], rows)
+@pytest.mark.parametrize(("rows", "reason"), [([5, 0], "no rows"), ([5, 2], "no number")])
+def test_note_distinguishes_small_groups_from_empty_groups(rows, reason: str, texts_of) -> None:
+    table = GroupTable("MCE", {"none": np.array([0.1, np.nan])})
+    assert f"framed: the method's worst group; light grey: {reason}" in texts_of(
+        plot_group_tables([table], ["a", "b"], rows)
     )
 
 
-def test_row_counts_are_below_their_number(texts_of) -> None:
-    group_table = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
-    behind = {
-        name: np.array([[3.0, 40.0], [1.0, np.nan], [2.0, 60.0]]) for name in group_table.values
-    }
+def test_number_of_rows_is_below_a_value(texts_of) -> None:
+    table = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
+    n_rows = {name: np.array([[3.0, 40.0], [1.0, np.nan], [2.0, 60.0]]) for name in table.values}
     texts = texts_of(
-        plot_group_tables(
-            [replace(group_table, n_rows=behind)], ["a", "b"], [5, 100], runs_of="3 seeds"
-        )
+        plot_group_tables([replace(table, n_rows=n_rows)], ["a", "b"], [5, 100], runs_of="3 seeds")
     )
     assert texts.count("n 2") == texts.count("n 50") == 2
     assert (
@@ -143,12 +137,12 @@ def test_row_counts_are_below_their_number(texts_of) -> None:
 
 
 def luminance(color) -> float:
-    """WCAG 2's relative luminance."""
+    """Return the relative luminance of WCAG 2."""
     r, g, b = (u / 12.92 if u <= 0.04045 else ((u + 0.055) / 1.055) ** 2.4 for u in to_rgb(color))
     return 0.2126 * r + 0.7152 * g + 0.0722 * b
 
 
-def test_numbers_can_be_read_on_every_colour() -> None:
+def test_numbers_have_contrast_on_every_colour() -> None:
     for axes in plot_group_tables(
         [make_group_table(runs=2), make_group_table("gap", "signed", runs=2)],
         GROUPS,
@@ -165,8 +159,10 @@ def test_numbers_can_be_read_on_every_colour() -> None:
         assert len(numbers) == 2 * 6 * len(METHODS)
         for text in numbers:
             j, i = (round(value) for value in text.get_position())
-            dark, light = sorted(luminance(color) for color in (cells[i, j, :3], text.get_color()))
-            assert (light + 0.05) / (dark + 0.05) > 4.5
+            darker, lighter = sorted(
+                luminance(color) for color in (cells[i, j, :3], text.get_color())
+            )
+            assert (lighter + 0.05) / (darker + 0.05) > 4.5
 
 
 @pytest.mark.parametrize(
@@ -228,7 +224,7 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
         ([make_group_table()], {"notes": {"error": [".1"]}}, "needs error for each of ['bald'"),
     ],
 )
-def test_invalid_tables_are_refused(tables, more, message: str) -> None:
+def test_invalid_input_raises(tables, more, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         plot_group_tables(tables, GROUPS, **{"rows": [1] * 6} | more)
 
@@ -239,7 +235,7 @@ def make_run_data(table: list[dict]) -> RunFigureData:
     )
 
 
-def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
+def test_run_figure_shows_errors_and_gaps(texts_of) -> None:
     rows = [
         {
             "group": "a",
@@ -260,27 +256,30 @@ def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
             "worst_rows": 2.0,
         },
     ]
-    both = [
+    model_rows = [
         row | {"of": model, "on": "test", "ood": None}
         for model in ("parent", "calibrated")
         for row in rows
     ]
-    figure = registered_figures()["group_tables"](make_run_data(both))
+    figure = registered_figures()["group_tables"](make_run_data(model_rows))
     error, gap = figure.axes
     np.testing.assert_allclose(error.images[0].get_array(), [[0.2, 0.4]] * 2)
     np.testing.assert_allclose(gap.images[0].get_array(), [[0.125, -0.25]] * 2)
     assert {"forest", "LoRe", "90", "10", "a", "b", "+.125", "−.250", "n 30", "n 2"} <= set(
         texts_of(figure)
     )
-    assert registered_figures()["group_tables"](make_run_data(both), table="by_hair") is None
-    nothing = [
-        row | {"ece": None, "mce": None, "worst_rows": None} for row in both
-    ]  # min_count is above the rows of any bin
-    assert registered_figures()["group_tables"](make_run_data(nothing)) is None
-    assert registered_figures()["group_tables"](make_run_data(nothing[:1] + both[1:])) is not None
+    assert registered_figures()["group_tables"](make_run_data(model_rows), table="by_hair") is None
+    rows_without_mce = [
+        row | {"ece": None, "mce": None, "worst_rows": None} for row in model_rows
+    ]  # no bin has min_count rows
+    assert registered_figures()["group_tables"](make_run_data(rows_without_mce)) is None
+    assert (
+        registered_figures()["group_tables"](make_run_data(rows_without_mce[:1] + model_rows[1:]))
+        is not None
+    )
 
 
-def test_run_with_groups_draws_group_tables(kdg, tmp_path) -> None:
+def test_run_of_a_file_with_groups_draws_tables(kdg, tmp_path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 2))
     frame = pd.DataFrame(

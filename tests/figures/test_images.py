@@ -19,13 +19,13 @@ def test_pixels_are_unchanged_with_the_first_row_on_top() -> None:
         np.arange(48, dtype=np.uint8).reshape(3, 4, 4),
     )
     figure = plot_image_row([color, grey, eight_bit], ["a", "b", "c"])
-    drawn = [axes.images[0] for axes in figure.axes]
-    np.testing.assert_array_equal(drawn[0].get_array(), np.moveaxis(color, 0, 2))
-    np.testing.assert_array_equal(drawn[1].get_array(), grey[0])
-    np.testing.assert_array_equal(drawn[2].get_array(), np.moveaxis(eight_bit, 0, 2))
-    assert {image.origin for image in drawn} == {"upper"}
-    assert {image.get_interpolation() for image in drawn} == {"none"}
-    assert drawn[1].get_clim() == (0, 1)
+    artists = [axes.images[0] for axes in figure.axes]
+    np.testing.assert_array_equal(artists[0].get_array(), np.moveaxis(color, 0, 2))
+    np.testing.assert_array_equal(artists[1].get_array(), grey[0])
+    np.testing.assert_array_equal(artists[2].get_array(), np.moveaxis(eight_bit, 0, 2))
+    assert {image.origin for image in artists} == {"upper"}
+    assert {image.get_interpolation() for image in artists} == {"none"}
+    assert artists[1].get_clim() == (0, 1)
     assert [axes.get_title() for axes in figure.axes] == ["a", "b", "c"]
 
 
@@ -34,7 +34,7 @@ def test_dark_images_stay_dark() -> None:
     assert axes.images[0].to_rgba(0.2)[0] == pytest.approx(0.2, abs=1 / 255)
 
 
-def test_pixels_are_square_whatever_the_shape() -> None:
+def test_pixels_are_square_for_any_shape() -> None:
     figure = plot_image_row(
         [make_images(1, shape=(4, 8))[0], make_images(1, shape=(8, 8))[0]], ["wide", "square"]
     )
@@ -43,7 +43,7 @@ def test_pixels_are_square_whatever_the_shape() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 3, 5, 13])
-def test_any_number_is_legible(n: int, assert_legible) -> None:
+def test_any_number_of_images_is_legible(n: int, assert_legible) -> None:
     figure = plot_image_row(
         make_images(n), [f"a family with a long name\nparameter {i}" for i in range(n)]
     )
@@ -52,7 +52,7 @@ def test_any_number_is_legible(n: int, assert_legible) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "titles", "message"),
+    ("images", "titles", "message"),
     [
         ([], [], "needs at least one image and a title for each, got 0 images and 0 titles"),
         (
@@ -69,6 +69,6 @@ def test_any_number_is_legible(n: int, assert_legible) -> None:
         ([np.full((1, 2, 2), np.nan)], ["a"], r"the image 'a' must lie in \[0, 1\]"),
     ],
 )
-def test_invalid_input_raises(given, titles, message: str) -> None:
+def test_invalid_input_raises(images, titles, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        plot_image_row(given, titles)
+        plot_image_row(images, titles)

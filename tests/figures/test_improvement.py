@@ -32,28 +32,28 @@ def make_extreme_curves(names) -> RepeatedCurves:
     return RepeatedCurves(RADII, make_improvements(names, RADII, spread=1.0), "radius")
 
 
-def panel(figure, title: str, nth: int = 0):
-    return [axes for axes in figure.axes if axes.get_title() == title][nth]
+def find_panel(figure, title: str, index: int = 0):
+    return [axes for axes in figure.axes if axes.get_title() == title][index]
 
 
-def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
+def test_lines_are_medians_and_bars_are_quartiles() -> None:
     measured = make_lines(FOREST)
     measured.curves["KDF"][:6, -1] = np.nan
-    axes = panel(
+    axes = find_panel(
         plot_improvement_summary(
             {"forest": {"error": measured, "OCE": make_extreme_curves(FOREST)}}, band_of="21 sets"
         ),
         "error",
     )
     for name in FOREST[1:]:
-        known = [np.sort(column[~np.isnan(column)]) for column in measured.curves[name].T]
+        columns = [np.sort(column[~np.isnan(column)]) for column in measured.curves[name].T]
         (line,) = [line for line in axes.lines if line.get_label() == name]
         np.testing.assert_allclose(
-            line.get_ydata(), [column[len(column) // 2] for column in known], rtol=1e-12
+            line.get_ydata(), [column[len(column) // 2] for column in columns], rtol=1e-12
         )
         (bars,) = [artist for artist in axes.collections if artist.get_gid() == f"band {name}"]
         for (x, low), (_, high) in bars.get_segments():
-            column = known[int(np.flatnonzero(x == SIZES)[0])]
+            column = columns[int(np.flatnonzero(x == SIZES)[0])]
             np.testing.assert_allclose([low, high], np.quantile(column, [0.25, 0.75]), rtol=1e-12)
     assert (axes.lines[0].get_color(), set(axes.lines[0].get_ydata()), axes.get_xscale()) == (
         GREY,
@@ -63,39 +63,42 @@ def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
     assert "21 sets → 15–21" in [text.get_text() for text in axes.texts]
 
 
-def test_strip_has_one_dot_per_data_set_and_a_median() -> None:
+def test_strip_has_a_dot_per_data_set_and_quartiles() -> None:
     measured = make_strips(FOREST)
     measured.curves["KDF"][:2] = np.nan
-    axes = panel(
+    axes = find_panel(
         plot_improvement_summary({"forest": {"error": measured}}, band_of="21 sets"), "error"
     )
     for lane, name in enumerate(FOREST[1:]):
         values = measured.curves[name][:, 0]
         values = values[~np.isnan(values)]
-        drawn = {line.get_gid(): line for line in axes.lines}
-        dots = drawn[f"dots {name}"]
+        lines = {line.get_gid(): line for line in axes.lines}
+        dots = lines[f"dots {name}"]
         assert sorted(dots.get_xdata()) == sorted(values)
         assert np.abs(np.asarray(dots.get_ydata()) - lane).max() < 0.4
         np.testing.assert_allclose(
-            drawn[f"band {name}"].get_xdata(), np.quantile(values, [0.25, 0.75])
+            lines[f"band {name}"].get_xdata(), np.quantile(values, [0.25, 0.75])
         )
-        assert set(drawn[f"median {name}"].get_xdata()) == {np.median(values)}
+        assert set(lines[f"median {name}"].get_xdata()) == {np.median(values)}
         assert axes.get_xlim()[0] < values.min() and values.max() < axes.get_xlim()[1]
     assert [text.get_text() for text in axes.texts if text.get_text() in FOREST] == FOREST[1:]
     assert "19–21 sets" in [text.get_text() for text in axes.texts]
 
 
 def test_dots_at_one_position_do_not_overlap() -> None:
-    same = RepeatedCurves(
+    tied_improvements = RepeatedCurves(
         np.array([1.0]), {"parent": np.zeros((9, 1)), "KDF": np.full((9, 1), 0.25)}, ""
     )
-    axes = panel(plot_improvement_summary({"forest": {"error": same}}, band_of="9 sets"), "error")
+    axes = find_panel(
+        plot_improvement_summary({"forest": {"error": tied_improvements}}, band_of="9 sets"),
+        "error",
+    )
     (dots,) = [line for line in axes.lines if line.get_gid() == "dots KDF"]
     heights = np.sort(np.asarray(dots.get_ydata()))
     assert (np.diff(heights) > 0.05).all() and np.isclose(heights.mean(), 0)
 
 
-def test_quantity_has_one_scale_in_all_groups() -> None:
+def test_quantities_share_scales_and_colours_depend_on_position() -> None:
     figure = plot_improvement_summary(
         {
             "forest": {"error": make_strips(FOREST), "OCE": make_extreme_curves(FOREST)},
@@ -106,15 +109,15 @@ def test_quantity_has_one_scale_in_all_groups() -> None:
         },
         band_of="21 sets",
     )
-    assert panel(figure, "error", 0).get_xlim() == panel(figure, "error", 1).get_xlim()
-    assert panel(figure, "OCE", 0).get_ylim() == panel(figure, "OCE", 1).get_ylim()
+    assert find_panel(figure, "error", 0).get_xlim() == find_panel(figure, "error", 1).get_xlim()
+    assert find_panel(figure, "OCE", 0).get_ylim() == find_panel(figure, "OCE", 1).get_ylim()
     colors = {line.get_label(): line.get_color() for axes in figure.axes for line in axes.lines}
     assert colors["KDF"] == colors["KDN"] == BLUE
 
 
 @pytest.mark.parametrize("names", [FOREST[:2], FOREST])
 @pytest.mark.parametrize(
-    "kinds",
+    "factories",
     [
         (make_strips, make_strips, make_strips, make_extreme_curves),
         (make_lines, make_lines, make_extreme_curves),
@@ -123,16 +126,16 @@ def test_quantity_has_one_scale_in_all_groups() -> None:
         (make_extreme_curves,),
         (make_strips, make_strips, make_strips),
     ],
-    ids=lambda kinds: "-".join(kind.__name__ for kind in kinds),
+    ids=lambda factories: "-".join(factory.__name__ for factory in factories),
 )
-def test_improvement_figure_is_legible(kinds, names, assert_legible, texts_of) -> None:
-    quantities = {f"quantity {i}": kind(names) for i, kind in enumerate(kinds)}
+def test_text_is_legible(factories, names, assert_legible, texts_of) -> None:
+    quantities = {f"quantity {i}": factory(names) for i, factory in enumerate(factories)}
     figure = plot_improvement_summary(
         {"random forest": quantities, "random forest again": quantities}, band_of="21 data sets"
     )
     assert figure.get_size_inches()[0] == 7.0
     assert_legible(figure)
-    assert set(names[1:]) <= set(texts_of(figure)) or kinds == (make_lines, make_strips)
+    assert set(names[1:]) <= set(texts_of(figure)) or factories == (make_lines, make_strips)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kdgraph.metrics import relative_improvement
 
 
 @given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_better_and_worse_by_one_factor_are_equally_far_from_0(parent, factor) -> None:
+def test_reciprocal_factors_are_equally_far_from_zero(parent, factor) -> None:
     better, worse = (
         relative_improvement([parent], [m]).values for m in (parent / factor, parent * factor)
     )
@@ -25,7 +25,7 @@ def test_ratio_scale_has_an_inverse(value) -> None:
     np.testing.assert_allclose(from_ratio(to_ratio(value)), value, rtol=1e-9)
 
 
-def test_ratio_scale_is_increasing_and_bounded() -> None:
+def test_ratio_scale_increases_within_plus_minus_one() -> None:
     values = np.linspace(-50, 1, 1001)
     assert (np.diff(to_ratio(values)) > 0).all()
     assert np.abs(to_ratio(values)).max() <= 1
@@ -40,7 +40,7 @@ def test_ratio_scale_is_increasing_and_bounded() -> None:
         (-0.8, 0.45, ["−.5", "−.2", "0", "+.2"]),
     ],
 )
-def test_ticks_are_round_apart_and_have_0(low, high, ticks) -> None:
+def test_ticks_are_round_and_separate_and_include_zero(low, high, ticks) -> None:
     figure = new_figure(2, 2)
     axes = add_axes(figure, 0.4, 0.4, 1.35, 1.35)
     set_ratio_scale(axes, "y", low, high)

@@ -26,21 +26,21 @@ def make_bin(
     )
 
 
-def test_curve_is_the_fraction_of_rows_and_lines_are_at_both_errors(texts_of) -> None:
-    lce_bins = [make_bin(), make_bin("worst bin", error=-0.12, seed=1)]
-    lce_bins[1].slce[3] = np.nan
-    figure = plot_lce_of_bins(lce_bins, bandwidth=0.2, axis_names=("t-SNE 1", "t-SNE 2"))
+def test_curve_is_the_fraction_of_rows_up_to_an_error(texts_of) -> None:
+    bins = [make_bin(), make_bin("worst bin", error=-0.12, seed=1)]
+    bins[1].slce[3] = np.nan
+    figure = plot_lce_of_bins(bins, bandwidth=0.2, axis_names=("t-SNE 1", "t-SNE 2"))
     curves = [axes for axes in figure.axes if axes.get_ylabel() == "share of rows"]
-    for axes, lce_bin in zip(curves, lce_bins, strict=True):
-        sizes = np.abs(lce_bin.slce[~np.isnan(lce_bin.slce)])
-        step, mean, whole = axes.lines
-        for x, share in zip(*step.get_data(), strict=True):
-            assert share == pytest.approx(np.mean(sizes <= x))
+    for axes, confidence_bin in zip(curves, bins, strict=True):
+        sizes = np.abs(confidence_bin.slce[~np.isnan(confidence_bin.slce)])
+        step, mean, bin_error = axes.lines
+        for x, fraction in zip(*step.get_data(), strict=True):
+            assert fraction == pytest.approx(np.mean(sizes <= x))
         assert mean.get_xdata()[0] == pytest.approx(sizes.mean())
-        assert whole.get_xdata()[0] == abs(lce_bin.error)
+        assert bin_error.get_xdata()[0] == abs(confidence_bin.error)
     assert curves[0].get_xlim() == curves[1].get_xlim()
     texts = texts_of(figure)
-    mean = np.abs(lce_bins[0].slce).mean()
+    mean = np.abs(bins[0].slce).mean()
     assert (
         "best bin: confidence in (0.933, 1], 40 rows; their average error +0.0100, mean LCE"
         f" {mean:.4f}" in texts
@@ -50,7 +50,7 @@ def test_curve_is_the_fraction_of_rows_and_lines_are_at_both_errors(texts_of) ->
     assert {"t-SNE 1", "t-SNE 2"} <= set(texts)
 
 
-def test_all_maps_have_one_scale_and_one_frame() -> None:
+def test_maps_share_colour_scale_and_limits() -> None:
     figure = plot_lce_of_bins([make_bin(), make_bin("worst bin", 25, seed=1)], bandwidth=1)
     maps = [axes for axes in figure.axes if axes.get_xlabel() == "x₁"]
     rows = [artist for axes in maps for artist in axes.collections if artist.get_gid() == "rows"]
@@ -59,12 +59,12 @@ def test_all_maps_have_one_scale_and_one_frame() -> None:
     assert (maps[0].get_xlim(), maps[0].get_ylim()) == (maps[1].get_xlim(), maps[1].get_ylim())
 
 
-def test_few_large_errors_do_not_dominate_the_axis() -> None:
-    lce_bin = make_bin(n=1000)
-    lce_bin.slce[:5] = 1.0
+def test_few_large_errors_do_not_determine_the_axis() -> None:
+    confidence_bin = make_bin(n=1000)
+    confidence_bin.slce[:5] = 1.0
     (axes,) = [
         axes
-        for axes in plot_lce_of_bins([lce_bin], bandwidth=1).axes
+        for axes in plot_lce_of_bins([confidence_bin], bandwidth=1).axes
         if axes.get_ylabel() == "share of rows"
     ]
     assert 0.19 < axes.get_xlim()[1] < 0.3
@@ -86,12 +86,12 @@ def test_bins_are_legible(titles, assert_legible) -> None:
     )
 
 
-def test_a_bin_without_errors_is_drawn(assert_legible) -> None:
+def test_bin_without_errors_is_legible(assert_legible) -> None:
     assert_legible(plot_lce_of_bins([replace(make_bin(error=0.0), slce=np.zeros(40))], bandwidth=1))
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "changes",
     [
         {"points": np.zeros((40, 3))},
         {"n_eff": np.zeros(3)},
@@ -99,14 +99,14 @@ def test_a_bin_without_errors_is_drawn(assert_legible) -> None:
         {"slce": np.zeros(0)},
     ],
 )
-def test_invalid_bins_are_refused(changed) -> None:
+def test_invalid_bin_raises(changes) -> None:
     with pytest.raises(
         ValueError,
         match=re.escape(
             "'best bin' needs points Float[n, 2], an error and effective rows for each"
         ),
     ):
-        plot_lce_of_bins([replace(make_bin(), **changed)], bandwidth=1)
+        plot_lce_of_bins([replace(make_bin(), **changes)], bandwidth=1)
 
 
 def test_no_bin_raises() -> None:

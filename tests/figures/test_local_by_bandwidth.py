@@ -11,7 +11,7 @@ import pytest
 from kdgraph.figures import LceCurves, plot_lce_against_bandwidth
 from kdgraph.figures.style import BLUE, GREY
 
-LONG = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
+LONG_NAME = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
 BANDWIDTHS = np.array([0.05, 0.2, 0.8, 12.8])
 METHODS = (
     "none",
@@ -34,15 +34,15 @@ def make_curves(names: tuple[str, ...] = ("random forest", "kdf"), runs: int = 0
         [1.0, 3.0, 30.0, 40.0],
         [1.5, 30.0, 400.0, 20_000.0],
     )
-    drawn = [
+    curves = [
         {name: np.array(shape) / (1 + 0.1 * i) for i, name in enumerate(names)} for shape in shapes
     ]
     if runs:
-        drawn = [
-            {name: values * rng.uniform(0.9, 1.1, (runs, 1)) for name, values in each.items()}
-            for each in drawn
+        curves = [
+            {name: values * rng.uniform(0.9, 1.1, (runs, 1)) for name, values in by_name.items()}
+            for by_name in curves
         ]
-    return LceCurves(BANDWIDTHS, *drawn)
+    return LceCurves(BANDWIDTHS, *curves)
 
 
 def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
@@ -50,9 +50,9 @@ def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
     figure = plot_lce_against_bandwidth({"features": curves})
     assert figure.get_size_inches()[0] == 3.5
     assert [axes.get_ylabel() for axes in figure.axes] == ["MLCE", "mean LCE", "effective rows"]
-    for axes, drawn in zip(figure.axes, (curves.mlce, curves.lce, curves.n_eff), strict=True):
+    for axes, expected in zip(figure.axes, (curves.mlce, curves.lce, curves.n_eff), strict=True):
         lines = {line.get_label(): line for line in axes.lines}
-        for name, values in drawn.items():
+        for name, values in expected.items():
             np.testing.assert_array_equal(
                 lines[name].get_xydata(), np.column_stack([BANDWIDTHS, values])
             )
@@ -63,7 +63,7 @@ def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
     assert [axes.get_yscale() for axes in figure.axes] == ["linear", "linear", "log"]
 
 
-def test_small_markers_are_where_few_rows_are_behind() -> None:
+def test_markers_are_small_where_effective_rows_are_few() -> None:
     figure = plot_lce_against_bandwidth({"features": make_curves(("kdf",))})
     for axes, few in zip(figure.axes, ([0.05, 0.2], [0.05], [0.05]), strict=True):
         marks = [line for line in axes.lines if line.get_linestyle() == "None"]
@@ -72,10 +72,10 @@ def test_small_markers_are_where_few_rows_are_behind() -> None:
         assert large.get_xdata().tolist() == [b for b in BANDWIDTHS if b not in few]
 
 
-def test_runs_are_drawn_as_mean_and_standard_deviation(texts_of) -> None:
+def test_several_runs_give_means_and_bands_of_one_sd(texts_of) -> None:
     curves = make_curves(runs=7)
-    curves.lce["kdf"][2, 1] = np.nan  # a run without it
-    curves.lce["kdf"][:, 3] = [0.0] * 6 + [0.01]  # the band would go below 0
+    curves.lce["kdf"][2, 1] = np.nan  # one run has no value
+    curves.lce["kdf"][:, 3] = [0.0] * 6 + [0.01]  # the band is cut at 0
     figure = plot_lce_against_bandwidth({"features": curves}, band_of="7 seeds")
     assert "lines, bands: mean ± 1 sd of 7 seeds" in texts_of(figure)
     axes = figure.axes[1]
@@ -86,13 +86,15 @@ def test_runs_are_drawn_as_mean_and_standard_deviation(texts_of) -> None:
     for b, bandwidth in enumerate(BANDWIDTHS):
         values = [value for value in curves.lce["kdf"][:, b] if not np.isnan(value)]
         mean, sd = np.mean(values), np.std(values, ddof=1)
-        at = corners[np.isclose(corners[:, 0], bandwidth), 1]
-        np.testing.assert_allclose([at.min(), at.max()], [max(mean - sd, 0), mean + sd], atol=1e-12)
+        ends = corners[np.isclose(corners[:, 0], bandwidth), 1]
+        np.testing.assert_allclose(
+            [ends.min(), ends.max()], [max(mean - sd, 0), mean + sd], atol=1e-12
+        )
     (rows,) = [line for line in figure.axes[2].lines if line.get_label() == "kdf"]
     np.testing.assert_allclose(rows.get_ydata(), np.median(curves.n_eff["kdf"], axis=0))
 
 
-def test_spaces_have_columns_with_one_scale() -> None:
+def test_spaces_are_columns_with_one_scale() -> None:
     wide = make_curves(runs=3)
     narrow = replace(wide, mlce={name: 0.5 * values for name, values in wide.mlce.items()})
     figure = plot_lce_against_bandwidth({"t-SNE": wide, "PCA": narrow}, band_of="3 seeds")
@@ -106,21 +108,20 @@ def test_spaces_have_columns_with_one_scale() -> None:
 
 def test_many_curves_have_a_legend_and_distinct_styles() -> None:
     figure = plot_lce_against_bandwidth({"PCA": make_curves(METHODS, runs=2)}, band_of="2 seeds")
-    (key,) = figure.legends
-    assert [text.get_text() for text in key.get_texts()] == list(METHODS)
-    looks = {(line.get_color(), line.get_linestyle()) for line in key.get_lines()}
-    assert len(looks) == len(METHODS)
-    few = plot_lce_against_bandwidth({"PCA": make_curves(METHODS[:4])})
-    assert not few.legends and {text.get_text() for text in few.axes[0].texts} >= set(METHODS[:4])
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == list(METHODS)
+    styles = {(line.get_color(), line.get_linestyle()) for line in legend.get_lines()}
+    assert len(styles) == len(METHODS)
+    labelled_figure = plot_lce_against_bandwidth({"PCA": make_curves(METHODS[:4])})
+    assert not labelled_figure.legends and {
+        text.get_text() for text in labelled_figure.axes[0].texts
+    } >= set(METHODS[:4])
 
 
 def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
     curves = make_curves(METHODS, runs=3)
-    curves.lce["none"][:, 3] = [
-        0.0,
-        0.0,
-        0.001,
-    ]  # the band goes below 0, the mean is the smallest of all
+    # The band extends below 0, and the mean is the smallest of all.
+    curves.lce["none"][:, 3] = [0.0, 0.0, 0.001]
     figure = plot_lce_against_bandwidth(
         {"a": curves, "b": make_curves(METHODS, runs=3)}, band_of="3 seeds", log=True
     )
@@ -136,9 +137,9 @@ def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
     [
         ("kdf",),
         ("random_forest", "kdf"),
-        (LONG, "kdf", "isotonic", "temperature"),
+        (LONG_NAME, "kdf", "isotonic", "temperature"),
         METHODS,
-        (LONG, *METHODS),
+        (LONG_NAME, *METHODS),
     ],
 )
 @pytest.mark.parametrize(
@@ -147,15 +148,17 @@ def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
 def test_curves_are_legible(
     names: tuple[str, ...], spaces: int, runs: int, log: bool, assert_legible
 ) -> None:
-    curves = {f"space {i}": make_curves(names, runs) for i in range(spaces)}
-    assert_legible(plot_lce_against_bandwidth(curves, band_of="2 seeds" if runs else None, log=log))
+    spaces_by_title = {f"space {i}": make_curves(names, runs) for i in range(spaces)}
+    assert_legible(
+        plot_lce_against_bandwidth(spaces_by_title, band_of="2 seeds" if runs else None, log=log)
+    )
 
 
 KDF = make_curves(("kdf",))
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changes", "message"),
     [
         ({"bandwidths": np.array([0.2])}, "two or more increasing bandwidths above 0 in 'PCA'"),
         (
@@ -167,8 +170,8 @@ KDF = make_curves(("kdf",))
             "two or more increasing bandwidths above 0",
         ),
         (
-            {"lce": {"other": np.zeros(4)}},
-            "every panel must have the same curves, ['kdf'], got ['other'] in 'mean LCE' of 'PCA'",
+            {"lce": {"isotonic": np.zeros(4)}},
+            "every panel must have the same curves, ['kdf'], got ['isotonic'] in 'mean LCE' of 'PCA'",
         ),
         ({"mlce": {}}, "every panel must have the same curves, [], got [] in 'MLCE' of 'PCA'"),
         (
@@ -185,12 +188,12 @@ KDF = make_curves(("kdf",))
         ),
     ],
 )
-def test_invalid_curves_are_refused(changed, message: str) -> None:
+def test_invalid_curves_raise(changes, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        plot_lce_against_bandwidth({"PCA": replace(KDF, **changed)})
+        plot_lce_against_bandwidth({"PCA": replace(KDF, **changes)})
 
 
-def test_no_space_and_spaces_of_other_names() -> None:
+def test_missing_space_and_different_names_raise() -> None:
     with pytest.raises(ValueError, match="needs a space"):
         plot_lce_against_bandwidth({})
     with pytest.raises(

@@ -27,7 +27,7 @@ METHODS = ["histogram", "KDE(b_mon)", "KDE(b_mon2)", "STS", "CSTS", "TSwA", "CwO
 SETS = ["test set 1", "test set 2"]
 
 
-def make_numbers(methods=METHODS, classes=PHANNS, sets=2) -> dict[str, dict[str, list[float]]]:
+def random_values(methods=METHODS, classes=PHANNS, sets=2) -> dict[str, dict[str, list[float]]]:
     rng = np.random.default_rng(0)
     return {
         method: {name: rng.uniform(0.1, 0.6, sets).tolist() for name in classes}
@@ -35,76 +35,83 @@ def make_numbers(methods=METHODS, classes=PHANNS, sets=2) -> dict[str, dict[str,
     }
 
 
-def bars_of(figure, method: str, set_name: str) -> list[Rectangle]:
-    return [bar for bar in bars_in(figure.axes[0]) if bar.get_gid() == f"{method}, {set_name}"]
+def bars_of_set(figure, method: str, set_name: str) -> list[Rectangle]:
+    return [bar for bar in all_bars(figure.axes[0]) if bar.get_gid() == f"{method}, {set_name}"]
 
 
-def bars_in(axes) -> list[Rectangle]:
+def all_bars(axes) -> list[Rectangle]:
     return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
-def test_bar_height_and_group_match_the_number() -> None:
-    numbers = make_numbers()
-    figure = plot_method_bars(numbers, ylabel="NLL", sets=SETS)
+def test_bar_heights_are_values_in_the_group_of_their_class() -> None:
+    values = random_values()
+    figure = plot_method_bars(values, ylabel="NLL", sets=SETS)
     (axes,) = figure.axes
     centres = axes.get_xticks()
-    reach = np.diff(centres)[0] / 2
-    for method, of_method in numbers.items():
-        for j, model in enumerate(SETS):
-            drawn = bars_of(figure, method, model)
-            assert [bar.get_height() for bar in drawn] == [
-                values[j] for values in of_method.values()
+    half_width = np.diff(centres)[0] / 2
+    for method, class_values in values.items():
+        for j, set_name in enumerate(SETS):
+            bars = bars_of_set(figure, method, set_name)
+            assert [bar.get_height() for bar in bars] == [
+                set_values[j] for set_values in class_values.values()
             ]
-            for bar, centre in zip(drawn, centres, strict=True):
+            for bar, centre in zip(bars, centres, strict=True):
                 assert (
-                    centre - reach < bar.get_x() and bar.get_x() + bar.get_width() < centre + reach
+                    centre - half_width < bar.get_x()
+                    and bar.get_x() + bar.get_width() < centre + half_width
                 )
 
 
-def test_no_bar_lies_over_another_and_order_is_method_then_set() -> None:
-    figure = plot_method_bars(make_numbers(), ylabel="NLL", sets=SETS)
+def test_bars_do_not_overlap_and_are_ordered_by_method_and_set() -> None:
+    figure = plot_method_bars(random_values(), ylabel="NLL", sets=SETS)
     (axes,) = figure.axes
-    drawn = sorted(bars_in(axes), key=lambda bar: bar.get_x())
-    ends = [bar.get_x() + bar.get_width() for bar in drawn]
-    assert all(end <= after.get_x() + 1e-9 for end, after in zip(ends, drawn[1:], strict=False))
-    assert [bar.get_gid() for bar in drawn] == [
+    bars = sorted(all_bars(axes), key=lambda bar: bar.get_x())
+    ends = [bar.get_x() + bar.get_width() for bar in bars]
+    assert all(
+        end <= next_bar.get_x() + 1e-9 for end, next_bar in zip(ends, bars[1:], strict=False)
+    )
+    assert [bar.get_gid() for bar in bars] == [
         f"{method}, {set_name}" for method in METHODS for set_name in SETS
     ] * len(PHANNS)
 
 
-def test_the_first_set_is_lighter_and_uncalibrated_is_grey_at_any_position() -> None:
+def test_first_set_is_lighter_and_uncalibrated_is_grey() -> None:
     order = ["uncalibrated", *METHODS[:-1]]
-    figure = plot_method_bars(make_numbers(order), ylabel="NLL", sets=SETS)
+    figure = plot_method_bars(random_values(order), ylabel="NLL", sets=SETS)
     colors = {
-        method: [to_rgb(bars_of(figure, method, model)[0].get_facecolor()) for model in SETS]
+        method: [
+            to_rgb(bars_of_set(figure, method, set_name)[0].get_facecolor()) for set_name in SETS
+        ]
         for method in order
     }
-    assert all(sum(left) > sum(right) for left, right in colors.values())
+    assert all(sum(first) > sum(second) for first, second in colors.values())
     assert colors["uncalibrated"][1] == to_rgb(GREY)
-    assert len({right for _, right in colors.values()}) == len(order)
+    assert len({second for _, second in colors.values()}) == len(order)
 
 
 def test_repeated_colours_are_hatched() -> None:
     methods = [f"method {i}" for i in range(15)]
-    figure = plot_method_bars(make_numbers(methods, ["a", "b"], 1), ylabel="NLL", sets=["test"])
-    looks = {
+    figure = plot_method_bars(random_values(methods, ["a", "b"], 1), ylabel="NLL", sets=["test"])
+    styles = {
         (bar.get_facecolor(), bar.get_hatch())
-        for bar in (bars_of(figure, method, "test")[0] for method in methods)
+        for bar in (bars_of_set(figure, method, "test")[0] for method in methods)
     }
-    assert len(looks) == len(methods)
+    assert len(styles) == len(methods)
 
 
-def test_missing_number_leaves_an_empty_place() -> None:
-    numbers = make_numbers()
-    numbers["STS"]["HTJ"] = [np.nan, np.nan]
-    figure, full = (
-        plot_method_bars(values, ylabel="NLL", sets=SETS) for values in (numbers, make_numbers())
+def test_missing_value_leaves_a_gap() -> None:
+    incomplete = random_values()
+    incomplete["STS"]["HTJ"] = [np.nan, np.nan]
+    figure, complete_figure = (
+        plot_method_bars(values, ylabel="NLL", sets=SETS)
+        for values in (incomplete, random_values())
     )
-    assert np.isnan(bars_of(figure, "STS", "test set 1")[PHANNS.index("HTJ")].get_height())
-    same = [
-        bars_of(one, "CwOC", "test set 2")[PHANNS.index("HTJ")].get_x() for one in (figure, full)
+    assert np.isnan(bars_of_set(figure, "STS", "test set 1")[PHANNS.index("HTJ")].get_height())
+    positions = [
+        bars_of_set(drawing, "CwOC", "test set 2")[PHANNS.index("HTJ")].get_x()
+        for drawing in (figure, complete_figure)
     ]
-    assert same[0] == same[1]
+    assert positions[0] == positions[1]
 
 
 @pytest.mark.parametrize(
@@ -121,18 +128,20 @@ def test_missing_number_leaves_an_empty_place() -> None:
         ),
     ],
 )
-def test_text_is_legible_and_legend_has_all_methods(
+def test_text_is_legible_and_the_legend_names_all_methods(
     methods, classes, sets, assert_legible, texts_of
 ) -> None:
     figure = plot_method_bars(
-        make_numbers(methods, classes, len(sets)),
+        random_values(methods, classes, len(sets)),
         ylabel="NLL of right or wrong, in nats",
         sets=sets,
     )
     assert figure.get_size_inches()[0] == 7.0
     assert_legible(figure)
     assert set(methods) <= set(texts_of(figure))
-    assert any(model in text for text in texts_of(figure) for model in sets) == (len(sets) > 1)
+    assert any(set_name in text for text in texts_of(figure) for set_name in sets) == (
+        len(sets) > 1
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,24 +12,24 @@ from kdgraph.metrics import auroc
 NAMES = ("random_forest", "tood, rows in sets of 100")
 
 
-def scores(
+def random_scores(
     n: int = 200, shift: float = 0.0, names: tuple[str, ...] = NAMES
 ) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(n)
-    return {name: rng.normal(shift, 1 + place, n) for place, name in enumerate(names)}
+    return {name: rng.normal(shift, 1 + i, n) for i, name in enumerate(names)}
 
 
 def get_stairs(axes, gid: str):
     return next(artist for artist in axes.get_children() if artist.get_gid() == gid)
 
 
-def test_models_have_columns_and_sets_have_rows(texts_of):
-    test, sets = scores(), {"near": scores(150, 1.0), "far": scores(50, 4.0)}
+def test_columns_are_models_and_rows_are_sets(texts_of):
+    test, sets = random_scores(), {"near": random_scores(150, 1.0), "far": random_scores(50, 4.0)}
     figure = plot_ood_scores(test, sets)
     assert len(figure.axes) == 4 and figure.get_size_inches()[0] == 3.5
     panels = iter(figure.axes)
     for name, color in zip(test, (GREY, BLUE), strict=True):
-        for given in sets.values():
+        for ood_scores in sets.values():
             axes = next(panels)
             filled, outline = (
                 get_stairs(axes, "test rows").get_data(),
@@ -39,14 +39,15 @@ def test_models_have_columns_and_sets_have_rows(texts_of):
             assert filled.values.sum() == pytest.approx(
                 1
             ) and outline.get_data().values.sum() == pytest.approx(1)
-            inside = np.clip(given[name], filled.edges[0], filled.edges[-1])
+            clipped_scores = np.clip(ood_scores[name], filled.edges[0], filled.edges[-1])
             np.testing.assert_allclose(
-                outline.get_data().values * len(inside), np.histogram(inside, filled.edges)[0]
+                outline.get_data().values * len(clipped_scores),
+                np.histogram(clipped_scores, filled.edges)[0],
             )
             assert outline.get_edgecolor()[:3] == pytest.approx(
                 tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
             )
-            assert f"AUROC {auroc(given[name], test[name]):.3f}" in texts_of(figure)
+            assert f"AUROC {auroc(ood_scores[name], test[name]):.3f}" in texts_of(figure)
     assert {
         "near",
         "far",
@@ -55,22 +56,24 @@ def test_models_have_columns_and_sets_have_rows(texts_of):
         "out of distribution",
         "out-of-distribution score",
     } <= set(texts_of(figure))
-    lefts = {round(axes.get_position().x0, 3) for axes in figure.axes}
-    assert len(lefts) == 2
+    left_edges = {round(axes.get_position().x0, 3) for axes in figure.axes}
+    assert len(left_edges) == 2
 
 
-def test_threshold_is_marked_if_present(texts_of):
-    figure = plot_ood_scores(scores(), {"far": scores(shift=1.0)}, thresholds=[NAMES[1]])
-    marked = [[line.get_gid() for line in axes.lines] for axes in figure.axes]
-    assert marked == [[], ["threshold"]] and "threshold" in texts_of(figure)
+def test_threshold_is_marked_for_models_that_have_one(texts_of):
+    figure = plot_ood_scores(
+        random_scores(), {"far": random_scores(shift=1.0)}, thresholds=[NAMES[1]]
+    )
+    marked_lines = [[line.get_gid() for line in axes.lines] for axes in figure.axes]
+    assert marked_lines == [[], ["threshold"]] and "threshold" in texts_of(figure)
     assert set(figure.axes[1].lines[0].get_xdata()) == {0}
-    assert "threshold" not in texts_of(plot_ood_scores(scores(), {"far": scores()}))
+    assert "threshold" not in texts_of(plot_ood_scores(random_scores(), {"far": random_scores()}))
 
 
-def test_extreme_and_infinite_scores_are_in_the_last_bin_with_a_note(texts_of):
-    test = scores()
-    out = {NAMES[0]: np.full(10, 1e6), NAMES[1]: np.array([np.inf, 0.0, 1.0, -1.0])}
-    figure = plot_ood_scores(test, {"far": out})
+def test_extreme_and_infinite_scores_are_in_the_last_bin(texts_of):
+    test = random_scores()
+    ood_scores = {NAMES[0]: np.full(10, 1e6), NAMES[1]: np.array([np.inf, 0.0, 1.0, -1.0])}
+    figure = plot_ood_scores(test, {"far": ood_scores})
     first, second = (get_stairs(axes, "out of distribution").get_data() for axes in figure.axes)
     assert first.values[-1] == 1 and first.edges[-1] < 100
     assert second.values[-1] == 0.25 and np.isfinite(second.edges).all()
@@ -79,8 +82,8 @@ def test_extreme_and_infinite_scores_are_in_the_last_bin_with_a_note(texts_of):
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.inf])
 def test_equal_scores_are_drawn(value):
-    same = dict.fromkeys(NAMES, np.full(5, value))
-    figure = plot_ood_scores(same, {"same": same})
+    equal_scores = dict.fromkeys(NAMES, np.full(5, value))
+    figure = plot_ood_scores(equal_scores, {"same": equal_scores})
     assert all(get_stairs(axes, "test rows").get_data().values.max() == 1 for axes in figure.axes)
 
 
@@ -89,20 +92,20 @@ def test_equal_scores_are_drawn(value):
     "names",
     [NAMES, ("random_forest-of_a_long_name-kept", "kernel_density_forest + a gate of a long name")],
 )
-def test_words_are_legible(n, names, assert_legible):
+def test_text_is_legible(n, names, assert_legible):
     titles = [
         "a set with a long name and its parameters, inner 2, outer 5: 1,000 rows",
         "noise: 1,000 rows",
         "sphere, radius 2: 1,000 rows",
     ]
-    sets = {title: scores(shift=50.0 * i, names=names) for i, title in enumerate(titles[:n])}
-    assert_legible(plot_ood_scores(scores(names=names), sets, thresholds=names))
+    sets = {title: random_scores(shift=50.0 * i, names=names) for i, title in enumerate(titles[:n])}
+    assert_legible(plot_ood_scores(random_scores(names=names), sets, thresholds=names))
 
 
 @pytest.mark.parametrize(
     ("test", "sets", "message"),
     [
-        (scores(), {}, "ood_scores needs at least one model and one set"),
+        (random_scores(), {}, "ood_scores needs at least one model and one set"),
         ({}, {"far": {}}, "ood_scores needs at least one model and one set"),
         (
             {"a": [1.0]},

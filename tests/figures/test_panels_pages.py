@@ -14,10 +14,10 @@ RADII = np.linspace(1, 5, 9)
 def make_quantities(sizes, level: float = 0.1, names=NAMES) -> dict[str, RepeatedCurves]:
     rng = np.random.default_rng(int(1000 * level))
     errors = {name: level + 0.02 * rng.random((3, len(sizes))) for name in names}
-    far = {name: 0.6 + 0.1 * rng.random((3, len(RADII))) for name in names}
+    confidences = {name: 0.6 + 0.1 * rng.random((3, len(RADII))) for name in names}
     return {
         "error": RepeatedCurves(np.array(sizes, dtype=float), errors, "rows", log=True),
-        "max confidence": RepeatedCurves(RADII, far, "radius", prior=0.5),
+        "max confidence": RepeatedCurves(RADII, confidences, "radius", prior=0.5),
     }
 
 
@@ -33,28 +33,30 @@ def make_dataset_rows(n: int, sizes=(100, 900)) -> dict:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "pages"), [(1, [1]), (10, [10]), (11, [10, 1]), (25, [10, 10, 5])])
-def test_every_data_set_is_on_one_page(n, pages, texts_of) -> None:
+def test_data_sets_are_distributed_over_pages(n, pages, texts_of) -> None:
     figures = plot_dataset_pages(make_dataset_rows(n), band_of="3 seeds")
-    shown = [[text for text in texts_of(figure) if text.startswith("set ")] for figure in figures]
-    assert [len(page) for page in shown] == pages
-    assert [name for page in shown for name in page] == [f"set {i}" for i in range(n)]
-    assert [len(figure.axes) for figure in figures] == [4 * page for page in pages]
+    names_by_page = [
+        [text for text in texts_of(figure) if text.startswith("set ")] for figure in figures
+    ]
+    assert [len(names) for names in names_by_page] == pages
+    assert [name for names in names_by_page for name in names] == [f"set {i}" for i in range(n)]
+    assert [len(figure.axes) for figure in figures] == [4 * names for names in pages]
 
 
-def test_a_panel_has_medians_and_quartiles_of_its_data_set() -> None:
-    given = make_dataset_rows(2)
-    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
-    axes = figure.axes[4]  # the second row's first
-    for name, values in given["set 1"]["forest"]["error"].curves.items():
+def test_lines_are_medians_of_the_data_set() -> None:
+    panels = make_dataset_rows(2)
+    (figure,) = plot_dataset_pages(panels, band_of="3 seeds")
+    axes = figure.axes[4]  # the first panel of the second row
+    for name, values in panels["set 1"]["forest"]["error"].curves.items():
         (line,) = [line for line in axes.lines if line.get_label() == name]
         np.testing.assert_array_equal(line.get_ydata(), np.sort(values, axis=0)[1])
 
 
-def test_a_single_size_gives_a_point_and_a_bar_for_each_model() -> None:
-    given = make_dataset_rows(1, sizes=(900,))
-    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
+def test_single_size_gives_points_and_bars() -> None:
+    panels = make_dataset_rows(1, sizes=(900,))
+    (figure,) = plot_dataset_pages(panels, band_of="3 seeds")
     axes = figure.axes[0]
-    for i, (name, values) in enumerate(given["set 0"]["forest"]["error"].curves.items()):
+    for i, (name, values) in enumerate(panels["set 0"]["forest"]["error"].curves.items()):
         (point,) = [line for line in axes.lines if line.get_label() == name]
         assert (list(point.get_xdata()), list(point.get_ydata())) == ([i], [np.median(values)])
         (bar,) = [line for line in axes.lines if line.get_gid() == f"band {name}"]
@@ -70,18 +72,18 @@ def test_bands_are_noted_if_there_are_repetitions(band_of, notes) -> None:
     assert [text.get_text() for text in figure.texts if "band" in text.get_text()] == notes
 
 
-def test_panels_below_each_other_have_one_range() -> None:
-    given = make_dataset_rows(1, sizes=(100, 300)) | {
+def test_panels_of_a_column_share_the_parameter_range() -> None:
+    panels = make_dataset_rows(1, sizes=(100, 300)) | {
         "large": {"forest": make_quantities((120, 9000)), "network": make_quantities((120, 9000))}
     }
-    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
+    (figure,) = plot_dataset_pages(panels, band_of="3 seeds")
     assert [axes.get_xlim() for axes in figure.axes if axes.get_xscale() == "log"] == [
         (100.0, 9000.0)
     ] * 4
 
 
 @pytest.mark.parametrize("sizes", [(900,), (100, 900)])
-def test_pages_are_legible(sizes, assert_legible) -> None:
+def test_text_is_legible(sizes, assert_legible) -> None:
     names = [
         "analcatdata_authorship",
         "climate_model_simulation_crashes",
@@ -95,10 +97,10 @@ def test_pages_are_legible(sizes, assert_legible) -> None:
         assert_legible(figure)
 
 
-def test_missing_panels_stay_empty_and_the_lowest_panel_is_labelled() -> None:
-    given = make_dataset_rows(2)
-    del given["set 1"]["network"]
-    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
+def test_lowest_panel_of_each_column_is_labelled() -> None:
+    panels = make_dataset_rows(2)
+    del panels["set 1"]["network"]
+    (figure,) = plot_dataset_pages(panels, band_of="3 seeds")
     assert len(figure.axes) == 6
     assert [axes.get_xlabel() for axes in figure.axes] == [
         "",

@@ -31,14 +31,14 @@ def test_steps_are_densities() -> None:
     assert axes.get_ylim()[0] == 0 and axes.get_ylim()[1] > 1.6
 
 
-def test_the_band_is_the_binomial_distributions_of_one_bin() -> None:
+def test_band_is_the_binomial_interval_of_one_bin() -> None:
     (axes,) = plot_pit_histogram(COUNTS).axes
-    (band,) = (found for found in axes.collections if found.get_gid() == "band")
+    (band,) = (artist for artist in axes.collections if artist.get_gid() == "band")
     heights = band.get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (
         pytest.approx(17 * 4 / 100),
         pytest.approx(34 * 4 / 100),
-    )  # of 100 rows at 1/4
+    )  # 17 and 34 of 100 rows
     low, high = binomial_interval(100, np.array([0.25]))
     assert binom.cdf(100 * low - 1, 100, 0.25)[0] < 0.025 <= binom.cdf(100 * low, 100, 0.25)[0]
     assert binom.cdf(100 * high - 1, 100, 0.25)[0] < 0.975 <= binom.cdf(100 * high, 100, 0.25)[0]
@@ -46,11 +46,11 @@ def test_the_band_is_the_binomial_distributions_of_one_bin() -> None:
 
 def test_coverage_curves_and_their_differences() -> None:
     below, above = plot_coverage_against_level(CURVES, 200).axes
-    for axes, taken in ((above, 0), (below, LEVELS)):
+    for axes, level in ((above, 0), (below, LEVELS)):
         lines = [line for line in axes.lines if line.get_gid() != "ideal"]
         for line, curve in zip(lines, CURVES.values(), strict=True):
             np.testing.assert_array_equal(line.get_xdata(), LEVELS)
-            np.testing.assert_allclose(line.get_ydata(), curve.coverage - taken)
+            np.testing.assert_allclose(line.get_ydata(), curve.coverage - level)
 
 
 @pytest.mark.parametrize("n", [1, 2, 6])
@@ -68,7 +68,7 @@ def test_any_number_of_models_is_legible(n, assert_legible, texts_of) -> None:
 
 
 @pytest.mark.parametrize("counts", [[1], [1, 0, 0], [100_000, 200_000]])
-def test_few_rows_and_many(counts, assert_legible) -> None:
+def test_few_and_many_rows_are_legible(counts, assert_legible) -> None:
     assert_legible(plot_pit_histogram({"linear": np.array(counts)}))
 
 
@@ -83,7 +83,7 @@ def test_few_rows_and_many(counts, assert_legible) -> None:
         ({"a": np.array([0, 0])}, r"got \(rows, bins\) \[\(0, 2\)\]"),
     ],
 )
-def test_counts_of_other_rows(counts, message) -> None:
+def test_different_rows_or_bins_raise(counts, message) -> None:
     with pytest.raises(
         ValueError,
         match=f"^pit_histogram needs counts of the same rows in the same bins, {message}$",

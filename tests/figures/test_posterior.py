@@ -11,7 +11,7 @@ from kdgraph.figures import plot_posterior_maps
 EXTENT, BOX = (-2, 2, -2, 2), (-1, 1, -1, 1)
 
 
-def test_panels_hold_the_maps_left_to_right(maps, texts_of) -> None:
+def test_panels_contain_the_maps_from_left_to_right(maps, texts_of) -> None:
     figure = plot_posterior_maps(maps, EXTENT, BOX, class_label="P(class 0 | x)")
     *panels, bar = figure.axes
     assert [axes.get_title() for axes in panels] == list(maps)
@@ -39,7 +39,11 @@ def test_three_maps_fill_the_page_and_panels_are_square(maps) -> None:
 def test_training_region_is_outlined_in_every_panel(maps) -> None:
     figure = plot_posterior_maps(maps, EXTENT, BOX, class_label="P")
     for axes in figure.axes[:-1]:
-        boxes = [p.get_bbox().extents.tolist() for p in axes.patches if isinstance(p, Rectangle)]
+        boxes = [
+            patch.get_bbox().extents.tolist()
+            for patch in axes.patches
+            if isinstance(patch, Rectangle)
+        ]
         assert boxes == [[-1, -1, 1, 1]] * 2
     assert not plot_posterior_maps(maps, EXTENT, None, class_label="P").axes[0].patches
 
@@ -53,7 +57,7 @@ def test_points_are_in_the_first_panel_only_and_do_not_move_its_limits(maps) -> 
     assert first.get_xlim() == (-2, 2)
 
 
-def test_confidence_of_many_classes_has_its_own_scale(maps) -> None:
+def test_limits_set_the_colour_scale(maps) -> None:
     figure = plot_posterior_maps(
         {"kdf": maps["kdf"]}, EXTENT, BOX, class_label="largest probability", limits=(0.1, 1.0)
     )
@@ -65,13 +69,13 @@ def test_confidence_of_many_classes_has_its_own_scale(maps) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 4, 5])
 def test_any_number_of_maps_is_legible(maps, n: int, assert_legible) -> None:
-    named = {f"random_forest-kernel_density_forest {i}": maps["kdf"] for i in range(n)}
-    figure = plot_posterior_maps(named, EXTENT, BOX, class_label="P(class 0 | x)")
+    maps_by_title = {f"random_forest-kernel_density_forest {i}": maps["kdf"] for i in range(n)}
+    figure = plot_posterior_maps(maps_by_title, EXTENT, BOX, class_label="P(class 0 | x)")
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
     assert_legible(figure)
 
 
-def test_a_map_outside_its_scale_is_refused(maps) -> None:
+def test_values_outside_of_the_limits_raise(maps) -> None:
     with pytest.raises(ValueError, match=r"the map 'kdf' must lie in \[0.0, 1.0\], got 2 to 2"):
         plot_posterior_maps(maps | {"kdf": np.full((3, 3), 2.0)}, EXTENT, BOX, class_label="P")
     with pytest.raises(ValueError, match="the map 'kdf' must lie in"):

@@ -20,17 +20,17 @@ TITLES = [
 ROWS = ["Gaussian XOR", "spiral", "circle", "sinewave", "polynomial"]
 
 
-def plot_grid(rows=ROWS, titles=TITLES, without=()):
+def plot_grid(rows=ROWS, titles=TITLES, missing_maps=()):
     rng = np.random.default_rng(0)
     maps = {
-        row: {title: rng.random((12, 12)) for title in titles if (row, title) not in without}
+        row: {title: rng.random((12, 12)) for title in titles if (row, title) not in missing_maps}
         for row in rows
     }
     data = {row: (rng.uniform(-1, 1, (30, 2)), np.arange(30) % 2) for row in rows}
     return plot_posterior_grid(data, maps, EXTENT, BOX, class_label="P(class 0 | x)"), maps
 
 
-def test_every_map_is_in_its_row_and_column() -> None:
+def test_maps_are_in_their_rows_and_columns() -> None:
     figure, maps = plot_grid()
     panels = [axes for axes in figure.axes if axes.images]
     assert len(panels) == len(ROWS) * len(TITLES)
@@ -50,15 +50,15 @@ def test_every_map_is_in_its_row_and_column() -> None:
     assert panels[len(TITLES)].get_position().y1 < first.y0
 
 
-def test_the_data_are_drawn_on_the_same_square() -> None:
+def test_data_panels_have_the_extent_of_the_maps() -> None:
     figure, _ = plot_grid()
-    shown = [
+    data_panels = [
         axes
         for axes in figure.axes
         if any(artist.get_gid() == "points" for artist in axes.collections)
     ]
-    assert [axes.get_ylabel() for axes in shown] == ROWS
-    assert {(*axes.get_xlim(), *axes.get_ylim()) for axes in shown} == {EXTENT}
+    assert [axes.get_ylabel() for axes in data_panels] == ROWS
+    assert {(*axes.get_xlim(), *axes.get_ylim()) for axes in data_panels} == {EXTENT}
 
 
 def test_the_training_region_is_outlined_in_every_panel() -> None:
@@ -71,12 +71,12 @@ def test_the_training_region_is_outlined_in_every_panel() -> None:
         ]  # white below black
 
 
-def test_a_map_that_is_missing_leaves_its_place_empty() -> None:
-    whole, _ = plot_grid()
-    figure, _ = plot_grid(without={("spiral", "truth")})
-    assert len(whole.axes) - len(figure.axes) == 1
-    places = {tuple(axes.get_position().bounds) for axes in whole.axes}
-    assert {tuple(axes.get_position().bounds) for axes in figure.axes} < places
+def test_missing_map_leaves_its_position_empty() -> None:
+    complete_figure, _ = plot_grid()
+    figure, _ = plot_grid(missing_maps={("spiral", "truth")})
+    assert len(complete_figure.axes) - len(figure.axes) == 1
+    panel_bounds = {tuple(axes.get_position().bounds) for axes in complete_figure.axes}
+    assert {tuple(axes.get_position().bounds) for axes in figure.axes} < panel_bounds
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_a_map_that_is_missing_leaves_its_place_empty() -> None:
     [
         (ROWS, TITLES),
         (ROWS[:1], TITLES[:2]),
-        (ROWS[:2], ["a name that is far too long for its column"] * 1 + TITLES),
+        (ROWS[:2], ["a name that is far too long for its column", *TITLES]),
     ],
 )
-def test_posterior_grid_is_legible(rows, titles, assert_legible, texts_of) -> None:
+def test_text_is_legible(rows, titles, assert_legible, texts_of) -> None:
     figure, _ = plot_grid(rows, titles)
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
     assert_legible(figure)
@@ -118,9 +118,9 @@ def test_posterior_grid_is_legible(rows, titles, assert_legible, texts_of) -> No
     ],
 )
 def test_invalid_input_raises(change, message) -> None:
-    given = {
+    arguments = {
         "data": {"spiral": (np.zeros((3, 2)), np.zeros(3))},
         "maps": {"spiral": {"truth": np.zeros((2, 2))}},
     }
     with pytest.raises(ValueError, match=message):
-        plot_posterior_grid(**given | change, extent=EXTENT, id_box=BOX, class_label="P")
+        plot_posterior_grid(**arguments | change, extent=EXTENT, id_box=BOX, class_label="P")

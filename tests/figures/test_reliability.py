@@ -14,32 +14,32 @@ from kdgraph.metrics import reliability_bins
 ECE = {"random forest": 0.051, "kdf": 0.0354}
 
 
-def test_curves_are_the_populated_bins(bins) -> None:
+def test_curves_are_the_non_empty_bins(bins) -> None:
     _, above = plot_reliability_diagram(bins, ece=ECE).axes
     parent, method, diagonal = above.lines
-    for line, found in zip((parent, method), bins.values(), strict=True):
-        here = found.count > 0
-        assert 0 < here.sum() < len(here)
-        np.testing.assert_array_equal(line.get_xdata(), found.confidence[here])
-        np.testing.assert_array_equal(line.get_ydata(), found.accuracy[here])
+    for line, model_bins in zip((parent, method), bins.values(), strict=True):
+        is_filled = model_bins.count > 0
+        assert 0 < is_filled.sum() < len(is_filled)
+        np.testing.assert_array_equal(line.get_xdata(), model_bins.confidence[is_filled])
+        np.testing.assert_array_equal(line.get_ydata(), model_bins.accuracy[is_filled])
     np.testing.assert_array_equal(diagonal.get_xydata(), [[0, 0], [1, 1]])
     assert (parent.get_color(), method.get_color()) == (GREY, BLUE)
     assert parent.get_linestyle() == "--"
     assert method.get_linestyle() == "-"
 
 
-def test_counts_are_the_bins_counts(bins) -> None:
+def test_histogram_has_the_counts_of_the_bins(bins) -> None:
     below, _ = plot_reliability_diagram(bins, ece=ECE).axes
     outlines = [patch for patch in below.patches if patch.get_gid() != "parent rows"]
-    for patch, found in zip(outlines, bins.values(), strict=True):
+    for patch, model_bins in zip(outlines, bins.values(), strict=True):
         values, edges, _ = patch.get_data()
-        np.testing.assert_array_equal(values, found.count)
-        np.testing.assert_array_equal(edges, np.append(found.lower, found.upper[-1]))
+        np.testing.assert_array_equal(values, model_bins.count)
+        np.testing.assert_array_equal(edges, np.append(model_bins.lower, model_bins.upper[-1]))
     assert below.get_ylim()[0] == 0
     assert below.get_ylabel() == "rows"
 
 
-def test_legend_names_models_with_their_error(bins, texts_of) -> None:
+def test_legend_has_models_with_their_ece_and_the_interval(bins, texts_of) -> None:
     texts = texts_of(plot_reliability_diagram(bins, ece=ECE))
     assert "random forest   ECE 0.051" in texts
     assert "kdf   ECE 0.035" in texts
@@ -47,29 +47,29 @@ def test_legend_names_models_with_their_error(bins, texts_of) -> None:
     assert "bars: 95 % intervals" in texts
 
 
-@pytest.mark.parametrize(("right", "rows"), [(0, 1), (1, 1), (3, 10), (50, 50), (997, 1000)])
-def test_wilson_interval_agrees_with_scipy(right: int, rows: int) -> None:
-    low, high = wilson_interval(np.array([right / rows]), np.array([rows]))
-    expected = binomtest(right, rows).proportion_ci(method="wilson")
+@pytest.mark.parametrize(("correct", "rows"), [(0, 1), (1, 1), (3, 10), (50, 50), (997, 1000)])
+def test_wilson_interval_agrees_with_scipy(correct: int, rows: int) -> None:
+    low, high = wilson_interval(np.array([correct / rows]), np.array([rows]))
+    expected = binomtest(correct, rows).proportion_ci(method="wilson")
     assert (low[0], high[0]) == (
         pytest.approx(expected.low, abs=1e-12),
         pytest.approx(expected.high, abs=1e-12),
     )
 
 
-@pytest.mark.parametrize(("right", "rows"), [(0, 1), (1, 1), (3, 10), (50, 50), (997, 1000)])
-def test_clopper_pearson_interval_agrees_with_scipy(right: int, rows: int) -> None:
-    low, high = clopper_pearson_interval(np.array([right / rows]), np.array([rows]))
-    expected = binomtest(right, rows).proportion_ci(method="exact")
+@pytest.mark.parametrize(("correct", "rows"), [(0, 1), (1, 1), (3, 10), (50, 50), (997, 1000)])
+def test_clopper_pearson_interval_agrees_with_scipy(correct: int, rows: int) -> None:
+    low, high = clopper_pearson_interval(np.array([correct / rows]), np.array([rows]))
+    expected = binomtest(correct, rows).proportion_ci(method="exact")
     assert (low[0], high[0]) == (
         pytest.approx(expected.low, abs=1e-12),
         pytest.approx(expected.high, abs=1e-12),
     )
 
 
-def test_rounded_fractions_are_whole_counts() -> None:
+def test_rounded_fractions_give_exact_intervals() -> None:
     rows = np.full(50, 49)
-    low, high = clopper_pearson_interval(np.arange(50) / 49, rows)  # 28 / 49 · 49 is a bit off 28
+    low, high = clopper_pearson_interval(np.arange(50) / 49, rows)  # 28 / 49 · 49 is not exactly 28
     expected = [binomtest(k, 49).proportion_ci() for k in range(50)]
     np.testing.assert_allclose(
         np.transpose([low, high]), [[ci.low, ci.high] for ci in expected], atol=1e-12
@@ -77,28 +77,29 @@ def test_rounded_fractions_are_whole_counts() -> None:
 
 
 def test_bars_are_the_requested_intervals(bins, texts_of) -> None:
-    for interval, of, said in (
+    for interval, function, note in (
         ("wilson", wilson_interval, "bars: 95 % intervals"),
         ("clopper_pearson", clopper_pearson_interval, "bars: exact 95 % intervals"),
     ):
         figure = plot_reliability_diagram(bins, ece=ECE, interval=interval)
-        assert said in texts_of(figure)
+        assert note in texts_of(figure)
         _, above = figure.axes
-        drawn = [c for c in above.collections if c.get_gid() == "intervals"]
-        for bars, found in zip(drawn, bins.values(), strict=True):
-            here = found.count > 0
+        collections = [artist for artist in above.collections if artist.get_gid() == "intervals"]
+        for bars, model_bins in zip(collections, bins.values(), strict=True):
+            is_filled = model_bins.count > 0
             ends = np.array([segment[:, 1] for segment in bars.get_segments()])
             np.testing.assert_array_equal(
-                ends, np.transpose(of(found.accuracy[here], found.count[here]))
+                ends,
+                np.transpose(function(model_bins.accuracy[is_filled], model_bins.count[is_filled])),
             )
             assert above.get_ylim()[0] <= ends.min()
 
 
-def test_nothing_is_cut_off(bins) -> None:
-    few = reliability_bins(
+def test_limits_contain_all_intervals(bins) -> None:
+    few_rows = reliability_bins(
         np.array([0.31, 0.9, 0.95, 1.0]), np.array([False, True, True, True])
     )  # an interval down to 0
-    _, above = plot_reliability_diagram(bins | {"few": few}, ece=ECE | {"few": 0.1}).axes
+    _, above = plot_reliability_diagram(bins | {"few": few_rows}, ece=ECE | {"few": 0.1}).axes
     (x0, x1), (y0, y1) = above.get_xlim(), above.get_ylim()
     for collection in above.collections:
         points = np.concatenate(collection.get_segments())
@@ -119,12 +120,12 @@ def test_any_number_of_models_is_legible(bins, n: int, assert_legible) -> None:
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])
 @pytest.mark.parametrize("interval", ["wilson", "clopper_pearson"])
 def test_one_row_fills_one_bin(strategy, interval, assert_legible) -> None:
-    result = reliability_bins(np.array([1.0]), np.array([True]), bins=1, strategy=strategy)
+    single_bin = reliability_bins(np.array([1.0]), np.array([True]), bins=1, strategy=strategy)
     assert_legible(
-        plot_reliability_diagram({"forest": result}, ece={"forest": 0.0}, interval=interval)
+        plot_reliability_diagram({"forest": single_bin}, ece={"forest": 0.0}, interval=interval)
     )
 
 
-def test_names_must_match(bins) -> None:
+def test_different_names_raise(bins) -> None:
     with pytest.raises(ValueError, match="needs bins and an ECE for the same names"):
         plot_reliability_diagram(bins, ece={"kdf": 0.1})

@@ -27,18 +27,19 @@ METHODS = (
 
 
 def make_curves(names: tuple[str, ...] = ("none", "LoRe"), runs: int = 0):
-    """Reward and share of "unsure"; in each run the method gains .1 more than in the run before,
-    whatever the parent gets.
+    """Return random rewards and fractions of "unsure".
+
+    The gain of a method grows by .1 from run to run, whatever the reward of the parent.
     """
     rng = np.random.default_rng(0)
     shape = (runs, len(RATIOS)) if runs else (len(RATIOS),)
-    luck = -rng.uniform(0, 5, (max(runs, 1), 1))
+    parent_reward = -rng.uniform(0, 5, (max(runs, 1), 1))
     gain = 0.1 * np.arange(max(runs, 1))[:, None] * np.log(RATIOS)
-    reward = {name: (luck + i * gain).reshape(shape) for i, name in enumerate(names)}
+    reward = {name: (parent_reward + i * gain).reshape(shape) for i, name in enumerate(names)}
     return reward, {name: rng.uniform(0, 1, shape) for name in names}
 
 
-def test_a_line_is_the_mean_gain_over_the_parent_in_the_same_run(texts_of) -> None:
+def test_line_is_the_mean_gain_over_the_parent_by_run(texts_of) -> None:
     reward, unsure = make_curves(runs=5)
     figure = plot_reward_against_ratio(RATIOS, reward, unsure, band_of="5 seeds")
     above, below = figure.axes
@@ -52,31 +53,31 @@ def test_a_line_is_the_mean_gain_over_the_parent_in_the_same_run(texts_of) -> No
     )
     np.testing.assert_allclose(lines["LoRe"].get_ydata(), gains.mean(axis=0), atol=1e-12)
     assert (lines["none"].get_color(), lines["LoRe"].get_color()) == (GREY, BLUE)
-    (band,) = above.collections  # the parent has none
-    at_end = band.get_paths()[0].vertices
-    at_end = at_end[np.isclose(at_end[:, 0], 100), 1]
-    # luck, which is the same for both, would make it 1.4 wide and more
+    (band,) = above.collections  # the parent has no band
+    end_vertices = band.get_paths()[0].vertices
+    end_vertices = end_vertices[np.isclose(end_vertices[:, 0], 100), 1]
+    # Without the difference in each run, the random reward of the parent would make it wider.
     np.testing.assert_allclose(
-        [at_end.min(), at_end.max()],
+        [end_vertices.min(), end_vertices.max()],
         np.mean(gains[:, -1]) + np.array([-1, 1]) * np.std(gains[:, -1], ddof=1),
     )
-    shares = {line.get_label(): line.get_ydata() for line in below.lines}
-    np.testing.assert_allclose(shares["LoRe"], unsure["LoRe"].mean(axis=0))
+    unsure_fractions = {line.get_label(): line.get_ydata() for line in below.lines}
+    np.testing.assert_allclose(unsure_fractions["LoRe"], unsure["LoRe"].mean(axis=0))
     assert (above.get_xscale(), below.get_xscale(), below.get_ylim()[0]) == ("log", "log", 0)
     assert "lines, bands: mean ± 1 sd of 5 seeds, against the parent" in texts_of(figure)
 
 
-def test_single_run_has_no_band() -> None:
+def test_one_run_has_no_band() -> None:
     above, _ = plot_reward_against_ratio(RATIOS, *make_curves()).axes
     assert not above.collections
 
 
-def test_markers_of_many_curves_are_not_all_at_the_same_ratios() -> None:
+def test_markers_of_many_curves_are_at_different_ratios() -> None:
     above, _ = plot_reward_against_ratio(
         np.geomspace(1, 100, 41), *(dict.fromkeys(METHODS, np.zeros(41)),) * 2
     ).axes
-    first = [line.get_markevery()[0] for line in above.lines if line.get_label() in METHODS]
-    assert len(set(first)) > 2
+    first_markers = [line.get_markevery()[0] for line in above.lines if line.get_label() in METHODS]
+    assert len(set(first_markers)) > 2
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_markers_of_many_curves_are_not_all_at_the_same_ratios() -> None:
     ],
 )
 @pytest.mark.parametrize("runs", [0, 3])
-def test_rewards_are_legible(names, runs: int, assert_legible) -> None:
+def test_text_is_legible(names, runs: int, assert_legible) -> None:
     assert_legible(
         plot_reward_against_ratio(
             RATIOS, *make_curves(names, runs), band_of="60 seeds" if runs else None
@@ -134,7 +135,7 @@ REWARD, UNSURE = make_curves()
         (RATIOS, *make_curves(runs=2), "band_of must describe how runs differ, e.g. '60 seeds'"),
     ],
 )
-def test_invalid_rewards_are_refused(ratios, reward, unsure, message: str) -> None:
+def test_invalid_input_raises(ratios, reward, unsure, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         plot_reward_against_ratio(ratios, reward, unsure)
 
@@ -142,7 +143,7 @@ def test_invalid_rewards_are_refused(ratios, reward, unsure, message: str) -> No
 def make_run_data(ratios: list[float]) -> RunFigureData:
     rows = [
         {
-            "of": of,
+            "of": model,
             "on": "test",
             "ood": None,
             "ratio": ratio,
@@ -151,7 +152,7 @@ def make_run_data(ratios: list[float]) -> RunFigureData:
             "unsure": 0.1,
             "error": 0.2,
         }
-        for of, gain in (("parent", 0.1), ("calibrated", 0.05))
+        for model, gain in (("parent", 0.1), ("calibrated", 0.05))
         for ratio in ratios
     ]
     return RunFigureData(
@@ -159,7 +160,7 @@ def make_run_data(ratios: list[float]) -> RunFigureData:
     )
 
 
-def test_a_run_s_table_is_drawn_in_order_of_the_ratio() -> None:
+def test_run_curves_are_sorted_by_ratio() -> None:
     above, below = registered_figures()["reward_against_ratio"](
         make_run_data([10.0, 2.0, 5.0])
     ).axes
@@ -168,13 +169,13 @@ def test_a_run_s_table_is_drawn_in_order_of_the_ratio() -> None:
     assert {line.get_label() for line in below.lines} == {"forest", "LoRe"}
 
 
-def test_single_ratio_or_missing_table_is_not_drawn() -> None:
+def test_run_without_several_ratios_has_no_figure() -> None:
     draw = registered_figures()["reward_against_ratio"]
     assert draw(make_run_data([2.0])) is None
     assert draw(make_run_data([2.0, 3.0]), table="other") is None
 
 
-def test_run_draws_its_rewards(kdg, tmp_path) -> None:
+def test_run_with_decision_metrics_draws_rewards(kdg, tmp_path) -> None:
     tiny = [
         "dataset=spiral",
         "dataset.n_train=60",

@@ -12,45 +12,45 @@ VALUES = {
     "intensity": np.array([0.0, 100, 127, 255]),
     "epsilon of the blend": np.array([0.0, 0.5, 1]),
 }
-ID = {"intensity": [127], "epsilon of the blend": [0, 1]}
+ID_VALUES = {"intensity": [127], "epsilon of the blend": [0, 1]}
 CURVES = {
     "intensity": {"cnn": np.array([0.9, 0.95, 1, 0.97]), "kdn": np.array([0.5, 0.8, 0.98, 0.55])},
     "epsilon of the blend": {"cnn": np.array([1, 0.95, 1]), "kdn": np.array([0.97, 0.5, 0.99])},
 }
 
 
-def lines(axes, gid: str) -> list:
+def lines_by_gid(axes, gid: str) -> list:
     return [line for line in axes.lines if line.get_gid() == gid]
 
 
-def test_panels_hold_the_curves_left_to_right() -> None:
-    figure = plot_confidence_against_shift(CURVES, VALUES, 0.5, id_values=ID)
+def test_panels_contain_the_curves_from_left_to_right() -> None:
+    figure = plot_confidence_against_shift(CURVES, VALUES, 0.5, id_values=ID_VALUES)
     assert [axes.get_xlabel() for axes in figure.axes] == list(CURVES)
     assert figure.axes[0].get_position().x1 < figure.axes[1].get_position().x0
     assert [axes.get_ylabel() for axes in figure.axes] == ["mean max confidence", ""]
     assert len({axes.get_ylim() for axes in figure.axes}) == 1
     for axes, (panel, curves) in zip(figure.axes, CURVES.items(), strict=True):
-        drawn = {line.get_label(): line for line in axes.lines}
+        lines = {line.get_label(): line for line in axes.lines}
         for name, values in curves.items():
-            np.testing.assert_array_equal(drawn[name].get_xdata(), VALUES[panel])
-            np.testing.assert_array_equal(drawn[name].get_ydata(), values)
-        assert (drawn["cnn"].get_color(), drawn["cnn"].get_linestyle()) == (GREY, "--")
-        assert (drawn["kdn"].get_color(), drawn["kdn"].get_linestyle()) == (BLUE, "-")
-        (prior,) = lines(axes, "prior")
+            np.testing.assert_array_equal(lines[name].get_xdata(), VALUES[panel])
+            np.testing.assert_array_equal(lines[name].get_ydata(), values)
+        assert (lines["cnn"].get_color(), lines["cnn"].get_linestyle()) == (GREY, "--")
+        assert (lines["kdn"].get_color(), lines["kdn"].get_linestyle()) == (BLUE, "-")
+        (prior,) = lines_by_gid(axes, "prior")
         assert (set(prior.get_ydata()), prior.get_color()) == ({0.5}, BLACK)
 
 
-def test_values_in_distribution_are_marked_and_inside_the_panel() -> None:
-    figure = plot_confidence_against_shift(CURVES, VALUES, 0.5, id_values=ID)
-    for axes, expected in zip(figure.axes, ID.values(), strict=True):
-        assert [line.get_xdata()[0] for line in lines(axes, "id_value")] == expected
+def test_id_values_are_marked_inside_the_panel() -> None:
+    figure = plot_confidence_against_shift(CURVES, VALUES, 0.5, id_values=ID_VALUES)
+    for axes, expected in zip(figure.axes, ID_VALUES.values(), strict=True):
+        assert [line.get_xdata()[0] for line in lines_by_gid(axes, "id_value")] == expected
         assert [text.xy[0] for text in axes.texts if text.get_text() == "ID"] == expected
         low, high = axes.get_xlim()
         assert low < min(expected) and max(expected) < high
-    assert not lines(plot_confidence_against_shift(CURVES, VALUES, 0.5).axes[0], "id_value")
+    assert not lines_by_gid(plot_confidence_against_shift(CURVES, VALUES, 0.5).axes[0], "id_value")
 
 
-def test_only_the_last_panel_of_a_row_names_the_curves(texts_of) -> None:
+def test_last_panel_of_a_row_names_the_curves(texts_of) -> None:
     figure = plot_confidence_against_shift(CURVES, VALUES, 0.5)
     assert sorted(t for t in texts_of(figure) if t in ("cnn", "kdn", "prior 0.500")) == [
         "cnn",
@@ -87,9 +87,9 @@ def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
         for panel in values
     }
     bands = {panel: {"kdn": (np.full(17, 0.4), np.full(17, 0.9))} for panel in values}
-    ids = {panel: [x[0], x[-1]] for panel, x in values.items()}
+    id_values = {panel: [x[0], x[-1]] for panel, x in values.items()}
     figure = plot_confidence_against_shift(
-        curves, values, 0.5, id_values=ids, bands=bands, band_of="25 to 75 % of 10 seeds"
+        curves, values, 0.5, id_values=id_values, bands=bands, band_of="25 to 75 % of 10 seeds"
     )
     assert (
         figure.get_size_inches()[0] == pytest.approx(7.0)
@@ -100,7 +100,7 @@ def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("changes", "message"),
     [
         ({"curves": {}, "values": {}}, "needs a panel and values for each"),
         ({"values": {"intensity": [0, 1, 2, 3]}}, "needs a panel and values for each"),
@@ -121,13 +121,13 @@ def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
         ),
         ({"bands": {"intensity": {"kdn": (0, 1)}}}, "band_of must describe the bands"),
         (
-            {"bands": {"intensity": {"other": (0, 1)}}, "band_of": "10 seeds"},
-            r"bands without a curve: \['other'\]",
+            {"bands": {"intensity": {"isotonic": (0, 1)}}, "band_of": "10 seeds"},
+            r"bands without a curve: \['isotonic'\]",
         ),
     ],
 )
-def test_invalid_input_raises(change: dict, message: str) -> None:
+def test_invalid_input_raises(changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plot_confidence_against_shift(
-            **{"curves": CURVES, "values": VALUES, "prior": 0.5, **change}
+            **{"curves": CURVES, "values": VALUES, "prior": 0.5, **changes}
         )

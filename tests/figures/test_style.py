@@ -32,7 +32,7 @@ from kdgraph.figures.style import (
 
 
 @pytest.fixture
-def draw(maps, bins, curves):
+def draw_functions(maps, bins, curves):
     return {
         "posterior": lambda: plot_posterior_maps(
             maps, (-2, 2, -2, 2), (-1, 1, -1, 1), class_label="P(class 0 | x)"
@@ -45,13 +45,13 @@ def draw(maps, bins, curves):
 
 
 @pytest.mark.parametrize("name", ["posterior", "reliability", "radius"])
-def test_svg_keeps_text_and_two_drawings_are_the_same_bytes(
-    draw, name: str, tmp_path: Path
-) -> None:
-    first, second = (save_figure(draw[name](), tmp_path / stem) for stem in ("first", "second"))
+def test_svg_contains_text_and_is_reproducible(draw_functions, name: str, tmp_path: Path) -> None:
+    first, second = (
+        save_figure(draw_functions[name](), tmp_path / stem) for stem in ("first", "second")
+    )
     assert [path.name for path in first] == ["first.svg", "first.png"]
-    for one, other in zip(first, second, strict=True):
-        assert one.read_bytes() == other.read_bytes()
+    for first_path, second_path in zip(first, second, strict=True):
+        assert first_path.read_bytes() == second_path.read_bytes()
     svg = first[0].read_text()
     assert ">random forest" in svg
     assert "<dc:date>" not in svg
@@ -59,8 +59,10 @@ def test_svg_keeps_text_and_two_drawings_are_the_same_bytes(
 
 
 @pytest.mark.parametrize("name", ["posterior", "reliability", "radius"])
-def test_saving_one_figure_twice_gives_the_same_bytes(draw, name: str, tmp_path: Path) -> None:
-    figure = draw[name]()
+def test_saving_one_figure_twice_gives_the_same_bytes(
+    draw_functions, name: str, tmp_path: Path
+) -> None:
+    figure = draw_functions[name]()
     assert (
         save_figure(figure, tmp_path / "a")[0].read_bytes()
         == save_figure(figure, tmp_path / "b")[0].read_bytes()
@@ -68,43 +70,48 @@ def test_saving_one_figure_twice_gives_the_same_bytes(draw, name: str, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["posterior", "reliability", "radius"])
-def test_everything_is_inside_and_nothing_overlaps(draw, name: str, assert_legible) -> None:
-    assert_legible(draw[name]())
+def test_text_is_legible(draw_functions, name: str, assert_legible) -> None:
+    assert_legible(draw_functions[name]())
 
 
-def test_size_and_resolution_are_as_requested(draw, tmp_path: Path) -> None:
-    (path,) = save_figure(draw["radius"](), tmp_path / "radius_1.5", formats=["png"], dpi=100)
+def test_size_and_resolution_are_as_requested(draw_functions, tmp_path: Path) -> None:
+    (path,) = save_figure(
+        draw_functions["radius"](), tmp_path / "radius_1.5", formats=["png"], dpi=100
+    )
     assert path.name == "radius_1.5.png"
     assert imread(path).shape[1] == 350
 
 
-def test_the_user_s_settings_change_nothing_and_are_kept(draw, tmp_path: Path) -> None:
-    plain = save_figure(draw["radius"](), tmp_path / "plain")[0].read_bytes()
+def test_matplotlib_settings_are_ignored_and_kept(draw_functions, tmp_path: Path) -> None:
+    expected_bytes = save_figure(draw_functions["radius"](), tmp_path / "plain")[0].read_bytes()
     with matplotlib.rc_context({"font.size": 20, "axes.grid": True, "svg.fonttype": "path"}):
-        assert save_figure(draw["radius"](), tmp_path / "other")[0].read_bytes() == plain
+        assert (
+            save_figure(draw_functions["radius"](), tmp_path / "changed_settings")[0].read_bytes()
+            == expected_bytes
+        )
         assert matplotlib.rcParams["font.size"] == 20
     assert matplotlib.rcParams["svg.fonttype"] == "path"
 
 
-def test_threads_draw_the_same_figures(draw, tmp_path: Path) -> None:
-    alone = {
-        name: save_figure(make(), tmp_path / f"alone_{name}")[0].read_bytes()
-        for name, make in draw.items()
+def test_threads_draw_the_same_figures(draw_functions, tmp_path: Path) -> None:
+    sequential = {
+        name: save_figure(draw_figure(), tmp_path / f"sequential_{name}")[0].read_bytes()
+        for name, draw_figure in draw_functions.items()
     }
-    names = list(draw) * 2
+    names = list(draw_functions) * 2
     with ThreadPoolExecutor(3) as pool:
-        together = list(
+        threaded = list(
             pool.map(
-                lambda i: save_figure(draw[names[i]](), tmp_path / f"thread_{i}", ["svg"])[
-                    0
-                ].read_bytes(),
+                lambda i: save_figure(
+                    draw_functions[names[i]](), tmp_path / f"thread_{i}", ["svg"]
+                )[0].read_bytes(),
                 range(len(names)),
             )
         )
-    assert together == [alone[name] for name in names]
+    assert threaded == [sequential[name] for name in names]
 
 
-def test_figures_import_no_pyplot() -> None:
+def test_figures_do_not_import_pyplot() -> None:
     code = (
         "import sys, kdgraph.figures; print([m for m in ('matplotlib.pyplot', 'sklearn', 'scipy',"
         " 'pandas') if m in sys.modules])"
@@ -113,29 +120,30 @@ def test_figures_import_no_pyplot() -> None:
     assert run.stdout.strip() == "[]"
 
 
-def test_roles_are_given_by_position_and_truth_by_name() -> None:
-    result = styles_by_name(["truth", "forest", "kdf", "isotonic"])
-    assert (result["truth"], result["forest"], result["kdf"], result["isotonic"]) == (
+def test_styles_depend_on_position_and_truth_on_its_name() -> None:
+    styles = styles_by_name(["truth", "forest", "kdf", "isotonic"])
+    assert (styles["truth"], styles["forest"], styles["kdf"], styles["isotonic"]) == (
         TRUTH_STYLE,
         PARENT_STYLE,
         METHOD_STYLES[0],
         METHOD_STYLES[1],
     )
-    assert len({(role.color, role.marker) for role in (PARENT_STYLE, *METHOD_STYLES)}) == 1 + len(
-        METHOD_STYLES
-    )
+    assert len(
+        {(style.color, style.marker) for style in (PARENT_STYLE, *METHOD_STYLES)}
+    ) == 1 + len(METHOD_STYLES)
 
 
-def test_twelve_methods_look_different_and_the_thirteenth_begins_again() -> None:
-    result = list(styles_by_name([f"method {i}" for i in range(14)]).values())
-    assert result[1:7] == list(METHOD_STYLES)
+def test_twelve_methods_have_distinct_styles() -> None:
+    styles = list(styles_by_name([f"method {i}" for i in range(14)]).values())
+    assert styles[1:7] == list(METHOD_STYLES)
     assert (
-        len({(role.color, role.linestyle, role.marker, role.filled) for role in result[:13]}) == 13
+        len({(style.color, style.linestyle, style.marker, style.filled) for style in styles[:13]})
+        == 13
     )
     assert (
-        len({(role.color, role.linestyle) for role in result[:13]}) == 13
-    )  # lines without markers too
-    assert result[13] == result[1]
+        len({(style.color, style.linestyle) for style in styles[:13]}) == 13
+    )  # also distinct without markers
+    assert styles[13] == styles[1]
 
 
 def test_legend_handles_have_the_styles_of_the_names() -> None:
@@ -143,8 +151,8 @@ def test_legend_handles_have_the_styles_of_the_names() -> None:
     with style_context():
         handles = legend_handles(names)
     assert [handle.get_label() for handle in handles] == names
-    for handle, role in zip(handles, styles_by_name(names).values(), strict=True):
-        assert (handle.get_color(), handle.get_marker()) == (role.color, role.marker)
+    for handle, style in zip(handles, styles_by_name(names).values(), strict=True):
+        assert (handle.get_color(), handle.get_marker()) == (style.color, style.marker)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +164,12 @@ def test_legend_handles_have_the_styles_of_the_names() -> None:
         ("a b", ["a b"]),
     ],
 )
-def test_wide_text_is_cut_at_the_space_nearest_to_its_middle(text: str, lines: list[str]) -> None:
+def test_wide_text_is_split_at_the_middle_space(text: str, lines: list[str]) -> None:
     with style_context():
         assert split_in_two_lines(new_figure(3, 1), text, 7, 0.5) == lines
 
 
-def test_long_names_lose_their_middle() -> None:
+def test_long_names_are_shortened_in_the_middle() -> None:
     with style_context():
         figure = new_figure(3, 1)
         name = "random_forest-kernel_density_forest-density_gate"

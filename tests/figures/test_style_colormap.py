@@ -1,6 +1,4 @@
-"""The posterior's colours: neutral in the middle, even steps, and three greys in black and white
-and for any colour vision.
-"""
+"""Tests of the colour map of posteriors: neutral middle, even steps, any colour vision."""
 
 from __future__ import annotations
 
@@ -27,8 +25,8 @@ TRITANOPIA = [
 ]
 
 
-def lab_of(linear: np.ndarray) -> np.ndarray:
-    """CIELAB under D65 of linear RGB: another space than the one in which the map was made."""
+def to_cielab(linear: np.ndarray) -> np.ndarray:
+    """Convert linear RGB to CIELAB under D65, a space independent of that of the map."""
     xyz = (
         linear
         @ np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]).T
@@ -41,7 +39,7 @@ def lab_of(linear: np.ndarray) -> np.ndarray:
 
 
 def cie94(lab: np.ndarray) -> np.ndarray:
-    """Colour difference of neighbours, CIE 1994."""
+    """Return the CIE 1994 colour differences of neighbours."""
     chroma = np.hypot(lab[:, 1], lab[:, 2])
     lightness, saturation = np.diff(lab[:, 0]), np.diff(chroma)
     hue2 = np.clip((np.diff(lab[:, 1:], axis=0) ** 2).sum(axis=1) - saturation**2, 0, None)
@@ -61,24 +59,22 @@ def test_middle_is_neutral() -> None:
     assert max(red, green, blue) - min(red, green, blue) < 0.005  # half a step of 8-bit colour
 
 
-def test_lightness_only_rises_and_leaves_three_clear_greys() -> None:
-    lightness = lab_of(linear_colors())[:, 0]
+def test_lightness_increases_with_three_distinct_greys() -> None:
+    lightness = to_cielab(linear_colors())[:, 0]
     assert (np.diff(lightness) > 0).all()
     assert lightness[128] - lightness[0] > 25  # of 100
     assert lightness[-1] - lightness[128] > 25
 
 
-def test_equal_steps_look_equal_on_both_arms() -> None:
-    steps = cie94(lab_of(linear_colors()))
+def test_equal_steps_have_similar_colour_differences() -> None:
+    steps = cie94(to_cielab(linear_colors()))
     assert steps[:128].sum() == pytest.approx(steps[128:].sum(), rel=0.1)
-    assert (
-        steps.max() / steps.min() < 2.5
-    )  # CIE94 counts chroma near grey more than OKLab does, where the steps are equal
+    # CIE94 weights chroma near grey more than OKLab does, in which the steps are equal.
+    assert steps.max() / steps.min() < 2.5
 
 
-def test_ends_and_middle_stay_apart_for_any_colour_vision() -> None:
-    for simulated in (PROTANOPIA, DEUTERANOPIA, TRITANOPIA):
-        low, middle, high = lab_of(np.clip(linear_colors(3) @ np.array(simulated).T, 0, 1))
-        assert (
-            min(np.linalg.norm(low - middle), np.linalg.norm(middle - high)) > 25
-        )  # 2.3 is just noticeable
+def test_ends_and_middle_are_distinct_for_any_colour_vision() -> None:
+    for simulation in (PROTANOPIA, DEUTERANOPIA, TRITANOPIA):
+        low, middle, high = to_cielab(np.clip(linear_colors(3) @ np.array(simulation).T, 0, 1))
+        # A difference of 2.3 is just noticeable.
+        assert min(np.linalg.norm(low - middle), np.linalg.norm(middle - high)) > 25

@@ -1,4 +1,4 @@
-"""Names of the user's in figures: drawn as they are, whatever they would mean to matplotlib."""
+"""Tests of user-defined names in figures, which are never parsed as mathtext."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ FIGURES = [
 ]
 
 
-def words_of(path) -> str:
-    """All text that an SVG shows."""
+def svg_text(path) -> str:
+    """Return all text of an SVG."""
     return "\n".join(
         "".join(element.itertext())
         for element in ElementTree.parse(path).iter()
@@ -43,7 +43,7 @@ def words_of(path) -> str:
     )
 
 
-def test_user_names_are_drawn_unchanged(kdg, tmp_path):
+def test_run_figures_contain_special_characters_unchanged(kdg, tmp_path):
     rng = np.random.default_rng(0)
     with open("my $x_1$.csv", "w", newline="") as file:
         rows = csv.writer(file)
@@ -74,23 +74,26 @@ def test_user_names_are_drawn_unchanged(kdg, tmp_path):
     ]
     code, _, err = kdg("run", *data, *model, *draw)
     assert code == 0, err
-    words = {path.stem: words_of(path) for path in tmp_path.rglob("*.svg")}
-    assert set(FIGURES) <= set(words)
+    text_by_figure = {path.stem: svg_text(path) for path in tmp_path.rglob("*.svg")}
+    assert set(FIGURES) <= set(text_by_figure)
     for label in CLASSES:
-        assert label in words["joint_distribution"] and f"{label}: " in words["confidence_by_class"]
+        assert (
+            label in text_by_figure["joint_distribution"]
+            and f"{label}: " in text_by_figure["confidence_by_class"]
+        )
     for group in GROUPS:
-        assert group in words["group_tables"]
-    assert f"P(class {CLASSES[0]} | x)" in words["posterior_maps"]
+        assert group in text_by_figure["group_tables"]
+    assert f"P(class {CLASSES[0]} | x)" in text_by_figure["posterior_maps"]
     for name in ("group_tables", "posterior_maps", "reliability_diagram", "confidence_by_class"):
-        assert "_rf" in words[name]
+        assert "_rf" in text_by_figure[name]
     code, _, err = kdg("report")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert code == 0 and "<&>" not in page
 
 
-def test_a_legend_that_collects_its_entries_has_names_that_begin_with_an_underscore():
-    confidence, right = np.linspace(0.5, 1, 50), np.arange(50) % 3 > 0
-    bins, counts = reliability_bins(confidence, right), np.full(20, 5.0)
+def test_legends_contain_names_that_begin_with_an_underscore():
+    confidence, correct = np.linspace(0.5, 1, 50), np.arange(50) % 3 > 0
+    bins, counts = reliability_bins(confidence, correct), np.full(20, 5.0)
     figures = [
         plot_reliability_diagram({"_rf": bins, "_kdf": bins}, ece={"_rf": 0.1, "_kdf": 0.2}),
         plot_pit_histogram({"_rf": counts, "_kdf": counts}),
@@ -103,13 +106,13 @@ def test_a_legend_that_collects_its_entries_has_names_that_begin_with_an_undersc
 
 
 @pytest.mark.parametrize("name", [r"$\frac$", "$x$", r"\$5$"])
-def test_text_is_measured_and_shortened_as_drawn(name):
-    figure = new_figure(2, 1)  # not in our style, in which nothing is mathematics either
+def test_text_is_measured_without_mathtext(name):
+    figure = new_figure(2, 1)  # without the style sheet, which disables mathtext
     assert shorten_text(figure, name, 7, 2.0) == name
     assert text_size(figure, name, 7)[0] > text_size(figure, name[:-1], 7)[0]
 
 
-def test_powers_of_ten_are_labelled_without_mathematics(tmp_path):
+def test_powers_of_ten_are_labelled_without_mathtext(tmp_path):
     with style_context():
         figure = new_figure(5, 2)
         axes = add_axes(figure, 0.5, 0.5, 4, 1)

@@ -16,61 +16,64 @@ from kdgraph.metrics import tabulate
 NAMES = ("linear", "global_pit")
 
 
-def run_of(source, *, with_table=True):
+def make_run_data(source, *, has_table=True):
     splits = make_splits(
         source, n_train=60, n_calibration=40, n_test=50, rng=np.random.default_rng(0)
     )
     y, X = splits.test.y, splits.test.X
     base = Normal(np.full(50, y.mean()), y.std())
-    outputs = {
+    distributions = {
         "parent": base,
         "calibrated": Recalibrated(
             base, WeightedEcdf.from_pits(np.random.default_rng(1).beta(2, 2, size=40))
         ),
     }
     tables = {}
-    if with_table:
-        for of, given in outputs.items():
+    if has_table:
+        for model, distribution in distributions.items():
             rows = tabulate(
-                "local_pit", {"y": y, "X": X, "distribution": given}, {"cells": 3, "bins": 4}
+                "local_pit", {"y": y, "X": X, "distribution": distribution}, {"cells": 3, "bins": 4}
             )
             tables.setdefault("local_pit", []).extend(
-                {"of": of, "on": "test", "ood": None, **row} for row in rows
+                {"of": model, "on": "test", "ood": None, **row} for row in rows
             )
-    parent, calibrated = ({"distribution": given} for given in outputs.values())
-    result = Predictions("test", 50, parent, calibrated, y=y, truth=splits.test.truth)
+    parent, calibrated = ({"distribution": distribution} for distribution in distributions.values())
+    predictions = Predictions("test", 50, parent, calibrated, y=y, truth=splits.test.truth)
     return RunFigureData(
-        splits, Evaluation([], tables, [result]), (FittedModel(None), FittedModel(None)), NAMES
-    ), outputs
+        splits, Evaluation([], tables, [predictions]), (FittedModel(None), FittedModel(None)), NAMES
+    ), distributions
 
 
 def test_moments_are_those_of_the_first_test_rows():
-    run, said = run_of(Heteroscedastic())
+    run, distributions = make_run_data(Heteroscedastic())
     figure = registered_figures()["mean_and_sd"](run, at_most=20)
-    for axes, what in zip(
-        figure.axes, (lambda given: given.mean(), lambda given: given.var() ** 0.5), strict=True
-    ):
-        for name, given in zip(NAMES, said.values(), strict=True):
+    moments = (
+        lambda distribution: distribution.mean(),
+        lambda distribution: distribution.var() ** 0.5,
+    )
+    for axes, moment in zip(figure.axes, moments, strict=True):
+        for name, distribution in zip(NAMES, distributions.values(), strict=True):
             (rows,) = axes.findobj(lambda artist, name=name: artist.get_gid() == f"rows {name}")
             np.testing.assert_allclose(
-                rows.get_offsets(), np.column_stack([what(run.test.truth[:20]), what(given[:20])])
+                rows.get_offsets(),
+                np.column_stack([moment(run.test.truth[:20]), moment(distribution[:20])]),
             )
 
 
-def test_misses_are_those_of_the_interval_and_need_a_plane():
-    run, said = run_of(Rosenbrock())
+def test_misses_are_outside_of_the_interval_and_need_two_features():
+    run, distributions = make_run_data(Rosenbrock())
     figure = registered_figures()["interval_misses"](run, level=0.5)
-    for axes, given in zip(figure.axes, said.values(), strict=True):
-        low, high = given.interval(0.5)
+    for axes, distribution in zip(figure.axes, distributions.values(), strict=True):
+        low, high = distribution.interval(0.5)
         for gid, rows in (("below", run.test.y < low), ("above", run.test.y > high)):
             (dots,) = axes.findobj(lambda artist, gid=gid: artist.get_gid() == gid)
             np.testing.assert_array_equal(dots.get_offsets(), run.splits.test.X[rows])
         assert (axes.get_xlabel(),) == ("x1",)
-    assert registered_figures()["interval_misses"](run_of(Heteroscedastic())[0]) is None
+    assert registered_figures()["interval_misses"](make_run_data(Heteroscedastic())[0]) is None
 
 
-def test_each_cell_has_a_panel():
-    run, _ = run_of(Heteroscedastic())
+def test_local_pit_histograms_have_a_panel_for_each_cell():
+    run, _ = make_run_data(Heteroscedastic())
     titles = [
         axes.get_title(loc="left")
         for axes in registered_figures()["local_pit_histograms"](run).axes
@@ -78,13 +81,15 @@ def test_each_cell_has_a_panel():
     assert [title.split(", x1 ")[0] for title in titles] == ["cell 1", "cell 2", "cell 3"]
     assert sum(int(title.split(" · ")[1].removesuffix(" rows")) for title in titles) == 50
     assert (
-        registered_figures()["local_pit_histograms"](run_of(Heteroscedastic(), with_table=False)[0])
+        registered_figures()["local_pit_histograms"](
+            make_run_data(Heteroscedastic(), has_table=False)[0]
+        )
         is None
     )
 
 
-def test_densities_integrate_to_one_and_match_the_truth():
-    run, _ = run_of(Heteroscedastic())
+def test_densities_have_area_one_and_the_true_one_is_exact():
+    run, _ = make_run_data(Heteroscedastic())
     figure = registered_figures()["predictive_densities"](run, rows=[7, 3])
     assert [axes.get_title() for axes in figure.axes] == [
         f"test row {i} · x = {run.splits.test.X[i, 0]:.3g}" for i in (7, 3)
@@ -92,13 +97,13 @@ def test_densities_integrate_to_one_and_match_the_truth():
     for axes, row in zip(figure.axes, (7, 3), strict=True):
         lines = {line.get_label(): line for line in axes.lines if line.get_gid() is None}
         assert list(lines) == [*NAMES, "truth"]
-        at = lines["truth"].get_xdata()
+        outcomes = lines["truth"].get_xdata()
         np.testing.assert_allclose(
-            lines["truth"].get_ydata(), run.test.truth[[row]].pdf(at[None])[0]
+            lines["truth"].get_ydata(), run.test.truth[[row]].pdf(outcomes[None])[0]
         )
-        assert np.trapezoid(lines["global_pit"].get_ydata(), at) == pytest.approx(
+        assert np.trapezoid(lines["global_pit"].get_ydata(), outcomes) == pytest.approx(
             1, abs=0.03
-        )  # what the kernel puts beyond its end
+        )  # the kernel has mass beyond the ends
         assert run.test.y[row] in list(
             axes.findobj(lambda artist: artist.get_gid() == "outcome")[0].get_xdata()
         )
@@ -114,16 +119,16 @@ def test_densities_integrate_to_one_and_match_the_truth():
 )
 def test_missing_rows_raise(options, message):
     with pytest.raises(ConfigError, match=f"^{message}$"):
-        registered_figures()["predictive_densities"](run_of(Heteroscedastic())[0], **options)
+        registered_figures()["predictive_densities"](make_run_data(Heteroscedastic())[0], **options)
 
 
 @pytest.mark.parametrize("name", ["mean_and_sd", "interval_misses", "predictive_densities"])
 def test_classification_has_no_regression_figures(name):
-    run, _ = run_of(Heteroscedastic())
-    result = Predictions("test", 50, {}, {}, y=np.zeros(50))
+    run, _ = make_run_data(Heteroscedastic())
+    predictions = Predictions("test", 50, {}, {}, y=np.zeros(50))
     assert (
         registered_figures()[name](
-            RunFigureData(run.splits, Evaluation([], {}, [result]), run.models, NAMES)
+            RunFigureData(run.splits, Evaluation([], {}, [predictions]), run.models, NAMES)
         )
         is None
     )

@@ -16,17 +16,17 @@ from kdgraph.figures import (
 )
 
 RNG = np.random.default_rng(0)
-LONG = "linear-local_pit_with_a_very_long_name_that_nobody_reads"
+LONG_NAME = "linear-local_pit_with_a_very_long_name_that_nobody_reads"
 CELLS = {
     f"x{i} -0.123 to 4.56, x2 0 to 1": {
         "linear": np.array([9, 1, 5]) * (i + 1),
-        LONG: np.array([5, 5, 5]) * (i + 1),
+        LONG_NAME: np.array([5, 5, 5]) * (i + 1),
     }
     for i in range(6)
 }
 
 
-def by_gid(axes, gid):
+def artists_by_gid(axes, gid):
     return list(axes.findobj(lambda artist: artist.get_gid() == gid))
 
 
@@ -35,79 +35,80 @@ def test_local_histograms_are_densities_on_one_scale(n, assert_legible):
     cells = dict(list(CELLS.items())[:n])
     figure = plot_local_pit_histograms(cells)
     assert len(figure.axes) == n and len({axes.get_ylim() for axes in figure.axes}) == 1
-    for axes, found in zip(figure.axes, cells.values(), strict=True):
-        for steps, counts in zip(axes.patches, found.values(), strict=True):
+    for axes, counts_by_name in zip(figure.axes, cells.values(), strict=True):
+        for steps, counts in zip(axes.patches, counts_by_name.values(), strict=True):
             np.testing.assert_allclose(steps.get_data().values, 3 * counts / counts.sum())
-        assert f"{found['linear'].sum()} rows" in axes.get_title(loc="left")
+        assert f"{counts_by_name['linear'].sum()} rows" in axes.get_title(loc="left")
     assert_legible(figure)
 
 
-def test_the_band_of_a_cell_is_of_its_rows():
+def test_band_of_a_cell_depends_on_its_number_of_rows():
     widths = []
     for axes in plot_local_pit_histograms(
         {"few": {"a": np.array([5, 5])}, "many": {"a": np.array([500, 500])}}
     ).axes:
-        (band,) = by_gid(axes, "band")
+        (band,) = artists_by_gid(axes, "band")
         heights = band.get_paths()[0].vertices[:, 1]
         widths.append(np.ptp(heights))
     assert widths[0] == pytest.approx(1.2)  # 2 to 8 of 10 rows in a bin of two
     assert widths[1] == pytest.approx(1.96 * 4 * np.sqrt(0.25 / 1000), rel=0.05)
 
 
-def test_moments_are_at_their_positions(assert_legible):
+def test_dots_are_at_true_and_estimated_moments(assert_legible):
     truth = RowMoments(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))
-    result = {
+    estimates = {
         "linear": RowMoments(np.array([1.5, 2.5, 3.0]), np.array([3.0, 3.0, 3.0])),
         "local_pit": truth,
     }
-    figure = plot_mean_and_sd(truth, result)
-    for axes, what in zip(figure.axes, ("mean", "sd"), strict=True):
-        for name, given in result.items():
-            (rows,) = by_gid(axes, f"rows {name}")
+    figure = plot_mean_and_sd(truth, estimates)
+    for axes, moment in zip(figure.axes, ("mean", "sd"), strict=True):
+        for name, moments in estimates.items():
+            (rows,) = artists_by_gid(axes, f"rows {name}")
             np.testing.assert_array_equal(
-                rows.get_offsets(), np.column_stack([getattr(truth, what), getattr(given, what)])
+                rows.get_offsets(),
+                np.column_stack([getattr(truth, moment), getattr(moments, moment)]),
             )
         assert axes.get_xlim() == axes.get_ylim()
     assert_legible(figure)
 
 
-def test_misses_are_at_their_positions(assert_legible, texts_of):
+def test_triangles_are_at_the_missed_rows(assert_legible, texts_of):
     points = RNG.uniform(size=(10, 2))
-    missed = {"linear": np.array([1, -1, -1] + [0] * 7), LONG: np.zeros(10, dtype=int)}
+    missed = {"linear": np.array([1, -1, -1] + [0] * 7), LONG_NAME: np.zeros(10, dtype=int)}
     figure = plot_interval_misses(points, missed, 0.9)
     first, second = figure.axes
     for gid, rows in (("above", [0]), ("below", [1, 2]), ("inside", range(3, 10))):
-        (dots,) = by_gid(first, gid)
+        (dots,) = artists_by_gid(first, gid)
         np.testing.assert_array_equal(dots.get_offsets(), points[list(rows)])
-    assert not len(by_gid(second, "above")[0].get_offsets())
+    assert not len(artists_by_gid(second, "above")[0].get_offsets())
     assert {"30.0 % missed, 10 % expected", "0.0 % missed, 10 % expected"} <= set(texts_of(figure))
     assert_legible(figure)
 
 
 @pytest.mark.parametrize("n", [1, 5])
-def test_densities_are_drawn_as_given(n, assert_legible):
-    at = np.linspace(-10_000, 20_000, 50)
+def test_lines_are_the_densities(n, assert_legible):
+    outcomes = np.linspace(-10_000, 20_000, 50)
     density = {
-        "linear": np.exp(-((at / 5000) ** 2)),
-        LONG: np.exp(-((at / 2000) ** 2)),
-        "truth": np.exp(-((at / 1000) ** 2)),
+        "linear": np.exp(-((outcomes / 5000) ** 2)),
+        LONG_NAME: np.exp(-((outcomes / 2000) ** 2)),
+        "truth": np.exp(-((outcomes / 1000) ** 2)),
     }
     figure = plot_predictive_densities(
-        [PredictedRow(f"test row {i}", at, density, 1234.0) for i in range(n)]
+        [PredictedRow(f"test row {i}", outcomes, density, 1234.0) for i in range(n)]
     )
     for axes in figure.axes:
-        drawn = {
+        lines = {
             line.get_label(): line.get_ydata() for line in axes.lines if line.get_gid() is None
         }
         assert (
-            all((drawn[name] == values).all() for name, values in density.items())
-            and drawn.keys() == density.keys()
+            all((lines[name] == values).all() for name, values in density.items())
+            and lines.keys() == density.keys()
         )
-        assert list(by_gid(axes, "outcome")[0].get_xdata()) == [1234.0, 1234.0]
+        assert list(artists_by_gid(axes, "outcome")[0].get_xdata()) == [1234.0, 1234.0]
     assert_legible(figure)
 
 
-def test_boxes_are_quartiles(assert_legible):
+def test_boxes_extend_between_quartiles(assert_legible):
     values = {
         "MSE": {
             f"10{e}": {name: RNG.lognormal(size=20) for name in ("NN", "isotonic", "local_pit")}
@@ -117,18 +118,19 @@ def test_boxes_are_quartiles(assert_legible):
     values["coverage"] = {"10³": {"NN": np.array([0.9, 0.94, 0.96]), "local_pit": np.array([0.95])}}
     figure = plot_boxes_by_setting(values, "rows", {"coverage": 0.95}, log=("MSE",))
     first, second = figure.axes
-    for i, box in enumerate(by_gid(first, "box isotonic")):
+    for i, box in enumerate(artists_by_gid(first, "box isotonic")):
         heights = box.get_path().vertices[:, 1]
         quartiles = np.quantile(list(values["MSE"].values())[i]["isotonic"], [0.25, 0.75])
         np.testing.assert_allclose([heights.min(), heights.max()], quartiles)
     assert (
         first.get_yscale() == "log"
         and second.get_yscale() == "linear"
-        and not by_gid(second, "box isotonic")
+        and not artists_by_gid(second, "box isotonic")
     )
-    assert list(by_gid(second, "ideal")[0].get_ydata()) == [0.95, 0.95] and not by_gid(
-        first, "ideal"
-    )
+    assert list(artists_by_gid(second, "ideal")[0].get_ydata()) == [
+        0.95,
+        0.95,
+    ] and not artists_by_gid(first, "ideal")
     assert_legible(figure)
 
 
@@ -181,6 +183,6 @@ def test_boxes_are_quartiles(assert_legible):
         (lambda: plot_boxes_by_setting({}, "rows"), "boxes_by_setting needs at least one panel"),
     ],
 )
-def test_mismatched_arrays_are_refused(draw, message):
+def test_arrays_that_do_not_fit_raise(draw, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         draw()
