@@ -11,9 +11,10 @@ from sklearn.ensemble import ExtraTreesClassifier
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.ood import CompositeOod
 from kdgraph.errors import DataError, DataNotAvailable, ParameterError
-from kdgraph.parents.networks import ConvolutionalNetwork, FastGradientSign
+from kdgraph.parents.networks import ConvolutionalNetwork
 from kdgraph.parents.networks.gradient_sign import (
     _MAX_CACHED_NETWORKS,
+    FastGradientSign,
     _network_cache,
     _train_cached,
 )
