@@ -271,7 +271,7 @@ def test_listed_values_are_the_defaults_of_the_class(path):
 
 
 def _is_variant(path, key) -> bool:
-    """Return whether another option of the group has the same class and another value of ``key``."""
+    """Return whether another option of the group has this class and another value of ``key``."""
     node = _NODES[path]
     return any(
         sibling.get("_target_") == node["_target_"] and sibling.get(key) != node[key]

@@ -72,9 +72,9 @@ SHADOWING = {
         "'__sklearn_clone__' cannot be an attribute of a RandomForestClassifier",
     ),
     "name that is no text": (
-        lambda: with_attribute(FittedModel(None), 3, 1),
+        lambda: with_attribute(FittedModel(None), 3, 1),  # pyright: ignore[reportArgumentType]
         "3 cannot be an attribute of a FittedModel",
-    ),  # pyright: ignore
+    ),
 }
 
 
