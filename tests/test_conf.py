@@ -1,4 +1,4 @@
-"""Every YAML file of conf/: it composes, passes the typed check, and says what its class says."""
+"""Every YAML file of conf/ composes, passes the typed check, and agrees with its class."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ FILES = sorted(
     if path.name != "config.yaml" and not path.name.startswith("_")
 )
 IDS = [path.relative_to(conf_dir()).with_suffix("").as_posix() for path in FILES]
-NEEDS = {
+# Overrides of options that require others, or a value without a default.
+REQUIRED_OVERRIDES = {
     "method/density_pit": ["dataset=heteroscedastic"],
     "method/gamma_glm": ["dataset=heteroscedastic"],
     "method/global_pit": ["dataset=heteroscedastic"],
@@ -95,8 +96,8 @@ NEEDS = {
     "ood/dataset": ["ood.name=iris"],
     "ood/paper/p3/clouds": ["dataset=cloud_circles"],
 }
-"""Options that fit only together with others, or that need a value which nobody can guess."""
-AS_ANOTHER = {
+# Sweeps over the methods or data sets of a file that they extend: some of these, and one seed.
+SHORTENED_SWEEPS = {
     "experiment/bench/tabular_ood_openml": ["method=isotonic,knn,energy_tuned", "seed=0"],
     "experiment/paper/p1/cc18_published": ["dataset=cc18/balance_scale,cc18/wdbc"],
     "experiment/paper/p4/celeba_hair_type": [
@@ -107,10 +108,8 @@ AS_ANOTHER = {
         "seed=0",
     ],
 }
-"""Sweeps over the methods or data sets of a file that they are built on: some of them, and one
-seed.
-"""
-NAMED_BY_THEIR_PARAMETERS = {
+# Data sets whose name comes from their parameters, such as the path.
+NAMED_BY_PARAMETERS = {
     "dataset/arrays",
     "dataset/image_files",
     "dataset/openml",
@@ -133,10 +132,11 @@ PAPERS = {
     "p4": "crime celeba_hair_color celeba_hair_type cifar10",
     "p5": "table1 table2 simulation diamonds",
 }
+# The C loader, if PyYAML has it, is several times as fast.
 _NODES = {
     path: yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
     for path in FILES
-}  # the quick one of two
+}
 
 
 @pytest.fixture(scope="module")
@@ -145,9 +145,11 @@ def _composer() -> Composer:
 
 
 @pytest.fixture(autouse=True)
-def _presets_are_composed_once(_composer, monkeypatch) -> Iterator[None]:
-    """As in a sweep: most files are composed beside the same preset, to which a run's method is
-    compared. Nothing else is kept.
+def _shared_presets(_composer, monkeypatch) -> Iterator[None]:
+    """Compose each preset once for all tests, as a sweep does.
+
+    Most files are composed with the same preset, with which the method of a run is compared. Other
+    results are not shared.
     """
     monkeypatch.setattr(config, "Composer", lambda config_dir: _composer)
     yield
@@ -155,7 +157,7 @@ def _presets_are_composed_once(_composer, monkeypatch) -> Iterator[None]:
     _composer.composed.clear()
 
 
-def test_every_experiment_of_the_papers_has_its_name():
+def test_every_experiment_of_the_papers_has_a_preset():
     assert {
         f"experiment/paper/{paper}/{name}"
         for paper, names in PAPERS.items()
@@ -163,59 +165,59 @@ def test_every_experiment_of_the_papers_has_its_name():
     } <= set(IDS)
 
 
-_PUBLIC = [name for name in IDS if name.startswith(("dataset/cc18/", "dataset/openml/"))]
-_OF_PRESETS = ("calibrator/", "gate/", "network/", "parent/")
-_SLOW = {name for name in IDS if name.startswith(("experiment/", *_OF_PRESETS))} | set(
-    _PUBLIC
-) - set(_PUBLIC[::10])
-"""Sweeps, parts that presets of methods choose too, and nine of ten public tables: their files
-differ in a name and a number.
-"""
+_PUBLIC_TABLES = [name for name in IDS if name.startswith(("dataset/cc18/", "dataset/openml/"))]
+_SLOW_GROUPS = ("experiment/", "calibrator/", "gate/", "network/", "parent/")
+# Slow are sweeps, components that presets of methods choose, too, and nine of ten public tables,
+# whose files differ in a name and a number.
+_SLOW = {name for name in IDS if name.startswith(_SLOW_GROUPS)} | set(_PUBLIC_TABLES) - set(
+    _PUBLIC_TABLES[::10]
+)
 
 
-def _marked(name: str, *values):
+def _case(name: str, *values):
+    """Return parameters of a test, marked as slow if the option is."""
     return pytest.param(*values, marks=[pytest.mark.slow] if name in _SLOW else [], id=name)
 
 
 @pytest.mark.parametrize(
     ("path", "name"),
     [
-        _marked(name, path, name)
+        _case(name, path, name)
         for path, name in zip(FILES, IDS, strict=True)
         if not name.startswith(("method/paper/", "dataset/"))
     ],
 )
-def test_it_composes_and_passes_the_check(path, name):
-    """Methods of a paper are composed with the experiment that sweeps them, and data sets below; of
-    a sweep each option once.
+def test_option_composes_and_passes_the_check(path, name):
+    """Each option of a sweep is checked once.
+
+    Methods of a paper are composed with the experiment that sweeps them; data sets have a test of
+    their own.
     """
     group, _, option = name.partition("/")
-    planned, seen = (
-        plan(
-            [
-                *NEEDS.get(name, []),
-                f"{group}={option}",
-                *_one_value_each(path),
-                *AS_ANOTHER.get(name, []),
-            ]
-        ),
-        set(),
+    run_plan = plan(
+        [
+            *REQUIRED_OVERRIDES.get(name, []),
+            f"{group}={option}",
+            *_shortened_sweep(path),
+            *SHORTENED_SWEEPS.get(name, []),
+        ]
     )
-    for job in planned.jobs:
-        if not planned.multirun or set(job.swept.items()) - seen:
+    checked = set()
+    for job in run_plan.jobs:
+        if not run_plan.multirun or set(job.swept.items()) - checked:
             check(job.config)
-        seen |= set(job.swept.items())
+        checked |= set(job.swept.items())
 
 
-def _one_value_each(path) -> list[str]:
-    """Of the values that a sweep gives a number or a word, one: options of groups compose
-    differently, values do not.
+def _shortened_sweep(path) -> list[str]:
+    """Return overrides that shorten the sweep of a file.
 
-    Of many data sets the first two, and of the methods those of the paper and three more: each of
-    the others has a test of its own.
+    Of the values of a parameter one remains, because other values compose in the same way. Of many
+    data sets the first two remain, and of the methods those of the paper and three others, because
+    each of the rest has a test of its own.
     """
     swept = (_NODES[path].get("hydra") or {}).get("sweeper", {}).get("params", {})
-    values = {key: str(given).split(",")[0] for key, given in swept.items() if "." in key}
+    values = {key: str(value).split(",")[0] for key, value in swept.items() if "." in key}
     if len(datasets := str(swept.get("dataset", "")).split(",")) > 8:
         values["dataset"] = ",".join(name.strip() for name in datasets[:2])
     if "method" in swept:
@@ -228,32 +230,32 @@ def _one_value_each(path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
-def test_it_begins_with_a_line_for_kdg_list(path):
+def test_file_begins_with_a_comment_for_kdg_list(path):
     assert first_comment(path), f"{path} needs a first comment: 'kdg list' shows it"
 
 
 @pytest.mark.parametrize("path", COMPONENT_FILES, ids=COMPONENT_IDS)
-def test_its_name_is_the_name_of_the_file(path):
-    if path.relative_to(conf_dir()).with_suffix("").as_posix() not in NAMED_BY_THEIR_PARAMETERS:
+def test_component_has_the_name_of_its_file(path):
+    if path.relative_to(conf_dir()).with_suffix("").as_posix() not in NAMED_BY_PARAMETERS:
         assert _NODES[path]["name"] == path.stem
 
 
 @pytest.mark.parametrize("path", COMPONENT_FILES, ids=COMPONENT_IDS)
-def test_it_lists_every_parameter_of_its_class(path):
+def test_file_lists_every_parameter_of_its_class(path):
     node = _NODES[path]
     target = target_of(node)
     if target is None or not target.__module__.startswith("kdgraph"):
-        pytest.skip("the parameters of other libraries are theirs to grow")
+        pytest.skip("another library may add parameters")
     expected = set(parameters_of(target)) - INJECTED
     assert expected <= set(node), f"not listed: {expected - set(node)}"
 
 
 @pytest.mark.parametrize("path", COMPONENT_FILES, ids=COMPONENT_IDS)
-def test_what_it_lists_are_the_defaults_of_its_class(path):
+def test_listed_values_are_the_defaults_of_the_class(path):
     node = _NODES[path]
     target = target_of(node)
     if target is None or not target.__module__.startswith("kdgraph"):
-        pytest.skip("other libraries' defaults are not ours")
+        pytest.skip("the defaults of another library may differ")
     for key, parameter in parameters_of(target).items():
         default = parameter.default
         if (
@@ -262,52 +264,49 @@ def test_what_it_lists_are_the_defaults_of_its_class(path):
             and default is not inspect.Parameter.empty
             and path.parent.name != "method"
             and not isinstance(node[key], Mapping)  # which a class cannot have as a default
-            and not _chooses(path, key)
+            and not _is_variant(path, key)
         ):
             listed = tuple(node[key]) if isinstance(node[key], list) else node[key]
             assert listed == (tuple(default) if isinstance(default, list) else default), key
 
 
-def _chooses(path, key) -> bool:
-    """A file whose purpose is that value: options that share a class and differ in this
-    parameter.
-    """
-    here = _NODES[path]
-    others = [
-        node for other, node in _NODES.items() if other.parent == path.parent and other != path
-    ]
+def _is_variant(path, key) -> bool:
+    """Return whether another option of the group has this class and another value of ``key``."""
+    node = _NODES[path]
     return any(
-        other.get("_target_") == here["_target_"] and other.get(key) != here[key]
-        for other in others
+        sibling.get("_target_") == node["_target_"] and sibling.get(key) != node[key]
+        for sibling_path, sibling in _NODES.items()
+        if sibling_path.parent == path.parent and sibling_path != path
     )
 
 
-SOURCES = [name for name in IDS if name.startswith("dataset/")]
+DATASETS = [name for name in IDS if name.startswith("dataset/")]
 
 
-@pytest.mark.parametrize("name", [_marked(name, name) for name in SOURCES])
-def test_a_data_set_composes_passes_the_check_builds_a_source_and_says_how_many_rows_it_gives(name):
-    (job,) = plan([*NEEDS.get(name, []), f"dataset={name.removeprefix('dataset/')}"]).jobs
+@pytest.mark.parametrize("name", [_case(name, name) for name in DATASETS])
+def test_data_set_composes_and_lists_parameters_and_sizes(name):
+    overrides = [*REQUIRED_OVERRIDES.get(name, []), f"dataset={name.removeprefix('dataset/')}"]
+    (job,) = plan(overrides).jobs
     check(job.config)
     node = job.config.dataset
     source = build(node)
     assert isinstance(source, Simulation | Table)
-    known = set(parameters_of(target_of(node))) | {"name", "_target_"}
-    rows = (
+    sizes = (
         {"n_train", "n_calibration", "n_test", "scale"}
         if isinstance(source, Simulation)
         else set(split_options())
     )
-    assert set(node) == known | rows | {"name", "_target_"}
-    assert source.name == node["name"] or name in NAMED_BY_THEIR_PARAMETERS
+    assert set(node) == {*parameters_of(target_of(node)), *sizes, "name", "_target_"}
+    assert source.name == node["name"] or name in NAMED_BY_PARAMETERS
 
 
 @pytest.mark.parametrize("name", [name for name in IDS if name.startswith("ood/")])
-def test_a_set_out_of_distribution_can_be_drawn(name):
-    sampler = build(compose([*NEEDS.get(name, []), f"ood={name.removeprefix('ood/')}"]).ood)
+def test_ood_set_can_be_built(name):
+    overrides = [*REQUIRED_OVERRIDES.get(name, []), f"ood={name.removeprefix('ood/')}"]
+    sampler = build(compose(overrides).ood)
     assert sampler is None or callable(sampler.sets)
 
 
-def test_the_default_config_is_complete():
+def test_default_config_is_complete():
     config = compose()
     assert all(getattr(config, part) for part in (*COMPONENTS, "metrics", "figures"))

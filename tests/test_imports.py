@@ -1,4 +1,4 @@
-"""The rooms of the house import one way, and what is heavy is imported late."""
+"""Packages import one way, and heavy libraries are imported only if they are needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "kdgraph"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-ROOMS = [
+# A module may import its own package, and the packages and modules of earlier layers.
+LAYERS = [
     {"errors", "wording"},
     {"overrides", "config_files"},
     {"parameters", "messages"},
@@ -43,43 +44,42 @@ ROOMS = [
     {"cli"},
     {"__main__"},
 ]
-"""From the ground up: a module may import its own room and those below it."""
-LIBRARY = set().union(*ROOMS[: ROOMS.index({"figures"}) + 1]) - {"messages"}
-HYDRA = {"loader", "composer", "config", "verbs", "runner"}
-TORCH = [
+LIBRARY = set().union(*LAYERS[: LAYERS.index({"figures"}) + 1]) - {"messages"}
+HYDRA_PACKAGES = {"loader", "composer", "config", "verbs", "runner"}
+TORCH_MODULES = [
     "kdgraph.parents.networks",
     "kdgraph.geometry.activations",
     "kdgraph.persistence.tensors",
     "kdgraph.runner.checkup",
 ]
-TRANSFORMERS = "kdgraph.parents.networks.image_models"
-MADE = {"outputs/", "figures/", "tables/"}
-"""Folders that runs make."""
+TRANSFORMERS_MODULE = "kdgraph.parents.networks.image_models"
+OUTPUT_FOLDERS = {"outputs/", "figures/", "tables/"}
 
 
-def room(module: str) -> str:
-    """``kdgraph.density.classifiers`` → ``density``."""
+def package_of(module: str) -> str:
+    """Return ``density`` for ``kdgraph.density.classifiers``."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "kdgraph"
 
 
-def name_of(path: Path) -> str:
+def module_name(path: Path) -> str:
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @cache
-def tree_of(path: Path) -> ast.Module:
+def syntax_tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache
 def imports(path: Path, *, at_run_time_only: bool = True) -> set[str]:
-    """Every module that ``path`` imports, inside functions too; not what only a type checker
-    reads.
+    """Return every module that ``path`` imports, also inside functions.
+
+    Imports under ``TYPE_CHECKING`` count if ``at_run_time_only`` is False.
     """
-    tree, found = tree_of(path), set()
-    skipped = {
+    tree, modules = syntax_tree(path), set()
+    type_checking = {
         id(inner)
         for node in ast.walk(tree)
         if at_run_time_only
@@ -88,97 +88,95 @@ def imports(path: Path, *, at_run_time_only: bool = True) -> set[str]:
         for inner in ast.walk(node)
     }
     for node in ast.walk(tree):
-        if id(node) in skipped:
+        if id(node) in type_checking:
             continue
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            found |= {node.module} | (
+            modules |= {node.module} | (
                 {f"{node.module}.{alias.name}" for alias in node.names}
                 if node.module == "kdgraph"
                 else set()
             )
-    return found
+    return modules
 
 
-def imports_when_loaded(path: Path) -> set[str]:
-    """What an import of ``path`` imports: not what waits inside functions."""
-    tree, found = tree_of(path), set()
+def top_level_imports(path: Path) -> set[str]:
+    """Return the modules that ``path`` imports outside functions."""
+    tree, modules = syntax_tree(path), set()
     for node in tree.body:
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+            modules |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return modules
 
 
-def of_torch(module: str) -> bool:
-    """Whether ``module``, or what has it, is one of ours that imports torch when it is imported."""
-    return any(module == each or module.startswith(f"{each}.") for each in TORCH)
+def may_import_torch(module: str) -> bool:
+    """Return whether ``module`` is or belongs to one of ``TORCH_MODULES``."""
+    return any(module == name or module.startswith(f"{name}.") for name in TORCH_MODULES)
 
 
-def rank(of: str) -> int:
-    return next((i for i, rooms in enumerate(ROOMS) if of in rooms), -1)
+def layer_of(package: str) -> int:
+    return next((i for i, packages in enumerate(LAYERS) if package in packages), -1)
 
 
-def test_no_module_imports_itself_by_way_of_others():
-    """Not even inside functions: what needs each other is one idea."""
-    paths = {name_of(path): path for path in MODULES}
-    graph = {
-        name: {other for other in imports_of_names(path, paths) if other != name}
-        for name, path in paths.items()
-    }
+def test_modules_have_no_circular_imports():
+    """Imports inside functions count, too."""
+    paths = {module_name(path): path for path in MODULES}
+    graph = {name: defining_modules(path, paths) - {name} for name, path in paths.items()}
     try:
         tuple(TopologicalSorter(graph).static_order())
     except CycleError as error:
         pytest.fail(" → ".join(error.args[1]))
 
 
-def imports_of_names(path: Path, known: Collection[str]) -> set[str]:
-    """Modules that ``path`` imports names from, where they are its own and not a package's that
-    passes them on.
+def defining_modules(path: Path, modules: Collection[str]) -> set[str]:
+    """Return the ``modules`` that ``path`` imports, or imports names from.
+
+    ``from package import module`` counts as an import of the module and not of the package.
     """
-    found = set()
-    for node in ast.walk(tree_of(path)):
+    imported = set()
+    for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {
-                below if (below := f"{node.module}.{alias.name}") in known else str(node.module)
-                for alias in node.names
-            }
-    return found & set(known)
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                imported.add(name if name in modules else str(node.module))
+    return imported & set(modules)
 
 
-def test_every_room_has_its_place():
-    assert {room(name_of(path)) for path in MODULES} - {"kdgraph"} == set().union(*ROOMS)
+def test_every_package_has_a_layer():
+    packages = {package_of(module_name(path)) for path in MODULES} - {"kdgraph"}
+    assert packages == set().union(*LAYERS)
 
 
 def test_imports_point_one_way():
-    wrong = []
+    violations = []
     for path in MODULES:
-        own = room(name_of(path))
-        others = [
+        package = package_of(module_name(path))
+        imported = [
             module
             for module in imports(path)
-            if module.startswith("kdgraph.") and own not in ("kdgraph", room(module))
+            if module.startswith("kdgraph.") and package not in ("kdgraph", package_of(module))
         ]
-        wrong += [
-            f"{name_of(path)} imports {module}"
-            for module in others
-            if rank(room(module)) >= rank(own)
+        violations += [
+            f"{module_name(path)} imports {module}"
+            for module in imported
+            if layer_of(package_of(module)) >= layer_of(package)
         ]
-        wrong += [
-            f"{name_of(path)} of the library imports {module}"
-            for module in others
-            if own in LIBRARY and room(module) not in LIBRARY
+        violations += [
+            f"{module_name(path)} of the library imports {module}"
+            for module in imported
+            if package in LIBRARY and package_of(module) not in LIBRARY
         ]
-    assert not wrong
+    assert not violations
 
 
 @pytest.mark.parametrize(
-    ("own", "other"),
+    ("package", "excluded"),
     [
         ("metrics", "data"),
         ("data", "metrics"),
@@ -186,20 +184,20 @@ def test_imports_point_one_way():
         ("recalibration", "density"),
     ],
 )
-def test_neighbours_on_one_floor_do_not_know_each_other(own, other):
+def test_independent_packages_do_not_import_each_other(package, excluded):
     for path in MODULES:
-        if room(name_of(path)) == own:
-            assert other not in {
-                room(module) for module in imports(path) if module.startswith("kdgraph.")
+        if package_of(module_name(path)) == package:
+            assert excluded not in {
+                package_of(module) for module in imports(path) if module.startswith("kdgraph.")
             }, path
 
 
 def test_public_names_of_the_library_are_defined_once():
-    homes: dict[str, set[str]] = {}
+    definitions: dict[str, set[str]] = {}
     for path in MODULES:
-        if room(name_of(path)) not in LIBRARY:
+        if package_of(module_name(path)) not in LIBRARY:
             continue
-        for node in tree_of(path).body:
+        for node in syntax_tree(path).body:
             targets = (
                 node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             )
@@ -207,86 +205,90 @@ def test_public_names_of_the_library_are_defined_once():
             names += [node.name] if isinstance(node, ast.ClassDef | ast.FunctionDef) else []
             for name in names:
                 if not name.startswith("_"):
-                    homes.setdefault(name, set()).add(name_of(path))
-    assert {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1} == {}
+                    definitions.setdefault(name, set()).add(module_name(path))
+    assert {name: sorted(paths) for name, paths in definitions.items() if len(paths) > 1} == {}
 
 
-def test_metrics_import_nothing_of_ours_but_what_knows_no_data():
+def test_metrics_import_packages_without_data_only():
     for path in (PACKAGE / "metrics").rglob("*.py"):
-        assert {room(m) for m in imports(path) if m.startswith("kdgraph.")} <= {
-            "metrics",
-            "smoothing",
-            "errors",
-            "parameters",
-        }, path
+        packages = {package_of(name) for name in imports(path) if name.startswith("kdgraph.")}
+        assert packages <= {"metrics", "smoothing", "errors", "parameters"}, path
 
 
-def test_only_the_command_line_knows_hydra():
-    others = [path for path in MODULES if room(name_of(path)) not in HYDRA]
-    known = {
-        name_of(path): {module.split(".")[0] for module in imports(path, at_run_time_only=False)}
-        for path in others
+def test_only_the_command_line_imports_hydra():
+    libraries = {
+        module_name(path): {
+            module.split(".")[0] for module in imports(path, at_run_time_only=False)
+        }
+        for path in MODULES
+        if package_of(module_name(path)) not in HYDRA_PACKAGES
     }
-    assert not [own for own, roots in known.items() if roots & {"hydra", "omegaconf"}]
+    assert not [name for name, roots in libraries.items() if roots & {"hydra", "omegaconf"}]
 
 
-def test_torch_is_imported_by_networks_alone():
-    """So that who has only forests never waits for it: 2 s."""
-    wrong = []
+def test_only_networks_import_torch():
+    """The import takes 2 s, which users of forests do not wait for."""
+    violations = []
     for path in MODULES:
-        own, roots = name_of(path), {module.split(".")[0] for module in imports(path)}
-        wrong += [f"{own} imports torch"] if "torch" in roots and not of_torch(own) else []
-        wrong += (
-            [f"{own} imports transformers"]
-            if "transformers" in roots and own != TRANSFORMERS
-            else []
-        )
-        for module in imports_when_loaded(path):
-            late = module.split(".")[0] == "transformers" or (
-                of_torch(module) and not of_torch(own)
-            )
-            wrong += [f"{own} imports {module} at its top"] if late else []
-    assert not wrong
+        name, roots = module_name(path), {module.split(".")[0] for module in imports(path)}
+        if "torch" in roots and not may_import_torch(name):
+            violations.append(f"{name} imports torch")
+        if "transformers" in roots and name != TRANSFORMERS_MODULE:
+            violations.append(f"{name} imports transformers")
+        violations += [
+            f"{name} imports {module} at its top"
+            for module in top_level_imports(path)
+            if module.split(".")[0] == "transformers"
+            or (may_import_torch(module) and not may_import_torch(name))
+        ]
+    assert not violations
 
 
-FOREST = """
+FIT_FORESTS = """
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from kdgraph import DensityGate, KernelDensityForest
 X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
-for estimator in (KernelDensityForest(RandomForestClassifier(5)), DensityGate(RandomForestClassifier(5))):
-    estimator.fit(X, y).predict_proba(X)
+for model in (KernelDensityForest, DensityGate):
+    model(RandomForestClassifier(5)).fit(X, y).predict_proba(X)
 """
-RUN = """
+# The second run has results of the first.
+RUN_TWICE = """
 import contextlib, io
 from kdgraph.cli import main
-tiny = [*FIGURES, "dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood.n=20", "n_jobs=1"]
-for _ in range(2):  # the second time it is done before
+sizes = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood.n=20", "n_jobs=1"]
+for _ in range(2):
     with contextlib.redirect_stdout(io.StringIO()):
-        assert main(["run", "dataset=spiral", "method=kdf", *tiny]) == 0
+        assert main(["run", "dataset=spiral", "method=kdf", *FIGURES, *sizes]) == 0
 """
 
-
-ALWAYS = {"matplotlib", "torch"}
+# Statements, and the libraries that are not imported after them.
+NEVER_IMPORTED = {"matplotlib", "torch"}
 COMMANDS = [
     (
         "import kdgraph; kdgraph.__version__",
-        {"numpy", "sklearn", "scipy", "numba", "pandas", "hydra", *ALWAYS},
+        {"numpy", "sklearn", "scipy", "numba", "pandas", "hydra", *NEVER_IMPORTED},
     ),
-    ("import kdgraph.cli, kdgraph.config", {"sklearn", "scipy", "numba", "pandas", *ALWAYS}),
+    (
+        "import kdgraph.cli, kdgraph.config",
+        {"sklearn", "scipy", "numba", "pandas", *NEVER_IMPORTED},
+    ),
 ]
 RUNS = [
-    (RUN.replace("FIGURES", '["figures=none"]'), ALWAYS),
-    (RUN.replace("FIGURES", '["figures=none", "+figures.draw.reliability_diagram={}"]'), {"torch"}),
+    (RUN_TWICE.replace("FIGURES", '["figures=none"]'), NEVER_IMPORTED),
+    (
+        RUN_TWICE.replace("FIGURES", '["figures=none", "+figures.draw.reliability_diagram={}"]'),
+        {"torch"},
+    ),
 ]
 FORESTS = [
-    ("import kdgraph.metrics, kdgraph.data", {"sklearn", "numba", "hydra", *ALWAYS}),
+    ("import kdgraph.metrics, kdgraph.data", {"sklearn", "numba", "hydra", *NEVER_IMPORTED}),
     (
         "from kdgraph import KernelDensityForest, KernelDensityNetwork, DensityGate, partition_of",
-        {"hydra", "omegaconf", *ALWAYS},
+        {"hydra", "omegaconf", *NEVER_IMPORTED},
     ),
-    (FOREST, {"hydra", "omegaconf", *ALWAYS}),
-    ("import kdgraph.parents, kdgraph.geometry, kdgraph.runner.run", ALWAYS),
+    (FIT_FORESTS, {"hydra", "omegaconf", *NEVER_IMPORTED}),
+    ("import kdgraph.parents, kdgraph.geometry, kdgraph.runner.run", NEVER_IMPORTED),
 ]
 
 
@@ -299,17 +301,15 @@ FORESTS = [
     ],
     ids=["commands", "library"],
 )
-def test_what_need_not_wait_for_it_does_not(steps, tmp_path):
-    """One step after the other in one process: what none of them may import is not there after
-    it.
-    """
-    parts = [
-        f"{statement}\nprint('-', *sorted({absent!r} & sys.modules.keys()))"
-        for statement, absent in steps
+def test_libraries_that_are_not_needed_are_not_imported(steps, tmp_path):
+    """The statements run one after the other in one process."""
+    checked_statements = [
+        f"{statement}\nprint('-', *sorted({libraries!r} & sys.modules.keys()))"
+        for statement, libraries in steps
     ]
-    code = "\n".join(["import sys", *parts])
+    code = "\n".join(["import sys", *checked_statements])
     environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
@@ -317,10 +317,10 @@ def test_what_need_not_wait_for_it_does_not(steps, tmp_path):
         env=environment,
         check=True,
     )
-    assert done.stdout.split("\n") == ["-"] * len(steps) + [""]
+    assert process.stdout.split("\n") == ["-"] * len(steps) + [""]
 
 
-def test_the_public_names_are_there_and_no_others():
+def test_package_has_its_public_names_and_no_others():
     import kdgraph
 
     assert dir(kdgraph) == sorted(kdgraph.__all__)
@@ -330,19 +330,18 @@ def test_the_public_names_are_there_and_no_others():
     assert str(caught.value) == "module 'kdgraph' has no attribute 'KernelDensityTree'"
 
 
-def test_the_map_names_what_is_there():
-    """Every folder and module that ARCHITECTURE.md names, relative to the checkout, to the package
-    or to the room of its line.
-    """
+def test_paths_in_the_architecture_guide_exist():
+    """Paths are relative to the checkout, to the package, or to a folder of either or the line."""
     text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
     missing = []
     for line in text.splitlines():
-        rooms = [PACKAGE.parent, *PACKAGE.parent.iterdir(), *PACKAGE.iterdir()]
-        rooms += [PACKAGE.parent / word for word in re.findall(r"`(kdgraph/[\w/]+/)`", line)]
-        named = re.findall(r"(?<![\w/.])((?:[\w-]+/)*[\w-]+(?:\.py|\.md|/))(?![\w<*(])", line)
+        folders = [PACKAGE.parent, *PACKAGE.parent.iterdir(), *PACKAGE.iterdir()]
+        folders += [PACKAGE.parent / path for path in re.findall(r"`(kdgraph/[\w/]+/)`", line)]
+        paths = re.findall(r"(?<![\w/.])((?:[\w-]+/)*[\w-]+(?:\.py|\.md|/))(?![\w<*(])", line)
         missing += [
-            word
-            for word in named
-            if word not in MADE and not any((there / word).exists() for there in rooms)
+            path
+            for path in paths
+            if path not in OUTPUT_FOLDERS
+            and not any((folder / path).exists() for folder in folders)
         ]
     assert not missing

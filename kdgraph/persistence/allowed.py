@@ -43,15 +43,16 @@ _SKLEARN_PACKAGES = """
     mixture model_selection multiclass multioutput naive_bayes neighbors neural_network
     pipeline preprocessing random_projection semi_supervised svm tree
 """
-# Losses and links of gradient boosting. Their classes have public names in a private package.
+# Losses and links of gradient boosting and generalised linear models: classes with public names in
+# a private package.
 _SKLEARN_MODULES = ("sklearn._loss.link", "sklearn._loss.loss")
 # Private classes, and classes of other packages, that fitted public estimators have as attributes:
 # CalibratedClassifierCV, Birch, BisectingKMeans, HistGradientBoostingClassifier,
 # GaussianProcessClassifier, all searches and stacks with a scorer or with metadata routing. Without
 # them these could not be saved, because no public API rebuilds a fitted estimator from its parts.
 # The list contains names only: a class is imported when a file contains it, and a version of
-# scikit-learn without it rejects that file in one line. A scorer calls a method by a name that it
-# holds; :mod:`kdgraph.persistence.checks` checks which.
+# scikit-learn without it rejects that file in one line. A scorer calls a method that one of its
+# fields names; the module checks restricts it to methods that predict.
 _SKLEARN_PRIVATE_CLASSES = frozenset(
     f"sklearn.{name}"
     for name in (
@@ -72,11 +73,11 @@ _SKLEARN_PRIVATE_CLASSES = frozenset(
     )
 )
 _TORCH_PACKAGE = "torch.nn.modules"
-# Modules whose public functions a model may refer to: all of them are pure. Functions of other
-# modules fetch data or write files. f_classif, accuracy_score and the like are public but defined
-# in private modules; a file names the module of the definition, so that a name leads to one
-# function only, and public modules such as sklearn.metrics also export functions that are not
-# listed here.
+# Modules whose public functions a model may refer to: they compute with their arguments only.
+# Functions of other modules fetch data or write files. f_classif, accuracy_score and the like are
+# public but defined in private modules. A file names the module of the definition, so that a name
+# leads to one function only; and public modules such as sklearn.metrics also export functions that
+# are not listed here.
 _FUNCTION_MODULES = (
     "sklearn.feature_selection._mutual_info",
     "sklearn.feature_selection._univariate_selection",
@@ -97,8 +98,7 @@ _HEAP_TYPE = 1 << 9
 BUILTIN_TYPES = {
     cls.__name__: cls for cls in (bool, int, float, complex, str, bytes, list, tuple, dict, set)
 }
-"""Builtin classes that a value may refer to, such as ``float`` in scikit-learn's ``dtype=float``.
-"""
+"""Builtin classes that a value may refer to, such as ``OneHotEncoder(dtype=float)`` does."""
 
 
 def qualified_name(cls: Any) -> str:

@@ -267,8 +267,8 @@ def tree_columns(trees: Sequence[Any]) -> dict[str, np.ndarray]:
     dict of str to array
         ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree,
         ``n_classes`` one for each output of each tree, a field of the nodes, such as
-        ``node.threshold``, one for each node, and ``value`` one for each node, output and class,
-        where every output has as many classes as the largest.
+        ``node.threshold``, one for each node, and ``value`` one for each node, output and class;
+        within a tree, outputs are padded to the largest number of classes.
     """
     states = [tree.__getstate__() for tree in trees]
     counts = [state["node_count"] for state in states]

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 EXTERNAL_SOURCE = re.compile(
-    r"<(?:script|link|img|iframe|source|object|embed)\b[^>]*?\b(?:src|href|data|srcset)=[\"']?((?:https?:)?//[^\"'"
-    r" >]+)"
+    r"<(?:script|link|img|iframe|source|object|embed)\b[^>]*?"
+    r"\b(?:src|href|data|srcset)=[\"']?((?:https?:)?//[^\"' >]+)"
 )
 
 

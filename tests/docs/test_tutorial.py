@@ -1,4 +1,4 @@
-"""The tutorial: a new data set, parent and calibrator in fewer than 60 lines, from an empty folder."""
+"""The tutorial: a new data set, parent and calibrator in fewer than 60 lines of code."""
 
 from __future__ import annotations
 

@@ -72,9 +72,9 @@ SHADOWING = {
         "'__sklearn_clone__' cannot be an attribute of a RandomForestClassifier",
     ),
     "name that is no text": (
-        lambda: with_attribute(FittedModel(None), 3, 1),
+        lambda: with_attribute(FittedModel(None), 3, 1),  # pyright: ignore[reportArgumentType]
         "3 cannot be an attribute of a FittedModel",
-    ),  # pyright: ignore
+    ),
 }
 
 
@@ -203,7 +203,7 @@ INVALID_PARAMETERS = {
     "text for a number": (
         lambda: DensityGate(LogisticRegression(), alpha="all"),
         "alpha must be a number in (0, 1), got 'all'",
-    ),  # pyright: ignore
+    ),
     "out of range": (
         lambda: DensityGate(LogisticRegression(), alpha=2.0),
         "alpha must be in (0, 1), got 2.0",
@@ -215,7 +215,7 @@ INVALID_PARAMETERS = {
     "layer for text": (
         lambda: EncoderNetwork(pretrain=nn.ReLU()),
         "pretrain must be one of none, contrastive, got ReLU()",
-    ),  # pyright: ignore
+    ),
 }
 
 

@@ -71,7 +71,7 @@ def test_all_72_data_sets_of_the_suite_are_shipped():
 
 
 def test_experiment_of_the_paper_has_its_45_data_sets():
-    """One method and one size suffice, because a sweep is a product; all take a minute to compose."""
+    """One method and one size suffice, because a sweep is a product."""
     jobs = plan(["experiment=paper/p1/cc18", "seed=0", "method=kdf", "dataset.log_share=1"]).jobs
     assert sorted(job.config.dataset["id"] for job in jobs) == sorted(map(int, PAPER_IDS.split()))
 
