@@ -20,8 +20,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
-from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
-from sklearn.ensemble._forest import BaseForest
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomTreesEmbedding,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
@@ -38,10 +42,12 @@ _MIN_LEAVES = 10
 _MAX_PREDICTED_ROWS = 1000
 _MIN_CORRECT_PREDICTIONS = 20
 
-# The base class of forests has no public name. The public forests share no other base, and forests
-# of other libraries, such as quantile-forest's, derive from it and not from a public one. All
-# modules take it from here.
-FOREST_BASE: type = BaseForest
+# The base class of forests has no public name, but forests of other libraries, such as
+# quantile-forest's, derive from it and not from a public one. It is the most derived class that a
+# forest which classifies shares with one that does not. All modules take it from here.
+FOREST_BASE: type = next(
+    base for base in RandomForestClassifier.__mro__ if issubclass(RandomTreesEmbedding, base)
+)
 """Base class of all forests."""
 _BOOSTED_TREES = GradientBoostingClassifier, GradientBoostingRegressor
 TREE_MODELS = FOREST_BASE, BaseDecisionTree, *_BOOSTED_TREES

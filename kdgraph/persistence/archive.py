@@ -219,7 +219,7 @@ _DIGEST_MARK, _CHECKSUM_MARK = b"kdgraph 2 hmac-sha256 ", b" sha256 "
 _HEX_DIGITS = 64
 _END_LENGTH = len(_DIGEST_MARK) + _HEX_DIGITS + len(_CHECKSUM_MARK) + _HEX_DIGITS
 UNSIGNED_END = _DIGEST_MARK + b"0" * _HEX_DIGITS + _CHECKSUM_MARK + b"0" * _HEX_DIGITS
-"""The end of a file before :func:`seal`."""
+"""The end of a file before :func:`sign`."""
 _VERSION_1_MARK = b"kdgraph 1 sha256 "
 # A file may unpack to 100 times its size or to 256 MB, whichever is larger, so that a few kilobytes
 # cannot take all memory.

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
+from importlib import import_module
 from itertools import chain
 from types import MemberDescriptorType
 from typing import Any
@@ -109,60 +110,105 @@ def _require(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
-# Base classes of scikit-learn by the modules that define them, most of which are private. Unlike
-# the public estimators, they cover the subclasses of other libraries. They are compared by name,
-# because importing them would take 0.2 s and depend on private modules. If a version of
-# scikit-learn renames one, a check is skipped (or a neighbour search cannot be saved), and a test
-# of damaged trees fails.
-# Class → attribute that is not written, and the function that computes it again.
-_REBUILT_ATTRIBUTES = {"sklearn.neighbors._base:NeighborsBase": ("_tree", _rebuild_neighbor_tree)}
-# Class → attribute of a fitted object, and the check of objects that have it.
-_CONSISTENCY_CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
-    "kdgraph.distributions.parametric:ScipyFamily": ("family", lambda family: family.check()),
-    "sklearn.tree._classes:BaseDecisionTree": ("tree_", _check_tree),
-    "sklearn.ensemble._forest:BaseForest": ("estimators_", _check_forest),
-    "sklearn.ensemble._gb:BaseGradientBoosting": ("estimators_", _check_boosting),
-    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:BaseHistGradientBoosting": (
+@dataclass(frozen=True)
+class _PostLoadRule:
+    """Rule for complete objects of one class and its subclasses.
+
+    Parameters
+    ----------
+    module : str
+        Module that exports the classes of the next parameter.
+    class_names : tuple of str
+        Public classes, whose most derived common base is the class of the rule. scikit-learn does
+        not export all of these bases, which subclasses of users and other libraries may inherit.
+    fitted_attribute : str
+        Attribute of a fitted object. Other objects need no hook.
+    hook : callable
+        Function to call with a complete, fitted object. It raises ValueError for invalid ones.
+    omitted_attribute : str or None, default=None
+        Attribute that is not written, because ``hook`` restores it.
+    """
+
+    module: str
+    class_names: tuple[str, ...]
+    fitted_attribute: str
+    hook: Callable[[Any], None]
+    omitted_attribute: str | None = None
+
+    def base(self) -> type | None:
+        """Return the class of the rule, or None if its module has not been imported."""
+        if self.module not in sys.modules:
+            return None
+        module = import_module(self.module)  # waits if another thread is importing it
+        classes = [getattr(module, name) for name in self.class_names]
+        return next(
+            base for base in classes[0].__mro__ if all(issubclass(cls, base) for cls in classes)
+        )
+
+    def apply(self, value: Any) -> None:
+        """Check or complete an object of the class, if it is fitted."""
+        if self.fitted_attribute in vars(value):
+            self.hook(value)
+
+
+_POST_LOAD_RULES = (
+    _PostLoadRule(
+        "kdgraph.distributions.parametric",
+        ("ScipyFamily",),
+        "family",
+        lambda family: family.check(),
+    ),
+    _PostLoadRule("sklearn.tree", ("BaseDecisionTree",), "tree_", _check_tree),
+    _PostLoadRule(
+        "sklearn.ensemble",
+        ("RandomForestClassifier", "RandomTreesEmbedding"),
+        "estimators_",
+        _check_forest,
+    ),
+    _PostLoadRule(
+        "sklearn.ensemble",
+        ("GradientBoostingClassifier", "GradientBoostingRegressor"),
+        "estimators_",
+        _check_boosting,
+    ),
+    _PostLoadRule(
+        "sklearn.ensemble",
+        ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"),
         "_predictors",
         _check_histogram_boosting,
     ),
-}
+    _PostLoadRule(
+        "sklearn.neighbors",
+        ("NearestNeighbors", "KNeighborsClassifier", "RadiusNeighborsClassifier"),
+        "_fit_X",
+        _rebuild_neighbor_tree,
+        omitted_attribute="_tree",
+    ),
+)
 
 
 @cache
+def _post_load_rule(cls: type) -> _PostLoadRule | None:
+    """Return the rule of the most derived base of ``cls`` that has one, or None."""
+    # An object exists only if its module, and so the package above it, has been imported. Modules
+    # that have not been imported have no objects, and are not imported for this search.
+    rules = {rule.base(): rule for rule in _POST_LOAD_RULES}
+    return next((rules[base] for base in cls.__mro__ if base in rules), None)
+
+
 def omitted_attribute(cls: type) -> str | None:
     """Return the attribute of objects of this class that is not written, or None."""
-    return next(
-        (
-            _REBUILT_ATTRIBUTES[name][0]
-            for name in _ancestor_names(cls)
-            if name in _REBUILT_ATTRIBUTES
-        ),
-        None,
-    )
+    rule = _post_load_rule(cls)
+    return None if rule is None else rule.omitted_attribute
 
 
-@cache
 def post_load_hook(cls: type) -> Callable[[Any], None] | None:
-    """Return the check or completion of loaded objects of this class, or None."""
-    for name in _ancestor_names(cls):
-        if name in _REBUILT_ATTRIBUTES:
-            return _if_fitted("_fit_X", _REBUILT_ATTRIBUTES[name][1])
-        if name in _CONSISTENCY_CHECKS:
-            return _if_fitted(*_CONSISTENCY_CHECKS[name])
-    return None
+    """Return the function to call with a complete object of this class, or None.
 
-
-def _ancestor_names(cls: type) -> list[str]:
-    return [f"{base.__module__}:{base.__qualname__}" for base in cls.__mro__]
-
-
-def _if_fitted(attribute: str, check: Callable[[Any], None]) -> Callable[[Any], None]:
-    def check_if_fitted(value: Any) -> None:
-        if attribute in vars(value):
-            check(value)
-
-    return check_if_fitted
+    The function raises ValueError if attributes of the object contradict each other.
+    """
+    rule = _post_load_rule(cls)
+    return None if rule is None else rule.apply
 
 
 # Fields by which scikit-learn's scorers, stacks, chains and thresholds call methods of their

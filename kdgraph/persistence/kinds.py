@@ -242,7 +242,8 @@ def _fitted_stump() -> Any:
     # The import takes 0.2 s, which a command that loads no model does not pay.
     from sklearn.tree import DecisionTreeClassifier
 
-    return DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]).tree_
+    # Without a random state, the fit would draw a number from the global generator of NumPy.
+    return DecisionTreeClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1]).tree_
 
 
 def is_compiled_tree(value: Any) -> bool:

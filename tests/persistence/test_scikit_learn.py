@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,7 @@ from sklearn.preprocessing import (
     QuantileTransformer,
     StandardScaler,
 )
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
 
 from kdgraph.persistence import from_bytes, to_bytes
@@ -162,3 +166,25 @@ def test_column_names_are_restored():
     assert loaded.feature_names_in_.tolist() == list("abcd")
     with pytest.raises(ValueError, match="feature names should match"):
         loaded.predict(frame.rename(columns={"a": "z"}))
+
+
+@pytest.mark.parametrize("call", ["to_bytes(tree)", "from_bytes(content, 'tree.kdg')"])
+def test_trees_are_saved_and_loaded_without_the_global_random_generator(call):
+    content = to_bytes(DecisionTreeClassifier(random_state=0).fit(X, Y))
+    script = f"""
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+from kdgraph.persistence import from_bytes, to_bytes
+content = {content!r}
+tree = DecisionTreeClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1])
+state = np.random.get_bit_generator().state["state"]["pos"]
+{call}
+print(np.random.get_bit_generator().state["state"]["pos"] == state)
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdout == "True\n", process.stderr
