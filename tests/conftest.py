@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 import socket
 import tempfile
 from collections.abc import Generator, Iterator
@@ -22,6 +23,10 @@ from tests.data.openml.server import Server, serve
 # too, so that no test uses the real key.
 os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")
 os.environ.pop("KDGRAPH_KEY_FILE", None)
+
+# Under nohup the signal is ignored, also by the processes that tests start to see them end by it.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Imported before a test captures stderr, because it logs when it is imported.
 import openml
