@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ PACKAGES = (
 )
 """Packages of the library, in the order in which users meet them, without the command line."""
 MODULES = ("errors", "parameters", "components")
+ROLE = re.compile(r":(?:class|func|meth|data|mod|attr|exc):`(~?)([\w.]+)`")
+"""Role of reStructuredText, as in :func:`on_files`."""
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -57,7 +60,7 @@ def pages(name: str, folder: Path) -> tuple[str | None, str | None]:
     """
     tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
     exported = exports(tree)
-    doc = (ast.get_docstring(tree) or "").replace("``", "`")
+    doc = as_markdown(ast.get_docstring(tree) or "", exported)
     internal = []
     for module in ["__init__", *sorted(path.stem for path in folder.glob("*.py"))]:
         full = name if module == "__init__" else f"{name}.{module}"
@@ -79,6 +82,39 @@ def pages(name: str, folder: Path) -> tuple[str | None, str | None]:
         lines += [line for path in internal for line in (f"::: {path}", "")]
         internal_page = "\n".join(lines)
     return public_page, internal_page
+
+
+def as_markdown(docstring: str, exported: Mapping[str, str]) -> str:
+    r"""Return the docstring of a package as Markdown: code, links and examples.
+
+    Parameters
+    ----------
+    docstring : str
+        Docstring with roles of reStructuredText and doctests.
+    exported : mapping of str to str
+        Exported name → full path, to which a role with this name links.
+
+    Examples
+    --------
+    >>> as_markdown("Call :func:`score`.", {"score": "a.b.score"})
+    'Call <autoref optional identifier="a.b.score"><code>score</code></autoref>.'
+    >>> as_markdown(">>> 1 + 1\n2", {})
+    '```pycon\n>>> 1 + 1\n2\n```'
+    """
+
+    def link(role: re.Match[str]) -> str:
+        name = role[2]
+        first, _, rest = name.partition(".")
+        path = exported.get(first, first)
+        shown = name.rpartition(".")[2] if role[1] or first == "kdgraph" else name
+        identifier = f"{path}.{rest}" if rest else path
+        return f'<autoref optional identifier="{identifier}"><code>{shown}</code></autoref>'
+
+    paragraphs = docstring.replace("``", "`").split("\n\n")
+    return "\n\n".join(
+        f"```pycon\n{paragraph}\n```" if paragraph.startswith(">>> ") else ROLE.sub(link, paragraph)
+        for paragraph in paragraphs
+    )
 
 
 def exports(tree: ast.Module) -> dict[str, str]:

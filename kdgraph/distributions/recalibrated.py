@@ -43,8 +43,7 @@ class PitMap(ABC):
     """Distribution function R of PIT values, the same for all rows or different for each.
 
     Torres et al. (2024), Algorithm 1, have one for each row. PIT values are in (0, 1), or beyond it
-    where F is rounded to 0 or 1: see :meth:`Distribution.extended_cdf
-    <kdgraph.distributions.Distribution.extended_cdf>`.
+    where F is rounded to 0 or 1: see :meth:`~kdgraph.distributions.Distribution.extended_cdf`.
 
     Examples
     --------
@@ -288,10 +287,9 @@ class Recalibrated(Distribution):
     the same z_i for all rows, and m quantiles are enough: the standardised residual of a
     calibration row replaces its PIT value.
 
-    F and its inverse are :meth:`Distribution.extended_cdf
-    <kdgraph.distributions.Distribution.extended_cdf>` and :meth:`Distribution.extended_ppf
-    <kdgraph.distributions.Distribution.extended_ppf>`, which continue where F is rounded to 0 or 1.
-    For a normal distribution that is 38 standard deviations below the mean and 8.3 above it.
+    F and its inverse are :meth:`~kdgraph.distributions.Distribution.extended_cdf` and
+    :meth:`~kdgraph.distributions.Distribution.extended_ppf`, which continue where F is rounded to 0
+    or 1. For a normal distribution that is 38 standard deviations below the mean and 8.3 above it.
 
     References
     ----------

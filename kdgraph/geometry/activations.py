@@ -233,8 +233,7 @@ class DeviceCodeIndex:
         """Return the class masses of each query at every exponent, and its nearest polytope.
 
         Parameters, results and errors are those of
-        :meth:`CodeIndex.query <kdgraph.geometry.code_index.CodeIndex.query>`: Float[m, K, k] and
-        Int[m].
+        :meth:`~kdgraph.geometry.code_index.CodeIndex.query`: Float[m, K, k] and Int[m].
         """
         exponents = check_exponents(exponents)
         masses = np.empty((len(codes), self.n_classes, len(exponents)))

@@ -177,7 +177,7 @@ class PitValues:
     ----------
     values : Float[n]
         PIT values, none of them 0 or 1. They may be beyond (0, 1), see
-        :meth:`Distribution.extended_cdf <kdgraph.distributions.Distribution.extended_cdf>`.
+        :meth:`~kdgraph.distributions.Distribution.extended_cdf`.
     n_clipped : int
         Number of rows so far out that the predicted family does not define their distance.
     n_at_steps : int
@@ -240,8 +240,8 @@ def compute_pits(
     Notes
     -----
     If a family does not define how far out an outcome is, the value is the level of
-    :meth:`Distribution.fallback_levels <kdgraph.distributions.Distribution.fallback_levels>`, by
-    default the number nearest to 0 or 1 inside (0, 1), and a warning is given.
+    :meth:`~kdgraph.distributions.Distribution.fallback_levels`, by default the number nearest to 0
+    or 1 inside (0, 1), and a warning is given.
 
     If F has a step at y (in an ensemble, several members may predict the same number, such as no
     rain), the PIT value is drawn uniformly between the lower and the upper end of the step. The PIT

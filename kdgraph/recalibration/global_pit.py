@@ -67,7 +67,7 @@ class GlobalPit(PostHocRegressor):
     def describe(self) -> dict[str, int | float]:
         """Return the fitted summary for the record.
 
-        See :meth:`PitValues.describe <kdgraph.recalibration.base.PitValues.describe>`.
+        See :meth:`~kdgraph.recalibration.base.PitValues.describe`.
         """
         return self.pit_summary_
 

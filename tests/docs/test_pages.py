@@ -79,7 +79,7 @@ def test_every_picture_is_drawn_by_the_script_and_shown_on_a_page():
     assert [name for name in names if f"](pictures/{name}.svg)" not in text] == []
 
 
-@pytest.mark.parametrize("name", ["docstrings", "formulas"])
+@pytest.mark.parametrize("name", ["docstrings", "formulas", "reference"])
 def test_examples_of_hooks_pass(hooks, name):
     results = doctest.testmod(hooks[name])
     assert results.attempted > 0 and results.failed == 0

@@ -82,6 +82,12 @@ def test_exported_names_and_internals_have_separate_pages(site):
     assert 'id="kdgraph.density.graph.QueryResult"' in texts["reference/internals/density.html"]
 
 
+def test_roles_of_docstrings_are_links_or_code(site):
+    raw_role = re.compile(r":(?:class|func|meth|data|mod|attr|exc):[`<]")
+    texts = page_texts(site)
+    assert [name for name, text in texts.items() if raw_role.search(text)] == []
+
+
 def test_formulas_are_shown_without_a_script(site):
     text = page_texts(site)["methods/density/kdf.html"]
     assert text.count('display="block"') == 2 and "arithmatex" not in text and r"\frac" not in text
