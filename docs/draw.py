@@ -176,7 +176,7 @@ def line_and_repairs() -> dict[str, Any]:
     X, y = rows(Heteroscedastic(), 6000, 0)
     after = {
         "global": GlobalPit(GaussianLinear(), random_state=0),
-        "local": LocalPit(GaussianLinear(), degree=1, random_state=0),
+        "local": LocalPit(GaussianLinear(), local_linear=True, random_state=0),
     }
     fitted = {name: model.fit(X, y) for name, model in after.items()}
     return {"line": fitted["global"].estimator_, **fitted}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import runpy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from kdgraph.config import compose
+from kdgraph.figures import save_figure
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONF = DOCS.parent / "conf"
@@ -77,6 +79,15 @@ def test_every_picture_is_drawn_by_the_script_and_shown_on_a_page():
         (DOCS / name).read_text(encoding="utf-8") for name in ("index.md", "concepts.md")
     )
     assert [name for name in names if f"](pictures/{name}.svg)" not in text] == []
+
+
+@pytest.mark.slow
+def test_pictures_of_the_pages_are_drawn(tmp_path):
+    """The type checker does not see keywords that a class inherits from scikit-learn."""
+    pictures = runpy.run_path(str(DOCS / "draw.py"))["DRAWN"]
+    for name, (draw, _) in pictures.items():
+        assert save_figure(draw(), tmp_path / name, ("svg",)) == [tmp_path / f"{name}.svg"]
+    assert len(list(tmp_path.iterdir())) == len(pictures)
 
 
 @pytest.mark.parametrize("name", ["docstrings", "formulas", "reference"])
