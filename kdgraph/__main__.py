@@ -2,6 +2,6 @@
 
 import sys
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 
 sys.exit(main())

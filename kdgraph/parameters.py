@@ -18,7 +18,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union
 
 from kdgraph.errors import ParameterError
-from kdgraph.overrides import override
+from kdgraph.quoting import override
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from io import StringIO
 from pathlib import Path
 
 from kdgraph.base import FittedModel
-from kdgraph.cli import main as kdg
+from kdgraph.cli.main import main as kdg
 from kdgraph.config import RunConfig, compose, plan
 from kdgraph.runner import stages
 from kdgraph.runner.evaluate import evaluate

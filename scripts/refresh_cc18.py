@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import sys
 
+from kdgraph.cli.data import openml_ids
 from kdgraph.config import conf_dir
 from kdgraph.data.openml.client import openml_session
 from kdgraph.errors import KdgError
-from kdgraph.verbs.data import openml_ids
 
 SUITE = 99
 

@@ -63,7 +63,7 @@ def kdg(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        from kdgraph.cli import main
+        from kdgraph.cli.main import main
 
         code = main(arguments)
         return code, *capsys.readouterr()

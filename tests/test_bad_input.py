@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 
 TINY = ["parent.n_estimators=5", "ood.n=20", "ood.radii=[2]", "figures=none", "n_jobs=1"]
 DROP = "leave it out: 'dataset.drop=[{}]'"

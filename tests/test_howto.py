@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 from kdgraph.config import plan
-from kdgraph.run_config.outliers import seen_in_training
+from kdgraph.config.outliers import seen_in_training
 
 pytestmark = pytest.mark.slow
 

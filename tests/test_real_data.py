@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 from kdgraph.data.openml.cache import is_cached
 
 BY_ID = ["dataset=openml", "dataset.id=44"]

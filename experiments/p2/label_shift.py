@@ -25,8 +25,8 @@ from sklearn.model_selection import train_test_split
 from experiments.common.claims import Claim, keep, verdicts
 from experiments.common.command import parser_that_keeps
 from experiments.common.markdown import head, line, number, signed
-from kdgraph.components import build
 from kdgraph.config import conf_dir
+from kdgraph.config.components import build
 from kdgraph.data.tables import ScoreFile
 from kdgraph.metrics import TopLabel, brier_top, nll_top
 from kdgraph.parents import PrecomputedScores

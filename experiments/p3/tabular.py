@@ -16,7 +16,7 @@ from experiments.common.markdown import counted, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
 from experiments.p3.records import IN, table_of
-from kdgraph.components import build
+from kdgraph.config.components import build
 from kdgraph.runner.stages import split, stage_rng
 
 EXPERIMENT = "paper/p3/tabular"

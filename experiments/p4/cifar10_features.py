@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.decomposition import PCA
 
-from kdgraph.components import build
 from kdgraph.config import plan
+from kdgraph.config.components import build
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError
 from kdgraph.features.reductions import TsneEmbedding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kdgraph.config_files import option_files, read_text
+from kdgraph.config.yaml_files import option_files, read_text
 from kdgraph.errors import ConfigError, did_you_mean
 
 

@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kdgraph.config import Job
-from kdgraph.run_config import RunConfig
+from kdgraph.config import Job, RunConfig
 from kdgraph.runner.availability import MissingData
 from kdgraph.runner.rundir import RunDir
 from kdgraph.runner.store import Store

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any
 
+from kdgraph.config import METHOD_ENDS
 from kdgraph.report.metrics_text import Record, by_measure
 from kdgraph.results.complete import refuse_incomplete
 from kdgraph.results.measures import Measure, tell_apart
@@ -16,7 +17,6 @@ from kdgraph.results.numbers import mean_number, number
 from kdgraph.results.parts import AS_IN_PAPER, PARTS, after, is_as_in_paper
 from kdgraph.results.usual import NEAR, far
 from kdgraph.results.words import MISSING, numbered
-from kdgraph.run_config import METHOD_ENDS
 from kdgraph.wording import printable, some
 
 MOST_SETS, MOST_FAR = 2, 6

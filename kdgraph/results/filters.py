@@ -17,9 +17,9 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Any
 
+from kdgraph.config import AFTER
+from kdgraph.config.messages import unknown_key
 from kdgraph.errors import UsageError, did_you_mean
-from kdgraph.messages import unknown_key
-from kdgraph.run_config import AFTER
 
 NAMES = ("dataset", "method", "parent", *AFTER, "ood", "preprocess", "seed")
 ABSENT = object()

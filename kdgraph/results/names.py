@@ -9,11 +9,11 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kdgraph.config import method_label
 from kdgraph.results.filters import ABSENT, as_text, flat, value_of
 from kdgraph.results.origins import contents
 from kdgraph.results.parts import PARTS, after, is_as_in_paper
 from kdgraph.results.records import Found
-from kdgraph.run_config import method_label
 
 OF_METHOD = ("preprocess", *PARTS)
 OF_PARENT = ("preprocess", "parent")

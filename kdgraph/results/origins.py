@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kdgraph.config import Read
 from kdgraph.errors import KdgError
-from kdgraph.run_config import Read
 from kdgraph.wording import counted, some
 
 Record = Mapping[str, Any]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from kdgraph.run_config import AFTER
+from kdgraph.config import AFTER
 
 PARTS = ("parent", *AFTER)
 """Keys of a record that name a component of the model, in the order in which they are fitted."""

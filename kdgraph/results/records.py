@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kdgraph.config import RECORD_SCHEMA
 from kdgraph.errors import UsageError
 from kdgraph.results.complete import lacking
 from kdgraph.results.filters import parse, refuse_unknown
 from kdgraph.results.origins import PresentFiles, hidden_differences
-from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.rundir import RECORD, is_current, unsealed
 from kdgraph.runner.sealed import ChecksumError, check_and_load
 from kdgraph.runner.watch import Watch

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+from kdgraph.config.messages import unknown_key
 from kdgraph.errors import UsageError
-from kdgraph.messages import unknown_key
 from kdgraph.results.filters import ABSENT, as_text, flat, value_of
 from kdgraph.results.measures import IN_SAMPLE, Measure, measured
 from kdgraph.results.parts import PARTS

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.base import Evaluation, FittedModel, predictions_frame
+from kdgraph.config import RunConfig
 from kdgraph.data.dataset import Splits
-from kdgraph.run_config import RunConfig
 from kdgraph.runner.files import told_in_one_line, write_atomically
 from kdgraph.runner.model_dir import keep
 from kdgraph.runner.prediction.schema import schema_of

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kdgraph.components import Node, build, parameters_of, target_of
 from kdgraph.config import Job
+from kdgraph.config.components import Node, build, parameters_of, target_of
+from kdgraph.config.outliers import sources_of_outliers
 from kdgraph.data.openml.client import offline, unavailability_reason
 from kdgraph.errors import DataNotAvailable
-from kdgraph.run_config.outliers import sources_of_outliers
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def check_up(out: Path) -> Iterator[Finding]:
 
 
 def _kdgraph(version: str) -> str:
-    from kdgraph.composer import conf_dir
+    from kdgraph.config.composer import conf_dir
 
     git, where = provenance.git(), "an installed package"
     if git and git["commit"]:

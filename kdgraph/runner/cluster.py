@@ -21,9 +21,8 @@ from typing import Any
 from joblib import cpu_count
 from omegaconf import OmegaConf
 
-from kdgraph.config import Job, Plan
+from kdgraph.config import Job, Plan, RunConfig
 from kdgraph.errors import RunFailed, Terminated, UsageError
-from kdgraph.run_config import RunConfig
 from kdgraph.runner import slurm
 from kdgraph.runner.claim import give_back_all
 from kdgraph.runner.processes import exit_with, this_process

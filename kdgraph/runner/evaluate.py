@@ -12,7 +12,7 @@ import numpy as np
 
 from kdgraph.base import Evaluation, FittedModel, Outputs, Predictions
 from kdgraph.base.posthoc import use_class_names
-from kdgraph.components import Node, build
+from kdgraph.config.components import Node, build
 from kdgraph.data.dataset import Splits
 from kdgraph.metrics import TopLabel, needs, select_metric
 from kdgraph.runner.measure import Spaces, labelled_rows, measure

@@ -16,8 +16,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from kdgraph.config import Job, Plan
-from kdgraph.run_config import Read, RunConfig, what_is_read
+from kdgraph.config import Job, Plan, Read, RunConfig, what_is_read
 from kdgraph.runner.sealed import ChecksumError, add_checksum, check_and_load
 
 KEPT = 4

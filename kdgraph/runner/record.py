@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
+from kdgraph.config import RECORD_SCHEMA, RunConfig, reads
 from kdgraph.data.dataset import Splits
 from kdgraph.metrics import about
-from kdgraph.run_config import RECORD_SCHEMA, RunConfig, reads
 from kdgraph.runner import provenance
 from kdgraph.runner.model_dir import trusted_packages
 from kdgraph.runner.store import CODE_SCHEMA, Made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdgraph.run_config import RunConfig, refuse_changed
+from kdgraph.config import RunConfig, refuse_changed
 from kdgraph.runner.rundir import RunDir
 from kdgraph.runner.sealed import file_checksum
 from kdgraph.runner.watch import Watch

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kdgraph.config import RECORD_SCHEMA
 from kdgraph.errors import CannotWrite, KdgError
-from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.claim import claim, clear, is_claimed
 from kdgraph.runner.files import sweep_leftovers, write_atomically
 from kdgraph.runner.sealed import ChecksumError, add_checksum, check_and_load, file_checksum

@@ -25,9 +25,8 @@ from hydra.types import HydraContext
 from joblib import effective_n_jobs
 from omegaconf import DictConfig, OmegaConf
 
-from kdgraph.config import Job, Plan
+from kdgraph.config import PLAIN, SCIENCE, Job, Plan, RunConfig, run_id
 from kdgraph.errors import UsageError
-from kdgraph.run_config import PLAIN, SCIENCE, RunConfig, run_id
 from kdgraph.runner.claim import clear, give_back_all
 from kdgraph.runner.cluster import run_through_submitit
 from kdgraph.runner.processes import exit_with, this_process

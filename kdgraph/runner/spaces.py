@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.components import Node, build
+from kdgraph.config.components import Node, build
 from kdgraph.data.dataset import Splits
 from kdgraph.runner.measure import labelled_rows
 from kdgraph.runner.stages import stage_rng

@@ -15,13 +15,13 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph.base import FittedModel
 from kdgraph.base.posthoc import use_class_names
 from kdgraph.base.rows import warn_precision_loss
-from kdgraph.components import Node, build, errors_by_key
+from kdgraph.config import AFTER, Protocol
+from kdgraph.config.compatibility import check_ground, check_rows, ground_of
+from kdgraph.config.components import Node, build, errors_by_key
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import DataError
-from kdgraph.overrides import override
-from kdgraph.run_config import AFTER, Protocol
-from kdgraph.run_config.pairs import check_ground, check_rows, ground_of
+from kdgraph.quoting import override
 
 DEFAULT_PREPROCESS = {"_target_": "kdgraph.parents.Preprocess"}
 
@@ -101,7 +101,7 @@ def calibrate(
 
     Parameters
     ----------
-    nodes : group → node, of some of :data:`~kdgraph.run_config.AFTER`. All stand on the parent, but
+    nodes : group → node, of some of :data:`~kdgraph.config.AFTER`. All stand on the parent, but
     the gate around the calibrator.
     protocol : "paper" shows test rows, or rows out of distribution, to those parts whose
     ``paper_protocol`` says that their paper does.

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from kdgraph.base import Evaluation, FittedModel
-from kdgraph.components import Node, build
+from kdgraph.config import RunConfig, file_digests
+from kdgraph.config.compatibility import asks_ood
+from kdgraph.config.components import Node, build
+from kdgraph.config.outliers import seen_in_training
 from kdgraph.data.dataset import Splits
 from kdgraph.data.openml.client import offline
-from kdgraph.run_config import RunConfig, file_digests
-from kdgraph.run_config.outliers import seen_in_training
-from kdgraph.run_config.pairs import asks_ood
 from kdgraph.runner import stages
 from kdgraph.runner.evaluate import asked_for, evaluate
 from kdgraph.runner.model_dir import trusted_packages

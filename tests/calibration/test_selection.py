@@ -13,8 +13,8 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from kdgraph.calibration import BestCalibrator, ScoreMap
-from kdgraph.components import build, check_component
 from kdgraph.config import compose
+from kdgraph.config.components import build, check_component
 from kdgraph.errors import ConfigError, ParameterError
 
 NAMES = ("none", "temperature", "sigmoid", "isotonic")

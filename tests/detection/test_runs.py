@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.base import FittedModel, Predictions, SetScores, predictions_frame
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 from kdgraph.config import compose
 from kdgraph.detection import draw_sets
 from kdgraph.metrics import auroc
@@ -150,7 +150,7 @@ def test_auroc_is_that_of_sets_drawn_with_the_run_generator(small_run):
 
 
 def ood_sets_of(config, splits):
-    from kdgraph.components import build
+    from kdgraph.config.components import build
 
     return [ood_set.X for ood_set in build(config.ood).sets(splits, stage_rng(0, "ood"))]
 

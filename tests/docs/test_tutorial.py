@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 MAX_LINES = 59

@@ -13,12 +13,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdgraph import KernelDensityForest
+from kdgraph.config.compatibility import takes
 from kdgraph.detection import TreeHamming
 from kdgraph.geometry import partition_kind, partition_of
 from kdgraph.parents.classifiers import LatentClassifier, clone_for_new_labels
 from kdgraph.parents.networks import ConvolutionalAutoencoder
 from kdgraph.persistence import from_bytes, to_bytes
-from kdgraph.run_config.pairs import takes
 
 
 def make_latent_classifier() -> LatentClassifier:

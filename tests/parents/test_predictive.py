@@ -13,13 +13,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
-from kdgraph.components import build
-from kdgraph.config import compose
+from kdgraph.config import check, compose
+from kdgraph.config.components import build
 from kdgraph.distributions import Distribution, QuantileGrid, ScipyFamily, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.parents import GaussianLinear, ProbabilisticRegressor, distribution_from_predictions
 from kdgraph.persistence import from_bytes, to_bytes
-from kdgraph.run_config import check
 
 SHAPE, SCALE = np.array([1.0, 4.0, 9.0]), np.array([2.0, 1.0, 3.0])
 FROZEN = stats.gamma(SHAPE, scale=SCALE)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from kdgraph.components import build
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.distributions import as_distribution
 from kdgraph.errors import ParameterError
 from kdgraph.parents import GammaGlm

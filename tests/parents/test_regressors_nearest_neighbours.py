@@ -7,8 +7,8 @@ import pytest
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kdgraph.components import build
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.errors import ParameterError
 from kdgraph.parents import NearestNeighbourRegressor
 from kdgraph.persistence import from_bytes, to_bytes

@@ -15,8 +15,8 @@ from omegaconf import OmegaConf
 from sklearn.base import clone
 
 from kdgraph.base import FittedModel
-from kdgraph.components import build, target_of
 from kdgraph.config import conf_dir, plan
+from kdgraph.config.components import build, target_of
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.persistence import from_bytes, save, to_bytes
 from kdgraph.runner.stages import calibrate, fit

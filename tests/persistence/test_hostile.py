@@ -154,7 +154,7 @@ def test_invalid_names_are_not_printed(name):
     [
         "sklearn.datasets._svmlight_format_io:dump_svmlight_file",
         "sklearn.metrics.pairwise:_parallel_pairwise",
-        "kdgraph.cli:main",
+        "kdgraph.cli.main:main",
         "os:system",
         "numpy:save",
     ],

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import mean_pinball_loss
 
-from kdgraph.components import build
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.distributions import Distribution, Normal, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import coverage

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kdgraph.run_config import run_id
+from kdgraph.config import run_id
 from tests.report.page_runs import Record, make_record, write
 from tests.results.about_metrics import about_metrics
 

@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from kdgraph.cli import main
-from kdgraph.composer import Composer
-from kdgraph.config import compose
+from kdgraph.cli.main import main
+from kdgraph.config import compose, run_id
+from kdgraph.config.composer import Composer
 from kdgraph.report.page.commands import NOT_FOUND, Commands
 from kdgraph.report.page.yaml_nodes import read_node
-from kdgraph.run_config import run_id
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 from tests.report.page_kinds import HISTOGRAM, every_kind, write_every_kind
 from tests.report.page_runs import OF_PARENT, make_record, write
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from kdgraph.overrides import as_value
+from kdgraph.quoting import as_value
 from kdgraph.report.page.overrides import differences, same
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(

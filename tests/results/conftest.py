@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from kdgraph.config import RECORD_SCHEMA
 from kdgraph.results.records import Found
-from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.sealed import add_checksum
 from kdgraph.runner.store import CODE_SCHEMA
 from tests.results.about_metrics import about_metrics

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
+from kdgraph.config import Read
 from kdgraph.errors import UsageError
 from kdgraph.results.measures import measured, tell_apart
 from kdgraph.results.names import named
 from kdgraph.results.origins import PresentFiles, contents, hidden_differences
 from kdgraph.results.records import find
-from kdgraph.run_config import Read
 from kdgraph.runner.rundir import RunDir
 
 TABLE = "kdgraph.data.tables.TableFile"

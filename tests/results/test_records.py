@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
+from kdgraph.config import RECORD_SCHEMA
 from kdgraph.errors import UsageError
 from kdgraph.results.records import find, without_collection
-from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.sealed import add_checksum, check_and_load
 
 

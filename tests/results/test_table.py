@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 from kdgraph.errors import UsageError
 from kdgraph.results.measures import measured
 from kdgraph.results.table import COLUMNS, columns

@@ -16,7 +16,7 @@ import submitit
 from omegaconf import OmegaConf
 from submitit.core.utils import UncompletedJobError
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 from kdgraph.config import plan
 from kdgraph.errors import Terminated, UsageError
 from kdgraph.runner import cluster, files, launch, side_by_side, slurm

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 from kdgraph.runner import stages
 
 FOREST = ["dataset=wine", "parent.n_estimators=20"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph import cli
+from kdgraph.cli import main as cli
 from kdgraph.runner.processes import lives, shares_table, this_process
 
 from .conftest import wait_until
@@ -73,7 +73,7 @@ def test_a_process_of_another_user_lives(as_user):
 def command_line(body: str, **more: object) -> subprocess.Popen[str]:
     """A process whose verb is ``body``, after which it waits to be ended."""
     code = (
-        "import signal, sys, time; from kdgraph import cli\n"
+        "import signal, sys, time; from kdgraph.cli import main as cli\n"
         "def verb(arguments):\n"
         f"    {body}\n"
         "    print('there', flush=True); time.sleep(60)\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 from kdgraph.errors import CannotWrite
 from kdgraph.runner import files
 from kdgraph.runner.files import write_atomically

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.cli import main
-from kdgraph.composer import Composer
+from kdgraph.cli.main import main
 from kdgraph.config import plan
+from kdgraph.config.composer import Composer
 from kdgraph.runner.index import KEPT, Index
 
 TINY = [

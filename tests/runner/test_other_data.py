@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from kdgraph.base import FittedModel
-from kdgraph.cli import main
-from kdgraph.components import build
+from kdgraph.cli.main import main
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.data.dataset import Scaling
 from kdgraph.data.ood.other_data import OtherDataset
 from kdgraph.errors import ConfigError

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from kdgraph.calibration.odin import TEMPERATURES
-from kdgraph.config import compose
+from kdgraph.config import RunConfig, compose
 from kdgraph.errors import ConfigError
-from kdgraph.run_config import RunConfig
 from kdgraph.runner.run import run
 from kdgraph.runner.stages import calibrate, fit, ood_sets, split
 from kdgraph.runner.stored import stage_keys

@@ -61,7 +61,7 @@ def test_predictions_of_a_run_join_to_the_users_file_by_row_and_set(clinic, tmp_
 
 def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
     """The features of a joined row are those that the run predicted."""
-    from kdgraph.cli import main
+    from kdgraph.cli.main import main
 
     dataset = [
         "dataset=table",
@@ -140,7 +140,7 @@ def test_a_set_out_of_distribution_is_never_called_as_the_rows_of_the_run_are():
 
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
 def test_the_model_of_a_run_on_scores_predicts_the_file_of_the_run(tmp_path, monkeypatch, kind):
-    from kdgraph.cli import main
+    from kdgraph.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
@@ -183,7 +183,7 @@ def test_the_model_of_a_run_on_scores_predicts_the_file_of_the_run(tmp_path, mon
     ids=["columns", "vectors"],
 )
 def test_the_model_of_a_run_on_texts_predicts_the_file_of_the_run(tmp_path, monkeypatch, more):
-    from kdgraph.cli import main
+    from kdgraph.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(2)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 from kdgraph.config import compose
 from kdgraph.runner import stored
 from kdgraph.runner.run import run
@@ -206,7 +206,7 @@ NETWORK = [
 STAYS_IN_EPOCH_3 = """
 import sys, time
 from pathlib import Path
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 from kdgraph.parents.networks import checkpoint
 from kdgraph.runner.watch import Watch
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from joblib.externals.loky import get_reusable_executor
 
-from kdgraph.cli import main
+from kdgraph.cli.main import main
 
 pytestmark = pytest.mark.slow
 

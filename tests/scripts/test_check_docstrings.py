@@ -92,10 +92,10 @@ def test_fragments_and_private_words_are_refused(problems, text, problem):
 
 
 def test_module_may_have_700_lines_at_most(problems):
-    assert problems("\n" * 701, "verbs/module.py") == [
-        "kdgraph/verbs/module.py: 701 lines; no module has over 700"
+    assert problems("\n" * 701, "cli/module.py") == [
+        "kdgraph/cli/module.py: 701 lines; no module has over 700"
     ]
-    assert problems("\n" * 700, "verbs/module.py") == []
+    assert problems("\n" * 700, "cli/module.py") == []
 
 
 def test_modules_that_need_no_source_exist(script):

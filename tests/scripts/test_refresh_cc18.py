@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from kdgraph.cli.data import openml_ids
 from kdgraph.config import conf_dir, plan
-from kdgraph.verbs.data import openml_ids
 from tests.data.openml.server import XML
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from kdgraph.data.files.paths import codec_name
 from kdgraph.errors import DataError
-from kdgraph.overrides import override
+from kdgraph.quoting import override
 
 MISSING_CELLS = ["", "NA", "NaN", "nan", "null", "NULL", "<NA>"]
 """Texts that pandas, R, numpy and databases write for a missing cell.

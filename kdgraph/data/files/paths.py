@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import IO
 
 from kdgraph.errors import DataError, DataNotAvailable, did_you_mean
-from kdgraph.overrides import override
+from kdgraph.quoting import override
 
 # The mark of UTF-32 in little-endian order begins with that of UTF-16, so it must be compared
 # first.

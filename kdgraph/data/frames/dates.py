@@ -17,7 +17,7 @@ from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
 from kdgraph.data.frames.cells import MissingCells, format_cell
 from kdgraph.data.frames.messages import ColumnReference, ColumnSettings
 from kdgraph.errors import DataError
-from kdgraph.overrides import override
+from kdgraph.quoting import override
 from kdgraph.wording import some
 
 ISO_FORMAT, DURATION_FORMAT = "ISO8601", "duration"

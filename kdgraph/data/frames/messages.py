@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.errors import DataError, did_you_mean
-from kdgraph.overrides import override
+from kdgraph.quoting import override
 from kdgraph.wording import some
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
 from kdgraph.errors import DataError, did_you_mean
-from kdgraph.overrides import override
+from kdgraph.quoting import override
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,8 +22,8 @@ from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Dataset
 from kdgraph.data.files.arrays import label_file_of, open_npz, read_idx
 from kdgraph.data.files.paths import file_stem, path_argument, resolve_existing, sha256_of
 from kdgraph.errors import DataError, ParameterError
-from kdgraph.overrides import override
 from kdgraph.parameters import Count, check_parameters
+from kdgraph.quoting import override
 
 _PICTURE_SUFFIXES = (
     ".png",

@@ -27,8 +27,8 @@ from kdgraph.data.files.paths import (
 from kdgraph.data.frames.messages import unknown_column_error
 from kdgraph.data.frames.roles import roles_from_names
 from kdgraph.errors import DataError, did_you_mean
-from kdgraph.overrides import override
 from kdgraph.parameters import check_parameters
+from kdgraph.quoting import override
 from kdgraph.wording import some
 
 if TYPE_CHECKING:

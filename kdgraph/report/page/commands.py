@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kdgraph.composer import Composer
+from kdgraph.config import AFTER, METHOD_ENDS, run_id
+from kdgraph.config.composer import Composer
 from kdgraph.errors import ConfigError
-from kdgraph.overrides import as_value
+from kdgraph.quoting import as_value
 from kdgraph.report.page.overrides import differences, same
 from kdgraph.report.page.yaml_nodes import chosen_by, options_like, read_node
 from kdgraph.results.parts import PARTS
-from kdgraph.run_config import AFTER, METHOD_ENDS, run_id
 
 ALONE = ("ood", "preprocess", "metrics", "figures")
 """Groups whose options are chosen one by one; ``method`` chooses those of :data:`PARTS` together,

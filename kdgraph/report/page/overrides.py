@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kdgraph.overrides import as_value
+from kdgraph.quoting import as_value
 
 
 def differences(

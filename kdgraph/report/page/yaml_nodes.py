@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from kdgraph.config_files import read_text
+from kdgraph.config.yaml_files import read_text
 from kdgraph.errors import ConfigError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -12,13 +12,13 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.base import FittedModel
+from kdgraph.config import RunConfig
 from kdgraph.data.dataset import Dataset, Scaling, Splits
 from kdgraph.data.files.paths import path_argument, resolve_existing, sha256_of
 from kdgraph.data.frames import column_names, stringify_names
 from kdgraph.data.tables.score_file import ClassScoreKind as KindOfClassScores
 from kdgraph.errors import DataError
 from kdgraph.parameters import annotations_of, check_value
-from kdgraph.run_config import RunConfig
 
 OOD_SCORES = {
     "density": (

@@ -21,8 +21,8 @@ from kdgraph.calibration.top_label import (
     TemperatureScaling,
 )
 from kdgraph.calibration.top_label.base import draw_folds
-from kdgraph.components import build
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.density import DensityGate
 from kdgraph.errors import ParameterError
 from kdgraph.parents import PrecomputedScores

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from kdgraph.cli import main
-from kdgraph.components import build
+from kdgraph.cli.main import main
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.data import Dataset
 from kdgraph.data.dataset import OodSet
 from kdgraph.data.ood import Box, CompositeOod, GaussianNoise, Sphere

@@ -7,8 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from kdgraph.components import build
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.openml.tables import OpenmlTable
 from kdgraph.data.splits import make_splits, split_options

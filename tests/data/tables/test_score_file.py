@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 
-from kdgraph.components import build
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.data.dataset import CALIBRATION, TEST
 from kdgraph.data.splits import make_splits
 from kdgraph.data.tables import ScoreFile

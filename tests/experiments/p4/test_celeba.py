@@ -12,8 +12,8 @@ import yaml
 from experiments.common.published import read_published
 from experiments.p4 import celeba, setting
 from experiments.p4.celeba import SETTINGS
-from kdgraph.components import parameters_of, target_of
 from kdgraph.config import conf_dir, plan
+from kdgraph.config.components import parameters_of, target_of
 from tests.experiments.p4.test_setting import record, rows_of
 
 HERE = Path(setting.__file__).parent

@@ -16,8 +16,8 @@ from experiments.reproduction.page import write
 from experiments.reproduction.papers import NAMES, chosen, items_of, paper
 from experiments.reproduction.reasons import reasons_of
 from experiments.reproduction.work import Task, estimate
+from kdgraph.cli.reproduce import _run, main
 from kdgraph.errors import UsageError
-from kdgraph.verbs.reproduce import _run, main
 
 PUBLISHED = """item,kind,page,row,column,source,dataset,metric,method,value,note
 Table 1,table,3,Forest,error,"Table 1",wine,error,forest,0.25,

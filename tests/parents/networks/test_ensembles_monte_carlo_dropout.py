@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from kdgraph.components import build
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import MonteCarloDropout, MultilayerPerceptronRegressor
 from kdgraph.persistence import from_bytes, to_bytes

@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 from torch import nn
 
-from kdgraph.components import build
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import MultilayerPerceptron
 

@@ -9,8 +9,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from kdgraph.components import build
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.parents import GammaGlm, GaussianLinear

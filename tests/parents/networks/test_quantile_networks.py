@@ -8,8 +8,8 @@ import torch
 from scipy import stats
 from sklearn.metrics import mean_pinball_loss
 
-from kdgraph.components import build
 from kdgraph.config import compose
+from kdgraph.config.components import build
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import QuantileNetwork
 from kdgraph.parents.networks.regressor import QuantileHead, TargetScaler

@@ -1,0 +1,72 @@
+"""``kdg plan``: what a command would run, what is done of it, and how long the rest may take;
+nothing is run or fetched.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from kdgraph.cli.hydra_arguments import check_jobs, hydra_arguments, planned_by
+
+if TYPE_CHECKING:
+    from kdgraph.config import Job, Plan
+    from kdgraph.results.estimate import Times
+
+
+def main(arguments: list[str]) -> int:
+    """Print it and return the exit code."""
+    planned = planned_by(hydra_arguments(arguments))
+    check_jobs(planned, [job for job in planned.jobs if job.known is None])
+    from kdgraph.report.plan_table import Planned, plan_table
+    from kdgraph.report.terminal import show
+    from kdgraph.runner.availability import by_reason, not_here
+
+    states = {job: _state(job, planned.force) for job in planned.jobs}
+    absent = not_here(job for job, state in states.items() if state in ("to do", "failed"))
+    runs = []
+    for job, state in states.items():
+        dataset, method = job.run_dir.parts[-3:-1]
+        runs.append(
+            Planned(
+                dataset,
+                method,
+                "not at hand" if state != "done" and job.run_dir.name in absent else state,
+            )
+        )
+    show(plan_table(runs, _times(planned), _at_once(planned)))
+    for reason, names in by_reason(absent.values()).items():
+        print(f"not at hand: {', '.join(names)} ({reason})")
+    return 0
+
+
+def _state(job: Job, force: bool) -> str:
+    from kdgraph.runner.rundir import RunDir
+
+    folder = RunDir(job.run_dir)
+    if folder.is_running:
+        return "running"
+    if not force and folder.record():
+        return "done"
+    if damage := folder.damage():
+        print(f"kdg: {damage}", file=sys.stderr)
+    return "failed" if folder.ended.failure else "to do"
+
+
+def _times(planned: Plan) -> Times:
+    from kdgraph.errors import UsageError
+    from kdgraph.results.estimate import Times
+    from kdgraph.results.records import find
+
+    try:
+        return Times.of(
+            found.record for found in find(planned.out, tell=lambda line: None, outdated=True)
+        )
+    except UsageError:  # no folder yet, or no run in it
+        return Times.of([])
+
+
+def _at_once(planned: Plan) -> int:
+    from joblib import effective_n_jobs
+
+    return effective_n_jobs(planned.base.hydra.launcher.get("n_jobs", 1)) if planned.parallel else 1

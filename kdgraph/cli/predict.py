@@ -1,0 +1,163 @@
+"""``kdg predict``: the model of a finished run on new rows."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdgraph.cli.flags import Flags
+from kdgraph.errors import UsageError
+from kdgraph.wording import printable
+
+if TYPE_CHECKING:
+    from kdgraph.runner.prediction.predict import Done, Saved
+
+_CHUNK = 32_768
+_MORE = """\
+The output has a row for each row of the input, in its order: row (from 0), predicted, confidence (of the predicted
+class), ood_score, and probability_CLASS for each class. The OOD score of kernel density forests, networks and gates
+is the log density floor minus the log density at the nearest polytope: above 0 the row is farther from the training
+data than the floor allows, and the probabilities give way to the prior. That of a detector is above 0 where its
+threshold says so; a detector of sets, such as tood, has none for a row. Other models have no density: their score is
+minus the confidence. Of a regression the columns are row, mean, and quantiles from q0.025 to q0.975; of a conformal
+one low0.5, high0.5, low0.95 and high0.95 too, the ends of intervals that hold at least so often. Labels in a CSV file
+stand as they are; a spreadsheet takes one such as =1+1 for a formula, so import text as text, or write .parquet.
+
+A model is like a program: reading one can run code of its maker's choosing. Files that kdg makes carry a keyed digest
+of yours, and only these are read. The key is made on first use, for you alone, in ~/.config/kdgraph/model.key;
+KDGRAPH_KEY_FILE=FILE names another, which a group or several machines can share. A run that somebody else made needs
+--trust, with which you vouch for its origin: kdg then still refuses classes that are not known to be harmless, and
+fields that replace methods, but promises nothing.
+
+  kdg predict --run outputs/adult/kdf/1cb9f0a2 --input new.csv --output predictions.parquet"""
+
+
+def main(arguments: list[str]) -> int:
+    """Predict and return the exit code."""
+    args = _parser().parse_args(arguments)
+    output, new = Path(args.output), Path(args.input)
+    _check(output, new)
+    from kdgraph.runner.prediction.predict import load_run, predict
+    from kdgraph.runner.prediction.rows import NewRows
+
+    names = [name for name in args.trust if name is not None]
+    saved = load_run(Path(args.run), names or bool(args.trust))
+    rows = NewRows(
+        new,
+        saved.schema,
+        args.unseen,
+        lambda line: print(f"kdg: {printable(line)}", file=sys.stderr),
+    )
+    with _bar() as progress:
+        done = predict(saved, rows, output, chunk=args.chunk, progress=progress)
+    for name, n in rows.became_missing.items():
+        if n:
+            print(
+                f"kdg: {n:,} cells of '{printable(name)}' have a category that the training data do"
+                " not have: read as missing",
+                file=sys.stderr,
+            )
+    print(_summary(saved, done, output))
+    return 0
+
+
+def _parser() -> Flags:
+    parser = Flags(
+        "predict", "Predict new rows with the calibrated model of a finished run.", _MORE
+    )
+    parser.add_argument(
+        "--run",
+        required=True,
+        metavar="DIR",
+        help="directory of the run; its folder model/ is all that is needed",
+    )
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE",
+        help=".csv, .tsv, .parquet, .arff, or .npz with an array X",
+    )
+    parser.add_argument("--output", required=True, metavar="FILE", help=".parquet or .csv")
+    parser.add_argument(
+        "--chunk",
+        type=_rows,
+        default=_CHUNK,
+        metavar="N",
+        help=f"so many rows in memory at most (default: {_CHUNK:,}); changes no number",
+    )
+    parser.add_argument(
+        "--unseen",
+        choices=("refuse", "missing"),
+        default="refuse",
+        help="of categories that the training data do not have",
+    )
+    parser.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        nargs="?",
+        metavar="NAME",
+        help=(
+            "read the model though your key did not make it, because you know and trust its origin;"
+            " with a NAME, it may also import that class or package (may be given more than once)"
+        ),
+    )
+    return parser
+
+
+def _rows(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number of rows from 1, got '{text}'")
+    return int(text)
+
+
+def _check(output: Path, new: Path) -> None:
+    from kdgraph.runner.files import refuse_folder
+
+    if output.suffix.lower() not in (".parquet", ".pq", ".csv"):
+        raise UsageError(
+            f"--output {output}: the ending says what is written, and must be .parquet or .csv"
+        )
+    refuse_folder(output, "--output")
+    if os.path.exists(output) and os.path.exists(new) and output.samefile(new):
+        raise UsageError(f"--output {output} is the input; give another name")
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, float], None]]:
+    """A progress bar on stderr, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("predict"),
+        BarColumn(),
+        TextColumn("{task.fields[rows]:,} rows"),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("predict", total=1.0, rows=0)
+        yield lambda rows, share: bar.update(task, completed=share, rows=rows)
+
+
+def _summary(saved: Saved, done: Done, output: Path) -> str:
+    line = f"{output}   {done.rows:,} rows"
+    above = f"{line}, {done.above:,} of them ({done.above / done.rows:.1%})"
+    return {
+        "density": f"{above} below the density floor",
+        "detector": f"{above} out of distribution by the detector's threshold",
+        "confidence": f"{line}; the model has no density, so ood_score is minus the confidence",
+        "sets": (
+            f"{line}; the detector scores sets of rows, not one row by itself, so there is no"
+            " ood_score"
+        ),
+        "none": line,
+    }[saved.schema.ood_score]

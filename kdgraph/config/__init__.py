@@ -1,0 +1,76 @@
+"""From the words of a command line to the checked config of each run.
+
+Its modules contain:
+
+- the words composed by Hydra over the YAML files of ``conf/`` in :mod:`kdgraph.config.composer`,
+  and expanded into the runs of a sweep in :mod:`kdgraph.config.planning`;
+- one run's config as data, its id and its label, in :mod:`kdgraph.config.run_config`, and the
+  files that it reads in :mod:`kdgraph.config.data_files`;
+- the components that its nodes describe in :mod:`kdgraph.config.components`;
+- the checks before a run starts in :mod:`kdgraph.config.checks` and
+  :mod:`kdgraph.config.compatibility`;
+- errors of Hydra and of YAML in one line in :mod:`kdgraph.config.messages`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kdgraph.config.checks import check
+from kdgraph.config.data_files import Read, file_digests, reads, refuse_changed, what_is_read
+from kdgraph.config.run_config import (
+    AFTER,
+    COMPONENTS,
+    METHOD_ENDS,
+    PLAIN,
+    RECORD_SCHEMA,
+    SCIENCE,
+    Protocol,
+    RunConfig,
+    method_label,
+    run_id,
+)
+
+if TYPE_CHECKING:
+    from kdgraph.config.composer import conf_dir
+    from kdgraph.config.planning import Job, Plan, compose, plan
+
+__all__ = [
+    "AFTER",
+    "COMPONENTS",
+    "METHOD_ENDS",
+    "PLAIN",
+    "RECORD_SCHEMA",
+    "SCIENCE",
+    "Job",
+    "Plan",
+    "Protocol",
+    "Read",
+    "RunConfig",
+    "check",
+    "compose",
+    "conf_dir",
+    "file_digests",
+    "method_label",
+    "plan",
+    "reads",
+    "refuse_changed",
+    "run_id",
+    "what_is_read",
+]
+
+_NEED_HYDRA = {
+    "Job": "planning",
+    "Plan": "planning",
+    "compose": "planning",
+    "conf_dir": "composer",
+    "plan": "planning",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs Hydra on first use: reading the records of finished runs needs none."""
+    if name in _NEED_HYDRA:
+        return getattr(import_module(f"kdgraph.config.{_NEED_HYDRA[name]}"), name)
+    raise AttributeError(f"module 'kdgraph.config' has no attribute {name!r}")

@@ -1,0 +1,199 @@
+"""``kdg compare``: what is printed, written and drawn, and each thing that can be asked for
+wrongly.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from kdgraph.cli.main import main
+from kdgraph.results.comparison.rows import COLUMNS
+from tests.results.conftest import make_record, write
+
+LEVELS = {"kdf": -0.1, "isotonic": 0.0, "sigmoid": 0.1}
+
+
+@pytest.fixture
+def kdg(capsys, monkeypatch, tmp_path):
+    """Call ``kdg compare`` where three methods have run on 8 data sets with 2 seeds; returns exit
+    code, stdout and stderr.
+    """
+    for d in range(8):
+        for s in range(2):
+            base = 0.5 + 0.02 * d + 0.002 * s
+            for method, change in LEVELS.items():
+                values = {"error": base + change, "oce@sphere:radius=2": base - change, "mmc": 0.9}
+                write(
+                    tmp_path,
+                    [
+                        make_record(
+                            f"d{d}",
+                            method,
+                            seed=s,
+                            values=values,
+                            of_parent=dict.fromkeys(values, base),
+                        )
+                    ],
+                )
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        return main(["compare", *arguments]), *capsys.readouterr()
+
+    return call
+
+
+def test_over_many_data_sets_there_is_a_table_for_each_measure(kdg) -> None:
+    code, said, told = kdg("--digits", "3")
+    assert (code, told) == (0, "")
+    first, error, oce, notes, rest = said.split("\n\n")
+    assert first == "48 runs · 8 data sets · 3 methods on 1 parent · 2 seeds (0, 1)"
+    assert error.splitlines()[:3] == [
+        "error, lower is better, 8 data sets, against random_forest (parent)",
+        (
+            "                           mean rank     median   wins/ties/losses   median change   "
+            "    p"
+        ),
+        (
+            "  kdf                           1.00 ◂    0.471              8/0/0          −0.100  "
+            " 0.023"
+        ),
+    ]
+    assert (
+        oce.splitlines()[0]
+        == "OCE at radius 2, lower is better, 8 data sets, against random_forest (parent)"
+    )
+    assert oce.splitlines()[2].split()[0] == "sigmoid"
+    assert notes.splitlines() == [
+        "  median, median change: over data sets, of means over seeds.",
+        (
+            "  Numbers are compared as they are, not as they are printed; a share of 1e-09 apart is"
+            " a tie."
+        ),
+        "  p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).",
+        (
+            "  ◂: all that the test does not tell apart from the best; nothing where it tells"
+            " nothing apart."
+        ),
+    ]
+    assert (
+        rest == "  --each shows every data set, --output FILE writes them, --figure FILE draws the"
+        " ranks\n"
+    )
+
+
+def test_few_data_sets_are_shown_one_by_one(kdg) -> None:
+    code, said, _ = kdg("dataset=d0,d3", "method=kdf", "--metric", "error", "--digits", "3")
+    assert code == 0
+    assert said.splitlines()[:10] == [
+        "4 runs · 2 data sets · 1 method on 1 parent · 2 seeds (0, 1)",
+        "",
+        "d0",
+        "                                   error",
+        "  random_forest (parent)   0.501 ± 0.001",
+        "  kdf                      0.401 ± 0.001",
+        "",
+        "d0, 2 seeds, against random_forest (parent): wins/ties/losses",
+        "        error",
+        "  kdf   2/0/0",
+    ]
+    assert kdg("--each")[1].count("wins/ties/losses\n") == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "baseline"), [("isotonic", "isotonic"), ("random_forest", "random_forest (parent)")]
+)
+def test_another_baseline(kdg, name, baseline) -> None:
+    code, said, _ = kdg("--against", name, "--metric", "error")
+    assert code == 0 and f"8 data sets, against {baseline}\n" in said
+
+
+@pytest.mark.parametrize("kind", ["md", "tex"])
+def test_people_get_means_of_each_data_set_and_the_tests(kdg, tmp_path, kind) -> None:
+    code, said, _ = kdg("--output", f"t.{kind}", "--metric", "error,mmc")
+    assert (code, said) == (
+        0,
+        f"t.{kind}   48 runs · 8 data sets · 3 methods on 1 parent · 2 seeds (0, 1)\n",
+    )
+    text = (tmp_path / f"t.{kind}").read_text()
+    cell = "| d7 | 0.6410 ± 0.0014 |" if kind == "md" else r"d7 & 0.6410 $\pm$ 0.0014 &"
+    assert cell in text and "◂" not in text
+    assert (
+        "error, lower is better: each data set" in text
+        and "mean max confidence, neither direction is better: each data set" in text
+    )
+    assert (
+        "| kdf | **1.00** |" if kind == "md" else r"kdf & \textbf{1.00} &"
+    ) in text and "standard deviation (n - 1) over seeds" in text
+
+
+def test_programs_get_every_mean_and_test(kdg) -> None:
+    assert kdg("--output", "t.csv", "--metric", "error")[0] == 0
+    read = pd.read_csv("t.csv")
+    assert list(read) == list(COLUMNS) and len(read) == 8 * 4 + 4
+    kdf = read[(read["over"] == "data sets") & (read["method"] == "kdf")].iloc[0]
+    assert (kdf["wins"], kdf["losses"], kdf["mean_rank"], kdf["best"]) == (8, 0, 1.0, True)
+
+
+def test_ranks_are_drawn(kdg, tmp_path) -> None:
+    assert kdg("--figure", "r.svg") == (0, "r.svg   mean ranks of error, OCE at radius 2\n", "")
+    picture = (tmp_path / "r.svg").read_text()
+    assert all(
+        f">{word}<" in picture
+        for word in ("error", "OCE at radius 2", "kdf", "random_forest (parent)", "1.00")
+    )
+
+
+def test_help_is_help(kdg, capsys) -> None:
+    with pytest.raises(SystemExit) as caught:
+        kdg("--help")
+    said = capsys.readouterr().out
+    assert (
+        caught.value.code == 0
+        and said.startswith("usage: kdg compare")
+        and "--against METHOD" in said
+    )
+
+
+NO_FIGURE = (
+    "--figure needs three methods or more with runs on the same two data sets or more; without it,"
+    " means are shown"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--against", "kfd"],
+            (
+                "--against: no method 'kfd'; did you mean 'kdf'? (there are: random_forest"
+                " (parent), isotonic, kdf, sigmoid)"
+            ),
+        ),
+        (
+            ["--against", "zzz"],
+            "--against: no method 'zzz'; there are: random_forest (parent), isotonic, kdf, sigmoid",
+        ),
+        (
+            ["--metric", "eror"],
+            "no run has the metric 'eror'; did you mean 'error'? (--metric takes: error, mmc, oce)",
+        ),
+        (
+            ["--metric", "error", "--on", "radius=2"],
+            "error was not measured on radius=2; 'kdg table' shows what was",
+        ),
+        (["--output", "t.parquet"], "--output must end in .csv, .md or .tex, got 't.parquet'"),
+        (["--figure", "t.jpg"], "--figure must end in .svg, .png or .pdf, got 't.jpg'"),
+        (["dataset=d0", "--figure", "t.svg"], NO_FIGURE),
+        (["method=kdf", "--figure", "t.svg"], NO_FIGURE),
+        (
+            ["--digits", "x"],
+            "argument --digits: invalid int value: 'x'; 'kdg compare --help' lists the options",
+        ),
+        (["--digits", "0"], "--digits must be from 1 to 15, got 0"),
+    ],
+)
+def test_what_is_wrong_is_one_line(kdg, arguments, said) -> None:
+    assert kdg(*arguments) == (2, "", f"kdg: {said}\n")

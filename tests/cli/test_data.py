@@ -1,0 +1,354 @@
+"""``kdg data``: which data sets are here, fetching others, finding damage; and sweeps that miss
+some.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import yaml
+from joblib.externals.loky import get_reusable_executor
+
+from kdgraph.cli.data import openml_ids
+from kdgraph.cli.main import main
+from kdgraph.config import compose, conf_dir
+from kdgraph.data.openml.cache import cache_folder
+from tests.data.openml.server import mixed_table, numeric_table, write_cached_dataset
+
+LATER = "try again later, or point OPENML_CACHE_DIR at a folder that has it"
+TINY = ["parent.n_estimators=5", "ood.n=20", "ood.radii=[2]", "figures=none", "n_jobs=1"]
+
+
+@pytest.fixture
+def kdg(capsys, tmp_path, monkeypatch):
+    """Call ``kdg`` in an empty folder that has three data sets of its own; returns exit code,
+    stdout and stderr.
+    """
+    folder = tmp_path / "mine" / "dataset" / "few"
+    folder.mkdir(parents=True)
+    for name, id in {"one": 61, "two": 62, "three": 9063}.items():
+        node = f"# Made up\ndefaults: [/dataset/openml@_here_, _self_]\nname: {name}\nid: {id}\n"
+        (folder / f"{name}.yaml").write_text(f"# @package dataset\n{node}")
+    monkeypatch.chdir(tmp_path)
+
+    def call(verb: str, *arguments: str) -> tuple[int, str, str]:
+        more = (
+            [arguments[0], "--config-dir", "mine", *arguments[1:]]
+            if verb == "data"
+            else ["--config-dir", "mine", *arguments]
+        )
+        code = main([verb, *more])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def where(openml_cache):
+    """What messages call the cache."""
+    return openml_cache / "org" / "openml" / "www"
+
+
+@pytest.fixture
+def no_reply(monkeypatch):
+    """A machine without a network."""
+    import socket
+
+    monkeypatch.setattr(
+        socket,
+        "getaddrinfo",
+        lambda *_, **__: (_ for _ in ()).throw(socket.gaierror(-2, "Name or service not known")),
+    )
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+
+def test_every_configuration_of_openml_is_found_with_its_number():
+    ids = openml_ids([conf_dir()])
+    some = ["cc18/spambase", "cc18/electricity", "electricity", "openml/ecoli", "us_crime"]
+    assert {name: ids[name] for name in some} == {
+        name: compose([f"dataset={name}"]).dataset["id"] for name in some
+    }
+    assert "iris" not in ids and "openml" not in ids
+    assert list(ids) == sorted(ids)
+
+
+def test_two_numbers_do_not_share_a_name():
+    assert compose(["dataset=openml", "dataset.id=44"]).dataset["name"] == "openml-44"
+
+
+def test_list_says_what_is_here(kdg, where, openml_cache):
+    folder = write_cached_dataset(openml_cache, 61, numeric_table())
+    (folder / "more").write_bytes(bytes(250_000))
+    code, out, err = kdg("data", "list", "few")
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    assert (code, err) == (0, "")
+    assert (
+        out == f"           OpenML  on this machine\nfew/one        61           {size:.1f}"
+        " MB\nfew/three    9063                –\nfew/two        62                –\n1 of 3"
+        f" data sets are in {where} ({size:.1f} MB); 'kdg data get NAME' fetches one or a"
+        " group\n"
+    )
+    assert "cc18/spambase" in kdg("data", "list")[1]
+
+
+def test_a_damaged_set_is_listed_as_here(kdg, openml_cache):
+    (write_cached_dataset(openml_cache, 61, numeric_table()) / "description.xml").write_text("<oml")
+    assert "1 of 1 data sets are in" in kdg("data", "list", "few/one")[1]
+
+
+def test_get_by_name_group_pattern_number_and_override(kdg, openml_server):
+    where = cache_folder()
+    for id in (61, 62, 9063):
+        openml_server.add(id, numeric_table())
+    assert kdg("data", "get", "few/one") == (
+        0,
+        f"1 of 1 data sets are in {where}, 1 of them fetched now\n",
+        "",
+    )
+    assert kdg("data", "get", "few/o*", "61") == (
+        0,
+        f"2 of 2 data sets are in {where}, 0 of them fetched now\n",
+        "",
+    )
+    assert kdg("data", "get", "dataset=few/one,few/two", "seed=0,1")[1].startswith(
+        "2 of 2 data sets are in"
+    )
+    assert kdg("data", "get", "few") == (
+        0,
+        f"3 of 3 data sets are in {where}, 1 of them fetched now\n",
+        "",
+    )
+    assert kdg("data", "get", "dataset=openml", "dataset.id=61")[:2] == (
+        0,
+        f"1 of 1 data sets are in {where}, 0 of them fetched now\n",
+    )
+    assert kdg("data", "get", "dataset=spiral")[:2] == (
+        0,
+        f"0 of 0 data sets are in {where}, 0 of them fetched now\n",
+    )
+
+
+def test_get_of_an_experiment(kdg, openml_server, tmp_path):
+    folder = tmp_path / "mine" / "experiment"
+    folder.mkdir()
+    sweep = {
+        "mode": "MULTIRUN",
+        "sweeper": {"params": {"dataset": "few/one, few/two", "seed": "range(0,50)"}},
+    }
+    (folder / "mine.yaml").write_text(f"# @package _global_\n{yaml.safe_dump({'hydra': sweep})}")
+    for id in (61, 62):
+        openml_server.add(id, numeric_table())
+    assert kdg("data", "get", "experiment=mine")[1].endswith(", 2 of them fetched now\n")
+
+
+def test_get_names_what_cannot_be_had(kdg, where, openml_cache, no_reply):
+    write_cached_dataset(openml_cache, 61, numeric_table())
+    code, out, err = kdg("data", "get", "few")
+    assert (code, out) == (1, f"1 of 3 data sets are in {where}, 0 of them fetched now\n")
+    why = f"not in {where}; openml.org cannot be reached (Name or service not known); {LATER}"
+    assert err == f"kdg: not at hand: few/three, few/two ({why})\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["lst"], "data takes one of list, get, check, got lst"),
+        (
+            ["get"],
+            (
+                "data get takes names or groups ('kdg data list' shows them), numbers of OpenML, or"
+                " overrides: dataset=…, experiment=…"
+            ),
+        ),
+        (
+            ["get", "cc18/spambse"],
+            "no data set or group named 'cc18/spambse'; did you mean 'cc18/spambase'?",
+        ),
+        (
+            ["list", "quux"],
+            "no data set or group named 'quux'; 'kdg data list' shows those of openml.org",
+        ),
+        (["get", "dataset=quux"], "no dataset named 'quux'"),
+        (
+            ["get", "dataset=openml"],
+            "dataset.id is missing, and no run can do without it; add dataset.id=…",
+        ),
+    ],
+)
+def test_what_cannot_be_used(kdg, openml_cache, arguments, sentence):
+    code, out, err = kdg("data", *arguments)
+    assert (code, out) == (2, "") and err.startswith(f"kdg: {sentence}")
+
+
+def test_data_needs_a_verb(capsys):
+    assert main(["data"]) == 2
+    assert capsys.readouterr().err == "kdg: data takes one of list, get, check, got nothing\n"
+
+
+def test_check_of_a_whole_cache(kdg, where, openml_cache):
+    size = (
+        sum(
+            path.stat().st_size
+            for path in write_cached_dataset(
+                openml_cache, 61, numeric_table(), name="first"
+            ).iterdir()
+        )
+        / 1e3
+    )
+    code, out, err = kdg("data", "check")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert [line.split() for line in lines[:2]] == [
+        ["rows", "columns", "size"],
+        ["61", "first", "60", "3", f"{size:.0f}", "kB", "ok"],
+    ]
+    assert lines[2] == f"1 data sets in {where} ({size:.0f} kB), all of them whole"
+
+
+def test_check_names_what_is_damaged(kdg, openml_cache):
+    folder = write_cached_dataset(openml_cache, 61, numeric_table())
+    write_cached_dataset(openml_cache, 62, numeric_table())
+    (folder / "dataset_61.pq").write_bytes(b"PAR1")
+    code, out, err = kdg("data", "check")
+    assert code == 1 and "damaged" in out.splitlines()[1] and out.splitlines()[2].endswith(" ok")
+    assert err.startswith(f"kdg: {folder / 'dataset_61.pq'} is damaged (")
+    assert err.endswith(f"); delete {folder} and fetch it again with 'kdg data get 61'\n")
+    assert kdg("data", "check", "few/two")[0] == 0
+
+
+def test_a_terminal_shows_a_bar(openml_server, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    openml_server.add(61, numeric_table())
+    assert main(["data", "get", "61"]) == 0
+    assert main(["data", "check"]) == 0
+    assert "1 data sets in" in capsys.readouterr().out
+
+
+def test_a_run_of_a_set_that_is_not_at_hand_ends_in_one_line(
+    kdg, where, openml_cache, no_reply, tmp_path
+):
+    code, out, err = kdg("run", "dataset=few/one", *TINY)
+    assert (code, out) == (2, "")
+    says = (
+        f"data set 61 is not in {where}; openml.org cannot be reached (Name or service not known);"
+        f" {LATER}"
+    )
+    assert err.splitlines() == ["kdg: fetching OpenML data set 61", f"kdg: {says}"]
+    assert not list(tmp_path.rglob("result.json")) and not list(tmp_path.rglob("error.txt"))
+
+
+def test_a_sweep_leaves_out_what_is_not_at_hand(kdg, where, openml_cache, no_reply, tmp_path):
+    write_cached_dataset(openml_cache, 62, numeric_table())
+    code, out, err = kdg(
+        "run",
+        "-m",
+        "dataset=few/one,few/two,few/three",
+        "seed=0,1",
+        "calibrator=none",
+        "hydra/launcher=basic",
+        *TINY,
+    )
+    assert code == 0 and "2 runs in outputs" in out
+    why = f"not in {where}; openml.org cannot be reached (Name or service not known); {LATER}"
+    assert err.splitlines() == [
+        "kdg: fetching OpenML data set 61",
+        f"kdg: not runnable: one, three ({why})",
+    ]
+    assert {
+        json.loads(path.read_text())["dataset"]["name"] for path in tmp_path.rglob("result.json")
+    } == {"two"}
+    assert not list(tmp_path.rglob("error.txt"))
+
+
+@pytest.mark.slow
+def test_a_parallel_sweep_leaves_it_out_too(kdg, openml_cache, no_reply):
+    write_cached_dataset(openml_cache, 62, numeric_table())
+    get_reusable_executor().shutdown(wait=True)  # processes of an earlier test know another cache
+    code, out, err = kdg(
+        "run",
+        "-m",
+        "dataset=few/one,few/two",
+        "seed=0,1",
+        "calibrator=none",
+        "hydra.launcher.n_jobs=2",
+        *TINY,
+    )
+    assert code == 0 and "2 runs in outputs" in out and "kdg: not runnable: one (" in err
+    get_reusable_executor().shutdown(wait=True)
+
+
+def test_what_require_shuts_out_is_not_runnable(kdg, openml_cache, tmp_path):
+    (tmp_path / "mine" / "dataset" / "few" / "two.yaml").write_text(
+        "# @package dataset\ndefaults: [/dataset/openml@_here_, _self_]\nname: two\nid:"
+        " 62\nrequire: numeric\n"
+    )
+    write_cached_dataset(openml_cache, 61, numeric_table())
+    write_cached_dataset(openml_cache, 62, mixed_table())
+    code, _, err = kdg("run", "-m", "dataset=few/one,few/two", "calibrator=none", *TINY)
+    assert code == 0 and err.startswith("kdg: not runnable: two (two has 2 categorical columns")
+
+
+def test_a_sweep_of_nothing_but_what_is_not_at_hand_is_no_success(kdg, openml_cache, no_reply):
+    code, out, err = kdg("run", "-m", "dataset=few/one,few/two", *TINY)
+    assert (code, out) == (2, "") and "kdg: not runnable: one, two (" in err
+
+
+def test_a_run_that_is_done_asks_for_nothing(kdg, openml_cache, no_network):
+    folder = write_cached_dataset(openml_cache, 61, numeric_table())
+    first = kdg("run", "dataset=few/one", "calibrator=none", *TINY)
+    assert first[0] == 0
+    for path in folder.iterdir():
+        path.unlink()
+    code, out, _ = kdg("run", "dataset=few/one", "calibrator=none", *TINY)
+    assert code == 0 and "done before" in out
+
+
+def test_other_data_out_of_distribution_are_fetched_too(kdg, openml_cache, no_reply):
+    write_cached_dataset(openml_cache, 61, numeric_table())
+    code, _, err = kdg(
+        "run",
+        "dataset=few/one",
+        "calibrator=none",
+        "ood=dataset",
+        "ood.name=two",
+        *TINY[:1],
+        *TINY[3:],
+    )
+    assert code == 2 and err.splitlines()[-1].startswith("kdg: data set 62 is not in ")
+
+
+def test_show_counts_what_is_not_at_hand_and_fetches_nothing(kdg, where, openml_cache, no_network):
+    write_cached_dataset(openml_cache, 62, numeric_table())
+    code, out, err = kdg("show", "-m", "dataset=few/one,few/two", "seed=0,1")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert (
+        lines[1]
+        == lines[3]
+        == f"# not at hand: data set 61 is not in {where}; 'kdg data get 61' fetches it"
+    )
+    assert lines[-1] == "# 4 runs; 1 of 2 data sets are not at hand, and a run fetches what it can"
+    assert kdg("show", "dataset=few/one")[1].splitlines()[-1] == lines[1]
+
+
+def test_data_is_completed(kdg, capsys, tmp_path):
+    import subprocess
+
+    main(["completion", "bash"])
+    script = capsys.readouterr().out
+    ask = 'COMP_LINE="$1"; COMP_POINT=${#1}; _kdg; echo "${COMPREPLY[*]}"'
+    for line, reply in {
+        "kdg da": "data",
+        "kdg data g": "get",
+        "kdg data ": "list get check",
+        "kdg data get x": "",
+    }.items():
+        done = subprocess.run(
+            ["bash", "-c", f"{script}\n{ask}", "bash", line],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == reply

@@ -1,0 +1,83 @@
+"""``kdg doctor``: every part is found, and what cannot be written to is told with its remedy."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from kdgraph.cli.main import main
+from kdgraph.runner import checkup
+
+
+def test_a_check_up_names_what_a_report_of_a_problem_needs(capsys, tmp_path, openml_cache):
+    assert main(["doctor", "--out", str(tmp_path / "outputs")]) == 0
+    out = capsys.readouterr().out
+    names = [line[2:19].strip() for line in out.splitlines() if line[2:19].strip()]
+    assert names == [
+        "kdgraph",
+        "python",
+        "libraries",
+        "extra cluster",
+        "extra encoders",
+        "extra smooth",
+        "cores",
+        "memory",
+        "GPU",
+        "outputs",
+        "compiled kernels",
+        "data",
+    ]
+    text = " ".join(out.split())  # long lines are wrapped
+    assert (
+        "numpy " in text
+        and "0 finished runs, 0.00 GB in the store" in text
+        and f"{openml_cache}" in text
+    )
+    assert max(map(len, out.splitlines())) <= 140
+
+
+def test_runs_and_the_store_are_counted(tmp_path):
+    (tmp_path / "spiral" / "kdf" / "1234").mkdir(parents=True)
+    (tmp_path / "spiral" / "kdf" / "1234" / "result.json").write_text("{}")
+    (tmp_path / ".store" / "fit").mkdir(parents=True)
+    (tmp_path / ".store" / "fit" / "entry").write_bytes(bytes(20_000_000))
+    (found,) = [each for each in checkup.check_up(tmp_path) if each.name == "outputs"]
+    assert "1 finished runs, 0.02 GB in the store" in found.value and not found.wrong
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
+def test_a_folder_that_cannot_be_written_to_is_wrong(tmp_path, capsys):
+    tmp_path.chmod(0o500)
+    assert main(["doctor", "--out", str(tmp_path / "outputs")]) == 1
+    assert "! outputs" in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_with_its_remedy(tmp_path, monkeypatch):
+    def refuse(dir):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(checkup.tempfile, "TemporaryFile", refuse)
+    found = checkup._folder("outputs", tmp_path / "new", lambda: "")
+    assert (found.wrong, found.value) == (
+        True,
+        f"{tmp_path / 'new'} cannot be written to (Permission denied)",
+    )
+    assert found.remedy == f"choose another folder, or change the rights of {tmp_path}"
+
+
+def test_a_disk_that_is_nearly_full_is_told(tmp_path, monkeypatch):
+    for free, wrong in ((1e9, False), (1e8, True)):
+        monkeypatch.setattr(
+            checkup.shutil, "disk_usage", lambda path, free=free: type("Usage", (), {"free": free})
+        )
+        found = checkup._folder("outputs", tmp_path, lambda: "empty")
+        assert found.wrong == wrong and "'kdg gc' frees what no run needs" in found.remedy
+
+
+def test_an_unknown_flag_is_refused(capsys):
+    assert main(["doctor", "--fix"]) == 2
+    assert (
+        capsys.readouterr().err
+        == "kdg: unrecognized arguments: --fix; 'kdg doctor --help' lists the options\n"
+    )

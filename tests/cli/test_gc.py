@@ -1,0 +1,203 @@
+"""``kdg gc``: what no finished run refers to goes, what a run at work holds stays."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kdgraph.cli.main import main
+from kdgraph.config import compose
+from kdgraph.persistence import load
+from kdgraph.runner.claim import claim
+from kdgraph.runner.gc import garbage
+from kdgraph.runner.processes import this_process
+from kdgraph.runner.run import run
+from kdgraph.runner.sealed import add_checksum
+
+TINY = [
+    "dataset.n_train=60",
+    "dataset.n_test=40",
+    "parent.n_estimators=5",
+    "ood=none",
+    "metrics=default",
+    "figures=none",
+    "n_jobs=1",
+]
+KEY = "a" * 24
+
+
+@pytest.fixture
+def kdg(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(["gc", *arguments])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def configs(tmp_path):
+    """Two finished runs on one parent."""
+    found = [
+        compose([*TINY, f"calibrator={name}", f"out={tmp_path / 'outputs'}"])
+        for name in ("none", "isotonic")
+    ]
+    for config in found:
+        run(config)
+    return found
+
+
+def files(of: Path) -> set[str]:
+    return {
+        path.relative_to(of / ".store").as_posix()
+        for path in (of / ".store").rglob("*")
+        if path.is_file()
+    }
+
+
+def add(out: Path, *names: str) -> None:
+    for name in names:
+        path = out / ".store" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * 1000)
+
+
+def test_what_finished_runs_refer_to_stays(kdg, configs):
+    assert kdg("--yes") == (
+        0,
+        "nothing to delete: finished runs refer to all that the store in outputs has\n",
+        "",
+    )
+
+
+def test_entries_of_a_run_that_was_deleted_go_and_what_others_share_stays(kdg, configs, tmp_path):
+    out, before = tmp_path / "outputs", files(tmp_path / "outputs")
+    record = json.loads((configs[1].run_dir / "result.json").read_text())
+    shutil.rmtree(configs[1].run_dir)
+    code, said, err = kdg("--yes")
+    gone = before - files(out)
+    assert (code, err) == (0, "") and gone == {
+        record["store"][stage] for stage in ("calibrate", "evaluate")
+    }
+    assert said.splitlines()[0].startswith(
+        "2 files of the store in outputs that no finished run refers to, "
+    )
+    assert said.splitlines()[-1].startswith("deleted 2 files, ")
+    assert load(configs[0].run_dir / "model" / "calibrated.kdg").parent.classes_.tolist() == [0, 1]
+
+
+def test_deleting_the_whole_store_loses_no_model(kdg, configs, tmp_path):
+    for config in configs:
+        (config.run_dir / "result.json").unlink()
+    code, said, _ = kdg("--yes")
+    assert code == 0 and not files(tmp_path / "outputs")
+    assert all(load(config.run_dir / "model" / "calibrated.kdg").parent for config in configs)
+    fit = next(line for line in said.splitlines() if line.startswith("  fit"))
+    assert fit.split()[:4] == [
+        "fit",
+        "1",
+        "0",
+        "B",
+    ]  # the disk is free only when the runs are gone too
+
+
+def test_leftovers_checkpoints_and_entries_of_older_versions(kdg, configs, tmp_path):
+    out, before = tmp_path / "outputs", files(tmp_path / "outputs")
+    needed = next(name for name in before if name.startswith("fit/")).removesuffix(".kdg")
+    add(
+        out,
+        f"fit/{KEY}.training",
+        f"fit/{KEY}.training.pretraining",
+        f"{needed}.training",
+        f"fit/.{KEY}.kdg.4711.tmp",
+        f"fit/{KEY}.pkl",
+    )
+    code, said, _ = kdg("--dry-run")
+    assert code == 0 and files(out) > before
+    assert (
+        said.splitlines()[0]
+        == "5 files of the store in outputs that no finished run refers to, 5.0 kB"
+    )
+    kinds = {line[:16].strip(): int(line[16:24]) for line in said.splitlines()[1:]}
+    assert kinds == {"checkpoints": 3, "leftovers": 1, "older version": 1}
+    assert kdg("--yes")[1].endswith("deleted 5 files, 5.0 kB\n")
+    assert files(out) == before
+
+
+def test_what_another_process_is_making_stays(kdg, configs, tmp_path):
+    out = tmp_path / "outputs"
+    add(out, f"fit/{KEY}.training", f"fit/.{KEY}.training.4711", f"fit/.{KEY}.kdg.4711.tmp")
+    with claim(out / ".store" / "fit" / f"{KEY}.claim", print):
+        assert garbage(out) == []
+    assert len(garbage(out)) == 3
+
+
+def test_the_claim_of_a_killed_process_goes(kdg, configs, tmp_path):
+    path = tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.claim"
+    path.write_text(json.dumps({**this_process(), "start": "1"}))
+    assert [(each.path, each.kind) for each in garbage(tmp_path / "outputs")] == [
+        (path, "leftovers")
+    ]
+    kdg("--yes")
+    assert not path.exists()
+
+
+def test_what_a_run_at_work_will_ask_for_stays(kdg, configs, tmp_path):
+    out, run_dir = tmp_path / "outputs", configs[0].run_dir.with_name("at_work")
+    add(out, f"fit/{KEY}.kdg", f"calibrate/{KEY}.training")
+    run_dir.mkdir()
+    held = {"fit": f"fit/{KEY}.kdg", "calibrate": f"calibrate/{KEY}.kdg"}
+    (run_dir / "stages.json").write_bytes(add_checksum({"store": held}))
+    with claim(run_dir / "running.json", print):
+        assert garbage(out) == []
+    assert [each.path.name for each in garbage(out)] == [f"{KEY}.training", f"{KEY}.kdg"]
+
+
+def test_what_became_needed_while_it_was_asked_stays(kdg, configs, tmp_path, monkeypatch):
+    out = tmp_path / "outputs"
+    add(out, f"fit/{KEY}.kdg")
+
+    def agree(prompt: str) -> str:
+        run_dir = configs[0].run_dir.with_name("finished_meanwhile")
+        run_dir.mkdir()
+        (run_dir / "result.json").write_bytes(add_checksum({"store": {"fit": f"fit/{KEY}.kdg"}}))
+        return "y"
+
+    monkeypatch.setattr("builtins.input", agree)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert kdg()[1].endswith("deleted 0 files, 0 B\n")
+    assert (out / ".store" / "fit" / f"{KEY}.kdg").exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "stays"), [("n", True), ("", True), ("y", False), ("Yes", False)]
+)
+def test_it_asks_before_it_deletes(kdg, configs, tmp_path, monkeypatch, answer, stays):
+    add(tmp_path / "outputs", f"fit/{KEY}.kdg")
+    monkeypatch.setattr("builtins.input", lambda prompt: answer)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert kdg()[0] == 0
+    assert (tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.kdg").exists() is stays
+
+
+def test_where_nobody_can_answer_it_deletes_nothing(kdg, configs, tmp_path, monkeypatch):
+    add(tmp_path / "outputs", f"fit/{KEY}.kdg")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    code, _, err = kdg()
+    assert (code, err) == (
+        2,
+        (
+            "kdg: kdg gc asks before it deletes, and nobody is there to answer; give --yes, or"
+            " --dry-run to look only\n"
+        ),
+    )
+    assert (tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.kdg").exists()
+
+
+def test_a_folder_that_is_not_there(kdg):
+    assert kdg("--out", "gone") == (2, "", "kdg: --out gone: there is no such folder\n")

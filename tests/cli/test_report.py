@@ -1,0 +1,139 @@
+"""``kdg report``: what is written and said, and each thing that can be asked for wrongly."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdgraph.cli.main import main
+from kdgraph.config import RECORD_SCHEMA
+from tests.report.page_runs import make_record, write
+
+
+@pytest.fixture
+def kdg(capsys, monkeypatch, tmp_path):
+    """Call ``kdg report`` where two runs are; returns exit code, stdout and stderr."""
+    write(
+        tmp_path / "outputs",
+        [
+            make_record("dataset=spiral", "method=kdf"),
+            make_record("dataset=wine", "method=isotonic", seed=1),
+        ],
+    )
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        return main(["report", *arguments]), *capsys.readouterr()
+
+    return call
+
+
+def test_the_page_is_written_and_its_size_is_said(kdg, tmp_path):
+    code, said, told = kdg()
+    page = (tmp_path / "report.html").read_text()
+    assert (code, told) == (0, "")
+    assert said == f"report.html   2 runs   {len(page.encode()) / 1e6:.1f} MB\n"
+    assert "<title>Runs in outputs</title>" in page
+    assert "<code>kdg report</code>" in page
+
+
+@pytest.mark.slow
+def test_the_same_runs_give_the_same_page(kdg, tmp_path):
+    kdg("--output", "a.html", "--title", "A")
+    first = (tmp_path / "a.html").read_bytes()
+    kdg("--output", "a.html", "--title", "A")
+    assert (tmp_path / "a.html").read_bytes() == first
+
+
+@pytest.mark.slow
+def test_filters_choose_and_runs_without_a_result_are_counted(kdg, tmp_path):
+    failed = tmp_path / "outputs" / "wine" / "kdf" / "0" / "error.txt"
+    failed.parent.mkdir(parents=True)
+    failed.write_text("ValueError: no\n")
+    assert kdg("dataset=wine", "--output", "wine.html")[1].startswith(
+        "wine.html   1 run   1 without a result   0."
+    )
+    assert kdg("dataset=spiral", "--output", "spiral.html")[1].startswith(
+        "spiral.html   1 run   0."
+    )
+
+
+@pytest.mark.slow
+def test_records_of_another_version_are_told_and_noted_in_the_page(kdg, tmp_path):
+    old = make_record("dataset=spiral", "method=kdf", seed=5) | {"schema": 1}
+    write(tmp_path / "outputs", [old])
+    _, _, told = kdg()
+    assert told.startswith(
+        "kdg: left out of outputs: 1 run of another version (schema 1; this kdgraph reads "
+    )
+    assert "left out of outputs: 1 run of another version" in (tmp_path / "report.html").read_text()
+
+
+def test_help_is_printed(kdg, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["report", "--help"])
+    assert stopped.value.code == 0
+    assert (
+        "One HTML page of finished runs, which needs no network and no other file."
+        in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--output", "."], "kdg: --output must be a file, got '.', which is a folder\n"),
+        (
+            ["--figures", "few"],
+            (
+                "kdg: argument --figures: invalid choice: 'few' (choose from none, some, all); 'kdg"
+                " report --help' lists the options\n"
+            ),
+        ),
+        (
+            ["--out", "nowhere"],
+            "kdg: --out must be a folder with runs, got 'nowhere', which is no folder\n",
+        ),
+        (
+            ["--config-dir", "nowhere"],
+            (
+                "kdg: --config-dir must be a folder of config groups, got 'nowhere', which is no"
+                " folder\n"
+            ),
+        ),
+        (["datset=wine"], "kdg: unknown key 'datset'; did you mean 'dataset'?\n"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_line(kdg, arguments, line):
+    code, said, told = kdg(*arguments)
+    assert (code, said) == (2, "")
+    assert told.replace("'none', 'some', 'all'", "none, some, all") == line
+
+
+@pytest.mark.slow
+def test_a_file_that_cannot_be_written_is_told(kdg, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, said, told = kdg("--output", "file/report.html")
+    assert (code, said) == (1, "")
+    assert (
+        told
+        == "kdg: cannot write file/report.html: File exists; name another place with --output\n"
+    )
+
+
+def test_a_page_without_runs_of_this_version_says_why(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for schema in (3, 5):
+        folder = tmp_path / "outputs" / "spiral" / "kdf" / f"0000000{schema}"
+        folder.mkdir(parents=True)
+        (folder / "result.json").write_text(f'{{"schema": {schema}}}')
+    assert main(["report"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        (
+            "kdg: left out of outputs: 2 runs of another version (schema 3, 5; this kdgraph reads"
+            f" {RECORD_SCHEMA})"
+        ),
+        (
+            "kdg: no finished run in 'outputs'; make one with 'kdg run', or name another folder"
+            " with --out"
+        ),
+    ]

@@ -1,0 +1,126 @@
+"""Other content of any file that rows are read from is another run, and other keys in the store;
+the same content is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from kdgraph.config import RunConfig, compose, what_is_read
+from kdgraph.data.dataset import Dataset
+from kdgraph.runner.index import Index, _line
+from kdgraph.runner.stages import split
+from kdgraph.runner.stored import stage_keys
+
+IMAGES, TEXT = (
+    {"name": "mine", "_target_": f"kdgraph.data.{name}"}
+    for name in ("images.ImageFiles", "tables.TextFile")
+)
+
+
+@cache
+def base() -> RunConfig:
+    return compose(["dataset=wine", "ood=none"])
+
+
+def other(source: dict) -> dict:
+    return {"name": "dataset", "_target_": "kdgraph.data.ood.OtherDataset", "source": source}
+
+
+def pictures(folder: Path) -> None:
+    for i, label in enumerate("ab"):
+        (folder / label).mkdir(parents=True)
+        Image.fromarray(np.full((2, 2), i, dtype=np.uint8)).save(folder / label / "1.png")
+
+
+def texts(folder: Path) -> None:
+    for label in "ab":
+        (folder / label).mkdir(parents=True)
+        (folder / label / "1.txt").write_text(label)
+
+
+def idx(folder: Path) -> None:
+    folder.mkdir()
+    for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"):
+        (folder / name).write_text(name)
+
+
+CHANGES: dict[str, tuple[dict, Callable[[Path], None], str, str]] = {
+    "a picture of a folder": (IMAGES, pictures, ".", "b/1.png"),
+    "a text of a folder": (TEXT, texts, ".", "b/1.txt"),
+    "labels in a folder of idx files": (IMAGES, idx, ".", "train-labels-idx1-ubyte"),
+    "labels beside an idx file": (
+        IMAGES,
+        idx,
+        "train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "make", "path", "changed"), CHANGES.values(), ids=CHANGES)
+def test_other_content_is_another_run(tmp_path, source, make, path, changed):
+    make(tmp_path / "mine")
+    config = replace(base(), ood=other({**source, "path": str(tmp_path / "mine" / path)}))
+    splits, found = split(base().dataset, 0), []
+    file = tmp_path / "mine" / changed
+    for content in (before := file.read_bytes(), b"other", before):
+        file.write_bytes(content)
+        found.append((replace(config).run_id, stage_keys(config, splits)["evaluate"]))
+    assert found[0] == found[2] and found[0][0] != found[1][0] and found[0][1] != found[1][1]
+    file.rename(file.with_name(f"0{file.name}"))
+    assert replace(config).run_id != found[0][0]
+
+
+@pytest.mark.parametrize(("source", "make"), [(IMAGES, pictures), (TEXT, texts), (IMAGES, idx)])
+def test_what_a_source_does_not_read_is_no_part_of_the_run(tmp_path, source, make):
+    make(tmp_path / "mine")
+    config = replace(base(), dataset={**source, "path": str(tmp_path / "mine")})
+    before = replace(config).run_id
+    (tmp_path / "mine" / "outputs").mkdir()
+    (tmp_path / "mine" / "outputs" / ".hidden.png").write_text("of another run")
+    (tmp_path / "mine" / "notes.md").write_text("what this is")
+    os.utime(next((tmp_path / "mine").rglob("*1*")), (1, 1))
+    assert replace(config).run_id == before
+
+
+def test_a_point_of_a_sweep_is_known_while_its_folder_is_as_it_was(tmp_path):
+    pictures(tmp_path / "mine")
+    config = replace(base(), dataset={**IMAGES, "path": str(tmp_path / "mine")}, out=str(tmp_path))
+
+    index = Index(tmp_path / "index", {"a": json.loads(_line("a", config))})
+    assert index.known() == {"a": config.run_dir}
+    os.utime(tmp_path / "mine/a/1.png", (1, 1))
+    assert index.known()
+    (tmp_path / "mine/a/2.png").write_bytes((tmp_path / "mine/a/1.png").read_bytes())
+    assert not index.known()
+
+
+class Mine:
+    """A source of a user's that says nothing of what it reads."""
+
+    name = "mine"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def load(self) -> Dataset:
+        return Dataset.from_labels(self.name, np.zeros((4, 1)), np.array([0, 1, 0, 1]))
+
+
+def test_a_source_of_a_users_reads_the_file_that_its_path_names(tmp_path):
+    (tmp_path / "a").write_text("a")
+    science = {
+        "dataset": {"name": "mine", "_target_": f"{__name__}.Mine", "path": str(tmp_path / "a")},
+        "ood": None,
+    }
+    assert [read.files() for read in what_is_read(science).values()] == [[tmp_path / "a"]]

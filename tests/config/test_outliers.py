@@ -1,0 +1,195 @@
+"""What a network trains with as outliers, against what is out of distribution in its run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from kdgraph.config import RunConfig, check, compose, plan
+from kdgraph.config.outliers import check_outliers, seen_in_training, sources_of_outliers
+from kdgraph.errors import ConfigError, ParameterError
+from kdgraph.runner.availability import sources
+from kdgraph.runner.run import run
+from kdgraph.runner.stages import split
+from kdgraph.runner.stored import stage_keys
+
+E = "kdgraph.parents.networks"
+NOISE, PERMUTED = (
+    {"_target_": f"kdgraph.data.ood.{name}", "name": name}
+    for name in ("UniformNoise", "ColumnPermuted")
+)
+FASHION = {"_target_": f"{E}.DatasetOutliers", "source": {"name": "fashion_mnist", "id": 40996}}
+MIXED = {
+    "_target_": f"{E}.MixedOutliers",
+    "parts": {"a": {"_target_": f"{E}.PermutedOutliers"}, "b": FASHION},
+}
+
+
+def other(name: str, id: int) -> dict:
+    return {
+        "name": "dataset",
+        "_target_": "kdgraph.data.ood.OtherDataset",
+        "source": {"name": name, "id": id},
+    }
+
+
+def perturbed(images: dict | None) -> dict:
+    return {
+        "name": "perturbed",
+        "_target_": "kdgraph.parents.networks.FastGradientSign",
+        "images": images and {k: images[k] for k in images if k != "name"},
+    }
+
+
+@cache
+def base() -> RunConfig:
+    return compose(["dataset=wine", "ood=noise"])
+
+
+def with_outliers(outliers, ood=NOISE, **more) -> RunConfig:
+    exposure = {"_target_": f"{E}.Ceda", **({} if outliers is None else {"outliers": outliers})}
+    return replace(base(), parent={"name": "mlp", "exposure": exposure}, ood=ood, **more)
+
+
+@pytest.mark.parametrize(
+    ("outliers", "ood", "sets"),
+    [
+        (None, NOISE, ["ood (UniformNoise)"]),
+        ("noise", {**NOISE, "_target_": "kdgraph.data.ood.GaussianNoise"}, ["ood (UniformNoise)"]),
+        ("noise", PERMUTED, []),
+        ("permuted", PERMUTED, ["ood (ColumnPermuted)"]),
+        (
+            "mixed",
+            {"name": "all", "sources": {"n": NOISE, "p": PERMUTED, "o": other("svhn", 1)}},
+            ["ood.sources.n (UniformNoise)", "ood.sources.p (ColumnPermuted)"],
+        ),
+        (FASHION, other("fashion_mnist_784", 40996), ["ood (dataset)"]),
+        (FASHION, other("svhn", 41081), []),
+        (
+            {**FASHION, "class_half": "first"},
+            {**other("fashion_mnist", 40996), "class_half": "first"},
+            ["ood (dataset)"],
+        ),
+        (
+            {**FASHION, "class_half": "first"},
+            {**other("fashion_mnist", 40996), "class_half": "second"},
+            [],
+        ),
+        ({**FASHION, "class_half": "first"}, other("fashion_mnist", 40996), ["ood (dataset)"]),
+        (
+            {**FASHION, "class_half": None},
+            {**other("fashion_mnist", 40996), "class_half": "second"},
+            ["ood (dataset)"],
+        ),
+        ({**FASHION, "class_half": "first"}, {**other("svhn", 41081), "class_half": "first"}, []),
+        (MIXED, PERMUTED, ["ood (ColumnPermuted)"]),
+        (MIXED, NOISE, []),
+        (FASHION, perturbed(other("fashion_mnist_784", 40996)), ["ood.images (perturbed)"]),
+        (
+            "noise",
+            {"name": "all", "sources": {"a": perturbed(NOISE), "b": perturbed(None)}},
+            ["ood.sources.a.images (perturbed)"],
+        ),
+        (MIXED, {"name": "none", "_target_": None}, []),
+    ],
+)
+def test_what_a_network_was_trained_with_is_told(outliers, ood, sets):
+    sentence = (
+        "{} is like the outliers that parent.exposure.outliers trains with, so what is measured"
+        " there says nothing of outliers that"
+    )
+    expected = [f"{sentence.format(name)} the network has not seen" for name in sets]
+    assert seen_in_training(with_outliers(outliers, ood).science()) == expected
+
+
+def test_a_network_that_is_trained_again_is_known_by_its_changes_and_one_without_outliers_sees_none():
+    config = replace(
+        base(), calibrator={"name": "oe", "changes": {"exposure": {"outliers": "noise"}}}
+    )
+    assert [
+        sentence.partition(" is like")[0] for sentence in seen_in_training(config.science())
+    ] == ["ood (noise)"]
+    assert (
+        seen_in_training(base().science()) == []
+        and seen_in_training(replace(base(), parent={"name": "mlp", "exposure": None}).science())
+        == []
+    )
+
+
+def test_rows_of_the_training_data_and_words_that_mean_nothing_are_refused():
+    check_outliers(with_outliers(MIXED).science())
+    for dataset in ({"name": "fashion_mnist"}, {"name": "another", "id": 40996}):
+        what = (
+            "^parent.exposure.outliers.source is fashion_mnist, which is what"
+            f" dataset={dataset['name']} trains on, and no outlier; choose"
+        )
+        with pytest.raises(ConfigError, match=what):
+            check_outliers(with_outliers(MIXED, dataset=dataset).science())
+    with pytest.raises(
+        ConfigError,
+        match=(
+            r"^parent.exposure.outliers must be one of noise, permuted, mixed, or a node of .*, got"
+            r" 'nois'$"
+        ),
+    ):
+        check_outliers(with_outliers("nois").science())
+
+
+def test_a_node_on_the_command_line_is_checked_and_its_rows_are_asked_for_before_a_run():
+    rows = (
+        f"parent.exposure.outliers={{_target_: {E}.DatasetOutliers, source:"
+        " '${dataset:fashion_mnist}'}"
+    )
+    jobs = plan(["dataset=mnist", "parent=cnn_oe", "calibrator=none", rows]).jobs
+    check(jobs[0].config)
+    assert [node["name"] for node in sources_of_outliers(jobs[0].config.science())] == [
+        "fashion_mnist"
+    ]
+    assert [name for name, _ in sources(jobs)] == ["mnist", "fashion_mnist"]
+
+
+def test_a_preset_is_checked_down_to_the_parameters_of_its_exposure():
+    with pytest.raises(
+        ParameterError, match=r"^calibrator.changes.exposure.steps must be in \[1, inf\), got 0$"
+    ):
+        compose(
+            [
+                "dataset=wine",
+                "method=acet",
+                "network=tabular_mlp",
+                "calibrator.changes.exposure.steps=0",
+            ]
+        )
+
+
+def test_a_file_that_outliers_come_from_decides_what_the_run_is_and_what_is_fitted(tmp_path):
+    path = tmp_path / "rows.csv"
+    config = with_outliers({**FASHION, "source": {"name": "rows", "path": str(path)}})
+    found = []
+    for content in ("a", "b", "a"):
+        path.write_text(content)
+        found.append((replace(config).run_id, stage_keys(config, split(base().dataset, 0))["fit"]))
+    assert found[0] == found[2] and len(set(zip(*found, strict=True))) == 2
+    assert found[0][0] != found[1][0] and found[0][1] != found[1][1]
+
+
+@pytest.mark.filterwarnings("default:.*is like the outliers")
+def test_a_run_warns_where_its_network_has_seen_what_it_is_asked_about(tmp_path):
+    little = [
+        "parent.hidden=[8]",
+        "parent.max_epochs=2",
+        "calibrator=none",
+        "metrics=default",
+        "figures=none",
+        f"out={tmp_path}",
+    ]
+    for ood, expected in (("noise", ["ood (noise)"]), ("permuted", [])):
+        record = run(compose(["dataset=wine", "parent=mlp_oe", f"ood={ood}", *little]))
+        told = [
+            each["message"].partition(" is like")[0]
+            for each in record["warnings"]
+            if "trains with" in each["message"]
+        ]
+        assert told == expected

@@ -1,0 +1,252 @@
+"""What goes with what: told in one line, exit code 2, before anything is drawn, read or fitted; and
+what only a stage can know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+
+from kdgraph.calibration import Uncalibrated
+from kdgraph.config import plan
+from kdgraph.config.compatibility import (
+    check_ground,
+    check_rows,
+    ground_of,
+    takes,
+    task_of,
+    unfitted,
+)
+from kdgraph.data.dataset import Dataset
+from kdgraph.data.simulations import Heteroscedastic, Spiral
+from kdgraph.data.tables import SklearnTable
+from kdgraph.errors import ConfigError
+from kdgraph.parents.networks import MultilayerPerceptron
+
+NO_CLASSIFIER = (
+    "dataset=heteroscedastic is for regression, and parent=random_forest is a classifier; choose a"
+    " data set with classes, or what is for regression: method=local_pit"
+)
+REFUSED = {
+    "a classifier on a regression": (["dataset=heteroscedastic", "method=kdf"], NO_CLASSIFIER),
+    "the same in one run of a sweep": (
+        ["-m", "dataset=spiral,heteroscedastic", "method=kdf", "metrics=default"],
+        NO_CLASSIFIER,
+    ),
+    "a regressor on classes": (
+        ["method=global_pit"],
+        (
+            "dataset=spiral has classes, and parent=linear is for regression; choose another, such"
+            " as parent=random_forest"
+        ),
+    ),
+    "a calibrator on a regressor": (
+        ["dataset=heteroscedastic", "calibrator=kdf"],
+        (
+            "calibrator=kdf needs class probabilities, and parent=linear gives none; choose"
+            " calibrator=none, or what is for regression: method=linear parent=linear"
+        ),
+    ),
+    "a gate on a regressor": (
+        ["dataset=heteroscedastic", "gate=density"],
+        "gate=density needs class probabilities, and parent=linear gives none; choose gate=none",
+    ),
+    "a gate around a confidence": (
+        ["calibrator=histogram", "gate=density"],
+        (
+            "gate=density needs class probabilities, and calibrator=histogram gives none; choose"
+            " gate=none, or calibrator.fill_proba=true"
+        ),
+    ),
+    "a gate around what is told of groups": (
+        ["calibrator=group_temperature", "gate=density"],
+        (
+            "calibrator=group_temperature wants to know the group of each row, and gate=density"
+            " does not tell it; choose gate=none, or a calibrator that treats no group apart:"
+            " calibrator=isotonic"
+        ),
+    ),
+    "a network's calibrator on a forest": (
+        ["method=kdf", "calibrator=kdn"],
+        (
+            "calibrator=kdn stands on a network, and parent=random_forest is a forest; choose"
+            " parent=mlp"
+        ),
+    ),
+    "a forest's detector on a network": (
+        ["method=tood", "parent=mlp"],
+        (
+            "detector=tood stands on a forest, and parent=mlp is a network; choose"
+            " parent=random_forest"
+        ),
+    ),
+    "t-SNE where test rows are held out": (
+        ["method=lore_tsne", "protocol=held_out", "ood=none", "metrics=top_label"],
+        (
+            "calibrator=lore_tsne embeds the rows to predict together with those it is fitted on,"
+            " so it sees test rows; say protocol=paper, or choose another map:"
+            " calibrator.features.reduce=pca"
+        ),
+    ),
+    "t-SNE and rows out of distribution": (
+        ["method=lore_tsne", "protocol=paper", "metrics=top_label", "ood=sphere"],
+        (
+            "calibrator=lore_tsne says nothing of rows that were not embedded with the calibration"
+            " rows, such as those out of distribution or on a grid; choose ood=none"
+        ),
+    ),
+    "t-SNE and a grid": (
+        ["method=lore_tsne", "protocol=paper", "metrics=paper_grid", "ood=none"],
+        (
+            "calibrator=lore_tsne says nothing of rows that were not embedded with the calibration"
+            " rows, such as those out of distribution or on a grid; choose metrics=top_label"
+        ),
+    ),
+    "a recalibrator on a classifier": (
+        ["dataset=iris", "method=none", "recalibrator=global_pit"],
+        (
+            "recalibrator=global_pit needs predictive distributions, and parent=random_forest gives"
+            " none; choose recalibrator=none"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_go_together_is_told_before_anything_is_done(case, kdg, tmp_path):
+    arguments, sentence = REFUSED[case]
+    assert kdg("run", *arguments) == (2, "", f"kdg: {sentence}\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_parts_stand_on_the_parent_but_the_gate_on_the_calibrator():
+    model = unfitted(plan(["method=gated_isotonic", "detector=tood"]).jobs[0].config)
+    assert model is not None
+    assert list(model.post_hoc) == ["calibrator", "gate", "detector"]
+    below = [model.post_hoc[group].estimator for group in model.post_hoc]
+    assert below == [model.parent, model.post_hoc["calibrator"], model.parent]
+    assert ground_of("gate", model.parent, {}) == ("parent", model.parent)
+    assert not hasattr(model.parent, "classes_")
+
+
+def forest(n_estimators: int = 5) -> RandomForestClassifier:
+    raise AssertionError("made before the run needs it")
+
+
+def test_a_function_that_makes_a_parent_is_not_called_before_the_run():
+    config = plan([]).jobs[0].config
+    assert (
+        unfitted(replace(config, parent={"name": "made", "_target_": f"{__name__}.forest"})) is None
+    )
+
+
+class Known:
+    """A table that says what its target is."""
+
+    name = "known"
+    task = "regression"
+
+
+def test_a_source_says_what_its_rows_are_if_it_knows():
+    class Unknown(Known):
+        task = "auto"
+
+    sources = (Spiral(), Heteroscedastic(), Known(), Unknown(), SklearnTable("iris"))
+    assert [task_of(source) for source in sources] == [
+        "classification",
+        "regression",
+        "regression",
+        None,
+        None,
+    ]
+
+
+def rows(has_scores: bool = False, task: str = "classification") -> Dataset:
+    return Dataset(
+        "mine", np.eye(2), np.arange(2), np.arange(2), ("a", "b"), task, has_scores=has_scores
+    )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("parent", "train", "sentence"),
+    [
+        (
+            "random_forest",
+            rows(task="regression"),
+            (
+                "dataset=mine is for regression, and parent=random_forest is a classifier; choose a"
+                " data set with classes, or what is for regression: method=local_pit"
+            ),
+        ),
+        (
+            "random_forest",
+            replace(rows(task="regression"), facts={"whole_values": 1234}),
+            (
+                "dataset=mine is for regression, and parent=random_forest is a classifier;"
+                " dataset.task=classification takes its 1,234 whole numbers as classes; else choose"
+                " a data set with classes, or what is for regression: method=local_pit"
+            ),
+        ),
+        (
+            "random_forest",
+            rows(has_scores=True),
+            "dataset=mine has class scores and nothing to train on; choose parent=scores",
+        ),
+        (
+            "scores",
+            rows(),
+            (
+                "dataset=mine has rows to train on, and parent=scores trains nothing; choose"
+                " parent=random_forest"
+            ),
+        ),
+    ],
+)
+def test_what_only_the_rows_tell_is_told_when_they_are_there(parent, train, sentence):
+    from kdgraph.config.components import build
+
+    node = plan([f"parent={parent}"]).jobs[0].config.parent
+    with pytest.raises(ConfigError) as caught:
+        check_rows(node, build(node), train)
+    assert str(caught.value) == sentence
+
+
+def test_a_part_may_need_a_method_that_nobody_has_words_for():
+    class Energy(Uncalibrated):
+        required_method = "predict_logits"
+
+    with pytest.raises(ConfigError) as caught:
+        check_ground(
+            "detector",
+            {"name": "energy"},
+            Energy(None),
+            RandomForestClassifier(),
+            "parent=random_forest",
+        )
+    assert (
+        str(caught.value)
+        == "detector=energy needs predict_logits, and parent=random_forest gives none; choose"
+        " detector=none"
+    )
+
+
+class WithoutTags:
+    """A classifier that knows nothing of scikit-learn."""
+
+
+@pytest.mark.parametrize(
+    ("parent", "expected"),
+    [
+        (MultilayerPerceptron(), True),
+        (DummyClassifier(), True),
+        (WithoutTags(), True),
+        (RandomForestClassifier(), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_parent_says_by_its_tags_whether_it_takes_images(parent, expected):
+    assert takes(parent, "three_d_array") == expected
