@@ -26,7 +26,7 @@ METHODS = {
     "isotonic": "ISOTONIC",
     "sigmoid": "SIGMOID",
     "acet_quick": "ACET",
-    "odin": "ODIN",
+    "odin_temperature": "ODIN",
     "oe": "OE",
     "gated_isotonic": "gated isotonic",
 }

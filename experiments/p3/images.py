@@ -46,7 +46,7 @@ MNIST = Study(
         "tood_given": "TOOD, given labels",
         "tood_shuffled": "TOOD, shuffled labels",
         "leaf_box": "leaf box",
-        "density": "kernel density graph",
+        "graph_density": "kernel density graph",
         "knn": "k-NN on latents",
         "msp": "MSP of LeNet-5",
     },

@@ -31,7 +31,7 @@ METHODS = {
     "tood_given": "TOOD, given labels",
     "tood_shuffled": "TOOD, shuffled labels",
     "leaf_box": "leaf box",
-    "density": "kernel density graph",
+    "graph_density": "kernel density graph",
     "msp": "MSP of the forest",
     "knn": "k-NN",
     "mahalanobis": "Mahalanobis",

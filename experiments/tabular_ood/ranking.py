@@ -27,7 +27,7 @@ from kdgraph.results.comparison.ranks import Ranks, rank
 from kdgraph.results.comparison.study import Study, study
 from kdgraph.results.records import Found
 
-OURS = ("leaf_box", "density", "kdf", "kdf_whitened", "gated_whitened", "gated_linear_pool")
+OURS = ("leaf_box", "graph_density", "kdf", "kdf_whitened", "gated_whitened", "gated_linear_pool")
 """Scores of rows by trees or their density."""
 PEERS = ("knn", "lof", "mahalanobis")
 """What a score of rows is held against."""

@@ -30,8 +30,8 @@ REQUIRED_OVERRIDES = {
     "method/linear": ["dataset=heteroscedastic"],
     "method/local_linear_pit": ["dataset=heteroscedastic"],
     "method/local_pit": ["dataset=heteroscedastic"],
-    "method/local_pit_conformal": ["dataset=heteroscedastic"],
-    "method/local_pit_localised": ["dataset=heteroscedastic"],
+    "method/conformal_local_pit": ["dataset=heteroscedastic"],
+    "method/localised_conformal_pit": ["dataset=heteroscedastic"],
     "method/mc_dropout": ["dataset=heteroscedastic"],
     "method/mlp_gamma": ["dataset=heteroscedastic"],
     "method/mlp_lognormal": ["dataset=heteroscedastic"],
@@ -72,7 +72,7 @@ REQUIRED_OVERRIDES = {
     "recalibrator/local_pit": ["dataset=heteroscedastic", "parent=linear"],
     "recalibrator/localised_conformal_pit": ["dataset=heteroscedastic", "parent=linear"],
     "calibrator/kdn": ["parent=mlp"],
-    "calibrator/odin": ["parent=mlp"],
+    "calibrator/odin_temperature": ["parent=mlp"],
     "dataset/arrays": ["dataset.path=my.npz"],
     "dataset/celeba_hair_color": ["dataset.path=list_attr_celeba.parquet"],
     "dataset/celeba_hair_type": ["dataset.path=list_attr_celeba.parquet"],
@@ -96,7 +96,7 @@ REQUIRED_OVERRIDES = {
 }
 # Sweeps over the methods or data sets of a file that they extend: some of these, and one seed.
 SHORTENED_SWEEPS = {
-    "experiment/bench/tabular_ood_openml": ["method=isotonic,knn,energy_tuned", "seed=0"],
+    "experiment/bench/tabular_ood_openml": ["method=isotonic,knn,energy_fine_tuning", "seed=0"],
     "experiment/paper/p1/cc18_published": ["dataset=cc18/balance_scale,cc18/wdbc"],
     "experiment/paper/p4/celeba_hair_type": [
         "method=paper/p4/celeba/none,paper/p4/celeba/mmce,paper/p4/celeba/lore_pca"

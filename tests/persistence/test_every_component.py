@@ -133,7 +133,7 @@ def parents_and_calibrators() -> list[tuple[str, str]]:
     network_calibrators = [
         name
         for name in CALIBRATORS
-        if name in ("kdn", "best_on_network", "mmce", "oe", "ceda", "acet", "acet_quick", "odin")
+        if name in ("kdn", "network_best", "mmce", "oe", "ceda", "acet", "acet_quick", "odin_temperature")
     ]
     graphs = [
         (name, "kdf" if name in ("random_forest", "extra_trees", "extra_trees_latent") else "kdn")
