@@ -136,13 +136,53 @@ def test_a_method_is_called_by_its_preset_only_while_untouched(overrides, method
         (["dataset=shapes", "network=mlp"], "mlp"),
         (["dataset=shapes", "method=temperature"], "cnn"),
         (["dataset=shapes", "parent=resnet"], "resnet"),
-        (["network=cnn"], "random_forest"),
+        (["dataset=shapes", "method=kdf"], "random_forest"),
     ],
 )
 def test_a_method_on_a_network_takes_the_network_that_was_chosen(overrides, parent):
     config = plan(overrides).jobs[0].config
     assert config.parent["name"] == parent
     assert config.run_dir.parts[1:3] == (config.dataset["name"], config.method)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ["method=kdf", "network=lenet"],
+            "network=lenet is used by no part of method=kdf; choose a method on a network, such as"
+            " method=kdn, or parent=lenet",
+        ),
+        (
+            ["network=mlp"],  # the default network, which is without effect too
+            "network=mlp is used by no part of method=kdf; choose a method on a network, such as"
+            " method=kdn, or parent=mlp",
+        ),
+        (
+            ["method=mlp_gamma", "network=mlp", "dataset=heteroscedastic"],
+            "network=mlp is used by no part of method=mlp_gamma; choose a method on a network, such"
+            " as method=kdn, or parent=mlp",
+        ),
+        (
+            ["method=kdn", "parent=mlp", "network=lenet"],
+            "network=lenet has no effect beside parent=mlp; leave one of them out",
+        ),
+        (
+            ["method=kdf,isotonic", "network=mlp,lenet"],
+            "network=mlp is used by no part of method=kdf; choose a method on a network, such as"
+            " method=kdn, or parent=mlp",
+        ),
+    ],
+)
+def test_a_network_that_nothing_uses_is_refused(overrides, message):
+    with pytest.raises(ConfigError) as caught:
+        plan(overrides, multirun=any("," in override for override in overrides))
+    assert str(caught.value) == message
+
+
+def test_in_a_sweep_one_method_on_the_network_suffices():
+    jobs = plan(["method=kdf,kdn", "network=lenet"], multirun=True).jobs
+    assert [job.config.parent["name"] for job in jobs] == ["random_forest", "lenet"]
 
 
 def test_in_a_sweep_each_data_set_has_its_own_network():
