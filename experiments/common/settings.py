@@ -40,6 +40,15 @@ def by_size(records: Iterable[Record]) -> dict[str, list[Record]]:
     return dict(found)
 
 
+def trains_otherwise(record: Record) -> bool:
+    """Return whether the network of a run is trained with outliers or with MMCE in its loss.
+
+    It is then a method, not the parent that the other methods of the experiment share.
+    """
+    parent = record.get("config", {}).get("parent") or {}
+    return bool(parent.get("exposure")) or parent.get("loss") == "mmce"
+
+
 def apart(
     records: Sequence[Record], alike: Sequence[Hashable], parts: Collection[str] | None = None
 ) -> list[str]:

@@ -11,6 +11,7 @@ import yaml
 from kdgraph.config import COMPONENTS, check, compose, conf_dir, plan, planning
 from kdgraph.config.components import INJECTED, build, parameters_of, target_of
 from kdgraph.config.composer import Composer
+from kdgraph.config.run_config import AFTER
 from kdgraph.data.dataset import Simulation, Table
 from kdgraph.data.splits import split_options
 from kdgraph.report.options import first_comment
@@ -236,6 +237,57 @@ def test_file_begins_with_a_comment_for_kdg_list(path):
 def test_component_has_the_name_of_its_file(path):
     if path.relative_to(conf_dir()).with_suffix("").as_posix() not in NAMED_BY_PARAMETERS:
         assert _NODES[path]["name"] == path.stem
+
+
+MODEL_GROUPS = ("parent", *AFTER)
+MODEL_FILES = [path for path in FILES if path.parent.parent == conf_dir()]
+MODEL_FILES = [path for path in MODEL_FILES if path.parent.name in MODEL_GROUPS]
+METHOD_FILES = [path for path in FILES if path.parent == conf_dir() / "method"]
+
+
+@pytest.mark.parametrize("path", MODEL_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_part_of_a_model_has_the_name_of_its_file_and_no_other_group_has_it(path):
+    assert _NODES[path]["name"] == path.stem
+    groups = [other.parent.name for other in MODEL_FILES if other.stem == path.stem]
+    assert groups == [path.parent.name] or path.stem == "none"
+
+
+@pytest.mark.parametrize("path", METHOD_FILES, ids=lambda path: path.stem)
+def test_method_uses_what_it_is_named_after(path):
+    """The rule of CONTRIBUTING: ``[network_][gated_]X`` uses the component X, or is training X."""
+    chosen = _chosen_components(path)
+    parent = chosen.pop("parent")
+    after = {group: option for group, option in chosen.items() if option != "none"}
+    stem = path.stem.removeprefix("network_")
+    is_gated, stem = stem.startswith("gated_"), stem.removeprefix("gated_")
+    assert is_gated == ("gate" in after)
+    if path.stem.startswith("network_"):
+        assert parent == "${network}"
+        stem = f"network_{stem}" if f"network_{stem}" in after.values() else stem
+    if parent.startswith("${network}_"):
+        assert stem.removesuffix("_quick") == parent.removeprefix("${network}_")
+        assert (
+            (conf_dir() / "parent" / parent.replace("${network}", "mlp"))
+            .with_suffix(".yaml")
+            .is_file()
+        )
+    elif stem == "none":
+        assert not after
+    elif after:
+        assert stem in after.values() and len(after) == 1 + is_gated
+    else:
+        assert stem == parent
+
+
+def _chosen_components(path) -> dict[str, str]:
+    """Return group → option of a method preset, after those of the preset that it extends."""
+    chosen: dict[str, str] = {}
+    for entry in _NODES[path]["defaults"]:
+        if isinstance(entry, str) and entry != "_self_" and not entry.startswith("_"):
+            chosen |= _chosen_components(path.with_name(f"{entry}.yaml"))
+        elif isinstance(entry, Mapping):
+            chosen |= {key.removeprefix("override /"): str(entry[key]) for key in entry}
+    return {group: chosen[group] for group in MODEL_GROUPS if group in chosen}
 
 
 @pytest.mark.parametrize("path", COMPONENT_FILES, ids=COMPONENT_IDS)

@@ -55,7 +55,13 @@ def told(iso_ece: float) -> str:
 def test_methods_stand_by_mean_rank_and_claims_follow_from_the_numbers():
     said = told(0.029)
     lines = [line.split("|")[1].strip(" *") for line in said.splitlines() if line.startswith("|")]
-    assert lines[2:7] == ["kdf_whitened", "graph_density", "knn", "isotonic", "random_forest (parent)"]
+    assert lines[2:7] == [
+        "kdf_whitened",
+        "graph_density",
+        "knn",
+        "isotonic",
+        "random_forest (parent)",
+    ]
     assert (
         "pass: AUROC of graph_density is not significantly below that of knn, the best of knn. +.010,"
         " 8/0/0" in said
