@@ -193,7 +193,7 @@ def _check_network(composer: Composer, jobs: Sequence[Job]) -> None:
         raise ConfigError(
             f"network={network} has no effect beside parent={parent}; leave one of them out"
         )
-    _, chosen = composer.compose_point(overrides)
+    _, chosen = composer.nodes(overrides)
     raise ConfigError(
         f"network={network} is used by no part of method={chosen.get('method')}; choose a method"
         f" on a network, such as method=kdn, or parent={network}"
@@ -208,10 +208,10 @@ def _value_of(key: str, overrides: Sequence[str]) -> str | None:
 
 def _depends_on_network(composer: Composer, job: Job) -> bool:
     """Return whether another network changes which options a job is composed of."""
-    _, chosen = composer.compose_point(job.overrides, of_many=job.of_many)
+    _, chosen = composer.nodes(job.overrides, of_many=job.of_many)
     other = "cnn" if chosen.get("network") == "mlp" else "mlp"
     try:
-        _, changed = composer.compose_point(
+        _, changed = composer.nodes(
             [*(o for o in job.overrides if not o.startswith("network=")), f"network={other}"],
             of_many=job.of_many,
         )
