@@ -225,8 +225,11 @@ def _shortened_sweep(path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
-def test_file_begins_with_a_comment_for_kdg_list(path):
+def test_file_begins_with_one_line_for_kdg_list_and_comments_have_at_most_100_columns(path):
     assert first_comment(path), f"{path} needs a first comment: 'kdg list' shows it"
+    assert not first_comment(path).endswith(".")
+    comments = [line for line in path.read_text().splitlines() if "#" in line]
+    assert max(map(len, comments)) <= 100
 
 
 @pytest.mark.parametrize("path", COMPONENT_FILES, ids=COMPONENT_IDS)
