@@ -95,6 +95,8 @@ REQUIRED_OVERRIDES = {
     "ood/dataset": ["ood.name=iris"],
     "ood/paper/p3/clouds": ["dataset=cloud_circles"],
 }
+# A network is refused unless a part of the method uses it.
+REQUIRED_OVERRIDES |= {name: ["method=kdn"] for name in IDS if name.startswith("network/")}
 # Sweeps over the methods or data sets of a file that they extend: some of these, and one seed.
 SHORTENED_SWEEPS = {
     "experiment/bench/tabular_ood_openml": ["method=isotonic,knn,energy_fine_tuning", "seed=0"],
