@@ -34,7 +34,7 @@ class Claim:
     made: str = ""
 
 
-Ask = Callable[[Path], Iterable[Claim]]
+ClaimTest = Callable[[Path], Iterable[Claim]]
 """A folder of runs → what they say of the sentences whose ``tested_by`` names the function; nothing
 where runs are missing.
 """
@@ -102,12 +102,12 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def computed_at(folder: Path, name: str) -> Path:
+def computed_path(folder: Path, name: str) -> Path:
     """Where what was computed without a run is kept, beside the runs."""
     return folder / "computed" / f"{name}.csv"
 
 
-def keep(claims: Iterable[Claim], folder: Path, name: str) -> None:
+def save_claims(claims: Iterable[Claim], folder: Path, name: str) -> None:
     """Write what a computation of minutes or hours found, for :func:`kept` to find below a folder
     of runs.
     """
@@ -115,14 +115,14 @@ def keep(claims: Iterable[Claim], folder: Path, name: str) -> None:
         {"text": one.text, "holds": one.holds, "found": one.found, "of": " ".join(one.of)}
         for one in claims
     ]
-    path = _kept_at(folder, name)
+    path = _claims_path(folder, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, pd.DataFrame(rows).to_csv(index=False).encode())
 
 
-def kept(folder: Path, name: str) -> list[Claim]:
+def saved_claims(folder: Path, name: str) -> list[Claim]:
     """What :func:`keep` wrote; nothing where it did not."""
-    path = _kept_at(folder, name)
+    path = _claims_path(folder, name)
     if not path.exists():
         return []
     rows = pd.read_csv(path, keep_default_na=False).itertuples(index=False)
@@ -132,5 +132,5 @@ def kept(folder: Path, name: str) -> list[Claim]:
     ]
 
 
-def _kept_at(folder: Path, name: str) -> Path:
-    return computed_at(folder, f"claims_{name}")
+def _claims_path(folder: Path, name: str) -> Path:
+    return computed_path(folder, f"claims_{name}")

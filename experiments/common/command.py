@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from experiments.common.claims import Claim, keep, verdicts
+from experiments.common.claims import Claim, save_claims, verdicts
 from experiments.common.runs import Record
 from kdgraph.errors import KdgError
 
@@ -55,7 +55,7 @@ def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]
     in_one_line(main)
 
 
-def parser_that_keeps(about: str | None) -> argparse.ArgumentParser:
+def claims_parser(about: str | None) -> argparse.ArgumentParser:
     """Of a study whose claims ``--keep DIR`` leaves where ``kdg reproduce`` finds them; ``about``
     is its module's docstring.
     """
@@ -71,12 +71,12 @@ def parser_that_keeps(about: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def tell_claims(claims: Iterable[Claim], keep_in: Path | None, name: str) -> None:
+def print_claims(claims: Iterable[Claim], keep_in: Path | None, name: str) -> None:
     """Print which of them hold, and leave them as ``name`` in a folder of runs if there is one."""
     told = list(claims)
     print(verdicts(told))
     if keep_in is not None:
-        keep(told, keep_in, name)
+        save_claims(told, keep_in, name)
 
 
 def in_one_line(main: Callable[[], object]) -> None:

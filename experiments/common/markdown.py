@@ -41,7 +41,7 @@ def spread(values: ArrayLike, factor: float = 1.0, digits: int = 3) -> str:
     )
 
 
-def counted(numbers: Iterable[int], what: str) -> str:
+def counted_noun(numbers: Iterable[int], what: str) -> str:
     """1 seed, 3,000 seeds, 2 to 3 seeds."""
     low, high = min(numbers := list(numbers)), max(numbers)
     return f"{low:,} {what}{'s' * (low != 1)}" if low == high else f"{low:,} to {high:,} {what}s"

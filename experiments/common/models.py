@@ -19,7 +19,7 @@ def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:
     """Splits, parent and calibrated model of a finished run: from the store below ``folder``, else
     fitted again, which gives the same.
     """
-    stored = _stages_of(record, folder)
+    stored = _stored_stages(record, folder)
     parent = stored.fit().value
     return stored.splits, parent, stored.calibrate(parent).value
 
@@ -31,11 +31,11 @@ def evaluation_of(record: Record, folder: Path) -> Evaluation:
     path = folder / FOLDER / record["store"]["evaluate"]
     if path.exists():
         return from_bytes(path.read_bytes(), f"store entry {path}").value
-    stored = _stages_of(record, folder)
+    stored = _stored_stages(record, folder)
     parent = stored.fit().value
     return stored.evaluate(FittedModel(parent), stored.calibrate(parent).value).value
 
 
-def _stages_of(record: Record, folder: Path) -> StoredStages:
+def _stored_stages(record: Record, folder: Path) -> StoredStages:
     config = RunConfig(**record["config"], out=str(folder), method=record["method"])
     return StoredStages(config, stages.split(config.dataset, config.seed), Watch())

@@ -70,14 +70,14 @@ def save_picture(figure: Figure, stem: Path, paper: Path) -> list[Path]:
     paper : folder of the paper, whose ``figures.csv`` says which figure a picture of this name is,
         and what it shows; any other has its name for a title.
     """
-    title, shows = about(stem.name, paper)
+    title, shows = title_and_description(stem.name, paper)
     for artist in figure.findobj(is_dense):
         artist.set_rasterized(True)
     stem.parent.mkdir(parents=True, exist_ok=True)
     return save_figure(figure, stem, FORMATS, DPI, title=title, description=shows)
 
 
-def about(name: str, paper: Path) -> tuple[str, str]:
+def title_and_description(name: str, paper: Path) -> tuple[str, str]:
     """The title of the picture ``name`` of a paper, and what it shows as ``figures.csv`` says."""
     listed = figures_of(paper)
     mine = listed[[name in (Path(stem).name for stem in stems.split()) for stems in listed.files]]

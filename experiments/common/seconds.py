@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def spent(work: Callable[[], T]) -> tuple[T, float]:
+def processor_seconds(work: Callable[[], T]) -> tuple[T, float]:
     """What the work gives, and seconds of processor time of all cores of this process: other
     programs that run beside it do not count.
     """

@@ -9,7 +9,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import fields
 from typing import Any
 
-from experiments.common.markdown import counted
+from experiments.common.markdown import counted_noun
 from experiments.common.runs import Record
 from kdgraph.data.sizes import SplitSizes
 
@@ -33,7 +33,7 @@ def by_size(records: Iterable[Record]) -> dict[str, list[Record]]:
     ):
         found[
             ", ".join(
-                counted((record["dataset"][key] for record in group), role)
+                counted_noun((record["dataset"][key] for record in group), role)
                 for key, role in _ROLES.items()
             )
         ] += group
@@ -49,7 +49,7 @@ def trains_otherwise(record: Record) -> bool:
     return bool(parent.get("exposure")) or parent.get("loss") == "mmce"
 
 
-def apart(
+def differing_settings(
     records: Sequence[Record], alike: Sequence[Hashable], parts: Collection[str] | None = None
 ) -> list[str]:
     """For each record its values of those keys in which it differs from one that it is ``alike``:

@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.common.markdown import counted, head, line, number, spread
+from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
-from experiments.common.settings import apart, by_size, trains_otherwise
+from experiments.common.settings import by_size, differing_settings, trains_otherwise
 
 TABLES = {"Table 1": "ViT-B16", "Table 4": "ResNet-50"}
 """Of the paper, and whose numbers they are."""
@@ -74,14 +74,16 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 
 def _title(rows: str, records: Sequence[Record]) -> str:
-    seeds = counted([len({record["seed"] for record in records})], "seed")
+    seeds = counted_noun([len({record["seed"] for record in records})], "seed")
     return f"## Dey et al., Tables 1 and 4, CIFAR-10: {rows}, {seeds}"
 
 
 def _table(records: Sequence[Record]) -> str:
     """Of runs with as many rows."""
-    of_method = apart(records, [(_parent(record), _method(record)) for record in records])
-    of_parent = apart(
+    of_method = differing_settings(
+        records, [(_parent(record), _method(record)) for record in records]
+    )
+    of_parent = differing_settings(
         records,
         [(_parent(record), trains_otherwise(record)) for record in records],
         ["parent", "preprocess"],

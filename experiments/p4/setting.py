@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.markdown import counted, head, line, number, signed, spread
+from experiments.common.markdown import counted_noun, head, line, number, signed, spread
 from experiments.common.published import read_published
 from experiments.common.runs import Record
 from experiments.common.settings import trains_otherwise
@@ -236,7 +236,7 @@ def correlations(frame: pd.DataFrame, setting: Setting) -> str:
     said = published[published.item == "Table 2"].set_index("method").value
     wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
     theirs = [method for method in setting.in_paper if method in wide.index]
-    title = f"{counted([len(theirs)], 'method')} of the paper"
+    title = f"{counted_noun([len(theirs)], 'method')} of the paper"
     lines = head(
         [
             "with max group MCE",
