@@ -1,4 +1,4 @@
-"""Models of finished runs, and what they said."""
+"""Models of finished runs, and their outputs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from kdgraph.runner.watch import Watch
 
 
 def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:
-    """Splits, parent and calibrated model of a finished run: from the store below ``folder``, else
-    fitted again, which gives the same.
+    """Return splits, parent and calibrated model of a finished run.
+
+    They come from the store below ``folder``, or are fitted again with the same result.
     """
     stored = _stored_stages(record, folder)
     parent = stored.fit().value
@@ -25,8 +26,9 @@ def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:
 
 
 def evaluation_of(record: Record, folder: Path) -> Evaluation:
-    """What both models of a finished run said of each set of rows, also of sets that they drew from
-    them: as :func:`models_of`.
+    """Return the outputs of both models of a finished run for every set of rows.
+
+    They come from the store below ``folder``, or are computed again with the same result.
     """
     path = folder / FOLDER / record["store"]["evaluate"]
     if path.exists():

@@ -281,13 +281,13 @@ def test_method_uses_what_it_is_named_after(path):
 
 
 def _chosen_components(path) -> dict[str, str]:
-    """Return group → option of a method preset, after those of the preset that it extends."""
-    chosen: dict[str, str] = {}
-    for entry in _NODES[path]["defaults"]:
-        if isinstance(entry, str) and entry != "_self_" and not entry.startswith("_"):
-            chosen |= _chosen_components(path.with_name(f"{entry}.yaml"))
-        elif isinstance(entry, Mapping):
-            chosen |= {key.removeprefix("override /"): str(entry[key]) for key in entry}
+    """Return group → option of a method preset."""
+    chosen = {
+        key.removeprefix("override /"): str(option)
+        for entry in _NODES[path]["defaults"]
+        if isinstance(entry, Mapping)
+        for key, option in entry.items()
+    }
     return {group: chosen[group] for group in MODEL_GROUPS if group in chosen}
 
 
