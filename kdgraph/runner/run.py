@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.config import RunConfig, refuse_changed
+from kdgraph.errors import KdgError
 from kdgraph.runner.files import file_checksum, wrap_os_errors, write_atomically
 from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run_dir import RunDir
@@ -15,6 +16,7 @@ from kdgraph.runner.run_dir import RunDir
 if TYPE_CHECKING:
     from kdgraph.base import Evaluation, FittedModel
     from kdgraph.data.dataset import Splits
+    from kdgraph.runner.store import StageResult
 
 PREDICTIONS, TABLES, FIGURES = "predictions.parquet", "tables", "figures"
 
@@ -22,9 +24,10 @@ PREDICTIONS, TABLES, FIGURES = "predictions.parquet", "tables", "figures"
 def run(config: RunConfig, reporter: ProgressReporter | None = None) -> dict[str, Any]:
     """Return the record of a run, which is done now unless it was done before.
 
-    If another process is doing the run, this one waits, and returns that one's record. A failure is
-    written to ``error.txt`` and raised, and the run is tried again next time; the results of stages
-    that were finished stay in the store.
+    If another process is doing the run, this one waits, and returns that one's record. Rows and
+    components that do not go together are refused before anything is written. A failure after that
+    is written to ``error.txt`` and raised, and the run is tried again next time; the results of
+    stages that were finished stay in the store.
 
     Parameters
     ----------
@@ -37,17 +40,48 @@ def run(config: RunConfig, reporter: ProgressReporter | None = None) -> dict[str
     folder = RunDir(config.run_dir)
     if not config.force and (record := folder.record()):
         return record
+    # Before the directory exists, so that what is refused leaves nothing behind; but a run that
+    # another process is doing has a directory, and is most often done after the wait.
+    prepared = None if folder.is_running else _prepare(config, folder, reporter)
     with folder.locked(reporter) as waited:
         folder.set_aside_damaged()
         if (waited or not config.force) and (record := folder.record()):
             return record
+        prepared = prepared or _prepare(config, folder, reporter)
         try:
-            record = _run_stages(config, folder, reporter)
+            record = _run_stages(config, prepared, folder, reporter)
         except Exception as error:  # any: each is written to error.txt, and raised
             folder.fail(error)
             raise
         folder.finish(record)
     return record
+
+
+def _prepare(config: RunConfig, folder: RunDir, reporter: ProgressReporter) -> StageResult:
+    """Split the rows, and check all that can be checked before anything is fitted.
+
+    Raises
+    ------
+    KdgError
+        The run is refused. Any other error is a failure, and written to ``error.txt``.
+    """
+    # Imported late: a run that is done needs no scikit-learn.
+    from threadpoolctl import threadpool_limits
+
+    from kdgraph.runner.stages import check_stages, split
+    from kdgraph.runner.store import run_stage
+
+    reporter.stage("split")
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            result = run_stage(lambda: split(config.dataset, config.seed))
+            check_stages(config, result.value)
+    except KdgError:
+        raise
+    except Exception as error:  # any: such as one of a user's own data set
+        folder.fail(error)
+        raise
+    return result
 
 
 def attempt(config: RunConfig, reporter: ProgressReporter) -> Exception | None:
@@ -59,22 +93,21 @@ def attempt(config: RunConfig, reporter: ProgressReporter) -> Exception | None:
     return None
 
 
-def _run_stages(config: RunConfig, folder: RunDir, reporter: ProgressReporter) -> dict[str, Any]:
+def _run_stages(
+    config: RunConfig, split_result: StageResult, folder: RunDir, reporter: ProgressReporter
+) -> dict[str, Any]:
     """Do the stages, write their files into the run's directory, and return the record."""
-    # Imported late: a run that is done needs no scikit-learn.
     from threadpoolctl import threadpool_limits
 
     from kdgraph.base import FittedModel
     from kdgraph.runner.prediction.schema import schema_of
     from kdgraph.runner.record import make_record
-    from kdgraph.runner.stages import StoredStages, split
+    from kdgraph.runner.stages import StoredStages
     from kdgraph.runner.store import run_stage
 
     # BLAS adds in another order for another number of threads, which depends on the number of jobs:
     # a run alone has all cores, one of several in a sweep its share.
     with threadpool_limits(1, user_api="blas"):
-        reporter.stage("split")
-        split_result = run_stage(lambda: split(config.dataset, config.seed))
         splits = split_result.value
         stages = StoredStages(config, splits, reporter)
         folder.pin(stages.entries)

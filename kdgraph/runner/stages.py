@@ -24,13 +24,13 @@ from kdgraph.base import Evaluation, FittedModel
 from kdgraph.base.posthoc import use_class_names
 from kdgraph.base.rows import warn_precision_loss
 from kdgraph.config import AFTER, Protocol, RunConfig, file_digests
-from kdgraph.config.compatibility import asks_ood, check_ground, check_rows, ground_of
+from kdgraph.config.compatibility import asks_ood, check_ground, check_rows, ground_of, unfitted
 from kdgraph.config.components import Node, build, errors_by_key
 from kdgraph.config.outliers import seen_in_training
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.openml.client import offline
 from kdgraph.data.splits import make_splits, split_options
-from kdgraph.errors import DataError
+from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.quoting import override
 from kdgraph.runner.evaluate import Spaces, evaluate, ood_sets, required_outputs
 from kdgraph.runner.monitoring import ProgressReporter
@@ -180,11 +180,13 @@ def calibrate(
 def _fit_component(
     estimator: Any, splits: Splits, protocol: Protocol, sets: Callable[[], Iterable[OodSet]]
 ) -> Any:
+    train, calibration, arguments = (
+        splits.learning,
+        _calibration_rows(estimator, splits, protocol),
+        {},
+    )
     paper_protocol = getattr(estimator, "paper_protocol", None) if protocol == "paper" else None
-    train, calibration, arguments = splits.learning, splits.calibration, {}
-    if paper_protocol == "in_sample":
-        calibration = splits.test
-    elif paper_protocol == "transductive":
+    if paper_protocol == "transductive":
         arguments["X_test"] = splits.test.X
     elif paper_protocol == "ood":
         if not (arrays := [ood_set.X for ood_set in sets()]):
@@ -194,20 +196,32 @@ def _fit_component(
             )
         arguments["X_ood"] = np.concatenate(arrays)
     if getattr(estimator, "takes_groups", False):
-        check_groups(type(estimator).__name__, calibration)
         arguments |= {"groups": train.groups, "groups_calibration": calibration.groups}
-    if not len(calibration.y):
-        problem = (
-            f"all {len(splits.test.y):,} rows of {splits.test.name} test, and"
-            f" {type(estimator).__name__} has none to be fitted on"
-        )
-        raise DataError(
-            f"{problem}; lower dataset.n_test, or give protocol=paper to a method that its paper"
-            " fits on test rows"
-        )
     return estimator.fit(
         train.X, train.y, X_calibration=calibration.X, y_calibration=calibration.y, **arguments
     )
+
+
+def _calibration_rows(estimator: Any, splits: Splits, protocol: Protocol) -> Dataset:
+    """Return the rows that a component is calibrated on.
+
+    Raises
+    ------
+    DataError
+        There are none, or they lack groups that the component needs.
+    """
+    name = type(estimator).__name__
+    in_sample = protocol == "paper" and getattr(estimator, "paper_protocol", None) == "in_sample"
+    rows = splits.test if in_sample else splits.calibration
+    if getattr(estimator, "takes_groups", False):
+        check_groups(name, rows)
+    if not len(rows.y):
+        raise DataError(
+            f"all {len(splits.test.y):,} rows of {splits.test.name} test, and {name} has none to be"
+            " fitted on; lower dataset.n_test, or give protocol=paper to a method that its paper"
+            " fits on test rows"
+        )
+    return rows
 
 
 def check_groups(component: str, rows: Dataset) -> None:
@@ -226,6 +240,43 @@ def check_groups(component: str, rows: Dataset) -> None:
             f"{problem}; name another column for dataset.group, or choose a method that treats no"
             " group apart"
         )
+
+
+def check_stages(config: RunConfig, splits: Splits) -> None:
+    """Raise an error that a later stage would raise, if it can be known before anything is fitted.
+
+    Raises
+    ------
+    ConfigError, DataError, ParameterError
+        The rows, the components and this machine do not go together.
+    """
+    model = unfitted(config)
+    if model is not None:  # else a function makes the parent, and may take long
+        check_rows(config.parent, model.parent, splits.train)
+        build(config.preprocess).wrap(model.parent, splits.train, has_missing=splits.has_missing)
+        for path, component in {"parent": model.parent, **model.post_hoc}.items():
+            if hasattr(component, "check_device"):
+                with errors_by_key(path, getattr(config, path)):
+                    component.check_device()
+        for component in model.post_hoc.values():
+            _calibration_rows(component, splits, config.protocol)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the evaluation repeats them
+        _check_ood(config.ood, splits, config.seed)
+
+
+def _check_ood(ood: Node, splits: Splits, seed: int) -> None:
+    """Draw the first set of each OOD source, which raises the errors of all its sets."""
+    source = build(ood)
+    if source is None:
+        return
+    skip_absent = getattr(source, "missing", "refuse") == "skip"
+    for single in getattr(source, "sources", {"": source}).values():
+        try:
+            next(iter(single.sets(splits, stage_rng(seed, "ood"))), None)
+        except DataNotAvailable:
+            if not skip_absent:
+                raise
 
 
 def _draw_seed(rng: np.random.Generator) -> int:
