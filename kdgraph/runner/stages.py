@@ -26,7 +26,7 @@ from kdgraph.base.rows import warn_precision_loss
 from kdgraph.config import AFTER, Protocol, RunConfig, file_digests
 from kdgraph.config.compatibility import asks_ood, check_ground, check_rows, ground_of, unfitted
 from kdgraph.config.components import Node, build, errors_by_key
-from kdgraph.config.outliers import seen_in_training
+from kdgraph.config.data_sources import seen_in_training
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.openml.client import offline
 from kdgraph.data.splits import make_splits, split_options
