@@ -233,8 +233,8 @@ def check_groups(component: str, rows: Dataset) -> None:
         )
     if rows.groups_are_target:
         problem = (
-            f"the groups of {rows.name} are its target, and {component} would be told the label of"
-            " each test row"
+            f"the groups of {rows.name} are its target, and {component} would see the label of each"
+            " test row"
         )
         raise DataError(
             f"{problem}; name another column for dataset.group, or choose a method that treats no"
@@ -420,7 +420,7 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
         parent["files"] = outliers
     after = parent | config.after | {"protocol": config.protocol}
     sets = {"dataset": config.dataset, "ood": config.ood, "files": digests}
-    # The absent sources of a run that goes on without them: once one is there, other sets are drawn.
+    # A run may go on without absent sources: once one of them is there, other sets are drawn.
     if absent := _absent_sources(config.ood):
         sets["absent"] = absent
     outputs = (
