@@ -15,9 +15,9 @@ from kdgraph.errors import UsageError
 from kdgraph.results.complete import lacking
 from kdgraph.results.filters import parse, refuse_unknown
 from kdgraph.results.origins import PresentFiles, hidden_differences
-from kdgraph.runner.rundir import RECORD, is_current, unsealed
-from kdgraph.runner.sealed import ChecksumError, check_and_load
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.files import ChecksumError, check_and_load
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.run_dir import RECORD, is_current, load_old_record
 from kdgraph.wording import counted, some
 
 
@@ -62,7 +62,7 @@ def find(
     if not Path(out).is_dir():
         raise UsageError(f"--out must be a folder with runs, got '{out}', which is no folder")
     wanted = [parse(word) for word in filters]
-    note = tell or Watch().note
+    note = tell or ProgressReporter().note
     read = _Read()
     with without_collection():
         read.below(out)
@@ -163,7 +163,7 @@ class _Read:
         try:
             record = check_and_load(content)
         except ChecksumError:
-            if (earlier := unsealed(content)) is None:
+            if (earlier := load_old_record(content)) is None:
                 self.damaged.append(path)
             else:
                 self.schemas.append(str(earlier["schema"]))

@@ -17,7 +17,7 @@ from kdgraph.results.measures import measured, tell_apart
 from kdgraph.results.names import named
 from kdgraph.results.origins import PresentFiles, contents, hidden_differences
 from kdgraph.results.records import find
-from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.run_dir import RunDir
 
 TABLE = "kdgraph.data.tables.TableFile"
 

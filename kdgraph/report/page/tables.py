@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.results.names import Run
-from kdgraph.runner.sealed import file_checksum
+from kdgraph.runner.files import file_checksum
 
 BUDGET = 2_000_000
 """Bytes of the page that tables may take."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from kdgraph.results.filters import parse
-from kdgraph.runner.rundir import CLAIM, RunDir
+from kdgraph.runner.run_dir import LOCK_FILE, RunDir
 
 State = Literal["failed", "running", "cut off"]
 JUDGED_BY_PATH = ("dataset", "method")
@@ -44,11 +44,11 @@ def unfinished(out: str | Path, filters: Sequence[str] = ()) -> list[Unfinished]
 
 def _directories(out: str | Path) -> Iterator[Path]:
     for folder, below, files in os.walk(out):
-        if "error.txt" in files or (CLAIM in files and "result.json" not in files):
+        if "error.txt" in files or (LOCK_FILE in files and "result.json" not in files):
             yield Path(folder)
         below[:] = (
             []
-            if {"result.json", "error.txt", CLAIM} & set(files)
+            if {"result.json", "error.txt", LOCK_FILE} & set(files)
             else [name for name in below if not name.startswith(".")]
         )
 
