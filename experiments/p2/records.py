@@ -20,7 +20,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
-from kdgraph.results.comparison.paired import compare
+from kdgraph.results.comparison.significance import compare
 
 EXPERIMENT = "paper/p2/records"
 FREE = ("dataset.path", "dataset.name", "dataset.target")

@@ -20,11 +20,9 @@ from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of_tables
 from experiments.tabular_ood.picture import rank_lines
 from kdgraph.figures import save_figure
-from kdgraph.results.comparison.compared import Compared, compared
-from kdgraph.results.comparison.paired import compare
-from kdgraph.results.comparison.pooled import pooled
-from kdgraph.results.comparison.ranks import Ranks, rank
-from kdgraph.results.comparison.study import Study, study
+from kdgraph.results.comparison.aggregate import Compared, compared
+from kdgraph.results.comparison.significance import Ranks, compare, rank
+from kdgraph.results.comparison.study import Study, pooled, study
 from kdgraph.results.records import Found
 
 OURS = ("leaf_box", "density", "kdf", "kdf_whitened", "gated_whitened", "gated_linear_pool")

@@ -14,7 +14,7 @@ from kdgraph.cli.flags import Parser, listed
 from kdgraph.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from kdgraph.results.comparison.compared import Compared
+    from kdgraph.results.comparison.aggregate import Compared
     from kdgraph.results.comparison.study import Study
 
 MOST_DATASETS = 6
@@ -27,7 +27,7 @@ PICTURES = ("svg", "png", "pdf")
 def main(arguments: list[str]) -> int:
     """Compare what the arguments choose and return the exit code."""
     args = _parser().parse(arguments)
-    from kdgraph.results.write import kind_of
+    from kdgraph.results.export import kind_of
 
     if not 1 <= args.digits <= MOST_DIGITS:
         raise UsageError(f"--digits must be from 1 to {MOST_DIGITS}, got {args.digits}")
@@ -35,11 +35,10 @@ def main(arguments: list[str]) -> int:
         kind_of(args.output, KINDS)
     if args.figure:
         kind_of(args.figure, PICTURES, "--figure")
-    from kdgraph.results.comparison.compared import compared
-    from kdgraph.results.comparison.pooled import pooled
-    from kdgraph.results.comparison.study import study
+    from kdgraph.results.comparison.aggregate import compared
+    from kdgraph.results.comparison.study import pooled, study
+    from kdgraph.results.measures import choose
     from kdgraph.results.records import find, without_collection
-    from kdgraph.results.usual import choose
 
     with without_collection():
         found = study(
@@ -144,8 +143,8 @@ def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespa
     from shutil import get_terminal_size
 
     from kdgraph.report.terminal import show
-    from kdgraph.results.comparison.sections import Section, as_text
     from kdgraph.results.comparison.tables import heading, of_dataset, over_datasets, remarks
+    from kdgraph.results.export import Section, as_text
 
     width = get_terminal_size().columns if sys.stdout.isatty() else None
     sections = [Section(heading(found))]
@@ -167,10 +166,8 @@ def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespa
 
 
 def _write(found: Study, all_compared: Sequence[Compared], args: argparse.Namespace) -> None:
-    from kdgraph.results.comparison.rows import rows
-    from kdgraph.results.comparison.sections import as_latex, as_markdown
-    from kdgraph.results.comparison.tables import heading, means, over_datasets, remarks
-    from kdgraph.results.write import write_columns
+    from kdgraph.results.comparison.tables import heading, means, over_datasets, remarks, rows
+    from kdgraph.results.export import as_latex, as_markdown, write_columns
     from kdgraph.runner.files import write_atomically
 
     kind = Path(args.output).suffix

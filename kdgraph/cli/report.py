@@ -23,12 +23,9 @@ def main(arguments: list[str]) -> int:
     args = _parser().parse(arguments)
     output = Path(args.output)
     refuse_folder(output, "--output")
-    from kdgraph.report.page.content import Content
-    from kdgraph.report.page.page import About, render
-    from kdgraph.report.page.pictures import pictures_of
-    from kdgraph.report.page.statistics import parent_names, remarks, statistics
-    from kdgraph.report.page.tables import tables_of
-    from kdgraph.report.page.unfinished import unfinished
+    from kdgraph.report.page.attachments import pictures_of, tables_of
+    from kdgraph.report.page.content import Content, parent_names, remarks, statistics
+    from kdgraph.report.page.page import About, render, unfinished
     from kdgraph.results.comparison.study import study
     from kdgraph.results.records import find, without_collection
 

@@ -27,8 +27,8 @@ def main(arguments: list[str]) -> int:
         return 0
     if args.keys and not args.output:
         raise UsageError("--with adds columns to a file; give --output FILE too")
+    from kdgraph.results.export import kind_of
     from kdgraph.results.records import find, without_collection
-    from kdgraph.results.write import kind_of
 
     if args.output:
         kind_of(args.output, ("parquet", "csv", "md", "tex"))
@@ -83,9 +83,9 @@ a spreadsheet takes one such as =1+1 for a formula, so import text columns as te
 
 
 def _write(found: list[Found], args: argparse.Namespace) -> None:
+    from kdgraph.results.export import write_columns
     from kdgraph.results.measures import measured, select
     from kdgraph.results.table import columns
-    from kdgraph.results.write import write_columns
 
     measures = dict.fromkeys(measure for one in found for measure, _ in measured(one.record))
     table = columns(found, args.keys, set(select(list(measures), args.metric, args.on)))
@@ -103,8 +103,8 @@ def _show(found: list[Found], args: argparse.Namespace) -> None:
     from kdgraph.report.terminal import show
     from kdgraph.results.measures import select
     from kdgraph.results.names import named
-    from kdgraph.results.parts import AS_IN_PAPER, is_as_in_paper
-    from kdgraph.results.wide import in_order, lines_of, wide
+    from kdgraph.results.records import AS_IN_PAPER, is_as_in_paper
+    from kdgraph.results.table import in_order, lines_of, wide
 
     lines = lines_of(named(found))
     measures = select(

@@ -1,19 +1,214 @@
-"""The compact table of one run: parent against calibrated, the better one marked."""
+"""Numbers of a record as tables on a terminal have them.
+
+What a run found on several kinds of rows out of distribution: a line for each set, and beside
+each other what was measured of it.
+
+The compact table of one run: parent against calibrated, the better one marked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kdgraph.report.far_table import far_table, has_far_table
-from kdgraph.report.metrics_text import Record, Values, by_measure, distance_from_ideal, texts_of
-from kdgraph.results.complete import refuse_incomplete
-from kdgraph.results.measures import IN_SAMPLE, Measure, measured, tell_apart
-from kdgraph.results.numbers import is_tie
-from kdgraph.results.parts import AS_IN_PAPER, after, chain, is_as_in_paper
-from kdgraph.results.usual import far
-from kdgraph.results.words import MARK, MISSING
+from kdgraph.results.measures import IN_SAMPLE, ROWS, Measure, far, measured, tell_apart
+from kdgraph.results.names import MARK, MISSING, is_tie, number, numbers_apart
+from kdgraph.results.records import AS_IN_PAPER, after, chain, is_as_in_paper, refuse_incomplete
 from kdgraph.wording import counted, printable
+
+Record = Mapping[str, Any]
+Entry = Mapping[str, Any]
+Values = Mapping[str, Entry]
+""""parent" or "calibrated" → its number."""
+
+
+def by_measure(record: Record) -> Mapping[Measure, Values]:
+    """Everything that was measured, in the order of the config, of the parent and of the calibrated
+    model.
+    """
+    found: dict[Measure, dict[str, Entry]] = {}
+    for measure, entry in measured(record):
+        found.setdefault(measure, {})[entry["of"]] = entry
+    return found
+
+
+def texts_of(values: Values, unit: str | None, *, marked: bool) -> dict[str, str]:
+    """Write the numbers of both models; where one of them is marked, with as many digits as it
+    takes to see why.
+    """
+    numbers = {of: entry["value"] for of, entry in values.items()}
+    return (
+        numbers_apart(numbers, unit)
+        if marked
+        else {of: number(value, unit) for of, value in numbers.items()}
+    )
+
+
+def distance_from_ideal(
+    measure: Measure, value: float | None, prior: Sequence[float] | None
+) -> float | None:
+    """How far a value is from the best there could be, or None where neither direction is better.
+
+    Parameters
+    ----------
+    prior : class shares of the training rows: far from them the best mean confidence is the
+        largest. None where there are no classes.
+    """
+    if value is None or measure.ideal == "none" or (measure.ideal == "prior" and not prior):
+        return None
+    return (
+        abs(value - max(prior or ()))
+        if measure.ideal == "prior"
+        else value
+        if measure.ideal == "lower"
+        else -value
+    )
+
+
+FEWEST = 3
+"""Sets of different names from which on they have a table of their own."""
+_GAP = 3
+Set = tuple[str | None, tuple[tuple[str, float], ...]]
+Better = Callable[[Measure, Values, Record], str | None]
+
+
+def has_far_table(shown: Sequence[Measure]) -> bool:
+    """Whether there are enough kinds of sets."""
+    return len({measure.ood for measure in shown}) >= FEWEST
+
+
+def far_table(
+    found: Mapping[Measure, Values],
+    shown: Sequence[Measure],
+    names: Mapping[str, str],
+    record: Record,
+    better: Better,
+) -> list[str]:
+    """Lines of text: each set with its number of rows, and for each metric a column for each model,
+    the better one marked.
+
+    Where a model scores sets of rows, and the other one rows, neither is marked, and a line says
+    so.
+
+    Parameters
+    ----------
+    found : everything that was measured.
+    shown : whose sets and metrics are to be shown, all out of distribution; each metric on each
+    set, as far as it was measured there.
+    names : "parent" or "calibrated" → what the model is called.
+    better : whose number of two is to be marked.
+    """
+    sets = list(dict.fromkeys(_set_of(measure) for measure in shown))
+    labels, rows = (
+        ["out of distribution", *(_label(each, sets) for each in sets)],
+        ["rows", *(_rows(found, shown, each) for each in sets)],
+    )
+    widest, most = (max(map(len, column)) for column in (labels, rows))
+    text = [
+        "",
+        *(f"  {label:<{widest}}  {n:>{most}}" for label, n in zip(labels, rows, strict=True)),
+    ]
+    text[0] = " " * len(text[1])  # for what the columns are of
+    for metric in dict.fromkeys(measure.metric for measure in shown):
+        of_metric = [
+            measure for measure in found if measure.metric == metric and _set_of(measure) in sets
+        ]
+        block = [
+            _cells(found, [m for m in of_metric if _set_of(m) == each], names, record, better)
+            for each in sets
+        ]
+        widths = {
+            of: max(len(name), *(len(cells[of]) - len(MARK) for cells in block))
+            for of, name in names.items()
+        }
+        head = "  ".join(f"{name:>{widths[of]}}  " for of, name in names.items())
+        title = _title(of_metric[0], record)
+        block_lines = [
+            title,
+            head,
+            *(
+                "  ".join(f"{cells[of]:>{widths[of] + len(MARK)}}" for of in names)
+                for cells in block
+            ),
+        ]
+        width = max(map(len, block_lines))
+        text = [
+            f"{left}{'':{_GAP}}{right:<{width}}"
+            for left, right in zip(text, block_lines, strict=True)
+        ]
+    return [line.rstrip() for line in text] + _of_sets(found, shown, names)
+
+
+def _set_of(measure: Measure) -> Set:
+    return measure.ood, measure.params
+
+
+def _label(one: Set, sets: Sequence[Set]) -> str:
+    """The name, and of a family which of them; intensity 255 is of the family intensity."""
+    name, params = one
+    if sum(other == name for other, _ in sets) == 1:
+        return str(name)
+    return ", ".join(
+        [
+            *([] if name in dict(params) else [str(name)]),
+            *(f"{key} {value:g}" for key, value in params),
+        ]
+    )
+
+
+def _rows(found: Mapping[Measure, Values], shown: Sequence[Measure], one: Set) -> str:
+    """How many rows; of a set that nothing but sets of rows was measured on, nobody knows it."""
+    known = [
+        entry["n"]
+        for m in shown
+        if _set_of(m) == one and m.n_of == ROWS
+        for entry in found[m].values()
+    ]
+    return f"{max(known):,}" if known else MISSING
+
+
+def _cells(
+    found: Mapping[Measure, Values],
+    of_set: Sequence[Measure],
+    names: Mapping[str, str],
+    record: Record,
+    better: Better,
+) -> dict[str, str]:
+    """Model → its number with the mark, or the room for it, behind."""
+    values: dict[str, Entry] = {
+        of: entry for measure in of_set for of, entry in found[measure].items()
+    }
+    best = better(of_set[0], values, record) if len(of_set) == 1 and len(names) > 1 else None
+    texts = texts_of(values, of_set[0].about.unit if of_set else None, marked=best is not None)
+    return {of: texts.get(of, MISSING) + (MARK if of == best else " " * len(MARK)) for of in names}
+
+
+def _title(measure: Measure, record: Record) -> str:
+    prior = record["dataset"]["prior"]
+    return (
+        f"{measure.name} (prior {max(prior):.3f})"
+        if measure.is_far_confidence and prior
+        else measure.name
+    )
+
+
+def _of_sets(
+    found: Mapping[Measure, Values], shown: Sequence[Measure], names: Mapping[str, str]
+) -> list[str]:
+    said = dict.fromkeys(
+        (names[of], measure.n_of, measure.name)
+        for measure in shown
+        if measure.n_of != ROWS
+        for of in found[measure]
+    )
+    by_model: dict[tuple[str, str], list[str]] = {}
+    for name, n_of, metric in said:
+        by_model.setdefault((name, n_of), []).append(metric)
+    return [
+        f"  {' and '.join(metrics)} of {name}: of {n_of}"
+        for (name, n_of), metrics in by_model.items()
+    ]
+
 
 MOST_SETS = 3
 """Out-of-distribution sets of a family that are shown."""
@@ -36,7 +231,7 @@ def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
     refuse_incomplete(record, run_dir)
     return "\n".join(
         [
-            _title(record),
+            _title_run_table(record),
             _stages(record, before),
             *_notes(record),
             *_metrics(record),
@@ -46,7 +241,7 @@ def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
     )
 
 
-def _title(record: Record) -> str:
+def _title_run_table(record: Record) -> str:
     data = record["dataset"]
     rows = " · ".join(
         f"{data['n_' + role]:,} {role}"
@@ -120,12 +315,14 @@ def _metrics(record: Record) -> list[str]:
     }
     lines = [f"{'':{first}}" + "".join(f"{name:>{widths[of]}}" for of, name in names.items())]
     for measure in shown:
-        text = "".join(_cells(texts[measure], best[measure], widths))
+        text = "".join(_cells_run_table(texts[measure], best[measure], widths))
         lines.append(f"  {labels[measure]:<{first - 2}}{text}{_note(measure, record)}".rstrip())
     return lines + (far_table(found, outside, names, record, _better) if apart else [])
 
 
-def _cells(texts: Mapping[str, str], best: str | None, widths: Mapping[str, int]) -> list[str]:
+def _cells_run_table(
+    texts: Mapping[str, str], best: str | None, widths: Mapping[str, int]
+) -> list[str]:
     """Numbers with room for the mark behind each, which the next column's width has in it."""
     return [
         f"{texts.get(of, MISSING):>{width - (len(MARK) if of == 'calibrated' else 0)}}{MARK if of == best else '':{len(MARK)}}"

@@ -10,13 +10,10 @@ from statistics import mean, stdev
 from typing import Any
 
 from kdgraph.config import METHOD_ENDS
-from kdgraph.report.metrics_text import Record, by_measure
-from kdgraph.results.complete import refuse_incomplete
-from kdgraph.results.measures import Measure, tell_apart
-from kdgraph.results.numbers import mean_number, number
-from kdgraph.results.parts import AS_IN_PAPER, PARTS, after, is_as_in_paper
-from kdgraph.results.usual import NEAR, far
-from kdgraph.results.words import MISSING, numbered
+from kdgraph.report.run_table import Record, by_measure
+from kdgraph.results.measures import NEAR, Measure, far, tell_apart
+from kdgraph.results.names import MISSING, mean_number, number, numbered
+from kdgraph.results.records import AS_IN_PAPER, PARTS, after, is_as_in_paper, refuse_incomplete
 from kdgraph.wording import printable, some
 
 MOST_SETS, MOST_FAR = 2, 6

@@ -1,24 +1,281 @@
-"""Records of finished runs: found below a folder, and chosen by what they were run with."""
+"""What a run's model is made of, in words: its parent, what was fitted after it, and on which
+rows.
+
+Whether a record has everything that a record has, so that what reads it need not ask.
+
+Words that choose runs: ``dataset=spiral,circle``, ``method!=refit``, ``dataset.n_train=1000``,
+``dataset=mfeat_*``.
+
+A key is one of ``dataset method parent calibrator gate detector recalibrator ood preprocess``
+(names), ``seed``, or a dotted key of the config, such as ``protocol``. Several values are
+alternatives, several filters must all hold. A value is compared as text in which ``*`` and ``?``
+stand for anything, and as a number if both are numbers; true, false and null are written so. A run
+that has no such key fails ``=`` and passes ``!=``.
+
+Records of finished runs: found below a folder, and chosen by what they were run with.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from kdgraph.config import RECORD_SCHEMA
-from kdgraph.errors import UsageError
-from kdgraph.results.complete import lacking
-from kdgraph.results.filters import parse, refuse_unknown
+from kdgraph.config import AFTER, RECORD_SCHEMA
+from kdgraph.config.messages import unknown_key
+from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.results.origins import PresentFiles, hidden_differences
 from kdgraph.runner.rundir import RECORD, is_current, unsealed
 from kdgraph.runner.sealed import ChecksumError, check_and_load
 from kdgraph.runner.watch import Watch
 from kdgraph.wording import counted, some
+
+PARTS = ("parent", *AFTER)
+"""Keys of a record that name a component of the model, in the order in which they are fitted."""
+AS_IN_PAPER = (
+    "fitted on test rows, or by the rows out of distribution, where the method's paper does so"
+    " (protocol=paper), so that its numbers are no estimate for new rows"
+)
+"""What has to be known of such a run wherever its numbers stand."""
+
+Task = Literal["classification", "detection", "regression"]
+
+
+def after(record: Mapping[str, Any]) -> list[str]:
+    """Names of what was fitted after the parent; empty where the run is of the parent alone.
+
+    >>> after({"parent": "random_forest", "calibrator": "isotonic", "gate": "density", "detector": "none", "recalibrator": "none"})
+    ['isotonic', 'density']
+    """
+    return [str(record[part]) for part in AFTER if record[part] != "none"]
+
+
+def chain(record: Mapping[str, Any]) -> str:
+    """``random_forest → isotonic → density gate``: a gate has the name of what it looks at, so it
+    is called one.
+    """
+    names = [
+        (part, str(record[part])) for part in PARTS if part == "parent" or record[part] != "none"
+    ]
+    return " → ".join(f"{name} gate" if part == "gate" else name for part, name in names)
+
+
+def is_as_in_paper(record: Mapping[str, Any]) -> bool:
+    """Whether something may have been fitted on test rows, or by rows out of distribution."""
+    return record["protocol"] == "paper"
+
+
+def task_of(record: Mapping[str, Any]) -> Task:
+    """What the run is about: a data set without classes is for regression, and a detector is what
+    it measures.
+    """
+    if not record["dataset"]["classes"]:
+        return "regression"
+    return "classification" if record["detector"] == "none" else "detection"
+
+
+OF_RUN = (
+    "run_id",
+    "code",
+    "reads",
+    *PARTS,
+    "method",
+    "protocol",
+    "seed",
+    "ood_sets",
+    "learnt",
+    "seconds",
+    "peak_memory_mb",
+)
+OF_RUN += (
+    "warnings",
+    "from_store",
+    "versions",
+    "git",
+    "host",
+    "dataset",
+    "config",
+    "files",
+    "metrics",
+    "about_metrics",
+)
+WITHIN = {
+    "dataset": (
+        "name",
+        "fingerprint",
+        "n_train",
+        "n_calibration",
+        "n_test",
+        "n_features",
+        "classes",
+        "prior",
+    ),
+    "config": ("dataset", "ood", "preprocess", *PARTS, "metrics", "protocol"),
+    "files": ("predictions", "tables", "figures"),
+}
+OF_ENTRY = ("metric", "of", "on", "ood", "params", "value", "stderr", "n")
+"""Of each item of ``metrics``."""
+
+
+def lacking(record: Mapping[str, Any]) -> str | None:
+    """The first key that is not there (``dataset.prior``), or None.
+
+    >>> lacking({"run_id": "1cb9f0a2"})
+    'code'
+    """
+    for key in OF_RUN:
+        if key not in record:
+            return key
+    for key, inner in WITHIN.items():
+        for name in inner:
+            if not isinstance(record[key], Mapping) or name not in record[key]:
+                return f"{key}.{name}"
+    wanted = set(OF_ENTRY)
+    for entry in record["metrics"]:
+        if not entry.keys() >= wanted:
+            return f"metrics.{next(name for name in OF_ENTRY if name not in entry)}"
+    for name in (
+        *dict.fromkeys(entry["metric"] for entry in record["metrics"]),
+        *record["files"]["tables"],
+    ):
+        if name not in record["about_metrics"]:
+            return f"about_metrics.{name}"
+    return None
+
+
+def refuse_incomplete(record: Mapping[str, Any], run_dir: str) -> None:
+    """Raise :class:`~kdgraph.errors.UsageError` unless the record of the run in ``run_dir`` is
+    whole.
+    """
+    if key := lacking(record):
+        raise UsageError(f"{run_dir}/result.json lacks '{key}'; force=true runs it again")
+
+
+NAMES = ("dataset", "method", "parent", *AFTER, "ood", "preprocess", "seed")
+ABSENT = object()
+_MOST_NAMED = 12
+
+
+@dataclass(frozen=True)
+class Filter:
+    """One word: what is asked of one key.
+
+    Attributes
+    ----------
+    key : a name or a dotted key.
+    values : one of them is enough.
+    wanted : whether it is to be one of them, or none.
+    """
+
+    key: str
+    values: tuple[str, ...]
+    wanted: bool
+
+    def passes(self, record: Mapping[str, Any]) -> bool:
+        """Whether a run has what is asked for."""
+        value = value_of(record, self.key)
+        return (
+            value is not ABSENT and any(_is(value, text) for text in self.values)
+        ) == self.wanted
+
+
+def parse(word: str) -> Filter:
+    """Read a filter.
+
+    >>> parse("dataset!=spiral,circle")
+    Filter(key='dataset', values=('spiral', 'circle'), wanted=False)
+    """
+    match = re.fullmatch(r"([\w.]+)(!?=)(.+)", word, re.DOTALL)
+    if not match:
+        raise UsageError(f"a filter is key=value[,value…] or key!=value, got '{word}'")
+    key, sign, values = match.groups()
+    return Filter(key, tuple(_split(values)), sign == "=")
+
+
+def value_of(record: Mapping[str, Any], key: str) -> Any:
+    """What a run has for a key, or :data:`ABSENT`."""
+    if key == "method" or key == "seed":
+        return record[key]
+    value: Any = record["config"]
+    for part in key.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return ABSENT
+        value = value[part]
+    return value["name"] if isinstance(value, Mapping) and "name" in value else value
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted key and value of everything in a config that is no mapping."""
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def refuse_unknown(filters: Iterable[Filter], records: Sequence[Mapping[str, Any]]) -> None:
+    """Raise if a filter asks for what no run has at all: a key, or the value of a name.
+
+    Raises
+    ------
+    UsageError
+        One line with the nearest that there is.
+    """
+    for each in filters:
+        there = {
+            as_text(value)
+            for record in records
+            if (value := value_of(record, each.key)) is not ABSENT
+        }
+        if not there:
+            raise unknown_key(
+                each.key,
+                {*NAMES, *(key for record in records for key, _ in flat(record["config"]))},
+            )
+        for text in each.values if each.wanted else ():
+            if not any(_is(value, text) for value in there):
+                known = sorted(there)
+                others = f"; they have {', '.join(known)}" if len(known) <= _MOST_NAMED else ""
+                raise UsageError(f"no run has {each.key}={text}{did_you_mean(text, known, others)}")
+
+
+def as_text(value: Any) -> str:
+    """A value as a command line would have it.
+
+    >>> [as_text(value) for value in (True, None, 0.5, [200, 200], "spiral")]
+    ['true', 'null', '0.5', '[200,200]', 'spiral']
+    """
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(as_text, value))}]"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{as_text(item)}" for key, item in value.items()) + "}"
+    return str(value)
+
+
+def _is(value: Any, wanted: str) -> bool:
+    text = as_text(value)
+    if text == wanted.replace(" ", "") or fnmatchcase(text, wanted):
+        return True
+    try:
+        return Decimal(text) == Decimal(
+            wanted
+        )  # not as floats, of which one stands for many whole numbers from 2^53 on
+    except ArithmeticError:
+        return False
+
+
+def _split(values: str) -> list[str]:
+    """At the commas that are in no bracket."""
+    return [part.strip() for part in re.split(r",(?![^\[]*\])", values)]
 
 
 @dataclass(frozen=True)
@@ -45,7 +302,7 @@ def find(
     Parameters
     ----------
     out : a folder at any level: that of all runs, of a data set, of a method, or of one run.
-    filters : ``key=value[,value…]`` or ``key!=value[,value…]``; see :mod:`kdgraph.results.filters`.
+    filters : ``key=value[,value…]`` or ``key!=value[,value…]``; see :mod:`kdgraph.results.records`.
     tell : is given the notes; None: they go to stderr.
     outdated : whether runs of earlier contents of their files are returned too.
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.cli.main import main
-from kdgraph.results.comparison.rows import COLUMNS
+from kdgraph.results.comparison.tables import COLUMNS
 from tests.results.conftest import make_record, write
 
 LEVELS = {"kdf": -0.1, "isotonic": 0.0, "sigmoid": 0.1}

@@ -12,14 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.report.page.columns import first_sentences
+from kdgraph.report.page.attachments import (
+    BUDGET,
+    FIRST_ROWS,
+    LARGEST,
+    Pictures,
+    Tables,
+    pictures_of,
+    tables_of,
+)
 from kdgraph.report.page.commands import Command
-from kdgraph.report.page.content import Content
-from kdgraph.report.page.page import About, in_script, render
-from kdgraph.report.page.pictures import BUDGET, Pictures, pictures_of
-from kdgraph.report.page.statistics import parent_names, remarks, statistics
-from kdgraph.report.page.tables import FIRST_ROWS, LARGEST, Tables, tables_of
-from kdgraph.report.page.unfinished import unfinished
+from kdgraph.report.page.content import Content, first_sentences, parent_names, remarks, statistics
+from kdgraph.report.page.page import About, in_script, render, unfinished
 from kdgraph.results.comparison.study import study
 from kdgraph.results.names import named
 from kdgraph.results.records import Found, find
@@ -282,7 +286,7 @@ def test_the_smaller_file_of_a_figure_is_taken(with_figures):
 
 
 def test_figures_stop_at_the_budget_and_every_setting_comes_first(with_figures, monkeypatch):
-    monkeypatch.setattr("kdgraph.report.page.pictures.BUDGET", 900)
+    monkeypatch.setattr("kdgraph.report.page.attachments.BUDGET", 900)
     taken = pictures_of(with_figures, "some")
     assert sorted(with_figures[i].repetition for i in taken.by_run) == [(0,), (0,)]
     assert len({with_figures[i].method for i in taken.by_run}) == 2
@@ -340,7 +344,7 @@ def test_a_table_that_is_not_as_it_was_written_is_not_shown(with_tables):
 
 
 def test_tables_stop_at_the_budget(with_tables, monkeypatch):
-    monkeypatch.setattr("kdgraph.report.page.tables.BUDGET", 300)
+    monkeypatch.setattr("kdgraph.report.page.attachments.BUDGET", 300)
     taken = tables_of(with_tables)
     assert taken.size <= 300 and taken.left_out == 2
     assert "2 are not (tables take at most 0.0003 MB)" in taken.told

@@ -13,10 +13,9 @@ import pytest
 
 from kdgraph.cli.main import main
 from kdgraph.errors import UsageError
-from kdgraph.results.measures import measured
+from kdgraph.results.export import as_cell, kind_of, latex, markdown, write_columns
+from kdgraph.results.measures import choose, measured
 from kdgraph.results.table import COLUMNS, columns
-from kdgraph.results.usual import choose
-from kdgraph.results.write import as_cell, kind_of, latex, markdown, write_columns
 
 VALUES = {"error": 0.1, "ece": None, "oce@sphere:radius=2": 0.25}
 

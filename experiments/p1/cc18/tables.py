@@ -11,7 +11,7 @@ from experiments.common.markdown import counted, head, line, number, signed
 from experiments.p1.cc18.records import CHOICE, OURS, Tables, label
 from experiments.p1.cc18.statistics import DECIMALS, median
 from kdgraph.metrics import relative_improvement
-from kdgraph.results.comparison.paired import Comparison, compare, holm
+from kdgraph.results.comparison.significance import Comparison, compare, holm
 
 TITLES = {"error": "error", "nll": "NLL", "ece": "ECE", "mce": "MCE", "oce": "OCE"}
 IMPROVED = ["error", "ece", "mce"]

@@ -23,7 +23,7 @@ from kdgraph.errors import ConfigError
 from kdgraph.quoting import as_value
 from kdgraph.report.page.overrides import differences, same
 from kdgraph.report.page.yaml_nodes import chosen_by, options_like, read_node
-from kdgraph.results.parts import PARTS
+from kdgraph.results.records import PARTS
 
 ALONE = ("ood", "preprocess", "metrics", "figures")
 """Groups whose options are chosen one by one; ``method`` chooses those of :data:`PARTS` together,

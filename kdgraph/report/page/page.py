@@ -1,4 +1,6 @@
-"""One HTML file that needs nothing else: the numbers as JSON, a style sheet and a script that shows
+"""Runs that have no result to show: failed, still running, or cut off.
+
+One HTML file that needs nothing else: the numbers as JSON, a style sheet and a script that shows
 them.
 """
 
@@ -7,18 +9,70 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from jinja2 import Environment
 
 from kdgraph import __version__
-from kdgraph.report.page.pictures import Pictures
-from kdgraph.report.page.tables import Tables
-from kdgraph.report.page.unfinished import Unfinished
-from kdgraph.results.parts import AS_IN_PAPER
+from kdgraph.report.page.attachments import Pictures, Tables
+from kdgraph.results.records import AS_IN_PAPER, parse
+from kdgraph.runner.rundir import CLAIM, RunDir
+
+State = Literal["failed", "running", "cut off"]
+JUDGED_BY_PATH = ("dataset", "method")
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run directory below ``out``, what became of the run, and why in one line where that is
+    known.
+    """
+
+    path: Path
+    state: State
+    reason: str
+
+
+def unfinished(out: str | Path, filters: Sequence[str] = ()) -> list[Unfinished]:
+    """Every such run below ``out``, in the order of their paths; a failed attempt to repeat a run
+    that is done is one of them.
+
+    There is no record to filter by, only ``<dataset>/<method>/<id>``: filters of data set and
+    method count, others let all pass.
+    """
+    wanted = [each for each in map(parse, filters) if each.key in JUDGED_BY_PATH]
+    found = []
+    for path in _directories(out):
+        dataset, method = path.parts[-3:-1] if len(path.parts) > 2 else ("", "")
+        if all(each.passes({"method": method, "config": {"dataset": dataset}}) for each in wanted):
+            found.append(_state_of(path))
+    return sorted(found, key=lambda one: one.path)
+
+
+def _directories(out: str | Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(out):
+        if "error.txt" in names or (CLAIM in names and "result.json" not in names):
+            yield Path(folder)
+        is_run_dir = bool({"result.json", "error.txt", CLAIM} & set(names))
+        folders[:] = [] if is_run_dir else [name for name in folders if not name.startswith(".")]
+
+
+def _state_of(path: Path) -> Unfinished:
+    folder = RunDir(path)
+    failure = folder.failure()
+    if folder.is_running:
+        return Unfinished(path, "running", "it is running at the moment")
+    if failure is not None:
+        return Unfinished(path, "failed", failure)
+    return Unfinished(
+        path, "cut off", "it was ended before it was done; it is done again next time"
+    )
+
 
 SCRIPTS = ("elements", "data", "grid", "methods", "datasets", "runs", "details", "tables", "page")
 """In the order in which they are joined: functions of the first ones are used by the later ones."""

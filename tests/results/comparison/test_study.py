@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kdgraph.results.comparison.study import study
-from kdgraph.results.usual import choose
+from kdgraph.results.measures import choose
 
 
 def test_each_number_is_in_its_place_and_the_parent_once(record, found) -> None:

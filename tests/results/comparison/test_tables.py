@@ -7,12 +7,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.results.comparison.compared import compared
-from kdgraph.results.comparison.rows import COLUMNS, rows
-from kdgraph.results.comparison.sections import Section, as_latex, as_markdown, as_text
+from kdgraph.results.comparison.aggregate import compared
 from kdgraph.results.comparison.study import study
-from kdgraph.results.comparison.tables import heading, means, of_dataset, over_datasets, remarks
-from kdgraph.results.words import MARK
+from kdgraph.results.comparison.tables import (
+    COLUMNS,
+    heading,
+    means,
+    of_dataset,
+    over_datasets,
+    remarks,
+    rows,
+)
+from kdgraph.results.export import Section, as_latex, as_markdown, as_text
+from kdgraph.results.names import MARK
 
 SECTIONS = [
     Section(

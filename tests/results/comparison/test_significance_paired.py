@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdgraph.results.comparison.paired import (
+from kdgraph.results.comparison.significance import (
     Comparison,
     compare,
     holm,

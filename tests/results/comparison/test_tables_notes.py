@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.results.comparison.compared import compared
-from kdgraph.results.comparison.spread import cautions, repetitions, spread, too_few
+from kdgraph.results.comparison.aggregate import compared
 from kdgraph.results.comparison.study import study
+from kdgraph.results.comparison.tables import cautions, repetitions, spread, too_few
 
 CHANGES = "the fit, the calibration and the out-of-distribution rows"
 

@@ -5,7 +5,7 @@ is said.
 from __future__ import annotations
 
 from kdgraph.results.names import named
-from kdgraph.results.wide import in_order, lines_of, wide
+from kdgraph.results.table import in_order, lines_of, wide
 
 VALUES = {
     "brier": 0.2,

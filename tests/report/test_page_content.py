@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.report.page.columns import Columns
+from kdgraph.report.page.content import Columns
 from tests.results.conftest import make_record
 
 

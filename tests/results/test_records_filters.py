@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.errors import UsageError
-from kdgraph.results.filters import as_text, parse, refuse_unknown
+from kdgraph.results.records import as_text, parse, refuse_unknown
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.results.measures import Measure, measured
-from kdgraph.results.usual import choose, far, some_sets
+from kdgraph.results.measures import Measure, choose, far, measured, some_sets
 
 EVERYTHING = {
     "error": 0.1,

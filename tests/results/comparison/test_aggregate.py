@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from kdgraph.metrics import METRICS
-from kdgraph.results.comparison.compared import compared
-from kdgraph.results.comparison.paired import compare, holm
-from kdgraph.results.comparison.ranks import rank
+from kdgraph.results.comparison.aggregate import compared
+from kdgraph.results.comparison.significance import compare, holm, rank
 from kdgraph.results.comparison.study import Study, study
 from kdgraph.results.records import Found
 from tests.results.conftest import make_record

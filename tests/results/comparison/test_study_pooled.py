@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kdgraph.results.comparison.pooled import pooled
-from kdgraph.results.comparison.study import study
+from kdgraph.results.comparison.study import pooled, study
 
 
 def of(record, method: str, sets: dict[str, float | None], dataset: str = "a", parent: float = 0.5):

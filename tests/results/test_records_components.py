@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 
 from kdgraph.errors import UsageError
-from kdgraph.results.complete import OF_ENTRY, OF_RUN, WITHIN, lacking, refuse_incomplete
-from kdgraph.results.parts import after, chain, is_as_in_paper, task_of
+from kdgraph.results.records import (
+    OF_ENTRY,
+    OF_RUN,
+    WITHIN,
+    after,
+    chain,
+    is_as_in_paper,
+    lacking,
+    refuse_incomplete,
+    task_of,
+)
 
 
 @pytest.mark.parametrize(

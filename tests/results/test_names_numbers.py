@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.results.numbers import is_tie, mean_number, number, numbers_apart
+from kdgraph.results.names import is_tie, mean_number, number, numbers_apart
 from kdgraph.wording import significant, with_spread
 
 FINITE = st.floats(-1e307, 1e307)  # rounding the largest of all up leaves what a float holds

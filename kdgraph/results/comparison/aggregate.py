@@ -10,8 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from kdgraph.results.comparison.paired import ALPHA, Comparison, holm, of_pairs, untied_difference
-from kdgraph.results.comparison.ranks import Ranks, rank
+from kdgraph.results.comparison.significance import (
+    ALPHA,
+    Comparison,
+    Ranks,
+    holm,
+    of_pairs,
+    rank,
+    untied_difference,
+)
 from kdgraph.results.comparison.study import Study
 from kdgraph.results.measures import Measure
 

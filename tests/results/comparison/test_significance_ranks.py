@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdgraph.results.comparison.ranks import DRAWS, Ranks, datasets_needed, friedman, rank
+from kdgraph.results.comparison.significance import DRAWS, Ranks, datasets_needed, friedman, rank
 
 DEMSAR = pd.DataFrame(
     [
