@@ -11,14 +11,14 @@ from kdgraph.cli.hydra_arguments import check_jobs, hydra_arguments, planned_by
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
-    from kdgraph.results.estimate import Times
+    from kdgraph.results.estimate import RunTimes
 
 
 def main(arguments: list[str]) -> int:
     """Print it and return the exit code."""
     planned = planned_by(hydra_arguments(arguments))
     check_jobs(planned, [job for job in planned.jobs if job.known is None])
-    from kdgraph.report.plan_table import Planned, plan_table
+    from kdgraph.report.plan_table import PlannedRun, plan_table
     from kdgraph.report.terminal import show
     from kdgraph.runner.availability import by_reason, not_here
 
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     for job, state in states.items():
         dataset, method = job.run_dir.parts[-3:-1]
         runs.append(
-            Planned(
+            PlannedRun(
                 dataset,
                 method,
                 "not at hand" if state != "done" and job.run_dir.name in absent else state,
@@ -53,17 +53,17 @@ def _state(job: Job, force: bool) -> str:
     return "failed" if folder.ended.failure else "to do"
 
 
-def _times(planned: Plan) -> Times:
+def _times(planned: Plan) -> RunTimes:
     from kdgraph.errors import UsageError
-    from kdgraph.results.estimate import Times
-    from kdgraph.results.records import find
+    from kdgraph.results.estimate import RunTimes
+    from kdgraph.results.records import find_runs
 
     try:
-        return Times.of(
-            found.record for found in find(planned.out, tell=lambda line: None, outdated=True)
+        return RunTimes.of(
+            found.record for found in find_runs(planned.out, tell=lambda line: None, outdated=True)
         )
     except UsageError:  # no folder yet, or no run in it
-        return Times.of([])
+        return RunTimes.of([])
 
 
 def _at_once(planned: Plan) -> int:

@@ -13,7 +13,7 @@ from kdgraph.cli.flags import Parser
 
 if TYPE_CHECKING:
     from kdgraph.report.page.commands import Command
-    from kdgraph.results.records import Found
+    from kdgraph.results.records import FinishedRun
 
 
 def main(arguments: list[str]) -> int:
@@ -23,11 +23,11 @@ def main(arguments: list[str]) -> int:
     args = _parser().parse(arguments)
     output = Path(args.output)
     refuse_folder(output, "--output")
-    from kdgraph.report.page.attachments import pictures_of, tables_of
-    from kdgraph.report.page.content import Content, parent_names, remarks, statistics
-    from kdgraph.report.page.page import About, render, unfinished
-    from kdgraph.results.comparison.study import study
-    from kdgraph.results.records import find, without_collection
+    from kdgraph.report.page.attachments import read_figures, read_tables
+    from kdgraph.report.page.content import Content, column_statistics, parent_names, study_remarks
+    from kdgraph.report.page.page import PageInfo, find_unfinished, render_page
+    from kdgraph.results.comparison.study import build_study
+    from kdgraph.results.records import find_runs, pause_garbage_collection
 
     notes: list[str] = []
 
@@ -36,23 +36,23 @@ def main(arguments: list[str]) -> int:
         print(f"kdg: {line}", file=sys.stderr)
         notes.append(line)
 
-    with without_collection():
-        found = find(args.out, args.filters, note, outdated=args.outdated)
-        studied = study(found)
+    with pause_garbage_collection():
+        found = find_runs(args.out, args.filters, note, outdated=args.outdated)
+        studied = build_study(found)
         content = Content()
         paths = [_below(each.path, args.out) for each in found]
         content.add(studied.runs, _commands(found, args.config_dir), paths, parent_names(studied))
-        tested = statistics(studied, content.columns.measures)
-    pictures, tables = pictures_of(studied.runs, args.figures), tables_of(studied.runs)
-    left = unfinished(args.out, args.filters)
-    told = [said for said in (pictures.told(args.figures), tables.told) if said]
-    about = About(
+        tested = column_statistics(studied, content.columns.measures)
+    pictures, tables = read_figures(studied.runs, args.figures), read_tables(studied.runs)
+    left = find_unfinished(args.out, args.filters)
+    told = [said for said in (pictures.summary(args.figures), tables.summary) if said]
+    about = PageInfo(
         args.title or f"Runs in {args.out}",
         shlex.join(["kdg", "report", *arguments]),
         [*notes, *told],
     )
-    page = render(
-        {**content.as_json(), "statistics": tested, "remarks": remarks(studied)},
+    page = render_page(
+        {**content.as_json(), "statistics": tested, "remarks": study_remarks(studied)},
         pictures,
         tables,
         left,
@@ -89,7 +89,7 @@ def _parser() -> Parser:
     return parser
 
 
-def _commands(found: Sequence[Found], config_dir: str | None) -> list[Command]:
+def _commands(found: Sequence[FinishedRun], config_dir: str | None) -> list[Command]:
     """How each run is done again; of many runs it takes seconds, so there is a bar."""
     from kdgraph.report.page.commands import Commands
 

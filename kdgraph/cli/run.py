@@ -176,10 +176,10 @@ def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Jo
         ((job, record),) = done
         show(run_table(record, str(job.run_dir), before=job in before))
         return
-    from kdgraph.report.sweep_table import Done, sweep_table, sweep_warnings
+    from kdgraph.report.sweep_table import SweepRun, sweep_table, sweep_warnings
     from kdgraph.results.origins import hidden_differences
 
-    runs = [Done(record, job.swept) for job, record in done]
+    runs = [SweepRun(record, job.swept) for job, record in done]
     show(sweep_table(runs))
     if said := sweep_warnings(runs):
         show("\n" + said)

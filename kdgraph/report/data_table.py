@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kdgraph.data.openml.cache import CacheCheck
 
 
-def listing(ids: Mapping[str, int], sizes: Mapping[int, int], folder: Path) -> str:
+def dataset_table(ids: Mapping[str, int], sizes: Mapping[int, int], folder: Path) -> str:
     """One line for each data set.
 
     Parameters
@@ -21,19 +21,19 @@ def listing(ids: Mapping[str, int], sizes: Mapping[int, int], folder: Path) -> s
     """
     rows = [("", "OpenML", "on this machine")]
     rows += [
-        (name, str(id), megabytes(sizes[id]) if id in sizes else "–") for name, id in ids.items()
+        (name, str(id), size_text(sizes[id]) if id in sizes else "–") for name, id in ids.items()
     ]
     wanted = set(ids.values())
     here = wanted & sizes.keys()
     total = (
         f"{len(here)} of {len(wanted)} data sets are in {folder}"
-        f" ({megabytes(sum(sizes[id] for id in here))})"
+        f" ({size_text(sum(sizes[id] for id in here))})"
     )
     way_out = "" if here == wanted else "; 'kdg data get NAME' fetches one or a group"
     return "\n".join([*_aligned(rows, "<>>"), total + way_out])
 
 
-def checks(found: Sequence[CacheCheck], folder: Path) -> str:
+def check_table(found: Sequence[CacheCheck], folder: Path) -> str:
     """One line for each data set that was checked, and one in the end."""
     rows = [("", "", "rows", "columns", "size", "")]
     rows += [
@@ -42,20 +42,20 @@ def checks(found: Sequence[CacheCheck], folder: Path) -> str:
             each.name,
             f"{each.rows:,}",
             f"{each.columns:,}",
-            megabytes(each.size),
+            size_text(each.size),
             "damaged" if each.problem else "ok",
         )
         for each in found
     ]
     bad = sum(each.problem is not None for each in found)
-    total = megabytes(sum(each.size for each in found))
+    total = size_text(sum(each.size for each in found))
     state = "all of them whole" if not bad else f"{bad} of them damaged"
     return "\n".join(
         [*_aligned(rows, "><>>><"), f"{len(found)} data sets in {folder} ({total}), {state}"]
     )
 
 
-def megabytes(size: int) -> str:
+def size_text(size: int) -> str:
     """A number of bytes as people say it.
 
     >>> megabytes(13_492_599), megabytes(2_000), megabytes(0)

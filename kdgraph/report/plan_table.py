@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from kdgraph.results.estimate import Times
+from kdgraph.results.estimate import RunTimes
 from kdgraph.wording import counted
 
 STATES = ("done", "running", "failed", "not at hand", "to do")
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """A run of the plan: what it is of, and one of :data:`STATES`."""
 
     dataset: str
@@ -23,7 +23,7 @@ class Planned:
     state: str
 
 
-def plan_table(runs: Sequence[Planned], times: Times, at_once: int) -> str:
+def plan_table(runs: Sequence[PlannedRun], times: RunTimes, at_once: int) -> str:
     """A row for each method and one line below; what failed before is tried again, so it counts as
     to do in the estimate.
 
@@ -51,7 +51,7 @@ def plan_table(runs: Sequence[Planned], times: Times, at_once: int) -> str:
     return "\n".join([*(line.rstrip() for line in lines), "", _summary(runs, times, at_once)])
 
 
-def _row(runs: Sequence[Planned], times: Times) -> list[str]:
+def _row(runs: Sequence[PlannedRun], times: RunTimes) -> list[str]:
     counts = [sum(run.state == state for run in runs) for state in STATES]
     seconds, unknown = _seconds(runs, times)
     about = (
@@ -66,7 +66,7 @@ def _row(runs: Sequence[Planned], times: Times) -> list[str]:
     return [f"{len(runs):,}", *(f"{count:,}" if count else "·" for count in counts), about]
 
 
-def _summary(runs: Sequence[Planned], times: Times, at_once: int) -> str:
+def _summary(runs: Sequence[PlannedRun], times: RunTimes, at_once: int) -> str:
     datasets = len({run.dataset for run in runs})
     done, left = sum(run.state == "done" for run in runs), len(_left(runs))
     what = (
@@ -86,11 +86,11 @@ def _summary(runs: Sequence[Planned], times: Times, at_once: int) -> str:
     )
 
 
-def _left(runs: Sequence[Planned]) -> list[Planned]:
+def _left(runs: Sequence[PlannedRun]) -> list[PlannedRun]:
     return [run for run in runs if run.state in ("to do", "failed")]
 
 
-def _seconds(runs: Sequence[Planned], times: Times) -> tuple[float, int]:
+def _seconds(runs: Sequence[PlannedRun], times: RunTimes) -> tuple[float, int]:
     """Of those that are left: the sum of what is known, and of how many nothing is."""
     expected = [times.expected(run.dataset, run.method) for run in _left(runs)]
     known = [seconds for seconds in expected if seconds is not None]

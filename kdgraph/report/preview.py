@@ -14,7 +14,7 @@ from kdgraph.runner.stored import stage_keys
 from kdgraph.runner.watch import Watch
 
 
-def preview(config: RunConfig, absent: MissingData | None = None) -> str:
+def preview_run(config: RunConfig, absent: MissingData | None = None) -> str:
     """Lines of YAML comment: where the run is, whether it is done, and which of its stages are in
     the store; or which data are not here.
     """
@@ -35,7 +35,7 @@ def preview(config: RunConfig, absent: MissingData | None = None) -> str:
     return f"# {config.run_dir}   {state}\n# {rest}"
 
 
-def summary(jobs: Sequence[Job], absent: Mapping[str, MissingData]) -> str:
+def sweep_summary(jobs: Sequence[Job], absent: Mapping[str, MissingData]) -> str:
     """A line on a sweep: how many runs it is, and how many data sets a run would have to fetch
     first.
     """

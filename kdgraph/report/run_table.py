@@ -11,9 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kdgraph.results.measures import IN_SAMPLE, ROWS, Measure, far, measured, tell_apart
-from kdgraph.results.names import MARK, MISSING, is_tie, number, numbers_apart
-from kdgraph.results.records import AS_IN_PAPER, after, chain, is_as_in_paper, refuse_incomplete
+from kdgraph.results.measures import (
+    IN_SAMPLE_NOTE,
+    ROWS,
+    Measure,
+    choose_ood_measures,
+    read_measures,
+    unique_labels,
+)
+from kdgraph.results.names import MARK, MISSING, format_distinct, format_value, is_tie
+from kdgraph.results.records import (
+    PAPER_PROTOCOL_NOTE,
+    component_chain,
+    post_hoc_names,
+    refuse_incomplete,
+    uses_paper_protocol,
+)
 from kdgraph.wording import counted, printable
 
 Record = Mapping[str, Any]
@@ -22,25 +35,25 @@ Values = Mapping[str, Entry]
 """"parent" or "calibrated" → its number."""
 
 
-def by_measure(record: Record) -> Mapping[Measure, Values]:
+def values_by_measure(record: Record) -> Mapping[Measure, Values]:
     """Everything that was measured, in the order of the config, of the parent and of the calibrated
     model.
     """
     found: dict[Measure, dict[str, Entry]] = {}
-    for measure, entry in measured(record):
+    for measure, entry in read_measures(record):
         found.setdefault(measure, {})[entry["of"]] = entry
     return found
 
 
-def texts_of(values: Values, unit: str | None, *, marked: bool) -> dict[str, str]:
+def value_texts(values: Values, unit: str | None, *, marked: bool) -> dict[str, str]:
     """Write the numbers of both models; where one of them is marked, with as many digits as it
     takes to see why.
     """
     numbers = {of: entry["value"] for of, entry in values.items()}
     return (
-        numbers_apart(numbers, unit)
+        format_distinct(numbers, unit)
         if marked
-        else {of: number(value, unit) for of, value in numbers.items()}
+        else {of: format_value(value, unit) for of, value in numbers.items()}
     )
 
 
@@ -68,16 +81,16 @@ def distance_from_ideal(
 FEWEST = 3
 """Sets of different names from which on they have a table of their own."""
 _GAP = 3
-Set = tuple[str | None, tuple[tuple[str, float], ...]]
+OODSet = tuple[str | None, tuple[tuple[str, float], ...]]
 Better = Callable[[Measure, Values, Record], str | None]
 
 
-def has_far_table(shown: Sequence[Measure]) -> bool:
+def needs_ood_table(shown: Sequence[Measure]) -> bool:
     """Whether there are enough kinds of sets."""
     return len({measure.ood for measure in shown}) >= FEWEST
 
 
-def far_table(
+def ood_table(
     found: Mapping[Measure, Values],
     shown: Sequence[Measure],
     names: Mapping[str, str],
@@ -139,11 +152,11 @@ def far_table(
     return [line.rstrip() for line in text] + _of_sets(found, shown, names)
 
 
-def _set_of(measure: Measure) -> Set:
+def _set_of(measure: Measure) -> OODSet:
     return measure.ood, measure.params
 
 
-def _label(one: Set, sets: Sequence[Set]) -> str:
+def _label(one: OODSet, sets: Sequence[OODSet]) -> str:
     """The name, and of a family which of them; intensity 255 is of the family intensity."""
     name, params = one
     if sum(other == name for other, _ in sets) == 1:
@@ -156,7 +169,7 @@ def _label(one: Set, sets: Sequence[Set]) -> str:
     )
 
 
-def _rows(found: Mapping[Measure, Values], shown: Sequence[Measure], one: Set) -> str:
+def _rows(found: Mapping[Measure, Values], shown: Sequence[Measure], one: OODSet) -> str:
     """How many rows; of a set that nothing but sets of rows was measured on, nobody knows it."""
     known = [
         entry["n"]
@@ -179,7 +192,7 @@ def _cells(
         of: entry for measure in of_set for of, entry in found[measure].items()
     }
     best = better(of_set[0], values, record) if len(of_set) == 1 and len(names) > 1 else None
-    texts = texts_of(values, of_set[0].about.unit if of_set else None, marked=best is not None)
+    texts = value_texts(values, of_set[0].info.unit if of_set else None, marked=best is not None)
     return {of: texts.get(of, MISSING) + (MARK if of == best else " " * len(MARK)) for of in names}
 
 
@@ -187,7 +200,7 @@ def _title(measure: Measure, record: Record) -> str:
     prior = record["dataset"]["prior"]
     return (
         f"{measure.name} (prior {max(prior):.3f})"
-        if measure.is_far_confidence and prior
+        if measure.is_ood_confidence and prior
         else measure.name
     )
 
@@ -248,7 +261,7 @@ def _title_run_table(record: Record) -> str:
         for role in ("train", "calibration", "test")
         if data["n_" + role]
     )
-    return f"{data['name']} ({rows}) → {chain(record)}        seed {record['seed']}"
+    return f"{data['name']} ({rows}) → {component_chain(record)}        seed {record['seed']}"
 
 
 def _stages(record: Record, before: bool) -> str:
@@ -265,10 +278,10 @@ def _notes(record: Record) -> list[str]:
     """
     told = {record["dataset"]["name"]: record["dataset"].get("source") or {}}
     told |= {_called(found): found["source"] for found in record["ood_sets"]}
-    notes = [f"  {AS_IN_PAPER}"] if is_as_in_paper(record) else []
+    notes = [f"  {PAPER_PROTOCOL_NOTE}"] if uses_paper_protocol(record) else []
     notes += (
-        [f"  calibration rows are {IN_SAMPLE}"]
-        if any(measure.in_sample for measure, _ in measured(record))
+        [f"  calibration rows are {IN_SAMPLE_NOTE}"]
+        if any(measure.in_sample for measure, _ in read_measures(record))
         else []
     )
     for name, source in told.items():
@@ -289,21 +302,21 @@ def _metrics(record: Record) -> list[str]:
     """A line for each measure, or for each of several sets out of distribution; where nothing comes
     after the parent, one column.
     """
-    found = by_measure(record)
-    outside = far([*found], MOST_SETS, detects=record["detector"] != "none")
-    apart = has_far_table(outside)
+    found = values_by_measure(record)
+    outside = choose_ood_measures([*found], MOST_SETS, detects=record["detector"] != "none")
+    apart = needs_ood_table(outside)
     shown = [*(measure for measure in found if measure.on != "ood"), *([] if apart else outside)]
     names = {"parent": str(record["parent"])} | (
-        {"calibrated": " + ".join(after(record))} if after(record) else {}
+        {"calibrated": " + ".join(post_hoc_names(record))} if post_hoc_names(record) else {}
     )
-    labels = tell_apart(shown)
+    labels = unique_labels(shown)
     first = max(map(len, labels.values()), default=0) + 2
     best = {
         measure: _better(measure, found[measure], record) if len(names) > 1 else None
         for measure in shown
     }
     texts = {
-        measure: texts_of(found[measure], measure.about.unit, marked=best[measure] is not None)
+        measure: value_texts(found[measure], measure.info.unit, marked=best[measure] is not None)
         for measure in shown
     }
     numbers = {
@@ -317,7 +330,7 @@ def _metrics(record: Record) -> list[str]:
     for measure in shown:
         text = "".join(_cells_run_table(texts[measure], best[measure], widths))
         lines.append(f"  {labels[measure]:<{first - 2}}{text}{_note(measure, record)}".rstrip())
-    return lines + (far_table(found, outside, names, record, _better) if apart else [])
+    return lines + (ood_table(found, outside, names, record, _better) if apart else [])
 
 
 def _cells_run_table(
@@ -337,14 +350,14 @@ def _better(measure: Measure, values: Values, record: Record) -> str | None:
         for of, entry in values.items()
     }
     known = {of: value for of, value in distance.items() if value is not None}
-    if len(known) < 2 or is_tie(known["parent"], known["calibrated"], measure.about.unit):
+    if len(known) < 2 or is_tie(known["parent"], known["calibrated"], measure.info.unit):
         return None
     return min(known, key=lambda of: known[of])
 
 
 def _note(measure: Measure, record: Record) -> str:
     prior = record["dataset"]["prior"]
-    return f"   prior {max(prior):.3f}" if measure.is_far_confidence and prior else ""
+    return f"   prior {max(prior):.3f}" if measure.is_ood_confidence and prior else ""
 
 
 def _warnings(record: Record) -> list[str]:

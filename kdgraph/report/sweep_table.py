@@ -10,10 +10,16 @@ from statistics import mean, stdev
 from typing import Any
 
 from kdgraph.config import METHOD_ENDS
-from kdgraph.report.run_table import Record, by_measure
-from kdgraph.results.measures import NEAR, Measure, far, tell_apart
-from kdgraph.results.names import MISSING, mean_number, number, numbered
-from kdgraph.results.records import AS_IN_PAPER, PARTS, after, is_as_in_paper, refuse_incomplete
+from kdgraph.report.run_table import Record, values_by_measure
+from kdgraph.results.measures import DEFAULT_METRICS, Measure, choose_ood_measures, unique_labels
+from kdgraph.results.names import MISSING, format_mean, format_value, number_range
+from kdgraph.results.records import (
+    COMPONENTS,
+    PAPER_PROTOCOL_NOTE,
+    post_hoc_names,
+    refuse_incomplete,
+    uses_paper_protocol,
+)
 from kdgraph.wording import printable, some
 
 MOST_SETS, MOST_FAR = 2, 6
@@ -27,14 +33,14 @@ OF_PARENT = ("parent", "network", "preprocess")
 
 
 @dataclass(frozen=True)
-class Done:
+class SweepRun:
     """A record of a sweep and the swept values that set it apart, by config key."""
 
     record: Record
     swept: Mapping[str, str] = field(default_factory=dict)
 
 
-def sweep_table(runs: Sequence[Done]) -> str:
+def sweep_table(runs: Sequence[SweepRun]) -> str:
     """One block for each data set (and each swept setting of it), one row for each parent and each
     method.
 
@@ -49,7 +55,7 @@ def sweep_table(runs: Sequence[Done]) -> str:
         " ".join([str(run.record["dataset"]["name"]), *_settings(run, "dataset", "ood", "metrics")])
         for run in runs
     ]
-    blocks: dict[str, list[Done]] = {}
+    blocks: dict[str, list[SweepRun]] = {}
     for name, run in zip(_apart(names, runs, lambda run: ("dataset",)), runs, strict=True):
         blocks.setdefault(name, []).append(run)
     return "\n\n".join(
@@ -59,7 +65,7 @@ def sweep_table(runs: Sequence[Done]) -> str:
     )
 
 
-def sweep_warnings(runs: Sequence[Done]) -> str:
+def sweep_warnings(runs: Sequence[SweepRun]) -> str:
     """What runs of the sweep warned of, a line for each message, with its runs; "" if nothing.
 
     Runs that share a stage, and so its warning, count once for each data set and seed.
@@ -80,16 +86,16 @@ def sweep_warnings(runs: Sequence[Done]) -> str:
     )
 
 
-def _by_ood(name: str, runs: list[Done]) -> dict[str, list[Done]]:
+def _by_ood(name: str, runs: list[SweepRun]) -> dict[str, list[SweepRun]]:
     """Blocks of their own for choices of what is out of distribution that have sets of one name;
     else these are columns of one block.
     """
     seen: dict[Measure, set[str | None]] = {}
     for run in runs:
-        for measure in by_measure(run.record):
+        for measure in values_by_measure(run.record):
             if measure.on == "ood":
                 seen.setdefault(measure, set()).add(run.swept.get("ood"))
-    blocks: dict[str, list[Done]] = {}
+    blocks: dict[str, list[SweepRun]] = {}
     for run in runs:
         of = (
             " ".join([name, *_choices(run, ("ood",))])
@@ -100,13 +106,13 @@ def _by_ood(name: str, runs: list[Done]) -> dict[str, list[Done]]:
     return blocks
 
 
-def _block(name: str, runs: Sequence[Done]) -> list[str]:
+def _block(name: str, runs: Sequence[SweepRun]) -> list[str]:
     rows = _rows(runs)
-    columns = tell_apart(
+    columns = unique_labels(
         _columns(rows.values(), detects=any(run.record["detector"] != "none" for run in runs))
     )
     cells = {
-        row: [_cell(values.get(measure, {}).values(), measure.about.unit) for measure in columns]
+        row: [_cell(values.get(measure, {}).values(), measure.info.unit) for measure in columns]
         for row, values in rows.items()
     }
     first = max(map(len, rows)) + 3
@@ -127,8 +133,8 @@ def _block(name: str, runs: Sequence[Done]) -> list[str]:
             + "".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
         )
     return lines + (
-        [f"  {METHOD_ENDS['paper']}: {AS_IN_PAPER}"]
-        if any(is_as_in_paper(run.record) for run in runs)
+        [f"  {METHOD_ENDS['paper']}: {PAPER_PROTOCOL_NOTE}"]
+        if any(uses_paper_protocol(run.record) for run in runs)
         else []
     )
 
@@ -138,16 +144,16 @@ def _columns(rows: Iterable[Mapping[Measure, Any]], *, detects: bool) -> list[Me
     records.
     """
     there = list(dict.fromkeys(measure for values in rows for measure in values))
-    near = [measure for measure in there if measure.is_near]
-    outside = far(there, MOST_SETS, detects=detects)[:MOST_FAR]
-    first = [measure for measure in near if measure.metric in NEAR]
+    near = [measure for measure in there if measure.is_test]
+    outside = choose_ood_measures(there, MOST_SETS, detects=detects)[:MOST_FAR]
+    first = [measure for measure in near if measure.metric in DEFAULT_METRICS]
     rest = [measure for measure in near if measure not in first][
         : max(0, AT_LEAST - len(first) - len(outside))
     ]
     return [*(measure for measure in near if measure in first or measure in rest), *outside]
 
 
-def _rows(runs: Sequence[Done]) -> dict[str, dict[Measure, dict[int, float]]]:
+def _rows(runs: Sequence[SweepRun]) -> dict[str, dict[Measure, dict[int, float]]]:
     """Row → column → seed → value. A parent is the same in every method that shares it, so its
     seeds fall together.
     """
@@ -158,39 +164,46 @@ def _rows(runs: Sequence[Done]) -> dict[str, dict[Measure, dict[int, float]]]:
     }
     for run, parent, method in zip(runs, parents, methods, strict=True):
         names = {"parent": f"{parent} (parent)"} | (
-            {"calibrated": method} if after(run.record) else {}
+            {"calibrated": method} if post_hoc_names(run.record) else {}
         )  # else it is the parent
-        for measure, values in by_measure(run.record).items():
+        for measure, values in values_by_measure(run.record).items():
             for of, row in names.items():
                 if of in values and (value := values[of]["value"]) is not None:
                     rows.setdefault(row, {}).setdefault(measure, {})[run.record["seed"]] = value
     return rows
 
 
-def _parent(run: Done) -> str:
+def _parent(run: SweepRun) -> str:
     return " ".join([str(run.record["parent"]), *_settings(run, "parent", "preprocess")])
 
 
-def _method(run: Done) -> str:
+def _method(run: SweepRun) -> str:
     """Its label; with swept settings the chosen method's name whatever the values, for one of them
     may be the preset's own.
     """
-    settings = _settings(run, "preprocess", *PARTS)
+    settings = _settings(run, "preprocess", *COMPONENTS)
     if not settings:
         return str(run.record["method"])
-    name = run.swept.get("method", "-".join([str(run.record["parent"]), *after(run.record)]))
+    name = run.swept.get(
+        "method", "-".join([str(run.record["parent"]), *post_hoc_names(run.record)])
+    )
     return " ".join([name + METHOD_ENDS.get(run.record["protocol"], ""), *settings])
 
 
-def _of_method(run: Done) -> Sequence[str]:
+def _of_method(run: SweepRun) -> Sequence[str]:
     """Groups whose choice decides what a method is; as in its paper, it may be fitted by what is
     out of distribution too.
     """
-    return ("method", *OF_PARENT, *PARTS, *(("ood",) if is_as_in_paper(run.record) else ()))
+    return (
+        "method",
+        *OF_PARENT,
+        *COMPONENTS,
+        *(("ood",) if uses_paper_protocol(run.record) else ()),
+    )
 
 
 def _apart(
-    names: Sequence[str], runs: Sequence[Done], groups: Callable[[Done], Sequence[str]]
+    names: Sequence[str], runs: Sequence[SweepRun], groups: Callable[[SweepRun], Sequence[str]]
 ) -> list[str]:
     """The names, and behind those that runs with other choices of these groups have too the
     choices: a name need not tell all of them.
@@ -207,11 +220,11 @@ def _apart(
     ]
 
 
-def _choices(run: Done, groups: Collection[str]) -> list[str]:
+def _choices(run: SweepRun, groups: Collection[str]) -> list[str]:
     return [f"{group}={run.swept[group]}" for group in dict.fromkeys(groups) if group in run.swept]
 
 
-def _prior(runs: Sequence[Done]) -> list[str]:
+def _prior(runs: Sequence[SweepRun]) -> list[str]:
     """The largest class prior, which the means far from the data should be at; nothing where there
     are no classes.
     """
@@ -219,7 +232,7 @@ def _prior(runs: Sequence[Done]) -> list[str]:
     return [f"prior {mean(known):.3f}"] if known else []
 
 
-def _settings(run: Done, *groups: str) -> list[str]:
+def _settings(run: SweepRun, *groups: str) -> list[str]:
     """Swept values of keys inside these groups; the groups' own options are told by names, or by
     :func:`_apart`.
     """
@@ -235,10 +248,12 @@ def _cell(values: Iterable[float], unit: str | None = None) -> str:
     if not found:
         return MISSING
     return (
-        mean_number(mean(found), stdev(found), unit) if len(found) > 1 else number(found[0], unit)
+        format_mean(mean(found), stdev(found), unit)
+        if len(found) > 1
+        else format_value(found[0], unit)
     )
 
 
-def _seeds(runs: Sequence[Done]) -> str:
+def _seeds(runs: Sequence[SweepRun]) -> str:
     seeds = sorted({run.record["seed"] for run in runs})
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds ({numbered(seeds)})"
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds ({number_range(seeds)})"

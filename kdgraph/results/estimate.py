@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Times:
+class RunTimes:
     """Mean seconds of finished runs.
 
     Attributes
@@ -25,7 +25,7 @@ class Times:
     n_runs: int
 
     @classmethod
-    def of(cls, records: Iterable[Mapping[str, Any]]) -> Times:
+    def of(cls, records: Iterable[Mapping[str, Any]]) -> RunTimes:
         """Of what a run did itself: a stage that it found in the store cost it nothing, and will
         cost the next one nothing.
         """

@@ -50,7 +50,7 @@ EXACT = 2**53
 """The largest integer up to which a float64 holds every one."""
 
 
-def kind_of(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> str:
+def file_kind(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> str:
     """The file's ending without its dot, if it is one of ``kinds``, the folder is there, and it is
     no folder itself.
 
@@ -75,22 +75,24 @@ def write_columns(columns: Mapping[str, Sequence[Any]], path: str | Path) -> Non
     """Write a table given by its columns as .parquet, .csv, .md or .tex; None is null, in text an
     empty cell.
     """
-    kind = kind_of(path, ("parquet", "csv", "md", "tex"))
+    kind = file_kind(path, ("parquet", "csv", "md", "tex"))
     if kind in ("parquet", "csv"):
         content = _arrow(columns, kind)
     else:
-        rows = [[as_cell(value) for value in row] for row in zip(*columns.values(), strict=True)]
+        rows = [[cell_text(value) for value in row] for row in zip(*columns.values(), strict=True)]
         sides = ["right" if _is_number(values) else "left" for values in columns.values()]
         lines = (
-            markdown(list(columns), rows, sides)
+            markdown_lines(list(columns), rows, sides)
             if kind == "md"
-            else latex(list(columns), rows, sides)
+            else latex_lines(list(columns), rows, sides)
         )
         content = ("\n".join(lines) + "\n").encode()
     write_atomically(Path(path), content, "--output")
 
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
+def markdown_lines(
+    head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]
+) -> list[str]:
     """Lines of a table; a cell that begins and ends with ``**`` is bold. ``sides`` are "left" or
     "right".
     """
@@ -103,18 +105,20 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence
     return [f"| {' | '.join(row)} |" for row in cells]
 
 
-def latex(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
+def latex_lines(
+    head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]
+) -> list[str]:
     """Lines of a ``tabular`` with the rules of booktabs; a cell that begins and ends with ``**`` is
     bold.
     """
     body = [
-        " & ".join(_dressed(cell, latex_text, r"\textbf{{{}}}") for cell in row) + r" \\"
+        " & ".join(_dressed(cell, escape_latex, r"\textbf{{{}}}") for cell in row) + r" \\"
         for row in rows
     ]
     return [
         rf"\begin{{tabular}}{{{''.join(side[0] for side in sides)}}}",
         r"\toprule",
-        " & ".join(map(latex_text, head)) + r" \\",
+        " & ".join(map(escape_latex, head)) + r" \\",
         r"\midrule",
         *body,
         r"\bottomrule",
@@ -122,14 +126,14 @@ def latex(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[st
     ]
 
 
-def as_cell(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A value of any column as text; numbers as they are, to the last digit."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def latex_text(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Return text that LaTeX sets as it stands, also behind the end of a row.
 
     A bracket or a star there would be an argument of the line break before it.
@@ -189,7 +193,7 @@ def _array(values: Sequence[Any]) -> Any:
         return pa.array(values, getattr(pa, name)())
     return pa.array(
         [
-            value if value is None else value if isinstance(value, str) else as_cell(value)
+            value if value is None else value if isinstance(value, str) else cell_text(value)
             for value in values
         ],
         pa.string(),
@@ -232,18 +236,20 @@ class Section:
     notes: Sequence[str] = field(default_factory=list)
 
 
-def as_text(sections: Sequence[Section], width: int | None = None) -> str:
+def sections_to_text(sections: Sequence[Section], width: int | None = None) -> str:
     """For a terminal; a table that is wider than ``width`` goes on below itself."""
     return "\n\n".join("\n".join(_lines(section, width)) for section in sections)
 
 
-def as_markdown(sections: Sequence[Section], title: str) -> str:
+def sections_to_markdown(sections: Sequence[Section], title: str) -> str:
     """With a heading of the first order, and one of the second for each section."""
     blocks = [f"# {title}"]
     for section in sections:
         sides = ["left", *["right"] * (len(section.head) - 1)]
         table = (
-            markdown(section.head, [[_bold(cell) for cell in row] for row in section.rows], sides)
+            markdown_lines(
+                section.head, [[_bold(cell) for cell in row] for row in section.rows], sides
+            )
             if section.head
             else []
         )
@@ -255,7 +261,7 @@ def as_markdown(sections: Sequence[Section], title: str) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def as_latex(sections: Sequence[Section], title: str) -> str:
+def sections_to_latex(sections: Sequence[Section], title: str) -> str:
     """A ``table`` for each section, with its title and notes as the caption; sections without a
     table are comments.
     """
@@ -266,8 +272,8 @@ def as_latex(sections: Sequence[Section], title: str) -> str:
             lines += ["", *(f"% {word}" for word in words if word)]
             continue
         rows = [[_bold(cell) for cell in row] for row in section.rows]
-        caption = " ".join(latex_text(_sentence(word)) for word in words)
-        body = latex(section.head, rows, ["left", *["right"] * (len(section.head) - 1)])
+        caption = " ".join(escape_latex(_sentence(word)) for word in words)
+        body = latex_lines(section.head, rows, ["left", *["right"] * (len(section.head) - 1)])
         lines += [
             "",
             r"\begin{table}",

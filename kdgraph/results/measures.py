@@ -18,10 +18,10 @@ from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.metrics.registry import Better
 from kdgraph.results.names import tie_scale
 from kdgraph.results.origins import contents
-from kdgraph.results.records import as_text, flat
+from kdgraph.results.records import flatten_config, value_text
 from kdgraph.wording import reads_as_number
 
-Words = tuple[tuple[str, str], ...]
+Options = tuple[tuple[str, str], ...]
 """Keys and their values as text."""
 Ideal = Literal["lower", "higher", "prior", "none"]
 """Where better is: nearer to the largest class prior for a confidence far from the data, "none"
@@ -29,14 +29,14 @@ where a number only describes.
 """
 
 
-IN_SAMPLE = "in sample: what was fitted on these rows is judged by them"
+IN_SAMPLE_NOTE = "in sample: what was fitted on these rows is judged by them"
 """What has to be known of numbers on calibration rows."""
 ROWS = "rows"
 """What is measured on each of, unless an entry says otherwise."""
 
 
 @dataclass(frozen=True)
-class AboutMetric:
+class MetricInfo:
     """What a record says of a metric, so that who reads it need not know the metric.
 
     Attributes
@@ -75,12 +75,12 @@ class Measure:
     """
 
     metric: str
-    about: AboutMetric
+    info: MetricInfo
     on: str
     ood: str | None = None
     params: tuple[tuple[str, float], ...] = ()
-    options: Words = ()
-    drawn: Words = ()
+    options: Options = ()
+    drawn: Options = ()
     in_distribution: bool = False
     n_of: str = ROWS
     in_sample: bool = False
@@ -92,7 +92,7 @@ class Measure:
     def _hash(self) -> int:
         """Kept: a table of 3,000 runs asks for it 700,000 times."""
         place = (self.on, self.ood, self.params, self.drawn, self.in_distribution, self.in_sample)
-        return hash((self.metric, self.about, self.options, self.n_of, *place))
+        return hash((self.metric, self.info, self.options, self.n_of, *place))
 
     @property
     def id(self) -> str:
@@ -105,7 +105,7 @@ class Measure:
     @property
     def metric_name(self) -> str:
         """In the registry of metrics."""
-        return self.about.metric or self.metric
+        return self.info.metric or self.metric
 
     @property
     def place(self) -> str:
@@ -119,7 +119,7 @@ class Measure:
         """As people call it: ``ECE``; a mean largest probability far from the data is a confidence,
         which is compared with a prior.
         """
-        return "confidence" if self.is_far_confidence else self.about.label
+        return "confidence" if self.is_ood_confidence else self.info.label
 
     @property
     def label(self) -> str:
@@ -148,31 +148,31 @@ class Measure:
         """Which direction is; None too where there are training data, so that no confidence is
         wrong.
         """
-        return None if self.in_distribution else self.about.better
+        return None if self.in_distribution else self.info.better
 
     @property
     def scale(self) -> float:
         """What its numbers are computed from: confidences and shares have a scale of 1, numbers in
         units of y none of their own.
         """
-        return tie_scale(self.about.unit)
+        return tie_scale(self.info.unit)
 
     @property
     def ideal(self) -> Ideal:
         """Where better is."""
-        if self.is_far_confidence and not self.in_distribution:
+        if self.is_ood_confidence and not self.in_distribution:
             return "prior"
         return self.better or "none"
 
     @property
-    def is_far_confidence(self) -> bool:
+    def is_ood_confidence(self) -> bool:
         """Whether it is a mean confidence out of distribution, which should be the largest class
         prior.
         """
         return self.on == "ood" and self.metric_name == "mmc"
 
     @property
-    def is_near(self) -> bool:
+    def is_test(self) -> bool:
         """Whether it says how well a model does in distribution, on rows that nothing was fitted
         on.
         """
@@ -181,7 +181,7 @@ class Measure:
     @property
     def detects(self) -> bool:
         """Whether it says how well rows out of distribution are told from test rows."""
-        return self.about.detects
+        return self.info.detects
 
     @property
     def _where(self) -> str:
@@ -196,7 +196,7 @@ class Measure:
         return f" on {', '.join([*name, *(f'{key} {value:g}' for key, value in self.params)])}"
 
 
-def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, Any]]]:
+def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, Any]]]:
     """Every number of a record (an item of its ``metrics``) with what it measures."""
     asked = {on: of or {} for on, of in record["config"]["metrics"].items() if on != "spaces"}
     options = {
@@ -234,7 +234,7 @@ def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, 
             )
             of_metric, about = (
                 options.get(on, {}).get(name, ()),
-                AboutMetric(**record["about_metrics"][name]),
+                MetricInfo(**record["about_metrics"][name]),
             )
             of_set = (
                 of_source.get(str(entry["ood"]).partition("/")[0], drawn) if on == "ood" else ()
@@ -265,14 +265,14 @@ def _spaces(record: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 
 @cache
-def _known(metrics: str, drawn: Words) -> dict[tuple[Any, ...], Measure]:
+def _known(metrics: str, drawn: Options) -> dict[tuple[Any, ...], Measure]:
     """Measures of records with these metrics, by what their entries say: most records of a study
     have the same.
     """
     return {}
 
 
-def _drawn(node: Mapping[str, Any]) -> Words:
+def _drawn(node: Mapping[str, Any]) -> Options:
     """What a config says of how out-of-distribution rows are drawn, without their number and
     without lists, which name several sets.
     """
@@ -285,13 +285,15 @@ def _drawn(node: Mapping[str, Any]) -> Words:
     )
 
 
-def _words(options: Mapping[str, Any]) -> Words:
+def _words(options: Mapping[str, Any]) -> Options:
     return tuple(
-        (key, as_text(value)) for key, value in flat(options) if key not in ("_target_", "metric")
+        (key, value_text(value))
+        for key, value in flatten_config(options)
+        if key not in ("_target_", "metric")
     )
 
 
-def tell_apart(measures: Sequence[Measure]) -> dict[Measure, str]:
+def unique_labels(measures: Sequence[Measure]) -> dict[Measure, str]:
     """Label of each; of those that would have the same one, with the options in which they
     differ.
     """
@@ -311,7 +313,7 @@ def tell_apart(measures: Sequence[Measure]) -> dict[Measure, str]:
     return labels
 
 
-def select(
+def select_measures(
     measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()
 ) -> list[Measure]:
     """Those of the measures that have one of these names and stand on one of these sets of rows.
@@ -375,36 +377,38 @@ def _by_number(word: str) -> tuple[str, float]:
         return word, 0.0
 
 
-NEAR = ("error", "nll", "ece", "hellinger", "rmse", "crps", "coverage")
+DEFAULT_METRICS = ("error", "nll", "ece", "hellinger", "rmse", "crps", "coverage")
 """Metrics on test rows and on the grid that are read first."""
-FAR = ("oce", "mmc", "auroc", "fpr95")
+DEFAULT_OOD_METRICS = ("oce", "mmc", "auroc", "fpr95")
 """The same of those out of distribution."""
-COMPARED = ("error", "nll", "ece", "rmse", "crps", "coverage", "oce", "auroc")
+COMPARISON_METRICS = ("error", "nll", "ece", "rmse", "crps", "coverage", "oce", "auroc")
 """Metrics by which methods are compared where nothing is said."""
-AT_LEAST = 3
+FEWEST_METRICS = 3
 """Metrics to compare by: where fewer of :data:`COMPARED` were measured, others are taken."""
-DETECTION = ("auroc", "fpr95")
+DETECTION_METRICS = ("auroc", "fpr95")
 """Of how well rows out of distribution are told from test rows, what is read first."""
-RADII = (2.0, 1.0, 5.0)
+PREFERRED_RADII = (2.0, 1.0, 5.0)
 """Of a family of shells, those that are read first, if the first is there."""
 
 
-def choose(
+def choose_measures(
     measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()
 ) -> list[Measure]:
-    """As :func:`~kdgraph.results.measures.select`, of not too many measures where nothing is said.
+    """As :func:`~kdgraph.results.measures.select_measures`, of not too many measures where nothing is said.
 
     By default the metrics are :data:`COMPARED`, as far as they were measured, and a few others if
     these are few; on test rows. A metric that was not measured there is taken on the grid, on
     calibration rows, or on the sets that are one of a kind and, of each family, on one.
     """
-    there = select(measures, metrics, on)
+    there = select_measures(measures, metrics, on)
     wanted = metrics or _compared(there)
     by_name = {name: [measure for measure in there if measure.metric == name] for name in wanted}
     return [measure for of in by_name.values() for measure in (of if on else _in_one_place(of))]
 
 
-def far(measures: Sequence[Measure], at_most: int, *, detects: bool) -> list[Measure]:
+def choose_ood_measures(
+    measures: Sequence[Measure], at_most: int, *, detects: bool
+) -> list[Measure]:
     """Of what was measured out of distribution: one metric or two, on some of the sets.
 
     Parameters
@@ -420,19 +424,19 @@ def far(measures: Sequence[Measure], at_most: int, *, detects: bool) -> list[Mea
         for measure in measures
         if measure.on == "ood" and not (measure.detects and measure.in_distribution)
     ]
-    detection = first_of((m.metric for m in there if m.detects), DETECTION)[:2]
-    confidence = first_of((m.metric for m in there if not m.detects), ("mmc",))[:1]
+    detection = preferred_first((m.metric for m in there if m.detects), DETECTION_METRICS)[:2]
+    confidence = preferred_first((m.metric for m in there if not m.detects), ("mmc",))[:1]
     if detection and (detects or confidence != ["mmc"]):
         return [
             m
             for name in detection
-            for m in some_sets([m for m in there if m.metric == name], at_most)
+            for m in representative_sets([m for m in there if m.metric == name], at_most)
         ]
-    found = some_sets([m for m in there if m.metric in confidence], at_most)
-    return [*found, *some_sets([m for m in there if m.metric in detection[:1]], 1)]
+    found = representative_sets([m for m in there if m.metric in confidence], at_most)
+    return [*found, *representative_sets([m for m in there if m.metric in detection[:1]], 1)]
 
 
-def some_sets(of_metric: Sequence[Measure], at_most: int) -> list[Measure]:
+def representative_sets(of_metric: Sequence[Measure], at_most: int) -> list[Measure]:
     """One metric's measures on some of its out-of-distribution sets, in their order.
 
     Of many shells, ``at_most`` of the radii 2, 1 and 5; of another family of many sets, ``at_most``
@@ -447,8 +451,8 @@ def some_sets(of_metric: Sequence[Measure], at_most: int) -> list[Measure]:
             or dict.fromkeys(m.params for m in family)
         )
         wanted = (
-            [shells[radius] for radius in RADII if radius in shells]
-            if RADII[0] in shells
+            [shells[radius] for radius in PREFERRED_RADII if radius in shells]
+            if PREFERRED_RADII[0] in shells
             else _spread(outside, at_most)
         )
         chosen |= {(name, params) for params in wanted[:at_most]}
@@ -459,22 +463,26 @@ def _compared(measures: Sequence[Measure]) -> list[str]:
     """Names of metrics; beyond :data:`COMPARED` those that have a better direction come first, and
     others only where none has one.
     """
-    usual = [name for name in COMPARED if any(measure.metric == name for measure in measures)]
-    judged = [
-        name for name in first_of((m.metric for m in measures if m.better), ()) if name not in usual
+    usual = [
+        name for name in COMPARISON_METRICS if any(measure.metric == name for measure in measures)
     ]
-    chosen = [*usual, *judged[: max(0, AT_LEAST - len(usual))]]
-    return chosen or first_of((m.metric for m in measures), ())[:AT_LEAST]
+    judged = [
+        name
+        for name in preferred_first((m.metric for m in measures if m.better), ())
+        if name not in usual
+    ]
+    chosen = [*usual, *judged[: max(0, FEWEST_METRICS - len(usual))]]
+    return chosen or preferred_first((m.metric for m in measures), ())[:FEWEST_METRICS]
 
 
 def _in_one_place(of_metric: Sequence[Measure]) -> list[Measure]:
     for place in ("test", "grid", "calibration"):
         if found := [measure for measure in of_metric if measure.on == place]:
             return found
-    return some_sets(of_metric, 1)
+    return representative_sets(of_metric, 1)
 
 
-def first_of(names: Iterable[str], preferred: Sequence[str]) -> list[str]:
+def preferred_first(names: Iterable[str], preferred: Sequence[str]) -> list[str]:
     """Each name once, the preferred ones first."""
     there = list(dict.fromkeys(names))
     return [

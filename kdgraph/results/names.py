@@ -18,14 +18,14 @@ from typing import Any
 from kdgraph.config import method_label
 from kdgraph.results.origins import contents
 from kdgraph.results.records import (
-    ABSENT,
-    PARTS,
-    Found,
-    after,
-    as_text,
-    flat,
-    is_as_in_paper,
-    value_of,
+    COMPONENTS,
+    NO_VALUE,
+    FinishedRun,
+    config_value,
+    flatten_config,
+    post_hoc_names,
+    uses_paper_protocol,
+    value_text,
 )
 from kdgraph.wording import significant, with_spread
 
@@ -35,7 +35,7 @@ MARK = " ◂"
 """Stands behind the best; in files the cell is bold instead."""
 
 
-def numbered(numbers: Sequence[int]) -> str:
+def number_range(numbers: Sequence[int]) -> str:
     """Return increasing whole numbers, none of them twice, three or more in a row by their ends.
 
     >>> numbered([0, 1, 2]), numbered([0, 1]), numbered([0, 2, 3])
@@ -62,7 +62,7 @@ def tie_scale(unit: str | None) -> float:
     return 1.0 if unit in DIMENSIONLESS else 0.0
 
 
-def number(value: float | None, unit: str | None = None, digits: int = 3) -> str:
+def format_value(value: float | None, unit: str | None = None, digits: int = 3) -> str:
     """Write a value of a metric, or a dash where there is none; of rows no decimals, or one where
     it is their mean.
 
@@ -75,22 +75,22 @@ def number(value: float | None, unit: str | None = None, digits: int = 3) -> str
         return MISSING
     if unit == "rows":
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
-    return significant(without_dust(value, unit), digits)
+    return significant(drop_noise(value, unit), digits)
 
 
-def mean_number(value: float, deviation: float, unit: str | None = None, digits: int = 3) -> str:
+def format_mean(value: float, deviation: float, unit: str | None = None, digits: int = 3) -> str:
     """Write a mean with its standard deviation.
 
     >>> mean_number(0.318, 0.0123), mean_number(31.25, 2.5, "rows"), mean_number(0.3, 1e-17)
     ('0.318 ± 0.012', '31.2 ± 2.5', '0.300 ± 0.000')
     """
     if unit == "rows":
-        return f"{number(value, unit)} ± {number(deviation, unit)}"
-    spread = 0.0 if deviation <= NOISE * abs(value) else without_dust(deviation, unit)
-    return with_spread(without_dust(value, unit), spread, digits)
+        return f"{format_value(value, unit)} ± {format_value(deviation, unit)}"
+    spread = 0.0 if deviation <= NOISE * abs(value) else drop_noise(deviation, unit)
+    return with_spread(drop_noise(value, unit), spread, digits)
 
 
-def without_dust(value: float, unit: str | None) -> float:
+def drop_noise(value: float, unit: str | None) -> float:
     """Return a number, or 0 where it is what floating point left of a difference of shares; in a
     unit any number may be small.
 
@@ -109,7 +109,7 @@ def is_tie(first: float, second: float, unit: str | None) -> bool:
     return abs(first - second) <= NOISE * max(abs(first), abs(second), tie_scale(unit))
 
 
-def numbers_apart(
+def format_distinct(
     values: Mapping[str, float | None], unit: str | None = None, digits: int = 3
 ) -> dict[str, str]:
     """Write two numbers of which one is marked with as many digits as it takes to see why.
@@ -119,22 +119,22 @@ def numbers_apart(
     """
     texts: dict[str, str] = {}
     for more in range(digits, digits + 4):
-        texts = {name: number(value, unit, more) for name, value in values.items()}
+        texts = {name: format_value(value, unit, more) for name, value in values.items()}
         if len(set(texts.values())) > 1:
             break
     return texts
 
 
-OF_METHOD = ("preprocess", *PARTS)
-OF_PARENT = ("preprocess", "parent")
-REPEATS = ("fold",)
+METHOD_GROUPS = ("preprocess", *COMPONENTS)
+PARENT_GROUPS = ("preprocess", "parent")
+REPETITION_KEYS = ("fold",)
 """Keys of a data set that repeat a run on other rows of it, as a seed does."""
 Repetition = tuple[int, ...]
 """Seed, and fold where there is one."""
 
 
 @dataclass(frozen=True)
-class Run:
+class NamedRun:
     """A run by the names that a table gives it.
 
     Attributes
@@ -146,7 +146,7 @@ class Run:
     is_parent : whether nothing comes after the parent, so that the run has no method of its own.
     """
 
-    found: Found
+    found: FinishedRun
     dataset: str
     method: str
     parent: str
@@ -176,12 +176,12 @@ class _Setting:
         return json.dumps(self.config, sort_keys=True, default=str)
 
 
-def named(found: Sequence[Found]) -> list[Run]:
+def name_runs(found: Sequence[FinishedRun]) -> list[NamedRun]:
     """Name all runs, in the same order.
 
     Two settings of one method on one data set get names apart. What differs between data sets only,
     as a network for images does from one for tables, is one method all the same;
-    :func:`differing_between_datasets` says so.
+    :func:`dataset_differences` says so.
     """
     records = [one.record for one in found]
     several = _several_contents(records)
@@ -193,32 +193,34 @@ def named(found: Sequence[Found]) -> list[Run]:
         [_parent(record, dataset) for record, dataset in zip(records, datasets, strict=True)]
     )
     return [
-        Run(one, dataset, method, parent, _repetition(one.record), not after(one.record))
+        NamedRun(
+            one, dataset, method, parent, _repetition(one.record), not post_hoc_names(one.record)
+        )
         for one, dataset, method, parent in zip(found, datasets, methods, parents, strict=True)
     ]
 
 
-def told(repetition: Repetition) -> str:
+def repetition_text(repetition: Repetition) -> str:
     """``3``, or ``3/0`` of seed 3 and fold 0."""
     return "/".join(map(str, repetition))
 
 
-def differing_between_datasets(runs: Sequence[Run]) -> list[str]:
+def dataset_differences(runs: Sequence[NamedRun]) -> list[str]:
     """A line for each method whose settings are not the same on all data sets."""
     configs: dict[str, dict[str, Mapping[str, Any]]] = {}
     for run in runs:
-        part = {group: run.record["config"][group] for group in OF_METHOD}
+        part = {group: run.record["config"][group] for group in METHOD_GROUPS}
         configs.setdefault(run.method, {}).setdefault(
             json.dumps(part, sort_keys=True, default=str), part
         )
     return [
-        f"{name} differs between data sets in {', '.join(differing(list(of.values())))}"
+        f"{name} differs between data sets in {', '.join(differing_keys(list(of.values())))}"
         for name, of in configs.items()
         if len(of) > 1
     ]
 
 
-def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+def differing_keys(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Dotted keys in which configs of the same groups differ; a group alone (``parent``) where the
     component is another one.
 
@@ -229,13 +231,19 @@ def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
         of_name: dict[str, list[dict[str, Any]]] = {}
         for config in configs:
             node = config.get(group) or {}
-            inner = {key: value for key, value in flat(node, f"{group}.") if key != f"{group}.name"}
+            inner = {
+                key: value
+                for key, value in flatten_config(node, f"{group}.")
+                if key != f"{group}.name"
+            }
             of_name.setdefault(str(node.get("name")), []).append(inner)
         keys += [group] if len(of_name) > 1 else []
         for nodes in of_name.values():
             inside = dict.fromkeys(key for node in nodes for key in node)
             keys += [
-                key for key in inside if len({as_text(node.get(key, ABSENT)) for node in nodes}) > 1
+                key
+                for key in inside
+                if len({value_text(node.get(key, NO_VALUE)) for node in nodes}) > 1
             ]
     return list(dict.fromkeys(keys))
 
@@ -250,7 +258,7 @@ def _names(settings: Sequence[_Setting]) -> list[str]:
     for (family, _), of in groups.items():
         if len(of) > 1:
             keys.setdefault(family, {}).update(
-                dict.fromkeys(differing([setting.config for setting in of.values()]))
+                dict.fromkeys(differing_keys([setting.config for setting in of.values()]))
             )
             names = [setting.name for setting in of.values()]
             shared |= {(family, s.name) for s in of.values() if s.always or names.count(s.name) > 1}
@@ -268,16 +276,20 @@ def _names(settings: Sequence[_Setting]) -> list[str]:
 
 
 def _words(config: Mapping[str, Any], keys: Mapping[str, None]) -> list[str]:
-    values = {key: value_of({"config": config}, key) for key in keys}
+    values = {key: config_value({"config": config}, key) for key in keys}
     return [
-        f"{key.removeprefix('dataset.')}={as_text(value)}"
+        f"{key.removeprefix('dataset.')}={value_text(value)}"
         for key, value in values.items()
-        if value is not ABSENT
+        if value is not NO_VALUE
     ]
 
 
 def _node(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in record["config"]["dataset"].items() if key not in REPEATS}
+    return {
+        key: value
+        for key, value in record["config"]["dataset"].items()
+        if key not in REPETITION_KEYS
+    }
 
 
 def _several_contents(records: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -304,17 +316,17 @@ def _method(record: Mapping[str, Any], dataset: str) -> _Setting:
     """A preset's name says its settings, ``<parent>-<calibrator>`` does not; every name says where
     it was fitted on test rows.
     """
-    family = (record["protocol"], *(str(record[part]) for part in PARTS))
+    family = (record["protocol"], *(str(record[part]) for part in COMPONENTS))
     composed = record["method"] == method_label(record["config"], None, {})
-    also = ("ood",) if is_as_in_paper(record) else ()  # which may have been fitted by them
-    config = {group: record["config"][group] for group in (*OF_METHOD, *also)} | _of_outliers(
+    also = ("ood",) if uses_paper_protocol(record) else ()  # which may have been fitted by them
+    config = {group: record["config"][group] for group in (*METHOD_GROUPS, *also)} | _of_outliers(
         record
     )
     return _Setting(str(record["method"]), family, dataset, config, always=composed)
 
 
 def _parent(record: Mapping[str, Any], dataset: str) -> _Setting:
-    config = {group: record["config"][group] for group in OF_PARENT} | _of_outliers(record)
+    config = {group: record["config"][group] for group in PARENT_GROUPS} | _of_outliers(record)
     return _Setting(str(record["parent"]), record["parent"], dataset, config)
 
 

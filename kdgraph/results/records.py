@@ -37,18 +37,18 @@ from kdgraph.runner.sealed import ChecksumError, check_and_load
 from kdgraph.runner.watch import Watch
 from kdgraph.wording import counted, some
 
-PARTS = ("parent", *AFTER)
+COMPONENTS = ("parent", *AFTER)
 """Keys of a record that name a component of the model, in the order in which they are fitted."""
-AS_IN_PAPER = (
+PAPER_PROTOCOL_NOTE = (
     "fitted on test rows, or by the rows out of distribution, where the method's paper does so"
     " (protocol=paper), so that its numbers are no estimate for new rows"
 )
 """What has to be known of such a run wherever its numbers stand."""
 
-Task = Literal["classification", "detection", "regression"]
+RunTask = Literal["classification", "detection", "regression"]
 
 
-def after(record: Mapping[str, Any]) -> list[str]:
+def post_hoc_names(record: Mapping[str, Any]) -> list[str]:
     """Names of what was fitted after the parent; empty where the run is of the parent alone.
 
     >>> after({"parent": "random_forest", "calibrator": "isotonic", "gate": "density", "detector": "none", "recalibrator": "none"})
@@ -57,22 +57,24 @@ def after(record: Mapping[str, Any]) -> list[str]:
     return [str(record[part]) for part in AFTER if record[part] != "none"]
 
 
-def chain(record: Mapping[str, Any]) -> str:
+def component_chain(record: Mapping[str, Any]) -> str:
     """``random_forest → isotonic → density gate``: a gate has the name of what it looks at, so it
     is called one.
     """
     names = [
-        (part, str(record[part])) for part in PARTS if part == "parent" or record[part] != "none"
+        (part, str(record[part]))
+        for part in COMPONENTS
+        if part == "parent" or record[part] != "none"
     ]
     return " → ".join(f"{name} gate" if part == "gate" else name for part, name in names)
 
 
-def is_as_in_paper(record: Mapping[str, Any]) -> bool:
+def uses_paper_protocol(record: Mapping[str, Any]) -> bool:
     """Whether something may have been fitted on test rows, or by rows out of distribution."""
     return record["protocol"] == "paper"
 
 
-def task_of(record: Mapping[str, Any]) -> Task:
+def run_task(record: Mapping[str, Any]) -> RunTask:
     """What the run is about: a data set without classes is for regression, and a detector is what
     it measures.
     """
@@ -81,11 +83,11 @@ def task_of(record: Mapping[str, Any]) -> Task:
     return "classification" if record["detector"] == "none" else "detection"
 
 
-OF_RUN = (
+RUN_KEYS = (
     "run_id",
     "code",
     "reads",
-    *PARTS,
+    *COMPONENTS,
     "method",
     "protocol",
     "seed",
@@ -94,7 +96,7 @@ OF_RUN = (
     "seconds",
     "peak_memory_mb",
 )
-OF_RUN += (
+RUN_KEYS += (
     "warnings",
     "from_store",
     "versions",
@@ -106,7 +108,7 @@ OF_RUN += (
     "metrics",
     "about_metrics",
 )
-WITHIN = {
+NESTED_KEYS = {
     "dataset": (
         "name",
         "fingerprint",
@@ -117,30 +119,30 @@ WITHIN = {
         "classes",
         "prior",
     ),
-    "config": ("dataset", "ood", "preprocess", *PARTS, "metrics", "protocol"),
+    "config": ("dataset", "ood", "preprocess", *COMPONENTS, "metrics", "protocol"),
     "files": ("predictions", "tables", "figures"),
 }
-OF_ENTRY = ("metric", "of", "on", "ood", "params", "value", "stderr", "n")
+METRIC_KEYS = ("metric", "of", "on", "ood", "params", "value", "stderr", "n")
 """Of each item of ``metrics``."""
 
 
-def lacking(record: Mapping[str, Any]) -> str | None:
+def missing_key(record: Mapping[str, Any]) -> str | None:
     """The first key that is not there (``dataset.prior``), or None.
 
     >>> lacking({"run_id": "1cb9f0a2"})
     'code'
     """
-    for key in OF_RUN:
+    for key in RUN_KEYS:
         if key not in record:
             return key
-    for key, inner in WITHIN.items():
+    for key, inner in NESTED_KEYS.items():
         for name in inner:
             if not isinstance(record[key], Mapping) or name not in record[key]:
                 return f"{key}.{name}"
-    wanted = set(OF_ENTRY)
+    wanted = set(METRIC_KEYS)
     for entry in record["metrics"]:
         if not entry.keys() >= wanted:
-            return f"metrics.{next(name for name in OF_ENTRY if name not in entry)}"
+            return f"metrics.{next(name for name in METRIC_KEYS if name not in entry)}"
     for name in (
         *dict.fromkeys(entry["metric"] for entry in record["metrics"]),
         *record["files"]["tables"],
@@ -154,12 +156,12 @@ def refuse_incomplete(record: Mapping[str, Any], run_dir: str) -> None:
     """Raise :class:`~kdgraph.errors.UsageError` unless the record of the run in ``run_dir`` is
     whole.
     """
-    if key := lacking(record):
+    if key := missing_key(record):
         raise UsageError(f"{run_dir}/result.json lacks '{key}'; force=true runs it again")
 
 
-NAMES = ("dataset", "method", "parent", *AFTER, "ood", "preprocess", "seed")
-ABSENT = object()
+FILTER_NAMES = ("dataset", "method", "parent", *AFTER, "ood", "preprocess", "seed")
+NO_VALUE = object()
 _MOST_NAMED = 12
 
 
@@ -180,13 +182,13 @@ class Filter:
 
     def passes(self, record: Mapping[str, Any]) -> bool:
         """Whether a run has what is asked for."""
-        value = value_of(record, self.key)
+        value = config_value(record, self.key)
         return (
-            value is not ABSENT and any(_is(value, text) for text in self.values)
+            value is not NO_VALUE and any(_is(value, text) for text in self.values)
         ) == self.wanted
 
 
-def parse(word: str) -> Filter:
+def parse_filter(word: str) -> Filter:
     """Read a filter.
 
     >>> parse("dataset!=spiral,circle")
@@ -199,28 +201,28 @@ def parse(word: str) -> Filter:
     return Filter(key, tuple(_split(values)), sign == "=")
 
 
-def value_of(record: Mapping[str, Any], key: str) -> Any:
+def config_value(record: Mapping[str, Any], key: str) -> Any:
     """What a run has for a key, or :data:`ABSENT`."""
     if key == "method" or key == "seed":
         return record[key]
     value: Any = record["config"]
     for part in key.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            return ABSENT
+            return NO_VALUE
         value = value[part]
     return value["name"] if isinstance(value, Mapping) and "name" in value else value
 
 
-def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten_config(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted key and value of everything in a config that is no mapping."""
     for key, value in config.items():
         if isinstance(value, Mapping) and value:
-            yield from flat(value, f"{prefix}{key}.")
+            yield from flatten_config(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
 
 
-def refuse_unknown(filters: Iterable[Filter], records: Sequence[Mapping[str, Any]]) -> None:
+def refuse_unknown_filters(filters: Iterable[Filter], records: Sequence[Mapping[str, Any]]) -> None:
     """Raise if a filter asks for what no run has at all: a key, or the value of a name.
 
     Raises
@@ -230,14 +232,17 @@ def refuse_unknown(filters: Iterable[Filter], records: Sequence[Mapping[str, Any
     """
     for each in filters:
         there = {
-            as_text(value)
+            value_text(value)
             for record in records
-            if (value := value_of(record, each.key)) is not ABSENT
+            if (value := config_value(record, each.key)) is not NO_VALUE
         }
         if not there:
             raise unknown_key(
                 each.key,
-                {*NAMES, *(key for record in records for key, _ in flat(record["config"]))},
+                {
+                    *FILTER_NAMES,
+                    *(key for record in records for key, _ in flatten_config(record["config"])),
+                },
             )
         for text in each.values if each.wanted else ():
             if not any(_is(value, text) for value in there):
@@ -246,7 +251,7 @@ def refuse_unknown(filters: Iterable[Filter], records: Sequence[Mapping[str, Any
                 raise UsageError(f"no run has {each.key}={text}{did_you_mean(text, known, others)}")
 
 
-def as_text(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value as a command line would have it.
 
     >>> [as_text(value) for value in (True, None, 0.5, [200, 200], "spiral")]
@@ -255,14 +260,14 @@ def as_text(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list | tuple):
-        return f"[{','.join(map(as_text, value))}]"
+        return f"[{','.join(map(value_text, value))}]"
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{as_text(item)}" for key, item in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{value_text(item)}" for key, item in value.items()) + "}"
     return str(value)
 
 
 def _is(value: Any, wanted: str) -> bool:
-    text = as_text(value)
+    text = value_text(value)
     if text == wanted.replace(" ", "") or fnmatchcase(text, wanted):
         return True
     try:
@@ -279,20 +284,20 @@ def _split(values: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Found:
+class FinishedRun:
     """A finished run: its directory and its record."""
 
     path: Path
     record: dict[str, Any]
 
 
-def find(
+def find_runs(
     out: str | Path,
     filters: Sequence[str] = (),
     tell: Callable[[str], None] | None = None,
     *,
     outdated: bool = False,
-) -> list[Found]:
+) -> list[FinishedRun]:
     """Return every finished run below ``out`` that passes all filters.
 
     Left out are records of another schema, of earlier code, without a key that all have, or not as
@@ -318,10 +323,10 @@ def find(
     """
     if not Path(out).is_dir():
         raise UsageError(f"--out must be a folder with runs, got '{out}', which is no folder")
-    wanted = [parse(word) for word in filters]
+    wanted = [parse_filter(word) for word in filters]
     note = tell or Watch().note
     read = _Read()
-    with without_collection():
+    with pause_garbage_collection():
         read.below(out)
         passing = [one for one in read.found if all(each.passes(one.record) for each in wanted)]
         found = passing if outdated else _without_outdated(passing, out, note)
@@ -334,7 +339,7 @@ def find(
         )
     if not passing:
         records = [one.record for one in read.found]
-        refuse_unknown(wanted, records)
+        refuse_unknown_filters(wanted, records)
         raise UsageError(f"none of the {len(records):,} runs in '{out}' has {' '.join(filters)}")
     if not found:
         which = f"{counted(len(passing), 'run')} in '{out}'" + (
@@ -350,8 +355,8 @@ def find(
 
 
 def _without_outdated(
-    found: Sequence[Found], out: str | Path, note: Callable[[str], None]
-) -> list[Found]:
+    found: Sequence[FinishedRun], out: str | Path, note: Callable[[str], None]
+) -> list[FinishedRun]:
     files, present = PresentFiles(), []
     changed: dict[str, int] = {}
     for one in found:
@@ -370,7 +375,7 @@ def _without_outdated(
     return present
 
 
-def _place(found: Found) -> tuple[str, str, int, str]:
+def _place(found: FinishedRun) -> tuple[str, str, int, str]:
     record = found.record
     return (
         str(record["dataset"]["name"]),
@@ -384,7 +389,7 @@ class _Read:
     """What is below a folder: records that can be used, and what cannot, by its kind."""
 
     def __init__(self) -> None:
-        self.found: list[Found] = []
+        self.found: list[FinishedRun] = []
         self.schemas: list[str] = []
         self.of_earlier_code = 0
         self.missing: list[str] = []
@@ -427,12 +432,12 @@ class _Read:
             return
         if record.get("schema") != RECORD_SCHEMA:
             self.schemas.append(str(record.get("schema")))
-        elif key := lacking(record):
+        elif key := missing_key(record):
             self.missing.append(key)
         elif not is_current(record):
             self.of_earlier_code += 1
         else:
-            self.found.append(Found(path.parent, record))
+            self.found.append(FinishedRun(path.parent, record))
 
     def left_out(self, out: str | Path) -> str:
         """Return what cannot be used, in words; "" if all can."""
@@ -474,7 +479,7 @@ class _Read:
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """A block without the garbage collector, which walks through all records again and again: they
     take a third of the time.
     """

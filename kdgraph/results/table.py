@@ -13,11 +13,25 @@ from typing import Any
 
 from kdgraph.config.messages import unknown_key
 from kdgraph.errors import UsageError
-from kdgraph.results.measures import FAR, IN_SAMPLE, NEAR, ROWS, Measure, measured
-from kdgraph.results.names import Repetition, Run, number, told
-from kdgraph.results.records import ABSENT, PARTS, Found, as_text, flat, value_of
+from kdgraph.results.measures import (
+    DEFAULT_METRICS,
+    DEFAULT_OOD_METRICS,
+    IN_SAMPLE_NOTE,
+    ROWS,
+    Measure,
+    read_measures,
+)
+from kdgraph.results.names import NamedRun, Repetition, format_value, repetition_text
+from kdgraph.results.records import (
+    COMPONENTS,
+    NO_VALUE,
+    FinishedRun,
+    config_value,
+    flatten_config,
+    value_text,
+)
 
-COLUMNS = {
+TABLE_COLUMNS = {
     "dataset": "name of the data set",
     "method": (
         "name of parent and what was fitted after it: the preset's, or"
@@ -37,7 +51,7 @@ COLUMNS = {
     "of": "which model: parent, or calibrated (the parent with all that was fitted after it)",
     "metric": "name of the metric",
     "on": (
-        f"which rows: test, calibration ({IN_SAMPLE}), grid (the square grid of a simulation), or"
+        f"which rows: test, calibration ({IN_SAMPLE_NOTE}), grid (the square grid of a simulation), or"
         " ood (out of distribution)"
     ),
     "ood": "name of the out-of-distribution set; empty elsewhere",
@@ -89,8 +103,8 @@ _OF_ENTRY = (
 _OF_ENTRY += ("n_of", "label", "better", "unit")
 
 
-def columns(
-    found: Sequence[Found], keys: Sequence[str] = (), wanted: Container[Measure] | None = None
+def number_table(
+    found: Sequence[FinishedRun], keys: Sequence[str] = (), wanted: Container[Measure] | None = None
 ) -> dict[str, list[Any]]:
     """The table by column, in the order of :data:`COLUMNS`; its rows are in the order of the runs.
 
@@ -107,12 +121,12 @@ def columns(
         A key that no run has, or one that is a column already.
     """
     check_keys(found, keys)
-    table: dict[str, list[Any]] = {name: [] for name in [*COLUMNS, *keys]}
+    table: dict[str, list[Any]] = {name: [] for name in [*TABLE_COLUMNS, *keys]}
     for one in found:
-        of_run = {**_of_run(one), **{key: _cell(value_of(one.record, key)) for key in keys}}
+        of_run = {**_of_run(one), **{key: _cell(config_value(one.record, key)) for key in keys}}
         entries = [
             _of_entry(measure, entry)
-            for measure, entry in measured(one.record)
+            for measure, entry in read_measures(one.record)
             if wanted is None or measure in wanted
         ]
         for name, value in of_run.items():
@@ -124,24 +138,24 @@ def columns(
     return table
 
 
-def check_keys(found: Sequence[Found], keys: Sequence[str]) -> None:
+def check_keys(found: Sequence[FinishedRun], keys: Sequence[str]) -> None:
     """Raise :class:`~kdgraph.errors.UsageError` on a key that cannot be a column."""
     for key in keys:
-        if key in COLUMNS:
+        if key in TABLE_COLUMNS:
             raise UsageError(
                 f"'{key}' is a column of the table already; --with takes other keys of the config"
             )
-        if all(value_of(one.record, key) is ABSENT for one in found):
+        if all(config_value(one.record, key) is NO_VALUE for one in found):
             raise unknown_key(
-                key, {name for one in found for name, _ in flat(one.record["config"])}
+                key, {name for one in found for name, _ in flatten_config(one.record["config"])}
             )
 
 
-def _of_run(found: Found) -> dict[str, Any]:
+def _of_run(found: FinishedRun) -> dict[str, Any]:
     record, data = found.record, found.record["dataset"]
     return {
         "dataset": data["name"],
-        **{name: record[name] for name in ("method", *PARTS, "protocol", "seed", "run_id")},
+        **{name: record[name] for name in ("method", *COMPONENTS, "protocol", "seed", "run_id")},
         "prior": max(data["prior"] or (), default=None),
         **{
             name: data[name]
@@ -167,19 +181,19 @@ def _of_entry(measure: Measure, entry: Mapping[str, Any]) -> tuple[Any, ...]:
         entry["stderr"],
         entry["n"],
         measure.n_of,
-        measure.about.label,
-        measure.about.better,
-        measure.about.unit,
+        measure.info.label,
+        measure.info.better,
+        measure.info.unit,
     )
 
 
 def _cell(value: Any) -> Any:
-    if value is ABSENT or value is None or isinstance(value, bool | int | float | str):
-        return None if value is ABSENT else value
-    return as_text(value)
+    if value is NO_VALUE or value is None or isinstance(value, bool | int | float | str):
+        return None if value is NO_VALUE else value
+    return value_text(value)
 
 
-FIRST = (*NEAR, *FAR)
+METRIC_ORDER = (*DEFAULT_METRICS, *DEFAULT_OOD_METRICS)
 """Metrics in the order of their columns; others come after."""
 RADII = (2.0, 5.0)
 """Of spheres, those whose columns come first."""
@@ -189,7 +203,7 @@ DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """One model of one run: its names, and what was measured of it."""
 
     dataset: str
@@ -198,18 +212,18 @@ class Line:
     values: dict[Measure, float | None]
 
 
-def lines_of(runs: Sequence[Run]) -> list[Line]:
+def table_lines(runs: Sequence[NamedRun]) -> list[TableLine]:
     """By data set: a line for each parent and repetition, which all methods on it share, and one
     for each method.
     """
-    lines: dict[tuple[str, str, Repetition], Line] = {}
+    lines: dict[tuple[str, str, Repetition], TableLine] = {}
     for run in runs:
         values: dict[str, dict[Measure, float | None]] = {"parent": {}, "calibrated": {}}
-        for measure, entry in measured(run.record):
+        for measure, entry in read_measures(run.record):
             values[entry["of"]][measure] = entry["value"]
         for of, model in (("parent", f"{run.parent} (parent)"), ("calibrated", run.method)):
             if of == "parent" or not run.is_parent:
-                new = Line(run.dataset, model, told(run.repetition), {})
+                new = TableLine(run.dataset, model, repetition_text(run.repetition), {})
                 lines.setdefault((run.dataset, model, run.repetition), new).values.update(
                     values[of]
                 )
@@ -221,7 +235,7 @@ def lines_of(runs: Sequence[Run]) -> list[Line]:
     ]
 
 
-def in_order(measures: Sequence[Measure]) -> list[Measure]:
+def reading_order(measures: Sequence[Measure]) -> list[Measure]:
     """Those that are read most, first: test rows, then far from the data at :data:`RADII`; then all
     others as they are in the records.
     """
@@ -231,14 +245,22 @@ def in_order(measures: Sequence[Measure]) -> list[Measure]:
         is_far = measure.on == "ood" and (
             radius in RADII or (radius is None and not measure.in_distribution)
         )
-        is_first = measure.metric in FAR if is_far else measure.is_near and measure.metric in NEAR
-        return not is_first, FIRST.index(measure.metric) if is_first else 0, radius == RADII[1]
+        is_first = (
+            measure.metric in DEFAULT_OOD_METRICS
+            if is_far
+            else measure.is_test and measure.metric in DEFAULT_METRICS
+        )
+        return (
+            not is_first,
+            METRIC_ORDER.index(measure.metric) if is_first else 0,
+            radius == RADII[1],
+        )
 
     return sorted(measures, key=key)
 
 
-def wide(
-    lines: Sequence[Line], measures: Sequence[Measure], *, width: int | None, rows: int | None
+def pivot_text(
+    lines: Sequence[TableLine], measures: Sequence[Measure], *, width: int | None, rows: int | None
 ) -> str:
     """Lines and columns as text, and in the end what there was no room for.
 
@@ -280,9 +302,9 @@ def _short(measure: Measure) -> str:
     return place if measure.n_of == ROWS else f"{place}, {measure.n_of}"
 
 
-def _number(line: Line, measure: Measure) -> str:
+def _number(line: TableLine, measure: Measure) -> str:
     value = line.values.get(measure)
-    return number(value, measure.about.unit, DIGITS)
+    return format_value(value, measure.info.unit, DIGITS)
 
 
 def _width(column: Sequence[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.report.page.content import Columns
+from kdgraph.report.page.content import PageColumns
 from tests.results.conftest import make_record
 
 
@@ -13,7 +13,7 @@ from tests.results.conftest import make_record
     [("held_out", " (in sample: what was fitted on these rows is judged by them)"), ("paper", "")],
 )
 def test_calibration_rows_are_named_and_not_shown_first(protocol, rows):
-    columns = Columns()
+    columns = PageColumns()
     numbers = dict.fromkeys(("error", "nll", "ece", "brier", "ece@calibration"), 0.1)
     columns.of(make_record(values=numbers, protocol=protocol))
     found = {

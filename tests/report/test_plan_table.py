@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from kdgraph.report.plan_table import Planned, plan_table
-from kdgraph.results.estimate import Times
+from kdgraph.report.plan_table import PlannedRun, plan_table
+from kdgraph.results.estimate import RunTimes
 
-TIMES = Times({("wine", "kdf"): 90.0}, {"kdf": 90.0}, {"wine": 30.0}, 7)
+TIMES = RunTimes({("wine", "kdf"): 90.0}, {"kdf": 90.0}, {"wine": 30.0}, 7)
 
 
 def test_rows_add_up_and_the_rest_is_estimated():
-    runs = [Planned("wine", "kdf", state) for state in ("done", "to do", "failed")] + [
-        Planned("wine", "sigmoid", "to do")
+    runs = [PlannedRun("wine", "kdf", state) for state in ("done", "to do", "failed")] + [
+        PlannedRun("wine", "sigmoid", "to do")
     ]
     head, kdf, sigmoid, _, summary = plan_table(runs, TIMES, 2).splitlines()
     assert head.split() == [
@@ -42,7 +42,7 @@ def test_rows_add_up_and_the_rest_is_estimated():
 
 
 def test_what_is_not_known_is_said():
-    runs = [Planned("wine", "kdf", "to do"), Planned("iris", "none", "to do")]
+    runs = [PlannedRun("wine", "kdf", "to do"), PlannedRun("iris", "none", "to do")]
     lines = plan_table(runs, TIMES, 1).splitlines()
     assert lines[2].endswith("unknown")
     assert lines[-1].endswith(
@@ -57,6 +57,6 @@ def test_what_is_not_known_is_said():
 
 
 def test_what_is_done_needs_no_estimate():
-    assert plan_table([Planned("wine", "kdf", "done")], TIMES, 1).endswith(
+    assert plan_table([PlannedRun("wine", "kdf", "done")], TIMES, 1).endswith(
         "1 run of 1 data set: 1 done, 0 to do"
     )

@@ -7,7 +7,7 @@ import pytest
 from kdgraph.errors import UsageError
 from kdgraph.report.options import listing
 from kdgraph.report.run_table import run_table
-from kdgraph.report.sweep_table import MOST_WARNINGS, Done, sweep_table, sweep_warnings
+from kdgraph.report.sweep_table import MOST_WARNINGS, SweepRun, sweep_table, sweep_warnings
 from tests.results.about_metrics import about_metrics
 
 
@@ -285,7 +285,7 @@ def test_a_score_of_sets_does_not_stand_beside_one_of_rows():
         "  AUROC on kmnist                           0.700       –",
         "  AUROC of sets of 20 rows on kmnist            –   0.900",
     ]
-    assert "AUROC on kmnist   AUROC of sets of 20 rows on kmnist" in sweep_table([Done(run)])
+    assert "AUROC on kmnist   AUROC of sets of 20 rows on kmnist" in sweep_table([SweepRun(run)])
 
 
 def test_scores_of_a_model_from_elsewhere_have_no_training_rows():
@@ -341,7 +341,7 @@ def test_what_is_measured_on_calibration_rows_says_so():
 
 
 def test_a_sweep_shows_no_column_that_is_in_sample():
-    lines = sweep_table([Done(in_sample())]).splitlines()
+    lines = sweep_table([SweepRun(in_sample())]).splitlines()
     assert lines[1].split("   ")[-3:] == ["error", "ECE (15 bins)", "my_score (k 3)"]
 
 
@@ -362,7 +362,9 @@ def test_what_was_fitted_on_test_rows_is_told_below_the_title():
     )
     said += "are no estimate for new rows"
     assert run_table(regression_run(**paper), "x").splitlines()[2] == f"  {said}"
-    lines = sweep_table([Done(regression_run()), Done(regression_run(**paper))]).splitlines()
+    lines = sweep_table(
+        [SweepRun(regression_run()), SweepRun(regression_run(**paper))]
+    ).splitlines()
     assert [line.split()[0] for line in lines[2:]] == [
         "linear",
         "global_pit",
@@ -370,12 +372,12 @@ def test_what_was_fitted_on_test_rows_is_told_below_the_title():
         "-as_in_paper:",
     ]
     assert lines[-1] == f"  -as_in_paper: {said}"
-    swept = [Done(regression_run(**paper), {"method": "global_pit", "recalibrator.k": "3"})]
+    swept = [SweepRun(regression_run(**paper), {"method": "global_pit", "recalibrator.k": "3"})]
     assert "  global_pit-as_in_paper recalibrator.k=3 " in sweep_table(swept)
 
 
 @pytest.mark.parametrize(
-    "table", [lambda one: run_table(one, "1cb9f0a2"), lambda one: sweep_table([Done(one)])]
+    "table", [lambda one: run_table(one, "1cb9f0a2"), lambda one: sweep_table([SweepRun(one)])]
 )
 def test_a_record_that_lacks_a_key_is_told_in_one_line(table):
     one = record()
@@ -388,7 +390,7 @@ def test_a_record_that_lacks_a_key_is_told_in_one_line(table):
 
 
 def test_a_sweep_of_regressors_shows_what_was_measured():
-    assert sweep_table([Done(regression_run(0)), Done(regression_run(1))]).splitlines() == [
+    assert sweep_table([SweepRun(regression_run(0)), SweepRun(regression_run(1))]).splitlines() == [
         "tran20 · 2 seeds (0, 1) · mean ± standard deviation",
         (
             "                           RMSE   MSE to the true mean   coverage (level 0.9)         "
@@ -406,7 +408,7 @@ def test_a_sweep_of_regressors_shows_what_was_measured():
 
 
 def test_a_sweep_of_detectors_shows_what_they_detect():
-    assert sweep_table([Done(detection_run())]).splitlines() == [
+    assert sweep_table([SweepRun(detection_run())]).splitlines() == [
         "spiral · seed 0 · mean ± standard deviation · prior 0.500",
         (
             "                          error   AUROC on kmnist   AUROC on noise   FPR95 on kmnist  "
@@ -425,19 +427,19 @@ def test_a_sweep_of_detectors_shows_what_they_detect():
 
 def test_a_sweep_shows_metrics_that_nobody_knows():
     metrics = [*of_both("my_score", 0.2, 0.1), *of_both("other", 0.3, 0.4, "ood", "kmnist")]
-    assert "my_score (k 3)   other on kmnist" in sweep_table([Done(record(metrics=metrics))])
+    assert "my_score (k 3)   other on kmnist" in sweep_table([SweepRun(record(metrics=metrics))])
 
 
 def test_the_table_of_a_sweep():
     runs = [
-        Done(record(0, "kdf", 0.10), {"method": "kdf", "seed": "0"}),
-        Done(record(1, "kdf", 0.14, 0.22), {"method": "kdf", "seed": "1"}),
+        SweepRun(record(0, "kdf", 0.10), {"method": "kdf", "seed": "0"}),
+        SweepRun(record(1, "kdf", 0.14, 0.22), {"method": "kdf", "seed": "1"}),
     ]
     runs += [
-        Done(record(seed, "none", value, value), {"method": "none", "seed": str(seed)})
+        SweepRun(record(seed, "none", value, value), {"method": "none", "seed": str(seed)})
         for seed, value in enumerate((0.2, 0.22))
     ]
-    runs += [Done(record(0, "isotonic", 0.3), {"method": "isotonic", "seed": "0"})]
+    runs += [SweepRun(record(0, "isotonic", 0.3), {"method": "isotonic", "seed": "0"})]
     assert sweep_table(runs).splitlines() == [
         "spiral · 2 seeds (0, 1) · mean ± standard deviation · prior 0.500",
         (
@@ -460,7 +462,7 @@ def test_the_table_of_a_sweep():
 
 
 def warned(seed, *messages):
-    return Done(
+    return SweepRun(
         record(seed, warnings=[{"stage": "fit", "message": message} for message in messages])
     )
 
@@ -472,7 +474,7 @@ def test_warnings_of_a_run_stand_below_its_numbers():
 
 def test_choices_that_no_name_tells_are_told():
     runs = [
-        Done(
+        SweepRun(
             record(seed, parent=value, calibrated=value / 2),
             {"preprocess": name, "seed": str(seed), "calibrator": "kdf"},
         )
@@ -490,7 +492,7 @@ def test_choices_that_no_name_tells_are_told():
         "0.200 ± 0.000" in lines[2] and "0.400 ± 0.000" in lines[3] and "0.100 ± 0.000" in lines[4]
     )
     inside = [
-        Done(record(method="kdf"), {"preprocess.numeric": value}) for value in ("scale", "rank")
+        SweepRun(record(method="kdf"), {"preprocess.numeric": value}) for value in ("scale", "rank")
     ]
     assert "forest preprocess.numeric=rank (parent)" in sweep_table(inside)
 
@@ -514,19 +516,19 @@ def test_choices_that_no_name_tells_are_told():
     ],
 )
 def test_which_rows_a_choice_tells_apart(group, told):
-    lines = sweep_table([Done(record(), {group: choice}) for choice in "ab"]).splitlines()
+    lines = sweep_table([SweepRun(record(), {group: choice}) for choice in "ab"]).splitlines()
     assert [line.split("0.")[0].strip() for line in lines[2:]] == told
 
 
 def test_data_sets_of_one_name_and_sets_of_one_name_out_of_distribution_have_blocks_of_their_own():
     for group in ("dataset", "ood"):
-        blocks = sweep_table([Done(record(), {group: choice}) for choice in "ab"]).split("\n\n")
+        blocks = sweep_table([SweepRun(record(), {group: choice}) for choice in "ab"]).split("\n\n")
         assert [block.partition(" ·")[0] for block in blocks] == [
             f"spiral {group}=a",
             f"spiral {group}=b",
         ]
     others = [
-        Done(record(metrics=of_both("mmc", 0.1, 0.2, "ood", name)), {"ood": name})
+        SweepRun(record(metrics=of_both("mmc", 0.1, 0.2, "ood", name)), {"ood": name})
         for name in ("noise", "svhn")
     ]
     assert sweep_table(others).splitlines()[1].split("   ")[-2:] == [
@@ -534,7 +536,7 @@ def test_data_sets_of_one_name_and_sets_of_one_name_out_of_distribution_have_blo
         "confidence on svhn",
     ]
     paper = [
-        Done(
+        SweepRun(
             record(
                 method="odin-as_in_paper",
                 protocol="paper",
@@ -564,7 +566,7 @@ def test_warnings_of_a_sweep_are_gathered():
 
 def test_other_swept_settings_are_told_apart():
     runs = [
-        Done(record(seed), {"dataset.n_train": n, "calibrator.alpha": "0.1", "seed": str(seed)})
+        SweepRun(record(seed), {"dataset.n_train": n, "calibrator.alpha": "0.1", "seed": str(seed)})
         for n in ("10", "20")
         for seed in range(3)
     ]
@@ -580,7 +582,7 @@ def test_rows_that_a_setting_tells_apart_have_one_name():
     """The preset's own value is one of those swept, so the labels of the runs differ."""
     found = [("kdf", "0.005"), ("forest-kdf", "0.1")]
     chosen = [
-        Done(record(0, label), {"method": "kdf", "calibrator.alpha": alpha})
+        SweepRun(record(0, label), {"method": "kdf", "calibrator.alpha": alpha})
         for label, alpha in found
     ]
     assert [f"kdf calibrator.alpha={alpha}" in sweep_table(chosen) for _, alpha in found] == [

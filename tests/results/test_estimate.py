@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.results.estimate import Times
+from kdgraph.results.estimate import RunTimes
 
 
 def record(dataset: str, method: str, from_store: tuple[str, ...] = (), **seconds: float) -> dict:
@@ -33,6 +33,6 @@ RECORDS = [
     ],
 )
 def test_the_nearest_that_is_known_is_expected(dataset, method, seconds):
-    times = Times.of(RECORDS)
+    times = RunTimes.of(RECORDS)
     assert times.expected(dataset, method) == (None if seconds is None else pytest.approx(seconds))
     assert times.n_runs == 4

@@ -4,8 +4,8 @@ is said.
 
 from __future__ import annotations
 
-from kdgraph.results.names import named
-from kdgraph.results.table import in_order, lines_of, wide
+from kdgraph.results.names import name_runs
+from kdgraph.results.table import pivot_text, reading_order, table_lines
 
 VALUES = {
     "brier": 0.2,
@@ -18,9 +18,11 @@ VALUES = {
 
 
 def shown(runs, **more) -> list[str]:
-    lines = lines_of(named(runs))
-    measures = in_order(list(dict.fromkeys(measure for line in lines for measure in line.values)))
-    return wide(lines, measures, **{"width": None, "rows": None} | more).splitlines()
+    lines = table_lines(name_runs(runs))
+    measures = reading_order(
+        list(dict.fromkeys(measure for line in lines for measure in line.values))
+    )
+    return pivot_text(lines, measures, **{"width": None, "rows": None} | more).splitlines()
 
 
 def test_the_parent_stands_once_above_what_stands_on_it(record, found) -> None:

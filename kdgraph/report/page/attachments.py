@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kdgraph.report.run_table import Record
-from kdgraph.results.names import Run
+from kdgraph.results.names import NamedRun
 from kdgraph.runner.sealed import file_checksum
 
-Amount = Literal["none", "some", "all"]
-BUDGET = 4_000_000
+FigureAmount = Literal["none", "some", "all"]
+FIGURE_BUDGET = 4_000_000
 """Bytes of the page that figures may take, unless all of them are wanted."""
 TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 @dataclass
-class Pictures:
+class PageFigures:
     """What is in the page.
 
     Attributes
@@ -47,14 +47,14 @@ class Pictures:
         """How many there are."""
         return sum(map(len, self.by_run.values()))
 
-    def told(self, amount: Amount) -> str:
+    def summary(self, amount: FigureAmount) -> str:
         """What is in the page and what is not, in one sentence; "" where no run has a figure."""
         if not self.count + self.left_out + self.missing:
             return ""
         why = (
             "--figures some or all takes them"
             if amount == "none"
-            else f"figures take at most {BUDGET / 1e6:g} MB; --figures all takes all"
+            else f"figures take at most {FIGURE_BUDGET / 1e6:g} MB; --figures all takes all"
         )
         parts = [f"{self.count:,} figure{' is' if self.count == 1 else 's are'} in the page"]
         parts += [f"{self.left_out:,} are not ({why})"] if self.left_out else []
@@ -62,18 +62,18 @@ class Pictures:
         return ", ".join(parts)
 
 
-def pictures_of(runs: Sequence[Run], amount: Amount) -> Pictures:
+def read_figures(runs: Sequence[NamedRun], amount: FigureAmount) -> PageFigures:
     """Read figures until the budget is used up, the first repetition of every setting before the
     second of any.
     """
-    taken = Pictures()
+    taken = PageFigures()
     for i in sorted(range(len(runs)), key=lambda i: runs[i].repetition):
         for name, path in _files(runs[i]).items():
             if path is None:
                 taken.missing += 1
                 continue
             size = path.stat().st_size * (4 / 3 if path.suffix == ".png" else 1)
-            if amount == "none" or (amount == "some" and taken.size + size > BUDGET):
+            if amount == "none" or (amount == "some" and taken.size + size > FIGURE_BUDGET):
                 taken.left_out += 1
                 continue
             taken.size += round(size)
@@ -83,7 +83,7 @@ def pictures_of(runs: Sequence[Run], amount: Amount) -> Pictures:
     return taken
 
 
-def _files(run: Run) -> dict[str, Path | None]:
+def _files(run: NamedRun) -> dict[str, Path | None]:
     """Name of each figure → the smallest file that a browser shows, or None if it is gone."""
     found: dict[str, Path | None] = {}
     for file in run.record["files"]["figures"]:
@@ -104,12 +104,12 @@ def _content(path: Path) -> str:
     )
 
 
-def figure_names(record: Record) -> list[str]:
+def browser_figures(record: Record) -> list[str]:
     """Files of a run's figures that a browser can show, by the record."""
     return [name for name in record["files"]["figures"] if Path(name).suffix in TYPES]
 
 
-BUDGET_TABLES = 2_000_000
+TABLE_BUDGET = 2_000_000
 """Bytes of the page that tables may take."""
 LARGEST = 60_000
 """Bytes of a file that the page has as a whole; of a larger one it has the first rows."""
@@ -117,7 +117,7 @@ FIRST_ROWS = 12
 
 
 @dataclass
-class Tables:
+class PageTables:
     """What is in the page.
 
     Attributes
@@ -135,14 +135,14 @@ class Tables:
     size: int = 0
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What is in the page and what is not, in one sentence; "" where no run has a table."""
         count = sum(map(len, self.by_run.values()))
         if not count + self.left_out + self.missing:
             return ""
         parts = [f"{count:,} table{' is' if count == 1 else 's are'} in the page"]
         parts += (
-            [f"{self.left_out:,} are not (tables take at most {BUDGET_TABLES / 1e6:g} MB)"]
+            [f"{self.left_out:,} are not (tables take at most {TABLE_BUDGET / 1e6:g} MB)"]
             if self.left_out
             else []
         )
@@ -154,11 +154,11 @@ class Tables:
         return ", ".join(parts)
 
 
-def tables_of(runs: Sequence[Run]) -> Tables:
+def read_tables(runs: Sequence[NamedRun]) -> PageTables:
     """Read tables until the budget is used up, the first repetition of every setting before the
     second of any.
     """
-    taken = Tables()
+    taken = PageTables()
     for i in sorted(range(len(runs)), key=lambda i: runs[i].repetition):
         for name, file in runs[i].record["files"]["tables"].items():
             path = Path(runs[i].found.path, file)
@@ -168,7 +168,7 @@ def tables_of(runs: Sequence[Run]) -> Tables:
                 taken.missing += 1
                 continue
             size = sum(len(cell) + 3 for row in found["rows"] for cell in row)
-            if taken.size + size > BUDGET_TABLES:
+            if taken.size + size > TABLE_BUDGET:
                 taken.left_out += 1
                 continue
             taken.size += size

@@ -23,7 +23,7 @@ from kdgraph.errors import ConfigError
 from kdgraph.quoting import as_value
 from kdgraph.report.page.overrides import differences, same
 from kdgraph.report.page.yaml_nodes import chosen_by, options_like, read_node
-from kdgraph.results.records import PARTS
+from kdgraph.results.records import COMPONENTS
 
 ALONE = ("ood", "preprocess", "metrics", "figures")
 """Groups whose options are chosen one by one; ``method`` chooses those of :data:`PARTS` together,
@@ -79,7 +79,7 @@ class Commands:
     def __init__(self, config_dir: str | Path | None = None) -> None:
         self.composer = Composer(config_dir)
         self.prefix: Words = () if config_dir is None else ("--config-dir", str(config_dir))
-        groups = ("dataset", "network", "method", *PARTS, *ALONE)
+        groups = ("dataset", "network", "method", *COMPONENTS, *ALONE)
         self.options = {group: self.composer.options(group) for group in groups}
         self.composed: dict[Words, _Composed | None] = {}
         self.data: dict[str, _Part | None] = {}
@@ -115,7 +115,7 @@ class Commands:
 
     def _rest(self, first: _Part, config: Mapping[str, Any], label: str | None) -> _Part | None:
         """The words behind those of the data set; they lead to ``label``, unless it is None."""
-        nodes = {name: config[name] for name in (*PARTS, *ALONE, "protocol")}
+        nodes = {name: config[name] for name in (*COMPONENTS, *ALONE, "protocol")}
         # where it starts from: what the data set chooses for other groups (images: a network)
         key = _key(
             [nodes, label, {name: first.then.nodes[name] for name in nodes}, first.then.label]
@@ -127,7 +127,7 @@ class Commands:
     def _find_rest(self, first: _Part, nodes: Mapping[str, Any], label: str | None) -> _Part | None:
         methods = self._fewest(
             self._methods(first, nodes, label),
-            {name: nodes[name] for name in PARTS},
+            {name: nodes[name] for name in COMPONENTS},
             label,
             first.words,
         )
@@ -211,9 +211,10 @@ class Commands:
             )
             return
         yield from self._presets(nodes)
-        there = {group for group in PARTS if same(first.then.nodes[group], nodes[group])}
+        there = {group for group in COMPONENTS if same(first.then.nodes[group], nodes[group])}
         parts = (
-            [(), *(() if group in there else self._choices(group, nodes[group]))] for group in PARTS
+            [(), *(() if group in there else self._choices(group, nodes[group]))]
+            for group in COMPONENTS
         )
         yield from (
             words
@@ -246,7 +247,7 @@ class Commands:
 
     def _presets(self, nodes: Mapping[str, Any]) -> Iterator[Words]:
         """Presets that choose the same parts, whose values may be others."""
-        like = {group: self._options(group, nodes[group]) for group in PARTS}
+        like = {group: self._options(group, nodes[group]) for group in COMPONENTS}
         networks = self._networks(nodes["parent"])
         for preset in self.options["method"]:
             chosen = {

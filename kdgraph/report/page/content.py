@@ -20,28 +20,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdgraph.metrics import METRICS, options_of
-from kdgraph.report.page.attachments import figure_names
+from kdgraph.report.page.attachments import browser_figures
 from kdgraph.report.page.commands import Command
 from kdgraph.report.run_table import Entry, Record
-from kdgraph.results.comparison.aggregate import Compared, compared
+from kdgraph.results.comparison.aggregate import MeasureComparison, compare_methods
 from kdgraph.results.comparison.study import Study
-from kdgraph.results.comparison.tables import cautions, over_datasets, spread
+from kdgraph.results.comparison.tables import caution_notes, datasets_section, spread_notes
 from kdgraph.results.export import EXACT
 from kdgraph.results.measures import (
-    DETECTION,
-    IN_SAMPLE,
-    NEAR,
+    DEFAULT_METRICS,
+    DETECTION_METRICS,
+    IN_SAMPLE_NOTE,
     ROWS,
     Measure,
-    first_of,
-    measured,
-    some_sets,
-    tell_apart,
+    preferred_first,
+    read_measures,
+    representative_sets,
+    unique_labels,
 )
-from kdgraph.results.names import Run, without_dust
-from kdgraph.results.records import PARTS, after, chain, task_of
+from kdgraph.results.names import NamedRun, drop_noise
+from kdgraph.results.records import COMPONENTS, component_chain, post_hoc_names, run_task
 
-FIRST = (*NEAR, "brier")
+FIRST = (*DEFAULT_METRICS, "brier")
 """Metrics on test rows and on the grid that are shown until a reader chooses others."""
 MOST_SETS = 3
 """Out-of-distribution sets, each a column, of the same."""
@@ -49,7 +49,7 @@ AT_LEAST = 4
 """Columns of the same, as far as there is something to show."""
 
 
-class Columns:
+class PageColumns:
     """Collects what was measured."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Columns:
         """Position of its column, and the number itself, of everything that a run measured."""
         return [
             (self._positions.setdefault(measure, len(self._positions)), _cleaned(measure, entry))
-            for measure, entry in measured(record)
+            for measure, entry in read_measures(record)
         ]
 
     @property
@@ -70,11 +70,11 @@ class Columns:
     def as_json(self) -> list[dict[str, Any]]:
         """What the page knows of each column."""
         measures = self.measures
-        labels, shown = tell_apart(measures), _shown_first(measures)
+        labels, shown = unique_labels(measures), _shown_first(measures)
         return [_described(measure, labels[measure], measure in shown) for measure in measures]
 
 
-def first_sentences(metric: str) -> str:
+def metric_summary(metric: str) -> str:
     """What a metric's docstring says before its parameters, as plain text; "" for a metric that
     this version does not have.
 
@@ -107,9 +107,9 @@ def _described(measure: Measure, label: str, shown: bool) -> dict[str, Any]:
         "options": ", ".join(f"{key} {value}" for key, value in options.items()),
         "of": "points" if measure.on == "grid" and measure.n_of == ROWS else measure.n_of,
         "ideal": measure.ideal,
-        "unit": measure.about.unit,
+        "unit": measure.info.unit,
         "scale": measure.scale,
-        "about": first_sentences(measure.metric_name),
+        "about": metric_summary(measure.metric_name),
         "shown": shown,
     }
 
@@ -119,7 +119,7 @@ def _cleaned(measure: Measure, entry: Mapping[str, Any]) -> dict[str, Any]:
     difference.
     """
     value = entry["value"]
-    return {**entry, "value": None if value is None else without_dust(value, measure.about.unit)}
+    return {**entry, "value": None if value is None else drop_noise(value, measure.info.unit)}
 
 
 def _rows(measure: Measure) -> str:
@@ -130,7 +130,7 @@ def _rows(measure: Measure) -> str:
             "calibration": "calibration rows",
             "grid": "points of the square grid",
         }.get(measure.on, measure.on)
-        return f"{rows} ({IN_SAMPLE})" if measure.in_sample else rows
+        return f"{rows} ({IN_SAMPLE_NOTE})" if measure.in_sample else rows
     where = ", ".join([str(measure.ood), *(f"{key} {value:g}" for key, value in measure.params)])
     drawn = "".join(f", {key} {value}" for key, value in measure.drawn)
     kind = "where there are training rows" if measure.in_distribution else "out-of-distribution"
@@ -143,11 +143,13 @@ def _shown_first(measures: Sequence[Measure]) -> set[Measure]:
 
     Where that is little, others too.
     """
-    near = [measure for measure in measures if measure.is_near and measure.metric in FIRST]
+    near = [measure for measure in measures if measure.is_test and measure.metric in FIRST]
     outside = [
         measure for measure in measures if measure.on == "ood" and not measure.in_distribution
     ]
-    detection = first_of((measure.metric for measure in outside if measure.detects), DETECTION)[:1]
+    detection = preferred_first(
+        (measure.metric for measure in outside if measure.detects), DETECTION_METRICS
+    )[:1]
     confidence = next(
         (name for name in ("oce", "mmc") if any(measure.metric == name for measure in outside)),
         None,
@@ -156,7 +158,10 @@ def _shown_first(measures: Sequence[Measure]) -> set[Measure]:
         [measure for measure in outside if measure.metric == name]
         for name in (confidence, *detection)
     )
-    chosen = {*near, *(measure for of in of_each for measure in some_sets(of, 1)[:MOST_SETS])}
+    chosen = {
+        *near,
+        *(measure for of in of_each for measure in representative_sets(of, 1)[:MOST_SETS]),
+    }
     rest = [measure for measure in measures if measure not in chosen]
     return chosen | set(rest[: max(0, AT_LEAST - len(chosen))])
 
@@ -165,7 +170,7 @@ DIGITS, DIGITS_OF_ERRORS = 6, 3
 """Significant digits of values and of standard errors; all of them are in the records."""
 
 
-class Table:
+class ValuePool:
     """Values that many runs share: each is kept once, and referred to by its position."""
 
     def __init__(self) -> None:
@@ -185,7 +190,7 @@ class Content:
     """Collects runs; :meth:`as_json` is what the page's script reads."""
 
     def __init__(self) -> None:
-        self.columns = Columns()
+        self.columns = PageColumns()
         names = (
             "datasets",
             "methods",
@@ -201,12 +206,12 @@ class Content:
             "warnings",
         )
         names = (*names, "commands", "notes", "figures", "tabulated")
-        self.tables = {name: Table() for name in names}
+        self.tables = {name: ValuePool() for name in names}
         self.runs: list[dict[str, Any]] = []
 
     def add(
         self,
-        runs: Sequence[Run],
+        runs: Sequence[NamedRun],
         commands: Sequence[Command],
         paths: Sequence[str],
         parents: Mapping[str, str],
@@ -221,11 +226,11 @@ class Content:
                 "method": self.tables["methods"].position(run.method),
                 "parent": self.tables["parents"].position(parents[run.parent]),
                 "is_parent": run.is_parent,
-                "parts": {part: str(record[part]) for part in PARTS},
-                "chain": chain(record),
-                "after": after(record),
+                "parts": {part: str(record[part]) for part in COMPONENTS},
+                "chain": component_chain(record),
+                "after": post_hoc_names(record),
                 "protocol": record["protocol"],
-                "task": task_of(record),
+                "task": run_task(record),
                 "nodes": {
                     name: self.tables["nodes"].position(node)
                     for name, node in record["config"].items()
@@ -294,7 +299,7 @@ class Content:
             "seconds": [_rounded(value, DIGITS_OF_ERRORS) for value in record["seconds"].values()],
             "memory": [round(most) for most in record["peak_memory_mb"].values()],
             "stored": record["from_store"],
-            "figures": self.tables["figures"].position(figure_names(record)),
+            "figures": self.tables["figures"].position(browser_figures(record)),
             "tables": self.tables["tabulated"].position(record["files"]["tables"]),
             "learnt": _shortened(record["learnt"]),
             "sets": self.tables["sets"].position(record["ood_sets"]),
@@ -326,16 +331,16 @@ def _shortened(learnt: Any) -> Any:
     return _rounded(learnt, DIGITS) if isinstance(learnt, float) else learnt
 
 
-DIGITS_STATISTICS = 4
+NOTE_DIGITS = 4
 """Of numbers in notes."""
 
 
-def statistics(study: Study, measures: Sequence[Measure]) -> list[dict[str, Any] | None]:
+def column_statistics(study: Study, measures: Sequence[Measure]) -> list[dict[str, Any] | None]:
     """For each measure what tests over data sets and over seeds say; None where neither direction
     is better.
     """
     return [
-        _of(compared(study, measure)) if measure in study.values and measure.better else None
+        _of(compare_methods(study, measure)) if measure in study.values and measure.better else None
         for measure in measures
     ]
 
@@ -351,13 +356,13 @@ def parent_names(study: Study) -> dict[str, str]:
     }
 
 
-def remarks(study: Study) -> list[str]:
+def study_remarks(study: Study) -> list[str]:
     """What ± is over, and what is uneven in the runs."""
-    return [*spread(study), *cautions(study, [])]
+    return [*spread_notes(study), *caution_notes(study, [])]
 
 
-def _of(one: Compared) -> dict[str, Any]:
-    section = over_datasets(one, DIGITS_STATISTICS)
+def _of(one: MeasureComparison) -> dict[str, Any]:
+    section = datasets_section(one, NOTE_DIGITS)
     ranks = one.ranks
     return {
         "against": {

@@ -19,33 +19,33 @@ from typing import Any, Literal
 from jinja2 import Environment
 
 from kdgraph import __version__
-from kdgraph.report.page.attachments import Pictures, Tables
-from kdgraph.results.records import AS_IN_PAPER, parse
+from kdgraph.report.page.attachments import PageFigures, PageTables
+from kdgraph.results.records import PAPER_PROTOCOL_NOTE, parse_filter
 from kdgraph.runner.rundir import CLAIM, RunDir
 
-State = Literal["failed", "running", "cut off"]
+UnfinishedState = Literal["failed", "running", "cut off"]
 JUDGED_BY_PATH = ("dataset", "method")
 
 
 @dataclass(frozen=True)
-class Unfinished:
+class UnfinishedRun:
     """A run directory below ``out``, what became of the run, and why in one line where that is
     known.
     """
 
     path: Path
-    state: State
+    state: UnfinishedState
     reason: str
 
 
-def unfinished(out: str | Path, filters: Sequence[str] = ()) -> list[Unfinished]:
+def find_unfinished(out: str | Path, filters: Sequence[str] = ()) -> list[UnfinishedRun]:
     """Every such run below ``out``, in the order of their paths; a failed attempt to repeat a run
     that is done is one of them.
 
     There is no record to filter by, only ``<dataset>/<method>/<id>``: filters of data set and
     method count, others let all pass.
     """
-    wanted = [each for each in map(parse, filters) if each.key in JUDGED_BY_PATH]
+    wanted = [each for each in map(parse_filter, filters) if each.key in JUDGED_BY_PATH]
     found = []
     for path in _directories(out):
         dataset, method = path.parts[-3:-1] if len(path.parts) > 2 else ("", "")
@@ -62,14 +62,14 @@ def _directories(out: str | Path) -> Iterator[Path]:
         folders[:] = [] if is_run_dir else [name for name in folders if not name.startswith(".")]
 
 
-def _state_of(path: Path) -> Unfinished:
+def _state_of(path: Path) -> UnfinishedRun:
     folder = RunDir(path)
     failure = folder.failure()
     if folder.is_running:
-        return Unfinished(path, "running", "it is running at the moment")
+        return UnfinishedRun(path, "running", "it is running at the moment")
     if failure is not None:
-        return Unfinished(path, "failed", failure)
-    return Unfinished(
+        return UnfinishedRun(path, "failed", failure)
+    return UnfinishedRun(
         path, "cut off", "it was ended before it was done; it is done again next time"
     )
 
@@ -79,7 +79,7 @@ SCRIPTS = ("elements", "data", "grid", "methods", "datasets", "runs", "details",
 
 
 @dataclass(frozen=True)
-class About:
+class PageInfo:
     """What the page says about itself: its title, the command that made it, and what is not in
     it.
     """
@@ -89,12 +89,12 @@ class About:
     notes: Sequence[str] = ()
 
 
-def render(
+def render_page(
     content: Mapping[str, Any],
-    pictures: Pictures,
-    tables: Tables,
-    left: Sequence[Unfinished],
-    about: About,
+    pictures: PageFigures,
+    tables: PageTables,
+    left: Sequence[UnfinishedRun],
+    about: PageInfo,
 ) -> str:
     """The page.
 
@@ -117,15 +117,15 @@ def render(
         style=style,
         theme=_file("theme.js"),
         script=script,
-        as_in_paper=AS_IN_PAPER[0].upper() + AS_IN_PAPER[1:],
+        as_in_paper=PAPER_PROTOCOL_NOTE[0].upper() + PAPER_PROTOCOL_NOTE[1:],
         policy=_policy([_file("theme.js"), script], [style]),
-        data=in_script({**content, "unfinished": told}),
-        figures={i: in_script(shown) for i, shown in pictures.by_run.items()},
-        tables={i: in_script(shown) for i, shown in tables.by_run.items()},
+        data=script_json({**content, "unfinished": told}),
+        figures={i: script_json(shown) for i, shown in pictures.by_run.items()},
+        tables={i: script_json(shown) for i, shown in tables.by_run.items()},
     )
 
 
-def in_script(value: Any) -> str:
+def script_json(value: Any) -> str:
     r"""JSON that can stand in a script element: nothing in it looks like the end of one, or like a
     comment.
 

@@ -12,11 +12,11 @@ import pandas as pd
 
 from kdgraph.results.comparison.significance import (
     ALPHA,
-    Comparison,
+    PairedComparison,
     Ranks,
+    compare_arrays,
     holm,
-    of_pairs,
-    rank,
+    rank_methods,
     untied_difference,
 )
 from kdgraph.results.comparison.study import Study
@@ -24,7 +24,7 @@ from kdgraph.results.measures import Measure
 
 
 @dataclass(frozen=True)
-class Against:
+class BaselineComparison:
     """A method against its baseline.
 
     Attributes
@@ -35,14 +35,14 @@ class Against:
     baseline : its name.
     """
 
-    comparison: Comparison
+    comparison: PairedComparison
     p: float
     change: float
     baseline: str
 
 
 @dataclass(frozen=True)
-class Compared:
+class MeasureComparison:
     """Everything that is said of one measure; where neither direction is better, there are means
     only.
 
@@ -69,8 +69,8 @@ class Compared:
     std: pd.DataFrame
     n: pd.DataFrame
     best: Mapping[str, Sequence[str]]
-    over_seeds: Mapping[str, Mapping[str, Against]]
-    over_datasets: Mapping[str, Against]
+    over_seeds: Mapping[str, Mapping[str, BaselineComparison]]
+    over_datasets: Mapping[str, BaselineComparison]
     ranks: Ranks | None
     ranked: Sequence[str]
     unranked: Sequence[str]
@@ -97,7 +97,9 @@ class Compared:
         return [name if only.comparison.wins > only.comparison.losses else only.baseline]
 
 
-def compared(study: Study, measure: Measure, against: str | None = None) -> Compared:
+def compare_methods(
+    study: Study, measure: Measure, against: str | None = None
+) -> MeasureComparison:
     """Aggregate and test one measure.
 
     Parameters
@@ -117,7 +119,7 @@ def compared(study: Study, measure: Measure, against: str | None = None) -> Comp
         by_dataset.count(),
     )
     if measure.better is None:
-        return Compared(*aggregated, {}, {}, {}, None, [], [], 0)
+        return MeasureComparison(*aggregated, {}, {}, {}, None, [], [], 0)
     sign = 1.0 if measure.better == "lower" else -1.0
     lower, baseline, names = sign * table, *_baselines(study, measure, against, table, sign)
     baseline, names = baseline[list(names)], dict(names)
@@ -130,7 +132,9 @@ def compared(study: Study, measure: Measure, against: str | None = None) -> Comp
     over_datasets = _against(
         *_means_of_pairs(lower[list(names)], baseline), names, sign, measure.scale
     )
-    return Compared(*aggregated, best, over_seeds, over_datasets, *_ranks(lower, measure.scale))
+    return MeasureComparison(
+        *aggregated, best, over_seeds, over_datasets, *_ranks(lower, measure.scale)
+    )
 
 
 def _baselines(
@@ -170,20 +174,20 @@ def _against(
     baselines: Mapping[str, str],
     sign: float,
     scale: float,
-) -> dict[str, Against]:
+) -> dict[str, BaselineComparison]:
     """Each method against its baseline; p values are adjusted over all of them that have a pair."""
     pairs = {
         name: (lower[name].to_numpy(dtype=np.float64), baseline[name].to_numpy(dtype=np.float64))
         for name in baselines
     }
-    found = {name: of_pairs(*pair, scale) for name, pair in pairs.items()}
+    found = {name: compare_arrays(*pair, scale) for name, pair in pairs.items()}
     found = {name: comparison for name, comparison in found.items() if comparison.n}
     adjusted = holm([comparison.p for comparison in found.values()])
     change = {
         name: sign * float(np.nanmedian(untied_difference(*pairs[name], scale))) for name in found
     }
     return {
-        name: Against(found[name], float(p), change[name], baselines[name])
+        name: BaselineComparison(found[name], float(p), change[name], baselines[name])
         for name, p in zip(found, adjusted, strict=True)
     }
 
@@ -203,7 +207,7 @@ def _best(lower: pd.DataFrame, scale: float) -> list[str]:
         return []
     first = min(means, key=lambda name: means[name])
     others = [name for name in means if name != first]
-    p = holm([of_pairs(values[first], values[name], scale).p for name in others])
+    p = holm([compare_arrays(values[first], values[name], scale).p for name in others])
     told_apart = {name for name, value in zip(others, p, strict=True) if value <= ALPHA}
     return [name for name in means if name not in told_apart] if told_apart else []
 
@@ -216,5 +220,5 @@ def _ranks(lower: pd.DataFrame, scale: float) -> tuple[Ranks | None, list[str], 
     ranked = [str(name) for name in lower if 2 * there[name].sum() >= there.any(axis=1).sum()]
     complete = lower[ranked].dropna()
     means = complete.groupby(level="dataset").mean()
-    ranks = rank(means, scale=scale) if len(ranked) > 2 and len(means) > 1 else None
+    ranks = rank_methods(means, scale=scale) if len(ranked) > 2 and len(means) > 1 else None
     return ranks, ranked, [str(name) for name in lower if name not in ranked], len(complete)

@@ -29,7 +29,7 @@ of more the normal curve is as good.
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedComparison:
     """How often one method has the lower number, and how probable such ranks are between equals.
 
     Attributes
@@ -53,16 +53,16 @@ class Comparison:
         return self.wins + self.ties + self.losses
 
 
-def compare(
+def compare_pairs(
     first: pd.Series, second: pd.Series, *, scale: float = 0.0, decimals: int | None = None
-) -> Comparison:
+) -> PairedComparison:
     """Compare two methods' numbers, of which lower is better, pair by pair; an index that either
     lacks is left out.
 
     Parameters
     ----------
     first, second : Float[...] by data set (or by seed), NaN where missing.
-    scale : of the numbers behind both, as 1 for shares; see :func:`noise_of`.
+    scale : of the numbers behind both, as 1 for shares; see :func:`noise_level`.
     decimals : to which numbers are rounded first, as published ones are; None: they are compared as
         they are.
 
@@ -78,23 +78,23 @@ def compare(
     """
     both = pd.concat([first, second], axis=1, join="inner").to_numpy(dtype=np.float64)
     numbers = both if decimals is None else both.round(decimals)
-    return of_pairs(numbers[:, 0], numbers[:, 1], scale)
+    return compare_arrays(numbers[:, 0], numbers[:, 1], scale)
 
 
-def of_pairs(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> Comparison:
+def compare_arrays(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> PairedComparison:
     """Compare as :func:`compare` does, by place: ``first`` and ``second`` are Float[n], a pair that
     lacks a number is left out.
     """
     there = ~(np.isnan(first) | np.isnan(second))
     a, b = first[there], second[there]
-    noise = noise_of(a, b, scale)
+    noise = noise_level(a, b, scale)
     d = untied_difference(a, b, scale)
     wins, losses = int((d < 0).sum()), int((d > 0).sum())
     p = wilcoxon(d, noise) if wins + losses else 1.0
-    return Comparison(wins, len(d) - wins - losses, losses, p)
+    return PairedComparison(wins, len(d) - wins - losses, losses, p)
 
 
-def noise_of(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> np.ndarray:
+def noise_level(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> np.ndarray:
     """Return how far two numbers may be apart and still be the same.
 
     Parameters
@@ -116,10 +116,10 @@ def untied_difference(first: np.ndarray, second: np.ndarray, scale: float = 0.0)
     is missing.
     """
     difference = first - second
-    return np.where(np.abs(difference) <= noise_of(first, second, scale), 0.0, difference)
+    return np.where(np.abs(difference) <= noise_level(first, second, scale), 0.0, difference)
 
 
-def without_noise(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
+def merge_noise(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Return values in which those that noise alone tells apart are equal, so that they share their
     ranks.
 
@@ -157,7 +157,7 @@ def wilcoxon(difference: np.ndarray, noise: np.ndarray | float = 0.0) -> float:
     noise : Float[n] or a number: how far differences may be apart and still be the same size.
     """
     d = np.asarray(difference, dtype=np.float64)
-    size = without_noise(np.abs(d), np.broadcast_to(np.asarray(noise, dtype=np.float64), d.shape))
+    size = merge_noise(np.abs(d), np.broadcast_to(np.asarray(noise, dtype=np.float64), d.shape))
     if (d != 0).sum() > _MOST_SIGNS:
         return float(stats.wilcoxon(np.sign(d) * size, zero_method="zsplit").pvalue)
     # Given their sizes, each sign is as probable as its opposite: the sum of the ranks of positive
@@ -195,7 +195,7 @@ def holm(p: Sequence[float]) -> np.ndarray:
     return result
 
 
-How = Literal["exact", "permutations", "F"]
+PValueMethod = Literal["exact", "permutations", "F"]
 """How the p value of Friedman's test is computed."""
 ASYMPTOTIC = 10
 """More data sets than so many have the F of Iman and Davenport, which Demšar (2006) finds good from
@@ -222,7 +222,7 @@ class Ranks:
     critical_difference : how far two mean ranks must be apart at ``alpha``, for all pairs of
     methods together.
     alpha : the chance of any false difference.
-    how : what ``p`` is of: all permutations of the ranks within data sets, so many random ones, or
+    p_method : what ``p`` is of: all permutations of the ranks within data sets, so many random ones, or
         the F distribution.
     """
 
@@ -233,7 +233,7 @@ class Ranks:
     p: float
     critical_difference: float
     alpha: float = ALPHA
-    how: How = "F"
+    p_method: PValueMethod = "F"
 
     @property
     def degrees(self) -> tuple[int, int]:
@@ -286,7 +286,7 @@ def datasets_needed(k: int, alpha: float = ALPHA) -> int:
     return n
 
 
-def rank(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0.0) -> Ranks:
+def rank_methods(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0.0) -> Ranks:
     """Rank methods on each data set; equal numbers share the mean of their ranks.
 
     Parameters
@@ -295,7 +295,7 @@ def rank(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0.0) -> R
     lower is better.
     alpha : of both tests.
     scale : of the numbers behind the values; see
-        :func:`~kdgraph.results.comparison.significance.noise_of`.
+        :func:`~kdgraph.results.comparison.significance.noise_level`.
 
     Raises
     ------
@@ -317,7 +317,7 @@ def rank(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0.0) -> R
         )
     numbers = values.to_numpy(dtype=np.float64)
     noise = NOISE * np.maximum(np.abs(numbers), scale)
-    untied = np.array([without_noise(*row) for row in zip(numbers, noise, strict=True)])
+    untied = np.array([merge_noise(*row) for row in zip(numbers, noise, strict=True)])
     mean = (
         pd.DataFrame(untied, columns=values.columns).rank(axis=1).mean().sort_values(kind="stable")
     )
@@ -336,7 +336,7 @@ def rank(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0.0) -> R
     )
 
 
-def friedman(values: np.ndarray) -> tuple[float, float, float, How]:
+def friedman(values: np.ndarray) -> tuple[float, float, float, PValueMethod]:
     """Test by Friedman's chi-squared, with its correction for ties, whether the columns differ.
 
     Up to 10 data sets p is the share of permutations of the ranks within data sets that have a

@@ -14,14 +14,14 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from kdgraph.results.measures import Measure, measured, tell_apart
-from kdgraph.results.names import Repetition, Run, named, told
-from kdgraph.results.records import Found
+from kdgraph.results.measures import Measure, read_measures, unique_labels
+from kdgraph.results.names import NamedRun, Repetition, name_runs, repetition_text
+from kdgraph.results.records import FinishedRun
 from kdgraph.wording import some
 
 Cells = dict[tuple[str, Repetition, str], float]
 """Data set, repetition and method → number, NaN where the metric is not defined."""
-SAME = 1e-9
+SAME_FIT = 1e-9
 """How far a parent's values in two runs may be apart: it is the same fit, perhaps predicted by
 another machine.
 """
@@ -41,7 +41,7 @@ class Study:
     conflicts : a line for each number that two runs of one setting do not agree on.
     """
 
-    runs: Sequence[Run]
+    runs: Sequence[NamedRun]
     values: Mapping[Measure, Cells]
     own_parent: Mapping[Measure, Cells]
     parents: frozenset[str]
@@ -56,7 +56,7 @@ class Study:
     @cached_property
     def labels(self) -> dict[Measure, str]:
         """What tables call each measure, no two alike."""
-        return tell_apart(self.measures)
+        return unique_labels(self.measures)
 
     @cached_property
     def datasets(self) -> list[str]:
@@ -103,13 +103,14 @@ class Study:
         for (dataset, repetition, method), value in cells.items():
             values[row[dataset, repetition], column[method]] = value
         labels = pd.MultiIndex.from_tuples(
-            [(dataset, told(of)) for dataset, of in index], names=["dataset", "repetition"]
+            [(dataset, repetition_text(of)) for dataset, of in index],
+            names=["dataset", "repetition"],
         )
         return pd.DataFrame(values, index=labels, columns=self.methods)
 
 
-def study(
-    found: Sequence[Found],
+def build_study(
+    found: Sequence[FinishedRun],
     choose: Callable[[list[Measure]], list[Measure]] = lambda measures: measures,
 ) -> Study:
     """Collect the numbers of runs.
@@ -121,14 +122,14 @@ def study(
     choose : given all measures in the order of the records, those that are wanted, in the order of
         tables.
     """
-    runs = named(found)
+    runs = name_runs(found)
     names = _parent_names(runs)
-    there = list(dict.fromkeys(measure for run in runs for measure, _ in measured(run.record)))
+    there = list(dict.fromkeys(measure for run in runs for measure, _ in read_measures(run.record)))
     values: dict[Measure, Cells] = {measure: {} for measure in choose(there)}
     own: dict[Measure, Cells] = {measure: {} for measure in values}
     disagreeing: dict[tuple[str, str, Repetition], list[Measure]] = {}
     for run in runs:
-        for measure, entry in measured(run.record):
+        for measure, entry in read_measures(run.record):
             if measure not in values:
                 continue
             is_parent = entry["of"] == "parent"
@@ -141,7 +142,7 @@ def study(
             if is_parent and not run.is_parent:
                 _put(own[measure], (run.dataset, run.repetition, run.method), value)
     conflicts = [
-        f"{model} on {dataset}, seed {told(r)}, has two values of {_ids(of)}"
+        f"{model} on {dataset}, seed {repetition_text(r)}, has two values of {_ids(of)}"
         for (dataset, model, r), of in disagreeing.items()
     ]
     under: dict[str, set[str]] = {}
@@ -158,14 +159,16 @@ def _put(cells: Cells, key: tuple[str, Repetition, str], value: float) -> bool:
     old = cells.setdefault(key, value)
     if np.isnan(old) and not np.isnan(value):
         cells[key] = value
-    return bool(np.isnan(old) or np.isnan(value) or abs(old - value) <= SAME * max(1.0, abs(old)))
+    return bool(
+        np.isnan(old) or np.isnan(value) or abs(old - value) <= SAME_FIT * max(1.0, abs(old))
+    )
 
 
 def _ids(measures: Iterable[Measure]) -> str:
     return some(list(dict.fromkeys(measure.id for measure in measures)), at_most=3)
 
 
-def _parent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
+def _parent_names(runs: Sequence[NamedRun]) -> dict[tuple[str, str], str]:
     """Data set and parent → the parent's name as a method.
 
     Parents that stand in for each other, as a network for images does for one for tables under the
@@ -191,7 +194,7 @@ def _parent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     return {(run.dataset, run.parent): name[run.parent] for run in runs}
 
 
-def pooled(study: Study) -> Study:
+def pool_ood_sets(study: Study) -> Study:
     """The study with one measure in place of those that a metric has on out-of-distribution sets,
     one for each; others stay.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.results.comparison.aggregate import Against, Compared
+from kdgraph.results.comparison.aggregate import BaselineComparison, MeasureComparison
 from kdgraph.results.comparison.significance import (
     ALPHA,
     DRAWS,
@@ -28,51 +28,53 @@ from kdgraph.results.names import (
     MARK,
     MISSING,
     NOISE,
+    NamedRun,
     Repetition,
-    Run,
-    differing_between_datasets,
-    mean_number,
-    number,
-    numbered,
+    dataset_differences,
+    format_mean,
+    format_value,
+    number_range,
 )
-from kdgraph.results.records import AS_IN_PAPER, is_as_in_paper
+from kdgraph.results.records import PAPER_PROTOCOL_NOTE, uses_paper_protocol
 from kdgraph.wording import counted, some
 
 SIMULATIONS = "kdgraph.data.simulations."
 
 
-def repetitions(study: Study) -> str:
+def repetitions_text(study: Study) -> str:
     """``seed 0``, ``3 seeds (0–2)``, ``10 folds of seed 0``, ``2 to 3 seeds``: of each data set."""
     found = {tuple(of) for of in study.repetitions.values()}
     if len(found) > 1:
         counts = sorted({len(of) for of in found})
         if len(counts) > 1:
-            return f"{counts[0]} to {counts[-1]} {noun(study)}s each"
-        return f"{counts[0]} {noun(study)}{'s' * (counts[0] > 1)} each, not the same"
+            return f"{counts[0]} to {counts[-1]} {repetition_noun(study)}s each"
+        return f"{counts[0]} {repetition_noun(study)}{'s' * (counts[0] > 1)} each, not the same"
     (same,) = found
     seeds, folds = (
         sorted({each[0] for each in same}),
         sorted({each[1] for each in same if len(each) > 1}),
     )
     if not folds:
-        return f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds ({numbered(seeds)})"
-    of = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds ({numbered(seeds)})"
-    return f"{len(folds)} fold{'s' * (len(folds) > 1)} ({numbered(folds)}) of {of}"
+        return (
+            f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds ({number_range(seeds)})"
+        )
+    of = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds ({number_range(seeds)})"
+    return f"{len(folds)} fold{'s' * (len(folds) > 1)} ({number_range(folds)}) of {of}"
 
 
-def noun(study: Study) -> str:
+def repetition_noun(study: Study) -> str:
     """What repeats a run: "seed", or "fold" where there are any."""
     return (
         "fold" if any(len(each) > 1 for of in study.repetitions.values() for each in of) else "seed"
     )
 
 
-def spread(study: Study) -> list[str]:
+def spread_notes(study: Study) -> list[str]:
     """What ± is, and what changes from one seed to the next; nothing where no data set has two."""
     repeated = {name for name, of in study.repetitions.items() if len(of) > 1}
     if not repeated:
         return [
-            f"One {noun(study)} each: there is no ±, and nothing is tested over {noun(study)}s."
+            f"One {repetition_noun(study)} each: there is no ±, and nothing is tested over {repetition_noun(study)}s."
         ]
     runs = [run for run in study.runs if run.dataset in repeated]
     fixed = {name for name, of in _splits(runs).items() if len(of) == 1}
@@ -90,32 +92,34 @@ def spread(study: Study) -> list[str]:
         what = (
             f"{'the rows themselves' if simulated >= repeated else 'the split'}, {changes} change"
         )
-    lines = [f"± is the standard deviation (n - 1) over {noun(study)}s: with each, {what}."]
+    lines = [
+        f"± is the standard deviation (n - 1) over {repetition_noun(study)}s: with each, {what}."
+    ]
     if any(
         len(study.repetitions[name]) >= pairs_needed(1) for name in repeated - simulated - fixed
     ):  # else there is no such p value
         lines.append(
-            f"{noun(study).capitalize()}s divide one and the same table, so p values over"
-            f" {noun(study)}s are too small (Nadeau and Bengio 2003); those over data sets are not"
+            f"{repetition_noun(study).capitalize()}s divide one and the same table, so p values over"
+            f" {repetition_noun(study)}s are too small (Nadeau and Bengio 2003); those over data sets are not"
             " touched by that."
         )
     return lines
 
 
-def cautions(study: Study, all_compared: Sequence[Compared]) -> list[str]:
+def caution_notes(study: Study, all_compared: Sequence[MeasureComparison]) -> list[str]:
     """Lines on what is uneven: numbers that disagree, settings, seeds, missing numbers, data sets
     that are one.
     """
     lines = [f"{conflict}; the first counts." for conflict in study.conflicts[:5]]
     lines += [f"{len(study.conflicts) - 5} more such."] if len(study.conflicts) > 5 else []
-    lines += [f"{line}." for line in differing_between_datasets(study.runs)]
+    lines += [f"{line}." for line in dataset_differences(study.runs)]
     lines += _uneven(study)
     lines += _same_dataset(study)
     lines += _as_in_paper(study)
     return lines + [line for one in all_compared for line in _undefined(study, one)]
 
 
-def too_few(n: int, tests: int, what: str) -> str:
+def too_few_note(n: int, tests: int, what: str) -> str:
     """A sentence where ``n`` pairs can never be significant, whatever their numbers; else
     nothing.
     """
@@ -178,11 +182,15 @@ def _same_dataset(study: Study) -> list[str]:
 
 def _as_in_paper(study: Study) -> list[str]:
     """Methods whose numbers are not of held-out rows."""
-    names = list(dict.fromkeys(run.method for run in study.runs if is_as_in_paper(run.record)))
-    return [f"{AS_IN_PAPER[0].upper()}{AS_IN_PAPER[1:]}: {some(names, 4)}."] if names else []
+    names = list(dict.fromkeys(run.method for run in study.runs if uses_paper_protocol(run.record)))
+    return (
+        [f"{PAPER_PROTOCOL_NOTE[0].upper()}{PAPER_PROTOCOL_NOTE[1:]}: {some(names, 4)}."]
+        if names
+        else []
+    )
 
 
-def _undefined(study: Study, one: Compared) -> list[str]:
+def _undefined(study: Study, one: MeasureComparison) -> list[str]:
     """Numbers that a run should have and that are not defined (null in the record)."""
     missing = sum(value != value for value in study.values[one.measure].values())
     return (
@@ -195,7 +203,7 @@ def _undefined(study: Study, one: Compared) -> list[str]:
     )
 
 
-def _splits(runs: Iterable[Run]) -> dict[str, set[str]]:
+def _splits(runs: Iterable[NamedRun]) -> dict[str, set[str]]:
     """Data set → fingerprints of its rows, split and all."""
     found: dict[str, set[str]] = {}
     for run in runs:
@@ -203,11 +211,19 @@ def _splits(runs: Iterable[Run]) -> dict[str, set[str]]:
     return found
 
 
-OVER = ("", "mean rank", "data sets", "median", "wins/ties/losses", "median change", "p")
+DATASETS_COLUMNS = (
+    "",
+    "mean rank",
+    "data sets",
+    "median",
+    "wins/ties/losses",
+    "median change",
+    "p",
+)
 """Columns of the table over data sets."""
 
 
-def heading(study: Study) -> str:
+def study_heading(study: Study) -> str:
     """How many runs, data sets, methods and seeds there are."""
     parents = len(study.parents)
     counts = [
@@ -217,11 +233,11 @@ def heading(study: Study) -> str:
     ]
     words = [counted(n, what) for n, what in counts]
     words[-1] += f" on {counted(parents, 'parent')}"
-    return " · ".join([*words, repetitions(study)])
+    return " · ".join([*words, repetitions_text(study)])
 
 
-def of_dataset(
-    study: Study, dataset: str, all_compared: Sequence[Compared], digits: int
+def dataset_sections(
+    study: Study, dataset: str, all_compared: Sequence[MeasureComparison], digits: int
 ) -> list[Section]:
     """One data set over its seeds: means, and what the tests over seeds say."""
     here = [
@@ -241,10 +257,12 @@ def of_dataset(
     sections = [Section(dataset, ["", *(one.label for one in here)], rows)]
     judged = [one for one in here if one.is_judged and one.over_seeds[dataset]]
     if n_seeds > 1 and judged:
-        few = too_few(n_seeds, max(len(one.over_seeds[dataset]) for one in judged), noun(study))
+        few = too_few_note(
+            n_seeds, max(len(one.over_seeds[dataset]) for one in judged), repetition_noun(study)
+        )
         baselines = {each.baseline for one in judged for each in one.over_seeds[dataset].values()}
         title = (
-            f"{dataset}, {n_seeds} {noun(study)}s{_versus(baselines)}:"
+            f"{dataset}, {n_seeds} {repetition_noun(study)}s{_versus(baselines)}:"
             f" wins/ties/losses{'' if few else ' (p)'}"
         )
         tests = _over_seeds(dataset, methods, judged, with_p=not few)
@@ -254,7 +272,7 @@ def of_dataset(
     return sections
 
 
-def over_datasets(one: Compared, digits: int) -> Section | None:
+def datasets_section(one: MeasureComparison, digits: int) -> Section | None:
     """All data sets together: methods by mean rank, and against the baseline; None with a single
     data set, or without a direction.
     """
@@ -275,7 +293,7 @@ def over_datasets(one: Compared, digits: int) -> Section | None:
         f"{one.label}, {one.measure.better} is better, {n_datasets} data sets{_versus(baselines)}"
     )
     rows = [_over_row(one, str(name), medians[name], digits) for name in order]
-    columns = dict(zip(OVER, zip(*rows, strict=True), strict=True))
+    columns = dict(zip(DATASETS_COLUMNS, zip(*rows, strict=True), strict=True))
     if not ranks:
         del columns["mean rank"]
     if len(set(columns["data sets"])) == 1:
@@ -290,7 +308,7 @@ def over_datasets(one: Compared, digits: int) -> Section | None:
     )
 
 
-def means(study: Study, one: Compared, digits: int) -> Section:
+def means_section(study: Study, one: MeasureComparison, digits: int) -> Section:
     """A row for each data set, a column for each method."""
     rows = [
         [
@@ -311,12 +329,14 @@ def means(study: Study, one: Compared, digits: int) -> Section:
     )
 
 
-def remarks(study: Study, all_compared: Sequence[Compared], *, with_spread: bool) -> Section:
+def remarks_section(
+    study: Study, all_compared: Sequence[MeasureComparison], *, with_spread: bool
+) -> Section:
     """What was averaged over what, what was tested, and what is uneven; the same for all tables.
 
     ``with_spread``: whether there is a ± to explain.
     """
-    lines = spread(study) if with_spread else []
+    lines = spread_notes(study) if with_spread else []
     if len(study.datasets) > 1:
         lines.append("median, median change: over data sets, of means over seeds.")
     is_tested = len(study.datasets) > 1 or any(len(of) > 1 for of in study.repetitions.values())
@@ -332,25 +352,25 @@ def remarks(study: Study, all_compared: Sequence[Compared], *, with_spread: bool
         )
     if silent := [one.label for one in all_compared if not one.is_judged]:
         lines.append(f"Neither direction is better, so nothing is tested: {', '.join(silent)}.")
-    return Section("", notes=[*lines, *cautions(study, all_compared)])
+    return Section("", notes=[*lines, *caution_notes(study, all_compared)])
 
 
-def _over_row(one: Compared, name: str, median: float, digits: int) -> list[str]:
+def _over_row(one: MeasureComparison, name: str, median: float, digits: int) -> list[str]:
     """Cells of :data:`OVER`; the mark is at the mean rank, or at the median where there are no
     ranks.
     """
     mark = MARK if name in one.best_over_datasets else ""
     rank = f"{one.ranks.mean[name]:.2f}{mark}" if one.ranks and name in one.ranks.mean else MISSING
-    count, unit = str(int(one.mean[name].notna().sum())), one.measure.about.unit
-    row = [name, rank, count, number(median, unit, digits) + ("" if one.ranks else mark)]
+    count, unit = str(int(one.mean[name].notna().sum())), one.measure.info.unit
+    row = [name, rank, count, format_value(median, unit, digits) + ("" if one.ranks else mark)]
     if (against := one.over_datasets.get(name)) is None:
         return [*row, "", "", ""]
     sign = "" if against.change == 0 else "+" if against.change > 0 else "−"
-    change = sign + number(abs(against.change), unit, digits)
+    change = sign + format_value(abs(against.change), unit, digits)
     return [*row, str(against.comparison), change, _p(against.p)]
 
 
-def _about_tests(one: Compared) -> list[str]:
+def _about_tests(one: MeasureComparison) -> list[str]:
     """What was ranked and what the tests found, of one measure."""
     notes = []
     if one.ranks:
@@ -382,19 +402,19 @@ def _about_tests(one: Compared) -> list[str]:
 def _friedman_p(r: Ranks) -> str:
     """The p value, and which distribution it is from."""
     first, second = r.degrees
-    if r.how == "F":
+    if r.p_method == "F":
         return f"F({first}, {second}) = {r.f:.1f}, {_p(r.p, 'p ')}"
-    return f"{_p(r.p, 'p ')} ({'exact' if r.how == 'exact' else f'{DRAWS:,} permutations'})"
+    return f"{_p(r.p, 'p ')} ({'exact' if r.p_method == 'exact' else f'{DRAWS:,} permutations'})"
 
 
-def _few_datasets(one: Compared) -> str:
+def _few_datasets(one: MeasureComparison) -> str:
     """A sentence where the tests over data sets cannot find anything; else nothing."""
     pairs = max((each.comparison.n for each in one.over_datasets.values()), default=0)
-    return too_few(pairs, len(one.over_datasets), "data set")
+    return too_few_note(pairs, len(one.over_datasets), "data set")
 
 
 def _over_seeds(
-    dataset: str, methods: Sequence[str], judged: Sequence[Compared], *, with_p: bool
+    dataset: str, methods: Sequence[str], judged: Sequence[MeasureComparison], *, with_p: bool
 ) -> list[list[str]]:
     rows = {name: [one.over_seeds[dataset].get(name) for one in judged] for name in methods}
     return [
@@ -404,7 +424,7 @@ def _over_seeds(
     ]
 
 
-def _outcome(against: Against | None, *, with_p: bool) -> str:
+def _outcome(against: BaselineComparison | None, *, with_p: bool) -> str:
     if against is None:
         return MISSING
     return f"{against.comparison} ({_p(against.p)})" if with_p else str(against.comparison)
@@ -422,12 +442,14 @@ def _versus(baselines: set[str]) -> str:
     )
 
 
-def _mean(one: Compared, dataset: str, method: str, digits: int, n_seeds: int) -> str:
+def _mean(one: MeasureComparison, dataset: str, method: str, digits: int, n_seeds: int) -> str:
     if method not in one.mean or not one.n.loc[dataset, method]:
         return MISSING
     mean, std, n = (float(table.loc[dataset, method]) for table in (one.mean, one.std, one.n))
-    unit = one.measure.about.unit
-    text = number(mean, unit, digits) if np.isnan(std) else mean_number(mean, std, unit, digits)
+    unit = one.measure.info.unit
+    text = (
+        format_value(mean, unit, digits) if np.isnan(std) else format_mean(mean, std, unit, digits)
+    )
     fewer = f" (n={n:.0f})" if n < n_seeds else ""
     return f"{text}{fewer}" + (MARK if method in one.best.get(dataset, ()) else "")
 
@@ -438,7 +460,7 @@ def _p(value: float, before: str = "") -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-COLUMNS = {
+COMPARISON_COLUMNS = {
     "over": (
         "seeds: a row for each data set, method and measure; data sets: one for each method and"
         " measure"
@@ -468,15 +490,17 @@ COLUMNS = {
 """Column → what it holds."""
 
 
-def rows(study: Study, all_compared: Sequence[Compared]) -> dict[str, list[Any]]:
+def comparison_table(
+    study: Study, all_compared: Sequence[MeasureComparison]
+) -> dict[str, list[Any]]:
     """All means and tests by column, in the order of :data:`COLUMNS`."""
     found = [
         row for one in all_compared for row in (*_over_seeds_rows(study, one), *_over_datasets(one))
     ]
-    return {name: [row.get(name) for row in found] for name in COLUMNS}
+    return {name: [row.get(name) for row in found] for name in COMPARISON_COLUMNS}
 
 
-def _over_seeds_rows(study: Study, one: Compared) -> Iterator[dict[str, Any]]:
+def _over_seeds_rows(study: Study, one: MeasureComparison) -> Iterator[dict[str, Any]]:
     for dataset in study.datasets:
         if dataset not in one.mean.index:
             continue
@@ -494,7 +518,7 @@ def _over_seeds_rows(study: Study, one: Compared) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _over_datasets(one: Compared) -> Iterator[dict[str, Any]]:
+def _over_datasets(one: MeasureComparison) -> Iterator[dict[str, Any]]:
     n_datasets, best = one.mean.notna().sum(), one.best_over_datasets
     if not one.is_judged or one.mean.notna().any(axis=1).sum() < 2:
         return
@@ -509,7 +533,7 @@ def _over_datasets(one: Compared) -> Iterator[dict[str, Any]]:
         }
 
 
-def _about(one: Compared, method: str, over: str) -> dict[str, Any]:
+def _about(one: MeasureComparison, method: str, over: str) -> dict[str, Any]:
     measure = one.measure
     about = {
         "measure": measure.id,
@@ -520,7 +544,7 @@ def _about(one: Compared, method: str, over: str) -> dict[str, Any]:
     return {"over": over, "method": method, **about}
 
 
-def _tests(against: Mapping[str, Against], method: str) -> dict[str, Any]:
+def _tests(against: Mapping[str, BaselineComparison], method: str) -> dict[str, Any]:
     if method not in against:
         return {}
     found = against[method]
