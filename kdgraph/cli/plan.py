@@ -60,7 +60,7 @@ def _times(planned: Plan) -> RunTimes:
 
     try:
         return RunTimes.of(
-            found.record for found in find_runs(planned.out, tell=lambda line: None, outdated=True)
+            found.record for found in find_runs(planned.out, note=lambda line: None, outdated=True)
         )
     except UsageError:  # no folder yet, or no run in it
         return RunTimes.of([])

@@ -14,7 +14,7 @@ from kdgraph.report.run_table import Record, values_by_measure
 from kdgraph.results.measures import DEFAULT_METRICS, Measure, choose_ood_measures, unique_labels
 from kdgraph.results.names import MISSING, format_mean, format_value, number_range
 from kdgraph.results.records import (
-    COMPONENTS,
+    MODEL_COMPONENTS,
     PAPER_PROTOCOL_NOTE,
     post_hoc_names,
     refuse_incomplete,
@@ -181,7 +181,7 @@ def _method(run: SweepRun) -> str:
     """Its label; with swept settings the chosen method's name whatever the values, for one of them
     may be the preset's own.
     """
-    settings = _settings(run, "preprocess", *COMPONENTS)
+    settings = _settings(run, "preprocess", *MODEL_COMPONENTS)
     if not settings:
         return str(run.record["method"])
     name = run.swept.get(
@@ -197,7 +197,7 @@ def _of_method(run: SweepRun) -> Sequence[str]:
     return (
         "method",
         *OF_PARENT,
-        *COMPONENTS,
+        *MODEL_COMPONENTS,
         *(("ood",) if uses_paper_protocol(run.record) else ()),
     )
 

@@ -89,6 +89,8 @@ def make_record(
         "protocol": science["protocol"],
         "seed": seed,
         "config": science,
+        "overrides": [*overrides, "ood.radii=[1,2,5]", f"seed={seed}"],
+        "experiment": None,
         "metrics": metrics,
         "about_metrics": about_metrics((*TEST, "oce")),
         "ood_sets": [],

@@ -21,7 +21,6 @@ from kdgraph.report.page.attachments import (
     read_figures,
     read_tables,
 )
-from kdgraph.report.page.commands import Command
 from kdgraph.report.page.content import (
     Content,
     column_statistics,
@@ -66,12 +65,7 @@ def content_of(records):
     found = [FinishedRun(None, record) for record in records]
     studied = build_study(found)
     content = Content()
-    content.add(
-        studied.runs,
-        [Command(("dataset=spiral",))] * len(found),
-        ["a/b/c"] * len(found),
-        parent_names(studied),
-    )
+    content.add(studied.runs, ["a/b/c"] * len(found), parent_names(studied))
     return content.as_json(), studied, content
 
 
@@ -347,7 +341,7 @@ def test_small_tables_are_in_the_page_as_a_whole_and_large_ones_begin(with_table
 
 
 def test_a_table_that_is_not_as_it_was_written_is_not_shown(with_tables):
-    small = with_tables[0].found.path / "tables" / "ece.csv"
+    small = with_tables[0].finished.path / "tables" / "ece.csv"
     with_tables[0].record["files"]["sha256"] = {"tables/ece.csv": file_checksum(small)}
     assert [table["name"] for table in read_tables(with_tables).by_run[0]] == ["ece", "large"]
     small.write_text(small.read_text().replace("parent", "parenu"))
@@ -453,7 +447,7 @@ def test_seeds_that_javascript_would_merge_stay_apart(tmp_path):
             )
         )
     )
-    content.add(runs, [Command(())] * 3, ["", "", ""], {"random_forest": "random_forest (parent)"})
+    content.add(runs, ["", "", ""], {"random_forest": "random_forest (parent)"})
     assert [run["repetition"] for run in content.as_json()["runs"]] == [
         [2**53],
         [str(2**53 + 1)],

@@ -15,7 +15,7 @@ from tests.results.conftest import make_record
 def test_calibration_rows_are_named_and_not_shown_first(protocol, rows):
     columns = PageColumns()
     numbers = dict.fromkeys(("error", "nll", "ece", "brier", "ece@calibration"), 0.1)
-    columns.of(make_record(values=numbers, protocol=protocol))
+    columns.read(make_record(values=numbers, protocol=protocol))
     found = {
         column["id"]: (column["rows"], column["shown"], column["of"])
         for column in columns.as_json()

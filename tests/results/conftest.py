@@ -149,6 +149,8 @@ def make_record(
         "protocol": protocol,
         "seed": seed,
         "config": science,
+        "overrides": [f"dataset={dataset}", f"method={method}", f"seed={seed}"],
+        "experiment": None,
         "metrics": entries,
         "about_metrics": about_metrics(one["metric"] for one in entries),
         "ood_sets": [],

@@ -15,7 +15,7 @@ from kdgraph.config import Read
 from kdgraph.errors import UsageError
 from kdgraph.results.measures import read_measures, unique_labels
 from kdgraph.results.names import name_runs
-from kdgraph.results.origins import PresentFiles, contents, hidden_differences
+from kdgraph.results.origins import PresentFiles, content_digests, hidden_differences
 from kdgraph.results.records import find_runs
 from kdgraph.runner.rundir import RunDir
 
@@ -57,7 +57,7 @@ def mixed(record, file):
 def test_runs_of_an_earlier_content_are_left_out_and_a_line_tells_how_to_see_them(mixed, outputs):
     told: list[str] = []
     out = outputs(mixed)
-    assert [one.record["run_id"] for one in find_runs(out, tell=told.append)] == [
+    assert [one.record["run_id"] for one in find_runs(out, note=told.append)] == [
         "00000000",
         "00000001",
     ]
@@ -66,17 +66,17 @@ def test_runs_of_an_earlier_content_are_left_out_and_a_line_tells_how_to_see_the
         " under names of their own"
     ]
     told.clear()
-    found = find_runs(out, tell=told.append, outdated=True)
+    found = find_runs(out, note=told.append, outdated=True)
     assert told == [] and len(found) == 4
     names = [run.dataset for run in name_runs(found)]
-    digests = [contents(one.record) for one in found]
+    digests = [content_digests(one.record) for one in found]
     assert names == [f"t content={digest}" for digest in digests] and len(set(names)) == 2
 
 
 def test_nothing_is_told_of_runs_that_were_not_asked_for(mixed, outputs, record):
     told: list[str] = []
     assert (
-        len(find_runs(outputs([*mixed, record("spiral")]), ["dataset=spiral"], tell=told.append))
+        len(find_runs(outputs([*mixed, record("spiral")]), ["dataset=spiral"], note=told.append))
         == 1
     )
     assert told == []
@@ -85,14 +85,14 @@ def test_nothing_is_told_of_runs_that_were_not_asked_for(mixed, outputs, record)
 def test_where_all_are_of_an_earlier_content_the_error_names_the_way_out(mixed, outputs):
     out = outputs(mixed[2:])
     with pytest.raises(UsageError) as caught:
-        find_runs(out, tell=lambda line: None)
+        find_runs(out, note=lambda line: None)
     assert (
         str(caught.value)
         == f"of 2 runs in '{out}' none is of its files as they are now; run them again, or see them"
         " with --outdated"
     )
     with pytest.raises(UsageError) as caught:
-        find_runs(out, ["seed=1"], tell=lambda line: None)
+        find_runs(out, ["seed=1"], note=lambda line: None)
     assert str(caught.value).startswith(
         f"of 1 run in '{out}' with seed=1 none is of its files as they are now; "
     )
@@ -104,7 +104,7 @@ def test_contents_of_a_file_that_is_gone_are_told_apart_by_name(mixed, outputs, 
     out = outputs(mixed)
     file.unlink()
     told: list[str] = []
-    found = find_runs(out, tell=told.append)
+    found = find_runs(out, note=told.append)
     assert told == [] and len({run.dataset for run in name_runs(found)}) == 2
 
 

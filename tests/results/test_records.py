@@ -78,7 +78,7 @@ def test_what_cannot_be_used_is_left_out_and_said_in_one_line(record, outputs, c
     )
     assert capsys.readouterr().err == f"kdg: {said}\n"
     told: list[str] = []
-    find_runs(out, tell=told.append)
+    find_runs(out, note=told.append)
     assert told == [said] and capsys.readouterr().err == ""
 
 
@@ -86,7 +86,7 @@ def test_a_record_that_lacks_a_key_is_left_out_and_the_key_is_said(record, outpu
     broken = {name: record(name) for name in "abc"}
     del broken["a"]["dataset"]["prior"], broken["b"]["detector"], broken["c"]["detector"]
     told: list[str] = []
-    assert places(find_runs(outputs([record(), *broken.values()]), tell=told.append)) == [
+    assert places(find_runs(outputs([record(), *broken.values()]), note=told.append)) == [
         ("spiral", "kdf", 0)
     ]
     assert told[0].endswith("/outputs: 3 runs whose result.json lacks dataset.prior, detector")
@@ -115,7 +115,7 @@ def test_filters_must_hold_together(record, outputs) -> None:
     assert places(find_runs(out, ["dataset=a", "method!=kdf", "seed=1"])) == [("a", "isotonic", 1)]
     with pytest.raises(UsageError) as caught:
         find_runs(out, ["dataset=a", "dataset=b"])
-    assert str(caught.value) == f"none of the 8 runs in '{out}' has dataset=a dataset=b"
+    assert str(caught.value) == f"of 8 runs in '{out}' none has dataset=a dataset=b"
 
 
 @pytest.mark.parametrize("collects", [True, False])
@@ -146,7 +146,7 @@ def test_a_folder_and_a_record_of_another_user_are_left_out_and_told(record, out
     monkeypatch.setattr(os, "scandir", lambda path: refuse(scandir, path, closed_folder))
     monkeypatch.setattr(Path, "read_bytes", lambda path: refuse(read_bytes, path, closed_file))
     told: list[str] = []
-    assert places(find_runs(out, tell=told.append)) == [("a", "kdf", 0)]
+    assert places(find_runs(out, note=told.append)) == [("a", "kdf", 0)]
     (line,) = told
     assert line.startswith(f"left out of {out}: what you may not read (")
     assert (

@@ -1,7 +1,6 @@
-"""Runs that have no result to show: failed, still running, or cut off.
+"""One HTML file: the numbers as JSON, a style sheet and the script that shows them.
 
-One HTML file that needs nothing else: the numbers as JSON, a style sheet and a script that shows
-them.
+The file needs no network and no other file, and its policy allows no other script.
 """
 
 from __future__ import annotations
@@ -24,13 +23,24 @@ from kdgraph.results.records import PAPER_PROTOCOL_NOTE, parse_filter
 from kdgraph.runner.rundir import CLAIM, RunDir
 
 UnfinishedState = Literal["failed", "running", "cut off"]
-JUDGED_BY_PATH = ("dataset", "method")
+PATH_KEYS = ("dataset", "method")
+"""Keys of filters that the directory of a run can be judged by."""
+SCRIPTS = ("elements", "data", "grid", "methods", "datasets", "runs", "details", "tables", "page")
+"""In the order in which they are joined: functions of the first ones are used by the later ones."""
 
 
 @dataclass(frozen=True)
 class UnfinishedRun:
-    """A run directory below ``out``, what became of the run, and why in one line where that is
-    known.
+    """A run directory without a result to show.
+
+    Attributes
+    ----------
+    path : Path
+        The directory.
+    state : {"failed", "running", "cut off"}
+        How the run ended.
+    reason : str
+        One line.
     """
 
     path: Path
@@ -38,31 +48,105 @@ class UnfinishedRun:
     reason: str
 
 
+@dataclass(frozen=True)
+class PageInfo:
+    """Title of the page, the command that wrote it, and notes about what is left out."""
+
+    title: str
+    command: str
+    notes: Sequence[str] = ()
+
+
 def find_unfinished(out: str | Path, filters: Sequence[str] = ()) -> list[UnfinishedRun]:
-    """Every such run below ``out``, in the order of their paths; a failed attempt to repeat a run
-    that is done is one of them.
+    """Return runs below a folder that have failed, are running or were cut off.
 
-    There is no record to filter by, only ``<dataset>/<method>/<id>``: filters of data set and
-    method count, others let all pass.
+    A failed attempt to repeat a finished run is one of them.
+
+    Parameters
+    ----------
+    out : str or Path
+        Folder of runs.
+    filters : sequence of str
+        As for :func:`~kdgraph.results.records.find_runs`. Unfinished runs have no record, only the
+        path ``<dataset>/<method>/<id>``, so filters with keys other than data set and method pass
+        all of them.
+
+    Returns
+    -------
+    list of UnfinishedRun
+        Sorted by path.
     """
-    wanted = [each for each in map(parse_filter, filters) if each.key in JUDGED_BY_PATH]
-    found = []
-    for path in _directories(out):
+    path_filters = [f for f in map(parse_filter, filters) if f.key in PATH_KEYS]
+    runs = []
+    for path in _unfinished_dirs(out):
         dataset, method = path.parts[-3:-1] if len(path.parts) > 2 else ("", "")
-        if all(each.passes({"method": method, "config": {"dataset": dataset}}) for each in wanted):
-            found.append(_state_of(path))
-    return sorted(found, key=lambda one: one.path)
+        record = {"method": method, "config": {"dataset": dataset}}
+        if all(path_filter.passes(record) for path_filter in path_filters):
+            runs.append(_unfinished_run(path))
+    return sorted(runs, key=lambda run: run.path)
 
 
-def _directories(out: str | Path) -> Iterator[Path]:
+def render_page(
+    content: Mapping[str, Any],
+    figures: PageFigures,
+    tables: PageTables,
+    unfinished: Sequence[UnfinishedRun],
+    info: PageInfo,
+) -> str:
+    """Return the page as HTML.
+
+    Parameters
+    ----------
+    content : mapping
+        Of :class:`kdgraph.report.page.content.Content`, with ``statistics`` and ``remarks``.
+    figures, tables : PageFigures, PageTables
+        Attachments of the runs.
+    unfinished : sequence of UnfinishedRun
+        Runs without a result.
+    info : PageInfo
+        Title, command and notes.
+    """
+    script = "(() => {\n" + "\n".join(_source(f"{name}.js") for name in SCRIPTS) + "})();"
+    style, theme = _source("page.css"), _source("theme.js")
+    rows = [{**asdict(run), "path": str(run.path)} for run in unfinished]
+    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+        _source("page.html.j2")
+    )
+    return template.render(
+        info=info,
+        version=__version__,
+        style=style,
+        theme=theme,
+        script=script,
+        paper_protocol=PAPER_PROTOCOL_NOTE[0].upper() + PAPER_PROTOCOL_NOTE[1:],
+        policy=_policy([theme, script], [style]),
+        data=script_json({**content, "unfinished": rows}),
+        figures={i: script_json(of_run) for i, of_run in figures.by_run.items()},
+        tables={i: script_json(of_run) for i, of_run in tables.by_run.items()},
+    )
+
+
+def script_json(value: Any) -> str:
+    r"""Return JSON for a script element, without a text that ends the element or is a comment.
+
+    Examples
+    --------
+    >>> script_json("</script>")
+    '"\\u003c/script>"'
+    """
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _unfinished_dirs(out: str | Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(out):
         if "error.txt" in names or (CLAIM in names and "result.json" not in names):
             yield Path(folder)
         is_run_dir = bool({"result.json", "error.txt", CLAIM} & set(names))
+        # os.walk visits the folders that remain in the list.
         folders[:] = [] if is_run_dir else [name for name in folders if not name.startswith(".")]
 
 
-def _state_of(path: Path) -> UnfinishedRun:
+def _unfinished_run(path: Path) -> UnfinishedRun:
     folder = RunDir(path)
     failure = folder.failure()
     if folder.is_running:
@@ -74,71 +158,8 @@ def _state_of(path: Path) -> UnfinishedRun:
     )
 
 
-SCRIPTS = ("elements", "data", "grid", "methods", "datasets", "runs", "details", "tables", "page")
-"""In the order in which they are joined: functions of the first ones are used by the later ones."""
-
-
-@dataclass(frozen=True)
-class PageInfo:
-    """What the page says about itself: its title, the command that made it, and what is not in
-    it.
-    """
-
-    title: str
-    command: str
-    notes: Sequence[str] = ()
-
-
-def render_page(
-    content: Mapping[str, Any],
-    pictures: PageFigures,
-    tables: PageTables,
-    left: Sequence[UnfinishedRun],
-    about: PageInfo,
-) -> str:
-    """The page.
-
-    Parameters
-    ----------
-    content : of :class:`kdgraph.report.page.content.Content`.
-    pictures, tables : figures and tables of runs.
-    left : runs without a result.
-    about : what the page says about itself.
-    """
-    script = "(() => {\n" + "\n".join(_file(f"{name}.js") for name in SCRIPTS) + "})();"
-    style = _file("page.css")
-    told = [{**asdict(one), "path": str(one.path)} for one in left]
-    page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        _file("page.html.j2")
-    )
-    return page.render(
-        about=about,
-        version=__version__,
-        style=style,
-        theme=_file("theme.js"),
-        script=script,
-        as_in_paper=PAPER_PROTOCOL_NOTE[0].upper() + PAPER_PROTOCOL_NOTE[1:],
-        policy=_policy([_file("theme.js"), script], [style]),
-        data=script_json({**content, "unfinished": told}),
-        figures={i: script_json(shown) for i, shown in pictures.by_run.items()},
-        tables={i: script_json(shown) for i, shown in tables.by_run.items()},
-    )
-
-
-def script_json(value: Any) -> str:
-    r"""JSON that can stand in a script element: nothing in it looks like the end of one, or like a
-    comment.
-
-    >>> in_script("</script>")
-    '"\\u003c/script>"'
-    """
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-
-
 def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """What the browser may do: these scripts and styles, pictures of the page's own; no network at
-    all.
-    """
+    """Return a policy for the browser: these scripts and styles, own pictures, no network."""
     script, style = (
         " ".join(f"'sha256-{_digest(text)}'" for text in texts) for texts in (scripts, styles)
     )
@@ -152,5 +173,5 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _file(name: str) -> str:
+def _source(name: str) -> str:
     return (files("kdgraph.report.page") / "files" / name).read_text(encoding="utf-8")

@@ -1,6 +1,4 @@
-"""What one measure says of the methods of a study: means over seeds, tests over seeds and over data
-sets, and which are best.
-"""
+"""One measure of a study: means over seeds, tests over seeds and data sets, the best methods."""
 
 from __future__ import annotations
 
@@ -25,42 +23,55 @@ from kdgraph.results.measures import Measure
 
 @dataclass(frozen=True)
 class BaselineComparison:
-    """A method against its baseline.
+    """A method compared with its baseline.
 
     Attributes
     ----------
-    comparison : wins, ties and losses of the method.
-    p : of the paired test, adjusted over the methods beside it.
-    change : median of method - baseline.
-    baseline : its name.
+    outcome : PairedComparison
+        Wins, ties and losses of the method.
+    p : float
+        Paired test, adjusted over the methods of the table.
+    change : float
+        Median of method - baseline.
+    name : str
+        The baseline.
     """
 
-    comparison: PairedComparison
+    outcome: PairedComparison
     p: float
     change: float
-    baseline: str
+    name: str
 
 
 @dataclass(frozen=True)
 class MeasureComparison:
-    """Everything that is said of one measure; where neither direction is better, there are means
-    only.
+    """Comparison of all methods by one measure.
+
+    If neither direction is better, there are only means.
 
     Attributes
     ----------
-    measure : what it is.
-    label : what tables call it.
-    mean, std, n : data set × method, over seeds; std (with n - 1) is NaN where n < 2.
-    best : data set → methods that the paired test over seeds does not tell apart from the one with
-        the best mean, which is among them. A data set on which it tells nothing apart has none, and
-        a method with fewer than half of the seeds takes no part.
-    over_seeds : data set → method → against the baseline, paired by seed.
-    over_datasets : method → against the baseline, paired by data set, of means over the seeds that
-    both have.
-    ranks : on the data sets and seeds that all of ``ranked`` have; None with fewer than three such
-    methods or two such data sets.
-    ranked : methods that are ranked, and ``unranked`` those with fewer than half of the runs.
-    seeds_ranked : how many pairs of data set and seed the ranks are of.
+    measure : Measure
+        What was measured.
+    label : str
+        Its name in tables.
+    mean, std, n : DataFrame
+        Data set × method, over seeds; std (with n - 1) is NaN for n < 2.
+    best : mapping of str to sequence of str
+        Data set → the method with the best mean and those that the paired test over seeds does not
+        distinguish from it. Empty if it distinguishes none. A method with fewer than half of the
+        seeds takes no part.
+    over_seeds : mapping of str to mapping of str to BaselineComparison
+        Data set → method → comparison, paired by seed.
+    over_datasets : mapping of str to BaselineComparison
+        Method → comparison, paired by data set, of means over the seeds that both have.
+    ranks : Ranks or None
+        On the data sets and seeds that all of ``ranked`` have; None with fewer than three such
+        methods or two such data sets.
+    ranked, unranked : sequence of str
+        Methods that are ranked, and those with fewer than half of the runs.
+    seeds_ranked : int
+        Pairs of data set and seed in the ranks.
     """
 
     measure: Measure
@@ -78,23 +89,25 @@ class MeasureComparison:
 
     @property
     def is_judged(self) -> bool:
-        """Whether one direction is better."""
+        """True if one direction is better."""
         return self.measure.better is not None
 
     @property
     def best_over_datasets(self) -> list[str]:
-        """Methods that are not told apart from the best mean rank; none if nothing is told apart
-        from anything.
+        """The best method and those without a significant difference to it.
 
-        Of two methods, the one that the paired test over data sets finds better.
+        Empty if no difference is significant. The methods are compared by mean ranks; two methods,
+        which have no ranks, by the paired test over data sets.
         """
         if self.ranks:
             best = self.ranks.best
             return best if len(best) < len(self.ranks.mean) else []
-        (name, only), *more = [*self.over_datasets.items(), ("", None)]
-        if only is None or len(more) > 1 or only.p > ALPHA or len(self.mean.columns) > 2:
+        if len(self.over_datasets) != 1 or len(self.mean.columns) > 2:
             return []
-        return [name if only.comparison.wins > only.comparison.losses else only.baseline]
+        ((name, baseline),) = self.over_datasets.items()
+        if baseline.p > ALPHA:
+            return []
+        return [name if baseline.outcome.wins > baseline.outcome.losses else baseline.name]
 
 
 def compare_methods(
@@ -104,100 +117,93 @@ def compare_methods(
 
     Parameters
     ----------
-    study : the runs.
-    measure : one of its measures.
-    against : the method that all others are compared with; None: each with its own parent.
+    study : Study
+        The runs.
+    measure : Measure
+        One of its measures.
+    against : str or None, default=None
+        Method that all others are compared with; None compares each with its own parent.
     """
     table = study.table(measure)
     table = table[[name for name in table if table[name].notna().any()]]
     by_dataset = table.groupby(level="dataset", sort=False)
-    aggregated = (
-        measure,
-        study.labels[measure],
-        by_dataset.mean(),
-        by_dataset.std(),
-        by_dataset.count(),
-    )
+    means = measure, study.labels[measure], by_dataset.mean(), by_dataset.std(), by_dataset.count()
     if measure.better is None:
-        return MeasureComparison(*aggregated, {}, {}, {}, None, [], [], 0)
+        return MeasureComparison(*means, {}, {}, {}, None, [], [], 0)
+    # Tests are written for numbers of which lower is better.
     sign = 1.0 if measure.better == "lower" else -1.0
-    lower, baseline, names = sign * table, *_baselines(study, measure, against, table, sign)
-    baseline, names = baseline[list(names)], dict(names)
+    lower = sign * table
+    baseline, names = _baselines(study, measure, against, table, sign)
+    baseline = baseline[list(names)]
     best, over_seeds = {}, {}
     for dataset, rows in lower.groupby(level="dataset", sort=False).indices.items():
-        best[str(dataset)] = _best(lower.iloc[rows], measure.scale)
-        over_seeds[str(dataset)] = _against(
-            lower.iloc[rows], baseline.iloc[rows], names, sign, measure.scale
+        of_dataset = lower.iloc[rows]
+        best[str(dataset)] = _best(of_dataset, measure.scale)
+        over_seeds[str(dataset)] = _compare_with_baselines(
+            of_dataset, baseline.iloc[rows], names, sign, measure.scale
         )
-    over_datasets = _against(
+    over_datasets = _compare_with_baselines(
         *_means_of_pairs(lower[list(names)], baseline), names, sign, measure.scale
     )
-    return MeasureComparison(
-        *aggregated, best, over_seeds, over_datasets, *_ranks(lower, measure.scale)
-    )
+    ranks = _rank(lower, measure.scale)
+    return MeasureComparison(*means, best, over_seeds, over_datasets, *ranks)
 
 
 def _baselines(
     study: Study, measure: Measure, against: str | None, table: pd.DataFrame, sign: float
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """The numbers that each method is compared with, as columns; and method → whose they are."""
+    """Return the numbers that each method is compared with, and the names of the baselines."""
     if against is not None:
         names = {str(name): against for name in table if name != against and against in table}
-        return (
-            sign
-            * pd.DataFrame(
-                dict.fromkeys(names, table[against] if names else None), index=table.index
-            ),
-            names,
-        )
-    own = study.parent_table(measure)
-    return sign * own, {
-        str(name): study.parent_of[str(name)] for name in table if name not in study.parents
-    }
+        columns = dict.fromkeys(names, table[against] if names else None)
+        return sign * pd.DataFrame(columns, index=table.index), names
+    methods = [str(name) for name in table if name not in study.parents]
+    parents = {name: study.parent_of[name] for name in methods}
+    return sign * study.parent_table(measure), parents
 
 
 def _means_of_pairs(
     lower: pd.DataFrame, baseline: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """By data set: means of both over the seeds that both have."""
-    both = lower.notna() & baseline.notna()
+    """Return means of both by data set, over the seeds that both have."""
+    has_both = lower.notna() & baseline.notna()
     first, second = (
-        values.where(both).groupby(level="dataset", sort=False).mean()
+        values.where(has_both).groupby(level="dataset", sort=False).mean()
         for values in (lower, baseline)
     )
     return first, second
 
 
-def _against(
+def _compare_with_baselines(
     lower: pd.DataFrame,
     baseline: pd.DataFrame,
-    baselines: Mapping[str, str],
+    names: Mapping[str, str],
     sign: float,
     scale: float,
 ) -> dict[str, BaselineComparison]:
-    """Each method against its baseline; p values are adjusted over all of them that have a pair."""
+    """Compare each method with its baseline; p values are adjusted over those that have a pair."""
     pairs = {
         name: (lower[name].to_numpy(dtype=np.float64), baseline[name].to_numpy(dtype=np.float64))
-        for name in baselines
+        for name in names
     }
-    found = {name: compare_arrays(*pair, scale) for name, pair in pairs.items()}
-    found = {name: comparison for name, comparison in found.items() if comparison.n}
-    adjusted = holm([comparison.p for comparison in found.values()])
-    change = {
-        name: sign * float(np.nanmedian(untied_difference(*pairs[name], scale))) for name in found
+    outcomes = {name: compare_arrays(*pair, scale) for name, pair in pairs.items()}
+    outcomes = {name: outcome for name, outcome in outcomes.items() if outcome.n}
+    adjusted = holm([outcome.p for outcome in outcomes.values()])
+    changes = {
+        name: sign * float(np.nanmedian(untied_difference(*pairs[name], scale)))
+        for name in outcomes
     }
     return {
-        name: BaselineComparison(found[name], float(p), change[name], baselines[name])
-        for name, p in zip(found, adjusted, strict=True)
+        name: BaselineComparison(outcomes[name], float(p), changes[name], names[name])
+        for name, p in zip(outcomes, adjusted, strict=True)
     }
 
 
 def _best(lower: pd.DataFrame, scale: float) -> list[str]:
-    """Methods that a paired test over the seeds does not tell apart from the best mean; none if it
-    tells nothing apart.
+    """Return the best mean and the methods that the paired test does not distinguish from it.
 
-    One with fewer than half of the seeds takes no part: its mean is of other rows, and no test
-    could tell it apart.
+    The list is empty if the test distinguishes none. A method with fewer than half of the seeds
+    takes no part: its mean is over other rows, and no test could distinguish it.
     """
     count = lower.notna().sum()
     enough = lower[[name for name in lower if 0 < count.max() <= 2 * count[name]]]
@@ -208,16 +214,15 @@ def _best(lower: pd.DataFrame, scale: float) -> list[str]:
     first = min(means, key=lambda name: means[name])
     others = [name for name in means if name != first]
     p = holm([compare_arrays(values[first], values[name], scale).p for name in others])
-    told_apart = {name for name, value in zip(others, p, strict=True) if value <= ALPHA}
-    return [name for name in means if name not in told_apart] if told_apart else []
+    different = {name for name, value in zip(others, p, strict=True) if value <= ALPHA}
+    return [name for name in means if name not in different] if different else []
 
 
-def _ranks(lower: pd.DataFrame, scale: float) -> tuple[Ranks | None, list[str], list[str], int]:
-    """Ranks, the methods that are ranked and those that are not, and on how many data sets and
-    seeds.
-    """
-    there = lower.notna()
-    ranked = [str(name) for name in lower if 2 * there[name].sum() >= there.any(axis=1).sum()]
+def _rank(lower: pd.DataFrame, scale: float) -> tuple[Ranks | None, list[str], list[str], int]:
+    """Return ranks, ranked and unranked methods, and the number of data sets and seeds."""
+    has_number = lower.notna()
+    n_runs = has_number.any(axis=1).sum()
+    ranked = [str(name) for name in lower if 2 * has_number[name].sum() >= n_runs]
     complete = lower[ranked].dropna()
     means = complete.groupby(level="dataset").mean()
     ranks = rank_methods(means, scale=scale) if len(ranked) > 2 and len(means) > 1 else None
