@@ -418,7 +418,7 @@ def _option_texts(options: Mapping[str, Any]) -> OptionTexts:
 
 
 def _spaced(key: str) -> str:
-    return key.replace("_", " ")
+    return key.removeprefix("space.").replace("_", " ")
 
 
 def _place_names(measure: Measure) -> set[str]:

@@ -103,7 +103,7 @@ def test_every_number_is_there_once_and_to_six_digits():
         for column, value in zip(layout, numbers["value"], strict=True)
     }
     assert by_label["error"] == 0.123457
-    assert by_label["ECE (15 bins)"] == 1.23457e-7
+    assert by_label["ECE, 15 bins"] == 1.23457e-7
     assert by_label["mean max confidence"] == 0  # what floating point left of a share
     assert (numbers["n"], numbers["other_n"]) == (100, {})
     assert run["calibrated"] == other["calibrated"]  # equal numbers are kept once
@@ -151,7 +151,7 @@ def test_columns_of_other_options_are_other_columns():
     other = make_record("dataset=spiral", "method=kdf", seed=1)
     other["config"]["metrics"]["test"]["ece"]["bins"] = 10
     content, *_ = content_of([make_record("dataset=spiral", "method=kdf"), other])
-    assert {"ECE (15 bins)", "ECE (10 bins)"} <= {column["label"] for column in content["columns"]}
+    assert {"ECE, 15 bins", "ECE, 10 bins"} <= {column["label"] for column in content["columns"]}
 
 
 def test_what_is_no_metric_of_this_version_has_no_explanation():

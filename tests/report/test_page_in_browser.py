@@ -315,7 +315,7 @@ def test_the_arrow_keys_move_and_a_number_says_what_it_is(reader):
 def test_a_head_says_what_its_metric_is_on_focus_and_on_hover(reader):
     ActionChains(reader.browser).move_to_element(reader.head("#methods-table", "ECE")).perform()
     said = reader.tip()
-    assert said[0] == "ECE (15 bins)"
+    assert said[0] == "ECE, 15 bins"
     assert said[1].startswith(
         "Measure the expected calibration error (ECE) of top-label confidence, in [0, 1]."
     )

@@ -30,8 +30,8 @@ def there(record) -> list[Measure]:
 def test_names_are_those_that_are_typed_and_read(there) -> None:
     assert {measure.id: (measure.label, measure.better) for measure in there} == {
         "error": ("error", "lower"),
-        "ece": ("ECE (15 bins)", "lower"),
-        "nll": ("NLL (clip 1e-06)", "lower"),
+        "ece": ("ECE, 15 bins", "lower"),
+        "nll": ("NLL, clip 1e-06", "lower"),
         "mmc": ("mean max confidence", None),
         "hellinger@grid": ("Hellinger on the grid", "lower"),
         "mmc@sphere:radius=1": ("confidence at radius 1", None),
@@ -52,7 +52,7 @@ def test_numbers_on_calibration_rows_are_in_sample_unless_test_rows_were_fitted_
     test, calibration = measures_of(held_out)
     assert (calibration.id, calibration.label) == (
         "ece@calibration",
-        "ECE (15 bins) on calibration rows (in sample)",
+        "ECE, 15 bins, on calibration rows (in sample)",
     )
     assert (
         calibration.in_sample
@@ -63,7 +63,7 @@ def test_numbers_on_calibration_rows_are_in_sample_unless_test_rows_were_fitted_
     )
     other = measures_of(as_in_paper)[1]
     assert (
-        other.label == "ECE (15 bins) on calibration rows" and other != calibration
+        other.label == "ECE, 15 bins, on calibration rows" and other != calibration
     )  # never averaged with the other
     assert select_measures([test, calibration], ["ece"], ["calibration"]) == [calibration]
 
@@ -94,8 +94,8 @@ def test_options_that_are_numbers_are_told(record) -> None:
         config={f"metrics.test.{name}": options for name, options in given.items()},
     )
     assert [measure.label for measure, _ in read_measures(one)][:2] == [
-        "coverage (level 0.9)",
-        "my_score (k 3)",
+        "coverage, level 0.9",
+        "my_score, k 3",
     ]
 
 
@@ -111,8 +111,8 @@ def test_the_space_in_which_it_was_measured_is_told(record) -> None:
     for name in given:
         one["about_metrics"][name] = {"label": "MLCE", "better": "lower", "metric": "mlce"}
     assert list(unique_labels(measures_of(one)).values()) == [
-        "MLCE in pca (bandwidth 0.4)",
-        "MLCE in 2 (bandwidth 0.2)",
+        "MLCE in pca, bandwidth 0.4",
+        "MLCE in 2, bandwidth 0.2",
     ]
 
 
@@ -153,7 +153,7 @@ def test_a_metric_of_the_user_s_own_is_what_its_record_says(record) -> None:
     )
     assert (found["mine"].detects, found["mine"].ideal) == (True, "none")
     assert (
-        found["ece"].label == "ECE of long ago (15 bins)"
+        found["ece"].label == "ECE of long ago, 15 bins"
     )  # the record counts, not what is installed here
     usual = next(measure for measure, _ in read_measures(record(values={"my_score": 1.0})))
     assert usual != mine and (usual.label, usual.better) == ("my_score", None)
@@ -192,11 +192,11 @@ def test_other_options_or_other_draws_are_another_measure(record) -> None:
         )
     )
     assert list(labels.values()) == [
-        "ECE (15 bins) (strategy uniform)",
-        "OCE at radius 2 (draw uniform)",
-        "ECE (10 bins)",
-        "ECE (15 bins) (strategy mass)",
-        "OCE at radius 2 (draw normal)",
+        "ECE, 15 bins, strategy uniform",
+        "OCE at radius 2, draw uniform",
+        "ECE, 10 bins",
+        "ECE, 15 bins, strategy mass",
+        "OCE at radius 2, draw normal",
     ]
 
 

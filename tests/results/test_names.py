@@ -91,7 +91,7 @@ def test_one_method_by_two_protocols_is_two(record, found) -> None:
     )
     assert [run.method for run in name_runs(found([held_out, in_paper]))] == [
         "pit",
-        "pit-as_in_paper",
+        "pit (paper protocol)",
     ]
     composed = record(
         "a",
@@ -101,8 +101,8 @@ def test_one_method_by_two_protocols_is_two(record, found) -> None:
         config={"calibrator.alpha": 1.0},
     )
     assert [run.method for run in name_runs(found([in_paper, composed]))] == [
-        "pit-as_in_paper",
-        "random_forest-pit-as_in_paper calibrator.alpha=1.0",
+        "pit (paper protocol)",
+        "random_forest-pit (paper protocol) calibrator.alpha=1.0",
     ]
 
 
@@ -117,8 +117,8 @@ def test_as_in_its_paper_a_method_may_be_fitted_by_what_is_out_of_distribution(
         return [run.method for run in name_runs(found(of_ood))]
 
     assert runs("held_out") == ["odin", "odin"] and runs("paper") == [
-        "odin ood.n=7",
-        "odin ood.n=8",
+        "odin (paper protocol) ood.n=7",
+        "odin (paper protocol) ood.n=8",
     ]
 
 

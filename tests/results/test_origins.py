@@ -147,7 +147,7 @@ def test_a_space_of_one_name_and_other_parameters_is_another_measure(record):
         made.append(next(measure for measure, _ in read_measures(one)))
     assert made[0] != made[1]
     assert list(unique_labels(made).values()) == [
-        f"{made[0].label} (space.n_components {n})" for n in (2, 3)
+        f"{made[0].label}, n components {n}" for n in (2, 3)
     ]
 
 

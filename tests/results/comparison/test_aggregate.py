@@ -64,17 +64,17 @@ def test_means_and_comparisons_agree_with_their_definitions(
             for m in range(n_methods)
         ]
         p = holm([each.p for each in expected])
-        assert {
-            name: against.comparison for name, against in one.over_seeds[dataset].items()
-        } == dict(zip(methods, expected, strict=True))
+        assert {name: against.outcome for name, against in one.over_seeds[dataset].items()} == dict(
+            zip(methods, expected, strict=True)
+        )
         assert [against.p for against in one.over_seeds[dataset].values()] == pytest.approx(
             p.tolist()
         )
     means = pd.DataFrame(values.mean(axis=1), columns=names)
     for name, against in one.over_datasets.items():
         assert (
-            against.comparison == compare_pairs(means[name], means[PARENT], scale=1.0)
-            and against.baseline == PARENT
+            against.outcome == compare_pairs(means[name], means[PARENT], scale=1.0)
+            and against.name == PARENT
         )
         assert against.change == pytest.approx((means[name] - means[PARENT]).median(), abs=1e-6)
     if n_methods > 1 and n_datasets > 1:
@@ -101,7 +101,7 @@ def test_higher_is_better_turns_everything_round(monkeypatch) -> None:
     )
     for name in "abc":
         a, b = one.over_datasets[name], other.over_datasets[name]
-        assert a.comparison == b.comparison and a.p == b.p and a.change == pytest.approx(-b.change)
+        assert a.outcome == b.outcome and a.p == b.p and a.change == pytest.approx(-b.change)
     pd.testing.assert_frame_equal(1 - one.mean, other.mean)
 
 
@@ -109,13 +109,13 @@ def test_another_baseline_has_itself_and_the_parent_compared_with_it() -> None:
     values = np.round(np.random.default_rng(1).random((3, 4, 3)), 3)
     found = study_of(values, ["a", "b"])
     one = compare_methods(found, found.measures[0], against="a")
-    assert {name: against.baseline for name, against in one.over_datasets.items()} == {
+    assert {name: against.name for name, against in one.over_datasets.items()} == {
         PARENT: "a",
         "b": "a",
     }
     means = values.mean(axis=1)
-    assert one.over_datasets[PARENT].comparison.wins == (means[:, 0] < means[:, 1]).sum()
-    assert one.over_seeds["d00"]["b"].comparison.wins == (values[0, :, 2] < values[0, :, 1]).sum()
+    assert one.over_datasets[PARENT].outcome.wins == (means[:, 0] < means[:, 1]).sum()
+    assert one.over_seeds["d00"]["b"].outcome.wins == (values[0, :, 2] < values[0, :, 1]).sum()
 
 
 def test_pairs_are_of_the_seeds_that_both_have() -> None:
@@ -126,7 +126,7 @@ def test_pairs_are_of_the_seeds_that_both_have() -> None:
     assert one.mean.loc["d00", "b"] == pytest.approx(0.15) and one.std.loc[
         "d00", "b"
     ] == pytest.approx(0.1 / np.sqrt(2))
-    assert str(one.over_seeds["d00"]["b"].comparison) == "2/0/0"
+    assert str(one.over_seeds["d00"]["b"].outcome) == "2/0/0"
     assert one.over_datasets["b"].change == pytest.approx(0.15 - 0.5)  # both on seeds 0 and 2
 
 
@@ -232,4 +232,4 @@ def test_numbers_that_are_not_defined_are_left_out_of_means_and_pairs(record, fo
     one = build_study(found(runs))
     result = compare_methods(one, one.measures[0])
     assert result.mean.loc["a", "kdf"] == pytest.approx(0.6) and result.n.loc["a", "kdf"] == 2
-    assert str(result.over_seeds["a"]["kdf"].comparison) == "2/0/0"
+    assert str(result.over_seeds["a"]["kdf"].outcome) == "2/0/0"

@@ -227,7 +227,7 @@ def test_few_data_sets_have_no_p(record, found) -> None:
     assert section.notes == [
         (
             "Friedman over 3 data sets (3 runs of each method): χ² = 0.0, p = 1.000 (exact):"
-            " nothing is told apart"
+            " no difference is significant"
         ),
         "With 3 data sets no paired test of 3 methods can be significant at 0.05: that takes 7.",
     ]
@@ -285,12 +285,12 @@ def test_a_target_in_other_units_changes_nothing_but_the_numbers(record, found, 
         assert (
             a.ranks == b.ranks and a.best == b.best and a.best_over_datasets == b.best_over_datasets
         )
-        assert [(x.comparison, x.p) for x in a.over_datasets.values()] == [
-            (x.comparison, x.p) for x in b.over_datasets.values()
+        assert [(x.outcome, x.p) for x in a.over_datasets.values()] == [
+            (x.outcome, x.p) for x in b.over_datasets.values()
         ]
         for dataset in a.over_seeds:
-            assert [x.comparison for x in a.over_seeds[dataset].values()] == [
-                x.comparison for x in b.over_seeds[dataset].values()
+            assert [x.outcome for x in a.over_seeds[dataset].values()] == [
+                x.outcome for x in b.over_seeds[dataset].values()
             ]
         assert any(a.best.values())
     for a, b in zip(own_each, other_each, strict=True):

@@ -144,7 +144,7 @@ def test_what_was_fitted_on_test_rows_is_said(record, of) -> None:
     )
     assert caution_notes(one, []) == [
         "Fitted on test rows, or by the rows out of distribution, where the method's paper does so"
-        " (protocol=paper), so that its numbers are no estimate for new rows: pit-as_in_paper."
+        " (protocol=paper), so that its numbers are no estimate for new rows: pit (paper protocol)."
     ]
 
 
