@@ -5,7 +5,6 @@ more than luck.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -142,9 +141,7 @@ def _baseline(name: str | None, found: Study) -> str | None:
 def _show(
     found: Study, all_compared: Sequence[MeasureComparison], args: argparse.Namespace
 ) -> None:
-    from shutil import get_terminal_size
-
-    from kdgraph.report.terminal import show
+    from kdgraph.report.terminal import show, terminal_width
     from kdgraph.results.comparison.tables import (
         dataset_sections,
         datasets_section,
@@ -153,7 +150,6 @@ def _show(
     )
     from kdgraph.results.export import Section, sections_to_text
 
-    width = get_terminal_size().columns if sys.stdout.isatty() else None
     sections = [Section(study_heading(found))]
     one_by_one = args.each or len(found.datasets) <= MOST_DATASETS
     if one_by_one:
@@ -164,7 +160,7 @@ def _show(
         ]
     sections += [section for one in all_compared if (section := datasets_section(one, args.digits))]
     sections.append(remarks_section(found, all_compared, with_spread=one_by_one))
-    show(sections_to_text(sections, width))
+    show(sections_to_text(sections, terminal_width()))
     if not one_by_one:
         show(
             "\n  --each shows every data set, --output FILE writes them, --figure FILE draws the"

@@ -168,19 +168,19 @@ def _tell_failures(
 
 
 def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Job]) -> None:
-    from kdgraph.report.terminal import show
+    from kdgraph.report.terminal import show, terminal_width
 
     if not planned.multirun:
         from kdgraph.report.run_table import run_table
 
         ((job, record),) = done
-        show(run_table(record, str(job.run_dir), before=job in before))
+        show(run_table(record, str(job.run_dir), terminal_width(), before=job in before))
         return
     from kdgraph.report.sweep_table import SweepRun, sweep_table, sweep_warnings
     from kdgraph.results.origins import hidden_differences
 
     runs = [SweepRun(record, job.swept) for job, record in done]
-    show(sweep_table(runs))
+    show(sweep_table(runs, terminal_width()))
     if said := sweep_warnings(runs):
         show("\n" + said)
     found = sum(job in before for job, _ in done)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from kdgraph.cli.flags import Parser, listed
@@ -99,13 +98,11 @@ def _write(found: list[FinishedRun], args: argparse.Namespace) -> None:
 
 
 def _show(found: list[FinishedRun], args: argparse.Namespace) -> None:
-    from shutil import get_terminal_size
-
-    from kdgraph.config import METHOD_ENDS
-    from kdgraph.report.terminal import show
+    from kdgraph.report.terminal import show, terminal_width
+    from kdgraph.results.export import wrap_line
     from kdgraph.results.measures import select_measures
     from kdgraph.results.names import name_runs
-    from kdgraph.results.records import PAPER_PROTOCOL_NOTE, uses_paper_protocol
+    from kdgraph.results.records import PAPER_PROTOCOL, PAPER_PROTOCOL_NOTE, uses_paper_protocol
     from kdgraph.results.table import pivot_text, reading_order, table_lines
 
     lines = table_lines(name_runs(found))
@@ -114,16 +111,16 @@ def _show(found: list[FinishedRun], args: argparse.Namespace) -> None:
         args.metric,
         args.on,
     )
-    width, rows = (get_terminal_size().columns, MOST_LINES) if sys.stdout.isatty() else (None, None)
-    show(
-        pivot_text(
-            lines, reading_order(measures) if not args.metric else measures, width=width, rows=rows
-        )
-    )
+    columns = measures if args.metric else reading_order(measures)
+    width = terminal_width()
+    rows = None if width is None else MOST_LINES
+    show(pivot_text(lines, columns, width=width, rows=rows))
+    notes = [
+        f"{counted(len(found), 'run')}: {counted(len(lines), 'line')},"
+        f" {counted(len(measures), 'measure')}; --output FILE writes every number with its standard"
+        " error, --metric and --on choose"
+    ]
     if any(uses_paper_protocol(one.record) for one in found):
-        show(f"\n{METHOD_ENDS['paper']}: {PAPER_PROTOCOL_NOTE}")
-    size = f"{counted(len(found), 'run')}: {len(lines):,} lines, {len(measures)} measures"
-    show(
-        f"\n{size}; --output FILE writes every number with its standard error, --metric and --on"
-        " choose"
-    )
+        notes.insert(0, f"{PAPER_PROTOCOL}: {PAPER_PROTOCOL_NOTE}")
+    for note in notes:
+        show("\n" + "\n".join(wrap_line(note, width)))

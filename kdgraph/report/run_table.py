@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kdgraph.results.export import NARROWEST_NAMES, wrap_line
 from kdgraph.results.measures import (
     IN_SAMPLE_NOTE,
     ROWS,
@@ -36,7 +37,9 @@ FEWEST_SETS = 3
 _GAP = 3
 
 
-def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
+def run_table(
+    record: Record, run_dir: str, width: int | None = None, *, before: bool = False
+) -> str:
     """Return title, stages, metrics, warnings and files of a run as plain text.
 
     Parameters
@@ -45,6 +48,8 @@ def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
         Of the run.
     run_dir : str
         Its directory as the user would type it.
+    width : int or None, default=None
+        Columns of the terminal, into which all lines are fitted; None for any width.
     before : bool, default=False
         True if the run was finished already.
 
@@ -54,16 +59,12 @@ def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
         The record lacks a key that all have.
     """
     refuse_incomplete(record, run_dir)
-    return "\n".join(
-        [
-            _title(record),
-            _stages(record, before),
-            *_notes(record),
-            *_metrics(record),
-            *_warnings(record),
-            _files(record, run_dir),
-        ]
+    head = [_title(record), _stages(record, before), *_notes(record)]
+    end = [*_warnings(record), _files(record, run_dir)]
+    above, below = (
+        [part for line in lines for part in wrap_line(line, width, "    ")] for lines in (head, end)
     )
+    return "\n".join([*above, *_metrics(record, width), *below])
 
 
 def values_by_measure(record: Record) -> Mapping[Measure, Values]:
@@ -122,6 +123,7 @@ def ood_table(
     shown: Sequence[Measure],
     names: Mapping[str, str],
     record: Record,
+    width: int | None = None,
 ) -> list[str]:
     """Return a table with a line for each OOD set and a column for each metric and model.
 
@@ -138,6 +140,8 @@ def ood_table(
         "parent" or "calibrated" → name of the model.
     record : mapping
         Of the run.
+    width : int or None, default=None
+        Columns of the terminal: metrics that do not fit follow below. None for any width.
     """
     sets = list(dict.fromkeys(_set_of(measure) for measure in shown))
     labels = ["out of distribution", *(_set_label(ood_set, sets) for ood_set in sets)]
@@ -146,15 +150,21 @@ def ood_table(
     lines = [
         f"  {label:<{label_width}}  {n:>{row_width}}" for label, n in zip(labels, rows, strict=True)
     ]
-    lines = [" " * len(lines[0]), *lines]
+    name_lines = [" " * len(lines[0]), *lines]
+    tables = [name_lines]
     for metric in dict.fromkeys(measure.metric for measure in shown):
         of_metric = [m for m in values if m.metric == metric and _set_of(m) in sets]
         block = _metric_block(values, of_metric, sets, names, record)
-        width = max(map(len, block))
-        lines = [
-            f"{left}{'':{_GAP}}{right:<{width}}" for left, right in zip(lines, block, strict=True)
+        block_width = max(map(len, block))
+        used = len(tables[-1][0])
+        if width is not None and tables[-1] is not name_lines and used + _GAP + block_width > width:
+            tables.append(name_lines)
+        tables[-1] = [
+            f"{left}{'':{_GAP}}{right:<{block_width}}"
+            for left, right in zip(tables[-1], block, strict=True)
         ]
-    return [line.rstrip() for line in lines] + _set_score_notes(values, shown, names)
+    text = [line.rstrip() for table in tables for line in table]
+    return text + _set_score_notes(values, shown, names)
 
 
 def _title(record: Record) -> str:
@@ -196,7 +206,7 @@ def _ood_source_name(ood_set: Mapping[str, Any]) -> str:
     return ood_set["name"]
 
 
-def _metrics(record: Record) -> list[str]:
+def _metrics(record: Record, width: int | None) -> list[str]:
     """Return a line for each measure, and a table of OOD sets if there are several.
 
     A run of the parent alone has one column.
@@ -210,7 +220,6 @@ def _metrics(record: Record) -> list[str]:
     if post_hoc_names(record):
         names["calibrated"] = " + ".join(post_hoc_names(record))
     labels = unique_labels(shown)
-    first = max(map(len, labels.values()), default=0) + 2
     best = {measure: _better_model(measure, values[measure], names, record) for measure in shown}
     texts = {
         measure: value_texts(values[measure], measure.info.unit, marked=best[measure] is not None)
@@ -221,12 +230,20 @@ def _metrics(record: Record) -> list[str]:
         numbers = [texts[measure][of] for measure in shown if of in texts[measure]]
         gap = 2 if of == "parent" else len(MARK) + 1
         widths[of] = max(map(len, [name, "0.000", *numbers])) + gap
-    lines = [f"{'':{first}}" + "".join(f"{name:>{widths[of]}}" for of, name in names.items())]
+    notes = {measure: _prior_note(measure, record, "   prior {:.3f}") for measure in shown}
+    room = None
+    if width is not None:
+        end = sum(widths.values()) + len(MARK) + max(map(len, notes.values()), default=0)
+        room = max(NARROWEST_NAMES, width - 2 - end)
+    label_lines = {measure: wrap_line(label, room) for measure, label in labels.items()}
+    first = max((len(line) for lines in label_lines.values() for line in lines), default=0)
+    lines = [f"  {'':{first}}" + "".join(f"{name:>{widths[of]}}" for of, name in names.items())]
     for measure in shown:
         cells = "".join(_marked_cells(texts[measure], best[measure], widths))
-        note = _prior_note(measure, record, "   prior {:.3f}")
-        lines.append(f"  {labels[measure]:<{first - 2}}{cells}{note}".rstrip())
-    return lines + (ood_table(values, outside, names, record) if has_ood_table else [])
+        label, *more = label_lines[measure]
+        lines.append(f"  {label:<{first}}{cells}{notes[measure]}".rstrip())
+        lines += [f"  {line}" for line in more]
+    return lines + (ood_table(values, outside, names, record, width) if has_ood_table else [])
 
 
 def _marked_cells(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.runner.tally import Tally
@@ -106,6 +107,11 @@ def watching() -> Iterator[Watch]:
 
     with Console(stderr=True).status("") as status:
         yield Spinner(status)
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal; None if stdout is not one."""
+    return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def show(text: str) -> None:

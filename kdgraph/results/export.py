@@ -198,7 +198,7 @@ def fold_columns(columns: Sequence[Sequence[str]], width: int | None) -> list[li
     if width is not None and len(columns) > 1:
         room = max(NARROWEST_NAMES, width - 2 - GAP - max(sizes[1:]))
         if sizes[0] > room:
-            names = [_wrapped(name, room) for name in columns[0]]
+            names = [wrap_line(name, room) for name in columns[0]]
             sizes[0] = max(len(line) for lines in names for line in lines)
     blocks: list[list[int]] = []
     used = 0
@@ -217,6 +217,30 @@ def fold_columns(columns: Sequence[Sequence[str]], width: int | None) -> list[li
             lines += [f"  {line}" for line in more]
         texts.append(lines)
     return texts
+
+
+def wrap_line(text: str, width: int | None, indent: str = "  ") -> list[str]:
+    """Break a line at spaces.
+
+    Parameters
+    ----------
+    text : str
+        One line; spaces at its beginning are kept.
+    width : int or None
+        Columns of the terminal; None for any width. A longer word, such as a path, stays in one
+        piece.
+    indent : str, default="  "
+        Beginning of the lines after the first.
+    """
+    if width is None or len(text) <= width:
+        return [text]
+    return wrap(
+        text,
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def markdown_lines(
@@ -288,7 +312,7 @@ def _styled(cell: str, escape: Callable[[str], str], bold: str) -> str:
 
 
 def _text_lines(section: Section, width: int | None) -> list[str]:
-    lines = _wrapped(section.title, width) if section.title else []
+    lines = wrap_line(section.title, width) if section.title else []
     columns = list(zip(section.head, *section.rows, strict=True))
     if columns:
         blocks = fold_columns([columns[0], *map(_aligned_marks, columns[1:])], width)
@@ -297,12 +321,6 @@ def _text_lines(section: Section, width: int | None) -> list[str]:
     for note in section.notes:
         lines += wrap(note, width or NOTE_WIDTH, initial_indent="  ", subsequent_indent="    ")
     return lines
-
-
-def _wrapped(text: str, width: int | None) -> list[str]:
-    if width is None:
-        return [text]
-    return wrap(text, width, subsequent_indent="  ", break_on_hyphens=False) or [""]
 
 
 def _aligned_marks(column: Sequence[str]) -> list[str]:

@@ -32,6 +32,10 @@ IN_SAMPLE_NOTE = "in sample: what was fitted on these rows is judged by them"
 ROWS = "rows"
 """What a metric scores unless an entry contains something else."""
 
+UNSTATED_OPTIONS = ("space", "clip")
+"""Options that no label contains: the space follows the metric's name, and where a probability is
+clipped matters only if two measures differ in it.
+"""
 DEFAULT_METRICS = ("error", "nll", "ece", "hellinger", "rmse", "crps", "coverage")
 """Metrics on test rows and on the grid that are shown first."""
 DEFAULT_OOD_METRICS = ("oce", "mmc", "auroc", "fpr95")
@@ -162,7 +166,7 @@ class Measure:
         numbers = [
             f"{value} {key}" if key == "bins" else f"{_spaced(key)} {value}"
             for key, value in self.options
-            if key != "space" and reads_as_number(value)
+            if key not in UNSTATED_OPTIONS and reads_as_number(value)
         ]
         place = self._place_phrase
         if not numbers:

@@ -45,7 +45,8 @@ RunTask = Literal["classification", "detection", "regression"]
 RUN_KEYS = (
     *("run_id", "code", "reads", *MODEL_COMPONENTS, "method", "protocol", "seed", "ood_sets"),
     *("learnt", "seconds", "peak_memory_mb", "warnings", "from_store", "versions", "git", "host"),
-    *("dataset", "config", "files", "metrics", "about_metrics"),
+    *("dataset", "config", "overrides", "experiment", "config_dir"),
+    *("files", "metrics", "about_metrics"),
 )
 """Keys that every record has."""
 NESTED_KEYS = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from kdgraph.config.messages import unknown_key
 from kdgraph.errors import UsageError
+from kdgraph.results.export import NARROWEST_NAMES, wrap_line
 from kdgraph.results.measures import (
     DEFAULT_METRICS,
     DEFAULT_OOD_METRICS,
@@ -226,7 +227,8 @@ def pivot_text(
     measures : sequence of Measure
         Columns of the table.
     width : int or None
-        Columns of the terminal; None for any width.
+        Columns of the terminal; None for any width. Names of models that leave no room for a
+        number continue on the next line.
     rows : int or None
         Largest number of lines; None for all.
     """
@@ -244,6 +246,12 @@ def pivot_text(
         ]
         for measure in measures
     ]
+    name_lines = [[name] for name in names[1]]
+    if width is not None and numbers:
+        other_columns = [names[0], names[2], numbers[0]]
+        room = width - sum(map(_width, other_columns)) - GAP * len(other_columns)
+        name_lines = [wrap_line(name, max(room, NARROWEST_NAMES)) for name in names[1]]
+        names[1] = [max(of_name, key=len) for of_name in name_lines]
     used = sum(map(_width, names)) + GAP * (len(names) - 1)
     n_shown = 0
     for column in numbers:
@@ -254,7 +262,13 @@ def pivot_text(
     columns, sides = [*names, *numbers[:n_shown]], ["<", "<", ">", *(">" * n_shown)]
     forms = [f"{{:{side}{_width(column)}}}" for side, column in zip(sides, columns, strict=True)]
     form = (" " * GAP).join(forms)
-    text = [form.format(*row).rstrip() for row in zip(*columns, strict=True)]
+    margin = " " * (_width(names[0]) + GAP)
+    text = []
+    for (dataset, _, *cells), (name, *more) in zip(
+        zip(*columns, strict=True), name_lines, strict=True
+    ):
+        text.append(form.format(dataset, name, *cells).rstrip())
+        text += [margin + line for line in more]
     left_out = [
         f"{n:,} more {counted(n, what).partition(' ')[2]}"
         for n, what in ((len(lines) - len(shown), "line"), (len(measures) - n_shown, "column"))

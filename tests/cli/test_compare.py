@@ -68,13 +68,13 @@ def test_over_many_data_sets_there_is_a_table_for_each_measure(kdg) -> None:
     assert notes.splitlines() == [
         "  median, median change: over data sets, of means over seeds.",
         (
-            "  Numbers are compared as they are, not as they are printed; a share of 1e-09 apart is"
-            " a tie."
+            "  Numbers are compared as they are, not as they are printed; a relative difference of"
+            " 1e-09 is a tie."
         ),
         "  p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).",
         (
-            "  ◂: all that the test does not tell apart from the best; nothing where it tells"
-            " nothing apart."
+            "  ◂: the best, and all that do not differ significantly from it; omitted if no"
+            " difference is significant."
         ),
     ]
     assert (

@@ -58,15 +58,15 @@ def test_what_was_fitted_on_test_rows_is_told(kdg, tmp_path) -> None:
     )
     said = kdg("calibrator=sigmoid", "--metric", "error")[1].splitlines()
     assert said[3:6] == [
-        "a         sigmoid                    0  0.1000",
-        "a         sigmoid-as_in_paper        0  0.1000",
+        "a         sigmoid                      0  0.1000",
+        "a         sigmoid (paper protocol)     0  0.1000",
         "",
     ]
     assert said[6].startswith(
-        "-as_in_paper: fitted on test rows, or by the rows out of distribution, where the method's"
+        "(paper protocol): fitted on test rows, or by the rows out of distribution, where the method's"
         " paper does"
     )
-    assert "as_in_paper:" not in kdg("protocol=held_out")[1]
+    assert "(paper protocol):" not in kdg("protocol=held_out")[1]
 
 
 def test_a_terminal_gets_what_fits(kdg, monkeypatch) -> None:

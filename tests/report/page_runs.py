@@ -91,6 +91,7 @@ def make_record(
         "config": science,
         "overrides": [*overrides, "ood.radii=[1,2,5]", f"seed={seed}"],
         "experiment": None,
+        "config_dir": None,
         "metrics": metrics,
         "about_metrics": about_metrics((*TEST, "oce")),
         "ood_sets": [],

@@ -65,9 +65,9 @@ def test_seeds_of_one_setting_are_joined_in_one_command():
 
 def test_commands_can_be_pasted_into_a_shell():
     overrides = ["dataset=table", "dataset.path='my data.csv'", "ood.radii=[1,2.5]", "seed=0"]
-    record = make_record("table") | {"overrides": overrides}
+    record = make_record("table") | {"overrides": overrides, "config_dir": "my conf"}
     ((command, _),) = commands_of([record])
-    assert shlex.split(command) == ["kdg", "run", *overrides]
+    assert shlex.split(command) == ["kdg", "run", "--config-dir", "my conf", *overrides]
 
 
 @pytest.mark.slow

@@ -151,6 +151,7 @@ def make_record(
         "config": science,
         "overrides": [f"dataset={dataset}", f"method={method}", f"seed={seed}"],
         "experiment": None,
+        "config_dir": None,
         "metrics": entries,
         "about_metrics": about_metrics(one["metric"] for one in entries),
         "ood_sets": [],

@@ -31,7 +31,7 @@ def test_names_are_those_that_are_typed_and_read(there) -> None:
     assert {measure.id: (measure.label, measure.better) for measure in there} == {
         "error": ("error", "lower"),
         "ece": ("ECE, 15 bins", "lower"),
-        "nll": ("NLL, clip 1e-06", "lower"),
+        "nll": ("NLL", "lower"),
         "mmc": ("mean max confidence", None),
         "hellinger@grid": ("Hellinger on the grid", "lower"),
         "mmc@sphere:radius=1": ("confidence at radius 1", None),

@@ -291,7 +291,10 @@ def _commands(records: Sequence[Record]) -> list[dict[str, str]]:
     repeats one of them, ``sweep`` all.
     """
     settings = [
-        tuple(word for word in record["overrides"] if not word.startswith("seed="))
+        (
+            *(("--config-dir", record["config_dir"]) if record["config_dir"] else ()),
+            *(word for word in record["overrides"] if not word.startswith("seed=")),
+        )
         for record in records
     ]
     seeds: dict[tuple[str, ...], set[int]] = {}

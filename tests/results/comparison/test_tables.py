@@ -240,9 +240,9 @@ def test_two_data_sets_tell_three_methods_apart_in_no_case(record, found) -> Non
     _, (error, _) = made(found, (r for r in runs(record, 2, 4) if r["method"] != "isotonic"))
     assert (
         datasets_section(error, 3).notes[0]
-        == "Friedman over 2 data sets (8 runs of each method): χ² = 4.0, p = 0.167 (exact): 3"
-        " methods on 2 data sets cannot be told apart, whatever their numbers; that takes 3 data"
-        " sets"
+        == "Friedman over 2 data sets (8 runs of each method): χ² = 4.0, p = 0.167 (exact): no"
+        " difference of 3 methods on 2 data sets can be significant, whatever their numbers; that"
+        " takes 3 data sets"
     )
     assert error.best_over_datasets == []
 
