@@ -18,23 +18,21 @@ def main(arguments: list[str]) -> int:
     """Print it and return the exit code."""
     planned = planned_by(hydra_arguments(arguments))
     check_jobs(planned, [job for job in planned.jobs if job.known is None])
-    from kdgraph.report.plan_table import PlannedRun, plan_table
-    from kdgraph.report.terminal import show
+    from kdgraph.report.plan_table import UNFINISHED_STATES, PlannedRun, plan_table
+    from kdgraph.report.terminal import show, terminal_width
     from kdgraph.runner.availability import by_reason, not_here
 
     states = {job: _state(job, planned.force) for job in planned.jobs}
     absent = not_here(job for job, state in states.items() if state in ("to do", "failed"))
+    times = _times(planned)
     runs = []
     for job, state in states.items():
         dataset, method = job.run_dir.parts[-3:-1]
-        runs.append(
-            PlannedRun(
-                dataset,
-                method,
-                "not at hand" if state != "done" and job.run_dir.name in absent else state,
-            )
-        )
-    show(plan_table(runs, _times(planned), _at_once(planned)))
+        if state != "done" and job.run_dir.name in absent:
+            state = "not at hand"
+        sizes = times.sizes(job.config.dataset) if state in UNFINISHED_STATES else None
+        runs.append(PlannedRun(dataset, method, state, sizes))
+    show(plan_table(runs, times, _at_once(planned), terminal_width()))
     for reason, names in by_reason(absent.values()).items():
         print(f"not at hand: {', '.join(names)} ({reason})")
     return 0
@@ -59,11 +57,11 @@ def _times(planned: Plan) -> RunTimes:
     from kdgraph.results.records import find_runs
 
     try:
-        return RunTimes.of(
-            found.record for found in find_runs(planned.out, note=lambda line: None, outdated=True)
+        return RunTimes(
+            run.record for run in find_runs(planned.out, note=lambda line: None, outdated=True)
         )
     except UsageError:  # no folder yet, or no run in it
-        return RunTimes.of([])
+        return RunTimes([])
 
 
 def _at_once(planned: Plan) -> int:

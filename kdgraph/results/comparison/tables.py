@@ -16,6 +16,7 @@ from kdgraph.results.comparison.significance import (
     pairs_needed,
 )
 from kdgraph.results.comparison.study import Study
+from kdgraph.results.estimate import SIMULATIONS
 from kdgraph.results.export import Section
 from kdgraph.results.names import (
     MARK,
@@ -63,7 +64,6 @@ COMPARISON_COLUMNS = {
     "p": "two-sided Wilcoxon signed-rank test over pairs, adjusted over the methods (Holm)",
 }
 """Column of the long table → description."""
-SIMULATIONS = "kdgraph.data.simulations."
 _MOST_CONFLICTS = 5
 
 
