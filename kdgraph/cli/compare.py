@@ -199,7 +199,7 @@ def _write(
 
 def _draw(all_compared: Sequence[MeasureComparison], path: str) -> None:
     from kdgraph.figures import RankSummary, plot_critical_difference_diagram, save_figure
-    from kdgraph.runner.files import told_in_one_line
+    from kdgraph.runner.files import wrap_os_errors
 
     drawn = {one.label: one.ranks for one in all_compared if one.ranks}
     if not drawn:
@@ -212,7 +212,7 @@ def _draw(all_compared: Sequence[MeasureComparison], path: str) -> None:
         for label, ranks in drawn.items()
     }
     file = Path(path)
-    with told_in_one_line(file, "--figure"):
+    with wrap_os_errors(file, "--figure"):
         save_figure(
             plot_critical_difference_diagram(panels),
             file.with_suffix(""),

@@ -51,7 +51,7 @@ def split_by_record(
     run, predictions and tables are compared with the record too, and the run is made again where
     one of them has changed; of a sweep, whose files may be gigabytes, they are not.
     """
-    from kdgraph.runner.rundir import ASIDE, RunDir
+    from kdgraph.runner.run_dir import ASIDE, RunDir
 
     found: dict[Job, dict[str, Any]] = {}
     for job in () if planned.force else planned.jobs:

@@ -20,10 +20,10 @@ def main(arguments: list[str]) -> int:
     check_jobs(planned, [job for job in planned.jobs if job.known is None])
     from kdgraph.report.plan_table import UNFINISHED_STATES, PlannedRun, plan_table
     from kdgraph.report.terminal import show, terminal_width
-    from kdgraph.runner.availability import by_reason, not_here
+    from kdgraph.runner.availability import by_reason, find_missing
 
     states = {job: _state(job, planned.force) for job in planned.jobs}
-    absent = not_here(job for job, state in states.items() if state in ("to do", "failed"))
+    absent = find_missing(job for job, state in states.items() if state in ("to do", "failed"))
     times = _times(planned)
     runs = []
     for job, state in states.items():
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _state(job: Job, force: bool) -> str:
-    from kdgraph.runner.rundir import RunDir
+    from kdgraph.runner.run_dir import RunDir
 
     folder = RunDir(job.run_dir)
     if folder.is_running:
@@ -48,7 +48,7 @@ def _state(job: Job, force: bool) -> str:
         return "done"
     if damage := folder.damage():
         print(f"kdg: {damage}", file=sys.stderr)
-    return "failed" if folder.ended.failure else "to do"
+    return "failed" if folder.versions.failure else "to do"
 
 
 def _times(planned: Plan) -> RunTimes:

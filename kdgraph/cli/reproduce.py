@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     from experiments.reproduction.papers import chosen
     from experiments.reproduction.work import estimate, tasks_of
     from kdgraph.report.terminal import show
-    from kdgraph.runner.files import told_in_one_line
+    from kdgraph.runner.files import wrap_os_errors
 
     out = Path(args.out) / args.scale
     papers = chosen([word for word in args.words if "=" not in word])
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     if args.plan:
         return 0
     to = Path(args.page) if args.page else out
-    with told_in_one_line(to, "--page"):  # before runs that may take hours
+    with wrap_os_errors(to, "--page"):  # before runs that may take hours
         to.mkdir(parents=True, exist_ok=True)
     code = 0 if args.no_runs else _run(tasks)
     written = write(

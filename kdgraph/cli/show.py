@@ -10,9 +10,9 @@ def main(arguments: list[str]) -> int:
     planned = planned_by(hydra_arguments(arguments))
     check_jobs(planned, planned.jobs)
     from kdgraph.report.preview import preview_run, sweep_summary
-    from kdgraph.runner.availability import not_here
+    from kdgraph.runner.availability import find_missing
 
-    absent = not_here(planned.jobs)
+    absent = find_missing(planned.jobs)
     if not planned.multirun:
         import yaml
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from kdgraph.config import Job, RunConfig
 from kdgraph.runner.availability import MissingData
-from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.run_dir import RunDir
+from kdgraph.runner.stages import stage_keys
 from kdgraph.runner.store import Store
-from kdgraph.runner.stored import stage_keys
-from kdgraph.runner.watch import Watch
 
 
 def preview_run(config: RunConfig, absent: MissingData | None = None) -> str:
@@ -52,7 +52,7 @@ def sweep_summary(jobs: Sequence[Job], absent: Mapping[str, MissingData]) -> str
 def _stored(config: RunConfig) -> list[str]:
     from kdgraph.runner.stages import split
 
-    store = Store(Path(config.out) / ".store", Watch())
+    store = Store(Path(config.out) / ".store", ProgressReporter())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a run tells them
         splits = split(config.dataset, config.seed)

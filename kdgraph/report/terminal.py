@@ -12,8 +12,8 @@ from datetime import timedelta
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.runner.tally import Tally
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.sweep import SweepStatus
 from kdgraph.wording import significant
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _FRAME = 2
 """Columns of the spinner and the space behind it."""
 
 
-class Spinner(Watch):
+class Spinner(ProgressReporter):
     """Shows the stage of the run that is at work."""
 
     def __init__(self, status: Status) -> None:
@@ -41,26 +41,26 @@ class Spinner(Watch):
         """Show it in place of the one before."""
         self._say(f"{self.title}  {name} …")
 
-    def progress(self, done: Any) -> None:
+    def progress(self, training: Any) -> None:
         """Show a bar and the epoch, how long it may still take, and the losses."""
-        filled = round(_BAR * done.epoch / done.max_epochs)
+        filled = round(_BAR * training.epoch / training.max_epochs)
         bar = f"{'━' * filled}{'╌' * (_BAR - filled)}"
-        left = f"  at most {timedelta(seconds=round(done.seconds_left))} left"
+        left = f"  at most {timedelta(seconds=round(training.seconds_left))} left"
         held_out = (
             ""
-            if done.validation_loss is None
-            else f" · validation {significant(done.validation_loss)}"
+            if training.validation_loss is None
+            else f" · validation {significant(training.validation_loss)}"
         )
         self._say(
-            f"{self.title}  {done.stage} {bar} {done.epoch}/{done.max_epochs}",
+            f"{self.title}  {training.stage} {bar} {training.epoch}/{training.max_epochs}",
             left,
-            f"  loss {significant(done.loss)}",
+            f"  loss {significant(training.loss)}",
             held_out,
         )
 
-    def tally(self, tally: Tally) -> None:
+    def sweep_status(self, status: SweepStatus) -> None:
         """Show how far the sweep is."""
-        self._say(tally.line())
+        self._say(status.line())
 
     def note(self, line: str) -> None:
         """Print it above the spinner, where it stays."""
@@ -82,7 +82,7 @@ class Spinner(Watch):
         self.status.update(line)
 
 
-class Log(Watch):
+class Log(ProgressReporter):
     """A line on stderr once in a while, for a sweep whose output goes to a file."""
 
     EVERY_SECONDS = 60.0
@@ -90,15 +90,15 @@ class Log(Watch):
     def __init__(self) -> None:
         self.told = time.monotonic()
 
-    def tally(self, tally: Tally) -> None:
+    def sweep_status(self, status: SweepStatus) -> None:
         """Print it if a minute has passed."""
         if time.monotonic() - self.told >= self.EVERY_SECONDS:
             self.told = time.monotonic()
-            self.note(tally.line())
+            self.note(status.line())
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
+def watching() -> Iterator[ProgressReporter]:
     """A spinner on stderr if that is a terminal, else a line in a minute of a sweep."""
     if not sys.stderr.isatty():
         yield Log()

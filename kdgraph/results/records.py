@@ -25,9 +25,9 @@ from kdgraph.config import AFTER, METHOD_ENDS, RECORD_SCHEMA
 from kdgraph.config.messages import unknown_key
 from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.results.origins import PresentFiles, hidden_differences
-from kdgraph.runner.rundir import RECORD, is_current, unsealed
-from kdgraph.runner.sealed import ChecksumError, check_and_load
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.files import ChecksumError, check_and_load
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.run_dir import RECORD, is_current, load_old_record
 from kdgraph.wording import counted, some
 
 MODEL_COMPONENTS = ("parent", *AFTER)
@@ -311,7 +311,7 @@ def find_runs(
     if not Path(out).is_dir():
         raise UsageError(f"--out must be a folder with runs, got '{out}', which is no folder")
     conditions = [parse_filter(word) for word in filters]
-    note = note or Watch().note
+    note = note or ProgressReporter().note
     reader = _RecordReader()
     with pause_garbage_collection():
         reader.read_below(out)
@@ -441,7 +441,7 @@ class _RecordReader:
         try:
             record = check_and_load(content)
         except ChecksumError:
-            if (earlier := unsealed(content)) is None:
+            if (earlier := load_old_record(content)) is None:
                 self.damaged.append(path)
             else:
                 self.schemas.append(str(earlier["schema"]))

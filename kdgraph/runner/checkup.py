@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from kdgraph.runner import provenance
-from kdgraph.runner.store import FOLDER
+from kdgraph.runner.record import git_state, library_versions
+from kdgraph.runner.store import STORE_FOLDER
 
 EXTRAS = {
     "cluster": ("hydra_plugins.hydra_submitit_launcher", "hydra/launcher=submitit_slurm"),
@@ -40,7 +40,7 @@ def check_up(out: Path) -> Iterator[Finding]:
     """Everything, in the order in which a newcomer would ask. ``out`` is the folder of runs.
     Nothing is fetched.
     """
-    versions = provenance.versions()
+    versions = library_versions()
     yield Finding("kdgraph", _kdgraph(versions.pop("kdgraph")))
     yield Finding(
         "python", f"{versions.pop('python')} on {platform.platform(terse=True)}, {sys.executable}"
@@ -56,7 +56,7 @@ def check_up(out: Path) -> Iterator[Finding]:
 def _kdgraph(version: str) -> str:
     from kdgraph.config.composer import conf_dir
 
-    git, where = provenance.git(), "an installed package"
+    git, where = git_state(), "an installed package"
     if git and git["commit"]:
         where = f"commit {git['commit'][:10]}" + (", with changes" if git["dirty"] else "")
     return f"{version}, {where}; configs in {conf_dir()}"
@@ -135,7 +135,7 @@ def _folder(name: str, folder: Path, contents: Callable[[], str]) -> Finding:
 
 def _runs(out: Path) -> str:
     n_runs = sum(1 for _ in out.glob("*/*/*/result.json"))
-    stored = sum(path.stat().st_size for path in (out / FOLDER).rglob("*") if path.is_file())
+    stored = sum(path.stat().st_size for path in (out / STORE_FOLDER).rglob("*") if path.is_file())
     return f"{n_runs:,} finished runs, {stored / 1e9:.2f} GB in the store"
 
 

@@ -1,6 +1,6 @@
 """``result.json``: the record of a run, the interface of everything that comes after it.
 
-It is sealed (:mod:`kdgraph.runner.sealed`): its last key is a checksum of all before it.
+It is sealed (:mod:`kdgraph.runner.files`): its last key is a checksum of all before it.
 
 Keys: ``schema``, ``code`` (version of each stage, :data:`~kdgraph.runner.store.CODE_SCHEMA`),
 ``run_id``, ``overrides`` (what comes after ``kdg run`` to repeat the run, without keys that decide
@@ -29,7 +29,13 @@ stage there), ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,15 +43,24 @@ import numpy as np
 from kdgraph.config import RECORD_SCHEMA, RunConfig, reads
 from kdgraph.data.dataset import Splits
 from kdgraph.metrics import about
-from kdgraph.runner import provenance
-from kdgraph.runner.model_dir import trusted_packages
-from kdgraph.runner.store import CODE_SCHEMA, Made
+from kdgraph.runner.store import CODE_SCHEMA, StageResult, trusted_packages
+
+LIBRARIES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "torch",
+    "pandas",
+    "matplotlib",
+    "hydra-core",
+)
 
 
 def make_record(
     config: RunConfig,
     splits: Splits,
-    stages: Mapping[str, Made],
+    stages: Mapping[str, StageResult],
     learnt: Mapping[str, Any],
     files: Mapping[str, Any],
     entries: Mapping[str, str],
@@ -85,19 +100,19 @@ def make_record(
             "learnt": learnt,
             "files": files,
             "store": entries,
-            "seconds": {name: round(made.cost.seconds, 4) for name, made in stages.items()},
+            "seconds": {name: round(result.cost.seconds, 4) for name, result in stages.items()},
             "peak_memory_mb": {
-                name: round(made.cost.peak_memory_mb, 1) for name, made in stages.items()
+                name: round(result.cost.peak_memory_mb, 1) for name, result in stages.items()
             },
             "warnings": [
                 {"stage": name, "message": text}
-                for name, made in stages.items()
-                for text in made.warnings
+                for name, result in stages.items()
+                for text in result.warnings
             ],
-            "from_store": [name for name, made in stages.items() if made.from_store],
-            "versions": provenance.versions(trusted_packages(config.science())),
-            "git": provenance.git(),
-            "host": provenance.host(),
+            "from_store": [name for name, result in stages.items() if result.from_store],
+            "versions": library_versions(trusted_packages(config.science())),
+            "git": git_state(),
+            "host": host_info(),
         }
     )
 
@@ -132,3 +147,55 @@ def json_safe(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def library_versions(packages: Iterable[str] = ()) -> dict[str, str]:
+    """Return version by name: of kdgraph, Python, :data:`LIBRARIES` and ``packages``, as far as
+    they are installed.
+    """
+    import kdgraph
+
+    versions = {"kdgraph": kdgraph.__version__, "python": platform.python_version()}
+    for name in (*LIBRARIES, *packages):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+@cache
+def git_state() -> dict[str, Any] | None:
+    """``{commit, dirty}`` of the checkout that kdgraph runs from, or None if it runs from an
+    installed package.
+
+    Asked once in a process: that is when its code was read.
+    """
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    commit, status = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain")
+    return None if status is None else {"commit": commit, "dirty": bool(status)}
+
+
+def host_info() -> dict[str, Any]:
+    """``{name, system, cpus}`` of this machine."""
+    return {
+        "name": platform.node(),
+        "system": platform.platform(terse=True),
+        "cpus": os.cpu_count(),
+    }
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    try:
+        process = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):  # no git, no commit yet, another user's folder
+        return None
+    return process.stdout.strip()

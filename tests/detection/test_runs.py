@@ -197,7 +197,7 @@ def test_drawn_sets_are_independent_of_blocks_and_other_sets(run_parts, monkeypa
         }
 
     default_entries = entries(config.ood)
-    monkeypatch.setattr(module, "BYTES_AT_A_TIME", 1)
+    monkeypatch.setattr(module, "BATCH_BYTES", 1)
     assert entries(config.ood) == default_entries
     entries_of_one_radius = entries({**config.ood, "radii": [2]})
     assert entries_of_one_radius == {

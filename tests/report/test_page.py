@@ -32,8 +32,8 @@ from kdgraph.report.page.page import PageInfo, find_unfinished, render_page, scr
 from kdgraph.results.comparison.study import build_study
 from kdgraph.results.names import name_runs
 from kdgraph.results.records import FinishedRun, find_runs
-from kdgraph.runner.processes import this_process
-from kdgraph.runner.sealed import file_checksum
+from kdgraph.runner.files import file_checksum
+from kdgraph.runner.locks import process_identity
 from tests.report.page_kinds import every_kind
 from tests.report.page_runs import make_record, write
 from tests.results.about_metrics import about_metrics
@@ -410,7 +410,7 @@ def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
         "wine/kdf/1": {"error.txt": "ValueError: bad\n\ntrace"},
         "wine/sigmoid/2": {"running.json": '{"pid": 1, "host": "elsewhere"}'},
         "wine/kdf/3": {
-            "running.json": json.dumps({**this_process(), "start": "of a process that is gone"})
+            "running.json": json.dumps({**process_identity(), "start": "of a process that is gone"})
         },
         ".store/fit": {"error.txt": "not a run"},
     }.items():

@@ -464,7 +464,7 @@ def opened(reader, method):
     """Text of the first run of a method, but for its config and what it learnt, in which null is a
     value.
     """
-    reader.find(f"method={method.replace(' ', '*')} seed=0")
+    reader.find(f"method={method.removesuffix(' (paper protocol)')} seed=0")
     reader.until(
         lambda: (
             [name.removesuffix(" †") for name in reader.column("#runs-table", "Method")] == [method]

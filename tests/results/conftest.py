@@ -14,7 +14,7 @@ import pytest
 
 from kdgraph.config import RECORD_SCHEMA
 from kdgraph.results.records import FinishedRun
-from kdgraph.runner.sealed import add_checksum
+from kdgraph.runner.files import add_checksum
 from kdgraph.runner.store import CODE_SCHEMA
 from tests.results.about_metrics import about_metrics
 

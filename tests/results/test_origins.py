@@ -17,7 +17,7 @@ from kdgraph.results.measures import read_measures, unique_labels
 from kdgraph.results.names import name_runs
 from kdgraph.results.origins import PresentFiles, content_digests, hidden_differences
 from kdgraph.results.records import find_runs
-from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.run_dir import RunDir
 
 TABLE = "kdgraph.data.tables.TableFile"
 
@@ -212,14 +212,14 @@ def test_a_file_that_changes_while_a_run_reads_it_ends_the_run(tmp_path, monkeyp
     write_table(1)
     from kdgraph.runner import run as module
 
-    real = module._do
+    real = module._run_stages
 
-    def change_first(config, folder, watch):
+    def change_first(config, *args):
         assert config.run_id
         write_table(2)
-        return real(config, folder, watch)
+        return real(config, *args)
 
-    monkeypatch.setattr(module, "_do", change_first)
+    monkeypatch.setattr(module, "_run_stages", change_first)
     words = [
         "dataset=table",
         "dataset.path=mine.csv",

@@ -15,7 +15,7 @@ from kdgraph.cli.main import main
 from kdgraph.config import RECORD_SCHEMA
 from kdgraph.errors import UsageError
 from kdgraph.results.records import find_runs, pause_garbage_collection
-from kdgraph.runner.sealed import add_checksum, check_and_load
+from kdgraph.runner.files import add_checksum, check_and_load
 
 
 def places(found) -> list[tuple[str, str, int]]:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from kdgraph.report.run_table import Record
 from kdgraph.results.names import NamedRun
-from kdgraph.runner.sealed import file_checksum
+from kdgraph.runner.files import file_checksum
 from kdgraph.wording import counted
 
 FigureAmount = Literal["none", "some", "all"]

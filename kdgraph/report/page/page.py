@@ -20,7 +20,7 @@ from jinja2 import Environment
 from kdgraph import __version__
 from kdgraph.report.page.attachments import PageFigures, PageTables
 from kdgraph.results.records import PAPER_PROTOCOL_NOTE, parse_filter
-from kdgraph.runner.rundir import CLAIM, RunDir
+from kdgraph.runner.run_dir import LOCK_FILE, RunDir
 
 UnfinishedState = Literal["failed", "running", "cut off"]
 PATH_KEYS = ("dataset", "method")
@@ -139,9 +139,9 @@ def script_json(value: Any) -> str:
 
 def _unfinished_dirs(out: str | Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(out):
-        if "error.txt" in names or (CLAIM in names and "result.json" not in names):
+        if "error.txt" in names or (LOCK_FILE in names and "result.json" not in names):
             yield Path(folder)
-        is_run_dir = bool({"result.json", "error.txt", CLAIM} & set(names))
+        is_run_dir = bool({"result.json", "error.txt", LOCK_FILE} & set(names))
         # os.walk visits the folders that remain in the list.
         folders[:] = [] if is_run_dir else [name for name in folders if not name.startswith(".")]
 

@@ -18,10 +18,10 @@ from kdgraph.base import OUTPUT_COLUMNS, FittedModel
 from kdgraph.data.frames.cells import label_array
 from kdgraph.errors import DataError, UsageError
 from kdgraph.metrics import TopLabel
-from kdgraph.runner.files import temporary_beside, told_in_one_line
-from kdgraph.runner.model_dir import CALIBRATED, FOLDER, SCHEMA
+from kdgraph.runner.files import temporary_path, wrap_os_errors
 from kdgraph.runner.prediction.rows import Block, NewRows
 from kdgraph.runner.prediction.schema import Schema, read_schema
+from kdgraph.runner.run_dir import CALIBRATED, MODEL_FOLDER, MODEL_SCHEMA, RECORD
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,11 +69,11 @@ def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> Saved:
     """
     from kdgraph.persistence import LoadError, UntrustedFileError, load
 
-    file = run_dir / FOLDER / CALIBRATED
+    file = run_dir / MODEL_FOLDER / CALIBRATED
     if not file.is_file():
         raise UsageError(_absent(run_dir))
     try:
-        model, schema = load(file, trust), read_schema(run_dir / FOLDER / SCHEMA)
+        model, schema = load(file, trust), read_schema(run_dir / MODEL_FOLDER / MODEL_SCHEMA)
     except UntrustedFileError as error:
         raise UsageError(f"{error}; {_ways_to_trust(error.names)}") from error
     except LoadError as error:
@@ -103,7 +103,7 @@ def _check_is_model(model: Any, schema: Schema, file: Path) -> None:
     expected = "classes" if schema.classes else "distributions"
     if not (model.is_classifier if schema.classes else model.supports("distribution")):
         raise UsageError(
-            f"{file} holds a model that predicts no {expected}, which {SCHEMA} beside it lists;"
+            f"{file} holds a model that predicts no {expected}, which {MODEL_SCHEMA} beside it lists;"
             f" {_AGAIN}"
         )
 
@@ -205,10 +205,10 @@ def _absent(run_dir: Path) -> str:
             f"--run {run_dir}: there is no such folder; it is <out>/<dataset>/<method>/<id>, as kdg"
             " run prints it"
         )
-    if not (run_dir / "result.json").is_file():
+    if not (run_dir / RECORD).is_file():
         return f"--run {run_dir} is no finished run (it has no result.json)"
     return (
-        f"--run {run_dir} has no {FOLDER}/{CALIBRATED}: it was made with save=false or cannot be"
+        f"--run {run_dir} has no {MODEL_FOLDER}/{CALIBRATED}: it was made with save=false or cannot be"
         " saved; force=true makes it again"
     )
 
@@ -223,14 +223,14 @@ def _writing(output: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
         In one line, where the operating system refuses; what is raised inside the block stays as it
         is.
     """
-    beside = temporary_beside(output)
+    beside = temporary_path(output)
     try:
-        with told_in_one_line(output, OUTPUT):
+        with wrap_os_errors(output, OUTPUT):
             output.parent.mkdir(parents=True, exist_ok=True)
             file = _Csv(beside) if output.suffix.lower() == ".csv" else _Parquet(beside)
 
         def write(frame: pd.DataFrame) -> None:
-            with told_in_one_line(output, OUTPUT):
+            with wrap_os_errors(output, OUTPUT):
                 file.write(frame)
 
         try:
@@ -239,7 +239,7 @@ def _writing(output: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
             with suppress(Exception):  # the first error is the one to tell
                 file.close()
             raise
-        with told_in_one_line(output, OUTPUT):
+        with wrap_os_errors(output, OUTPUT):
             file.close()
             os.replace(beside, output)
     finally:

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal, InvalidOperation
 from itertools import tee
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from kdgraph.data.files.paths import DECOMPRESSORS, list_names
+from kdgraph.data.frames.cells import MAX_CELL_VALUE, MissingCells, format_cell
+from kdgraph.data.frames.dates import date_rule, is_date_type, to_days
+from kdgraph.data.frames.targets import OTHER_GROUP
 from kdgraph.data.tables.score_file import to_probabilities
 from kdgraph.errors import DataError, UsageError, did_you_mean
-from kdgraph.runner.prediction.arrays import ArrayRows
-from kdgraph.runner.prediction.cells import NO_GROUP, Cells, Unseen
-from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS, Schema
-from kdgraph.runner.prediction.tables import NewTable, table_of
-from kdgraph.wording import some
+from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS, Feature, Schema
+from kdgraph.runner.prediction.tables import ArrayRows, NewTable, table_of
+from kdgraph.wording import reads_as_number, some
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff", ".npz")
+NO_GROUP = -1
+"""The position of a group that the model does not know."""
+Unseen = Literal["refuse", "missing"]
+MOST_DIGITS = 40
+"""Longer whole numbers are the names of no category."""
+_FRACTION = pd.Series(["0.5"], dtype=object)
+_WHOLE = re.compile(r"[+-]?\d+")
+_TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 
 
 class Block(NamedTuple):
@@ -209,3 +221,206 @@ def regrouped(arrays: Iterable[np.ndarray], rows: int) -> Iterator[np.ndarray]:
         kept = [together[full:]]
     if sum(map(len, kept)):
         yield np.concatenate(kept)
+
+
+class Cells:
+    """What the cells of a file stand for.
+
+    Parameters
+    ----------
+    path : of the file, for messages.
+    schema : what the model was fitted on.
+    unseen : what becomes of a category that the training data do not have: an error, or a missing
+        cell.
+
+    Attributes
+    ----------
+    became_missing : by feature, how many cells had such a category.
+    """
+
+    def __init__(self, path: Path, schema: Schema, unseen: Unseen) -> None:
+        self.path, self.schema, self.unseen = path, schema, unseen
+        self.became_missing: Counter[str] = Counter()
+        self._missing = MissingCells.from_cells(schema.missing)
+
+    def encoded(self, frame: pd.DataFrame, start: int) -> np.ndarray:
+        """Float64[n, d] of a frame that has the schema's columns, and no others, in order;
+        ``start`` is the number of its first row.
+        """
+        return self._texts(frame) if self.schema.text else self._table(frame, start)
+
+    def _texts(self, frame: pd.DataFrame) -> np.ndarray:
+        from kdgraph.data.tables.text import join_text_columns, vectorize_texts
+
+        text = self.schema.text
+        assert text is not None
+        width = self.schema.shape[0]
+        return vectorize_texts(
+            join_text_columns(frame), text.n_features, text.vectors, posts=text.posts, width=width
+        )
+
+    def _table(self, frame: pd.DataFrame, start: int) -> np.ndarray:
+        X = np.empty(frame.shape)
+        for j, feature in enumerate(self.schema.features):
+            column = frame.iloc[:, j]
+            read = (
+                self._days
+                if feature.date_format
+                else self._numbers
+                if feature.categories is None
+                else self._codes
+            )
+            X[:, j] = read(column, feature, start)
+        return X
+
+    def _days(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
+        """Dates as the numbers that they were in training."""
+        assert feature.date_format is not None
+        cells = (
+            column
+            if is_date_type(column)
+            else column.where(~column.map(format_cell).isin(self._missing.words), None)
+        )
+        days = to_days(cells, feature.date_format)
+        bad = np.isnan(days) & cells.notna().to_numpy()
+        self._refuse(
+            bad, column, feature, start, f"the model takes {date_rule(feature.date_format)} there"
+        )
+        return days
+
+    def groups(self, frame: pd.DataFrame, start: int) -> np.ndarray:
+        """Int[n] positions in the names of the schema's groups, of a frame that has their columns;
+        :data:`NO_GROUP` of one that is read as missing, or of which no column is above 0.
+        """
+        of = self.schema.groups
+        assert of is not None
+        if len(of.columns) == 1:
+            column, feature = frame[of.columns[0].name], of.columns[0]
+            positions = self._positions(column, feature)
+            self._refuse(
+                np.isnan(positions), column, feature, start, "the model wants the group of each row"
+            )
+            if self.unseen == "refuse":
+                rule = (
+                    f"the model knows the groups {some(of.names)}; --unseen missing treats others"
+                    " as it treats all rows"
+                )
+                self._refuse(positions == NO_GROUP, column, feature, start, rule)
+            return positions.astype(np.int64)
+        values = np.stack(
+            [self._numbers(frame[feature.name], feature, start) for feature in of.columns], axis=1
+        )
+        for j, feature in enumerate(of.columns):
+            self._refuse(
+                np.isnan(values[:, j]),
+                frame[feature.name],
+                feature,
+                start,
+                "the model wants the largest of several columns",
+            )
+        other = of.names.index(OTHER_GROUP) if OTHER_GROUP in of.names else NO_GROUP
+        return np.where((values > 0).any(axis=1), values.argmax(axis=1), other)
+
+    def _numbers(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
+        if is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            values, bad = self._parsed(
+                column.astype(object).where(~column.isin(self._missing.words), None)
+            )
+            self._refuse(bad, column, feature, start, "the model takes numbers there")
+        values = np.where(np.isin(values, self._missing.numbers), np.nan, values)
+        self._refuse(
+            np.abs(values) >= MAX_CELL_VALUE,
+            column,
+            feature,
+            start,
+            "numbers must be finite and below 1e18",
+        )
+        return values
+
+    def _parsed(self, cells: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+        """Float64[n], and Bool[n] where a cell is no number; truth values are 0 and 1, as they were
+        in training.
+
+        pandas reads whole numbers exactly where there are no others, else as fractions, which from
+        2^53 on may give the number beside. Here a cell does not depend on others: it is read as a
+        fraction, and a large whole number exactly.
+        """
+        values = (
+            pd.to_numeric(pd.concat([cells, _FRACTION]), errors="coerce")
+            .to_numpy(dtype=np.float64, na_value=np.nan)[:-1]
+            .copy()
+        )
+        for row in np.flatnonzero(np.abs(values) >= 2**53):
+            word = format_cell(cells.iloc[row]).strip()
+            values[row] = float(int(word)) if _WHOLE.fullmatch(word) else values[row]
+        bad = np.isnan(values) & cells.notna().to_numpy()
+        for row in np.flatnonzero(bad):
+            values[row] = _TRUTH.get(format_cell(cells.iloc[row]), np.nan)
+        return values, bad & np.isnan(values)
+
+    def _codes(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
+        """Positions in the feature's categories."""
+        assert feature.categories is not None
+        positions = self._positions(column, feature)
+        strange = positions == -1
+        if self.unseen == "missing":
+            self.became_missing[feature.name] += int(strange.sum())
+        else:
+            way_out = "--unseen missing reads such cells as missing"
+            self._refuse(
+                strange,
+                column,
+                feature,
+                start,
+                f"the training data have {some(feature.categories)}; {way_out}",
+            )
+        return np.where(strange, np.nan, positions)
+
+    def _positions(self, column: pd.Series, feature: Feature) -> np.ndarray:
+        """Float64[n], of cells among the feature's categories: NaN where one is missing, -1 where
+        it is none of them.
+        """
+        codes, values = pd.factorize(column)
+        return np.array(
+            [self._position(format_cell(value), feature.categories or []) for value in values]
+            + [np.nan]
+        )[codes]
+
+    def _position(self, word: str, categories: list[str]) -> float:
+        """Of a cell among the categories; NaN if it is to be read as missing, -1 if it is none of
+        them.
+
+        Where all categories are numbers, 3.0 is the category 3; digit by digit, since floats from
+        2^53 on are several integers.
+        """
+        if word in self._missing.words:
+            return np.nan
+        if word in categories:
+            return categories.index(word)
+        try:
+            number = Decimal(word)
+        except InvalidOperation:
+            return -1
+        if not number.is_finite() or number.adjusted() > MOST_DIGITS:
+            return -1
+        name = (
+            str(int(number)) if number == number.to_integral_value() else format_cell(float(number))
+        )
+        return (
+            categories.index(name)
+            if name in categories and all(reads_as_number(name) for name in categories)
+            else -1
+        )
+
+    def _refuse(
+        self, bad: np.ndarray, column: pd.Series, feature: Feature, start: int, rule: str
+    ) -> None:
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            cell = column.iloc[row]
+            raise DataError(
+                f"--input {self.path}: column '{feature.name}' has '{cell}' in row {start + row},"
+                f" and {rule}"
+            )

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.base import FittedModel
-from kdgraph.config import RunConfig
+from kdgraph.config.components import Node
 from kdgraph.data.dataset import Dataset, Scaling, Splits
 from kdgraph.data.files.paths import path_argument, resolve_existing, sha256_of
 from kdgraph.data.frames import column_names, stringify_names
@@ -166,9 +166,9 @@ class Schema:
         return {"format": _FORMAT, **asdict(self), "ood_score_means": OOD_SCORES[self.ood_score]}
 
 
-def schema_of(config: RunConfig, splits: Splits, model: FittedModel) -> Schema:
+def schema_of(node: Node, splits: Splits, model: FittedModel) -> Schema:
     """Of the rows that ``model`` was fitted on."""
-    train, node = splits.train, config.dataset
+    train = splits.train
     categories = train.categories or (None,) * len(train.feature_names)
     dates = train.facts.get("date_formats", {})
     named = [

@@ -17,19 +17,24 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.runner import claim as claims
-from kdgraph.runner.claim import claim, clear, give_back_all, is_claimed
-from kdgraph.runner.processes import this_process
+from kdgraph.runner import locks
+from kdgraph.runner.locks import (
+    break_stale_lock,
+    is_locked,
+    lock,
+    process_identity,
+    release_all_locks,
+)
 
 ROOT = Path(__file__).parents[2]
 HOLD = (
-    "import sys, time; from pathlib import Path; from kdgraph.runner.claim import claim\n"
-    "with claim(Path(sys.argv[1]), print):\n"
+    "import sys, time; from pathlib import Path; from kdgraph.runner.locks import lock\n"
+    "with lock(Path(sys.argv[1]), print):\n"
     "    print('held', flush=True); time.sleep(60)"
 )
 IS_CLAIMED = (
-    "import sys; from pathlib import Path; from kdgraph.runner.claim import is_claimed;"
-    " print(is_claimed(Path(sys.argv[1])))"
+    "import sys; from pathlib import Path; from kdgraph.runner.locks import is_locked;"
+    " print(is_locked(Path(sys.argv[1])))"
 )
 
 
@@ -48,7 +53,7 @@ in_another_table = pytest.mark.skipif(
 
 
 def holder(path: Path, *prefix: str) -> subprocess.Popen[str]:
-    """A living process that holds the claim."""
+    """A living process that holds the lock."""
     process = subprocess.Popen(
         [*prefix, sys.executable, "-c", HOLD, str(path)],
         cwd=ROOT,
@@ -70,10 +75,10 @@ def nobody(line: str) -> None:
 
 
 def dead_owner(path: Path) -> None:
-    """A claim as a process leaves it that was killed."""
+    """A lock as a process leaves it that was killed."""
     code = (
-        "import sys, os; from pathlib import Path; from kdgraph.runner.claim import _Silence,"
-        " _take\npath = Path(sys.argv[1]); _take(path, _Silence(path)); os._exit(0)"
+        "import sys, os; from pathlib import Path; from kdgraph.runner.locks import _LockAge,"
+        " _acquire\npath = Path(sys.argv[1]); _acquire(path, _LockAge(path)); os._exit(0)"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, cwd=ROOT)
     assert path.exists()
@@ -81,14 +86,14 @@ def dead_owner(path: Path) -> None:
 
 def test_it_is_held_and_given_back(tmp_path):
     path = tmp_path / "deep" / "running.json"
-    with claim(path, nobody) as waited:
-        assert not waited and is_claimed(path)
+    with lock(path, nobody) as waited:
+        assert not waited and is_locked(path)
         assert json.loads(path.read_text())["pid"] == os.getpid()
-    assert not path.exists() and not is_claimed(path)
+    assert not path.exists() and not is_locked(path)
 
 
 def test_it_is_given_back_when_the_work_fails(tmp_path):
-    with pytest.raises(ZeroDivisionError), claim(tmp_path / "claim", nobody):
+    with pytest.raises(ZeroDivisionError), lock(tmp_path / "claim", nobody):
         1 / 0  # noqa: B018
     assert not (tmp_path / "claim").exists()
 
@@ -96,8 +101,8 @@ def test_it_is_given_back_when_the_work_fails(tmp_path):
 def test_the_claim_of_a_dead_process_is_taken_over(tmp_path):
     path = tmp_path / "claim"
     dead_owner(path)
-    assert not is_claimed(path)
-    with claim(path, nobody):
+    assert not is_locked(path)
+    with lock(path, nobody):
         assert json.loads(path.read_text())["pid"] == os.getpid()
     assert not path.exists()
 
@@ -105,33 +110,33 @@ def test_the_claim_of_a_dead_process_is_taken_over(tmp_path):
 def test_only_the_claim_of_a_dead_process_is_cleared(tmp_path):
     path = tmp_path / "claim"
     dead_owner(path)
-    clear(path)
-    clear(path)  # there is none any more
+    break_stale_lock(path)
+    break_stale_lock(path)  # there is none any more
     assert not path.exists()
-    with claim(path, nobody):
-        clear(path)
+    with lock(path, nobody):
+        break_stale_lock(path)
         assert path.exists()
 
 
 def test_a_living_process_with_the_number_of_a_dead_one_is_not_its_owner(tmp_path):
     path = tmp_path / "claim"
-    path.write_text(json.dumps({**this_process(), "start": "1"}))
-    assert not is_claimed(path)
+    path.write_text(json.dumps({**process_identity(), "start": "1"}))
+    assert not is_locked(path)
 
 
 def test_the_claim_of_another_machine_is_respected(tmp_path):
     path = tmp_path / "claim"
-    path.write_text(json.dumps({**this_process(), "host": "elsewhere", "pid": 2**22 + 1}))
-    assert is_claimed(path)
+    path.write_text(json.dumps({**process_identity(), "host": "elsewhere", "pid": 2**22 + 1}))
+    assert is_locked(path)
 
 
 def test_a_claim_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatch):
     path = tmp_path / "claim"
     path.touch()
-    assert is_claimed(path)
-    monkeypatch.setattr(claims, "UNREADABLE_SECONDS", 0.3)
+    assert is_locked(path)
+    monkeypatch.setattr(locks, "UNREADABLE_SECONDS", 0.3)
     began = time.monotonic()
-    with claim(path, lambda line: None) as waited:
+    with lock(path, lambda line: None) as waited:
         assert waited and time.monotonic() - began >= 0.3
 
 
@@ -142,30 +147,30 @@ def test_who_is_silent_on_another_machine_counts_as_gone_whatever_its_clock_says
     tmp_path, monkeypatch, clock
 ):
     path = tmp_path / "claim"
-    path.write_text(json.dumps({**this_process(), "host": "elsewhere"}))
+    path.write_text(json.dumps({**process_identity(), "host": "elsewhere"}))
     os.utime(path, (clock, clock))
-    monkeypatch.setattr(claims, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(locks, "SILENT_SECONDS", 0.5)
     began = time.monotonic()
-    with claim(path, lambda line: None) as waited:
+    with lock(path, lambda line: None) as waited:
         assert waited and time.monotonic() - began >= 0.5
-        assert json.loads(path.read_text())["host"] == this_process()["host"]
+        assert json.loads(path.read_text())["host"] == process_identity()["host"]
 
 
 def test_who_beats_on_another_machine_is_waited_for(tmp_path, monkeypatch):
     path = tmp_path / "claim"
-    path.write_text(json.dumps({**this_process(), "host": "elsewhere"}))
-    monkeypatch.setattr(claims, "SILENT_SECONDS", 0.5)
-    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.05)
+    path.write_text(json.dumps({**process_identity(), "host": "elsewhere"}))
+    monkeypatch.setattr(locks, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(locks, "HEARTBEAT_SECONDS", 0.05)
     began = time.monotonic()
 
     def is_done():
-        with claims._beating(path):
+        with locks._heartbeat(path):
             time.sleep(1.2)
         path.unlink()
 
     other = threading.Thread(target=is_done)
     other.start()
-    with claim(path, lambda line: None) as waited:
+    with lock(path, lambda line: None) as waited:
         assert waited and time.monotonic() - began >= 1.2
     other.join()
 
@@ -175,10 +180,10 @@ def test_of_many_that_find_a_dead_claim_one_at_a_time_holds_it(tmp_path):
     path = tmp_path / "claim"
     dead_owner(path)
     code = (
-        "import sys, os, time; from pathlib import Path; from kdgraph.runner.claim import claim\n"
+        "import sys, os, time; from pathlib import Path; from kdgraph.runner.locks import lock\n"
         "folder = Path(sys.argv[1])\n"
         "for turn in range(5):\n"
-        "    with claim(folder / 'claim', lambda line: None):\n"
+        "    with lock(folder / 'claim', lambda line: None):\n"
         "        os.close(os.open(folder / 'inside', os.O_CREAT | os.O_EXCL))\n"
         "        time.sleep(0.005)\n"
         "        os.unlink(folder / 'inside')\n"
@@ -200,38 +205,38 @@ def test_a_living_owner_in_another_table_of_processes_is_respected(tmp_path, own
     path = tmp_path / "claim"
     process = holder(path, *(UNSHARE if owner_is_inside else []))
     try:
-        assert json.loads(path.read_text())["host"] == this_process()["host"]
+        assert json.loads(path.read_text())["host"] == process_identity()["host"]
         other = [*([] if owner_is_inside else UNSHARE), sys.executable, "-c", IS_CLAIMED, str(path)]
         assert (
             subprocess.run(other, cwd=ROOT, capture_output=True, text=True, check=True).stdout
             == "True\n"
         )
-        assert is_claimed(path)
+        assert is_locked(path)
     finally:
         ends(process)
 
 
 def test_a_silent_owner_in_another_table_of_processes_counts_as_gone(tmp_path, monkeypatch):
     path = tmp_path / "claim"
-    path.write_text(json.dumps({**this_process(), "table": "another boot"}))
-    monkeypatch.setattr(claims, "SILENT_SECONDS", 0.3)
-    with claim(path, lambda line: None) as waited:
+    path.write_text(json.dumps({**process_identity(), "table": "another boot"}))
+    monkeypatch.setattr(locks, "SILENT_SECONDS", 0.3)
+    with lock(path, lambda line: None) as waited:
         assert waited
 
 
 def test_a_stopped_owner_on_this_machine_is_waited_for(tmp_path, monkeypatch):
-    """Nothing but its end takes the claim of a process that the kernel shows alive, however long it
+    """Nothing but its end takes the lock of a process that the kernel shows alive, however long it
     has not touched it.
     """
     path = tmp_path / "claim"
     process = holder(path)
     try:
         process.send_signal(signal.SIGSTOP)
-        monkeypatch.setattr(claims, "SILENT_SECONDS", 0.0)
-        assert is_claimed(path)
+        monkeypatch.setattr(locks, "SILENT_SECONDS", 0.0)
+        assert is_locked(path)
     finally:
         ends(process)
-    assert not is_claimed(path)
+    assert not is_locked(path)
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o002, 0o664), (0o022, 0o644), (0o077, 0o600)])
@@ -239,10 +244,10 @@ def test_the_umask_decides_who_may_write_a_claim(tmp_path, umask, mode):
     path = tmp_path / "claim"
     before = os.umask(umask)
     try:
-        with claim(path, nobody):
+        with lock(path, nobody):
             assert stat.S_IMODE(path.stat().st_mode) == mode
         dead_owner(path)
-        with claim(path, nobody):
+        with lock(path, nobody):
             assert stat.S_IMODE(path.stat().st_mode) == mode
     finally:
         os.umask(before)
@@ -275,29 +280,29 @@ def test_a_dead_claim_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp
 def test_a_claim_that_cannot_be_read_is_taken_over(tmp_path, monkeypatch, content):
     path = tmp_path / "claim"
     path.write_bytes(content)
-    monkeypatch.setattr(claims, "UNREADABLE_SECONDS", 0.2)
-    with claim(path, lambda line: None):
+    monkeypatch.setattr(locks, "UNREADABLE_SECONDS", 0.2)
+    with lock(path, lambda line: None):
         assert json.loads(path.read_text())["pid"] == os.getpid()
 
 
 @pytest.fixture
 def _about_to_end(monkeypatch):
-    """``give_back_all`` keeps its lock, as its process ends next; here others go on."""
-    monkeypatch.setattr(claims, "_taking", threading.Lock())
+    """``release_all_locks`` keeps its lock, as its process ends next; here others go on."""
+    monkeypatch.setattr(locks, "_acquiring", threading.Lock())
 
 
 @pytest.mark.usefixtures("_about_to_end")
 def test_a_process_that_is_about_to_end_gives_back_what_it_holds_and_nothing_else(tmp_path):
     other = tmp_path / "other"
     dead_owner(other)
-    with claim(tmp_path / "a", nobody), claim(tmp_path / "b", nobody):
-        give_back_all()
+    with lock(tmp_path / "a", nobody), lock(tmp_path / "b", nobody):
+        release_all_locks()
         assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
 @pytest.mark.usefixtures("_about_to_end")
 def test_a_claim_that_is_being_taken_when_the_process_ends_is_given_back_too(tmp_path, monkeypatch):
-    real, made, go = claims._take, threading.Event(), threading.Event()
+    real, made, go = locks._acquire, threading.Event(), threading.Event()
 
     def take_slowly(path, silence):
         taken = real(path, silence)
@@ -305,15 +310,15 @@ def test_a_claim_that_is_being_taken_when_the_process_ends_is_given_back_too(tmp
         go.wait(20)
         return taken
 
-    monkeypatch.setattr(claims, "_take", take_slowly)
+    monkeypatch.setattr(locks, "_acquire", take_slowly)
     path, entered = tmp_path / "a", threading.Event()
 
     def hold():
-        with claim(path, nobody):
+        with lock(path, nobody):
             entered.set()
             go.wait(20)
 
-    holder, ending = threading.Thread(target=hold), threading.Thread(target=give_back_all)
+    holder, ending = threading.Thread(target=hold), threading.Thread(target=release_all_locks)
     holder.start()
     assert made.wait(20)
     ending.start()
@@ -327,10 +332,10 @@ def test_a_claim_that_is_being_taken_when_the_process_ends_is_given_back_too(tmp
 
 @pytest.mark.usefixtures("_about_to_end")
 def test_a_process_that_is_about_to_end_takes_no_claim(tmp_path):
-    give_back_all()
+    release_all_locks()
 
     def hold():
-        with claim(tmp_path / "a", nobody):
+        with lock(tmp_path / "a", nobody):
             pytest.fail("taken")
 
     threading.Thread(target=hold, daemon=True).start()

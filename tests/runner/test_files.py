@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.runner.sealed import ChecksumError, add_checksum, check_and_load, file_checksum
+from kdgraph.runner.files import ChecksumError, add_checksum, check_and_load, file_checksum
 
 VALUES = st.recursive(
     st.none()

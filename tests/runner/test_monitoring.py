@@ -8,34 +8,34 @@ import time
 import numpy as np
 import pytest
 
-from kdgraph.runner.cost import measured
+from kdgraph.runner.monitoring import measure_cost
 
 
 def test_seconds_are_those_of_the_block():
-    with measured() as cost:
+    with measure_cost() as cost:
         time.sleep(0.05)
     assert 0.05 <= cost.seconds < 5
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets a peak")
 def test_the_peak_of_an_earlier_stage_does_not_count():
-    with measured() as large:
+    with measure_cost() as large:
         np.ones(30_000_000).sum()  # 240 MB
-    with measured() as small:
+    with measure_cost() as small:
         pass
     assert large.peak_memory_mb > small.peak_memory_mb + 100
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets a peak")
 def test_a_block_keeps_the_peak_that_it_had_before_and_in_a_block_inside_of_it():
-    with measured() as outer:
+    with measure_cost() as outer:
         np.ones(30_000_000).sum()
-        with measured() as inner:
+        with measure_cost() as inner:
             pass
     assert outer.peak_memory_mb > inner.peak_memory_mb + 100
-    with measured() as outer:
-        with measured() as inner:
+    with measure_cost() as outer:
+        with measure_cost() as inner:
             np.ones(30_000_000).sum()
-        with measured() as last:
+        with measure_cost() as last:
             pass
     assert outer.peak_memory_mb >= inner.peak_memory_mb > last.peak_memory_mb + 100

@@ -10,13 +10,13 @@ import pytest
 
 from kdgraph.config import compose
 from kdgraph.persistence import load
-from kdgraph.runner import model_dir
-from kdgraph.runner.model_dir import keep, trusted_packages
+from kdgraph.runner import run_dir
+from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.prediction.predict import load_run
 from kdgraph.runner.run import run
+from kdgraph.runner.run_dir import RunDir
 from kdgraph.runner.stages import split
-from kdgraph.runner.store import Store
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.store import Store, trusted_packages
 
 from .conftest import TINY
 
@@ -33,9 +33,7 @@ def test_a_run_keeps_links_to_the_stores_files(tmp_path):
             config.run_dir / "model" / f"{name}.kdg",
         )
         assert entry.samefile(kept)
-    assert (
-        not list(config.run_dir.rglob(".*.tmp")) and not (config.run_dir / "stages.json").exists()
-    )
+    assert not list(config.run_dir.rglob(".*.tmp")) and not (config.run_dir / "pins.json").exists()
 
 
 @pytest.mark.parametrize("calibrator", ["kdf", "isotonic"])
@@ -74,16 +72,16 @@ def test_where_there_are_no_links_files_are_copied(tmp_path, monkeypatch):
 
 
 def test_an_entry_that_was_deleted_meanwhile_is_written_again(tmp_path):
-    store = Store(tmp_path / "store", Watch())
+    store = Store(tmp_path / "store", ProgressReporter())
     parent = np.arange(3.0)
-    fitted = store.get_or_make("fit", "a" * 64, lambda: parent)
-    calibrated = store.get_or_make(
+    fitted = store.get_or_run("fit", "a" * 64, lambda: parent)
+    calibrated = store.get_or_run(
         "calibrate", "b" * 64, lambda: {"parent": parent, "own": 1}, shared={"parent": parent}
     )
     assert fitted.entry is not None and calibrated.entry is not None
     fitted.entry.unlink()
     calibrated.entry.unlink()
-    assert keep(tmp_path / "run", fitted, calibrated, {}) == FILES
+    assert RunDir(tmp_path / "run").save_models(fitted, calibrated, {}) == FILES
     found = load(tmp_path / "run" / "model" / "calibrated.kdg")
     np.testing.assert_array_equal(found["parent"], parent)
 
@@ -124,7 +122,7 @@ def own_parents(tmp_path, monkeypatch):
     )
 
 
-class Notes(Watch):
+class Notes(ProgressReporter):
     def __init__(self):
         self.lines = []
 
@@ -176,4 +174,4 @@ def test_the_packages_that_a_config_names():
         assert trusted_packages({"parent": {**encoder, "model": model}}) == package
     for model in ("facebook/dinov2-small", "./folder/model", "bert-base"):
         assert trusted_packages({"parent": {**encoder, "model": model}}) == ["transformers"]
-    assert model_dir.PARENT == "parent.kdg"
+    assert run_dir.PARENT == "parent.kdg"
