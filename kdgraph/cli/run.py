@@ -33,13 +33,13 @@ def main(arguments: list[str]) -> int:
         with_hydra(rest)
         return 0
     planned = planned_by(args)
-    from kdgraph.report.terminal import watching
+    from kdgraph.report.terminal import report_progress
     from kdgraph.runner.sweep import with_hydra
 
     if args.help or args.cfg or args.info:
         with_hydra(rest)
         return 0
-    with watching() as watch:
+    with report_progress() as watch:
         done = carried_out(planned, watch)
     code = _tell(done.outcomes, planned, done.before, args)
     tell_absent(done.absent)
