@@ -70,11 +70,11 @@ def plan_table(
 def _row(runs: Sequence[PlannedRun], times: RunTimes) -> list[str]:
     counts = [sum(run.state == state for run in runs) for state in STATES]
     estimates = _estimates(runs, times)
-    known = [estimate for estimate in estimates if estimate is not None]
+    available = [estimate for estimate in estimates if estimate is not None]
     about = ""
     if estimates:
-        about = "unknown" if not known else _duration(sum(e.seconds for e in known))
-        about += " +" if 0 < len(known) < len(estimates) else ""
+        about = "unknown" if not available else _duration(sum(e.seconds for e in available))
+        about += " +" if 0 < len(available) < len(estimates) else ""
     return [f"{len(runs):,}", *(f"{count:,}" if count else "·" for count in counts), about]
 
 
@@ -86,17 +86,17 @@ def _summary(runs: Sequence[PlannedRun], times: RunTimes, at_once: int) -> str:
         f"{counted(len(runs), 'run')} of {counted(n_datasets, 'data set')}: {n_done:,} done,"
         f" {len(estimates):,} to do"
     )
-    known = [estimate for estimate in estimates if estimate is not None]
+    available = [estimate for estimate in estimates if estimate is not None]
     if not estimates:
         return counts
-    if not known:
+    if not available:
         return f"{counts}; how long they take is not known, since none like them has been run"
     n_parallel = min(at_once, len(estimates))
-    duration = _duration(sum(estimate.seconds for estimate in known) / n_parallel)
+    duration = _duration(sum(estimate.seconds for estimate in available) / n_parallel)
     parallel = f", {n_parallel} at a time" if at_once > 1 else ""
-    n_unknown = len(estimates) - len(known)
+    n_unknown = len(estimates) - len(available)
     unknown = f", and {n_unknown:,} more of unknown duration" if n_unknown else ""
-    return f"{counts}; about {duration}{parallel}, {_basis(known)}{unknown}"
+    return f"{counts}; about {duration}{parallel}, {_basis(available)}{unknown}"
 
 
 def _basis(estimates: Sequence[Estimate]) -> str:

@@ -94,7 +94,7 @@ def file_kind(path: str | Path, kinds: Sequence[str], flag: str = "--output") ->
     """
     kind, folder = Path(path).suffix.removeprefix("."), Path(path).absolute().parent
     if kind not in kinds:
-        endings = [f".{known}" for known in kinds]
+        endings = [f".{ending}" for ending in kinds]
         raise UsageError(
             f"{flag} must end in {', '.join(endings[:-1])} or {endings[-1]}, got '{path}'"
         )

@@ -30,7 +30,7 @@ number that only describes.
 IN_SAMPLE_NOTE = "in sample: what was fitted on these rows is judged by them"
 """Caution that goes with numbers on calibration rows."""
 ROWS = "rows"
-"""What a metric scores unless an entry contains something else."""
+"""Unit of a score unless an entry contains another."""
 
 UNSTATED_OPTIONS = ("space", "clip")
 """Options that no label contains: the space follows the metric's name, and where a probability is
@@ -240,12 +240,12 @@ def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[
         for name, space in (metrics.get("spaces") or {}).items()
     }
     signature = options, record["about_metrics"], fitted_on, drawn_of_source, content, spaces
-    known = _measures_of_config(repr(signature), drawn)
+    cached = _measures_of_config(repr(signature), drawn)
     for entry in record["metrics"]:
         params = entry["params"]
         place = entry["on"], entry["ood"], *params.items(), entry.get("in_distribution")
         key = (entry["metric"], *place, entry.get("n_of"))
-        if key not in known:
+        if key not in cached:
             name, on = entry["metric"], entry["on"]
             of_metric = options.get(on, {}).get(name, ())
             of_set: OptionTexts = ()
@@ -253,7 +253,7 @@ def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[
                 of_set += drawn_of_source.get(str(entry["ood"]).partition("/")[0], drawn)
                 of_set += (("content", content),) if content else ()
             of_set += spaces.get(dict(of_metric).get("space", ""), ())
-            known[key] = Measure(
+            cached[key] = Measure(
                 name,
                 MetricInfo(**record["about_metrics"][name]),
                 on,
@@ -266,7 +266,7 @@ def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[
                 n_of=entry.get("n_of", ROWS),
                 in_sample=on == fitted_on == "calibration",
             )
-        yield known[key], entry
+        yield cached[key], entry
 
 
 def unique_labels(measures: Sequence[Measure]) -> dict[Measure, str]:

@@ -231,3 +231,14 @@ def test_a_record_that_lacks_a_key_is_told_in_one_line(table):
 def test_warnings_of_a_run_stand_below_its_numbers():
     lines = run_table(warned(0, "it learnt nothing").record, "outputs/x").splitlines()
     assert lines[-2] == "  warning (fit): it learnt nothing"
+
+
+@pytest.mark.parametrize("width", [70, 80, 140])
+@pytest.mark.parametrize("run", [record(gate="density"), regression_run(), several_sets("tood")])
+def test_lines_of_a_run_fit_into_the_terminal(run, width):
+    wide, narrow = (
+        run_table(run, "outputs/a/b/1cb9f0a2"),
+        run_table(run, "outputs/a/b/1cb9f0a2", width),
+    )
+    assert max(map(len, narrow.splitlines())) <= width
+    assert set(narrow.split()) == set(wide.split())

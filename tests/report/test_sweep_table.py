@@ -217,3 +217,12 @@ def test_rows_that_a_setting_tells_apart_have_one_name():
         True,
     ]
     assert "forest-kdf" not in sweep_table(chosen)
+
+
+def test_a_sweep_folds_to_the_width_of_the_terminal():
+    runs = [SweepRun(record(seed), {"seed": str(seed)}) for seed in (0, 1)]
+    wide, narrow = sweep_table(runs).splitlines(), sweep_table(runs, 60).splitlines()
+    assert max(map(len, narrow)) <= 60
+    names = ["forest (parent)", "kdf"]
+    assert [line.strip().partition("   ")[0] for line in narrow if "0." in line][1:] == names * 3
+    assert set(" ".join(narrow).split()) == set(" ".join(wide).split())

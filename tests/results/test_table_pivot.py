@@ -64,3 +64,14 @@ def test_what_has_no_room_is_counted(record, found) -> None:
 def test_repetitions_are_seeds_and_folds(record, found) -> None:
     runs = found([record("a", seed=1, config={"dataset.fold": fold}) for fold in (0, 1)])
     assert [line.split()[-5] for line in shown(runs)[2:]] == ["1/0", "1/1", "1/0", "1/1"]
+
+
+def test_long_names_of_models_leave_room_for_a_number(record, found) -> None:
+    settings = [{"calibrator.alpha": alpha, "calibrator.robust": alpha < 1} for alpha in (0.5, 1.0)]
+    runs = name_runs(found([record("a", values=VALUES, config=config) for config in settings]))
+    lines = table_lines(runs)
+    measures = reading_order(list(lines[0].values))
+    text = pivot_text(lines, measures, width=60, rows=None).splitlines()
+    assert max(map(len, text)) <= 60
+    assert "0.1000" in text[3] and text[4].strip() == "calibrator.robust=true"
+    assert pivot_text(lines, measures, width=200, rows=None).count("\n") == len(lines) + 1

@@ -92,7 +92,10 @@ class Study:
         return self._frame(self.values[measure])
 
     def parent_table(self, measure: Measure) -> pd.DataFrame:
-        """Return the same table with the numbers of each method's parent; parents have no column."""
+        """Return the same table with the numbers of each method's own parent.
+
+        Parents have no column.
+        """
         return self._frame(self.own_parent[measure]).drop(columns=list(self.parents))
 
     def _frame(self, cells: Cells) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from kdgraph.results.comparison.tables import (
 )
 from kdgraph.results.export import (
     Section,
+    fold_columns,
     sections_to_latex,
     sections_to_markdown,
     sections_to_text,
@@ -66,6 +67,26 @@ def test_a_table_that_is_too_wide_goes_on_below() -> None:
         sections_to_text(SECTIONS, width=8).splitlines()[:8]
         == sections_to_text(SECTIONS, width=22).splitlines()[:8]
     )  # a column is never cut
+
+
+def test_names_that_leave_no_room_for_a_number_are_wrapped() -> None:
+    name = "kdf calibrator.alpha=0.005 calibrator.robust=true"
+    columns = [["", name], ["error", "0.1"], ["nll", "0.25"]]
+    assert fold_columns(columns, None) == [
+        [f"{'':51}   error    nll", f"  {name}     0.1   0.25"],
+    ]
+    assert fold_columns(columns, 40) == [
+        [
+            "                               error",
+            "  kdf calibrator.alpha=0.005     0.1",
+            "    calibrator.robust=true",
+        ],
+        [
+            "                                nll",
+            "  kdf calibrator.alpha=0.005   0.25",
+            "    calibrator.robust=true",
+        ],
+    ]
 
 
 def test_words_are_wrapped() -> None:

@@ -42,7 +42,7 @@ function numberTip(run, column, shown = "calibrated") {
     ...(column.ideal === "prior" && run.prior !== null ? [`largest class prior ${sixDigits(run.prior)}`] : []), convention(column)].join("\n");
 }
 
-// Words of the search field → what a run must pass; a word that cannot be understood is told.
+// Words of the search field → what a run must pass; a word that cannot be read is listed.
 function parsed(text) {
   const tests = [], unknown = [];
   for (const word of text.trim().split(/\s+/).filter(Boolean)) {
