@@ -132,8 +132,8 @@ def power_curve(
     Returns
     -------
     dict
-        ``fraction`` (distinct fractions k / set_size), ``set_size`` and ``power``, each Float[r]; they
-        are empty if a set would have fewer than two rows.
+        ``fraction`` (distinct fractions k / set_size), ``set_size`` and ``power``, each Float[r];
+        they are empty if a set would have fewer than two rows.
 
     Notes
     -----

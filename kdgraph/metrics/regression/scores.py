@@ -3,8 +3,8 @@
 An interval may be infinite: if there are too few held-out rows for a guarantee, only the whole line
 satisfies it. Such an interval always covers, and its width and its score are infinite. The means
 over rows are then infinite, too, however few rows are concerned, because an infinite interval is
-not informative. In a record an infinite number is null; :func:`unbounded_fraction` is the fraction of
-rows with infinite intervals.
+not informative. In a record an infinite number is null; :func:`unbounded_fraction` is the fraction
+of rows with infinite intervals.
 """
 
 from __future__ import annotations
