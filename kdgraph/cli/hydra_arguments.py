@@ -38,7 +38,7 @@ def planned_by(args: argparse.Namespace) -> Plan:
     from kdgraph.runner.index import Index
 
     planned = plan(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
-    return planned.knowing(Index.of(planned).known()) if planned.multirun else planned
+    return planned.with_run_dirs(Index.of(planned).known()) if planned.multirun else planned
 
 
 def split_by_record(

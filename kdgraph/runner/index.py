@@ -17,7 +17,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from kdgraph.config import Job, Plan, Read, what_is_read
+from kdgraph.config import Job, Plan, Read, files_read
 from kdgraph.runner.files import ChecksumError, add_checksum, check_and_load
 
 OTHER_INDICES = 4
@@ -94,9 +94,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _line(key: str, run_dir: Path, science: Mapping[str, Any]) -> bytes:
-    files = [
-        [*astuple(read), read.stamp(), read.digest()] for read in what_is_read(science).values()
-    ]
+    files = [[*astuple(read), read.stamp(), read.digest()] for read in files_read(science).values()]
     entry = {"key": key, "run_dir": str(run_dir), "files": files}
     return add_checksum(entry, indent=None) + b"\n"
 

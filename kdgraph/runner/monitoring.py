@@ -1,4 +1,4 @@
-"""What is observed while a stage runs: its progress, its cost and its warnings."""
+"""Progress, cost and warnings of a stage while it runs."""
 
 from __future__ import annotations
 

@@ -1,29 +1,54 @@
 """``result.json``: the record of a run, the interface of everything that comes after it.
 
-It is sealed (:mod:`kdgraph.runner.files`): its last key is a checksum of all before it.
+Its last key is a checksum of all before it (:func:`kdgraph.runner.files.add_checksum`). NaN and
+infinity are null. Its keys are:
 
-Keys: ``schema``, ``code`` (version of each stage, :data:`~kdgraph.runner.store.CODE_SCHEMA`),
-``run_id``, ``overrides`` (what comes after ``kdg run`` to repeat the run, without keys that decide
-how and where it is run), ``experiment`` (chosen option of that group, or null), ``config_dir`` (folder
-of the user's config groups, or null), ``reads`` (key of a source → the file or folder that it reads, with a digest of the
-content), ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical,
-missing_share (of the training values), shape (of a row), classes, prior (null in regression),
-source (where the rows come from)}, ``parent``, ``calibrator``,
-``gate``, ``detector``, ``recalibrator``, ``method`` (names), ``protocol`` ("held_out", or "paper"
-where something may have been fitted on test rows, or by those out of distribution), ``seed``,
-``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of: "parent" |
-"calibrated", on: "test" | "calibration" (in sample: rows that what comes after the parent was
-fitted on, but with protocol "paper") | "grid" | "ood", ood, params, n, stderr}; with
-in_distribution: true where a family of out-of-distribution sets meets the training data; with n_of:
-"sets of 20 rows" where ``n`` counts those and not rows), ``about_metrics`` (name → {label, better:
-"lower" | "higher" | null, and where it has them unit, detects: true}, of the config's metrics and
-tables: a metric of the user's own is understood without it), ``ood_sets`` (list of {name, n,
-source: where the rows come from and what was done to them}, of those that come from elsewhere),
-``learnt`` (by part after the parent), ``files`` {predictions, tables (name → file), figures, model:
-empty where none is kept, sha256: of predictions and tables, by name}, ``store`` (entry of each
-stage there), ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings``
-(list of {stage, message}, likewise), ``from_store`` (stages that this run found done),
-``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are null.
+``schema``
+    :data:`~kdgraph.config.RECORD_SCHEMA`.
+``code``
+    Version of each stage (:data:`~kdgraph.runner.store.CODE_SCHEMA`).
+``run_id``
+    8 hex digits.
+``overrides``, ``experiment``, ``config_dir``
+    Arguments of ``kdg run`` that repeat the run, without keys that decide how and where it is run;
+    the chosen option of that group, or null; the folder of the user's config groups, or null.
+``reads``
+    Key of a source → the file or folder that it reads, with a digest of the content.
+``dataset``
+    {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_share (of
+    the training values), shape (of a row), classes, prior (null in regression), source (origin of
+    the rows)}.
+``parent``, ``calibrator``, ``gate``, ``detector``, ``recalibrator``, ``method``
+    Names.
+``protocol``
+    "held_out", or "paper" if a component may have been fitted on test rows or on OOD rows.
+``seed``, ``config``
+    The seed, and the science part of the config, resolved.
+``metrics``
+    List of {metric, value, of: "parent" | "calibrated", on: "test" | "calibration" (in sample: the
+    components after the parent were fitted on these rows, but with protocol "paper") | "grid" |
+    "ood", ood, params, n, stderr}; with in_distribution: true if a family of OOD sets meets the
+    training data; with n_of: "sets of 20 rows" if ``n`` counts those and not rows.
+``about_metrics``
+    Name → {label, better: "lower" | "higher" | null, and, if the metric has them, unit, detects:
+    true}, of the config's metrics and tables: a user's own metric is understood without its code.
+``ood_sets``
+    List of {name, n, source: origin of the rows, and changes of them}, of those from other data.
+``learnt``
+    Component after the parent → summary of what was fitted.
+``files``
+    {predictions, tables (name → file), figures, model (empty if none is saved), sha256 (of
+    predictions and tables, by name)}.
+``store``
+    Stage → name of its entry in the store.
+``seconds``, ``peak_memory_mb``
+    Cost by stage, at the time when the stage ran.
+``warnings``
+    List of {stage, message}, at the time when the stage ran.
+``from_store``
+    Stages whose results this run read from the store.
+``versions``, ``git``, ``host``
+    Versions of libraries; {commit, dirty} or null; {name, system, cpus}.
 """
 
 from __future__ import annotations
@@ -65,14 +90,22 @@ def make_record(
     files: Mapping[str, Any],
     entries: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The record as JSON-safe values.
+    """Return the record as JSON-safe values.
 
     Parameters
     ----------
-    stages : in the order in which they ran; ``evaluate`` has the metrics.
-    learnt : what calibrator and gate say of themselves.
-    files : names in the run's directory.
-    entries : of the stages in the store.
+    config : RunConfig
+        The run.
+    splits : Splits
+        Its rows.
+    stages : mapping
+        Stage → result, in the order in which they ran; ``evaluate`` has the metrics.
+    learnt : mapping
+        Component after the parent → summary of what was fitted.
+    files : mapping
+        Names of the files in the run's directory.
+    entries : mapping
+        Stage → name of its entry in the store.
     """
     return json_safe(
         {
@@ -137,7 +170,7 @@ def _dataset(config: RunConfig, splits: Splits) -> dict[str, Any]:
 
 
 def json_safe(value: Any) -> Any:
-    """``value`` with plain Python numbers, lists and dicts only; NaN and infinity become None."""
+    """Return ``value`` in plain Python numbers, lists and dicts; NaN and infinity become None."""
     if isinstance(value, Mapping):
         return {str(key): json_safe(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -150,8 +183,9 @@ def json_safe(value: Any) -> Any:
 
 
 def library_versions(packages: Iterable[str] = ()) -> dict[str, str]:
-    """Return version by name: of kdgraph, Python, :data:`LIBRARIES` and ``packages``, as far as
-    they are installed.
+    """Return name → version of kdgraph, Python, :data:`LIBRARIES` and ``packages``.
+
+    Packages that are not installed are left out.
     """
     import kdgraph
 
@@ -166,10 +200,10 @@ def library_versions(packages: Iterable[str] = ()) -> dict[str, str]:
 
 @cache
 def git_state() -> dict[str, Any] | None:
-    """``{commit, dirty}`` of the checkout that kdgraph runs from, or None if it runs from an
-    installed package.
+    """Return ``{commit, dirty}`` of the checkout that kdgraph runs from.
 
-    Asked once in a process: that is when its code was read.
+    None if it runs from an installed package. It is read once in a process, which reads the code
+    once too.
     """
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
@@ -179,7 +213,7 @@ def git_state() -> dict[str, Any] | None:
 
 
 def host_info() -> dict[str, Any]:
-    """``{name, system, cpus}`` of this machine."""
+    """Return ``{name, system, cpus}`` of this machine."""
     return {
         "name": platform.node(),
         "system": platform.platform(terse=True),

@@ -24,7 +24,13 @@ from kdgraph.base import Evaluation, FittedModel
 from kdgraph.base.posthoc import use_class_names
 from kdgraph.base.rows import warn_precision_loss
 from kdgraph.config import AFTER, Protocol, RunConfig, file_digests
-from kdgraph.config.compatibility import asks_ood, check_ground, check_rows, ground_of, unfitted
+from kdgraph.config.compatibility import (
+    check_rows,
+    check_upstream,
+    is_fitted_with_ood,
+    unfitted_model,
+    upstream_of,
+)
 from kdgraph.config.components import Node, build, errors_by_key
 from kdgraph.config.data_sources import seen_in_training
 from kdgraph.data.dataset import Dataset, OodSet, Splits
@@ -162,14 +168,14 @@ def calibrate(
     components: dict[str, Any] = {}
     for group in AFTER:
         random_state = _draw_seed(rng)
-        below, ground = ground_of(group, parent, components)
+        below, upstream = upstream_of(group, parent, components)
         injected = {
-            "estimator": FrozenEstimator(ground),
+            "estimator": FrozenEstimator(upstream),
             "random_state": random_state,
             "n_jobs": n_jobs,
         }
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
-            check_ground(group, nodes[group], estimator, ground, f"the {below}")
+            check_upstream(group, nodes[group], estimator, upstream, f"the {below}")
             with use_class_names(splits.train.classes.tolist()), errors_by_key(group, nodes[group]):
                 components[group] = _fit_component(
                     estimator, splits, protocol, lambda: ood_sets(ood, splits, seed)
@@ -233,8 +239,8 @@ def check_groups(component: str, rows: Dataset) -> None:
         )
     if rows.groups_are_target:
         problem = (
-            f"the groups of {rows.name} are its target, and {component} would be told the label of"
-            " each test row"
+            f"the groups of {rows.name} are its target, and {component} would see the label of each"
+            " test row"
         )
         raise DataError(
             f"{problem}; name another column for dataset.group, or choose a method that treats no"
@@ -250,7 +256,7 @@ def check_stages(config: RunConfig, splits: Splits) -> None:
     ConfigError, DataError, ParameterError
         The rows, the components and this machine do not go together.
     """
-    model = unfitted(config)
+    model = unfitted_model(config)
     if model is not None:  # else a function makes the parent, and may take long
         check_rows(config.parent, model.parent, splits.train)
         build(config.preprocess).wrap(model.parent, splits.train, has_missing=splits.has_missing)
@@ -420,7 +426,7 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
         parent["files"] = outliers
     after = parent | config.after | {"protocol": config.protocol}
     sets = {"dataset": config.dataset, "ood": config.ood, "files": digests}
-    # The absent sources of a run that goes on without them: once one is there, other sets are drawn.
+    # A run may go on without absent sources: once one of them is there, other sets are drawn.
     if absent := _absent_sources(config.ood):
         sets["absent"] = absent
     outputs = (
@@ -438,7 +444,10 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     return {
         "fit": stage_key("fit", train, parent, config.seed),
         "calibrate": stage_key(
-            "calibrate", rows_seen, after | (sets if asks_ood(config) else {}), config.seed
+            "calibrate",
+            rows_seen,
+            after | (sets if is_fitted_with_ood(config) else {}),
+            config.seed,
         ),
         "parent_outputs": stage_key("parent_outputs", splits.fingerprint, outputs, config.seed),
         "evaluate": stage_key("evaluate", splits.fingerprint, everything, config.seed),

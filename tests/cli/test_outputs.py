@@ -21,7 +21,7 @@ from kdgraph.runner.prediction import predict as predicting
 from kdgraph.runner.run import run
 from tests.results.conftest import make_record, write
 
-ROWS = {".csv": "_Csv", ".parquet": "_Parquet"}
+ROWS = {".csv": "_CsvWriter", ".parquet": "_ParquetWriter"}
 
 
 @pytest.fixture(scope="module")

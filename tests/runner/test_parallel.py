@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from hydra.core.plugins import Plugins
 from joblib.externals.loky import get_reusable_executor
 
 from kdgraph.cli.main import main
@@ -200,3 +202,44 @@ def test_a_launcher_that_cannot_start_anything_is_one_line(sweep, tmp_path, monk
     assert done.stderr.splitlines()[1:] == [
         f"kdg: {says}; hydra/launcher=joblib runs on this machine, basic one after the other"
     ]
+
+
+OWN_LAUNCHER = """
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import run_job
+from hydra.plugins.launcher import Launcher
+from omegaconf import open_dict
+
+class OwnLauncher(Launcher):
+    def setup(self, *, hydra_context, task_function, config):
+        self.context, self.task, self.config = hydra_context, task_function, config
+
+    def launch(self, job_overrides, initial_job_idx):
+        results = []
+        for number, overrides in enumerate(job_overrides, initial_job_idx):
+            config = self.context.config_loader.load_sweep_config(self.config, list(overrides))
+            with open_dict(config):
+                config.hydra.job.id, config.hydra.job.num = str(number), number
+            HydraConfig.instance().set_config(config)
+            results.append(
+                run_job(
+                    task_function=self.task, config=config, job_dir_key="hydra.sweep.dir",
+                    job_subdir_key="hydra.sweep.subdir", hydra_context=self.context,
+                )
+            )
+        return results
+"""
+
+
+def test_jobs_go_through_the_launcher_of_another_plugin(sweep, tmp_path):
+    (tmp_path / "hydra_plugins").mkdir()
+    (tmp_path / "hydra_plugins" / "own_launcher.py").write_text(OWN_LAUNCHER)
+    Plugins.instance().register(import_module("hydra_plugins.own_launcher").OwnLauncher)
+    (tmp_path / "mine" / "hydra" / "launcher").mkdir(parents=True)
+    (tmp_path / "mine" / "hydra" / "launcher" / "own.yaml").write_text(
+        "# Own\n_target_: hydra_plugins.own_launcher.OwnLauncher\n"
+    )
+    done = sweep("calibrator.trouble=none,fails", "seed=0,1", "hydra/launcher=own")
+    assert done.stderr.splitlines()[0] == "kdg: 4 runs through OwnLauncher, one core each"
+    assert done.returncode == 1 and n_done(tmp_path) == 2
+    assert done.stderr.count("  RuntimeError: no luck   outputs/wine/") == 2
