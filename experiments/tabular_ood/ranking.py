@@ -20,12 +20,10 @@ from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of
 from experiments.tabular_ood.picture import rank_lines
 from kdgraph.figures import save_figure
-from kdgraph.results.comparison.compared import Compared, compared
-from kdgraph.results.comparison.paired import compare
-from kdgraph.results.comparison.pooled import pooled
-from kdgraph.results.comparison.ranks import Ranks, rank
-from kdgraph.results.comparison.study import Study, study
-from kdgraph.results.records import Found
+from kdgraph.results.comparison.aggregate import MeasureComparison, compare_methods
+from kdgraph.results.comparison.significance import Ranks, compare_pairs, rank_methods
+from kdgraph.results.comparison.study import Study, build_study, pool_ood_sets
+from kdgraph.results.records import FinishedRun
 
 OURS = ("leaf_box", "graph_density", "kdf", "kdf_whitened", "gated_whitened", "gated_linear_pool")
 """Scores of rows by trees or their density."""
@@ -50,8 +48,8 @@ def compare_with_published(records: Sequence[Record]) -> str:
     """Return markdown: methods by rank, AUROC by set, verdicts of claims, and reasons of missing
     numbers.
     """
-    per_set = study([Found(Path(), record) for record in records])
-    together = pooled(per_set)
+    per_set = build_study([FinishedRun(Path(), record) for record in records])
+    together = pool_ood_sets(per_set)
     shown = {name: _compared(together, name) for name in ("error", "ece", "auroc", "fpr95", "oce")}
     parts = [
         _ranked(shown),
@@ -71,7 +69,7 @@ def draw(records: Sequence[Record], file: Path) -> list[Path]:
 
 def ranks_of(records: Sequence[Record]) -> dict[str, Ranks]:
     """Return the ranks by AUROC and by OCE over tables, of means over the sets of a run."""
-    together = pooled(study([Found(Path(), record) for record in records]))
+    together = pool_ood_sets(build_study([FinishedRun(Path(), record) for record in records]))
     shown = {
         "AUROC": _compared(together, "auroc").ranks,
         "OCE": _ranks_of_distinct(_compared(together, "oce"), together),
@@ -79,7 +77,7 @@ def ranks_of(records: Sequence[Record]) -> dict[str, Ranks]:
     return {title: ranks for title, ranks in shown.items() if ranks}
 
 
-def _ranks_of_distinct(comparison: Compared, together: Study) -> Ranks | None:
+def _ranks_of_distinct(comparison: MeasureComparison, together: Study) -> Ranks | None:
     """Return the ranks of parents and of methods that change the probabilities of their parent.
 
     A method that only scores rows has the probabilities of its parent.
@@ -92,17 +90,21 @@ def _ranks_of_distinct(comparison: Compared, together: Study) -> Ranks | None:
     }
     same = [name for name, parent in parents.items() if mean[name].equals(mean[parent])]
     distinct = mean.drop(columns=same).dropna(axis="columns")
-    return rank(distinct, scale=1.0) if len(distinct) > 1 and len(distinct.columns) > 2 else None
+    return (
+        rank_methods(distinct, scale=1.0)
+        if len(distinct) > 1 and len(distinct.columns) > 2
+        else None
+    )
 
 
-def _compared(together: Study, metric: str) -> Compared:
+def _compared(together: Study, metric: str) -> MeasureComparison:
     """Compare methods by the measure of that name of single rows; sets are another task."""
-    return compared(
+    return compare_methods(
         together, next(m for m in together.measures if m.metric == metric and m.n_of == ROWS)
     )
 
 
-def _ranked(shown: Mapping[str, Compared]) -> str:
+def _ranked(shown: Mapping[str, MeasureComparison]) -> str:
     """Return a table of methods by mean rank of AUROC, those without a score of rows last."""
     ranks = shown["auroc"].ranks
     best = ranks.best if ranks else []
@@ -119,7 +121,7 @@ def _ranked(shown: Mapping[str, Compared]) -> str:
     return "\n".join(lines)
 
 
-def _test(auroc: Compared) -> list[str]:
+def _test(auroc: MeasureComparison) -> list[str]:
     ranks = auroc.ranks
     if ranks is None:
         return ["Fewer than three methods or two tables: nothing is ranked."]
@@ -160,14 +162,14 @@ def _by_set(per_set: Study) -> str:
     return "\n".join(lines)
 
 
-def _claims(shown: Mapping[str, Compared]) -> list[Claim]:
+def _claims(shown: Mapping[str, MeasureComparison]) -> list[Claim]:
     auroc, ece, oce = (shown[name].mean for name in ("auroc", "ece", "oce"))
     claims = []
     ours, peers = [n for n in OURS if n in auroc], [n for n in PEERS if n in auroc]
     if ours and peers:
         peer = str(auroc[peers].mean().idxmax())
         for name in ours:
-            test = compare(-auroc[name], -auroc[peer], scale=1.0)
+            test = compare_pairs(-auroc[name], -auroc[peer], scale=1.0)
             difference = auroc[name].mean() - auroc[peer].mean()
             evidence = (
                 f"{signed(difference)}, {test} tables won, tied and lost, Wilcoxon p = {test.p:.2g}"
@@ -205,7 +207,7 @@ def _claims(shown: Mapping[str, Compared]) -> list[Claim]:
 def _less(oce: pd.DataFrame, name: str, rivals: Sequence[str]) -> tuple[bool, str]:
     """Return whether a method has less OCE than the best rival, and a sentence with the numbers."""
     rival = str(oce[list(rivals)].mean().idxmin())
-    test = compare(oce[name], oce[rival], scale=1.0)
+    test = compare_pairs(oce[name], oce[rival], scale=1.0)
     evidence = f"OCE {number(oce[name].mean())} against {number(oce[rival].mean())} of {rival}"
     return (
         bool(oce[name].mean() < oce[rival].mean()),

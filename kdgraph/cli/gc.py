@@ -11,7 +11,7 @@ from kdgraph.cli.flags import Flags
 from kdgraph.errors import UsageError
 
 if TYPE_CHECKING:
-    from kdgraph.runner.gc import Garbage
+    from kdgraph.runner.cleanup import Garbage
 
 _WHAT = {
     "fit": "parents",
@@ -31,11 +31,11 @@ def main(arguments: list[str]) -> int:
     out = Path(args.out)
     if not out.is_dir():
         raise UsageError(f"--out {out}: there is no such folder")
-    from kdgraph.runner.gc import damaged_records, delete, garbage
+    from kdgraph.runner.cleanup import damaged_records, delete, find_garbage
 
     for line in damaged_records(out):
         print(f"kdg: {line}", file=sys.stderr)
-    files = garbage(out)
+    files = find_garbage(out)
     print(_told(files, out))
     if not files or args.dry_run or not (args.yes or _agreed()):
         return 0

@@ -38,7 +38,7 @@ def planned_by(args: argparse.Namespace) -> Plan:
     from kdgraph.runner.index import Index
 
     planned = plan(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
-    return planned.knowing(Index.of(planned).known()) if planned.multirun else planned
+    return planned.with_run_dirs(Index.of(planned).known()) if planned.multirun else planned
 
 
 def split_by_record(
@@ -51,7 +51,7 @@ def split_by_record(
     run, predictions and tables are compared with the record too, and the run is made again where
     one of them has changed; of a sweep, whose files may be gigabytes, they are not.
     """
-    from kdgraph.runner.rundir import ASIDE, RunDir
+    from kdgraph.runner.run_dir import ASIDE, RunDir
 
     found: dict[Job, dict[str, Any]] = {}
     for job in () if planned.force else planned.jobs:

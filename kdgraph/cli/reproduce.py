@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     from experiments.reproduction.papers import chosen
     from experiments.reproduction.work import estimate, tasks_of
     from kdgraph.report.terminal import show
-    from kdgraph.runner.files import told_in_one_line
+    from kdgraph.runner.files import wrap_os_errors
 
     out = Path(args.out) / args.scale
     papers = chosen([word for word in args.words if "=" not in word])
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     if args.plan:
         return 0
     to = Path(args.page) if args.page else out
-    with told_in_one_line(to, "--page"):  # before runs that may take hours
+    with wrap_os_errors(to, "--page"):  # before runs that may take hours
         to.mkdir(parents=True, exist_ok=True)
     code = 0 if args.no_runs else _run(tasks)
     written = write(
@@ -66,7 +66,7 @@ def _launching(words: Sequence[str]) -> list[str]:
 def _run(tasks: Sequence[Task]) -> int:
     """Each after the other; 1 if a run failed."""
     from kdgraph.cli.run import carried_out, tell_absent
-    from kdgraph.report.terminal import watching
+    from kdgraph.report.terminal import report_progress
 
     failed = 0
     for task in tasks:
@@ -75,7 +75,7 @@ def _run(tasks: Sequence[Task]) -> int:
                 print(f"kdg: {task.called}: {name}", file=sys.stderr)
                 task.compute(name)
         for sweep in task.sweeps:
-            with watching() as watch:
+            with report_progress() as watch:
                 watch.note(f"{task.called}: {len(sweep.jobs):,} runs")
                 done = carried_out(sweep, watch)
             tell_absent(done.absent)

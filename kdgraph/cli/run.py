@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from kdgraph.config import Job, Plan
     from kdgraph.runner.availability import MissingData
-    from kdgraph.runner.launch import Outcome
-    from kdgraph.runner.watch import Watch
+    from kdgraph.runner.monitoring import ProgressReporter
+    from kdgraph.runner.sweep import Outcome
 
 
 def main(arguments: list[str]) -> int:
@@ -28,18 +28,18 @@ def main(arguments: list[str]) -> int:
     args.json = "--json" in arguments
     rest = [*args.flags, *args.overrides]
     if args.shell_completion or args.hydra_help:
-        from kdgraph.runner.launch import with_hydra
+        from kdgraph.runner.sweep import with_hydra
 
         with_hydra(rest)
         return 0
     planned = planned_by(args)
-    from kdgraph.report.terminal import watching
-    from kdgraph.runner.launch import with_hydra
+    from kdgraph.report.terminal import report_progress
+    from kdgraph.runner.sweep import with_hydra
 
     if args.help or args.cfg or args.info:
         with_hydra(rest)
         return 0
-    with watching() as watch:
+    with report_progress() as watch:
         done = carried_out(planned, watch)
     code = _tell(done.outcomes, planned, done.before, args)
     tell_absent(done.absent)
@@ -62,7 +62,7 @@ class CarriedOut:
     absent: Mapping[str, MissingData]
 
 
-def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
+def carried_out(planned: Plan, watch: ProgressReporter) -> CarriedOut:
     """Check all jobs, fetch their data, run what is not done.
 
     Raises
@@ -71,12 +71,12 @@ def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
         A config cannot be run, or the only job's data are not at hand.
     """
     from kdgraph.runner.availability import fetch_all
-    from kdgraph.runner.launch import Outcome, launch
-    from kdgraph.runner.rundir import RunDir
+    from kdgraph.runner.run_dir import RunDir
+    from kdgraph.runner.sweep import Outcome, launch
 
     todo, found = split_by_record(planned, watch.note)
     for job in found:
-        RunDir(job.run_dir).tidy()
+        RunDir(job.run_dir).break_stale_lock()
     watch.begin(f"checking {len(todo):,} runs")
     check_jobs(planned, todo)
     _make_folders(todo)
@@ -168,19 +168,19 @@ def _tell_failures(
 
 
 def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Job]) -> None:
-    from kdgraph.report.terminal import show
+    from kdgraph.report.terminal import show, terminal_width
 
     if not planned.multirun:
         from kdgraph.report.run_table import run_table
 
         ((job, record),) = done
-        show(run_table(record, str(job.run_dir), before=job in before))
+        show(run_table(record, str(job.run_dir), terminal_width(), before=job in before))
         return
-    from kdgraph.report.sweep_table import Done, sweep_table, sweep_warnings
+    from kdgraph.report.sweep_table import SweepRun, sweep_table, sweep_warnings
     from kdgraph.results.origins import hidden_differences
 
-    runs = [Done(record, job.swept) for job, record in done]
-    show(sweep_table(runs))
+    runs = [SweepRun(record, job.swept) for job, record in done]
+    show(sweep_table(runs, terminal_width()))
     if said := sweep_warnings(runs):
         show("\n" + said)
     found = sum(job in before for job, _ in done)

@@ -12,8 +12,7 @@ from kdgraph.config.data_sources import check_outliers, seen_in_training, source
 from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.runner.availability import sources
 from kdgraph.runner.run import run
-from kdgraph.runner.stages import split
-from kdgraph.runner.stored import stage_keys
+from kdgraph.runner.stages import split, stage_keys
 
 E = "kdgraph.parents.networks"
 NOISE, PERMUTED = (
@@ -95,12 +94,12 @@ def with_outliers(outliers, ood=NOISE, **more) -> RunConfig:
         (MIXED, {"name": "none", "_target_": None}, []),
     ],
 )
-def test_what_a_network_was_trained_with_is_told(outliers, ood, sets):
+def test_ood_rows_like_the_training_outliers_are_named(outliers, ood, sets):
     sentence = (
-        "{} is like the outliers that parent.exposure.outliers trains with, so what is measured"
-        " there says nothing of outliers that"
+        "{} is like the outliers that parent.exposure.outliers trains with, so its metrics do not"
+        " show how the network predicts outliers of other kinds"
     )
-    expected = [f"{sentence.format(name)} the network has not seen" for name in sets]
+    expected = [sentence.format(name) for name in sets]
     assert seen_in_training(with_outliers(outliers, ood).science()) == expected
 
 
