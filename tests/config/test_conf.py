@@ -343,7 +343,7 @@ def test_data_set_composes_and_lists_parameters_and_sizes(name):
     source = build(node)
     assert isinstance(source, Simulation | Table)
     sizes = (
-        {"n_train", "n_calibration", "n_test", "scale"}
+        {"n_train", "n_calibration", "n_test", "n_learn", "max_learn", "max_test", "scale"}
         if isinstance(source, Simulation)
         else set(split_options())
     )

@@ -10,6 +10,7 @@ import pytest
 from kdgraph.config import RunConfig, compose, conf_dir, plan, run_id
 from kdgraph.config.components import build, check_component
 from kdgraph.errors import ConfigError, KdgError, ParameterError
+from kdgraph.runner.stages import split
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +179,14 @@ def test_a_network_that_nothing_uses_is_refused(overrides, message):
     with pytest.raises(ConfigError) as caught:
         plan(overrides, multirun=any("," in override for override in overrides))
     assert str(caught.value) == message
+
+
+def test_tables_and_simulations_have_the_same_limit_of_rows():
+    jobs = plan(
+        ["dataset=spiral,wine", "dataset.n_train=null", "dataset.max_learn=100"], multirun=True
+    ).jobs
+    splits = [split(job.config.dataset, 0) for job in jobs]
+    assert [(len(rows.train.y), len(rows.calibration.y)) for rows in splits] == [(70, 30)] * 2
 
 
 def test_in_a_sweep_one_method_on_the_network_suffices():
