@@ -1,6 +1,4 @@
-"""``kdg compare``: methods over seeds and data sets, with the tests that say which differences are
-more than luck.
-"""
+"""Command ``kdg compare``: methods over seeds and data sets, with tests of the differences."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.flags import Parser, listed
+from kdgraph.cli.arguments import CommandParser, FilterParser, comma_separated
 from kdgraph.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -18,15 +16,15 @@ if TYPE_CHECKING:
     from kdgraph.results.comparison.study import Study
 
 MOST_DATASETS = 6
-"""That are shown one by one on the terminal."""
+"""Most data sets that are shown one by one on the terminal."""
 MOST_DIGITS = 15
 KINDS = ("csv", "md", "tex")
 PICTURES = ("svg", "png", "pdf")
 
 
 def main(arguments: list[str]) -> int:
-    """Compare what the arguments choose and return the exit code."""
-    args = _parser().parse(arguments)
+    """Compare the methods of the chosen runs and return the exit code."""
+    args = parser().parse(arguments)
     from kdgraph.results.write import kind_of
 
     if not 1 <= args.digits <= MOST_DIGITS:
@@ -59,30 +57,42 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = FilterParser(
         "compare",
-        "Methods over seeds and data sets: means, wins and losses, and tests of the differences.",
-        _MORE,
+        "Compare methods over seeds and data sets: means, wins and losses, and tests of the"
+        " differences.",
+        notes="A method is a setting: runs that differ in any key of the config but the seed have"
+        " different names and are never averaged. Within a data set, methods are paired by seed;"
+        " over data sets, by data set. p values: Wilcoxon's signed-rank test by Holm's method;"
+        " ranks: Friedman's test, then Nemenyi's (Demšar 2006).",
+        examples=[
+            "kdg compare 'dataset=cc18/*' --metric error,nll,ece",
+            "kdg compare method=kdf,isotonic --against isotonic --output table.tex",
+            "kdg compare --metric ece --figure ranks.svg",
+            "kdg compare --metric auroc,oce --on ood --pool",
+        ],
     )
     parser.add_argument(
         "--metric",
-        type=listed,
+        type=comma_separated,
         default=[],
-        metavar="NAME,…",
-        help="default: a few, error,nll,ece as far as measured",
+        metavar="NAME,...",
+        help="metrics (default: those of error, nll and ece that were measured)",
     )
     parser.add_argument(
         "--on",
-        type=listed,
+        type=comma_separated,
         default=[],
-        metavar="SET,…",
-        help="test, calibration, grid, ood, sphere, radius=2 (default: test, else all)",
+        metavar="SET,...",
+        help="sets of rows: test, calibration, grid, ood, sphere, radius=2 (default: test, else"
+        " all)",
     )
     parser.add_argument(
         "--pool",
         action="store_true",
-        help="of each metric, the mean over a run's out-of-distribution sets (--on ood)",
+        help="average each metric over a run's out-of-distribution sets (with --on ood)",
     )
     parser.add_argument(
         "--against",
@@ -99,7 +109,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--each",
         action="store_true",
-        help=f"every data set by itself (default: up to {MOST_DATASETS})",
+        help=f"show every data set (default: up to {MOST_DATASETS})",
     )
     parser.add_argument(
         "--output",
@@ -114,21 +124,8 @@ def _parser() -> Parser:
     return parser
 
 
-_MORE = """\
-A method is a setting: runs that differ in any key of the config but the seed are told apart by name, never averaged.
-Within a data set, methods are paired by seed; over data sets, by data set. p values: Wilcoxon's signed-rank test by
-Holm's method; ranks: Friedman's test, then Nemenyi's (Demšar 2006).
-
-  kdg compare dataset=cc18/* --metric error,nll,ece
-  kdg compare method=kdf,isotonic --against isotonic --output table.tex
-  kdg compare --metric ece --figure ranks.svg
-  kdg compare --metric auroc,oce --on ood --pool"""
-
-
 def _baseline(name: str | None, found: Study) -> str | None:
-    """The method's name as the study has it; a parent may be called without what stands behind
-    it.
-    """
+    """Return the name of a method as the study has it; ``(parent)`` may be left out."""
     if name is None or name in found.methods:
         return name
     if f"{name} (parent)" in found.parents:

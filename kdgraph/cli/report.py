@@ -1,4 +1,4 @@
-"""``kdg report``: one HTML page of finished runs."""
+"""Command ``kdg report``: one HTML page of finished runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.cli.flags import Parser
+from kdgraph.cli.arguments import CONFIG_DIR_HELP, CommandParser, FilterParser
 
 if TYPE_CHECKING:
     from kdgraph.report.page.commands import Command
@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     """Write the page and return the exit code."""
     from kdgraph.runner.files import refuse_folder, write_atomically
 
-    args = _parser().parse(arguments)
+    args = parser().parse(arguments)
     output = Path(args.output)
     refuse_folder(output, "--output")
     from kdgraph.report.page.content import Content
@@ -67,28 +67,28 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _parser() -> Parser:
-    parser = Parser(
-        "report", "One HTML page of finished runs, which needs no network and no other file."
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = FilterParser(
+        "report",
+        "Write one HTML page of finished runs, by method, by data set and run by run. The page"
+        " needs no network and no other file.",
+        examples=[
+            "kdg report --output report.html",
+            "kdg report dataset=digits --title 'Digits' --figures all",
+        ],
     )
     parser.add_argument(
         "--output", default="report.html", metavar="FILE", help="the page (default: report.html)"
     )
-    parser.add_argument("--title", metavar="TEXT", help="its title")
+    parser.add_argument("--title", metavar="TEXT", help="title of the page")
     parser.add_argument(
         "--figures",
         choices=("none", "some", "all"),
         default="some",
-        help="of the runs, inside the page; some: up to 4 MB (default)",
+        help="figures of the runs inside the page; some: up to 4 MB (default)",
     )
-    parser.add_argument(
-        "--config-dir",
-        metavar="DIR",
-        help=(
-            "your own config groups, which the runs were composed from; _target_ in them is code"
-            " that runs"
-        ),
-    )
+    parser.add_argument("--config-dir", metavar="DIR", help=CONFIG_DIR_HELP)
     return parser
 
 

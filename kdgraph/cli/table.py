@@ -1,4 +1,4 @@
-"""``kdg table``: every number of finished runs, as a file or on the terminal."""
+"""Command ``kdg table``: every number of finished runs, as a file or on the terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.flags import Parser, listed
+from kdgraph.cli.arguments import CommandParser, FilterParser, comma_separated
 from kdgraph.errors import UsageError
 from kdgraph.wording import counted
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from kdgraph.results.records import Found
 
 MOST_LINES = 40
-"""On a terminal; a pipe gets all of them."""
+"""Most lines on a terminal; a pipe gets all of them."""
 
 
 def main(arguments: list[str]) -> int:
     """Print the table or write it and return the exit code."""
-    args = _parser().parse(arguments)
+    args = parser().parse(arguments)
     if args.columns:
         from kdgraph.results.table import COLUMNS
 
-        print("\n".join(f"{name:<15} {what}" for name, what in COLUMNS.items()))
+        print("\n".join(f"{name:<15} {meaning}" for name, meaning in COLUMNS.items()))
         return 0
     if args.keys and not args.output:
         raise UsageError("--with adds columns to a file; give --output FILE too")
@@ -38,48 +38,50 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = FilterParser(
         "table",
-        "Every number of finished runs: a row for each run, model, metric and set of rows.",
-        _MORE,
+        "Print or write every number of finished runs: a row for each run, model, metric and set of"
+        " rows.",
+        notes="On a terminal, a line is one model of one run and a column one metric on one set of"
+        " rows; a parent, which many runs share, has one line. A file has a row for each number"
+        " (see --columns). Names in a CSV file are written unchanged; a spreadsheet takes one such"
+        " as =1+1 for a formula, so import text columns as text, or write .parquet.",
+        examples=[
+            "kdg table method=kdf,isotonic --metric error,ece",
+            "kdg table --with dataset.n_train,calibrator.alpha --output numbers.parquet",
+        ],
     )
     parser.add_argument(
         "--metric",
-        type=listed,
+        type=comma_separated,
         default=[],
-        metavar="NAME,…",
+        metavar="NAME,...",
         help="these metrics only: error,nll,ece",
     )
     parser.add_argument(
         "--on",
-        type=listed,
+        type=comma_separated,
         default=[],
-        metavar="SET,…",
-        help="these rows only: test, calibration, grid, ood, radius=2",
+        metavar="SET,...",
+        help="these sets of rows only: test, calibration, grid, ood, radius=2",
     )
     parser.add_argument(
         "--with",
-        type=listed,
+        type=comma_separated,
         default=[],
-        metavar="KEY,…",
+        metavar="KEY,...",
         dest="keys",
-        help="a column more for each key of the config",
+        help="one more column for each of these keys of the config",
     )
     parser.add_argument(
         "--output", metavar="FILE", help="write a file: .parquet, .csv, .md or .tex"
     )
-    parser.add_argument("--columns", action="store_true", help="what the columns of a file hold")
+    parser.add_argument(
+        "--columns", action="store_true", help="print the meaning of the columns of a file"
+    )
     return parser
-
-
-_MORE = """\
-On a terminal, a line is one model of one run and a column one metric on one set of rows; the parent, which many
-runs share, stands there once. A file has one row for each number: see --columns. Names in a CSV file stand as they are;
-a spreadsheet takes one such as =1+1 for a formula, so import text columns as text, or write .parquet.
-
-  kdg table method=kdf,isotonic --metric error,ece
-  kdg table --with dataset.n_train,calibrator.alpha --output numbers.parquet"""
 
 
 def _write(found: list[Found], args: argparse.Namespace) -> None:
@@ -87,7 +89,7 @@ def _write(found: list[Found], args: argparse.Namespace) -> None:
     from kdgraph.results.table import columns
     from kdgraph.results.write import write_columns
 
-    measures = dict.fromkeys(measure for one in found for measure, _ in measured(one.record))
+    measures = dict.fromkeys(measure for run in found for measure, _ in measured(run.record))
     table = columns(found, args.keys, set(select(list(measures), args.metric, args.on)))
     write_columns(table, args.output)
     print(
@@ -114,7 +116,7 @@ def _show(found: list[Found], args: argparse.Namespace) -> None:
     )
     width, rows = (get_terminal_size().columns, MOST_LINES) if sys.stdout.isatty() else (None, None)
     show(wide(lines, in_order(measures) if not args.metric else measures, width=width, rows=rows))
-    if any(is_as_in_paper(one.record) for one in found):
+    if any(is_as_in_paper(run.record) for run in found):
         show(f"\n{METHOD_ENDS['paper']}: {AS_IN_PAPER}")
     size = f"{counted(len(found), 'run')}: {len(lines):,} lines, {len(measures)} measures"
     show(
