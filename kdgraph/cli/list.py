@@ -14,8 +14,6 @@ from kdgraph.wording import counted
 if TYPE_CHECKING:
     from kdgraph.config.catalogue import Catalogue
 
-PIPE_WIDTH = 100
-"""Columns where standard output is no terminal."""
 LONGEST_NAME = 34
 """Columns of the names of options; longer ones push their summary to the right."""
 _BY_TASK = ("method", "calibrator")
@@ -27,7 +25,7 @@ def main(arguments: list[str]) -> int:
     from kdgraph.config.catalogue import Catalogue
     from kdgraph.config.composer import config_folders
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     catalogue = Catalogue(config_folders(args.config_dir))
     if args.group is None:
         print(list_groups(catalogue, width))
@@ -42,11 +40,11 @@ def parser() -> CommandParser:
         "list",
         "List the config groups, or the options of one group with a line on each. Methods and"
         " calibrators are listed by task. Words after the group search names and lines; all of"
-        " them must occur. Lines are cut at the terminal's width.",
+        " them must occur. On a terminal, lines are cut at its width.",
         examples=[
             "kdg list",
             "kdg list method isotonic",
-            "kdg list dataset 'out of distribution' --all",
+            "kdg list dataset --all regression",
         ],
     )
     parser.add_argument("group", nargs="?", help="a group (default: an overview of all)")
@@ -158,4 +156,8 @@ def _in_order(sections: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
 
 
 def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+    """Return a line that fits: its end is cut at a blank, if there is one near."""
+    if len(line) <= width:
+        return line
+    words, blank, last = line[: width - 1].rpartition(" ")
+    return (words if blank and len(last) < 15 else line[: width - 1]).rstrip() + "…"

@@ -130,10 +130,9 @@ class Catalogue:
         if "_regression" in chosen or chosen.get("recalibrator", "none") != "none":
             return "regression"
         components = {name: self.component(name, choice) for name, choice in chosen.items()}
-        for name in ("parent", "calibrator"):
-            keys = components[name].keys if name in components else {}
-            if not {"exposure._target_", "changes.exposure._target_"}.isdisjoint(keys):
-                return "trained with outliers"
+        keys = [key for component in components.values() for key in component.keys]
+        if any(key.endswith("exposure._target_") for key in keys):
+            return "trained with outliers"
         if chosen.get("detector", "none") != "none":
             return "OOD scores"
         calibrator = components.get("calibrator", Component("", {}))

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from joblib.externals.loky import get_reusable_executor
 
-from kdgraph.cli.data import openml_ids
 from kdgraph.cli.main import main
 from kdgraph.config import compose, conf_dir
+from kdgraph.config.catalogue import Catalogue
 from kdgraph.data.openml.cache import cache_folder
 from tests.data.openml.server import mixed_table, numeric_table, write_cached_dataset
 
@@ -65,7 +65,7 @@ def no_reply(monkeypatch):
 
 
 def test_every_configuration_of_openml_is_found_with_its_number():
-    ids = openml_ids([conf_dir()])
+    ids = Catalogue([conf_dir()]).openml_ids()
     some = ["cc18/spambase", "cc18/electricity", "electricity", "openml/ecoli", "us_crime"]
     assert {name: ids[name] for name in some} == {
         name: compose([f"dataset={name}"]).dataset["id"] for name in some

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kdgraph.errors import UsageError
-from kdgraph.report.options import listing
 from kdgraph.report.run_table import run_table
 from kdgraph.report.sweep_table import MOST_WARNINGS, Done, sweep_table, sweep_warnings
 from tests.results.about_metrics import about_metrics
@@ -588,13 +587,3 @@ def test_rows_that_a_setting_tells_apart_have_one_name():
         True,
     ]
     assert "forest-kdf" not in sweep_table(chosen)
-
-
-def test_listing_prefers_the_first_folder_and_skips_directives(tmp_path):
-    for folder, line in (("ours", "# @package _global_\n# First\n"), ("theirs", "# Second\n")):
-        (tmp_path / folder / "method").mkdir(parents=True)
-        (tmp_path / folder / "method" / "kdf.yaml").write_text(line)
-    (tmp_path / "theirs" / "method" / "own.yaml").write_text("a: 1\n")
-    assert listing([tmp_path / "ours", tmp_path / "theirs"]) == "method\n  kdf  First\n  own"
-    with pytest.raises(ValueError, match="no group named 'metod'; did you mean 'method'"):
-        listing([tmp_path / "ours"], "metod")
