@@ -7,7 +7,7 @@ command when the command is given, so that each of them starts fast.
 
 COMMANDS = {
     "run": "run one config, or a sweep over many (-m)",
-    "plan": "list what 'run' would do, what is done, and how long the rest takes",
+    "plan": "list what 'run' would do, what is done, how long the rest takes",
     "show": "print the composed config with the meaning of each key",
     "list": "list config groups and their options, by task or by a search",
     "table": "print or write every number of finished runs",

@@ -121,14 +121,15 @@ def candidates(line: str) -> list[str]:
 def _choices(before: Sequence[str], word: str) -> Iterable[str]:
     """Return candidates for a word behind others, without regard to how it begins."""
     if not before:
-        return [f"{command} " for command in (*COMMANDS, "--help", "--version")]
+        options = ("--help", "--version") if word.startswith("-") else ()
+        return [f"{command} " for command in (*COMMANDS, *options)]
     command, *arguments = before
     if command not in COMMANDS:
         return []
     parser = parser_of(command)
     if parser.actions:
         if not arguments:
-            return [f"{action} " for action in (*parser.actions, "--help")]
+            return [f"{action} " for action in parser.actions]
         parser = parser.actions.get(arguments.pop(0), parser)
     option = arguments[-1] if arguments else ""
     if option.startswith("-") and parser.takes_value(option):

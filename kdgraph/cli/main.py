@@ -25,7 +25,7 @@ from kdgraph.wording import printable
 HELP = """\
 usage: kdg COMMAND [arguments]
 
-Calibrate classifiers and regressors, detect what is out of distribution, and
+Calibrate classifiers and regressors, score what is out of distribution, and
 compare methods in runs that are cached and reproducible.
 
 commands:

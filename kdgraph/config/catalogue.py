@@ -19,8 +19,8 @@ from kdgraph.config.messages import not_yaml
 from kdgraph.config.yaml_files import check_mapping, option_files, read_text
 
 GROUPS = {
-    "dataset": "what is trained and tested on: simulations, tables, images, text",
-    "method": "parent, calibrator, gate, detector and recalibrator in one word",
+    "dataset": "the data: simulations, tables, images, text, your own files",
+    "method": "parent, calibrator, gate, detector, recalibrator in one word",
     "parent": "the model that is trained first",
     "network": "the parent of methods that need a network",
     "preprocess": "encoding and scaling of columns in front of the parent",
@@ -111,9 +111,8 @@ class Catalogue:
                 if option and not path.stem.startswith("_"):
                     groups.setdefault(group, {}).setdefault("/".join(option), path)
         order = {group: k for k, group in enumerate(GROUPS)}
-        return dict(
-            sorted(groups.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
-        )
+        names = sorted(groups, key=lambda group: (order.get(group, len(order)), group))
+        return {group: dict(sorted(groups[group].items())) for group in names}
 
     def file(self, path: str) -> Path | None:
         """Return the file of ``group/option``, private ones (``parent/_acet``) too."""

@@ -487,7 +487,7 @@ def test_help_and_version_import_nothing_heavy():
             "numba",
             "openml",
         }
-        assert done.stdout.startswith("kdg")
+        assert done.stdout.startswith(("kdg", "usage: kdg"))
 
 
 def test_composing_imports_no_science():

@@ -48,7 +48,8 @@ def test_candidates(tmp_path, monkeypatch, line, choices):
 
 
 def test_an_empty_word_completes_to_all_commands():
-    assert candidates("kdg ") == sorted(f"{word} " for word in (*COMMANDS, "--help", "--version"))
+    assert candidates("kdg ") == sorted(f"{command} " for command in COMMANDS)
+    assert candidates("kdg --") == ["--help ", "--version "]
 
 
 @pytest.fixture
@@ -120,6 +121,10 @@ def shell_output(shell, program, *arguments):
         ("kdg run data", ["dataset="]),
         ("kdg table --ou", ["--out ", "--outdated ", "--output "]),
         ("kdg completion z", ["zsh "]),
+        ("kdg da", ["data "]),
+        ("kdg data g", ["get "]),
+        ("kdg data ", ["check ", "get ", "list "]),
+        ("kdg data get x", [""]),
     ],
 )
 def test_bash_completes(path_of_kdg, line, replies):

@@ -331,24 +331,3 @@ def test_show_counts_what_is_not_at_hand_and_fetches_nothing(kdg, where, openml_
     )
     assert lines[-1] == "# 4 runs; 1 of 2 data sets are not at hand, and a run fetches what it can"
     assert kdg("show", "dataset=few/one")[1].splitlines()[-1] == lines[1]
-
-
-def test_data_is_completed(kdg, capsys, tmp_path):
-    import subprocess
-
-    main(["completion", "bash"])
-    script = capsys.readouterr().out
-    ask = 'COMP_LINE="$1"; COMP_POINT=${#1}; _kdg; echo "${COMPREPLY[*]}"'
-    for line, reply in {
-        "kdg da": "data",
-        "kdg data g": "get",
-        "kdg data ": "list get check",
-        "kdg data get x": "",
-    }.items():
-        done = subprocess.run(
-            ["bash", "-c", f"{script}\n{ask}", "bash", line],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.strip() == reply

@@ -132,3 +132,12 @@ def test_the_catalogue_reads_what_composing_would_choose():
             if isinstance(entry, dict):
                 ((key, option),) = entry.items()
                 assert choices[key.removeprefix("override /")] == option
+
+
+def test_the_first_folder_wins_and_directives_are_no_summaries(tmp_path):
+    for folder, line in (("ours", "# @package _global_\n# First\n"), ("theirs", "# Second\n")):
+        (tmp_path / folder / "colour").mkdir(parents=True)
+        (tmp_path / folder / "colour" / "red.yaml").write_text(line)
+    (tmp_path / "theirs" / "colour" / "own.yaml").write_text("a: 1\n")
+    catalogue = Catalogue([tmp_path / "ours", tmp_path / "theirs"])
+    assert list_options(catalogue, "colour", [], 100) == "colour\n  own\n  red  First"

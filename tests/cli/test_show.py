@@ -22,7 +22,8 @@ def test_the_yaml_is_the_config(kdg):
         for key, node in config.science().items():
             assert shown[key] == yaml.safe_load(yaml.safe_dump(node))
         assert (shown["n_jobs"], shown["force"], shown["out"]) == (-1, False, "outputs")
-        assert max(map(len, out.splitlines())) <= 110
+        comments = [line for line in out.splitlines()[:-2] if "# " in line]
+        assert comments and max(map(len, comments)) <= 100
 
 
 def test_each_key_has_the_comment_of_the_file_that_defines_it(kdg, tmp_path):
@@ -33,12 +34,12 @@ def test_each_key_has_the_comment_of_the_file_that_defines_it(kdg, tmp_path):
         "bins: 7  # as many as days\n"
     )
     lines = [line.strip() for line in kdg("show")[1].splitlines()]
-    assert "criterion: nll                      # what the search minimises: nll | ece" in lines
+    assert "criterion: nll                        # what the search minimises: nll | ece" in lines
     assert "# Two arms that turn around each other; P(y|x) of a sample of this size." in lines
     code, out, err = kdg("show", "--config-dir", "mine", "calibrator=mine")
     assert (code, err) == (0, "")
-    assert "  bins: 7                             # as many as days\n" in out
-    assert "calibrator:                           # Mine\n" in out
+    shown = [" ".join(line.split()) for line in out.splitlines()]
+    assert "bins: 7 # as many as days" in shown and "calibrator: # Mine" in shown
 
 
 def test_a_long_comment_stands_above_its_key():

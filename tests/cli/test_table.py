@@ -135,7 +135,7 @@ def test_help_is_help(kdg) -> None:
                 " --help' lists the options"
             ),
         ),
-        (["--outs", "x"], "unrecognized arguments: --outs; 'kdg table --help' lists the options"),
+        (["--outs", "x"], "unrecognized arguments: --outs; did you mean '--out'?"),
         (["--out"], "argument --out: expected one argument; 'kdg table --help' lists the options"),
         (
             ["--out", "nowhere"],
