@@ -18,6 +18,7 @@ TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: run test slow bench docs reproduce-paper lint format clean help
+.PHONY: own-venv
 
 run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral (others: make run ARGS="dataset=digits method=kdf")
 	@$(BIN)/kdg run $(ARGS)
@@ -57,7 +58,7 @@ format: $(VENV)/.dev  ## sort imports, mend what ruff can mend, format
 	@$(BIN)/ruff check --fix-only --quiet
 	@$(BIN)/ruff format
 
-clean:  ## remove the virtual environment and what tests and builds left; outputs/ stays
+clean: own-venv  ## remove the virtual environment and what tests and builds left; outputs/ stays
 	@rm -rf $(VENV) dist build site .pytest_cache .ruff_cache .hypothesis
 	@find conf kdgraph scripts tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -72,14 +73,19 @@ $(VENV)/.created: | constraints.txt
 	@$(PIP) --upgrade pip 2>/dev/null || true
 	@touch $@
 
+# Two checkouts cannot share an environment: the second install would take the place of the first.
+own-venv:
+	@if [ -d $(VENV) ] && command -v $(PYTHON) >/dev/null; then \
+	$(PYTHON) scripts/check_venv.py $(VENV) $(or $(firstword $(MAKECMDGOALS)),run); fi
+
 # The dev install is a run install too, so it sets both stamps.
-$(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/.created
+$(VENV)/.run: pyproject.toml constraints.txt | own-venv $(VENV)/.created
 	@echo "installing kdgraph into $(VENV) (once; about a minute)"
 	@$(INSTALL) --editable .
 	@$(COMPILE)
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.created
+$(VENV)/.dev: pyproject.toml constraints.txt | own-venv $(VENV)/.created
 	@echo "installing kdgraph and what its tests need into $(VENV) (once; about a minute)"
 	@$(INSTALL) --editable '.[dev,peers]'
 	@$(COMPILE)

@@ -24,7 +24,9 @@ SUITE = 99
 def main() -> int:
     """Compare and print one line for each difference."""
     shipped = {
-        id: name for name, id in Catalogue([conf_dir()]).openml_ids().items() if name.startswith("cc18/")
+        id: name
+        for name, id in Catalogue([conf_dir()]).openml_ids().items()
+        if name.startswith("cc18/")
     }
     try:
         with openml_session(f"suite {SUITE}") as openml:
