@@ -53,8 +53,17 @@ PRIVATE_WORDS = re.compile(
 )
 """Words of a private language, also as parts of names such as ``as_told``."""
 PLAIN = (
-    *("base", "calibration", "data", "density", "detection", "distributions", "features"),
-    *("figures", "geometry", "metrics", "parents", "persistence", "recalibration", "smoothing"),
+    *("base", "calibration", "cli", "data", "density", "detection", "distributions"),
+    *(
+        "features",
+        "figures",
+        "geometry",
+        "metrics",
+        "parents",
+        "persistence",
+        "recalibration",
+        "smoothing",
+    ),
 )
 """Packages that keep the two rules about words."""
 PLUMBING = frozenset(

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import sys
 
-from kdgraph.config.catalogue import Catalogue
 from kdgraph.config import conf_dir
+from kdgraph.config.catalogue import Catalogue
 from kdgraph.data.openml.client import openml_session
 from kdgraph.errors import KdgError
 

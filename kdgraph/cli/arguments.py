@@ -21,8 +21,8 @@ INTERRUPTED = "interrupted; what was finished stays (143, 129: by SIGTERM, SIGHU
 UNUSABLE = "an argument, a config or a file cannot be used; the error is one line"
 EXIT_CODES = {0: "done", 2: UNUSABLE, 130: INTERRUPTED}
 CONFIG_DIR_HELP = (
-    "folder of your own config groups, searched after those of kdgraph; a config is code (_target_ imports"
-    " and calls what it names), so read a folder of others before you name it"
+    "folder of your own config groups, searched after those of kdgraph; a config is code (_target_"
+    " imports and calls what it names), so read a folder of others before you name it"
 )
 _FILTERS = """\
 Filters choose runs: key=value[,value...] or key!=value. A key is dataset, method, parent, \

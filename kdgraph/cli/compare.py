@@ -40,20 +40,20 @@ def main(arguments: list[str]) -> int:
     from kdgraph.results.usual import choose
 
     with without_collection():
-        found = study(
+        selection = study(
             find(args.out, args.filters, outdated=args.outdated),
-            lambda there: choose(there, args.metric, args.on),
+            lambda measures: choose(measures, args.metric, args.on),
         )
     if args.pool:
-        found = pooled(found)
-    against = _baseline(args.against, found)
-    all_compared = [compared(found, measure, against) for measure in found.measures]
+        selection = pooled(selection)
+    against = _baseline(args.against, selection)
+    comparisons = [compared(selection, measure, against) for measure in selection.measures]
     if args.figure:
-        _draw(all_compared, args.figure)
+        _draw(comparisons, args.figure)
     if args.output:
-        _write(found, all_compared, args)
+        _write(selection, comparisons, args)
     if not args.output and not args.figure:
-        _show(found, all_compared, args)
+        _show(selection, comparisons, args)
     return 0
 
 
@@ -124,20 +124,20 @@ def parser() -> CommandParser:
     return parser
 
 
-def _baseline(name: str | None, found: Study) -> str | None:
+def _baseline(name: str | None, selection: Study) -> str | None:
     """Return the name of a method as the study has it; ``(parent)`` may be left out."""
-    if name is None or name in found.methods:
+    if name is None or name in selection.methods:
         return name
-    if f"{name} (parent)" in found.parents:
+    if f"{name} (parent)" in selection.parents:
         return f"{name} (parent)"
-    others = f"there are: {', '.join(found.methods)}"
-    hint = did_you_mean(name, found.methods)
+    others = f"there are: {', '.join(selection.methods)}"
+    hint = did_you_mean(name, selection.methods)
     raise UsageError(
         f"--against: no method '{name}'{f'{hint} ({others})' if hint else f'; {others}'}"
     )
 
 
-def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespace) -> None:
+def _show(selection: Study, comparisons: Sequence[Compared], args: argparse.Namespace) -> None:
     from shutil import get_terminal_size
 
     from kdgraph.report.terminal import show
@@ -145,25 +145,27 @@ def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespa
     from kdgraph.results.comparison.tables import heading, of_dataset, over_datasets, remarks
 
     width = get_terminal_size().columns if sys.stdout.isatty() else None
-    sections = [Section(heading(found))]
-    one_by_one = args.each or len(found.datasets) <= MOST_DATASETS
-    if one_by_one:
+    sections = [Section(heading(selection))]
+    all_datasets = args.each or len(selection.datasets) <= MOST_DATASETS
+    if all_datasets:
         sections += [
             section
-            for name in found.datasets
-            for section in of_dataset(found, name, all_compared, args.digits)
+            for name in selection.datasets
+            for section in of_dataset(selection, name, comparisons, args.digits)
         ]
-    sections += [section for one in all_compared if (section := over_datasets(one, args.digits))]
-    sections.append(remarks(found, all_compared, with_spread=one_by_one))
+    sections += [
+        section for comparison in comparisons if (section := over_datasets(comparison, args.digits))
+    ]
+    sections.append(remarks(selection, comparisons, with_spread=all_datasets))
     show(as_text(sections, width))
-    if not one_by_one:
+    if not all_datasets:
         show(
             "\n  --each shows every data set, --output FILE writes them, --figure FILE draws the"
             " ranks"
         )
 
 
-def _write(found: Study, all_compared: Sequence[Compared], args: argparse.Namespace) -> None:
+def _write(selection: Study, comparisons: Sequence[Compared], args: argparse.Namespace) -> None:
     from kdgraph.results.comparison.rows import rows
     from kdgraph.results.comparison.sections import as_latex, as_markdown
     from kdgraph.results.comparison.tables import heading, means, over_datasets, remarks
@@ -172,21 +174,25 @@ def _write(found: Study, all_compared: Sequence[Compared], args: argparse.Namesp
 
     kind = Path(args.output).suffix
     if kind == ".csv":
-        write_columns(rows(found, all_compared), args.output)
+        write_columns(rows(selection, comparisons), args.output)
     else:
-        sections = [section for one in all_compared if (section := over_datasets(one, args.digits))]
-        sections += [means(found, one, args.digits) for one in all_compared]
-        sections.append(remarks(found, all_compared, with_spread=True))
-        text = (as_markdown if kind == ".md" else as_latex)(sections, heading(found))
+        sections = [
+            section
+            for comparison in comparisons
+            if (section := over_datasets(comparison, args.digits))
+        ]
+        sections += [means(selection, comparison, args.digits) for comparison in comparisons]
+        sections.append(remarks(selection, comparisons, with_spread=True))
+        text = (as_markdown if kind == ".md" else as_latex)(sections, heading(selection))
         write_atomically(Path(args.output), text.encode(), "--output")
-    print(f"{args.output}   {heading(found)}")
+    print(f"{args.output}   {heading(selection)}")
 
 
-def _draw(all_compared: Sequence[Compared], path: str) -> None:
+def _draw(comparisons: Sequence[Compared], path: str) -> None:
     from kdgraph.figures import RankSummary, plot_critical_difference_diagram, save_figure
     from kdgraph.runner.files import told_in_one_line
 
-    drawn = {one.label: one.ranks for one in all_compared if one.ranks}
+    drawn = {item.label: item.ranks for item in comparisons if item.ranks}
     if not drawn:
         raise UsageError(
             "--figure needs three methods or more with runs on the same two data sets or more;"

@@ -108,14 +108,13 @@ def candidates(line: str) -> list[str]:
     >>> candidates("kdg completion z")
     ['zsh ']
     """
-    words = line.split(" ")
-    *before, word = [text for text in words[:-1] if text] + [words[-1]]
-    before = before[1:]
+    *before, word = line.split(" ")
+    before = [text for text in before if text][1:]
     try:
-        found = _choices(before, word)
+        words = _choices(before, word)
     except (KdgError, OSError, ValueError):  # a damaged file must not print on the command line
         return []
-    return sorted(candidate for candidate in set(found) if candidate.startswith(word))
+    return sorted(candidate for candidate in set(words) if candidate.startswith(word))
 
 
 def _choices(before: Sequence[str], word: str) -> Iterable[str]:

@@ -228,7 +228,7 @@ def _named(words: Sequence[str], ids: dict[str, int]) -> dict[str, int]:
 
 
 def _is_cached(is_cached: Callable[[int], bool], id: int) -> bool:
-    """Return whether a data set is in the cache, damaged or not: ``kdg data check`` finds damage."""
+    """Return whether a data set is in the cache, damaged or not."""
     try:
         return is_cached(id)
     except DataError:

@@ -22,15 +22,15 @@ def main(arguments: list[str]) -> int:
     if sys.stdout.isatty():
         width = min(WIDTH, shutil.get_terminal_size().columns)
     n_wrong = 0
-    for found in check_up(args.out):
-        mark = "!" if found.wrong else " "
+    for finding in check_up(args.out):
+        mark = "!" if finding.wrong else " "
         lines = textwrap.wrap(
-            found.value, width - 21, break_long_words=False, break_on_hyphens=False
+            finding.value, width - 21, break_long_words=False, break_on_hyphens=False
         )
-        print(f"{mark} {found.name:<17}  " + f"\n{'':21}".join(lines))
-        if found.remedy:
-            print(f"{'':21}→ {found.remedy}")
-        n_wrong += found.wrong
+        print(f"{mark} {finding.name:<17}  " + f"\n{'':21}".join(lines))
+        if finding.remedy:
+            print(f"{'':21}→ {finding.remedy}")
+        n_wrong += finding.wrong
     return 1 if n_wrong else 0
 
 

@@ -73,7 +73,7 @@ def _times(planned: Plan) -> Times:
 
     try:
         return Times.of(
-            found.record for found in find(planned.out, tell=lambda line: None, outdated=True)
+            run.record for run in find(planned.out, tell=lambda line: None, outdated=True)
         )
     except UsageError:  # no folder yet, or no run in it
         return Times.of([])

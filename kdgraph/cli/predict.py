@@ -23,8 +23,8 @@ The output has a row for each row of the input, in its order: row (from 0), pred
 (of the predicted class), ood_score, and probability_CLASS for each class. The OOD score of kernel \
 density forests, networks and gates is the log density floor minus the log density at the nearest \
 polytope: above 0 the row is farther from the training data than the floor allows, and the \
-probabilities blend to the prior. That of a detector is above 0 beyond its threshold; a detector of \
-sets, such as tood, has none for a row. Other models have no density: their score is minus the \
+probabilities blend to the prior. That of a detector is above 0 beyond its threshold; a detector \
+of sets, such as tood, has none for a row. Other models have no density: their score is minus the \
 confidence. For a regression the columns are row, mean, and quantiles from q0.025 to q0.975; for a \
 conformal one low0.5, high0.5, low0.95 and high0.95 too, the ends of intervals with at least this \
 coverage. Labels in a CSV file are written unchanged; a spreadsheet takes one such as =1+1 for a \
@@ -130,7 +130,7 @@ def _check(output: Path, new: Path) -> None:
 
     if output.suffix.lower() not in (".parquet", ".pq", ".csv"):
         raise UsageError(
-            f"--output {output}: the ending says what is written, and must be .parquet or .csv"
+            f"--output {output}: the ending chooses the format, and must be .parquet or .csv"
         )
     refuse_folder(output, "--output")
     if os.path.exists(output) and os.path.exists(new) and output.samefile(new):
@@ -139,7 +139,7 @@ def _check(output: Path, new: Path) -> None:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, float], None]]:
-    """A progress bar on stderr, if that is a terminal."""
+    """Show a progress bar on stderr, if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -154,7 +154,7 @@ def _bar() -> Iterator[Callable[[int, float], None]]:
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task("predict", total=1.0, rows=0)
-        yield lambda rows, share: bar.update(task, completed=share, rows=rows)
+        yield lambda rows, fraction: bar.update(task, completed=fraction, rows=rows)
 
 
 def _summary(saved: Saved, done: Done, output: Path) -> str:
@@ -165,8 +165,7 @@ def _summary(saved: Saved, done: Done, output: Path) -> str:
         "detector": f"{above} out of distribution by the detector's threshold",
         "confidence": f"{line}; the model has no density, so ood_score is minus the confidence",
         "sets": (
-            f"{line}; the detector scores sets of rows, not one row by itself, so there is no"
-            " ood_score"
+            f"{line}; the detector scores sets of rows, not single rows, so there is no ood_score"
         ),
         "none": line,
     }[saved.schema.ood_score]

@@ -40,19 +40,19 @@ def main(arguments: list[str]) -> int:
         notes.append(line)
 
     with without_collection():
-        found = find(args.out, args.filters, note, outdated=args.outdated)
-        studied = study(found)
+        runs = find(args.out, args.filters, note, outdated=args.outdated)
+        studied = study(runs)
         content = Content()
-        paths = [_below(each.path, args.out) for each in found]
-        content.add(studied.runs, _commands(found, args.config_dir), paths, parent_names(studied))
+        paths = [_below(run.path, args.out) for run in runs]
+        content.add(studied.runs, _commands(runs, args.config_dir), paths, parent_names(studied))
         tested = statistics(studied, content.columns.measures)
     pictures, tables = pictures_of(studied.runs, args.figures), tables_of(studied.runs)
     left = unfinished(args.out, args.filters)
-    told = [said for said in (pictures.told(args.figures), tables.told) if said]
+    omissions = [line for line in (pictures.told(args.figures), tables.told) if line]
     about = About(
         args.title or f"Runs in {args.out}",
         shlex.join(["kdg", "report", *arguments]),
-        [*notes, *told],
+        [*notes, *omissions],
     )
     page = render(
         {**content.as_json(), "statistics": tested, "remarks": remarks(studied)},
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
     )
     written = page.encode(errors="replace")
     write_atomically(output, written, "--output")
-    print(_summary(output, len(written), len(found), len(left), told))
+    print(_summary(output, len(written), len(runs), len(left), omissions))
     return 0
 
 
@@ -92,13 +92,13 @@ def parser() -> CommandParser:
     return parser
 
 
-def _commands(found: Sequence[Found], config_dir: str | None) -> list[Command]:
-    """How each run is done again; of many runs it takes seconds, so there is a bar."""
+def _commands(runs: Sequence[Found], config_dir: str | None) -> list[Command]:
+    """Return the command that repeats each run; for many runs that takes seconds, hence a bar."""
     from kdgraph.report.page.commands import Commands
 
     commands = Commands(config_dir)
-    with _bar(len(found)) as step:
-        return [step(lambda each=each: commands.of(each.record)) for each in found]
+    with _bar(len(runs)) as step:
+        return [step(lambda run=run: commands.of(run.record)) for run in runs]
 
 
 @contextmanager
@@ -121,15 +121,15 @@ def _bar(total: int) -> Iterator[Callable[[Callable[[], Any]], Any]]:
 
 
 def _below(path: Path, out: str) -> str:
-    """The run's directory without ``out``, which the page names once."""
+    """Return the run's directory without ``out``, which the page names once."""
     below = path.relative_to(out).as_posix()
     return path.as_posix() if below == "." else below
 
 
-def _summary(output: Path, size: int, runs: int, left: int, told: Sequence[str]) -> str:
+def _summary(output: Path, size: int, n_runs: int, left: int, omissions: Sequence[str]) -> str:
     parts = [
-        f"{output}   {runs:,} run{'s' * (runs != 1)}",
+        f"{output}   {counted(n_runs, 'run')}",
         *([f"{left:,} without a result"] if left else []),
         f"{size / 1e6:.1f} MB",
     ]
-    return "   ".join([*parts, *told])
+    return "   ".join([*parts, *omissions])

@@ -248,7 +248,7 @@ def _print_outcomes(
 def _print_failures(
     failed: Sequence[Outcome], n_runs: int, options: Sequence[str], launching: Sequence[str]
 ) -> None:
-    """Print on stderr why each run failed, its traceback's file, and the command that repeats it."""
+    """Print on stderr why each run failed, and the command that repeats it."""
     started = [outcome for outcome in failed if outcome.started]
     again = (
         "it again, and this runs it alone"

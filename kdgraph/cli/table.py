@@ -33,8 +33,8 @@ def main(arguments: list[str]) -> int:
     if args.output:
         kind_of(args.output, ("parquet", "csv", "md", "tex"))
     with without_collection():
-        found = find(args.out, args.filters, outdated=args.outdated)
-        _write(found, args) if args.output else _show(found, args)
+        runs = find(args.out, args.filters, outdated=args.outdated)
+        _write(runs, args) if args.output else _show(runs, args)
     return 0
 
 
@@ -84,21 +84,21 @@ def parser() -> CommandParser:
     return parser
 
 
-def _write(found: list[Found], args: argparse.Namespace) -> None:
+def _write(runs: list[Found], args: argparse.Namespace) -> None:
     from kdgraph.results.measures import measured, select
     from kdgraph.results.table import columns
     from kdgraph.results.write import write_columns
 
-    measures = dict.fromkeys(measure for run in found for measure, _ in measured(run.record))
-    table = columns(found, args.keys, set(select(list(measures), args.metric, args.on)))
+    measures = dict.fromkeys(measure for run in runs for measure, _ in measured(run.record))
+    table = columns(runs, args.keys, set(select(list(measures), args.metric, args.on)))
     write_columns(table, args.output)
     print(
         f"{args.output}   {len(table['value']):,} rows, {len(table)} columns, of"
-        f" {counted(len(found), 'run')}"
+        f" {counted(len(runs), 'run')}"
     )
 
 
-def _show(found: list[Found], args: argparse.Namespace) -> None:
+def _show(runs: list[Found], args: argparse.Namespace) -> None:
     from shutil import get_terminal_size
 
     from kdgraph.config import METHOD_ENDS
@@ -108,7 +108,7 @@ def _show(found: list[Found], args: argparse.Namespace) -> None:
     from kdgraph.results.parts import AS_IN_PAPER, is_as_in_paper
     from kdgraph.results.wide import in_order, lines_of, wide
 
-    lines = lines_of(named(found))
+    lines = lines_of(named(runs))
     measures = select(
         list(dict.fromkeys(measure for line in lines for measure in line.values)),
         args.metric,
@@ -116,9 +116,9 @@ def _show(found: list[Found], args: argparse.Namespace) -> None:
     )
     width, rows = (get_terminal_size().columns, MOST_LINES) if sys.stdout.isatty() else (None, None)
     show(wide(lines, in_order(measures) if not args.metric else measures, width=width, rows=rows))
-    if any(is_as_in_paper(run.record) for run in found):
+    if any(is_as_in_paper(run.record) for run in runs):
         show(f"\n{METHOD_ENDS['paper']}: {AS_IN_PAPER}")
-    size = f"{counted(len(found), 'run')}: {len(lines):,} lines, {len(measures)} measures"
+    size = f"{counted(len(runs), 'run')}: {len(lines):,} lines, {len(measures)} measures"
     show(
         f"\n{size}; --output FILE writes every number with its standard error, --metric and --on"
         " choose"

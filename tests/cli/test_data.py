@@ -33,13 +33,13 @@ def kdg(capsys, tmp_path, monkeypatch):
         (folder / f"{name}.yaml").write_text(f"# @package dataset\n{node}")
     monkeypatch.chdir(tmp_path)
 
-    def call(verb: str, *arguments: str) -> tuple[int, str, str]:
+    def call(command: str, *arguments: str) -> tuple[int, str, str]:
         more = (
             [arguments[0], "--config-dir", "mine", *arguments[1:]]
-            if verb == "data"
+            if command == "data"
             else ["--config-dir", "mine", *arguments]
         )
-        code = main([verb, *more])
+        code = main([command, *more])
         return code, *capsys.readouterr()
 
     return call
@@ -182,7 +182,7 @@ def test_what_cannot_be_used(kdg, openml_cache, arguments, sentence):
     assert (code, out) == (2, "") and err.startswith(f"kdg: {sentence}")
 
 
-def test_data_needs_a_verb(capsys):
+def test_data_needs_an_action(capsys):
     assert main(["data"]) == 2
     assert capsys.readouterr().err == "kdg: data takes one of list, get, check, got nothing\n"
 

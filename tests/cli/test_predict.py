@@ -308,7 +308,7 @@ def test_an_empty_cell_where_the_model_takes_none(kdg, tmp_path, monkeypatch):
         (["--run", "."], "--run . is no finished run (it has no result.json)"),
         (
             ["--output", "new.txt"],
-            "--output new.txt: the ending says what is written, and must be .parquet or .csv",
+            "--output new.txt: the ending chooses the format, and must be .parquet or .csv",
         ),
         (["--output", "in.csv"], "--output in.csv is the input; give another name"),
         (["--input", "elsewhere.parquet"], "--input elsewhere.parquet: no such file"),
