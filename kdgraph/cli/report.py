@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.cli.arguments import CONFIG_DIR_HELP, CommandParser, FilterParser
+from kdgraph.wording import counted
 
 if TYPE_CHECKING:
     from kdgraph.report.page.commands import Command
