@@ -1,50 +1,58 @@
-"""Hydra's loader over ``conf/``: choices and values composed into the nodes of a run, sweeps
-expanded into points.
+"""Hydra over the YAML files of ``conf/``: overrides composed to the nodes of a run, and expanded
+into the points of a sweep.
 
-Every error leaves in one line (:mod:`kdgraph.config.messages`).
+Every error leaves in one line (:mod:`kdgraph.config.messages`). Only Hydra's public API is used.
 """
 
 from __future__ import annotations
 
-import copy
+import functools
 import hashlib
 import itertools
+import operator
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+from weakref import WeakKeyDictionary
 
-from hydra import version
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.utils import create_config_search_path
+import yaml
+from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
-from hydra.core.utils import JobRuntime, setup_globals
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
 
 from kdgraph.config import messages
-from kdgraph.config.loader import Loader
+from kdgraph.config.choices import Composition, Footprint, Footprints, put_together
 from kdgraph.config.run_config import (
+    AFTER,
     COMPONENTS,
     PLAIN,
     RECORD_SCHEMA,
     SCIENCE,
+    Origin,
     RunConfig,
     method_label,
 )
-from kdgraph.config.yaml_files import check_option, option_files, read_text
+from kdgraph.config.yaml_files import check_mapping, check_option, option_files, read_text
 from kdgraph.errors import ConfigError, KdgError
+
+METHOD = frozenset({"parent", *AFTER})
+"""Nodes that a method consists of."""
+HOW_TO_RUN = frozenset({"n_jobs", "force", "fail_fast", "save", "out", "post_report"})
+"""Keys of a config that decide how and where it is run, and none of its numbers."""
 
 
 def _file_stem(path: str | None, otherwise: str = "table") -> str:
@@ -83,117 +91,206 @@ def config_folders(config_dir: str | Path | None) -> list[Path]:
 
 
 class Composer:
-    """Hydra's loader over our ``conf/`` and, behind it, the user's folder, in the order that
-    ``hydra.main`` searches.
+    """Hydra over ``conf/`` and, behind it, the folder of the user.
+
+    Parameters
+    ----------
+    config_dir : folder of config groups of the user, or None.
+
+    Attributes
+    ----------
+    folders : list of Path
+        Of two files with the same name, the one in the first folder counts.
+    loader : ConfigLoader
+        Hydra's loader over these folders, as its launchers want it.
     """
 
     def __init__(self, config_dir: str | Path | None = None) -> None:
         self.folders = config_folders(config_dir)
-        version.setbase("1.3")
-        setup_globals()
-        JobRuntime.instance().set("name", "kdg")
-        path = create_config_search_path(str(conf_dir()))
-        if config_dir is not None:
-            where = f"file://{Path(config_dir).resolve()}"
-            path.prepend(
-                provider="command-line", path=where, anchor=SearchPathQuery(provider="schema")
-            )
-        self.loader = Loader(path)
-        self.presets: dict[tuple[str | None, str | None], Mapping[str, Any]] = {}
-        self.wholes: dict[tuple[str, ...], DictConfig] = {}
-        self.composed: dict[tuple[str, ...], tuple[DictConfig, Mapping[str, str]]] = {}
-        self.parsed: dict[str, Override] = {}
-        self.overrides: Sequence[str] = []
+        self.loader = _hydra_loader(Path(config_dir).resolve() if config_dir else None)
+        self._footprints: dict[frozenset[str], Footprints] = {}
+        self._last: tuple[tuple[str, ...], DictConfig] | None = None
+        self._compositions: dict[tuple[str, ...], Composition] = {}
+        self._references: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._parsed: dict[str, Override] = {}
+        self._overrides: Sequence[str] = []
 
     def decides_the_sweep(self, override: str) -> bool:
-        """Whether it may say that this is a sweep, and of what: no swept values, nor values whose
-        keys only a swept choice may have.
+        """Whether an override may decide that there is a sweep, and over what.
+
+        Swept values do not, nor values of keys that only a swept choice may have.
         """
         parsed = self.parse(override)
         return not parsed.is_sweep_override() and (
-            self._says_how(parsed) or not self._sets_a_value(parsed)
+            _is_how_to_run(parsed) or not self._sets_a_value(parsed)
         )
 
-    @staticmethod
-    def _says_how(override: Override) -> bool:
-        """Whether it is of a key that says how to run, and not what."""
-        return re.split(r"[./]", str(override.key_or_group))[0] in ("hydra", *PLAIN)
-
     def _sets_a_value(self, override: Override) -> bool:
-        """Whether it changes or deletes a key that is there, and chooses no option of a group."""
+        """Whether an override changes or deletes a key, and chooses no option of a group."""
         at_a_key = override.type in (OverrideType.CHANGE, OverrideType.DEL)
-        return at_a_key and not self.loader.repository.group_exists(str(override.key_or_group))
+        return at_a_key and not self._is_group(str(override.key_or_group))
+
+    def _is_group(self, key: str) -> bool:
+        is_of_hydra = key.startswith("hydra/")
+        return is_of_hydra or any((folder / key).is_dir() for folder in self.folders)
 
     def parse(self, override: str) -> Override:
-        """Parsed once: a sweep has few values, and many points."""
-        if override not in self.parsed:
-            (self.parsed[override],) = OverridesParser.create(
+        """Return an override, parsed once: a sweep has few values, and many points."""
+        if override not in self._parsed:
+            (self._parsed[override],) = OverridesParser.create(
                 config_loader=self.loader
             ).parse_overrides([override])
-        return self.parsed[override]
+        return self._parsed[override]
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
-        """The config with Hydra's node, which nobody writes into: the words that may say that there
-        is a sweep are often all of a run's.
+        """Return the config with Hydra's node, not for writing: the overrides that may decide a
+        sweep are often all of a run's.
         """
-        self.overrides = overrides
+        self._overrides = overrides
         key = tuple(overrides)
-        if key not in self.wholes:
-            self.wholes[key] = self.loader.load_configuration(
-                "config", list(overrides), run_mode=RunMode.RUN
-            )
-        return self.wholes[key]
+        if self._last is None or self._last[0] != key:
+            self._check_own_files(overrides)
+            whole = self.loader.load_configuration("config", list(key), run_mode=RunMode.RUN)
+            self._last = (key, whole)
+        return self._last[1]
 
-    def compose_point(
+    def nodes(
         self, overrides: Sequence[str], *, of_many: bool = False
-    ) -> tuple[DictConfig, Mapping[str, str]]:
-        """The config without Hydra's node, for reading alone, and the options that were chosen, by
-        group.
+    ) -> tuple[dict[str, Any], Mapping[str, str]]:
+        """Return the resolved nodes of a run, not for writing, and its chosen options by group.
 
-        Of many points, those with the same options share them, and differ in values, such as the
-        seed: 6 ms each instead of 40. One by itself shares them with what may say that there is a
-        sweep.
+        Parameters
+        ----------
+        overrides : none of them a sweep.
+        of_many : whether other points may choose the same options. They share them, and differ in
+            values. A run alone shares them with what may decide that there is a sweep.
         """
         values = self._values(overrides, of_many=of_many)
         lines = {override.input_line for override in values}
         choices = tuple(override for override in overrides if override not in lines)
-        if choices not in self.composed:
-            self.composed[choices] = self._nodes(choices)
-        self.overrides = overrides
-        nodes, chosen = self.composed[choices]
-        if values:
-            nodes = copy.deepcopy(nodes)
-            ConfigLoaderImpl._apply_overrides_to_config(values, nodes)
-        return nodes, chosen
+        composition = self._composition(choices, of_many=of_many)
+        nodes = composition.with_values(
+            [(str(override.key_or_group), override.value()) for override in values]
+        )
+        if nodes is None:
+            composition = self._composed_by_hydra(tuple(overrides))
+            nodes = composition.resolved
+        self._overrides = overrides
+        return nodes, composition.options
 
     def _values(self, overrides: Sequence[str], *, of_many: bool) -> list[Override]:
-        """Those that can wait until the others are composed. None can where a key is added after
-        them, which they would come to change.
+        """Return the overrides that can be set after the others are composed.
 
-        A sweep among them is Hydra's to refuse.
+        None can where a key is added or deleted after them, which they would come to change. A
+        sweep among them is Hydra's to refuse.
         """
         parsed = [self.parse(override) for override in overrides]
         waits = [
-            not o.is_sweep_override()
-            and self._sets_a_value(o)
-            and (of_many or not self._says_how(o))
-            for o in parsed
+            override.type is OverrideType.CHANGE
+            and not override.is_sweep_override()
+            and self._sets_a_value(override)
+            and (of_many or not _is_how_to_run(override))
+            for override in parsed
         ]
-        adds = [o.type in (OverrideType.ADD, OverrideType.FORCE_ADD) for o in parsed]
-        first = waits.index(True) if any(waits) else len(waits)
+        first = waits.index(True) if True in waits else len(waits)
+        if any(override.type is not OverrideType.CHANGE for override in parsed[first:]):
+            return []
+        return [override for override, can_wait in zip(parsed, waits, strict=True) if can_wait]
+
+    def _composition(self, choices: tuple[str, ...], *, of_many: bool) -> Composition:
+        """Return the composition of choices: of many, put together from fewer where they are
+        independent.
+        """
+        if choices not in self._compositions:
+            shape = tuple(
+                self.parse(choice).key_or_group if self._is_choice(choice) else choice
+                for choice in choices
+            )
+            reference = self._references.setdefault(shape, choices) if of_many else choices
+            self._compositions[choices] = self._put_together(
+                choices, reference
+            ) or self._composed_by_hydra(choices)
+        return self._compositions[choices]
+
+    def _is_choice(self, override: str) -> bool:
+        """Whether an override chooses one option of a group, and nothing else."""
+        parsed = self.parse(override)
         return (
-            []
-            if any(adds[first:])
-            else [override for override, can_wait in zip(parsed, waits, strict=True) if can_wait]
+            parsed.type is OverrideType.CHANGE
+            and parsed.package is None
+            and not parsed.is_sweep_override()
+            and self._is_group(parsed.key_or_group)
+            and not parsed.key_or_group.startswith("hydra/")
+            and isinstance(parsed.value(), str)
         )
 
-    def _nodes(self, overrides: Sequence[str]) -> tuple[DictConfig, Mapping[str, str]]:
-        """The same, not copied: nobody writes into it."""
-        self.overrides = overrides
-        whole = self.wholes.get(tuple(overrides))
-        if whole is not None:
-            return _without_hydra(whole), dict(whole.hydra.runtime.choices)
-        return _load(self.loader, overrides)
+    def _put_together(
+        self, choices: tuple[str, ...], reference: tuple[str, ...]
+    ) -> Composition | None:
+        """Return the composition of choices that differ from the reference in independent ones;
+        None if they differ in one alone, or are not independent.
+        """
+        places = [i for i, choice in enumerate(choices) if choice != reference[i]]
+        if len(places) < 2:
+            return None
+        explicit = self._explicit(choices)
+        footprints: dict[int, Footprint] = {}
+        for place, choice in enumerate(choices):
+            if not self._is_choice(choice) and place not in places:
+                continue  # a value, which is the same in both
+            found = [self._footprint(word, explicit) for word in {choice, reference[place]}]
+            if None in found:
+                return None
+            footprints[place] = functools.reduce(operator.or_, filter(None, found))
+        differing = {place: footprints.pop(place) for place in places}
+        if any(
+            not a.is_independent_of(b) for a, b in itertools.combinations(differing.values(), 2)
+        ) or any(
+            fixed.reads & footprint.writes
+            for fixed in footprints.values()
+            for footprint in differing.values()
+        ):
+            return None
+        alone = [(*reference[:place], choices[place], *reference[place + 1 :]) for place in places]
+        compositions = [self._composition(each, of_many=True) for each in alone]
+        return put_together(
+            self._composition(reference, of_many=True),
+            zip(compositions, differing.values(), strict=True),
+        )
+
+    def _explicit(self, overrides: Sequence[str]) -> frozenset[str]:
+        """Return the groups whose option is chosen by overrides."""
+        keys = {str(self.parse(override).key_or_group) for override in overrides}
+        return frozenset(filter(self._is_group, keys))
+
+    def _footprint(self, choice: str, explicit: frozenset[str]) -> Footprint | None:
+        """Return the footprint of a choice, where options of other groups are chosen, too."""
+        if explicit not in self._footprints:
+            self._footprints[explicit] = Footprints(self.folders, explicit)
+        parsed = self.parse(choice)
+        return self._footprints[explicit].of(parsed.key_or_group, str(parsed.value()))
+
+    def _composed_by_hydra(self, overrides: tuple[str, ...]) -> Composition:
+        whole = self.compose(overrides)
+        return Composition(
+            {
+                str(key): value
+                for key, value in OmegaConf.to_container(whole).items()  # type: ignore[union-attr]
+                if key != "hydra"
+            },
+            dict(whole.hydra.runtime.choices),
+        )
+
+    def _check_own_files(self, overrides: Sequence[str]) -> None:
+        """Raise ConfigError if a file of the user's that was chosen is no option, with its name."""
+        for override in overrides if len(self.folders) > 1 else ():
+            parsed = self.parse(override)
+            for folder in self.folders if self._is_group(parsed.key_or_group) else ():
+                path = folder / parsed.key_or_group / f"{parsed.get_value_element_as_str()}.yaml"
+                if path.exists() or path.is_symlink():
+                    if folder != self.folders[0]:
+                        _check_file(path)
+                    break
 
     def expand(self, overrides: Sequence[str]) -> list[tuple[list[str], dict[str, str]]]:
         """Every combination of the swept values in the order that Hydra runs them, with the values
@@ -226,13 +323,13 @@ class Composer:
 
     @contextmanager
     def errors_in_one_line(self) -> Iterator[None]:
-        """What Hydra, OmegaConf and YAML raise inside the block leaves it as one line of ours."""
+        """Raise what Hydra, OmegaConf and YAML raise inside the block as a ConfigError of one line."""
         token = _loader.set(self.loader)
         try:
             yield
         except KdgError:
             raise
-        except (HydraException, OmegaConfBaseException, YAMLError, ValueError) as error:
+        except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
             raise messages.one_line(
                 error, self.keys, self.options, self.groups, _can_be_read
             ) from error
@@ -240,26 +337,30 @@ class Composer:
             _loader.reset(token)
 
     def digest(self) -> str | None:
-        """Hex digest of all that decides what overrides compose to: the YAML files, this code,
-        where relative paths start.
+        """Return a hex digest of all that decides the config of overrides: the YAML files, this
+        package, where relative paths start.
 
         None where the environment decides too, through ``${oc.env:…}``.
         """
-        yaml = [path for folder in self.folders for path in option_files(folder) if path.is_file()]
-        contents = [path.read_bytes() for path in yaml]
+        files = [path for folder in self.folders for path in option_files(folder) if path.is_file()]
+        contents = [path.read_bytes() for path in files]
         if any(b"oc.env" in content for content in contents):
             return None
-        here = Path(__file__).parent
-        code = [path.read_bytes() for path in sorted(here.glob("*.py"))]
-        parts = [str(RECORD_SCHEMA), str(Path.cwd()), *map(str, yaml)]
+        code = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+        parts = [str(RECORD_SCHEMA), str(Path.cwd()), *map(str, files)]
         return hashlib.sha256(
             b"\0".join([*(part.encode() for part in parts), *contents, *code])
         ).hexdigest()
 
     def run_config(self, overrides: Sequence[str], *, of_many: bool = False) -> RunConfig:
-        """The typed config of one run; a key that it has no place for is an error."""
-        composed, chosen = self.compose_point(overrides, of_many=of_many)
-        nodes = _plain(composed)
+        """Return the typed config of one run.
+
+        Raises
+        ------
+        ConfigError
+            For a key that it has no place for, and for one that was removed.
+        """
+        nodes, options = self.nodes(overrides, of_many=of_many)
         known = {*SCIENCE, *PLAIN}
         for key in nodes:
             if key not in known:
@@ -271,20 +372,52 @@ class Composer:
                     f" {key}'"
                 )
         for group in COMPONENTS:
-            check_option(group, chosen.get(group) or "", nodes[group], self.folders)
+            check_option(group, options.get(group) or "", nodes[group], self.folders)
         return RunConfig(
-            **nodes, method=self._label(nodes, chosen.get("method"), chosen.get("network"))
+            **nodes,
+            method=self._label(nodes, options, overrides),
+            origin=Origin(
+                tuple(override for override in overrides if not self._is_how_to_run(override)),
+                options.get("experiment"),
+                str(self.folders[1].absolute()) if len(self.folders) > 1 else None,
+            ),
         )
 
-    def _label(self, nodes: Mapping[str, Any], preset: str | None, network: str | None) -> str:
-        if preset and (preset, network) not in self.presets:
-            alone, _ = self._nodes([f"method={preset}", f"network={network}"])
-            self.presets[preset, network] = _plain(alone)
-        return method_label(nodes, preset, self.presets.get((preset, network), {}))
+    def _is_how_to_run(self, override: str) -> bool:
+        key = re.split(r"[./]", str(self.parse(override).key_or_group))[0]
+        return key in HOW_TO_RUN or key == "hydra"
+
+    def _label(
+        self, nodes: Mapping[str, Any], options: Mapping[str, str], overrides: Sequence[str]
+    ) -> str:
+        """Return the label of a method: that of its preset where the preset was not changed.
+
+        Most overrides cannot change it, as their files show. Else it is compared with the preset
+        alone, which takes a composition.
+        """
+        preset, explicit = options.get("method"), self._explicit(overrides)
+        if not preset or all(self._leaves_methods_alone(word, explicit) for word in overrides):
+            return method_label(nodes, preset, nodes)
+        choices = (f"method={preset}", f"network={options.get('network')}")
+        return method_label(nodes, preset, self._composition(choices, of_many=False).resolved)
+
+    def _leaves_methods_alone(self, override: str, explicit: frozenset[str]) -> bool:
+        """Whether an override is ``method=…`` itself, or of nodes that no method consists of."""
+        key = str(self.parse(override).key_or_group)
+        if key in ("method", "network"):
+            return self._is_choice(override)
+        if self._is_choice(override):
+            footprint = self._footprint(override, explicit)
+            return footprint is not None and not footprint.writes & METHOD
+        return not self._is_group(key) and re.split(r"[./]", key)[0] not in METHOD
 
     def options(self, group: str) -> list[str]:
-        """Names of a group's options. What is named as one of the user's and is no file is
-        refused.
+        """Return the names of a group's options.
+
+        Raises
+        ------
+        ConfigError
+            For what is named as an option of the user's and is no file.
         """
         for folder in self.folders:
             for path in option_files(folder / group):
@@ -298,12 +431,61 @@ class Composer:
         return [*(group for group in self.loader.list_groups("") if group != "hydra"), *of_hydra]
 
     def keys(self) -> list[str]:
-        """Every key of the config that the last choices of options gave, before values were set:
-        for "did you mean".
+        """Return every key of the config that the last choices of options gave, before values were
+        set: for "did you mean".
         """
-        groups = set(self.loader.list_groups(""))
-        composed, _ = self._nodes([o for o in self.overrides if o.partition("=")[0] in groups])
-        return list(_keys(_plain(composed, resolve=False)))
+        choices = tuple(o for o in self._overrides if self._is_group(o.partition("=")[0]))
+        return list(_keys(self._composed_by_hydra(choices).nodes))
+
+
+def _is_how_to_run(override: Override) -> bool:
+    """Whether an override is of Hydra's node or of a key that is no component."""
+    return re.split(r"[./]", str(override.key_or_group))[0] in ("hydra", *PLAIN)
+
+
+def _check_file(path: Path) -> None:
+    """Raise ConfigError unless a file of the user's is text in UTF-8 with keys that Hydra can have."""
+    try:
+        check_mapping(path, yaml.safe_load(read_text(path)) or None)
+        OmegaConf.create(read_text(path))
+    except yaml.YAMLError as error:
+        raise messages.not_yaml(path, error) from error
+    except (OmegaConfBaseException, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"{path} cannot be read as a config: {reason}") from error
+
+
+class _UserFolder(SearchPathPlugin):
+    """Puts the folder of the user behind ``conf/`` while a loader is made."""
+
+    folder: ContextVar[Path | None] = ContextVar("folder", default=None)
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Append the folder, if there is one."""
+        if folder := self.folder.get():
+            search_path.append("command-line", f"file://{folder}")
+
+
+Plugins.instance().register(_UserFolder)
+
+
+def _hydra_loader(folder: Path | None) -> ConfigLoader:
+    """Return Hydra's loader over ``conf/`` and a folder of the user's.
+
+    Hydra has one global state for each process. What another caller has put there is put back.
+    """
+    state = GlobalHydra.instance()
+    before = state.hydra
+    state.clear()
+    token = _UserFolder.folder.set(folder)
+    try:
+        with initialize_config_dir(str(conf_dir()), job_name="kdg", version_base="1.3"):
+            return GlobalHydra.instance().config_loader()
+    finally:
+        _UserFolder.folder.reset(token)
+        if before is not None:
+            GlobalHydra.instance().clear()
+            GlobalHydra.instance().initialize(before)
 
 
 def _can_be_read(word: str) -> bool:
@@ -316,8 +498,8 @@ def _can_be_read(word: str) -> bool:
 
 
 def _options(loader: ConfigLoader, group: str) -> list[str]:
-    """Names of a group's options, those in folders below it too: ``bench/simulations``; not what
-    others only build on: ``_table``.
+    """Return the names of a group's options, those in folders below it too (``bench/tables``), but
+    not what others only build on (``_table``).
     """
     below = loader.get_group_options(group, ObjectType.GROUP)
     nested = [
@@ -330,37 +512,35 @@ def _options(loader: ConfigLoader, group: str) -> list[str]:
 
 
 def _dataset_node(name: str) -> dict[str, Any]:
-    """What ``${dataset:name}`` stands for: the node of that data set, without what it chooses for
-    other groups.
+    """Return the value of ``${dataset:name}``: the node of that data set, without what it chooses
+    for other groups.
 
-    While Hydra runs the jobs, perhaps in another process, they are composed by its own loader.
+    While a launcher of Hydra runs the jobs, perhaps in another process, its own loader composes.
     """
     if name == "dataset":
         raise ConfigError(
             "ood=dataset needs the name of a data set: ood.name=…; 'kdg list dataset' shows them"
         )
     loader = _loader.get() or GlobalHydra.instance().config_loader()
-    options = [
-        option
-        for option in _options(loader, "dataset")
-        if name in (option, option.rpartition("/")[2])
-    ]
-    if not options:
-        raise messages.unknown_option("dataset", name, _options(loader, "dataset"))
-    known = cast("Loader", loader).data_sets
-    if options[0] not in known:
-        composed, _ = _load(loader, [f"dataset={options[0]}"])
-        known[options[0]] = _plain(composed)["dataset"]
-    return known[options[0]]
+    known = _options(loader, "dataset")
+    matches = [option for option in known if name in (option, option.rpartition("/")[2])]
+    if not matches:
+        raise messages.unknown_option("dataset", name, known)
+    nodes = _dataset_nodes.setdefault(loader, {})
+    if matches[0] not in nodes:
+        whole = loader.load_configuration("config", [f"dataset={matches[0]}"], run_mode=RunMode.RUN)
+        nodes[matches[0]] = OmegaConf.to_container(whole.dataset, resolve=True)
+    return nodes[matches[0]]
 
 
 _loader: ContextVar[ConfigLoader | None] = ContextVar("loader", default=None)
+_dataset_nodes: WeakKeyDictionary[ConfigLoader, dict[str, Any]] = WeakKeyDictionary()
 OmegaConf.register_new_resolver("dataset", _dataset_node, replace=True)
 
 
 def _other_than(name: str, *names: str) -> str:
-    """What ``${other_than:${dataset.name},digits,wine}`` stands for: the first of the names that is
-    not the first word.
+    """Return the value of ``${other_than:${dataset.name},digits,wine}``: the first of the names
+    that is not the first word.
     """
     return next((other for other in names if other != name), name)
 
@@ -368,28 +548,8 @@ def _other_than(name: str, *names: str) -> str:
 OmegaConf.register_new_resolver("other_than", _other_than, replace=True)
 
 
-def _load(loader: ConfigLoader, overrides: Sequence[str]) -> tuple[DictConfig, Mapping[str, str]]:
-    """The config without Hydra's node, and the options that were chosen, by group."""
-    composed = loader.load_configuration("config", list(overrides), run_mode=RunMode.RUN)
-    with open_dict(composed):
-        hydra = composed.pop("hydra")
-    return composed, dict(hydra.runtime.choices)
-
-
-def _without_hydra(composed: DictConfig) -> DictConfig:
-    """A copy without Hydra's node."""
-    nodes = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-    OmegaConf.set_struct(nodes, True)  # a key that is not there stays an error
-    return nodes
-
-
-def _plain(nodes: DictConfig, *, resolve: bool = True) -> dict[str, Any]:
-    """Plain dicts, lists and numbers."""
-    return cast("dict[str, Any]", OmegaConf.to_container(nodes, resolve=resolve))
-
-
 def _keys(node: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for key, value in node.items():
-        yield prefix + key
+        yield f"{prefix}{key}"
         if isinstance(value, Mapping):
             yield from _keys(value, f"{prefix}{key}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from kdgraph.config.data_files import file_digests
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Seed, check_value
 
-RECORD_SCHEMA = 9
+RECORD_SCHEMA = 10
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a
 new one.
 """
@@ -43,6 +43,22 @@ PLAIN = {
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Words of a command line that a config was composed from.
+
+    Attributes
+    ----------
+    overrides : what comes after ``kdg run``, without keys that decide how and where it is run.
+    experiment : chosen option of the group ``experiment``, or None.
+    config_dir : folder of config groups of the user (``--config-dir``), or None.
+    """
+
+    overrides: tuple[str, ...] = ()
+    experiment: str | None = None
+    config_dir: str | None = None
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """One run, resolved. Components, metrics, figures and ``seed`` are the science; the rest says
     how and where to run it.
@@ -61,6 +77,7 @@ class RunConfig:
     out : where runs and the store are.
     post_report : of a sweep, a function of its records whose text is printed after the table, such as
         measured beside published numbers.
+    origin : the words that it was composed from; two configs are equal whatever words led to them.
     """
 
     dataset: Mapping[str, Any]
@@ -82,6 +99,7 @@ class RunConfig:
     out: str = "outputs"
     post_report: str | None = None
     method: str = ""
+    origin: Origin = field(default=Origin(), compare=False)
 
     def __post_init__(self) -> None:
         for key, annotation in PLAIN.items():

@@ -1,12 +1,19 @@
-"""YAML files of config groups: found and read, or refused in one line that names the file."""
+"""YAML files of config groups, read or refused in one line that names the file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from kdgraph.errors import ConfigError
+
+_PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def option_files(folder: Path) -> list[Path]:
@@ -31,6 +38,33 @@ def read_text(path: Path) -> str:
         ) from error
     except OSError as error:
         raise ConfigError(f"{path}: {_problem(path, error)}") from error
+
+
+def load_yaml(path: Path) -> tuple[str | None, Mapping[str, Any]]:
+    """Return the package that the first lines of a config file name, and its content.
+
+    Parameters
+    ----------
+    path : a file that Hydra can read.
+
+    Returns
+    -------
+    (str or None, mapping)
+        ``_global_`` for ``# @package _global_``; None where no line names one. Shared, so not for
+        writing.
+    """
+    return _load_yaml(read_text(path))
+
+
+@lru_cache(maxsize=4096)
+def _load_yaml(text: str) -> tuple[str | None, Mapping[str, Any]]:
+    values = yaml.load(text, _Loader)
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        if header := _PACKAGE.match(line):
+            return header[1], values or {}
+    return None, values or {}
 
 
 def _problem(path: Path, error: OSError) -> str:

@@ -3,7 +3,9 @@
 It is sealed (:mod:`kdgraph.runner.sealed`): its last key is a checksum of all before it.
 
 Keys: ``schema``, ``code`` (version of each stage, :data:`~kdgraph.runner.store.CODE_SCHEMA`),
-``run_id``, ``reads`` (key of a source → the file or folder that it reads, with a digest of the
+``run_id``, ``overrides`` (what comes after ``kdg run`` to repeat the run, without keys that decide
+how and where it is run), ``experiment`` (chosen option of that group, or null), ``config_dir`` (folder
+of the user's config groups, or null), ``reads`` (key of a source → the file or folder that it reads, with a digest of the
 content), ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical,
 missing_share (of the training values), shape (of a row), classes, prior (null in regression),
 source (where the rows come from)}, ``parent``, ``calibrator``,
@@ -62,6 +64,9 @@ def make_record(
             "schema": RECORD_SCHEMA,
             "code": CODE_SCHEMA,
             "run_id": config.run_id,
+            "overrides": config.origin.overrides,
+            "experiment": config.origin.experiment,
+            "config_dir": config.origin.config_dir,
             "reads": reads(config.science()),
             "dataset": _dataset(config, splits),
             "parent": config.parent["name"],

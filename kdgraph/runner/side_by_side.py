@@ -25,7 +25,7 @@ from hydra.types import HydraContext
 from joblib import effective_n_jobs
 from omegaconf import DictConfig, OmegaConf
 
-from kdgraph.config import PLAIN, SCIENCE, Job, Plan, RunConfig, run_id
+from kdgraph.config import PLAIN, SCIENCE, Job, Origin, Plan, RunConfig, run_id
 from kdgraph.errors import UsageError
 from kdgraph.runner.claim import clear, give_back_all
 from kdgraph.runner.cluster import run_through_submitit
@@ -106,11 +106,10 @@ def _clear_dead_claims(todo: Sequence[Job]) -> None:
 def _run_through_hydra(
     planned: Plan, todo: Sequence[Job], attempt_apart: Attempt, watch: Watch
 ) -> dict[Path, str]:
-    methods = {
-        job.config.run_id: job.config.method for job in todo
-    }  # all that travels to each job: a thousand configs are megabytes
+    # All that travels to each job: a thousand configs are megabytes.
+    labels = {job.config.run_id: (job.config.method, job.config.origin) for job in todo}
     with _hydra(planned) as context:
-        task = Task(methods, attempt_apart)
+        task = Task(labels, attempt_apart)
         launcher: Any = Plugins.instance().instantiate_launcher(
             config=planned.base, hydra_context=context, task_function=task
         )
@@ -209,11 +208,11 @@ class Task:
 
     Attributes
     ----------
-    methods : label by run id.
+    labels : label of the method, and the words that the config was composed from, by run id.
     attempt_apart : does the run.
     """
 
-    methods: Mapping[str, str]
+    labels: Mapping[str, tuple[str, Origin]]
     attempt_apart: Attempt
 
     def __call__(self, composed: DictConfig) -> str | None:
@@ -222,7 +221,8 @@ class Task:
         nodes = cast("dict[str, Any]", OmegaConf.to_container(composed, resolve=True))
         science = {key: nodes[key] for key in SCIENCE}
         plain = {key: nodes[key] for key in PLAIN}
-        config = RunConfig(**{**science, **plain}, method=self.methods[run_id(science)])
+        method, origin = self.labels[run_id(science)]
+        config = RunConfig(**{**science, **plain}, method=method, origin=origin)
         error = self.attempt_apart(config)
         return one_line(error) if error else None
 

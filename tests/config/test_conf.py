@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 import yaml
@@ -143,16 +143,12 @@ def _composer() -> Composer:
 
 
 @pytest.fixture(autouse=True)
-def _shared_presets(_composer, monkeypatch) -> Iterator[None]:
+def _shared_presets(_composer, monkeypatch) -> None:
     """Compose each preset once for all tests, as a sweep does.
 
-    Most files are composed with the same preset, with which the method of a run is compared. Other
-    results are not shared.
+    Most files are composed with the same preset, with which the method of a run is compared.
     """
     monkeypatch.setattr(planning, "Composer", lambda config_dir: _composer)
-    yield
-    _composer.wholes.clear()
-    _composer.composed.clear()
 
 
 def test_every_experiment_of_the_papers_has_a_preset():
