@@ -127,9 +127,9 @@ def list_options(
     sections: dict[str, list[str]] = {}
     for option in shown:
         sections.setdefault(_section(catalogue, group, option), []).append(option)
-    names = min(max(map(len, shown)), LONGEST_NAME)
     blocks = []
     for title, options in _in_order(sections):
+        names = min(max(map(len, options)), LONGEST_NAME)
         entries = [_cut(f"  {option:<{names}}  {shown[option]}", width) for option in options]
         blocks.append("\n".join([title, *(entry.rstrip() for entry in entries)]))
     return "\n\n".join([*blocks, more] if more else blocks)

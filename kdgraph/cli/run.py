@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import io
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ def main(arguments: list[str]) -> int:
     args = parser().parse(arguments)
     if args.config_path or args.config_name or args.experimental_rerun:
         raise UsageError("kdg has one primary config; add your own groups with --config-dir DIR")
+    _check_views(args)
     if args.hydra_help:
         return _print_with_hydra(["--hydra-help"])
     planned = plan_runs(args)
@@ -89,6 +91,20 @@ def parser() -> CommandParser:
     parser.add_argument("--config-name", "-cn", help=argparse.SUPPRESS)
     parser.add_argument("--experimental-rerun", help=argparse.SUPPRESS)
     return parser
+
+
+def _check_views(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that Hydra's views do not take together."""
+    views = [name for name in ("cfg", "info", "hydra_help") if getattr(args, name)]
+    options = [f"--{name.replace('_', '-')}" for name in views]
+    if len(options) > 1:
+        raise UsageError(f"{' and '.join(options)} are two views; give one of them")
+    if options and (args.multirun or args.json):
+        other = "--multirun" if args.multirun else "--json"
+        raise UsageError(f"{options[0]} shows one config and runs nothing; leave out {other}")
+    if (args.resolve or args.package) and not args.cfg:
+        option = "--resolve" if args.resolve else "--package"
+        raise UsageError(f"{option} needs --cfg job")
 
 
 def plan_runs(args: argparse.Namespace) -> Plan:
@@ -333,19 +349,25 @@ def _raise_failure(outcome: Outcome) -> None:
 
 
 def _print_with_hydra(arguments: Sequence[str]) -> int:
-    """Let ``hydra.main`` print one of its views of the config, and return its exit code."""
+    """Print a view of Hydra's on the config, and return its exit code.
+
+    It is captured first: the log of Hydra prints a traceback for each line where a reader such as
+    ``head`` ends early.
+    """
     import hydra
 
     from kdgraph.config import conf_dir
 
-    with _argv(["kdg run", *(word for word in arguments if word != "--json")]):
+    code = 0
+    with _argv(["kdg run", *arguments]), redirect_stdout(io.StringIO()) as text:
         try:
             hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(
                 lambda config: None
             )()
         except SystemExit as end:
-            return end.code if isinstance(end.code, int) else int(end.code is not None)
-    return 0
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    print(text.getvalue(), end="")
+    return code
 
 
 @contextmanager

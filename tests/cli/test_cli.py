@@ -171,6 +171,12 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
             ),
         ),
         (["run", "--jsn"], "unrecognized arguments: --jsn; did you mean '--json'?"),
+        (["run", "--cfg", "job", "--info"], "--cfg and --info are two views; give one of them"),
+        (
+            ["run", "-m", "--cfg", "job", "seed=0,1"],
+            "--cfg shows one config and runs nothing; leave out --multirun",
+        ),
+        (["run", "--resolve"], "--resolve needs --cfg job"),
         (
             ["show", "--cfg", "job"],
             "unrecognized arguments: --cfg; 'kdg show --help' lists the options",
