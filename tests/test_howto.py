@@ -11,7 +11,7 @@ import pytest
 
 from kdgraph.cli.main import main
 from kdgraph.config import plan
-from kdgraph.config.outliers import seen_in_training
+from kdgraph.config.data_sources import seen_in_training
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from experiments.common.claims import Claim, below, computed_at, kept
 from experiments.common.markdown import counted, number, signed
-from experiments.common.runs import runs_of, runs_of_tables
+from experiments.common.runs import runs_of
 from experiments.p1.cc18.records import OURS, Inconsistent, Tables, frame, label, parents_of, tables
 from experiments.p1.cc18.statistics import DECIMALS
 from experiments.p1.figures import floors
@@ -226,7 +226,7 @@ def scaling(folder: Path) -> list[Claim]:
 def many_tables(folder: Path) -> Iterator[Claim]:
     """Of tables of OpenML, at the largest sample of each: ``paper/p1/cc18``."""
     try:
-        numbers = frame(runs_of_tables("paper/p1/cc18", folder))
+        numbers = frame(runs_of("paper/p1/cc18", folder))
     except Inconsistent:
         return
     for parent in parents_of(numbers):
@@ -371,7 +371,7 @@ def sizes(folder: Path) -> Iterator[Claim]:
     """
     records = [
         *runs_of("paper/p1/simulations", folder, free=floors.FREE),
-        *runs_of_tables("paper/p1/cc18", folder),
+        *runs_of("paper/p1/cc18", folder),
     ]
     yield from of_gaussians(record for record in records if record["calibrator"] == "kdn")
     if (path := computed_at(folder, "p1_section6")).exists():

@@ -17,7 +17,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.markdown import head, line, number, signed
-from experiments.common.runs import Record, runs_of_tables
+from experiments.common.runs import Record, runs_of
 from experiments.tabular_ood.picture import rank_lines
 from kdgraph.figures import save_figure
 from kdgraph.results.comparison.compared import Compared, compared
@@ -245,7 +245,7 @@ def _absent(each: Study) -> str:
 def main(arguments: Sequence[str]) -> None:
     """Print the tables of the runs below a folder."""
     folder, experiment, *file = [*arguments, *["outputs", "bench/tabular_ood"][len(arguments) :]]
-    records = runs_of_tables(experiment, Path(folder))
+    records = runs_of(experiment, Path(folder))
     print(compare_with_published(records))
     if file:
         draw(records, Path(file[0]))

@@ -5,7 +5,7 @@ Its modules contain:
 - the words composed by Hydra over the YAML files of ``conf/`` in :mod:`kdgraph.config.composer`,
   and expanded into the runs of a sweep in :mod:`kdgraph.config.planning`;
 - one run's config as data, its id and its label, in :mod:`kdgraph.config.run_config`, and the
-  files that it reads in :mod:`kdgraph.config.data_files`;
+  files that it reads in :mod:`kdgraph.config.data_sources`;
 - the components that its nodes describe in :mod:`kdgraph.config.components`;
 - the checks before a run starts in :mod:`kdgraph.config.checks` and
   :mod:`kdgraph.config.compatibility`;
@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.config.checks import check
-from kdgraph.config.data_files import Read, file_digests, reads, refuse_changed, what_is_read
+from kdgraph.config.data_sources import Read, file_digests, reads, refuse_changed, what_is_read
 from kdgraph.config.run_config import (
     AFTER,
     COMPONENTS,

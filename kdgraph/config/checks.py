@@ -9,10 +9,9 @@ from typing import Any
 
 from kdgraph.config.compatibility import unfitted
 from kdgraph.config.components import check_component, check_options, is_node, target_of
-from kdgraph.config.figures import FigureOptions
+from kdgraph.config.data_sources import check_outliers, ood_sets
 from kdgraph.config.messages import unknown_key
-from kdgraph.config.outliers import check_outliers, ood_sets
-from kdgraph.config.run_config import COMPONENTS, RunConfig
+from kdgraph.config.run_config import COMPONENTS, FigureOptions, RunConfig
 from kdgraph.errors import ConfigError
 from kdgraph.parameters import annotations_of
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from kdgraph.config.components import given_options
-from kdgraph.config.data_files import file_digests
+from kdgraph.config.data_sources import file_digests
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import Seed, check_value
+from kdgraph.parameters import Count, Seed, check_value
 
 RECORD_SCHEMA = 10
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a
@@ -40,6 +40,22 @@ PLAIN = {
     "out": str,
     "post_report": str | None,
 }
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """What is drawn, and as which files.
+
+    Attributes
+    ----------
+    draw : name of a figure → its options; one that the run does not have the rows or answers for is
+    left out.
+    formats, dpi : of the files.
+    """
+
+    draw: Mapping[str, Mapping[str, Any]]
+    formats: Sequence[Literal["svg", "png", "pdf"]]
+    dpi: Count
 
 
 @dataclass(frozen=True)
@@ -159,7 +175,7 @@ def run_id(science: Mapping[str, Any], files: Mapping[str, str] | None = None) -
     """8 hex digits: a hash of the science part of a resolved config, of the files that it names,
     and of the record's schema.
 
-    ``files`` are digests of :func:`~kdgraph.config.data_files.file_digests`; None: of the files as
+    ``files`` are digests of :func:`~kdgraph.config.data_sources.file_digests`; None: of the files as
     they are now.
     """
     part = {name: science[name] for name in SCIENCE}

@@ -9,7 +9,7 @@ from typing import Any
 
 from kdgraph.config import Job
 from kdgraph.config.components import Node, build, parameters_of, target_of
-from kdgraph.config.outliers import sources_of_outliers
+from kdgraph.config.data_sources import sources_of_outliers
 from kdgraph.data.openml.client import offline, unavailability_reason
 from kdgraph.errors import DataNotAvailable
 

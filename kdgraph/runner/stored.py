@@ -18,7 +18,7 @@ from kdgraph.base import Evaluation, FittedModel
 from kdgraph.config import RunConfig, file_digests
 from kdgraph.config.compatibility import asks_ood
 from kdgraph.config.components import Node, build
-from kdgraph.config.outliers import seen_in_training
+from kdgraph.config.data_sources import seen_in_training
 from kdgraph.data.dataset import Splits
 from kdgraph.data.openml.client import offline
 from kdgraph.runner import stages

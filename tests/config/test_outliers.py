@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from kdgraph.config import RunConfig, check, compose, plan
-from kdgraph.config.outliers import check_outliers, seen_in_training, sources_of_outliers
+from kdgraph.config.data_sources import check_outliers, seen_in_training, sources_of_outliers
 from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.runner.availability import sources
 from kdgraph.runner.run import run

@@ -33,6 +33,9 @@ def record_of(config, error: float) -> dict:
         for radius, value in ((1.5, 0.01), (2.0, 0.0))
     ]
     return {
+        "run_id": config.run_id,
+        "overrides": list(config.origin.overrides),
+        "experiment": config.origin.experiment,
         "config": config.science(),
         "dataset": {"name": config.dataset["name"], "n_features": 2, "prior": [0.5, 0.5]},
         "parent": config.parent["name"],

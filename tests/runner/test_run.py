@@ -47,7 +47,7 @@ def small(tmp_path_factory):
 def test_the_record_is_complete(small):
     config, record = small
     what = (
-        "schema code run_id reads dataset parent calibrator gate detector recalibrator method"
+        "schema code run_id overrides experiment config_dir reads dataset parent calibrator gate detector recalibrator method"
         " protocol seed config"
     )
     found = "metrics about_metrics ood_sets learnt files store"

@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.pictures import save_picture
-from experiments.common.runs import Record, runs_of_tables
+from experiments.common.runs import Record, runs_of
 from experiments.p1.cc18.claims import claims, dominance, with_choice
 from experiments.p1.cc18.figures import figure2, pages
 from experiments.p1.cc18.published import (
@@ -179,7 +179,7 @@ def _found(experiment: str, arguments: argparse.Namespace) -> list[Record]:
         paths = sorted(arguments.outputs.glob("*/*/*/result.json"))
         records = [json.loads(path.read_text()) for path in paths]
     else:
-        records = runs_of_tables(experiment, arguments.outputs, arguments.free)
+        records = runs_of(experiment, arguments.outputs, arguments.free)
     more = "" if records else f"; make them: kdg run experiment={experiment}"
     print(f"{experiment}: {len(records)} runs in {arguments.outputs}{more}", file=sys.stderr)
     return records

@@ -12,7 +12,7 @@ import pandas as pd
 
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.published import read_published
-from experiments.common.runs import Record, runs_of_tables
+from experiments.common.runs import Record, runs_of
 from experiments.p1.cc18.records import EUCLIDEAN, Tables, frame, label, method_of, order, tables
 from experiments.p1.cc18.sizes import at_sizes, improvement_by_size
 from experiments.p1.cc18.statistics import median
@@ -174,7 +174,7 @@ def measured(folder: Path) -> pd.DataFrame:
     """Of the runs of ``paper/p1/cc18`` below a folder, with Euclidean distances too, as
     :func:`in_published_terms`.
     """
-    return of_records(runs_of_tables("paper/p1/cc18", folder, free=["calibrator.distance"]))
+    return of_records(runs_of("paper/p1/cc18", folder, free=["calibrator.distance"]))
 
 
 def of_records(records: Sequence[Record]) -> pd.DataFrame:

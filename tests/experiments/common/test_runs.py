@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from experiments.common.runs import expected, runs_of, swept_numbers
-from kdgraph.config import plan
+from kdgraph.config import Origin, plan
 from tests.experiments.p1_runs import SIMULATIONS, write
 
 pytestmark = pytest.mark.slow
@@ -45,6 +47,17 @@ def test_a_key_that_is_free_may_differ(tmp_path) -> None:
     write(tmp_path, small[0].config)
     assert runs_of(SIMULATIONS, tmp_path) == []
     assert len(runs_of(SIMULATIONS, tmp_path, free=["parent.hidden"])) == 1
+
+
+def test_a_run_that_other_words_have_made_is_found_by_its_id(tmp_path) -> None:
+    point = ["dataset=spiral", "method=kdf", "figures=none", "seed=3", "+ood.more=1"]
+    (job,) = plan(["experiment=bench/simulations", *point[:2], "seed=3"]).jobs
+    config = job.config
+    write(tmp_path, replace(config, origin=Origin(tuple(point), None)))
+    assert len(runs_of("bench/simulations", tmp_path)) == 1
+    (other,) = plan(["experiment=bench/simulations", *point[:2], "seed=30"]).jobs
+    write(tmp_path, replace(other.config, origin=Origin(tuple(point), None)))
+    assert len(runs_of("bench/simulations", tmp_path)) == 1
 
 
 def test_what_is_swept_and_is_no_group() -> None:

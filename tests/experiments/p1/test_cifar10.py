@@ -12,7 +12,7 @@ from experiments.common.published import read_published
 from experiments.p1 import cifar10
 from experiments.p1.cifar10 import COLUMNS, METHODS, TABLES
 from kdgraph.config import plan
-from kdgraph.config.outliers import seen_in_training
+from kdgraph.config.data_sources import seen_in_training
 
 HERE = Path(__file__).resolve().parents[3] / "experiments" / "p1"
 

@@ -62,7 +62,12 @@ def test_runs_of_a_study_are_found_again(of, tmp_path) -> None:
     ]
     for number, job in enumerate(jobs):
         (tmp_path / "data" / "method" / str(number)).mkdir(parents=True)
-        record = {"config": job.config.science(), "run_id": job.config.run_id}
+        record = {
+            "config": job.config.science(),
+            "run_id": job.config.run_id,
+            "overrides": job.config.origin.overrides,
+            "experiment": job.config.origin.experiment,
+        }
         (tmp_path / "data" / "method" / str(number) / "result.json").write_text(
             json.dumps(record, default=str)
         )

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from experiments.common.runs import runs_of_tables
+from experiments.common.runs import runs_of
 from experiments.p1.cc18.records import Inconsistent, frame, parents_of, tables
 from kdgraph.config import plan
 
@@ -113,18 +113,23 @@ def test_a_method_of_few_tables_is_in_no_table(record) -> None:
 
 def test_runs_of_an_experiment_are_found_by_its_tables_and_methods(tmp_path) -> None:
     wanted = plan(["experiment=bench/tables", "dataset=wine", "method=kdf,isotonic", "seed=0"]).jobs
-    others = plan(
-        ["dataset=wine,spiral", "method=kdf", "seed=0", "figures=none", "dataset.n_train=50"],
-        multirun=True,
-    ).jobs
+    words = ["dataset=wine,spiral", "method=kdf", "seed=0", "dataset.n_train=50"]
+    others = [
+        *plan(words, multirun=True).jobs,
+        *plan(["experiment=bench/tables", *words]).jobs,
+    ]
     for job in [*wanted, *others]:
         run = tmp_path / job.config.dataset["name"] / job.config.method / job.config.run_id
         run.mkdir(parents=True)
         (run / "result.json").write_text(
-            json.dumps({"config": job.config.science(), "id": job.config.run_id})
+            json.dumps(
+                {
+                    "run_id": job.config.run_id,
+                    "overrides": job.config.origin.overrides,
+                    "experiment": job.config.origin.experiment,
+                }
+            )
         )
-    found = {record["id"] for record in runs_of_tables("bench/tables", tmp_path)}
+    found = {record["run_id"] for record in runs_of("bench/tables", tmp_path)}
     assert found == {job.config.run_id for job in wanted}
-    assert (
-        len(runs_of_tables("bench/tables", tmp_path, free=["dataset.n_train"])) == len(wanted) + 1
-    )
+    assert len(runs_of("bench/tables", tmp_path, free=["dataset.n_train"])) == len(wanted) + 1
