@@ -12,6 +12,7 @@ from typing import Any
 
 from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser
 from kdgraph.errors import DataError, DataNotAvailable, UsageError, did_you_mean
+from kdgraph.wording import counted
 
 _NAMES_HELP = (
     "an option of the group dataset, a group of them (cc18), a pattern ('cc18/mfeat_*'), or a"
@@ -170,7 +171,8 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
             else:
                 fetched += bool(downloads)
     print(
-        f"{len(wanted) - len(absent)} of {len(wanted)} data sets are in {cache_folder()}, {fetched}"
+        f"{len(wanted) - len(absent)} of {counted(len(wanted), 'data set')}"
+        f" {'is' if len(wanted) == 1 else 'are'} in {cache_folder()}, {fetched}"
         " of them fetched now"
     )
     for reason, missing in by_reason(absent).items():

@@ -12,6 +12,7 @@ from kdgraph.runner.rundir import RunDir
 from kdgraph.runner.store import Store
 from kdgraph.runner.stored import stage_keys
 from kdgraph.runner.watch import Watch
+from kdgraph.wording import counted
 
 
 def preview(config: RunConfig, absent: MissingData | None = None) -> str:
@@ -46,7 +47,7 @@ def summary(jobs: Sequence[Job], absent: Mapping[str, MissingData]) -> str:
         if missing
         else ""
     )
-    return f"# {len(jobs)} runs{lacking}"
+    return f"# {counted(len(jobs), 'run')}{lacking}"
 
 
 def _stored(config: RunConfig) -> list[str]:

@@ -104,7 +104,7 @@ def test_get_by_name_group_pattern_number_and_override(kdg, openml_server):
         openml_server.add(id, numeric_table())
     assert kdg("data", "get", "few/one") == (
         0,
-        f"1 of 1 data sets are in {where}, 1 of them fetched now\n",
+        f"1 of 1 data set is in {where}, 1 of them fetched now\n",
         "",
     )
     assert kdg("data", "get", "few/o*", "61") == (
@@ -122,7 +122,7 @@ def test_get_by_name_group_pattern_number_and_override(kdg, openml_server):
     )
     assert kdg("data", "get", "dataset=openml", "dataset.id=61")[:2] == (
         0,
-        f"1 of 1 data sets are in {where}, 0 of them fetched now\n",
+        f"1 of 1 data set is in {where}, 0 of them fetched now\n",
     )
     assert kdg("data", "get", "dataset=spiral")[:2] == (
         0,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from kdgraph.cli.list import list_groups, list_options
 from kdgraph.config.catalogue import GROUPS, TASKS, Catalogue
@@ -122,16 +121,6 @@ def test_options_are_listed_without_what_others_build_on(tmp_path):
     assert list_options(catalogue, "parent", [], 100) == "parent\n  forest  Trees\n  tree"
     with pytest.raises(ConfigError, match="no group named 'parnt'; did you mean 'parent'"):
         list_options(catalogue, "parnt", [], 100)
-
-
-def test_the_catalogue_reads_what_composing_would_choose():
-    for preset in ("kdf", "sts", "knn", "local_pit"):
-        text = (conf_dir() / "method" / f"{preset}.yaml").read_text()
-        choices = CATALOGUE.method_choices(preset)
-        for entry in yaml.safe_load(text)["defaults"]:
-            if isinstance(entry, dict):
-                ((key, option),) = entry.items()
-                assert choices[key.removeprefix("override /")] == option
 
 
 def test_the_first_folder_wins_and_directives_are_no_summaries(tmp_path):
