@@ -4,16 +4,12 @@ config names starts them.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import hydra
-
-from kdgraph.config import Job, Plan, conf_dir
+from kdgraph.config import Job, Plan
 from kdgraph.errors import CannotWrite
 from kdgraph.persistence.archive import current_key
 from kdgraph.runner.files import check_writable
@@ -116,22 +112,3 @@ def _why_lost(job: Job) -> str:
     except CannotWrite as error:
         return f"its process ended before it did; {error}"
     return LOST
-
-
-def with_hydra(arguments: Sequence[str]) -> None:
-    """``hydra.main`` with our config folder, for its own views of the config: it prints them and
-    may exit by itself.
-    """
-    with _argv(["kdg run", *arguments]):
-        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(
-            lambda config: None
-        )()
-
-
-@contextmanager
-def _argv(argv: list[str]) -> Iterator[None]:
-    before, sys.argv = sys.argv, argv
-    try:
-        yield
-    finally:
-        sys.argv = before
