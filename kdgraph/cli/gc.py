@@ -14,7 +14,7 @@ from kdgraph.wording import counted
 if TYPE_CHECKING:
     from kdgraph.runner.gc import Garbage
 
-_WHAT = {
+_MEANINGS = {
     "fit": "parents",
     "calibrate": "calibrated models",
     "evaluate": "predictions",
@@ -79,7 +79,7 @@ def _overview(files: Sequence[Garbage], out: Path) -> str:
     }
     lines = [
         f"  {kind:<14} {len(members):>7,}  {_size(sum(file.frees for file in members)):>9}  "
-        f" {_WHAT.get(kind, '')}".rstrip()
+        f" {_MEANINGS.get(kind, '')}".rstrip()
         for kind, members in kinds.items()
     ]
     total = (

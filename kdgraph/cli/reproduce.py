@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def main(arguments: list[str]) -> int:
     """Run what is not done, write the pages, and return the exit code."""
     args = parser().parse(arguments)
-    _need_experiments()
+    _require_experiments()
     from experiments.reproduction.page import write
     from experiments.reproduction.papers import chosen
     from experiments.reproduction.work import estimate, tasks_of
@@ -141,7 +141,7 @@ def _run(tasks: Sequence[Task]) -> int:
     return 1 if failed else 0
 
 
-def _need_experiments() -> None:
+def _require_experiments() -> None:
     try:
         import experiments.reproduction.papers  # noqa: F401
     except ModuleNotFoundError as error:
