@@ -38,9 +38,9 @@ def parser() -> CommandParser:
     """Return the parser of the command."""
     parser = CommandParser(
         "list",
-        "List the config groups, or the options of one group with a line on each. Methods and"
-        " calibrators are listed by task. Words after the group search names and lines; all of"
-        " them must occur. On a terminal, lines are cut at its width.",
+        "List the config groups, or the options of one group with a line on each: methods and"
+        " calibrators by task, data sets by kind. Words after the group search names and lines;"
+        " all of them must occur. On a terminal, lines are cut at its width.",
         examples=[
             "kdg list",
             "kdg list method isotonic",
@@ -136,22 +136,25 @@ def list_options(
 
 
 def _section(catalogue: Catalogue, group: str, option: str) -> str:
-    """Return the heading of an option: its task, or the folder that it lies in."""
+    """Return the heading of an option: its task or kind, or the folder that it lies in."""
     from kdgraph.config.catalogue import PAPER
 
     folder, _, _ = option.rpartition("/")
     if group in _BY_TASK and not option.startswith(PAPER):
         return catalogue.task(group, option)
+    if group == "dataset" and not folder:
+        return catalogue.kind(option)
     return f"{group}={folder}/…" if folder else group
 
 
 def _in_order(sections: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
-    from kdgraph.config.catalogue import PAPER, TASKS
+    """Return the sections by task or kind, then by folder, those of papers last."""
+    from kdgraph.config.catalogue import KINDS, PAPER, TASKS
 
-    order = {task: k for k, task in enumerate(TASKS)}
+    order = {title: k for k, title in enumerate([*TASKS, *KINDS.values()])}
     return sorted(
         sections.items(),
-        key=lambda item: (f"={PAPER}" in item[0], order.get(item[0], -1), "/" in item[0], item[0]),
+        key=lambda item: (f"={PAPER}" in item[0], order.get(item[0], len(order)), item[0]),
     )
 
 

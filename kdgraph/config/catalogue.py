@@ -47,6 +47,16 @@ TASKS = (
 )
 """Tasks of methods, in the order of a listing."""
 
+KINDS = {
+    "kdgraph.data.simulations.": "simulations, whose truth is known",
+    "kdgraph.data.tables.": "tables of scikit-learn",
+    "kdgraph.data.openml.": "tables of openml.org",
+    "kdgraph.data.images.": "images of openml.org",
+    "": "files of your own",
+}
+"""Beginning of a class's import path → kind of the data set, in the order of a listing."""
+_FILE_CLASSES = ("ArrayFile", "ImageFiles", "ScoreFile", "TableFile", "TextFile")
+
 _LINE = re.compile(r"^( *)([\w.]+):(?: ([^#]*?))?(?: +# (.*))?$")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -143,6 +153,13 @@ class Catalogue:
         if ".local." in calibrator.target:
             return "local calibration"
         return "class probabilities"
+
+    def kind(self, dataset: str) -> str:
+        """Return the kind of a data set, one of the values of :data:`KINDS`."""
+        target = self.component("dataset", dataset).target
+        if target.endswith(_FILE_CLASSES):
+            return KINDS[""]
+        return next(kind for beginning, kind in KINDS.items() if target.startswith(beginning))
 
     def method_choices(self, preset: str) -> dict[str, str]:
         """Return the options that a method chooses, by group; empty for an unknown one."""

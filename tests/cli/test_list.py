@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kdgraph.cli.list import list_groups, list_options
-from kdgraph.config.catalogue import GROUPS, TASKS, Catalogue
+from kdgraph.config.catalogue import GROUPS, KINDS, TASKS, Catalogue
 from kdgraph.config.composer import conf_dir
 from kdgraph.errors import ConfigError, UsageError
 
@@ -101,8 +101,20 @@ def test_lines_are_cut_at_the_width_of_the_terminal(width):
 def test_folders_of_options_are_sections(kdg):
     out = kdg("list", "dataset", "--all")[1]
     headings = [block.splitlines()[0] for block in out.split("\n\n")]
-    assert headings[0] == "dataset" and "dataset=cc18/…" in headings
+    assert headings[: len(KINDS)] == list(KINDS.values()) and "dataset=cc18/…" in headings
     assert headings.index("dataset=cc18/…") < headings.index("dataset=paper/p5/…")
+
+
+def test_data_sets_are_listed_by_kind(kdg):
+    by_kind = sections(kdg("list", "dataset")[1])
+    for kind, names in {
+        "simulations, whose truth is known": {"spiral", "heteroscedastic"},
+        "tables of scikit-learn": {"wine", "swiss_roll"},
+        "tables of openml.org": {"bank_marketing", "openml"},
+        "images of openml.org": {"mnist"},
+        "files of your own": {"table", "arrays", "image_files", "text", "scores"},
+    }.items():
+        assert names <= set(by_kind[kind])
 
 
 def test_a_group_of_the_user_is_listed_with_its_options(kdg, tmp_path):
