@@ -11,10 +11,14 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kdgraph.cli import COMMANDS
 from kdgraph.cli.arguments import CommandParser, FilterParser, OverrideParser, parser_of
 from kdgraph.errors import KdgError, UsageError
+
+if TYPE_CHECKING:
+    from kdgraph.config.catalogue import Catalogue
 
 _BASH = """\
 _kdg() {
@@ -132,12 +136,30 @@ def _choices(before: Sequence[str], word: str) -> Iterable[str]:
         parser = parser.actions.get(arguments.pop(0), parser)
     option = arguments[-1] if arguments else ""
     if option.startswith("-") and parser.takes_value(option):
-        if option == "--run":
-            return [f"{path} " for path in _run_directories(word)]
-        return [f"{choice} " for choice in parser.choices(option)]
+        return _values(parser, option, arguments, word)
     if word.startswith("-"):
         return [f"{name} " for name in parser.options()]
     return _words_of(parser, arguments, word)
+
+
+def _values(
+    parser: CommandParser, option: str, arguments: Sequence[str], word: str
+) -> Iterable[str]:
+    """Return candidates for the value of an option; none where it is a file."""
+    if option == "--run":
+        return [f"{path} " for path in _run_directories(word)]
+    if option not in ("--against", "--metric", "--with"):
+        return [f"{choice} " for choice in parser.choices(option)]
+    records = _records(Path(_value_of("--out", arguments) or "outputs"))
+    if option == "--against":
+        return [f"{record['method']} " for record in records if "method" in record]
+    # Names follow each other with commas, so none is the last for certain.
+    done = word[: len(word) - len(word.rpartition(",")[2])]
+    if option == "--metric":
+        names = {entry["metric"] for record in records for entry in record.get("metrics", ())}
+    else:
+        names = {key for record in records for key in _flat_keys(record.get("config"))}
+    return [f"{done}{name}" for name in names]
 
 
 def _words_of(parser: CommandParser, arguments: Sequence[str], word: str) -> Iterable[str]:
@@ -171,11 +193,9 @@ def _overrides(arguments: Sequence[str], word: str, config_dir: str | None) -> I
     group, dot, _ = word.partition(".")
     if dot and group in catalogue.groups:
         chosen = dict(text.split("=", 1) for text in arguments if "=" in text)
-        if "method" in chosen or "method" not in catalogue.groups:
-            chosen = catalogue.method_choices(chosen.get("method", "")) | chosen
-        else:
-            chosen = catalogue.method_choices("kdf") | chosen
-        option = chosen.get(group, {"dataset": "spiral", "ood": "sphere"}.get(group, "default"))
+        defaults = catalogue.defaults
+        method = chosen.get("method", defaults.get("method", ""))
+        option = {**defaults, **catalogue.method_choices(method), **chosen}.get(group, "")
         keys += [f"{group}.{name}=" for name in catalogue.component(group, option).keys]
     return keys
 
@@ -199,21 +219,22 @@ def _records(out: Path) -> list[dict]:
     for folder in sorted(out.glob("[!.]*/*")):
         path = next(folder.glob("*/result.json"), None)
         if path is not None and len(records) < _MOST_RECORDS:
-            content = json.loads(path.read_bytes())
-            if isinstance(content, dict):
-                records.append(content)
+            record = json.loads(path.read_bytes())
+            if isinstance(record, dict):
+                records.append(record)
     return records
 
 
 def _value_at(record: dict, key: str) -> str | None:
-    """Return the value of a filter's key in a record, as text without blanks."""
-    value = record.get(key) if key in ("method", "seed") else record.get("config")
-    if value is record.get("config"):
+    """Return the value of a filter's key in a record; None without one, or with blanks in it."""
+    if key in ("method", "seed"):
+        value = record.get(key)
+    else:
+        value = record.get("config")
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
-    value = value.get("name") if isinstance(value, dict) else value
-    text = str(value)
-    return None if value is None or " " in text else text
+        value = value.get("name") if isinstance(value, dict) else value
+    return None if value is None or " " in str(value) else str(value)
 
 
 def _flat_keys(node: object, prefix: str = "") -> Iterable[str]:
@@ -234,12 +255,13 @@ def _run_directories(word: str) -> Iterable[str]:
 
 
 def _value_of(option: str, arguments: Sequence[str]) -> str | None:
-    """Return the value of an option, of which a later one wins."""
+    """Return the value of an option; None where it is not given."""
     values = [after for text, after in pairwise(arguments) if text == option]
+    values += [text.partition("=")[2] for text in arguments if text.startswith(f"{option}=")]
     return values[-1] if values else None
 
 
-def _catalogue(config_dir: str | None):
+def _catalogue(config_dir: str | None) -> Catalogue:
     from kdgraph.config.catalogue import Catalogue
     from kdgraph.config.composer import config_folders
 

@@ -124,6 +124,19 @@ class Catalogue:
         names = sorted(groups, key=lambda group: (order.get(group, len(order)), group))
         return {group: dict(sorted(groups[group].items())) for group in names}
 
+    @cached_property
+    def defaults(self) -> dict[str, str]:
+        """Group → option that is chosen without any override."""
+        path = self.folders[0] / "config.yaml"
+        entries = _values(path).get("defaults") or () if path.is_file() else ()
+        return {
+            str(group): str(option)
+            for entry in entries
+            if isinstance(entry, dict)
+            for group, option in entry.items()
+            if group in self.groups and option is not None
+        }
+
     def file(self, path: str) -> Path | None:
         """Return the file of ``group/option``, private ones (``parent/_acet``) too."""
         candidates = (folder / f"{path}.yaml" for folder in self.folders)

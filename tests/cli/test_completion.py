@@ -24,6 +24,9 @@ from kdgraph.cli.completion import SCRIPTS, candidates
         ("kdg show data", ["dataset="]),
         ("kdg run calibrator.crit", ["calibrator.criterion="]),
         ("kdg run method=kdn parent.hid", ["parent.hidden="]),
+        ("kdg run dataset.nois", ["dataset.noise_std="]),
+        ("kdg run ood.rad", ["ood.radii="]),
+        ("kdg run metrics.test.mc", ["metrics.test.mce.bins=", "metrics.test.mce.strategy="]),
         ("kdg run dataset=wine dataset.n_tr", ["dataset.n_train="]),
         ("kdg run --js", ["--json "]),
         ("kdg run --cfg j", ["job "]),
@@ -60,7 +63,8 @@ def finished(tmp_path, monkeypatch):
         folder = tmp_path / "outputs" / "spiral" / method / "0a1b2c3d"
         folder.mkdir(parents=True)
         config = {"dataset": {"name": "spiral", "n_train": n_train}, "protocol": "held_out"}
-        record = {"method": method, "seed": 0, "config": config}
+        metrics = [{"metric": "error"}, {"metric": "ece"}]
+        record = {"method": method, "seed": 0, "config": config, "metrics": metrics}
         (folder / "result.json").write_text(json.dumps(record))
     return tmp_path
 
@@ -75,6 +79,14 @@ def test_filters_are_completed_from_the_records(finished):
         "dataset.n_train=80 ",
     ]
     assert candidates("kdg table --out elsewhere method=") == []
+
+
+def test_values_of_options_are_completed_from_the_records(finished):
+    assert candidates("kdg compare --against k") == ["kdf "]
+    assert candidates("kdg table --metric error,e") == ["error,ece", "error,error"]
+    assert candidates("kdg table --with dataset.") == ["dataset.n_train", "dataset.name"]
+    assert candidates("kdg table --out=outputs method=k") == ["method=kdf "]
+    assert candidates("kdg table --output ") == []
 
 
 def test_directories_of_runs_are_completed(finished):
