@@ -71,7 +71,8 @@ _RUN_KEYS = ("seed", "protocol", "n_jobs", "force", "fail_fast", "save", "out")
 def main(arguments: list[str]) -> int:
     """Print the script of a shell, or candidates, and return the exit code."""
     if arguments[:1] == ["--words"]:
-        print(*candidates(" ".join(arguments[1:])), sep="\n")
+        # Without a line the shell completes names of files.
+        print("".join(f"{word}\n" for word in candidates(" ".join(arguments[1:]))), end="")
         return 0
     if len(arguments) != 1 or arguments[0] not in SCRIPTS:
         parser().parse([word for word in arguments if word.startswith("-")])

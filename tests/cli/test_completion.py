@@ -103,6 +103,7 @@ def test_scripts_are_printed_and_others_refused(kdg):
     for shell, script in SCRIPTS.items():
         assert kdg("completion", shell) == (0, script, "")
     assert kdg("completion", "--words", "kdg ru") == (0, "run \n", "")
+    assert kdg("completion", "--words", "kdg predict --input ") == (0, "", "")
     sentence = "kdg: completion takes one of bash, zsh, fish, got nothing\n"
     assert kdg("completion") == (2, "", sentence)
 
