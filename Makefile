@@ -20,16 +20,16 @@ TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest
 .PHONY: run test slow bench docs reproduce-paper lint format clean help
 .PHONY: own-venv
 
-run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral (others: make run ARGS="dataset=digits method=kdf")
+run: $(VENV)/.run  ## install, then kdg run (default ARGS='dataset=spiral method=kdf')
 	@$(BIN)/kdg run $(ARGS)
 
-test: lint  ## install with the dev extra, then check style, types and all tests but the slow ones
+test: lint  ## install, check style and types, run all tests but the slow
 	@$(TWICE) -m '$(MARKED)'
 
-slow: $(VENV)/.dev  ## the slow tests, which .ci/run adds: processes that die, clusters, browsers, every component in a fresh process
+slow: $(VENV)/.dev  ## run the slow tests: dying processes, clusters, browsers
 	@$(TWICE) -m slow tests
 
-bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sweeps against bare loops, and what is waited for every day, the tests too (18 minutes)
+bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (18 minutes)
 	@$(BIN)/python scripts/bench_kdf.py
 	@$(BIN)/python scripts/bench_kdn.py
 	@$(BIN)/python scripts/bench_ensemble.py
@@ -41,14 +41,14 @@ bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sw
 	@$(BIN)/python scripts/bench_sweep.py
 	@$(BIN)/python scripts/bench_everyday.py --suite
 
-docs: $(VENV)/.dev  ## the pages of docs/ as a site in site/, with every link checked; needs no network, and neither does the site
+docs: $(VENV)/.dev  ## build the site of docs/ in site/; needs no network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-reproduce-paper: $(VENV)/.run  ## every published number beside ours, on one page: make reproduce-paper SCALE=smoke (or workstation, paper)
+reproduce-paper: $(VENV)/.run  ## published beside measured numbers (SCALE=smoke for minutes)
 	@$(BIN)/kdg reproduce --scale $(SCALE)
 
-lint: $(VENV)/.dev  ## check style, types, and that docstrings give shapes and sources
+lint: $(VENV)/.dev  ## check style, types and docstrings
 	@$(BIN)/ruff check --quiet --output-format concise
 	@$(BIN)/ruff format --quiet --check --output-format concise || { echo "not formatted as above; make format does it" >&2; exit 1; }
 	@$(BIN)/pyright --pythonpath $(BIN)/python
@@ -58,7 +58,7 @@ format: $(VENV)/.dev  ## sort imports, mend what ruff can mend, format
 	@$(BIN)/ruff check --fix-only --quiet
 	@$(BIN)/ruff format
 
-clean: own-venv  ## remove the virtual environment and what tests and builds left; outputs/ stays
+clean: own-venv  ## remove the environment and build leftovers; outputs/ stays
 	@rm -rf $(VENV) dist build site .pytest_cache .ruff_cache .hypothesis
 	@find conf kdgraph scripts tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
