@@ -20,10 +20,10 @@ TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest
 .PHONY: run test slow bench docs reproduce-paper lint format clean help
 .PHONY: own-venv
 
-run: $(VENV)/.run  ## install, then kdg run (default ARGS='dataset=spiral method=kdf')
+run: $(VENV)/.run  ## install, then kdg run dataset=spiral method=kdf (or ARGS=…)
 	@$(BIN)/kdg run $(ARGS)
 
-test: lint  ## install, check style and types, run all tests but the slow
+test: lint  ## install, check style and types, run the quick tests
 	@$(TWICE) -m '$(MARKED)'
 
 slow: $(VENV)/.dev  ## run the slow tests: dying processes, clusters, browsers
