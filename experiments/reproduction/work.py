@@ -44,7 +44,7 @@ class Task:
             plan([*words, f"out={self.out}", *self.launching], multirun=True)
             for words in self.size.runs
         ]
-        return [sweep.knowing(Index.of(sweep).known()) for sweep in sweeps]
+        return [sweep.with_run_dirs(Index.of(sweep).known()) for sweep in sweeps]
 
     @property
     def n_runs(self) -> int:

@@ -116,7 +116,7 @@ def plan_runs(args: argparse.Namespace) -> Plan:
     from kdgraph.runner.index import Index
 
     planned = plan(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
-    return planned.knowing(Index.of(planned).known()) if planned.multirun else planned
+    return planned.with_run_dirs(Index.of(planned).known()) if planned.multirun else planned
 
 
 def check_jobs(planned: Plan, jobs: Sequence[Job]) -> None:

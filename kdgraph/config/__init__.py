@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.config.checks import check
-from kdgraph.config.data_sources import Read, file_digests, reads, refuse_changed, what_is_read
+from kdgraph.config.data_sources import Read, file_digests, files_read, reads, refuse_changed
 from kdgraph.config.run_config import (
     AFTER,
     COMPONENTS,
@@ -54,12 +54,12 @@ __all__ = [
     "compose",
     "conf_dir",
     "file_digests",
+    "files_read",
     "method_label",
     "plan",
     "reads",
     "refuse_changed",
     "run_id",
-    "what_is_read",
 ]
 
 _NEED_HYDRA = {

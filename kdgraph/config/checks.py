@@ -1,5 +1,6 @@
-"""Whether a run can be done, asked before it starts: every key and value, what goes with what, what
-can be measured and drawn.
+"""Checks of a config before its run starts.
+
+Every key and value is checked, components fit together, and metrics and figures have their inputs.
 """
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kdgraph.config.compatibility import unfitted
+from kdgraph.config.compatibility import unfitted_model
 from kdgraph.config.components import check_component, check_options, is_node, target_of
 from kdgraph.config.data_sources import check_outliers, ood_sets
 from kdgraph.config.messages import unknown_key
@@ -19,7 +20,7 @@ _OPTIONS = Mapping[str, Any] | None
 
 
 def check(config: RunConfig) -> None:
-    """Import what the config names and check it all; raise what is wrong in one line.
+    """Import the components that a config names, and check all of it.
 
     Raises
     ------
@@ -28,80 +29,82 @@ def check(config: RunConfig) -> None:
     """
     from kdgraph.data.splits import split_options
 
-    for path in COMPONENTS:
-        more = split_options() if path == "dataset" else None
-        # The node of another data set, of what is out of distribution or of outliers, is a whole
-        # one, though it is not split.
-        check_component(path, getattr(config, path), more, {"source": split_options()})
+    for group in COMPONENTS:
+        split_keys = split_options() if group == "dataset" else None
+        # The node of another data set, of OOD rows or of outliers, has the keys of a split too,
+        # though its rows are not split.
+        check_component(group, getattr(config, group), split_keys, {"source": split_options()})
     check_outliers(config.science())
-    _check_other_data("ood", config.ood, config.dataset)
-    _check_metrics(config, _said_in(config))
+    _check_ood_sources(config.ood, config.dataset)
+    _check_metrics(config, _outputs_of(config))
     _check_figures(config)
 
 
-def _check_other_data(path: str, ood: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:
-    """What is out of distribution must not be what is trained on, which can go by two names; of
-    several sources, none.
+def _check_ood_sources(ood: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:
+    """Raise ConfigError if a source of OOD rows is the data set that is trained on.
+
+    A data set of OpenML can have two names, and one number.
     """
-    for where, node in ood_sets(path, ood):
+    for path, node in ood_sets("ood", ood):
         source: Mapping[str, Any] = node.get("source") or {}
         if not is_node(source):
             continue
         if source["name"] == dataset["name"] or (
             source.get("id") is not None and source["id"] == dataset.get("id")
         ):
-            what = (
-                f"{where}.name={source['name']} is what dataset={dataset['name']} trains on, so its"
+            problem = (
+                f"{path}.name={source['name']} is what dataset={dataset['name']} trains on, so its"
                 " rows are in distribution"
             )
-            raise ConfigError(f"{what}; choose another: 'kdg list dataset' shows them")
+            raise ConfigError(f"{problem}; choose another: 'kdg list dataset' shows them")
 
 
-def _said_in(config: RunConfig) -> set[str]:
-    """What parent or method can be asked, and what follows from it; of a parent that a function
-    makes nobody knows before.
+def _outputs_of(config: RunConfig) -> set[str]:
+    """Return the outputs that the parent or the method supports, and those that follow from them.
+
+    If a function makes the parent, they are unknown before it has run: then all of them.
     """
     from kdgraph.base import OUTPUT_METHODS, FittedModel
 
-    model = unfitted(config)
+    model = unfitted_model(config)
     if model is None:
         return set(OUTPUT_METHODS)
-    said = {
-        answer
-        for answer in OUTPUT_METHODS
-        for each in (model, FittedModel(model.parent))
-        if each.supports(answer)
+    outputs = {
+        output
+        for output in OUTPUT_METHODS
+        if model.supports(output) or FittedModel(model.parent).supports(output)
     }
-    return said | ({"top_label", "ood_score"} if model.is_classifier else set())
+    return outputs | ({"top_label", "ood_score"} if model.is_classifier else set())
 
 
-def _check_metrics(config: RunConfig, said: set[str]) -> None:
-    """Every metric exists, has these options, and parent or method give what it needs; who does not
-    has no value of it.
+def _check_metrics(config: RunConfig, outputs: set[str]) -> None:
+    """Raise unless every metric exists, has these options, and has its inputs.
+
+    The inputs are outputs of the parent or of the method, or belong to the rows.
     """
     from kdgraph.metrics import METRICS, check_metric, select_metric, space_option
 
-    source, said = target_of(config.dataset), said | {"prior"}
-    labelled = said | {"y", "X", "groups", "mean_abs_y"} | _truths_of(source)
+    source, outputs = target_of(config.dataset), outputs | {"prior"}
+    labelled = outputs | {"y", "X", "groups", "mean_abs_y"} | _truths_of(source)
     inputs = {
         "test": labelled,
         "calibration": labelled,
-        "ood": said | ({"id_score"} if "ood_score" in said else set()),
-        "grid": said | ({"truth"} if hasattr(source, "posterior_on_paper_grid") else set()),
+        "ood": outputs | ({"id_score"} if "ood_score" in outputs else set()),
+        "grid": outputs | ({"truth"} if hasattr(source, "posterior_on_paper_grid") else set()),
     }
     check_options("metrics", config.metrics, dict.fromkeys([*inputs, "spaces"], _OPTIONS))
-    for on, wanted in config.metrics.items():
-        check_options(f"metrics.{on}", wanted or {}, dict.fromkeys(wanted or {}, _OPTIONS))
+    for on, nodes in config.metrics.items():
+        check_options(f"metrics.{on}", nodes or {}, dict.fromkeys(nodes or {}, _OPTIONS))
     for name, node in config.spaces.items():
         check_component(f"metrics.spaces.{name}", {"name": name, **node})
-    named: dict[str, str] = {}
-    for on, wanted in config.measures.items():
-        for key, node in wanted.items():
+    metric_of: dict[str, str] = {}
+    for on, nodes in config.measures.items():
+        for key, node in nodes.items():
             name, options = select_metric(key, node)
             _check_space(f"metrics.{on}.{key}", name, space_option(node), config.spaces)
-            if name != (known := named.setdefault(key, name)):
+            if name != (first := metric_of.setdefault(key, name)):
                 raise ConfigError(
-                    f"metrics.{on}.{key} is {name}, and elsewhere {known}; one of them needs"
+                    f"metrics.{on}.{key} is {name}, and elsewhere {first}; one of them needs"
                     " another name"
                 )
             try:
@@ -112,9 +115,7 @@ def _check_metrics(config: RunConfig, said: set[str]) -> None:
 
 
 def _check_space(path: str, metric: str, space: str | None, spaces: Mapping[str, Any]) -> None:
-    """A space has a node, and is only for metrics of the rows' features; those out of distribution
-    have none.
-    """
+    """Raise unless a metric's feature space has a node, and the metric measures features."""
     from kdgraph.metrics import METRICS, needs
 
     if space is None:
@@ -125,26 +126,24 @@ def _check_space(path: str, metric: str, space: str | None, spaces: Mapping[str,
             " take it away"
         )
     if space not in spaces:
-        known = ", ".join(spaces) or "none"
+        names = ", ".join(spaces) or "none"
         raise ConfigError(
-            f"{path}.space must be one of metrics.spaces ({known}), got {space!r};"
+            f"{path}.space must be one of metrics.spaces ({names}), got {space!r};"
             " metrics=local_features has some"
         )
 
 
 def _truths_of(source: Any) -> set[str]:
-    """What a source knows of its rows that nobody can observe, by the names of
-    :data:`kdgraph.metrics.INPUTS`.
-    """
-    known = {"truth": "posterior", "true_distribution": "distribution"}
-    return {name for name, method in known.items() if hasattr(source, method)}
+    """Return the inputs of metrics (:data:`kdgraph.metrics.INPUTS`) that only a simulation has."""
+    methods = {"truth": "posterior", "true_distribution": "distribution"}
+    return {name for name, method in methods.items() if hasattr(source, method)}
 
 
 def _check_figures(config: RunConfig) -> None:
-    """Every figure exists and has these options."""
-    wanted = annotations_of(FigureOptions)
-    check_options("figures", config.figures, wanted)
-    if removed := wanted.keys() - config.figures:
+    """Raise unless every figure exists and has these options."""
+    keys = annotations_of(FigureOptions)
+    check_options("figures", config.figures, keys)
+    if removed := keys.keys() - config.figures:
         raise ConfigError(
             f"figures.{min(removed)} was removed, and no run can do without it; figures=none draws"
             " nothing"
@@ -156,12 +155,12 @@ def _check_figures(config: RunConfig) -> None:
         return
     from kdgraph.figures.run_figures import registered_figures
 
-    known = registered_figures()
+    figures = registered_figures()
     for name, options in config.drawn.items():
-        if name not in known:
-            raise unknown_key(f"figures.draw.{name}", [f"figures.draw.{other}" for other in known])
+        if name not in figures:
+            raise unknown_key(f"figures.draw.{name}", [f"figures.draw.{key}" for key in figures])
         check_options(
             f"figures.draw.{name}",
             options,
-            {key: kind for key, kind in annotations_of(known[name]).items() if key != "run"},
+            {key: kind for key, kind in annotations_of(figures[name]).items() if key != "run"},
         )

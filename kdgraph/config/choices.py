@@ -1,7 +1,7 @@
 """Compositions of config groups' options, shared by the points of a sweep.
 
-Hydra takes 40 to 60 ms to compose one config, whatever it is asked for, and a sweep over 45 data
-sets, 7 methods, 3 sizes and 5 seeds asks for 4,725. Two observations save nearly all of it, and
+Hydra takes 40 to 60 ms to compose one config, however few keys differ, and a sweep over 45
+data sets, 7 methods, 3 sizes and 5 seeds has 4,725. Two observations save nearly all of it, and
 both are checked for each point; where one does not hold, Hydra composes the point.
 
 - **Values come last.** Points that choose the same options differ in plain values, such as the
@@ -81,7 +81,7 @@ class Composition:
             return None
 
     def _is_referenced(self, key: str) -> bool:
-        """Whether an interpolation may depend on the value of ``key``."""
+        """Return whether an interpolation may depend on the value of ``key``."""
         return any(
             reference == key or reference.startswith(f"{key}.") or key.startswith(f"{reference}.")
             for reference in self._references
@@ -91,7 +91,7 @@ class Composition:
     def _references(self) -> set[str]:
         """Full keys that interpolations refer to.
 
-        One inside another, or one whose path begins with the root, counts as all keys of the config.
+        Of nested ones every word counts, which may be too many and never too few.
         """
         references: set[str] = set()
         for path, text in _texts(self.nodes):
@@ -128,7 +128,7 @@ def _resolve(config: Any) -> dict[str, Any]:
 
 
 def _is_set(node: Any, path: Sequence[str]) -> bool:
-    """Whether a path of keys leads to a value through mappings alone, and the value is none."""
+    """Return whether a path of keys leads through mappings to a value that is no mapping."""
     for key in path:
         if not isinstance(node, Mapping) or key not in node:
             return False
@@ -137,7 +137,7 @@ def _is_set(node: Any, path: Sequence[str]) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is a number, text without interpolation, null, or a list of these."""
+    """Return whether a value is a number, text without interpolation, null, or a list of these."""
     if isinstance(value, list):
         return all(map(_is_plain, value))
     if isinstance(value, str):
@@ -172,7 +172,7 @@ class Footprint:
         return Footprint(self.writes | other.writes, self.reads | other.reads)
 
     def is_independent_of(self, other: Footprint) -> bool:
-        """Whether neither writes to what the other one writes to or reads."""
+        """Return whether neither writes to what the other one writes to or reads."""
         return not (
             self.writes & (other.writes | other.reads) or other.writes & (self.writes | self.reads)
         )
@@ -279,7 +279,7 @@ class Footprints:
         return self._file(name, None, chosen)
 
     def _override(self, group: str, option: Any, chosen: tuple[tuple[str, Any], ...]) -> Footprint:
-        """Footprint of ``override /group: option``, where the option may depend on another group."""
+        """Footprint of ``override /group: option``; the option may depend on another group."""
         if group in self._explicit:
             return Footprint(frozenset())
         if not (isinstance(option, str) and "$" in option):

@@ -1,10 +1,10 @@
-"""What goes with what: a parent with its rows, and each part with what it stands on.
+"""Components that fit together: a parent with its rows, and each component with the one below it.
 
-Parts say it themselves: by the methods that they have, by scikit-learn's tags, by ``required_method``,
-the method that a part needs of its parent, and by ``required_partition``, the kind that it must be; a ground
-says by ``takes_groups`` that it is told whom a row belongs to, and what stands on it has no way to
-tell it. What is known of classes is refused before a run starts; the rest once the rows are there,
-still before anything is fitted.
+The classes of the components decide: by the methods that they have, by scikit-learn's tags, by
+``required_method``, the method that a component needs of the one below it, and by
+``required_partition``, the kind of its partition. A component with ``takes_groups`` needs the group
+of each row, which no component above it can pass on. What follows from classes is refused before a
+run starts; the rest once the rows are read, still before anything is fitted.
 """
 
 from __future__ import annotations
@@ -23,17 +23,27 @@ if TYPE_CHECKING:
     from kdgraph.data.dataset import Dataset
 
 Task = Literal["classification", "regression"]
-_GIVES = {"predict_proba": "class probabilities", "predict_dist": "predictive distributions"}
-"""Method of a parent → what it gives, in words."""
-_SUCH = {"forest": "parent=random_forest", "network": "parent=mlp"}
+_RESULT_OF = {"predict_proba": "class probabilities", "predict_dist": "predictive distributions"}
+"""Method of a parent → its result, in words."""
+_PARENT_WITH = {"forest": "parent=random_forest", "network": "parent=mlp"}
+"""Kind of a partition → override that chooses a parent with it."""
 FOR_REGRESSION = "method=local_pit"
+"""Override that chooses a method for regression."""
 
 
-def unfitted(config: RunConfig) -> FittedModel | None:
-    """The model that a config describes, of parts that go together and are not fitted; None where a
-    function makes the parent.
+def unfitted_model(config: RunConfig) -> FittedModel | None:
+    """Return the model that a config describes, of components that fit together and are not fitted.
 
-    Such a function may read a file or train: it is called when the run needs what it makes.
+    Returns
+    -------
+    FittedModel or None
+        None where a function makes the parent. It may read a file or train, so it is called when
+        the run needs its result.
+
+    Raises
+    ------
+    ConfigError
+        If two components do not fit together.
     """
     from kdgraph.base import FittedModel
 
@@ -44,20 +54,22 @@ def unfitted(config: RunConfig) -> FittedModel | None:
     after: dict[str, Any] = {}
     check_task(config.parent, parent, str(config.dataset["name"]), task_of(build(config.dataset)))
     for group, node in config.after.items():
-        below, ground = ground_of(group, parent, after)
+        below, upstream = upstream_of(group, parent, after)
         with errors_by_key(group, node):
-            part = build(node, estimator=ground)
-        if part is not None:
-            check_ground(group, node, part, ground, f"{below}={getattr(config, below)['name']}")
-            check_protocol(group, node, part, config.protocol)
-            check_sets(group, node, part, config)
-            after[group] = part
+            component = build(node, estimator=upstream)
+        if component is not None:
+            choice = f"{below}={getattr(config, below)['name']}"
+            check_upstream(group, node, component, upstream, choice)
+            check_protocol(group, node, component, config.protocol)
+            check_ood_rows(group, node, component, config)
+            after[group] = component
     return FittedModel(parent, after)
 
 
-def ground_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, Any]:
-    """What the part of a group stands on, with its own group: the gate on the calibrator, if there
-    is one, all others on the parent.
+def upstream_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return group and component that a group's component is fitted on.
+
+    For the gate it is the calibrator, if there is one, for all others the parent.
     """
     return (
         ("calibrator", after["calibrator"])
@@ -67,19 +79,17 @@ def ground_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, A
 
 
 def task_of(source: Any) -> Task | None:
-    """What a source says of its rows before it has any; None where only they can tell."""
+    """Return the task of a source; None where only its rows decide it."""
     from kdgraph.data.dataset import Simulation
 
     if isinstance(source, Simulation):
         return "classification" if len(source.classes) else "regression"
-    said = getattr(source, "task", None)
-    return said if said in ("classification", "regression") else None
+    task = getattr(source, "task", None)
+    return task if task in ("classification", "regression") else None
 
 
 def _as_classes(train: Dataset) -> str:
-    """Return the remedy for whole numbers that are a regression only because they have many values;
-    empty for any other.
-    """
+    """Return the remedy for whole numbers that could be classes; "" for other targets."""
     if "whole_values" not in train.facts:
         return ""
     return (
@@ -91,8 +101,14 @@ def _as_classes(train: Dataset) -> str:
 def check_task(
     parent: Node, estimator: Any, dataset: str, task: Task | None, as_classes: str = ""
 ) -> None:
-    """Raise :class:`ConfigError` for a classifier on a regression, or the other way round;
-    ``as_classes`` begins the way out.
+    """Raise :class:`ConfigError` for a classifier on a regression, or the other way round.
+
+    Parameters
+    ----------
+    parent, estimator : node of the parent, and what it describes.
+    dataset : name of the data set.
+    task : of the data set; None where it is unknown.
+    as_classes : beginning of the way out, or "".
     """
     name, is_classifier = f"parent={parent['name']}", hasattr(estimator, "predict_proba")
     if task == "regression" and not hasattr(estimator, "predict_dist"):
@@ -119,7 +135,7 @@ def check_task(
 
 
 def check_rows(parent: Node, estimator: Any, train: Dataset) -> None:
-    """Raise :class:`ConfigError` for a parent that cannot learn from such rows."""
+    """Raise :class:`ConfigError` for a parent that cannot be fitted on such rows."""
     from kdgraph.parents import PrecomputedScores
 
     name = f"parent={parent['name']}"
@@ -146,8 +162,9 @@ def check_rows(parent: Node, estimator: Any, train: Dataset) -> None:
 
 
 def takes(estimator: Any, kind: Literal["two_d_array", "three_d_array"]) -> bool:
-    """Whether X may have two axes, or more, as scikit-learn's tag of that name says; who has no
-    tags, or checks nothing, takes all.
+    """Return scikit-learn's tag of that name: ``X`` may have two axes, or more.
+
+    An estimator without tags, or one that validates nothing, accepts both.
     """
     if not hasattr(estimator, "__sklearn_tags__"):
         return True
@@ -155,86 +172,95 @@ def takes(estimator: Any, kind: Literal["two_d_array", "three_d_array"]) -> bool
     return tags.no_validation or getattr(tags.input_tags, kind)
 
 
-def check_protocol(group: str, node: Node, part: Any, protocol: str) -> None:
-    """Raise :class:`ConfigError` for a part that has to see the test rows, as its paper shows them
-    to it, without ``protocol=paper``.
-    """
-    if protocol != "paper" and getattr(part, "paper_protocol", None) == "transductive":
+def check_protocol(group: str, node: Node, component: Any, protocol: str) -> None:
+    """Raise ConfigError for a component that needs test rows, unless ``protocol=paper``."""
+    if protocol != "paper" and getattr(component, "paper_protocol", None) == "transductive":
         what = (
             f"{group}={node['name']} embeds the rows to predict together with those it is fitted on"
         )
         raise ConfigError(
-            f"{what}, so it sees test rows; say protocol=paper, or choose another map:"
+            f"{what}, so it sees test rows; set protocol=paper, or choose another map:"
             f" {group}.features.reduce=pca"
         )
 
 
-def asks_ood(config: RunConfig) -> bool:
-    """Whether a part is fitted with the run's rows out of distribution, as its paper does."""
+def is_fitted_with_ood(config: RunConfig) -> bool:
+    """Return whether a component is fitted with the OOD rows of the run, as in its paper."""
     return config.protocol == "paper" and any(
         getattr(target_of(node), "paper_protocol", None) == "ood" for node in config.after.values()
     )
 
 
-def check_sets(group: str, node: Node, part: Any, config: RunConfig) -> None:
-    """Raise :class:`ConfigError` for a part that has no place for rows beside those of the data
-    set, where it is asked about such; or that its paper fits with rows out of distribution, where
-    there are none.
+def check_ood_rows(group: str, node: Node, component: Any, config: RunConfig) -> None:
+    """Raise ConfigError for a component that needs OOD rows, or that cannot predict any.
+
+    The first kind is fitted with OOD rows in its paper. The second kind embeds the rows that it
+    predicts together with those that it is fitted on.
     """
-    if asks_ood(config) and part.paper_protocol == "ood" and target_of(config.ood) is None:
+    if (
+        is_fitted_with_ood(config)
+        and component.paper_protocol == "ood"
+        and target_of(config.ood) is None
+    ):
         what = (
             f"{group}={node['name']} is fitted with rows out of distribution under protocol=paper,"
             f" and ood={config.ood['name']} has none"
         )
         raise ConfigError(f"{what}; choose some, such as ood=noise, or leave protocol=held_out")
-    if getattr(part, "paper_protocol", None) != "transductive":
+    if getattr(component, "paper_protocol", None) != "transductive":
         return
-    others = {
+    ways_out = {
         "ood=none": target_of(config.ood) is not None,
         "metrics=top_label": bool(config.metrics.get("grid")),
     }
-    if asked := [name for name, is_asked in others.items() if is_asked]:
+    if overrides := [override for override, is_needed in ways_out.items() if is_needed]:
         what = (
-            f"{group}={node['name']} says nothing of rows that were not embedded with the"
+            f"{group}={node['name']} predicts no rows that were not embedded with the"
             " calibration rows"
         )
         raise ConfigError(
-            f"{what}, such as those out of distribution or on a grid; choose {' '.join(asked)}"
+            f"{what}, such as those out of distribution or on a grid; choose {' '.join(overrides)}"
         )
 
 
-def check_ground(group: str, node: Node, part: Any, ground: Any, called: str) -> None:
-    """Raise :class:`ConfigError` for a part that needs what its ground, ``called`` so, does not
-    give or is not.
+def check_upstream(group: str, node: Node, component: Any, upstream: Any, choice: str) -> None:
+    """Raise ConfigError for a component that does not fit the one that it is fitted on.
+
+    It may need a method, such as ``predict_proba``, a kind of partition, or the groups of rows.
+
+    Parameters
+    ----------
+    group, node, component : group of the component, its node, and what the node describes.
+    upstream : what it is fitted on.
+    choice : override that chose it, ``parent=mlp``.
     """
     from kdgraph.geometry import partition_kind
 
-    needed = getattr(part, "required_method", None)
-    if needed == "predict_proba" and getattr(ground, "takes_groups", False):
+    needed = getattr(component, "required_method", None)
+    if needed == "predict_proba" and getattr(upstream, "takes_groups", False):
         what = (
-            f"{called} wants to know the group of each row, and {group}={node['name']} does not"
-            " tell it"
+            f"{choice} needs the group of each row, and {group}={node['name']} does not pass it on"
         )
         raise ConfigError(
             f"{what}; choose {group}=none, or a calibrator that treats no group apart:"
             " calibrator=isotonic"
         )
-    if needed is not None and not hasattr(ground, needed):
-        what = _GIVES.get(needed, needed)
+    if needed is not None and not hasattr(upstream, needed):
+        what = _RESULT_OF.get(needed, needed)
         fill = (
-            f", or {called.partition('=')[0]}.fill_proba=true"
-            if hasattr(ground, "fill_proba")
+            f", or {choice.partition('=')[0]}.fill_proba=true"
+            if hasattr(upstream, "fill_proba")
             else ""
         )
-        of_regression = group == "calibrator" and hasattr(ground, "predict_dist")
-        more = f", or what is for regression: method=linear {called}" if of_regression else fill
+        is_regressor = group == "calibrator" and hasattr(upstream, "predict_dist")
+        way_out = f", or what is for regression: method=linear {choice}" if is_regressor else fill
         raise ConfigError(
-            f"{group}={node['name']} needs {what}, and {called} gives none; choose"
-            f" {group}=none{more}"
+            f"{group}={node['name']} needs {what}, and {choice} predicts none; choose"
+            f" {group}=none{way_out}"
         )
-    wanted, kind = getattr(part, "required_partition", None), partition_kind(ground)
-    if wanted is not None and kind is not None and wanted != kind:
+    required, kind = getattr(component, "required_partition", None), partition_kind(upstream)
+    if required is not None and kind is not None and required != kind:
         raise ConfigError(
-            f"{group}={node['name']} stands on a {wanted}, and {called} is a {kind}; choose"
-            f" {_SUCH[wanted]}"
+            f"{group}={node['name']} needs the partition of a {required}, and {choice} is a"
+            f" {kind}; choose {_PARENT_WITH[required]}"
         )

@@ -1,8 +1,7 @@
-"""Components as config nodes: ``name``, ``_target_`` and the parameters of that class's
-``__init__``.
+"""Components as config nodes: ``name``, ``_target_`` and the parameters of the class.
 
-The class is the schema. Its annotations say the types and ranges (:mod:`kdgraph.parameters`), its
-signature which keys exist.
+The class is the schema: its annotations have the types and ranges (:mod:`kdgraph.parameters`), its
+signature the keys.
 """
 
 from __future__ import annotations
@@ -23,16 +22,14 @@ Node = Mapping[str, Any]
 INJECTED = frozenset(
     {"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint", "layer_widths"}
 )
-"""Parameters that a run provides, or for which it has a way of its own (``verbose``); no config
-lists them.
-"""
+"""Parameters that a run sets; no config lists them."""
 
 GROUPS = frozenset({"dataset", "method", "metrics", "network", "ood", "parent", "protocol"})
-"""Keys of the config itself, which a message means where it has them without a group in front."""
+"""Keys of the config, as messages name them without a group in front."""
 
 
 def build(node: Node, **injected: Any) -> Any:
-    """Instantiate the component that ``node`` describes; ``_target_: null`` gives None.
+    """Return an instance of the component that ``node`` describes; None for ``_target_: null``.
 
     A parameter that is a node itself, or a mapping of nodes, is built first. ``injected`` values
     reach only a class that has a parameter of that name; keys that are no parameters of the class
@@ -48,9 +45,9 @@ def build(node: Node, **injected: Any) -> Any:
 
 @contextmanager
 def errors_by_key(path: str, node: Node) -> Iterator[None]:
-    """Let errors about parameters name the keys of the config that set them.
+    """Make errors about parameters name the keys of the config that set them.
 
-    A class knows its parameter as ``degree=1``. What can be pasted behind a command is
+    The name of a parameter in its class is ``degree=1``. What can be pasted behind a command is
     ``recalibrator.degree=1``.
 
     Parameters
@@ -72,18 +69,18 @@ def errors_by_key(path: str, node: Node) -> Iterator[None]:
 
 
 def _unique_keys(path: str, node: Node) -> dict[str, str]:
-    """Return each key of a node and of nodes in it, with its full key, unless two have the same
-    name.
-    """
-    found: dict[str, list[str]] = {}
-    inside = [(path, node)]
-    while inside:
-        where, values = inside.pop()
+    """Return the full key of each key in a node and its inner nodes that has a unique name."""
+    full_keys: dict[str, list[str]] = {}
+    nodes = [(path, node)]
+    while nodes:
+        prefix, values = nodes.pop()
         for key, value in values.items():
-            found.setdefault(str(key), []).append(f"{where}.{key}")
+            full_keys.setdefault(str(key), []).append(f"{prefix}.{key}")
             if isinstance(value, Mapping):
-                inside.append((f"{where}.{key}", value))
-    return {key: paths[0] for key, paths in found.items() if len(paths) == 1 and key not in GROUPS}
+                nodes.append((f"{prefix}.{key}", value))
+    return {
+        key: names[0] for key, names in full_keys.items() if len(names) == 1 and key not in GROUPS
+    }
 
 
 def _built(value: Any, injected: Mapping[str, Any]) -> Any:
@@ -97,7 +94,7 @@ def _built(value: Any, injected: Mapping[str, Any]) -> Any:
 
 
 def are_named_nodes(value: Any) -> bool:
-    """Whether a value of a config maps names to components."""
+    """Return whether a value of a config maps names to components."""
     return (
         isinstance(value, Mapping)
         and bool(value)
@@ -106,13 +103,14 @@ def are_named_nodes(value: Any) -> bool:
 
 
 def is_node(value: Any) -> bool:
-    """Whether a value of a config describes a component."""
+    """Return whether a value of a config describes a component."""
     return isinstance(value, Mapping) and "_target_" in value
 
 
 def given_options(node: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Options of a metric or a figure in a config; one that is not ours is imported by its
-    ``_target_``, and known by its name then.
+    """Return the options of a metric or a figure in a config.
+
+    One of the user's own is imported by its ``_target_``, which registers its name.
     """
     if is_node(node):
         target_of(node or {})
@@ -120,26 +118,26 @@ def given_options(node: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def target_of(node: Node, path: str = "component") -> Any:
-    """The class or function that ``node['_target_']`` names, or None."""
-    where = node.get("_target_")
-    if where is None:
+    """Return the class or function that ``node['_target_']`` names, or None."""
+    target = node.get("_target_")
+    if target is None:
         return None
-    module, _, name = str(where).rpartition(".")
+    module, _, name = str(target).rpartition(".")
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
-            f"{path}._target_: cannot import '{where}' ({error}); it must be on PYTHONPATH"
+            f"{path}._target_: cannot import '{target}' ({error}); it must be on PYTHONPATH"
         ) from error
 
 
 def parameters_of(target: Any) -> dict[str, inspect.Parameter]:
-    """Parameters of a class's ``__init__`` (or of a function) that can be given by name."""
+    """Return the parameters of a class's ``__init__`` (or of a function) that have a name."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return {name: p for name, p in _signature(target).parameters.items() if p.kind in kinds}
 
 
-@cache  # every point of a sweep asks
+@cache  # called for every point of a sweep
 def _signature(target: Any) -> inspect.Signature:
     return inspect.signature(target)
 
@@ -156,8 +154,8 @@ def check_component(
     ----------
     path : its key in the config, such as ``parent``.
     node : the resolved node.
-    more : annotations of further keys that the node may have beside the parameters of its class.
-    inner : the same of nodes in it, however deep, by the key that they have.
+    more : annotations of keys that the node may have in addition to its class's parameters.
+    inner : the same for nodes in it, at any depth, by their key.
     """
     if not isinstance(node, Mapping) or not isinstance(node.get("name"), str):
         raise ConfigError(
@@ -195,8 +193,8 @@ def check_component(
     for key, value in node.items():
         if is_node(value):
             check_component(f"{path}.{key}", {"name": key, **value}, (inner or {}).get(key), inner)
-        for name, of_name in value.items() if are_named_nodes(value) else ():
-            check_component(f"{path}.{key}.{name}", {"name": name, **of_name}, inner=inner)
+        for name, node_of_name in value.items() if are_named_nodes(value) else ():
+            check_component(f"{path}.{key}.{name}", {"name": name, **node_of_name}, inner=inner)
     if target and hasattr(target, "_parameter_constraints"):
         _check_as_scikit_learn_does(path, build(node))
 
@@ -207,8 +205,14 @@ def check_options(
     annotations: Mapping[str, Any],
     known: Iterable[str] | None = None,
 ) -> None:
-    """Check keys against ``known`` (default: what is annotated) and values against
-    ``annotations``.
+    """Raise unless every key is known and every value fits its annotation.
+
+    Parameters
+    ----------
+    path : key of the options in the config.
+    options : keys and values.
+    annotations : by key.
+    known : valid keys; default: those with an annotation.
     """
     known = set(annotations if known is None else known)
     for key, value in options.items():
@@ -219,7 +223,7 @@ def check_options(
 
 
 def _check_as_scikit_learn_does(path: str, estimator: Any) -> None:
-    """Ask scikit-learn for its own parameter rules and say what it says in our words."""
+    """Check an estimator by scikit-learn's own rules for its parameters, and raise one line."""
     try:
         estimator._validate_params()
     except ValueError as error:
@@ -234,11 +238,9 @@ def _check_as_scikit_learn_does(path: str, estimator: Any) -> None:
 
 
 def _ordered(rule: str) -> str:
-    """``a str among {'b', 'a'}``, whose order changes from process to process, as ``one of a,
-    b``.
-    """
+    """Return ``one of a, b`` for ``a str among {'b', 'a'}``, whose order is that of a set."""
     return re.sub(
         r"a str among \{([^}]*)\}",
-        lambda found: "one of " + ", ".join(sorted(found[1].replace("'", "").split(", "))),
+        lambda match: "one of " + ", ".join(sorted(match[1].replace("'", "").split(", "))),
         rule,
     )

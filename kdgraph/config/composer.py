@@ -1,7 +1,7 @@
-"""Hydra over the YAML files of ``conf/``: overrides composed to the nodes of a run, and expanded
-into the points of a sweep.
+"""Hydra over the YAML files of ``conf/``.
 
-Every error leaves in one line (:mod:`kdgraph.config.messages`). Only Hydra's public API is used.
+Overrides are composed to the nodes of a run, and expanded into the points of a sweep. Every error
+leaves in one line (:mod:`kdgraph.config.messages`). Only Hydra's public API is used.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ HOW_TO_RUN = frozenset({"n_jobs", "force", "fail_fast", "save", "out", "post_rep
 
 
 def _file_stem(path: str | None, otherwise: str = "table") -> str:
-    """What ``${file_stem:${.path}}`` stands for."""
+    """Return the value of ``${file_stem:${.path}}``."""
     from kdgraph.data.files.paths import file_stem  # here, not above: 'kdg list' needs no numpy
 
     return file_stem(
@@ -68,8 +68,9 @@ OmegaConf.register_new_resolver("file_stem", _file_stem, replace=True)
 
 
 def conf_dir() -> Path:
-    """Where the YAML files are: beside the package in a checkout, inside it in an installed
-    wheel.
+    """Return the folder of the YAML files.
+
+    It is next to the package in a checkout, and inside the package in an installed wheel.
     """
     package = Path(__file__).resolve().parents[1]
     for directory in (package.parent / "conf", package / "conf"):
@@ -81,7 +82,7 @@ def conf_dir() -> Path:
 
 
 def config_folders(config_dir: str | Path | None) -> list[Path]:
-    """Ours, and behind it the user's."""
+    """Return kdgraph's folder of config groups, and behind it the user's."""
     if config_dir is not None and not Path(config_dir).is_dir():
         raise ConfigError(
             f"--config-dir must be a folder of config groups, got '{config_dir}', which is no"
@@ -116,7 +117,7 @@ class Composer:
         self._overrides: Sequence[str] = []
 
     def decides_the_sweep(self, override: str) -> bool:
-        """Whether an override may decide that there is a sweep, and over what.
+        """Return whether an override may decide that there is a sweep, and over what.
 
         Swept values do not, nor values of keys that only a swept choice may have.
         """
@@ -126,7 +127,7 @@ class Composer:
         )
 
     def _sets_a_value(self, override: Override) -> bool:
-        """Whether an override changes or deletes a key, and chooses no option of a group."""
+        """Return whether an override changes or deletes a key, and chooses no option of a group."""
         at_a_key = override.type in (OverrideType.CHANGE, OverrideType.DEL)
         return at_a_key and not self._is_group(str(override.key_or_group))
 
@@ -143,8 +144,9 @@ class Composer:
         return self._parsed[override]
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
-        """Return the config with Hydra's node, not for writing: the overrides that may decide a
-        sweep are often all of a run's.
+        """Return the config with Hydra's node, not for writing.
+
+        The last one is kept: the overrides that may decide a sweep are often all of a run's.
         """
         self._overrides = overrides
         key = tuple(overrides)
@@ -198,9 +200,7 @@ class Composer:
         return [override for override, can_wait in zip(parsed, waits, strict=True) if can_wait]
 
     def _composition(self, choices: tuple[str, ...], *, of_many: bool) -> Composition:
-        """Return the composition of choices: of many, put together from fewer where they are
-        independent.
-        """
+        """Return the composition of choices, put together from others if they are independent."""
         if choices not in self._compositions:
             shape = tuple(
                 self.parse(choice).key_or_group if self._is_choice(choice) else choice
@@ -213,7 +213,7 @@ class Composer:
         return self._compositions[choices]
 
     def _is_choice(self, override: str) -> bool:
-        """Whether an override chooses one option of a group, and nothing else."""
+        """Return whether an override chooses one option of a group, and nothing else."""
         parsed = self.parse(override)
         return (
             parsed.type is OverrideType.CHANGE
@@ -227,7 +227,8 @@ class Composer:
     def _put_together(
         self, choices: tuple[str, ...], reference: tuple[str, ...]
     ) -> Composition | None:
-        """Return the composition of choices that differ from the reference in independent ones;
+        """Return the composition of choices that differ from a reference in independent ones.
+
         None if they differ in one alone, or are not independent.
         """
         places = [i for i, choice in enumerate(choices) if choice != reference[i]]
@@ -293,9 +294,7 @@ class Composer:
                     break
 
     def expand(self, overrides: Sequence[str]) -> list[tuple[list[str], dict[str, str]]]:
-        """Every combination of the swept values in the order that Hydra runs them, with the values
-        that vary.
-        """
+        """Return the points of a sweep in Hydra's order, each with the values that vary."""
         choices: dict[str, list[str]] = {}
         for override in map(self.parse, overrides):
             key = override.get_key_element()
@@ -323,24 +322,24 @@ class Composer:
 
     @contextmanager
     def errors_in_one_line(self) -> Iterator[None]:
-        """Raise what Hydra, OmegaConf and YAML raise inside the block as a ConfigError of one line."""
+        """Turn errors of Hydra, OmegaConf and YAML inside the block into a ConfigError."""
         token = _loader.set(self.loader)
         try:
             yield
         except KdgError:
             raise
         except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
-            raise messages.one_line(
+            raise messages.config_error(
                 error, self.keys, self.options, self.groups, _can_be_read
             ) from error
         finally:
             _loader.reset(token)
 
     def digest(self) -> str | None:
-        """Return a hex digest of all that decides the config of overrides: the YAML files, this
-        package, where relative paths start.
+        """Return a hex digest of all that decides the config of overrides.
 
-        None where the environment decides too, through ``${oc.env:…}``.
+        These are the YAML files, this package, and the folder where relative paths start. None
+        where the environment decides too, through ``${oc.env:…}``.
         """
         files = [path for folder in self.folders for path in option_files(folder) if path.is_file()]
         contents = [path.read_bytes() for path in files]
@@ -402,7 +401,7 @@ class Composer:
         return method_label(nodes, preset, self._composition(choices, of_many=False).resolved)
 
     def _leaves_methods_alone(self, override: str, explicit: frozenset[str]) -> bool:
-        """Whether an override is ``method=…`` itself, or of nodes that no method consists of."""
+        """Return whether an override chooses a method, or changes no node of one."""
         key = str(self.parse(override).key_or_group)
         if key in ("method", "network"):
             return self._is_choice(override)
@@ -431,20 +430,18 @@ class Composer:
         return [*(group for group in self.loader.list_groups("") if group != "hydra"), *of_hydra]
 
     def keys(self) -> list[str]:
-        """Return every key of the config that the last choices of options gave, before values were
-        set: for "did you mean".
-        """
+        """Return every key of the last choices' config, for "did you mean"."""
         choices = tuple(o for o in self._overrides if self._is_group(o.partition("=")[0]))
         return list(_keys(self._composed_by_hydra(choices).nodes))
 
 
 def _is_how_to_run(override: Override) -> bool:
-    """Whether an override is of Hydra's node or of a key that is no component."""
+    """Return whether an override is of Hydra's node or of a key that is no component."""
     return re.split(r"[./]", str(override.key_or_group))[0] in ("hydra", *PLAIN)
 
 
 def _check_file(path: Path) -> None:
-    """Raise ConfigError unless a file of the user's is text in UTF-8 with keys that Hydra can have."""
+    """Raise ConfigError unless a file of the user's is a mapping in YAML that Hydra can read."""
     try:
         check_mapping(path, yaml.safe_load(read_text(path)) or None)
         OmegaConf.create(read_text(path))
@@ -498,8 +495,9 @@ def _can_be_read(word: str) -> bool:
 
 
 def _options(loader: ConfigLoader, group: str) -> list[str]:
-    """Return the names of a group's options, those in folders below it too (``bench/tables``), but
-    not what others only build on (``_table``).
+    """Return the names of a group's options, also those in folders below it (``bench/tables``).
+
+    Files that others only build on are left out (``_table``).
     """
     below = loader.get_group_options(group, ObjectType.GROUP)
     nested = [
@@ -512,8 +510,7 @@ def _options(loader: ConfigLoader, group: str) -> list[str]:
 
 
 def _dataset_node(name: str) -> dict[str, Any]:
-    """Return the value of ``${dataset:name}``: the node of that data set, without what it chooses
-    for other groups.
+    """Return the value of ``${dataset:name}``: the node of that data set.
 
     While a launcher of Hydra runs the jobs, perhaps in another process, its own loader composes.
     """
@@ -539,8 +536,9 @@ OmegaConf.register_new_resolver("dataset", _dataset_node, replace=True)
 
 
 def _other_than(name: str, *names: str) -> str:
-    """Return the value of ``${other_than:${dataset.name},digits,wine}``: the first of the names
-    that is not the first word.
+    """Return the first of ``names`` that is not ``name``.
+
+    It is the value of ``${other_than:${dataset.name},digits,wine}``.
     """
     return next((other for other in names if other != name), name)
 

@@ -1,7 +1,7 @@
-"""The sources of rows that a config names: files, data sets out of distribution, outliers of training.
+"""Sources of rows in a config: files, OOD rows from other data sets, outliers for training.
 
-The content of every file that is read is part of a run's id, so that other content is another run; a
-sweep reads each version of a file once.
+The content of every file that is read is part of a run's id, so that other content is another run;
+a sweep reads each version of a file once.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from kdgraph.errors import ConfigError, RunFailed
 Science = Mapping[str, Any]
 """The part of a config that decides the numbers: group → node."""
 
-_MADE_BY = {"NoiseOutliers": ("noise",), "PermutedOutliers": ("permuted",), "MixedOutliers": ()}
-_WORDS = {"noise": ("noise",), "permuted": ("permuted",), "mixed": ("noise", "permuted")}
-_OF_KIND = {"UniformNoise": "noise", "GaussianNoise": "noise", "ColumnPermuted": "permuted"}
-"""Class of what is out of distribution → the kind of outliers that it is like."""
+_KINDS_OF_CLASS = {
+    "NoiseOutliers": ("noise",),
+    "PermutedOutliers": ("permuted",),
+    "MixedOutliers": (),
+}
+_KINDS_OF_NAME = {"noise": ("noise",), "permuted": ("permuted",), "mixed": ("noise", "permuted")}
+_SIMILAR_KIND = {"UniformNoise": "noise", "GaussianNoise": "noise", "ColumnPermuted": "permuted"}
+"""Class of OOD rows → the kind of outliers that they are like."""
 
 
 def check_outliers(science: Science) -> None:
-    """Raise ConfigError for a word that stands for no outliers, and for rows of the data set that
-    is trained on.
-    """
+    """Raise ConfigError for outliers of an unknown kind, and for rows of the training data."""
     for path, outliers in _outliers(science):
-        if not isinstance(outliers, Mapping) and outliers not in _WORDS:
-            rule = f"one of {', '.join(_WORDS)}, or a node of kdgraph.parents.networks"
+        if not isinstance(outliers, Mapping) and outliers not in _KINDS_OF_NAME:
+            rule = f"one of {', '.join(_KINDS_OF_NAME)}, or a node of kdgraph.parents.networks"
             raise ConfigError(f"{path} must be {rule}, got {outliers!r}")
         for source, _ in _rows_of(outliers):
             if _names(science["dataset"]) & _names(source):
@@ -45,45 +47,45 @@ def check_outliers(science: Science) -> None:
 
 
 def seen_in_training(science: Science) -> list[str]:
-    """A sentence for each set out of distribution that is of a kind that the network of this run
-    was trained with.
-    """
-    found = []
+    """Return a sentence for each OOD set of a kind that the network was trained with."""
+    sentences = []
     for path, outliers in _outliers(science):
         kinds, rows = set(_kinds(outliers)), list(_rows_of(outliers))
         for name, node in ood_sets("ood", science["ood"]):
-            if _OF_KIND.get(_class(node)) in kinds or any(
-                _have_rows_of(node, *each) for each in rows
+            if _SIMILAR_KIND.get(_class(node)) in kinds or any(
+                _have_rows_of(node, *source) for source in rows
             ):
                 seen = f"{name} ({node['name']}) is like the outliers that {path} trains with"
-                found.append(
-                    f"{seen}, so what is measured there says nothing of outliers that the network"
-                    " has not seen"
+                sentences.append(
+                    f"{seen}, so its metrics do not show how the network predicts outliers of other"
+                    " kinds"
                 )
-    return found
+    return sentences
 
 
 def ood_sets(path: str, ood: Node) -> Iterator[tuple[str, Node]]:
-    """Yield key and node of each OOD source: alone, one of several (``sources``), or the ``images``
-    that another perturbs.
+    """Yield key and node of each OOD source.
+
+    There is one, or several (``sources``), or one that perturbs the rows of another (``images``).
     """
-    several = ood.get("sources") or {}
-    for key, node in several.items():
+    sources = ood.get("sources") or {}
+    for key, node in sources.items():
         yield from ood_sets(f"{path}.sources.{key}", {"name": key, **node})
     if ood.get("images"):
         yield from ood_sets(f"{path}.images", {"name": ood.get("name"), **ood["images"]})
-    elif not several:
+    elif not sources:
         yield path, ood
 
 
 def sources_of_outliers(science: Science) -> list[Node]:
-    """The data sets that outliers are rows of."""
+    """Return the nodes of the data sets that outliers are rows of."""
     return [source for _, outliers in _outliers(science) for source, _ in _rows_of(outliers)]
 
 
 def _outliers(science: Science) -> Iterator[tuple[str, Any]]:
-    """Key and value of each ``outliers`` of an exposure, of the parent or of a calibrator that
-    trains it again.
+    """Yield key and value of each ``outliers`` of an exposure.
+
+    The parent has one, or a calibrator that trains it again.
     """
     nodes = {
         "parent": science.get("parent"),
@@ -96,15 +98,15 @@ def _outliers(science: Science) -> Iterator[tuple[str, Any]]:
 
 def _kinds(outliers: Any) -> tuple[str, ...]:
     if not isinstance(outliers, Mapping):
-        return _WORDS.get(outliers, ())
+        return _KINDS_OF_NAME.get(outliers, ())
     parts = (outliers.get("parts") or {}).values()
-    return _MADE_BY.get(_class(outliers), ()) + tuple(
+    return _KINDS_OF_CLASS.get(_class(outliers), ()) + tuple(
         kind for part in parts for kind in _kinds(part)
     )
 
 
 def _rows_of(outliers: Any) -> Iterator[tuple[Node, str | None]]:
-    """The data sets that the outliers are rows of, and of which half of the classes."""
+    """Yield the data sets that outliers are rows of, and the half of the classes."""
     if isinstance(outliers, Mapping):
         if isinstance(outliers.get("source"), Mapping):
             yield outliers["source"], outliers.get("class_half")
@@ -113,14 +115,14 @@ def _rows_of(outliers: Any) -> Iterator[tuple[Node, str | None]]:
 
 
 def _have_rows_of(ood: Node, source: Node, class_half: str | None) -> bool:
-    """Whether a set out of distribution has classes of that half of a data set."""
+    """Return whether a set of OOD rows has classes of that half of a data set."""
     if not isinstance(ood.get("source"), Mapping) or not _names(source) & _names(ood["source"]):
         return False
     return None in (class_half, ood.get("class_half")) or class_half == ood["class_half"]
 
 
 def _names(source: Node) -> set[Any]:
-    """Name and number of a data set, which can go by two names."""
+    """Return name and number of a data set, which can have two names."""
     return {source.get("name"), source.get("id")} - {None}
 
 
@@ -130,12 +132,12 @@ def _class(node: Node) -> str:
 
 @dataclass(frozen=True)
 class Read:
-    """What a source reads where one of its parameters names a file or a folder.
+    """File or folder that a parameter of a source names.
 
     Attributes
     ----------
-    target : the class of the source, or None.
-    key : the parameter.
+    target : import path of the source's class, or None.
+    key : name of the parameter.
     path : its value.
     """
 
@@ -144,32 +146,28 @@ class Read:
     path: str
 
     def files(self) -> list[Path]:
-        """All of them that are there; a source that does not say (``file_parameters``) reads the one that
-        ``path`` names.
-        """
+        """Return the existing files that are read: by the source's ``file_parameters``, or one."""
         files_of = reads_of({"_target_": self.target})[self.key]
         return [file for file in files_of(Path(self.path).expanduser()) if file.is_file()]
 
     def stamp(self) -> str:
-        """Changes with the name, the size or the time of any file; reads none."""
-        found = [(str(file), file.stat()) for file in self.files()]
-        return _hash([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in found])
+        """Return a hash of names, sizes and times of the files, which are not read."""
+        stats = [(str(file), file.stat()) for file in self.files()]
+        return _hash([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in stats])
 
     def digest(self) -> str | None:
-        """SHA-256 of one file, or of the names and the hashes of several; None if there is none."""
+        """Return the SHA-256 of one file, or of names and hashes of several; None without files."""
         return _digest(self, self.stamp())
 
 
 def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
-    """Digest of each of :func:`what_is_read`. What is not there has none."""
-    digests = {key: read.digest() for key, read in what_is_read(science).items()}
+    """Return a digest for each of :func:`files_read` that exists."""
+    digests = {key: read.digest() for key, read in files_read(science).items()}
     return {key: digest for key, digest in digests.items() if digest is not None}
 
 
-def what_is_read(science: Mapping[str, Any]) -> dict[str, Read]:
-    """The files that rows are read from, of the data set, of those out of distribution, and of
-    outliers that train.
-    """
+def files_read(science: Mapping[str, Any]) -> dict[str, Read]:
+    """Return the files that rows are read from: of the data set, of OOD rows, of outliers."""
     nodes = {"": science["dataset"] or {}}
     nodes |= {
         f"{path}.": node["source"]
@@ -186,29 +184,29 @@ def what_is_read(science: Mapping[str, Any]) -> dict[str, Read]:
 
 
 def reads(science: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what a record holds of each of :func:`what_is_read` that is there, so that later
-    content can be told from it.
+    """Return a record's entry for each of :func:`files_read` that exists.
+
+    Other content is recognised by it later.
 
     Returns
     -------
     dict
         Key → target, key and absolute path of a :class:`Read`, its ``stamp`` and its ``sha256``.
     """
-    found = {
+    absolute = {
         key: Read(read.target, read.key, str(Path(read.path).expanduser().absolute()))
-        for key, read in what_is_read(science).items()
+        for key, read in files_read(science).items()
     }
-    digests = {key: read.digest() for key, read in found.items()}
+    digests = {key: read.digest() for key, read in absolute.items()}
     return {
         key: {**asdict(read), "stamp": read.stamp(), "sha256": digests[key]}
-        for key, read in found.items()
+        for key, read in absolute.items()
         if digests[key]
     }
 
 
 def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> None:
-    """Raise where a file that is still there has other content than before: nobody knows which of
-    the two a stage has read.
+    """Raise where a file has other content than before: a stage may have read either.
 
     Parameters
     ----------
@@ -222,7 +220,7 @@ def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> Non
     """
     for key, digest in file_digests(science).items():
         if before.get(key) != digest:
-            path = what_is_read(science)[key].path
+            path = files_read(science)[key].path
             raise RunFailed(
                 f"{path} has changed while the run was reading it; give the same command again once"
                 " it is whole"
@@ -230,8 +228,12 @@ def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> Non
 
 
 def reads_of(source: Node) -> Mapping[str, Any]:
-    """Parameter of a source that names a file or a folder → function from its path to the files
-    that are read.
+    """Return the parameters of a source that name a file or a folder.
+
+    Returns
+    -------
+    mapping
+        Parameter → function from its value, a path, to the files that are read.
     """
     return getattr(target_of(source), "file_parameters", {"path": lambda path: [path]})
 

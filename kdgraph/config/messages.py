@@ -11,7 +11,7 @@ from kdgraph.errors import ConfigError, did_you_mean
 from kdgraph.quoting import override
 
 Options = Callable[[str], list[str]]
-"""Config group → names of its options."""
+"""Function from a config group to the names of its options."""
 CLUSTER_LAUNCHERS = ("submitit_local", "submitit_slurm")
 """Options of ``hydra/launcher`` that come with the extra ``cluster``."""
 MOST_NAMED = 40
@@ -19,8 +19,9 @@ MOST_NAMED = 40
 
 
 def unknown_key(key: str, known: Iterable[str]) -> ConfigError:
-    """The error for a key that no config has; its siblings among ``known`` (full keys) are named if
-    none of them is close.
+    """Return the error for a key that no config has.
+
+    Its siblings among ``known`` (full keys) are named if none of them is similar.
     """
     parent, _, leaf = key.rpartition(".")
     siblings = sorted(
@@ -46,9 +47,7 @@ def not_yaml(path: object, error: BaseException) -> ConfigError:
 
 
 def unknown_group(group: str, known: Iterable[str]) -> ConfigError:
-    """Return the error for ``group=…`` where there is no such config group, but its name has a
-    slash.
-    """
+    """Return the error for an unknown config group whose name has a slash."""
     names = sorted(known)
     return ConfigError(
         f"no config group named '{group}'{did_you_mean(group, names)} (there are:"
@@ -57,7 +56,7 @@ def unknown_group(group: str, known: Iterable[str]) -> ConfigError:
 
 
 def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
-    """The error for ``group=name`` where the group has no such option."""
+    """Return the error for ``group=name`` where the group has no such option."""
     names = sorted(known)
     if group == "hydra/launcher" and name in CLUSTER_LAUNCHERS:
         return ConfigError(f"{group}={name} needs submitit: pip install 'kdgraph[cluster]'")
@@ -70,23 +69,22 @@ def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
     return ConfigError(f"no {group} named '{name}'{hint} {others}")
 
 
-def one_line(
+def config_error(
     error: BaseException,
     keys: Callable[[], Iterable[str]],
     options: Options,
     groups: Callable[[], Iterable[str]],
     can_be_read: Callable[[str], bool],
 ) -> ConfigError:
-    """What a user should read instead of ``error``, an exception of Hydra, OmegaConf or a YAML
-    reader.
+    """Return the error of one line for an exception of Hydra, OmegaConf or a YAML reader.
 
     Parameters
     ----------
-    error : what was raised while a config was composed.
-    keys : gives every full key that the config has, for "did you mean".
-    options : names of a config group's options.
-    groups : gives the names of all config groups.
-    can_be_read : whether an override, as it stands in a shell, has the grammar of one.
+    error : exception that was raised while a config was composed.
+    keys : returns every full key of the config, for "did you mean".
+    options : returns the names of a config group's options.
+    groups : returns the names of all config groups.
+    can_be_read : returns whether a word of a shell has the grammar of an override.
     """
     causes = list(_causes(error))
     for cause in causes:
@@ -101,8 +99,9 @@ def one_line(
             named_in = f"; it is named in {chooser[1]}" if chooser else ""
             return ConfigError(f"{unknown_option(group, name, options(group))}{named_in}")
     text = str(causes[0])
-    if ours := text.partition(f"{ConfigError.__name__} raised while resolving interpolation: ")[2]:
-        return ConfigError(ours.splitlines()[0])
+    prefix = f"{ConfigError.__name__} raised while resolving interpolation: "
+    if message := text.partition(prefix)[2]:
+        return ConfigError(message.splitlines()[0])
     if text.startswith("Ambiguous value for argument"):
         argument = text.split("'")[1]
         key, _, values = argument.partition("=")
@@ -111,16 +110,14 @@ def one_line(
         return ConfigError(
             f"'{argument}' is a sweep: {rule}, or write {as_list} for a list, {as_text} for text"
         )
-    if found := re.match(r"Could not append to config\. An item is already at '(.*)'\.", text):
-        return ConfigError(f"'{found[1]}' is there already; '+' adds what is not: set it without")
+    if match := re.match(r"Could not append to config\. An item is already at '(.*)'\.", text):
+        return ConfigError(f"'{match[1]}' exists already, and '+' adds a new key; leave '+' out")
     if text.startswith("Config group override must be"):
         way_out = "'kdg list' shows them, 'none' is one where it may be absent"
         return ConfigError(f"a config group takes the name of one of its options; {way_out}")
-    if text.startswith("Could not override") and (known := getattr(causes[-1], "full_key", None)):
+    if text.startswith("Could not override") and (key := getattr(causes[-1], "full_key", None)):
         return (
-            unknown_group(str(known), groups())
-            if "/" in str(known)
-            else unknown_key(str(known), keys())
+            unknown_group(str(key), groups()) if "/" in str(key) else unknown_key(str(key), keys())
         )
     if word := getattr(causes[0], "override", None):
         return _unreadable(str(word), _first_line(causes[-1]), can_be_read)
@@ -132,11 +129,11 @@ def _unreadable(word: str, why: str, can_be_read: Callable[[str], bool]) -> Conf
         way_out = "a value that has blanks stands in quotes: 'key=\"a b\"'"
         return ConfigError(f"'{word}' has no value; write {shlex.quote(word)}=…, or {way_out}")
     key, _, value = word.partition("=")
-    found = f"cannot read '{word}' ({why})"
+    problem = f"cannot read '{word}' ({why})"
     if not value.lstrip().startswith(("[", "{")) and can_be_read(override(key, value)):
-        return ConfigError(f"{found}; if it is text, write {override(key, value)}")
+        return ConfigError(f"{problem}; if it is text, write {override(key, value)}")
     rule = "brackets come in pairs, and text with other signs in quotes"
-    return ConfigError(f"{found}; {rule}: 'key=[\"a (b)\"]'")
+    return ConfigError(f"{problem}; {rule}: 'key=[\"a (b)\"]'")
 
 
 def _about_the_root(root: BaseException) -> ConfigError:
@@ -147,11 +144,11 @@ def _about_the_root(root: BaseException) -> ConfigError:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """``error``, what caused it, and so on down to the root."""
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__
+    """Yield an error, its cause, and so on down to the root."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,7 +1,8 @@
-"""From words on a command line to run configs: one run, or the points of a sweep.
+"""Jobs of a command line: one run, or the points of a sweep.
 
-Hydra composes (:mod:`kdgraph.config.composer`), the classes that the nodes name do the checking
-(:mod:`kdgraph.config.components`), and every error is one line (:mod:`kdgraph.config.messages`).
+Hydra composes them (:mod:`kdgraph.config.composer`), they are checked against the classes that
+their nodes name (:mod:`kdgraph.config.components`), and every error is one line
+(:mod:`kdgraph.config.messages`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from kdgraph.config.checks import check
-from kdgraph.config.composer import Composer
+from kdgraph.config.composer import HOW_TO_RUN, Composer
 from kdgraph.config.run_config import RunConfig
 from kdgraph.errors import ConfigError
 
@@ -27,11 +28,16 @@ class Job:
 
     Attributes
     ----------
-    composer : what composes it.
-    overrides : what it is composed of, Hydra's own keys aside; ``kdg run`` with them runs it alone.
-    swept : the values that set it apart from the other points, by key.
-    known : its run directory, if that is known without composing.
-    of_many : whether other points may choose the same options.
+    composer : Composer
+        Composes the config.
+    overrides : tuple of str
+        Overrides without those of Hydra's own keys; ``kdg run`` with them runs the job alone.
+    swept : mapping
+        Key → value, of the keys that vary in the sweep.
+    known : Path or None
+        Run directory, if it is known without composing.
+    of_many : bool
+        Whether other points may choose the same options.
     """
 
     composer: Composer = field(repr=False, compare=False)
@@ -42,39 +48,45 @@ class Job:
 
     @cached_property
     def config(self) -> RunConfig:
-        """Composed when it is asked for first: 6 ms where another point chose the same options, 40
-        ms else.
+        """The config, composed on first access.
+
+        It takes 1 ms where other points choose the same options, 60 ms otherwise.
         """
         with self.composer.errors_in_one_line():
             return self.composer.run_config(self.overrides, of_many=self.of_many)
 
     @property
     def run_dir(self) -> Path:
-        """Where the run is or will be: what tells runs apart."""
+        """The directory of the run, which no other run has."""
         return self.known or self.config.run_dir
 
     @cached_property
     def key(self) -> str:
         """Hex digest of the overrides that decide the run's directory; not how it is run."""
-        deciding = [
+        overrides = [
             override
             for override in self.overrides
-            if override.partition("=")[0] not in ("n_jobs", "force", "fail_fast", "save")
+            if override.partition("=")[0] not in HOW_TO_RUN - {"out"}
         ]
-        return hashlib.sha256("\0".join(deciding).encode()).hexdigest()[:24]
+        return hashlib.sha256("\0".join(overrides).encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a command line asks for.
+    """The jobs of a command line.
 
     Attributes
     ----------
-    jobs : not composed yet.
-    multirun : whether they are a sweep.
-    base : the config without swept values, with Hydra's node; it says how to launch.
-    composer : what composes them.
-    launching : overrides that say how to launch, those of the launcher alone.
+    jobs : tuple of Job
+        Their configs are composed on first access.
+    multirun : bool
+        Whether they are a sweep.
+    base : DictConfig
+        The config without swept values, with Hydra's node, which has the launcher.
+    composer : Composer
+        Composes them.
+    launching : tuple of str
+        Overrides of Hydra's launcher.
     """
 
     jobs: tuple[Job, ...]
@@ -85,46 +97,47 @@ class Plan:
 
     @property
     def parallel(self) -> bool:
-        """Whether the launcher may start jobs side by side, which then share the cores; not the
-        kernels of one run.
-        """
+        """True if the launcher may start jobs in parallel, which then share the cores."""
         launcher: Any = self.base.hydra.launcher
         serial = str(launcher["_target_"]).endswith("BasicLauncher") or launcher.get("n_jobs") == 1
         return self.multirun and not serial
 
     @property
     def is_remote(self) -> bool:
-        """Whether runs are jobs of their own through submitit: on a cluster, or one process for
-        each on this machine.
-        """
+        """True if each run is a job of submitit, on a cluster or as a process of this machine."""
         return str(self.base.hydra.launcher["_target_"]).startswith(
             "hydra_plugins.hydra_submitit_launcher."
         )
 
     @property
     def out(self) -> Path:
-        """The folder of runs; a sweep over ``out`` has others beside it."""
+        """The folder of runs; a sweep over ``out`` has others, too."""
         return Path(str(self.base.out))
 
     @property
     def force(self) -> bool:
-        """Whether what is done is run again."""
+        """True if finished runs are repeated."""
         return bool(self.base.force)
 
     @property
     def fail_fast(self) -> bool:
-        """Whether the sweep ends with its first failure."""
+        """True if the sweep ends with its first failure."""
         return bool(self.base.fail_fast)
 
-    def knowing(self, run_dirs: Mapping[str, Path]) -> Plan:
-        """The same plan with the run directories of some jobs, by their key."""
+    def with_run_dirs(self, run_dirs: Mapping[str, Path]) -> Plan:
+        """Return the same plan with the run directories of some jobs, by :attr:`Job.key`."""
         return replace(
             self, jobs=tuple(replace(job, known=run_dirs.get(job.key)) for job in self.jobs)
         )
 
 
 def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> RunConfig:
-    """The checked config of one run.
+    """Return the checked config of one run.
+
+    Parameters
+    ----------
+    overrides : what comes after ``kdg run``, none of it a sweep.
+    config_dir : folder of config groups of the user, behind those of kdgraph.
 
     Raises
     ------
@@ -141,10 +154,16 @@ def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None)
 def plan(
     overrides: Sequence[str] = (), *, multirun: bool = False, config_dir: str | Path | None = None
 ) -> Plan:
-    """Every job of a command line, and of an experiment that is a sweep by itself.
+    """Return every job of a command line, or of an experiment that is a sweep.
 
-    They are composed when their config is asked for; keys are checked then, values by
-    :func:`check`, which imports the components.
+    Keys are checked when the config of a job is composed, on first access; values by
+    :func:`~kdgraph.config.checks.check`, which imports the components.
+
+    Parameters
+    ----------
+    overrides : what comes after ``kdg run``.
+    multirun : whether they are a sweep (``-m``).
+    config_dir : folder of config groups of the user, behind those of kdgraph.
     """
     composer = Composer(config_dir)
     with composer.errors_in_one_line():
@@ -175,7 +194,5 @@ def plan(
 
 
 def _is_of_hydra(override: str) -> bool:
-    """Return whether an override is of Hydra's node, which says how to launch: added (``+``) and
-    deleted (``~``) keys too.
-    """
+    """Return whether an override is of Hydra's node, also if it adds (``+``) or deletes (``~``)."""
     return override.lstrip("+~").startswith(("hydra.", "hydra/"))

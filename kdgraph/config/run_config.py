@@ -1,4 +1,4 @@
-"""One run as data: its resolved config, its id, its label and its directory."""
+"""One run as data: its resolved config, its id, the label of its method and its directory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ new one.
 """
 
 AFTER = ("calibrator", "gate", "detector", "recalibrator")
-"""What is fitted after the parent, in this order; a method is a parent with these."""
+"""Groups of the components that are fitted after the parent, in this order; a method is a parent
+with these.
+"""
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
 Protocol = Literal["held_out", "paper"]
-"""held_out: nothing that is fitted sees a test row, or one out of distribution. paper: methods
-whose paper shows them such see them.
+"""held_out: no component is fitted with test rows or OOD rows. paper: those are whose paper does
+so.
 """
 METHOD_ENDS = {"paper": "-as_in_paper"}
-"""What the label of a method ends in, by protocol, so that every table says it."""
+"""Suffix of a method's label, by protocol, so that every table shows it."""
 SCIENCE = (*COMPONENTS, "metrics", "figures", "protocol", "seed")
 PLAIN = {
     "protocol": Protocol,
@@ -44,12 +46,12 @@ PLAIN = {
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """What is drawn, and as which files.
+    """The config node ``figures``.
 
     Attributes
     ----------
-    draw : name of a figure → its options; one that the run does not have the rows or answers for is
-    left out.
+    draw : name of a figure → its options. A figure is left out where the run lacks the rows or the
+        outputs that it needs.
     formats, dpi : of the files.
     """
 
@@ -76,24 +78,38 @@ class Origin:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One run, resolved. Components, metrics, figures and ``seed`` are the science; the rest says
-    how and where to run it.
+    """One run, resolved.
+
+    Components, metrics, figures, protocol and seed decide its numbers and pictures; the rest how
+    and where it is run.
 
     Attributes
     ----------
-    dataset, ood, preprocess, parent, calibrator, gate, detector, recalibrator : component nodes
-    (``name``, ``_target_``, parameters).
-    metrics, figures : what to measure and what to draw.
-    method : label of the parent and of what is fitted after it; see :func:`method_label`.
-    protocol : which rows methods are fitted with; see :data:`Protocol`.
-    n_jobs : cores for the kernels; never changes a number.
-    force : run again what is done.
-    fail_fast : of a sweep, start no run once one has failed.
-    save : keep the models in the run's directory.
-    out : where runs and the store are.
-    post_report : of a sweep, a function of its records whose text is printed after the table, such as
-        measured beside published numbers.
-    origin : the words that it was composed from; two configs are equal whatever words led to them.
+    dataset, ood, preprocess, parent, calibrator, gate, detector, recalibrator : mapping
+        Nodes of components: ``name``, ``_target_``, parameters.
+    metrics, figures : mapping
+        Metrics and figures, with their options.
+    method : str
+        Label of the parent and of what is fitted after it; see :func:`method_label`.
+    protocol : {"held_out", "paper"}
+        Rows that methods are fitted with; see :data:`Protocol`.
+    seed : int
+        Seed of every random number of the run.
+    n_jobs : int
+        Cores; never changes a number.
+    force : bool
+        Repeat a finished run.
+    fail_fast : bool
+        Start no more runs of a sweep once one has failed.
+    save : bool
+        Keep the models in the run's directory.
+    out : str
+        Folder of runs and of the store.
+    post_report : str or None
+        Import path of a function of a sweep's records, whose text is printed after the table, such
+        as published numbers compared with measured ones.
+    origin : Origin
+        Words that it was composed from. Configs with other words are equal.
     """
 
     dataset: Mapping[str, Any]
@@ -130,13 +146,14 @@ class RunConfig:
 
     @cached_property
     def measures(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Rows ("test", "calibration", "ood", "grid") → key → options, as
-        :func:`~kdgraph.metrics.select_metric` reads them.
+        """Options of :func:`~kdgraph.metrics.select_metric` by rows and by key.
+
+        Rows are "test", "calibration", "ood" and "grid".
         """
-        asked = {on: wanted or {} for on, wanted in self.metrics.items() if on != "spaces"}
         return {
-            on: {name: given_options(node) for name, node in wanted.items()}
-            for on, wanted in asked.items()
+            on: {name: given_options(node) for name, node in (nodes or {}).items()}
+            for on, nodes in self.metrics.items()
+            if on != "spaces"
         }
 
     @property
@@ -150,19 +167,17 @@ class RunConfig:
         return {name: given_options(node) for name, node in self.figures["draw"].items()}
 
     def science(self) -> dict[str, Any]:
-        """The part of the config that decides the numbers and the pictures."""
+        """Return the part of the config that decides the numbers and the pictures."""
         return {name: getattr(self, name) for name in SCIENCE}
 
     @cached_property
     def run_id(self) -> str:
-        """8 hex digits: a hash of :meth:`science`, and of its files as they are when it is asked
-        for first.
-        """
+        """8 hex digits: a hash of :meth:`science`, and of its files as they are on first access."""
         return run_id(self.science(), self.files)
 
     @cached_property
     def files(self) -> dict[str, str]:
-        """Digest of each file that rows are read from, as it is when it is asked for first."""
+        """Digest of each file that rows are read from, as it is on first access."""
         return file_digests(self.science())
 
     @property
@@ -172,11 +187,16 @@ class RunConfig:
 
 
 def run_id(science: Mapping[str, Any], files: Mapping[str, str] | None = None) -> str:
-    """8 hex digits: a hash of the science part of a resolved config, of the files that it names,
-    and of the record's schema.
+    """Return the id of a run: 8 hex digits.
 
-    ``files`` are digests of :func:`~kdgraph.config.data_sources.file_digests`; None: of the files as
-    they are now.
+    It is a hash of the science part of a resolved config, of the files that it names, and of the
+    record's schema.
+
+    Parameters
+    ----------
+    science : mapping with the keys of :data:`SCIENCE`.
+    files : digests of :func:`~kdgraph.config.data_sources.file_digests`; None: of the files as they
+        are now.
     """
     part = {name: science[name] for name in SCIENCE}
     digests = file_digests(part) if files is None else files
@@ -187,11 +207,11 @@ def run_id(science: Mapping[str, Any], files: Mapping[str, str] | None = None) -
 def method_label(
     nodes: Mapping[str, Any], preset: str | None, preset_nodes: Mapping[str, Any]
 ) -> str:
-    """The last part of ``preset`` if parent and what is fitted after it are in ``nodes`` as in
-    ``preset_nodes``, else their names.
+    """Return the label of a method.
 
-    These are ``<parent>-<calibrator>[-<gate>]…``. Every table shows it, so it says too where a
-    method was fitted on test rows, as its paper does.
+    It is the last part of the preset's name if parent and what is fitted after it are in ``nodes``
+    as in ``preset_nodes``, else ``<parent>-<calibrator>[-<gate>]…``. Every table shows it, so it
+    has a suffix where a method was fitted on test rows, as in its paper.
     """
     end = METHOD_ENDS.get(str(nodes.get("protocol")), "")
     if preset and all(nodes[part] == preset_nodes[part] for part in ("parent", *AFTER)):

@@ -72,13 +72,13 @@ def _problem(path: Path, error: OSError) -> str:
         return "this is a folder, and an option is a file; give it another name"
     if path.is_symlink() and not path.exists():
         return (
-            f"this is a link to {path.readlink()}, which is not there; remove the link or mend it"
+            f"this is a link to {path.readlink()}, which does not exist; remove the link or mend it"
         )
     return f"{error.strerror or error}; change its rights, or give another --config-dir"
 
 
 def check_mapping(path: Path, values: Any) -> None:
-    """Raise ConfigError unless the content of a YAML file has keys, or there is none at all."""
+    """Raise ConfigError unless the content of a YAML file is a mapping, or empty."""
     if values is not None and not isinstance(values, dict):
         kind = "a list" if isinstance(values, list) else f"the value {values!r:.40}"
         raise ConfigError(f"{path} must have keys with values, such as 'name: mine', got {kind}")
@@ -93,14 +93,15 @@ def check_option(group: str, option: str, node: Any, folders: Sequence[Path]) ->
     node : of the composed config.
     folders : of configs; the file of the option is in the first that has it.
     """
-    lacking = [key for key in ("name", "_target_") if not isinstance(node, dict) or key not in node]
+    missing_keys = [
+        key for key in ("name", "_target_") if not isinstance(node, dict) or key not in node
+    ]
     files = [path for folder in folders if (path := folder / group / f"{option}.yaml").is_file()]
-    if lacking:
-        where = files[0] if files else f"{group}={option}"
+    if missing_keys:
+        place = files[0] if files else f"{group}={option}"
         meaning = {
             "name": "what runs call it",
             "_target_": "the import path of its class or function",
         }
-        raise ConfigError(
-            f"{where} has no '{lacking[0]}', {meaning[lacking[0]]}; add {lacking[0]}: …"
-        )
+        key = missing_keys[0]
+        raise ConfigError(f"{place} has no '{key}', {meaning[key]}; add {key}: …")

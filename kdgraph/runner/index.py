@@ -16,7 +16,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from kdgraph.config import Job, Plan, Read, RunConfig, what_is_read
+from kdgraph.config import Job, Plan, Read, RunConfig, files_read
 from kdgraph.runner.sealed import ChecksumError, add_checksum, check_and_load
 
 KEPT = 4
@@ -87,7 +87,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _line(key: str, config: RunConfig) -> bytes:
     files = [
         [*astuple(read), read.stamp(), read.digest()]
-        for read in what_is_read(config.science()).values()
+        for read in files_read(config.science()).values()
     ]
     return (
         add_checksum({"key": key, "run_dir": str(config.run_dir), "files": files}, indent=None)

@@ -16,7 +16,7 @@ from kdgraph.base import FittedModel
 from kdgraph.base.posthoc import use_class_names
 from kdgraph.base.rows import warn_precision_loss
 from kdgraph.config import AFTER, Protocol
-from kdgraph.config.compatibility import check_ground, check_rows, ground_of
+from kdgraph.config.compatibility import check_rows, check_upstream, upstream_of
 from kdgraph.config.components import Node, build, errors_by_key
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.splits import make_splits, split_options
@@ -111,14 +111,14 @@ def calibrate(
     after: dict[str, Any] = {}
     for group in AFTER:
         random_state = _an_int(rng)
-        below, ground = ground_of(group, parent, after)
+        below, ground = upstream_of(group, parent, after)
         injected = {
             "estimator": FrozenEstimator(ground),
             "random_state": random_state,
             "n_jobs": n_jobs,
         }
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
-            check_ground(group, nodes[group], estimator, ground, f"the {below}")
+            check_upstream(group, nodes[group], estimator, ground, f"the {below}")
             with use_class_names(splits.train.classes.tolist()), errors_by_key(group, nodes[group]):
                 after[group] = _fitted_after(
                     estimator, splits, protocol, lambda: ood_sets(ood, splits, seed)

@@ -16,7 +16,7 @@ import numpy as np
 
 from kdgraph.base import Evaluation, FittedModel
 from kdgraph.config import RunConfig, file_digests
-from kdgraph.config.compatibility import asks_ood
+from kdgraph.config.compatibility import is_fitted_with_ood
 from kdgraph.config.components import Node, build
 from kdgraph.config.data_sources import seen_in_training
 from kdgraph.data.dataset import Splits
@@ -185,7 +185,7 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     return {
         "fit": stage_key("fit", train, parent, config.seed),
         "calibrate": stage_key(
-            "calibrate", seen, after | (sets if asks_ood(config) else {}), config.seed
+            "calibrate", seen, after | (sets if is_fitted_with_ood(config) else {}), config.seed
         ),
         "parent_outputs": stage_key("parent_outputs", splits.fingerprint, of_parent, config.seed),
         "evaluate": stage_key("evaluate", splits.fingerprint, all_of_it, config.seed),

@@ -120,7 +120,7 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
             ["run", "dataset=table", "dataset.path=1", "dataset.target=y"],
             "dataset.path must be a string, got 1; write 'dataset.path=\"1\"'",
         ),
-        (["run", "+seed=1"], "'seed' is there already; '+' adds what is not: set it without"),
+        (["run", "+seed=1"], "'seed' exists already, and '+' adds a new key; leave '+' out"),
         (
             ["run", "preprocess=foo"],
             (

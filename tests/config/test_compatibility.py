@@ -14,12 +14,12 @@ from sklearn.ensemble import RandomForestClassifier
 from kdgraph.calibration import Uncalibrated
 from kdgraph.config import plan
 from kdgraph.config.compatibility import (
-    check_ground,
     check_rows,
-    ground_of,
+    check_upstream,
     takes,
     task_of,
-    unfitted,
+    unfitted_model,
+    upstream_of,
 )
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.simulations import Heteroscedastic, Spiral
@@ -47,40 +47,40 @@ REFUSED = {
     "a calibrator on a regressor": (
         ["dataset=heteroscedastic", "calibrator=kdf"],
         (
-            "calibrator=kdf needs class probabilities, and parent=linear gives none; choose"
+            "calibrator=kdf needs class probabilities, and parent=linear predicts none; choose"
             " calibrator=none, or what is for regression: method=linear parent=linear"
         ),
     ),
     "a gate on a regressor": (
         ["dataset=heteroscedastic", "gate=density"],
-        "gate=density needs class probabilities, and parent=linear gives none; choose gate=none",
+        "gate=density needs class probabilities, and parent=linear predicts none; choose gate=none",
     ),
     "a gate around a confidence": (
         ["calibrator=histogram", "gate=density"],
         (
-            "gate=density needs class probabilities, and calibrator=histogram gives none; choose"
+            "gate=density needs class probabilities, and calibrator=histogram predicts none; choose"
             " gate=none, or calibrator.fill_proba=true"
         ),
     ),
     "a gate around what is told of groups": (
         ["calibrator=group_temperature", "gate=density"],
         (
-            "calibrator=group_temperature wants to know the group of each row, and gate=density"
-            " does not tell it; choose gate=none, or a calibrator that treats no group apart:"
+            "calibrator=group_temperature needs the group of each row, and gate=density"
+            " does not pass it on; choose gate=none, or a calibrator that treats no group apart:"
             " calibrator=isotonic"
         ),
     ),
     "a network's calibrator on a forest": (
         ["method=kdf", "calibrator=kdn"],
         (
-            "calibrator=kdn stands on a network, and parent=random_forest is a forest; choose"
+            "calibrator=kdn needs the partition of a network, and parent=random_forest is a forest; choose"
             " parent=mlp"
         ),
     ),
     "a forest's detector on a network": (
         ["method=tood", "parent=mlp"],
         (
-            "detector=tood stands on a forest, and parent=mlp is a network; choose"
+            "detector=tood needs the partition of a forest, and parent=mlp is a network; choose"
             " parent=random_forest"
         ),
     ),
@@ -88,28 +88,28 @@ REFUSED = {
         ["method=lore_tsne", "protocol=held_out", "ood=none", "metrics=top_label"],
         (
             "calibrator=lore_tsne embeds the rows to predict together with those it is fitted on,"
-            " so it sees test rows; say protocol=paper, or choose another map:"
+            " so it sees test rows; set protocol=paper, or choose another map:"
             " calibrator.features.reduce=pca"
         ),
     ),
     "t-SNE and rows out of distribution": (
         ["method=lore_tsne", "protocol=paper", "metrics=top_label", "ood=sphere"],
         (
-            "calibrator=lore_tsne says nothing of rows that were not embedded with the calibration"
+            "calibrator=lore_tsne predicts no rows that were not embedded with the calibration"
             " rows, such as those out of distribution or on a grid; choose ood=none"
         ),
     ),
     "t-SNE and a grid": (
         ["method=lore_tsne", "protocol=paper", "metrics=paper_grid", "ood=none"],
         (
-            "calibrator=lore_tsne says nothing of rows that were not embedded with the calibration"
+            "calibrator=lore_tsne predicts no rows that were not embedded with the calibration"
             " rows, such as those out of distribution or on a grid; choose metrics=top_label"
         ),
     ),
     "a recalibrator on a classifier": (
         ["dataset=iris", "method=none", "recalibrator=global_pit"],
         (
-            "recalibrator=global_pit needs predictive distributions, and parent=random_forest gives"
+            "recalibrator=global_pit needs predictive distributions, and parent=random_forest predicts"
             " none; choose recalibrator=none"
         ),
     ),
@@ -124,12 +124,12 @@ def test_what_does_not_go_together_is_told_before_anything_is_done(case, kdg, tm
 
 
 def test_parts_stand_on_the_parent_but_the_gate_on_the_calibrator():
-    model = unfitted(plan(["method=gated_isotonic", "detector=tood"]).jobs[0].config)
+    model = unfitted_model(plan(["method=gated_isotonic", "detector=tood"]).jobs[0].config)
     assert model is not None
     assert list(model.post_hoc) == ["calibrator", "gate", "detector"]
     below = [model.post_hoc[group].estimator for group in model.post_hoc]
     assert below == [model.parent, model.post_hoc["calibrator"], model.parent]
-    assert ground_of("gate", model.parent, {}) == ("parent", model.parent)
+    assert upstream_of("gate", model.parent, {}) == ("parent", model.parent)
     assert not hasattr(model.parent, "classes_")
 
 
@@ -140,7 +140,8 @@ def forest(n_estimators: int = 5) -> RandomForestClassifier:
 def test_a_function_that_makes_a_parent_is_not_called_before_the_run():
     config = plan([]).jobs[0].config
     assert (
-        unfitted(replace(config, parent={"name": "made", "_target_": f"{__name__}.forest"})) is None
+        unfitted_model(replace(config, parent={"name": "made", "_target_": f"{__name__}.forest"}))
+        is None
     )
 
 
@@ -220,7 +221,7 @@ def test_a_part_may_need_a_method_that_nobody_has_words_for():
         required_method = "predict_logits"
 
     with pytest.raises(ConfigError) as caught:
-        check_ground(
+        check_upstream(
             "detector",
             {"name": "energy"},
             Energy(None),
@@ -229,7 +230,7 @@ def test_a_part_may_need_a_method_that_nobody_has_words_for():
         )
     assert (
         str(caught.value)
-        == "detector=energy needs predict_logits, and parent=random_forest gives none; choose"
+        == "detector=energy needs predict_logits, and parent=random_forest predicts none; choose"
         " detector=none"
     )
 

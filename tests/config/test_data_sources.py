@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from kdgraph.config import RunConfig, compose, what_is_read
+from kdgraph.config import RunConfig, compose, files_read
 from kdgraph.data.dataset import Dataset
 from kdgraph.runner.index import Index, _line
 from kdgraph.runner.stages import split
@@ -123,4 +123,4 @@ def test_a_source_of_a_users_reads_the_file_that_its_path_names(tmp_path):
         "dataset": {"name": "mine", "_target_": f"{__name__}.Mine", "path": str(tmp_path / "a")},
         "ood": None,
     }
-    assert [read.files() for read in what_is_read(science).values()] == [[tmp_path / "a"]]
+    assert [read.files() for read in files_read(science).values()] == [[tmp_path / "a"]]

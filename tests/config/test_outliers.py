@@ -95,12 +95,12 @@ def with_outliers(outliers, ood=NOISE, **more) -> RunConfig:
         (MIXED, {"name": "none", "_target_": None}, []),
     ],
 )
-def test_what_a_network_was_trained_with_is_told(outliers, ood, sets):
+def test_ood_rows_like_the_training_outliers_are_named(outliers, ood, sets):
     sentence = (
-        "{} is like the outliers that parent.exposure.outliers trains with, so what is measured"
-        " there says nothing of outliers that"
+        "{} is like the outliers that parent.exposure.outliers trains with, so its metrics do not"
+        " show how the network predicts outliers of other kinds"
     )
-    expected = [f"{sentence.format(name)} the network has not seen" for name in sets]
+    expected = [sentence.format(name) for name in sets]
     assert seen_in_training(with_outliers(outliers, ood).science()) == expected
 
 

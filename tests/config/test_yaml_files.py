@@ -86,7 +86,7 @@ def test_a_folder_and_a_link_to_nothing_are_named(kdg, tmp_path):
     (tmp_path / "b" / "dataset" / "mine.yaml").symlink_to("gone.yaml")
     messages = {
         "a": "this is a folder, and an option is a file; give it another name",
-        "b": "this is a link to gone.yaml, which is not there; remove the link or mend it",
+        "b": "this is a link to gone.yaml, which does not exist; remove the link or mend it",
     }
     for folder, problem in messages.items():
         for arguments in (
