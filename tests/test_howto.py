@@ -12,6 +12,8 @@ import pytest
 from kdgraph.cli.main import main
 from kdgraph.config import plan
 from kdgraph.config.data_sources import seen_in_training
+from kdgraph.figures.run_figures import _FIGURES
+from kdgraph.metrics import METRICS
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +41,18 @@ def test_every_kind_of_component_has_a_page():
     }
 
 
+@pytest.fixture
+def _registries():
+    """Unregister what a page registers: other tests compare with all metrics and figures."""
+    registries = (METRICS, _FIGURES)
+    before = [dict(registry) for registry in registries]
+    yield
+    for registry, content in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(content)
+
+
+@pytest.mark.usefixtures("_registries")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_of_the_page_succeed(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -5,7 +5,6 @@ more than luck.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from kdgraph.cli.flags import Parser, listed
 from kdgraph.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from kdgraph.results.comparison.compared import Compared
+    from kdgraph.results.comparison.aggregate import MeasureComparison
     from kdgraph.results.comparison.study import Study
 
 MOST_DATASETS = 6
@@ -27,29 +26,28 @@ PICTURES = ("svg", "png", "pdf")
 def main(arguments: list[str]) -> int:
     """Compare what the arguments choose and return the exit code."""
     args = _parser().parse(arguments)
-    from kdgraph.results.write import kind_of
+    from kdgraph.results.export import file_kind
 
     if not 1 <= args.digits <= MOST_DIGITS:
         raise UsageError(f"--digits must be from 1 to {MOST_DIGITS}, got {args.digits}")
     if args.output:
-        kind_of(args.output, KINDS)
+        file_kind(args.output, KINDS)
     if args.figure:
-        kind_of(args.figure, PICTURES, "--figure")
-    from kdgraph.results.comparison.compared import compared
-    from kdgraph.results.comparison.pooled import pooled
-    from kdgraph.results.comparison.study import study
-    from kdgraph.results.records import find, without_collection
-    from kdgraph.results.usual import choose
+        file_kind(args.figure, PICTURES, "--figure")
+    from kdgraph.results.comparison.aggregate import compare_methods
+    from kdgraph.results.comparison.study import build_study, pool_ood_sets
+    from kdgraph.results.measures import choose_measures
+    from kdgraph.results.records import find_runs, pause_garbage_collection
 
-    with without_collection():
-        found = study(
-            find(args.out, args.filters, outdated=args.outdated),
-            lambda there: choose(there, args.metric, args.on),
+    with pause_garbage_collection():
+        found = build_study(
+            find_runs(args.out, args.filters, outdated=args.outdated),
+            lambda there: choose_measures(there, args.metric, args.on),
         )
     if args.pool:
-        found = pooled(found)
+        found = pool_ood_sets(found)
     against = _baseline(args.against, found)
-    all_compared = [compared(found, measure, against) for measure in found.measures]
+    all_compared = [compare_methods(found, measure, against) for measure in found.measures]
     if args.figure:
         _draw(all_compared, args.figure)
     if args.output:
@@ -140,25 +138,29 @@ def _baseline(name: str | None, found: Study) -> str | None:
     )
 
 
-def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespace) -> None:
-    from shutil import get_terminal_size
+def _show(
+    found: Study, all_compared: Sequence[MeasureComparison], args: argparse.Namespace
+) -> None:
+    from kdgraph.report.terminal import show, terminal_width
+    from kdgraph.results.comparison.tables import (
+        dataset_sections,
+        datasets_section,
+        remarks_section,
+        study_heading,
+    )
+    from kdgraph.results.export import Section, sections_to_text
 
-    from kdgraph.report.terminal import show
-    from kdgraph.results.comparison.sections import Section, as_text
-    from kdgraph.results.comparison.tables import heading, of_dataset, over_datasets, remarks
-
-    width = get_terminal_size().columns if sys.stdout.isatty() else None
-    sections = [Section(heading(found))]
+    sections = [Section(study_heading(found))]
     one_by_one = args.each or len(found.datasets) <= MOST_DATASETS
     if one_by_one:
         sections += [
             section
             for name in found.datasets
-            for section in of_dataset(found, name, all_compared, args.digits)
+            for section in dataset_sections(found, name, all_compared, args.digits)
         ]
-    sections += [section for one in all_compared if (section := over_datasets(one, args.digits))]
-    sections.append(remarks(found, all_compared, with_spread=one_by_one))
-    show(as_text(sections, width))
+    sections += [section for one in all_compared if (section := datasets_section(one, args.digits))]
+    sections.append(remarks_section(found, all_compared, with_spread=one_by_one))
+    show(sections_to_text(sections, terminal_width()))
     if not one_by_one:
         show(
             "\n  --each shows every data set, --output FILE writes them, --figure FILE draws the"
@@ -166,26 +168,36 @@ def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespa
         )
 
 
-def _write(found: Study, all_compared: Sequence[Compared], args: argparse.Namespace) -> None:
-    from kdgraph.results.comparison.rows import rows
-    from kdgraph.results.comparison.sections import as_latex, as_markdown
-    from kdgraph.results.comparison.tables import heading, means, over_datasets, remarks
-    from kdgraph.results.write import write_columns
+def _write(
+    found: Study, all_compared: Sequence[MeasureComparison], args: argparse.Namespace
+) -> None:
+    from kdgraph.results.comparison.tables import (
+        comparison_table,
+        datasets_section,
+        means_section,
+        remarks_section,
+        study_heading,
+    )
+    from kdgraph.results.export import sections_to_latex, sections_to_markdown, write_columns
     from kdgraph.runner.files import write_atomically
 
     kind = Path(args.output).suffix
     if kind == ".csv":
-        write_columns(rows(found, all_compared), args.output)
+        write_columns(comparison_table(found, all_compared), args.output)
     else:
-        sections = [section for one in all_compared if (section := over_datasets(one, args.digits))]
-        sections += [means(found, one, args.digits) for one in all_compared]
-        sections.append(remarks(found, all_compared, with_spread=True))
-        text = (as_markdown if kind == ".md" else as_latex)(sections, heading(found))
+        sections = [
+            section for one in all_compared if (section := datasets_section(one, args.digits))
+        ]
+        sections += [means_section(found, one, args.digits) for one in all_compared]
+        sections.append(remarks_section(found, all_compared, with_spread=True))
+        text = (sections_to_markdown if kind == ".md" else sections_to_latex)(
+            sections, study_heading(found)
+        )
         write_atomically(Path(args.output), text.encode(), "--output")
-    print(f"{args.output}   {heading(found)}")
+    print(f"{args.output}   {study_heading(found)}")
 
 
-def _draw(all_compared: Sequence[Compared], path: str) -> None:
+def _draw(all_compared: Sequence[MeasureComparison], path: str) -> None:
     from kdgraph.figures import RankSummary, plot_critical_difference_diagram, save_figure
     from kdgraph.runner.files import wrap_os_errors
 

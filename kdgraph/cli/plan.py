@@ -11,30 +11,28 @@ from kdgraph.cli.hydra_arguments import check_jobs, hydra_arguments, planned_by
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
-    from kdgraph.results.estimate import Times
+    from kdgraph.results.estimate import RunTimes
 
 
 def main(arguments: list[str]) -> int:
     """Print it and return the exit code."""
     planned = planned_by(hydra_arguments(arguments))
     check_jobs(planned, [job for job in planned.jobs if job.known is None])
-    from kdgraph.report.plan_table import Planned, plan_table
-    from kdgraph.report.terminal import show
+    from kdgraph.report.plan_table import UNFINISHED_STATES, PlannedRun, plan_table
+    from kdgraph.report.terminal import show, terminal_width
     from kdgraph.runner.availability import by_reason, find_missing
 
     states = {job: _state(job, planned.force) for job in planned.jobs}
     absent = find_missing(job for job, state in states.items() if state in ("to do", "failed"))
+    times = _times(planned)
     runs = []
     for job, state in states.items():
         dataset, method = job.run_dir.parts[-3:-1]
-        runs.append(
-            Planned(
-                dataset,
-                method,
-                "not at hand" if state != "done" and job.run_dir.name in absent else state,
-            )
-        )
-    show(plan_table(runs, _times(planned), _at_once(planned)))
+        if state != "done" and job.run_dir.name in absent:
+            state = "not at hand"
+        sizes = times.sizes(job.config.dataset) if state in UNFINISHED_STATES else None
+        runs.append(PlannedRun(dataset, method, state, sizes))
+    show(plan_table(runs, times, _at_once(planned), terminal_width()))
     for reason, names in by_reason(absent.values()).items():
         print(f"not at hand: {', '.join(names)} ({reason})")
     return 0
@@ -53,17 +51,17 @@ def _state(job: Job, force: bool) -> str:
     return "failed" if folder.versions.failure else "to do"
 
 
-def _times(planned: Plan) -> Times:
+def _times(planned: Plan) -> RunTimes:
     from kdgraph.errors import UsageError
-    from kdgraph.results.estimate import Times
-    from kdgraph.results.records import find
+    from kdgraph.results.estimate import RunTimes
+    from kdgraph.results.records import find_runs
 
     try:
-        return Times.of(
-            found.record for found in find(planned.out, tell=lambda line: None, outdated=True)
+        return RunTimes(
+            run.record for run in find_runs(planned.out, note=lambda line: None, outdated=True)
         )
     except UsageError:  # no folder yet, or no run in it
-        return Times.of([])
+        return RunTimes([])
 
 
 def _at_once(planned: Plan) -> int:

@@ -66,7 +66,7 @@ def _launching(words: Sequence[str]) -> list[str]:
 def _run(tasks: Sequence[Task]) -> int:
     """Each after the other; 1 if a run failed."""
     from kdgraph.cli.run import carried_out, tell_absent
-    from kdgraph.report.terminal import watching
+    from kdgraph.report.terminal import report_progress
 
     failed = 0
     for task in tasks:
@@ -75,7 +75,7 @@ def _run(tasks: Sequence[Task]) -> int:
                 print(f"kdg: {task.called}: {name}", file=sys.stderr)
                 task.compute(name)
         for sweep in task.sweeps:
-            with watching() as watch:
+            with report_progress() as watch:
                 watch.note(f"{task.called}: {len(sweep.jobs):,} runs")
                 done = carried_out(sweep, watch)
             tell_absent(done.absent)

@@ -33,13 +33,13 @@ def main(arguments: list[str]) -> int:
         with_hydra(rest)
         return 0
     planned = planned_by(args)
-    from kdgraph.report.terminal import watching
+    from kdgraph.report.terminal import report_progress
     from kdgraph.runner.sweep import with_hydra
 
     if args.help or args.cfg or args.info:
         with_hydra(rest)
         return 0
-    with watching() as watch:
+    with report_progress() as watch:
         done = carried_out(planned, watch)
     code = _tell(done.outcomes, planned, done.before, args)
     tell_absent(done.absent)
@@ -168,19 +168,19 @@ def _tell_failures(
 
 
 def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Job]) -> None:
-    from kdgraph.report.terminal import show
+    from kdgraph.report.terminal import show, terminal_width
 
     if not planned.multirun:
         from kdgraph.report.run_table import run_table
 
         ((job, record),) = done
-        show(run_table(record, str(job.run_dir), before=job in before))
+        show(run_table(record, str(job.run_dir), terminal_width(), before=job in before))
         return
-    from kdgraph.report.sweep_table import Done, sweep_table, sweep_warnings
+    from kdgraph.report.sweep_table import SweepRun, sweep_table, sweep_warnings
     from kdgraph.results.origins import hidden_differences
 
-    runs = [Done(record, job.swept) for job, record in done]
-    show(sweep_table(runs))
+    runs = [SweepRun(record, job.swept) for job, record in done]
+    show(sweep_table(runs, terminal_width()))
     if said := sweep_warnings(runs):
         show("\n" + said)
     found = sum(job in before for job, _ in done)

@@ -9,7 +9,7 @@ def main(arguments: list[str]) -> int:
     """Print it and return the exit code."""
     planned = planned_by(hydra_arguments(arguments))
     check_jobs(planned, planned.jobs)
-    from kdgraph.report.preview import preview, summary
+    from kdgraph.report.preview import preview_run, sweep_summary
     from kdgraph.runner.availability import find_missing
 
     absent = find_missing(planned.jobs)
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
             end="",
         )
     for job in planned.jobs:
-        print(preview(job.config, absent.get(job.config.run_id)))
+        print(preview_run(job.config, absent.get(job.config.run_id)))
     if planned.multirun:
-        print(summary(planned.jobs, absent))
+        print(sweep_summary(planned.jobs, absent))
     return 0

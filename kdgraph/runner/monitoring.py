@@ -21,8 +21,8 @@ class ProgressReporter:
     Notes, which a user must not miss, go to stderr as one line each.
     """
 
-    def begin(self, title: str) -> None:
-        """Receive the title of a run that begins."""
+    def begin(self, title: str, number: int = 1, total: int = 1) -> None:
+        """Receive the title of a run that begins, the ``number``-th of a sweep."""
 
     def stage(self, name: str) -> None:
         """Receive the name of a stage that begins."""

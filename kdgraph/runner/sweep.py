@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,10 +100,8 @@ def _run_serially(
 ) -> dict[Path, Exception]:
     errors: dict[Path, Exception] = {}
     for number, job in enumerate(todo, 1):
-        count = f"{number}/{len(todo)}  " if planned.multirun else ""
-        reporter.begin(
-            f"{count}{job.config.dataset['name']} → {job.config.method}  seed {job.config.seed}"
-        )
+        title = f"{job.config.dataset['name']} → {job.config.method}  seed {job.config.seed}"
+        reporter.begin(title, number, len(todo))
         if error := attempt(job.config, reporter):
             errors[job.run_dir] = error
             if planned.fail_fast:
@@ -182,6 +180,8 @@ class SweepStatus:
         Runs that were done before the sweep began.
     seconds_left : float or None
         Estimated time that is left; None until a run is done.
+    running_names : tuple of str
+        ``<data set> → <method>`` of the running runs, each once.
     """
 
     done: int
@@ -190,6 +190,7 @@ class SweepStatus:
     failed: int
     left: int
     seconds_left: float | None = None
+    running_names: tuple[str, ...] = field(default=(), compare=False)
 
     def line(self) -> str:
         """Return one line for a terminal.
@@ -235,6 +236,7 @@ class SweepCounter:
     def status(self) -> SweepStatus:
         """Look again at the runs that had not ended."""
         running = 0
+        names: dict[str, None] = {}
         for path, before in list(self.before.items()):
             versions, is_running = RunDir(path).versions, self._is_running(path)
             if versions.record not in (None, before.record):
@@ -243,11 +245,15 @@ class SweepCounter:
                 self.failed += 1
             else:
                 running += is_running
+                if is_running:
+                    names[" → ".join(path.parts[-3:-1])] = None
                 continue
             del self.before[path]
         ended, left = self.done + self.failed, len(self.before)
         seconds = (time.monotonic() - self.began) / ended * left if ended else None
-        return SweepStatus(self.done, self.cached, running, self.failed, left - running, seconds)
+        return SweepStatus(
+            self.done, self.cached, running, self.failed, left - running, seconds, tuple(names)
+        )
 
     def _is_running(self, path: Path) -> bool:
         """Return whether a living process holds the run, as far as its lock shows it.

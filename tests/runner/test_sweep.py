@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kdgraph.report.terminal import Log
+from kdgraph.report.terminal import LogProgress
 from kdgraph.runner import locks
 from kdgraph.runner import sweep as module
 from kdgraph.runner.locks import SILENT_SECONDS
@@ -86,10 +86,10 @@ def test_it_is_told_while_the_block_runs_and_when_it_ends(runs, monkeypatch):
 
 
 def test_a_log_gets_a_line_in_a_while(capsys, monkeypatch):
-    log = Log()
+    log = LogProgress()
     log.sweep_status(SweepStatus(1, 0, 1, 0, 3))
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(log, "told", log.told - 61)
+    monkeypatch.setattr(log, "last_line", log.last_line - 61)
     log.sweep_status(SweepStatus(1, 0, 1, 0, 3))
     log.sweep_status(SweepStatus(2, 0, 1, 0, 2))
     assert capsys.readouterr().err == "kdg: 1 done · 1 running · 3 left\n"

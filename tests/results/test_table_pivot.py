@@ -4,8 +4,8 @@ is said.
 
 from __future__ import annotations
 
-from kdgraph.results.names import named
-from kdgraph.results.wide import in_order, lines_of, wide
+from kdgraph.results.names import name_runs
+from kdgraph.results.table import pivot_text, reading_order, table_lines
 
 VALUES = {
     "brier": 0.2,
@@ -18,9 +18,11 @@ VALUES = {
 
 
 def shown(runs, **more) -> list[str]:
-    lines = lines_of(named(runs))
-    measures = in_order(list(dict.fromkeys(measure for line in lines for measure in line.values)))
-    return wide(lines, measures, **{"width": None, "rows": None} | more).splitlines()
+    lines = table_lines(name_runs(runs))
+    measures = reading_order(
+        list(dict.fromkeys(measure for line in lines for measure in line.values))
+    )
+    return pivot_text(lines, measures, **{"width": None, "rows": None} | more).splitlines()
 
 
 def test_the_parent_stands_once_above_what_stands_on_it(record, found) -> None:
@@ -62,3 +64,14 @@ def test_what_has_no_room_is_counted(record, found) -> None:
 def test_repetitions_are_seeds_and_folds(record, found) -> None:
     runs = found([record("a", seed=1, config={"dataset.fold": fold}) for fold in (0, 1)])
     assert [line.split()[-5] for line in shown(runs)[2:]] == ["1/0", "1/1", "1/0", "1/1"]
+
+
+def test_long_names_of_models_leave_room_for_a_number(record, found) -> None:
+    settings = [{"calibrator.alpha": alpha, "calibrator.robust": alpha < 1} for alpha in (0.5, 1.0)]
+    runs = name_runs(found([record("a", values=VALUES, config=config) for config in settings]))
+    lines = table_lines(runs)
+    measures = reading_order(list(lines[0].values))
+    text = pivot_text(lines, measures, width=60, rows=None).splitlines()
+    assert max(map(len, text)) <= 60
+    assert "0.1000" in text[3] and text[4].strip() == "calibrator.robust=true"
+    assert pivot_text(lines, measures, width=200, rows=None).count("\n") == len(lines) + 1

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.results.measures import Measure, measured
-from kdgraph.results.usual import choose, far, some_sets
+from kdgraph.results.measures import (
+    Measure,
+    choose_measures,
+    choose_ood_measures,
+    read_measures,
+    representative_sets,
+)
 
 EVERYTHING = {
     "error": 0.1,
@@ -19,7 +24,7 @@ EVERYTHING = {
 
 
 def measures_of(record) -> list[Measure]:
-    return list(dict.fromkeys(measure for measure, _ in measured(record)))
+    return list(dict.fromkeys(measure for measure, _ in read_measures(record)))
 
 
 @pytest.fixture
@@ -33,14 +38,17 @@ def ids(measures) -> list[str]:
 
 
 def test_by_default_it_is_what_is_read_most(there) -> None:
-    assert ids(choose(there(*EVERYTHING))) == [
+    assert ids(choose_measures(there(*EVERYTHING))) == [
         "error",
         "nll",
         "ece",
         "oce@sphere:radius=2",
         "oce@kmnist",
     ]
-    assert ids(choose(there(*EVERYTHING), ["hellinger", "mmc"])) == ["hellinger@grid", "mmc"]
+    assert ids(choose_measures(there(*EVERYTHING), ["hellinger", "mmc"])) == [
+        "hellinger@grid",
+        "mmc",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -57,12 +65,12 @@ def test_by_default_it_is_what_is_read_most(there) -> None:
     ],
 )
 def test_by_default_methods_are_compared_by_what_was_measured(there, measured, expected) -> None:
-    assert ids(choose(there(*measured))) == expected
+    assert ids(choose_measures(there(*measured))) == expected
 
 
 def test_by_default_it_is_what_was_measured_on_the_chosen_rows(there) -> None:
     measures = there("error", "nll", "mmc@x", "fpr95@x", "oce@y")
-    assert ids(choose(measures, on=["x"])) == ["fpr95@x"]
+    assert ids(choose_measures(measures, on=["x"])) == ["fpr95@x"]
 
 
 def test_of_a_family_without_radius_2_it_is_the_middle_of_what_is_outside(record) -> None:
@@ -74,26 +82,29 @@ def test_of_a_family_without_radius_2_it_is_the_middle_of_what_is_outside(record
     one = record(values=values)
     for item in one["metrics"]:
         item["in_distribution"] = item["params"] in ({"t": 0.5}, {"t": 6.0})
-    assert ids(choose(measures_of(one))) == ["oce@sphere:radius=4", "oce@shift:t=3"]
+    assert ids(choose_measures(measures_of(one))) == ["oce@sphere:radius=4", "oce@shift:t=3"]
 
 
 def test_of_many_radii_2_1_and_5_come_first(there) -> None:
     found = there(*(f"mmc@sphere:radius={r}" for r in (0, 0.5, 1, 1.5, 2, 3, 5)))
     radii = {
-        at_most: [dict(measure.params)["radius"] for measure in some_sets(found, at_most)]
+        at_most: [dict(measure.params)["radius"] for measure in representative_sets(found, at_most)]
         for at_most in (1, 2, 3)
     }
     assert radii == {1: [2], 2: [1, 2], 3: [1, 2, 5]}
     others = there(*(f"oce@box:low={low}" for low in (-2, -3, -4, -5)))
-    assert ids(some_sets(others, 2)) == ["oce@box:low=-2", "oce@box:low=-4"]
+    assert ids(representative_sets(others, 2)) == ["oce@box:low=-2", "oce@box:low=-4"]
 
 
 def test_where_there_are_training_data_nothing_is_to_be_detected(there) -> None:
     measures = there(
         *(f"{metric}@sphere:radius={r}" for r in (1, 2, 3, 5) for metric in ("mmc", "auroc"))
     )
-    assert ids(far(measures, 3, detects=True)) == ["auroc@sphere:radius=2", "auroc@sphere:radius=5"]
-    assert ids(far(measures, 2, detects=False)) == [
+    assert ids(choose_ood_measures(measures, 3, detects=True)) == [
+        "auroc@sphere:radius=2",
+        "auroc@sphere:radius=5",
+    ]
+    assert ids(choose_ood_measures(measures, 2, detects=False)) == [
         "mmc@sphere:radius=1",
         "mmc@sphere:radius=2",
         "auroc@sphere:radius=2",
@@ -124,4 +135,4 @@ def test_far_from_the_data_it_is_the_confidence_or_how_well_that_is_detected(
     there, left_out, detects, expected
 ) -> None:
     measures = there("error", *(name for name in FAR if name.partition("@")[0] not in left_out))
-    assert ids(far(measures, 3, detects=detects)) == expected
+    assert ids(choose_ood_measures(measures, 3, detects=detects)) == expected

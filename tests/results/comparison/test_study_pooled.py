@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kdgraph.results.comparison.pooled import pooled
-from kdgraph.results.comparison.study import study
+from kdgraph.results.comparison.study import build_study, pool_ood_sets
 
 
 def of(record, method: str, sets: dict[str, float | None], dataset: str = "a", parent: float = 0.5):
@@ -28,8 +27,8 @@ def of(record, method: str, sets: dict[str, float | None], dataset: str = "a", p
 
 
 def test_it_is_the_mean_over_the_sets_and_all_else_stays(record, found) -> None:
-    one = pooled(
-        study(
+    one = pool_ood_sets(
+        build_study(
             found(
                 [
                     of(record, "kdf", {"near": 0.6, "far": 1.0}),
@@ -58,12 +57,12 @@ def test_who_lacks_a_set_has_no_mean_and_a_data_set_that_lacks_it_has_one_withou
         of(record, "kdf", {"far": 0.9}, "b"),
         of(record, "isotonic", {"far": 0.7}, "b"),
     ]
-    one = pooled(study(found(runs)))
+    one = pool_ood_sets(build_study(found(runs)))
     table = one.table(one.measures[1])
     assert table.loc[("a", "0"), "kdf"] == 0.8 and math.isnan(table.loc[("a", "0"), "isotonic"])
     assert table.loc[("b", "0"), ["kdf", "isotonic"]].tolist() == [0.9, 0.7]
 
 
 def test_a_single_set_stays_what_it_is(record, found) -> None:
-    given = study(found([of(record, "kdf", {"far": 0.9})]))
-    assert pooled(given).measures == given.measures
+    given = build_study(found([of(record, "kdf", {"far": 0.9})]))
+    assert pool_ood_sets(given).measures == given.measures

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.results.numbers import is_tie, mean_number, number, numbers_apart
+from kdgraph.results.names import format_distinct, format_mean, format_value, is_tie
 from kdgraph.wording import significant, with_spread
 
 FINITE = st.floats(-1e307, 1e307)  # rounding the largest of all up leaves what a float holds
@@ -29,8 +29,8 @@ def test_a_number_is_read_back_to_its_digits(value, digits):
 
 @given(st.floats(1e-3, 1e3), st.sampled_from([1e-9, 1e-6, 1e5, 1e12]))
 def test_no_unit_hides_a_number(value, unit):
-    assert number(value * unit, "units of y") not in ("0.000", "-0.000")
-    assert read(number(value * unit, "units of y")) == pytest.approx(value * unit, rel=0.06)
+    assert format_value(value * unit, "units of y") not in ("0.000", "-0.000")
+    assert read(format_value(value * unit, "units of y")) == pytest.approx(value * unit, rel=0.06)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,18 @@ def test_a_standard_deviation_has_as_many_decimals_as_its_mean_where_these_show_
 
 
 def test_what_floating_point_leaves_of_a_share_is_zero_and_of_a_number_in_a_unit_is_not():
-    assert [number(5e-17), number(-5e-17, "nats"), number(5e-17, "units of y")] == [
+    assert [
+        format_value(5e-17),
+        format_value(-5e-17, "nats"),
+        format_value(5e-17, "units of y"),
+    ] == [
         "0.000",
         "0.000",
         "5.00e-17",
     ]
     assert (
-        mean_number(0.3, 5e-17) == "0.300 ± 0.000"
-        and mean_number(3e-16, 5e-17, "units of y") == "3.00e-16 ± 5.0e-17"
+        format_mean(0.3, 5e-17) == "0.300 ± 0.000"
+        and format_mean(3e-16, 5e-17, "units of y") == "3.00e-16 ± 5.0e-17"
     )
     assert (
         is_tie(5e-17, 0.0, None)
@@ -71,15 +75,15 @@ def test_what_floating_point_leaves_of_a_share_is_zero_and_of_a_number_in_a_unit
 
 
 def test_two_numbers_of_which_one_is_marked_show_why():
-    assert numbers_apart({"parent": 0.31801, "calibrated": 0.31804}) == {
+    assert format_distinct({"parent": 0.31801, "calibrated": 0.31804}) == {
         "parent": "0.31801",
         "calibrated": "0.31804",
     }
-    assert numbers_apart({"parent": 0.3, "calibrated": 0.2}) == {
+    assert format_distinct({"parent": 0.3, "calibrated": 0.2}) == {
         "parent": "0.300",
         "calibrated": "0.200",
     }
-    assert numbers_apart({"parent": None, "calibrated": 0.2}) == {
+    assert format_distinct({"parent": None, "calibrated": 0.2}) == {
         "parent": "–",
         "calibrated": "0.200",
     }

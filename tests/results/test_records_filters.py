@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.errors import UsageError
-from kdgraph.results.filters import as_text, parse, refuse_unknown
+from kdgraph.results.records import parse_filter, refuse_unknown_filters, value_text
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ from kdgraph.results.filters import as_text, parse, refuse_unknown
     ],
 )
 def test_a_value_is_a_name_a_pattern_a_number_or_a_list(record, word, passes) -> None:
-    assert parse(word).passes(record()) == passes
+    assert parse_filter(word).passes(record()) == passes
 
 
 KEYS = st.sampled_from(["dataset", "seed", "gate.alpha", "calibrator.layers"])
@@ -58,13 +58,13 @@ def test_unlike_is_the_opposite_of_like(key, values) -> None:
 
     text = ",".join(values or ["x"])
     one = make_record()
-    assert parse(f"{key}={text}").passes(one) != parse(f"{key}!={text}").passes(one)
+    assert parse_filter(f"{key}={text}").passes(one) != parse_filter(f"{key}!={text}").passes(one)
 
 
 @pytest.mark.parametrize("word", ["spiral", "=spiral", "dataset=", "data set=x"])
 def test_a_word_that_is_no_filter_says_what_one_is(word) -> None:
     with pytest.raises(UsageError) as caught:
-        parse(word)
+        parse_filter(word)
     assert str(caught.value) == f"a filter is key=value[,value…] or key!=value, got '{word}'"
 
 
@@ -83,25 +83,32 @@ def test_a_word_that_is_no_filter_says_what_one_is(word) -> None:
 )
 def test_what_no_run_has_is_named_with_what_there_is(record, word, said) -> None:
     with pytest.raises(UsageError) as caught:
-        refuse_unknown([parse(word)], [record(), record("circle", seed=1)])
+        refuse_unknown_filters([parse_filter(word)], [record(), record("circle", seed=1)])
     assert str(caught.value) == said
 
 
 def test_nothing_is_wrong_with_filters_that_some_run_has(record) -> None:
-    refuse_unknown(
-        [parse("dataset=spiral"), parse("seed!=9"), parse("parent.n_estimators=500")], [record()]
+    refuse_unknown_filters(
+        [
+            parse_filter("dataset=spiral"),
+            parse_filter("seed!=9"),
+            parse_filter("parent.n_estimators=500"),
+        ],
+        [record()],
     )
 
 
 def test_values_are_written_as_on_a_command_line() -> None:
-    assert as_text({"a": [1, None], "b": False}) == "{a:[1,null],b:false}"
+    assert value_text({"a": [1, None], "b": False}) == "{a:[1,null],b:false}"
 
 
 def test_whole_numbers_are_compared_to_the_last_digit(record) -> None:
     one = record(seed=2**53 + 1)
-    assert parse(f"seed={2**53 + 1}").passes(one) and not parse(f"seed={2**53}").passes(one)
+    assert parse_filter(f"seed={2**53 + 1}").passes(one) and not parse_filter(
+        f"seed={2**53}"
+    ).passes(one)
     assert (
-        parse("seed=1e2").passes(record(seed=100))
-        and not parse("seed=nan").passes(one)
-        and parse("seed!=snan").passes(one)
+        parse_filter("seed=1e2").passes(record(seed=100))
+        and not parse_filter("seed=nan").passes(one)
+        and parse_filter("seed!=snan").passes(one)
     )

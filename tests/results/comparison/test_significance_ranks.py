@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdgraph.results.comparison.ranks import DRAWS, Ranks, datasets_needed, friedman, rank
+from kdgraph.results.comparison.significance import (
+    DRAWS,
+    Ranks,
+    datasets_needed,
+    friedman,
+    rank_methods,
+)
 
 DEMSAR = pd.DataFrame(
     [
@@ -39,7 +45,7 @@ def test_demsar_table_6() -> None:
     """Mean ranks, χ² without a correction for ties, the critical differences at 0.05 and 0.10, and
     the groups that he reads from them.
     """
-    found = rank(DEMSAR)
+    found = rank_methods(DEMSAR)
     assert {name: round(mean, 3) for name, mean in found.mean.items()} == {
         "C4.5+m+cf": 1.964,
         "C4.5+m": 2.000,
@@ -62,7 +68,7 @@ def test_demsar_table_6() -> None:
     assert found.groups == [
         ["C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"]
     ]  # "the post-hoc test is not powerful enough"
-    weaker = rank(DEMSAR, alpha=0.10)
+    weaker = rank_methods(DEMSAR, alpha=0.10)
     assert round(weaker.critical_difference, 2) == 1.12
     assert weaker.groups == [
         ["C4.5+m+cf", "C4.5+m", "C4.5+cf"],
@@ -85,7 +91,7 @@ def test_demsar_table_6() -> None:
 def test_critical_values_are_those_of_demsar_table_5(k, q05, q10) -> None:
     values = pd.DataFrame(np.random.default_rng(k).random((6, k)))
     for q, alpha in ((q05, 0.05), (q10, 0.10)):
-        assert rank(values, alpha=alpha).critical_difference / np.sqrt(
+        assert rank_methods(values, alpha=alpha).critical_difference / np.sqrt(
             k * (k + 1) / 36
         ) == pytest.approx(q, abs=1.1e-3)
 
@@ -137,8 +143,8 @@ def test_two_data_sets_that_agree_prove_nothing_of_three_methods() -> None:
     """One order of three methods twice: of 6 orders that the second data set could have, one
     agrees.
     """
-    found = rank(pd.DataFrame([[0.1, 0.2, 0.3], [10, 20, 30]], columns=list("abc")))
-    assert (found.p, found.how, found.f) == (pytest.approx(1 / 6), "exact", np.inf)
+    found = rank_methods(pd.DataFrame([[0.1, 0.2, 0.3], [10, 20, 30]], columns=list("abc")))
+    assert (found.p, found.p_method, found.f) == (pytest.approx(1 / 6), "exact", np.inf)
     assert not found.differ and found.groups == [["a", "b", "c"]]
     assert friedman(np.tile(np.arange(4.0), (2, 1)))[2] == pytest.approx(1 / 24)
     assert friedman(np.tile([0.0, 0.0, 1.0], (3, 1)))[2] == pytest.approx(
@@ -172,7 +178,7 @@ def test_critical_differences_are_those_of_scikit_posthocs() -> None:
     posthocs = pytest.importorskip("scikit_posthocs", reason="scikit-posthocs is not installed")
     values = np.random.default_rng(6).random((12, 5)) + np.linspace(0, 0.6, 5)
     p = posthocs.posthoc_nemenyi_friedman(values).to_numpy()
-    found = rank(pd.DataFrame(values))
+    found = rank_methods(pd.DataFrame(values))
     for i in range(5):
         for j in range(i):
             apart = abs(found.mean[str(i)] - found.mean[str(j)])
@@ -185,7 +191,7 @@ def test_another_unit_changes_no_rank(unit, seed) -> None:
     rng = np.random.default_rng(seed)
     values = pd.DataFrame(rng.integers(1, 6, (5, 4)) / 7.0, columns=list("abcd"))
     noise = 1 + 1e-12 * rng.standard_normal(values.shape)
-    assert rank(values) == rank(values * unit * noise)
+    assert rank_methods(values) == rank_methods(values * unit * noise)
 
 
 @given(st.lists(st.floats(1, 8), min_size=3, max_size=8), st.floats(0.1, 8))
@@ -207,16 +213,16 @@ def test_groups_are_the_largest_sets_that_are_not_told_apart(means, difference) 
 
 def test_ranks_are_of_numbers_as_they_are_but_for_noise_and_lower_is_better() -> None:
     values = pd.DataFrame({"a": [0.10001, 0.3], "b": [0.1, 0.1 + 0.2], "c": [0.5, 0.6]})
-    assert rank(values).mean == {"b": 1.25, "a": 1.75, "c": 3.0}
+    assert rank_methods(values).mean == {"b": 1.25, "a": 1.75, "c": 3.0}
     dust = pd.DataFrame({"a": [1e-17, 0.0], "b": [0.0, 3e-17], "c": [0.5, 0.6]})
-    assert rank(dust, scale=1.0).mean == {"a": 1.5, "b": 1.5, "c": 3.0}
-    assert rank(dust.assign(c=1.0)).mean == {"a": 1.5, "b": 1.5, "c": 3.0} and rank(
+    assert rank_methods(dust, scale=1.0).mean == {"a": 1.5, "b": 1.5, "c": 3.0}
+    assert rank_methods(dust.assign(c=1.0)).mean == {"a": 1.5, "b": 1.5, "c": 3.0} and rank_methods(
         dust.iloc[[0, 0]]
     ).mean == {"b": 1, "a": 2, "c": 3}
 
 
 def test_where_all_are_equal_nothing_differs() -> None:
-    found = rank(pd.DataFrame(np.zeros((4, 3)), columns=list("abc")))
+    found = rank_methods(pd.DataFrame(np.zeros((4, 3)), columns=list("abc")))
     assert (
         found.mean == {"a": 2.0, "b": 2.0, "c": 2.0}
         and not found.differ
@@ -235,4 +241,4 @@ def test_too_little_to_rank(values) -> None:
             r" on \d$"
         ),
     ):
-        rank(pd.DataFrame(values))
+        rank_methods(pd.DataFrame(values))

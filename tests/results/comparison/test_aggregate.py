@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from kdgraph.metrics import METRICS
-from kdgraph.results.comparison.compared import compared
-from kdgraph.results.comparison.paired import compare, holm
-from kdgraph.results.comparison.ranks import rank
-from kdgraph.results.comparison.study import Study, study
-from kdgraph.results.records import Found
+from kdgraph.results.comparison.aggregate import compare_methods
+from kdgraph.results.comparison.significance import compare_pairs, holm, rank_methods
+from kdgraph.results.comparison.study import Study, build_study
+from kdgraph.results.records import FinishedRun
 from tests.results.conftest import make_record
 
 PARENT = "random_forest (parent)"
@@ -36,7 +35,7 @@ def study_of(values: np.ndarray, methods: list[str], metric: str = "error") -> S
         for m, method in enumerate(methods)
         if not np.isnan(values[d, s, m + 1])
     ]
-    return study([Found(None, run) for run in runs])  # type: ignore[arg-type]
+    return build_study([FinishedRun(None, run) for run in runs])  # type: ignore[arg-type]
 
 
 @given(st.integers(1, 5), st.integers(1, 8), st.integers(1, 4), st.integers(0, 10_000))
@@ -48,7 +47,7 @@ def test_means_and_comparisons_agree_with_their_definitions(
     values = np.round(rng.random((n_datasets, n_seeds, n_methods + 1)), 3)
     methods = [f"m{i}" for i in range(n_methods)]
     found = study_of(values, methods)
-    one = compared(found, found.measures[0])
+    one = compare_methods(found, found.measures[0])
     names = [PARENT, *methods]
     index = [f"d{d:02}" for d in range(n_datasets)]
     pd.testing.assert_frame_equal(
@@ -61,26 +60,26 @@ def test_means_and_comparisons_agree_with_their_definitions(
     assert (one.n == n_seeds).all(axis=None)
     for d, dataset in enumerate(index):
         expected = [
-            compare(pd.Series(values[d, :, m + 1]), pd.Series(values[d, :, 0]), scale=1.0)
+            compare_pairs(pd.Series(values[d, :, m + 1]), pd.Series(values[d, :, 0]), scale=1.0)
             for m in range(n_methods)
         ]
         p = holm([each.p for each in expected])
-        assert {
-            name: against.comparison for name, against in one.over_seeds[dataset].items()
-        } == dict(zip(methods, expected, strict=True))
+        assert {name: against.outcome for name, against in one.over_seeds[dataset].items()} == dict(
+            zip(methods, expected, strict=True)
+        )
         assert [against.p for against in one.over_seeds[dataset].values()] == pytest.approx(
             p.tolist()
         )
     means = pd.DataFrame(values.mean(axis=1), columns=names)
     for name, against in one.over_datasets.items():
         assert (
-            against.comparison == compare(means[name], means[PARENT], scale=1.0)
-            and against.baseline == PARENT
+            against.outcome == compare_pairs(means[name], means[PARENT], scale=1.0)
+            and against.name == PARENT
         )
         assert against.change == pytest.approx((means[name] - means[PARENT]).median(), abs=1e-6)
     if n_methods > 1 and n_datasets > 1:
         assert (
-            one.ranks == rank(means, scale=1.0)
+            one.ranks == rank_methods(means, scale=1.0)
             and one.ranked == names
             and one.seeds_ranked == n_datasets * n_seeds
         )
@@ -91,10 +90,10 @@ def test_means_and_comparisons_agree_with_their_definitions(
 def test_higher_is_better_turns_everything_round(monkeypatch) -> None:
     values = np.round(np.random.default_rng(0).random((6, 3, 4)), 3)
     lower = study_of(values, list("abc"))
-    one = compared(lower, lower.measures[0])
+    one = compare_methods(lower, lower.measures[0])
     monkeypatch.setattr(METRICS["error"], "better", "higher")
     higher = study_of(1 - values, list("abc"))
-    other = compared(higher, higher.measures[0])
+    other = compare_methods(higher, higher.measures[0])
     assert (
         one.ranks is not None
         and other.ranks is not None
@@ -102,32 +101,32 @@ def test_higher_is_better_turns_everything_round(monkeypatch) -> None:
     )
     for name in "abc":
         a, b = one.over_datasets[name], other.over_datasets[name]
-        assert a.comparison == b.comparison and a.p == b.p and a.change == pytest.approx(-b.change)
+        assert a.outcome == b.outcome and a.p == b.p and a.change == pytest.approx(-b.change)
     pd.testing.assert_frame_equal(1 - one.mean, other.mean)
 
 
 def test_another_baseline_has_itself_and_the_parent_compared_with_it() -> None:
     values = np.round(np.random.default_rng(1).random((3, 4, 3)), 3)
     found = study_of(values, ["a", "b"])
-    one = compared(found, found.measures[0], against="a")
-    assert {name: against.baseline for name, against in one.over_datasets.items()} == {
+    one = compare_methods(found, found.measures[0], against="a")
+    assert {name: against.name for name, against in one.over_datasets.items()} == {
         PARENT: "a",
         "b": "a",
     }
     means = values.mean(axis=1)
-    assert one.over_datasets[PARENT].comparison.wins == (means[:, 0] < means[:, 1]).sum()
-    assert one.over_seeds["d00"]["b"].comparison.wins == (values[0, :, 2] < values[0, :, 1]).sum()
+    assert one.over_datasets[PARENT].outcome.wins == (means[:, 0] < means[:, 1]).sum()
+    assert one.over_seeds["d00"]["b"].outcome.wins == (values[0, :, 2] < values[0, :, 1]).sum()
 
 
 def test_pairs_are_of_the_seeds_that_both_have() -> None:
     values = np.array([[[0.5, 0.4, 0.1], [0.9, 0.8, np.nan], [0.7, 0.6, 0.2]]])
     found = study_of(values, ["a", "b"])
-    one = compared(found, found.measures[0], against="a")
+    one = compare_methods(found, found.measures[0], against="a")
     assert one.n.loc["d00"].to_dict() == {PARENT: 3, "a": 3, "b": 2}
     assert one.mean.loc["d00", "b"] == pytest.approx(0.15) and one.std.loc[
         "d00", "b"
     ] == pytest.approx(0.1 / np.sqrt(2))
-    assert str(one.over_seeds["d00"]["b"].comparison) == "2/0/0"
+    assert str(one.over_seeds["d00"]["b"].outcome) == "2/0/0"
     assert one.over_datasets["b"].change == pytest.approx(0.15 - 0.5)  # both on seeds 0 and 2
 
 
@@ -136,11 +135,11 @@ def test_ranks_leave_out_a_method_with_few_runs_and_then_what_is_not_complete() 
     values[1:, :, 4] = np.nan  # one data set of four
     values[0, 1, 3] = np.nan  # seven runs of eight
     found = study_of(values, list("abcd"))
-    one = compared(found, found.measures[0])
+    one = compare_methods(found, found.measures[0])
     assert one.ranked == [PARENT, "a", "b", "c"] and one.unranked == ["d"] and one.seeds_ranked == 7
     complete = values[:, :, :4].mean(axis=1)
     complete[0] = values[0, 0, :4]
-    assert one.ranks == rank(pd.DataFrame(complete, columns=[PARENT, "a", "b", "c"]))
+    assert one.ranks == rank_methods(pd.DataFrame(complete, columns=[PARENT, "a", "b", "c"]))
 
 
 def test_best_are_those_that_the_test_over_seeds_does_not_tell_from_the_best_mean() -> None:
@@ -150,7 +149,7 @@ def test_best_are_those_that_the_test_over_seeds_does_not_tell_from_the_best_mea
         [np.full((1, 10, 1), 0.5), 0.001 * rng.random((1, 10, 2)), np.full((1, 10, 1), 0.3)], axis=2
     )
     found = study_of(values, ["a", "b", "c"])
-    one = compared(found, found.measures[0])
+    one = compare_methods(found, found.measures[0])
     first, second = sorted("ab", key=lambda name: one.mean.loc["d00", name])
     assert set(one.best["d00"]) == {"a", "b"}
     assert (
@@ -158,7 +157,7 @@ def test_best_are_those_that_the_test_over_seeds_does_not_tell_from_the_best_mea
     )  # and so the two are not told apart
     few = study_of(values[:, :3], ["a", "b", "c"])
     assert (
-        compared(few, few.measures[0]).best["d00"] == [] and first != second
+        compare_methods(few, few.measures[0]).best["d00"] == [] and first != second
     )  # three seeds tell nothing
 
 
@@ -166,10 +165,10 @@ def test_a_method_with_fewer_than_half_of_the_seeds_is_never_best() -> None:
     values = np.linspace(0.5, 0.6, 10)[None, :, None] + np.array([0.2, 0.0, -0.4])
     values[:, 4:, 2] = np.nan
     found = study_of(values, ["a", "b"])
-    assert compared(found, found.measures[0]).best["d00"] == ["a"]
+    assert compare_methods(found, found.measures[0]).best["d00"] == ["a"]
     values = np.linspace(0.5, 0.6, 10)[None, :, None] + np.array([0.2, 0.0, -0.4])
     found = study_of(values, ["a", "b"])
-    assert compared(found, found.measures[0]).best["d00"] == ["b"]
+    assert compare_methods(found, found.measures[0]).best["d00"] == ["b"]
 
 
 def test_over_data_sets_the_best_are_those_within_the_critical_difference() -> None:
@@ -178,10 +177,10 @@ def test_over_data_sets_the_best_are_those_within_the_critical_difference() -> N
         rng.random((20, 1, 1)) + np.array([0.5, 0.0, 0.001, 0.6]) + 0.01 * rng.random((20, 1, 4))
     )
     found = study_of(values, list("abc"))
-    one = compared(found, found.measures[0])
+    one = compare_methods(found, found.measures[0])
     assert one.best_over_datasets == one.ranks.best and set(one.best_over_datasets) == {"a", "b"}
     same = study_of(np.tile(rng.random((20, 1, 1)), 4), list("abc"))
-    assert compared(same, same.measures[0]).best_over_datasets == []
+    assert compare_methods(same, same.measures[0]).best_over_datasets == []
 
 
 @pytest.mark.parametrize(
@@ -192,12 +191,12 @@ def test_of_two_methods_it_is_the_one_that_the_paired_test_finds_better(
 ) -> None:
     values = np.linspace(0.3, 0.5, n)[:, None, None] + np.array([0.0, change])
     found = study_of(values, ["a"])
-    assert compared(found, found.measures[0]).best_over_datasets == expected
+    assert compare_methods(found, found.measures[0]).best_over_datasets == expected
 
 
 def test_where_neither_direction_is_better_there_are_means_only() -> None:
     found = study_of(np.random.default_rng(5).random((3, 3, 3)), ["a", "b"], "mmc")
-    one = compared(found, found.measures[0])
+    one = compare_methods(found, found.measures[0])
     assert (
         not one.is_judged
         and one.ranks is None
@@ -207,7 +206,7 @@ def test_where_neither_direction_is_better_there_are_means_only() -> None:
 
 
 def test_a_measure_that_one_method_alone_has_is_compared_with_nothing(record, found) -> None:
-    one = study(
+    one = build_study(
         found(
             [
                 record("a", "kdf", values={"error": 0.1}),
@@ -215,14 +214,14 @@ def test_a_measure_that_one_method_alone_has_is_compared_with_nothing(record, fo
             ]
         )
     )
-    nll = compared(one, one.measures[1])
+    nll = compare_methods(one, one.measures[1])
     assert (
         list(nll.mean.columns) == ["isotonic"]
         and nll.over_datasets == {}
         and nll.over_seeds["a"] == {}
         and nll.best["a"] == []
     )
-    assert compared(one, one.measures[1], against="kdf").over_datasets == {}
+    assert compare_methods(one, one.measures[1], against="kdf").over_datasets == {}
 
 
 def test_numbers_that_are_not_defined_are_left_out_of_means_and_pairs(record, found) -> None:
@@ -230,7 +229,7 @@ def test_numbers_that_are_not_defined_are_left_out_of_means_and_pairs(record, fo
         record("a", seed=s, values={"mmc_wrong": v}, of_parent={"mmc_wrong": 0.9})
         for s, v in enumerate([0.5, None, 0.7])
     ]
-    one = study(found(runs))
-    result = compared(one, one.measures[0])
+    one = build_study(found(runs))
+    result = compare_methods(one, one.measures[0])
     assert result.mean.loc["a", "kdf"] == pytest.approx(0.6) and result.n.loc["a", "kdf"] == 2
-    assert str(result.over_seeds["a"]["kdf"].comparison) == "2/0/0"
+    assert str(result.over_seeds["a"]["kdf"].outcome) == "2/0/0"

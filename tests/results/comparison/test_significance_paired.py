@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdgraph.results.comparison.paired import (
-    Comparison,
-    compare,
+from kdgraph.results.comparison.significance import (
+    PairedComparison,
+    compare_arrays,
+    compare_pairs,
     holm,
-    of_pairs,
+    merge_noise,
     pairs_needed,
     wilcoxon,
-    without_noise,
 )
 
 NUMBERS = st.lists(st.integers(0, 4), min_size=1, max_size=7)
@@ -55,21 +55,22 @@ def test_no_test_has_nothing_to_adjust() -> None:
 def test_wins_ties_and_losses_turn_round_with_the_two(first, seed) -> None:
     a = pd.Series(first, dtype=float) / 10
     b = pd.Series(np.random.default_rng(seed).integers(0, 5, len(a)) / 10)
-    one, other = compare(a, b), compare(b, a)
+    one, other = compare_pairs(a, b), compare_pairs(b, a)
     assert (one.wins, one.ties, one.losses) == (sum(a < b), sum(a == b), sum(a > b))
     assert (other.wins, other.ties, other.losses) == (one.losses, one.ties, one.wins)
     assert one.p == pytest.approx(other.p) and 0 < one.p <= 1 and one.n == len(a)
-    assert compare(a, a).p == 1
+    assert compare_pairs(a, a).p == 1
 
 
 def test_the_test_is_paired_and_exact_where_it_can_be() -> None:
     parent = pd.Series(np.linspace(0.1, 0.9, 8))
     better = parent - 0.01 * np.arange(1, 9)
-    assert compare(better, parent).p == pytest.approx(
+    assert compare_pairs(better, parent).p == pytest.approx(
         2 / 2**8
     )  # of 2^8 signs, the two most extreme
     assert (
-        compare(better, parent.sample(frac=1, random_state=0)).p == compare(better, parent).p
+        compare_pairs(better, parent.sample(frac=1, random_state=0)).p
+        == compare_pairs(better, parent).p
     )  # by table, not by place
 
 
@@ -78,13 +79,13 @@ def test_numbers_are_compared_as_they_are_but_for_noise() -> None:
         pd.Series([1e-9, 0.10001, 0.2, 0.1 + 0.2, np.nan]),
         pd.Series([3e-7, 0.1, 0.1999, 0.3, 1]),
     )
-    assert str(compare(first, second)) == "1/1/2"
-    assert str(compare(first, second, decimals=4)) == "0/3/1"  # published numbers are rounded
+    assert str(compare_pairs(first, second)) == "1/1/2"
+    assert str(compare_pairs(first, second, decimals=4)) == "0/3/1"  # published numbers are rounded
     assert (
-        str(compare(first * 1e-17, second * 1e-17)) == "1/1/2"
+        str(compare_pairs(first * 1e-17, second * 1e-17)) == "1/1/2"
     )  # in a unit, any number may be small
     assert (
-        str(compare(first * 1e-17, second * 1e-17, scale=1.0)) == "0/4/0"
+        str(compare_pairs(first * 1e-17, second * 1e-17, scale=1.0)) == "0/4/0"
     )  # of shares, that is what floating point left of a difference
 
 
@@ -96,24 +97,24 @@ def test_numbers_are_compared_as_they_are_but_for_noise() -> None:
 def test_another_unit_changes_nothing(pairs, unit) -> None:
     first, second = np.array(pairs, dtype=float).T / 7
     noise = 1 + 1e-12 * np.random.default_rng(len(pairs)).standard_normal(len(pairs))
-    assert of_pairs(first, second) == of_pairs(unit * first * noise, unit * second)
+    assert compare_arrays(first, second) == compare_arrays(unit * first * noise, unit * second)
 
 
 def test_ties_that_noise_hides_are_one_chain() -> None:
     values, noise = np.array([3.0, 1.0, 1.0 + 1e-12, 1.0 - 1e-12, 2.0]), np.full(5, 1e-11)
-    assert without_noise(values, noise).tolist() == [
+    assert merge_noise(values, noise).tolist() == [
         3.0,
         1.0 - 1e-12,
         1.0 - 1e-12,
         1.0 - 1e-12,
         2.0,
     ]
-    assert without_noise(values, np.zeros(5)).tolist() == values.tolist()
-    assert without_noise(values[:0], noise[:0]).shape == (0,)
+    assert merge_noise(values, np.zeros(5)).tolist() == values.tolist()
+    assert merge_noise(values[:0], noise[:0]).shape == (0,)
 
 
 def test_without_a_pair_nothing_is_compared() -> None:
-    assert of_pairs(np.full(3, np.nan), np.ones(3)) == Comparison(0, 0, 0, 1.0)
+    assert compare_arrays(np.full(3, np.nan), np.ones(3)) == PairedComparison(0, 0, 0, 1.0)
 
 
 @pytest.mark.parametrize("n", range(1, 6))
@@ -211,7 +212,7 @@ def test_demsar_table_2() -> None:
     ranks = stats.rankdata(difference.abs())
     split = ranks[difference == 0].sum() / 2
     assert (ranks[difference > 0].sum() + split, ranks[difference < 0].sum() + split) == (93, 12)
-    found = compare(-with_m, -plain)  # higher is better
+    found = compare_pairs(-with_m, -plain)  # higher is better
     assert (str(found), found.n) == ("10/2/2", 14) and 0.005 < found.p < 0.02
     assert found.p == pytest.approx(
         stats.wilcoxon(difference, zero_method="zsplit").pvalue, abs=0.005
