@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from kdgraph.detection import GeodesicDistance, GraphDensity, LeafBox, LeafOccupancy, aphd
 from kdgraph.geometry import LeafBoxes, partition_of
-from kdgraph.runner.cost import measured
+from kdgraph.runner.monitoring import measure_cost
 
 N_TRAIN, N_SET, N_QUERIES, D, TREES, ROUNDS = 10_000, 20_000, 10_000, 20, 100, 5
 CDIST_ROWS, CDIST_BLOCK = 1_000, 250
@@ -108,9 +108,9 @@ def boxes(forest: ExtraTreesClassifier, train: np.ndarray, X: np.ndarray) -> Non
     partition = partition_of(forest, n_jobs=1)
     there, place = partition.locate(train), partition.locate(X)
     LeafBoxes(partition, there[:9]).outside_by_feature(place[:9], "distance")  # compiles
-    with measured() as before:
+    with measure_cost() as before:
         pass
-    with measured() as during:
+    with measure_cost() as during:
         index = LeafBoxes(partition, there, 5)
     beyond = during.peak_memory_mb - before.peak_memory_mb
     times: dict[str, list[float]] = {

@@ -38,6 +38,13 @@ TINY = [
     "ood.radii=[1,2,5]",
     "figures=none",
 ]
+PAIRS = [
+    "dataset=spiral,circle,sinewave,polynomial,trunk,wine,iris,digits,breast_cancer,shapes,"
+    "cc18/adult,cc18/car,cc18/churn,cc18/cmc,cc18/credit_g,cc18/diabetes,cc18/dna,cc18/balance_scale,"
+    "cc18/bioresponse,cc18/cnae_9,cc18/connect_4,cc18/cylinder_bands,cc18/electricity,"
+    "cc18/breast_w,cc18/bank_marketing",
+    "method=kdf,isotonic,sigmoid,beta,histogram,best,gated_isotonic,gated_sigmoid,lore,temperature",
+]
 POINT = ["dataset=circle", "method=gated_isotonic", "seed=3"]
 
 
@@ -48,13 +55,20 @@ def main() -> None:
     _report("kdg list", _kdg("list"), _python(NOTHING), "python -c pass")
     _report("kdg list dataset", _kdg("list", "dataset"), _python(NOTHING), "python -c pass")
     _report("compose and check one run", lambda: compose(POINT), _by_hydra, "hydra.compose")
-    points = [*POINT[:2], "seed=range(0,200)"]
     _report(
-        "compose 200 points",
-        lambda: [job.config.run_id for job in plan(points, multirun=True).jobs],
+        "compose 250 seeds",
+        lambda: _run_ids([*POINT[:2], "seed=range(0,250)"], multirun=True),
         _by_hydra,
         "hydra.compose once",
     )
+    _report(
+        "compose 25 data sets × 10 methods (bar 5 s)",
+        lambda: _run_ids(PAIRS, multirun=True),
+        _by_hydra,
+        "hydra.compose once",
+    )
+    seconds = _seconds(lambda: print(end=f"{len(_run_ids(['experiment=paper/p1/cc18'])):,} runs"))
+    print(f" of paper/p1/cc18: composed in {seconds:.1f} s (bar 20 s)")
     shapes, rng = Shapes(), np.random.default_rng(0)
     pixels = (4000, shapes.channels, shapes.size, shapes.size)
     _report(
@@ -115,6 +129,10 @@ def _seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def _run_ids(overrides: list[str], *, multirun: bool = False) -> list[str]:
+    return [job.config.run_id for job in plan(overrides, multirun=multirun).jobs]
 
 
 def _python(code: str) -> Callable[[], object]:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from kdgraph.metrics import local_errors, rms_of
-from kdgraph.runner.cost import measured
+from kdgraph.runner.monitoring import measure_cost
 from kdgraph.smoothing import local_means
 
 N, D, BINS, ROUNDS = 50_000, 50, 15, 3
@@ -98,9 +98,9 @@ def main() -> None:
     pairs = np.bincount(label)[label]
     places, label_at = X[some[:PLACES]] + 0.01, label[some[:PLACES]]
     local_errors(confidence[:99], correct[:99], X[:99])  # compiles
-    with measured() as before:
+    with measure_cost() as before:
         pass
-    with measured() as during:
+    with measure_cost() as during:
         found = local_errors(confidence, correct, X, bins=BINS)
     extra = during.peak_memory_mb - before.peak_memory_mb
     plain = naive(some[:20], confidence, correct, X, label, gamma)

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import LocalPit
-from kdgraph.runner.cost import measured
+from kdgraph.runner.monitoring import measure_cost
 
 N, K, LOOP_ROWS, ROUNDS = 10_000, 1_000, 300, 3
 ENDS = [q for level in (0.8, 0.9, 0.95) for q in ((1 - level) / 2, (1 + level) / 2)]
@@ -168,9 +168,9 @@ def _epanechnikov(distance: np.ndarray) -> np.ndarray:
 def memory() -> None:
     """Print what is held beyond what comes in."""
     model, at = fitted(N, 2)[0], rows(N, 2, 1)[0]
-    with measured() as before:
+    with measure_cost() as before:
         pass
-    with measured() as during:
+    with measure_cost() as during:
         full(model, at)
     extra = during.peak_memory_mb - before.peak_memory_mb
     print(

@@ -23,7 +23,7 @@ from kdgraph.cli.main import main as kdg
 from kdgraph.config import RunConfig, compose, plan
 from kdgraph.runner import stages
 from kdgraph.runner.evaluate import evaluate
-from kdgraph.runner.sealed import add_checksum, check_and_load
+from kdgraph.runner.files import add_checksum, check_and_load
 
 WORK = [
     "dataset=spiral",

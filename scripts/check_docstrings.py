@@ -55,7 +55,7 @@ PRIVATE_WORDS = re.compile(
 PLAIN = (
     *("base", "calibration", "cli", "config", "data", "density", "detection", "distributions"),
     *("features", "figures", "geometry", "metrics", "parents", "persistence", "recalibration"),
-    "smoothing",
+    *("report", "results", "runner", "smoothing"),
 )
 """Packages that keep the two rules about words."""
 PLUMBING = frozenset(

@@ -1,6 +1,6 @@
 """Kill a sweep again and again, finish it, and compare it with one that nobody disturbed.
 
-Run it after changing the store, the claims, the run directory or how jobs are started::
+Run it after changing the store, the locks, the run directory or how jobs are started::
 
     .venv/bin/python scripts/kill_sweep.py                     # 200 runs, 100 kills; about 10
     minutes on two cores .venv/bin/python scripts/kill_sweep.py --kills 5 --seeds 2
@@ -11,7 +11,7 @@ one after the other. The kills are spread over the whole sweep: each waits for a
 to be done and then for a random while, so that they fall into the start, into runs and between
 them, on a fast machine as on a slow one. At the end every run must be there, with the same numbers
 and the same predictions to the last bit, no record that was there at a kill may have been written
-again, and nothing may be left of claims, temporary files and processes. Exit code 1 if anything
+again, and nothing may be left of locks, temporary files and processes. Exit code 1 if anything
 differs.
 """
 
@@ -171,7 +171,7 @@ def _differences(whole: Path, disturbed: Path, expected: int) -> list[str]:
     time.sleep(1)  # for a worker that was left behind
     left = [
         path
-        for pattern in ("running.json", "error.txt", "*.claim", ".*.tmp")
+        for pattern in ("running.json", "error.txt", "*.lock", ".*.tmp")
         for path in disturbed.rglob(pattern)
     ]
     return found + [f"{path.relative_to(disturbed)} was left" for path in left]

@@ -10,9 +10,9 @@ from kdgraph.base import Evaluation, FittedModel
 from kdgraph.config import RunConfig
 from kdgraph.persistence import from_bytes
 from kdgraph.runner import stages
-from kdgraph.runner.store import FOLDER
-from kdgraph.runner.stored import StoredStages
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.stages import StoredStages
+from kdgraph.runner.store import STORE_FOLDER
 
 
 def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:
@@ -28,7 +28,7 @@ def evaluation_of(record: Record, folder: Path) -> Evaluation:
     """What both models of a finished run said of each set of rows, also of sets that they drew from
     them: as :func:`models_of`.
     """
-    path = folder / FOLDER / record["store"]["evaluate"]
+    path = folder / STORE_FOLDER / record["store"]["evaluate"]
     if path.exists():
         return from_bytes(path.read_bytes(), f"store entry {path}").value
     stored = _stages_of(record, folder)
@@ -38,4 +38,4 @@ def evaluation_of(record: Record, folder: Path) -> Evaluation:
 
 def _stages_of(record: Record, folder: Path) -> StoredStages:
     config = RunConfig(**record["config"], out=str(folder), method=record["method"])
-    return StoredStages(config, stages.split(config.dataset, config.seed), Watch())
+    return StoredStages(config, stages.split(config.dataset, config.seed), ProgressReporter())

@@ -24,7 +24,7 @@ from kdgraph.data.simulations import GaussianXor
 from kdgraph.density import KernelDensityForest
 from kdgraph.geometry import partition_of
 from kdgraph.metrics import relative_improvement
-from kdgraph.results.comparison.paired import wilcoxon
+from kdgraph.results.comparison.significance import wilcoxon
 
 SIMILAR = 0.01
 """Of an error: the paper says no number."""

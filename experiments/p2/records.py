@@ -20,7 +20,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
-from kdgraph.results.comparison.paired import compare
+from kdgraph.results.comparison.significance import compare_pairs
 
 EXPERIMENT = "paper/p2/records"
 FREE = ("dataset.path", "dataset.name", "dataset.target")
@@ -161,7 +161,7 @@ def wins(values: pd.DataFrame, method: str, against: str) -> str:
     """
     if method == against or method not in values or against not in values:
         return "–"
-    compared = compare(values[method], values[against], decimals=6)
+    compared = compare_pairs(values[method], values[against], decimals=6)
     return f"{compared.wins}/{compared.n}"
 
 
@@ -172,7 +172,7 @@ def claim(dataset: str, frame: pd.DataFrame, records: Iterable[Record]) -> Claim
     values = frame[frame.metric == "nll_top"].pivot(index="seed", columns="method", values="value")
     if not {CHOSEN, SHARED} <= set(values):
         return None
-    found, least = compare(values[CHOSEN], values[SHARED], decimals=6), WANTED / 20
+    found, least = compare_pairs(values[CHOSEN], values[SHARED], decimals=6), WANTED / 20
     chosen = Counter(
         r["learnt"]["calibrator"]["chosen"]
         for r in records

@@ -34,8 +34,8 @@ from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, group_mce
 from kdgraph.metrics.reliability_bins import bin_edges
 from kdgraph.runner import stages
-from kdgraph.runner.stored import StoredStages
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.stages import StoredStages
 from kdgraph.smoothing import rms_of
 
 NETWORKS = {"stopped early": "paper/p4/crime", "60 epochs": "paper/p4/crime_long"}
@@ -147,7 +147,7 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
         .config
     )
     splits = stages.split(config.dataset, seed)
-    parent = StoredStages(config, splits, Watch()).fit().value
+    parent = StoredStages(config, splits, ProgressReporter()).fit().value
     rows = {"calibration": splits.calibration, "test": splits.test}
     top_label = {on: TopLabel.from_proba(parent.predict_proba(each.X)) for on, each in rows.items()}
     right = {on: top_label[on].correct(rows[on].y) for on in rows}

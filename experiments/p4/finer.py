@@ -28,8 +28,8 @@ from kdgraph.metrics.local_calibration import local_errors
 from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.runner import stages
-from kdgraph.runner.stored import StoredStages
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.stages import StoredStages
 
 OF = ("finer_than_ece",)
 BINS = 5
@@ -67,7 +67,7 @@ def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dic
         ]
         config = plan(words).jobs[0].config
         splits = stages.split(config.dataset, seed)
-        parent, test = StoredStages(config, splits, Watch()).fit().value, splits.test
+        parent, test = StoredStages(config, splits, ProgressReporter()).fit().value, splits.test
         top_label = TopLabel.from_proba(parent.predict_proba(test.X))
         right = top_label.correct(test.y)
         for space, (reduction, bandwidth) in SPACES.items():

@@ -16,7 +16,7 @@ from experiments.common.markdown import counted, head, line, number, signed, spr
 from experiments.common.published import read_published
 from experiments.common.runs import Record
 from experiments.common.splits import half_width
-from kdgraph.results.comparison.paired import holm, wilcoxon
+from kdgraph.results.comparison.significance import holm, wilcoxon
 
 AGAINST = (
     "none",

@@ -26,7 +26,7 @@ from experiments.p5.records import (
     of,
     said,
 )
-from kdgraph.results.comparison.paired import wilcoxon
+from kdgraph.results.comparison.significance import wilcoxon
 
 EXPERIMENT = "paper/p5/diamonds"
 PARENTS = {"gamma_glm": "glm", "mlp_gamma": "network"}

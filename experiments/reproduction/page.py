@@ -24,7 +24,7 @@ from experiments.reproduction.papers import with_items
 from experiments.reproduction.verdicts import VERDICTS, Cell, Found
 from experiments.reproduction.work import Task
 from kdgraph.runner.files import write_atomically
-from kdgraph.runner.provenance import git
+from kdgraph.runner.record import git_state
 
 HERE = Path(__file__).parent
 GOAL, LEAST = 0.7, 0.5
@@ -287,7 +287,7 @@ def _made() -> str:
     """When, where and by which commit numbers are found that are found now."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    made = git()
+    made = git_state()
     code = (
         f"commit {made['commit'][:12]}{', with changes' if made['dirty'] else ''}"
         if made

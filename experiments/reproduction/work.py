@@ -17,7 +17,7 @@ from experiments.reproduction.declared import Paper, Scale, Size, Study
 from kdgraph.config import Plan, plan
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.index import Index
-from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.run_dir import RunDir
 
 _NAMED = 2
 """So many of a study's items are told, or one more."""
@@ -54,7 +54,7 @@ class Task:
     def n_done(self) -> int:
         """Those that have a record."""
         done = sum(
-            RunDir(job.run_dir).ended.record is not None
+            RunDir(job.run_dir).versions.record is not None
             for sweep in self.sweeps
             for job in sweep.jobs
         )

@@ -24,7 +24,7 @@ from kdgraph.figures.style import (
     shorten_text,
     style_context,
 )
-from kdgraph.results.comparison.ranks import Ranks
+from kdgraph.results.comparison.significance import Ranks
 
 PARENT = " (parent)"
 _NAMES, _BAR, _GAP, _LINE, _HEAD, _FOOT, _NOTE = 1.5, 0.055, 0.1, 0.148, 0.3, 0.36, 0.2  # inches

@@ -20,12 +20,10 @@ from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of
 from experiments.tabular_ood.picture import rank_lines
 from kdgraph.figures import save_figure
-from kdgraph.results.comparison.compared import Compared, compared
-from kdgraph.results.comparison.paired import compare
-from kdgraph.results.comparison.pooled import pooled
-from kdgraph.results.comparison.ranks import Ranks, rank
-from kdgraph.results.comparison.study import Study, study
-from kdgraph.results.records import Found
+from kdgraph.results.comparison.aggregate import MeasureComparison, compare_methods
+from kdgraph.results.comparison.significance import Ranks, compare_pairs, rank_methods
+from kdgraph.results.comparison.study import Study, build_study, pool_ood_sets
+from kdgraph.results.records import FinishedRun
 
 OURS = ("leaf_box", "density", "kdf", "kdf_whitened", "gated_whitened", "gated_linear_pool")
 """Scores of rows by trees or their density."""
@@ -50,8 +48,8 @@ def compare_with_published(records: Sequence[Record]) -> str:
     """Tables in markdown: methods by rank; AUROC by set; which claims hold; and where a method has
     no number, why.
     """
-    each = study([Found(Path(), record) for record in records])
-    together = pooled(each)
+    each = build_study([FinishedRun(Path(), record) for record in records])
+    together = pool_ood_sets(each)
     shown = {name: _compared(together, name) for name in ("error", "ece", "auroc", "fpr95", "oce")}
     parts = [
         _ranked(shown),
@@ -73,7 +71,7 @@ def draw(records: Sequence[Record], file: Path) -> list[Path]:
 
 def ranks_of(records: Sequence[Record]) -> dict[str, Ranks]:
     """By AUROC and by OCE, means over the sets of each run, over the tables."""
-    together = pooled(study([Found(Path(), record) for record in records]))
+    together = pool_ood_sets(build_study([FinishedRun(Path(), record) for record in records]))
     shown = {
         "AUROC": _compared(together, "auroc").ranks,
         "OCE": _of_their_own(_compared(together, "oce"), together),
@@ -81,7 +79,7 @@ def ranks_of(records: Sequence[Record]) -> dict[str, Ranks]:
     return {title: ranks for title, ranks in shown.items() if ranks}
 
 
-def _of_their_own(found: Compared, together: Study) -> Ranks | None:
+def _of_their_own(found: MeasureComparison, together: Study) -> Ranks | None:
     """Ranks of parents, and of methods that say other probabilities than theirs: who only scores
     rows is its parent again.
     """
@@ -93,17 +91,17 @@ def _of_their_own(found: Compared, together: Study) -> Ranks | None:
     }
     same = [name for name, parent in parents.items() if mean[name].equals(mean[parent])]
     kept = mean.drop(columns=same).dropna(axis="columns")
-    return rank(kept, scale=1.0) if len(kept) > 1 and len(kept.columns) > 2 else None
+    return rank_methods(kept, scale=1.0) if len(kept) > 1 and len(kept.columns) > 2 else None
 
 
-def _compared(together: Study, metric: str) -> Compared:
+def _compared(together: Study, metric: str) -> MeasureComparison:
     """Of the measure of that name that is of rows: sets of them are another task."""
-    return compared(
+    return compare_methods(
         together, next(m for m in together.measures if m.metric == metric and m.n_of == ROWS)
     )
 
 
-def _ranked(shown: Mapping[str, Compared]) -> str:
+def _ranked(shown: Mapping[str, MeasureComparison]) -> str:
     """A row for each method, by mean rank of AUROC; those without a score of rows come last."""
     ranks = shown["auroc"].ranks
     best = ranks.best if ranks else []
@@ -120,7 +118,7 @@ def _ranked(shown: Mapping[str, Compared]) -> str:
     return "\n".join(lines)
 
 
-def _test(auroc: Compared) -> list[str]:
+def _test(auroc: MeasureComparison) -> list[str]:
     ranks = auroc.ranks
     if ranks is None:
         return ["Fewer than three methods or two tables: nothing is ranked."]
@@ -160,14 +158,14 @@ def _by_set(each: Study) -> str:
     return "\n".join(lines)
 
 
-def _claims(shown: Mapping[str, Compared]) -> list[Claim]:
+def _claims(shown: Mapping[str, MeasureComparison]) -> list[Claim]:
     auroc, ece, oce = (shown[name].mean for name in ("auroc", "ece", "oce"))
     claims = []
     ours, peers = [n for n in OURS if n in auroc], [n for n in PEERS if n in auroc]
     if ours and peers:
         peer = str(auroc[peers].mean().idxmax())
         for name in ours:
-            test = compare(-auroc[name], -auroc[peer], scale=1.0)
+            test = compare_pairs(-auroc[name], -auroc[peer], scale=1.0)
             difference = auroc[name].mean() - auroc[peer].mean()
             found = (
                 f"{signed(difference)}, {test} tables won, tied and lost, Wilcoxon p = {test.p:.2g}"
@@ -205,7 +203,7 @@ def _claims(shown: Mapping[str, Compared]) -> list[Claim]:
 def _less(oce: pd.DataFrame, name: str, others: Sequence[str]) -> tuple[bool, str]:
     """Whether a method has less OCE than the least of others, and in words by how much."""
     rival = str(oce[list(others)].mean().idxmin())
-    test = compare(oce[name], oce[rival], scale=1.0)
+    test = compare_pairs(oce[name], oce[rival], scale=1.0)
     found = f"OCE {number(oce[name].mean())} against {number(oce[rival].mean())} of {rival}"
     return (
         bool(oce[name].mean() < oce[rival].mean()),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from kdgraph.cli.arguments import CommandParser, FilterParser, comma_separated
 from kdgraph.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from kdgraph.results.comparison.compared import Compared
+    from kdgraph.results.comparison.aggregate import MeasureComparison
     from kdgraph.results.comparison.study import Study
 
 MOST_DATASETS = 6
@@ -25,29 +24,28 @@ PICTURES = ("svg", "png", "pdf")
 def main(arguments: list[str]) -> int:
     """Compare the methods of the chosen runs and return the exit code."""
     args = parser().parse(arguments)
-    from kdgraph.results.write import kind_of
+    from kdgraph.results.export import file_kind
 
     if not 1 <= args.digits <= MOST_DIGITS:
         raise UsageError(f"--digits must be from 1 to {MOST_DIGITS}, got {args.digits}")
     if args.output:
-        kind_of(args.output, KINDS)
+        file_kind(args.output, KINDS)
     if args.figure:
-        kind_of(args.figure, PICTURES, "--figure")
-    from kdgraph.results.comparison.compared import compared
-    from kdgraph.results.comparison.pooled import pooled
-    from kdgraph.results.comparison.study import study
-    from kdgraph.results.records import find, without_collection
-    from kdgraph.results.usual import choose
+        file_kind(args.figure, PICTURES, "--figure")
+    from kdgraph.results.comparison.aggregate import compare_methods
+    from kdgraph.results.comparison.study import build_study, pool_ood_sets
+    from kdgraph.results.measures import choose_measures
+    from kdgraph.results.records import find_runs, pause_garbage_collection
 
-    with without_collection():
-        selection = study(
-            find(args.out, args.filters, outdated=args.outdated),
-            lambda measures: choose(measures, args.metric, args.on),
+    with pause_garbage_collection():
+        selection = build_study(
+            find_runs(args.out, args.filters, outdated=args.outdated),
+            lambda measures: choose_measures(measures, args.metric, args.on),
         )
     if args.pool:
-        selection = pooled(selection)
+        selection = pool_ood_sets(selection)
     against = _baseline(args.against, selection)
-    comparisons = [compared(selection, measure, against) for measure in selection.measures]
+    comparisons = [compare_methods(selection, measure, against) for measure in selection.measures]
     if args.figure:
         _draw(comparisons, args.figure)
     if args.output:
@@ -137,27 +135,33 @@ def _baseline(name: str | None, selection: Study) -> str | None:
     )
 
 
-def _show(selection: Study, comparisons: Sequence[Compared], args: argparse.Namespace) -> None:
-    from shutil import get_terminal_size
+def _show(
+    selection: Study, comparisons: Sequence[MeasureComparison], args: argparse.Namespace
+) -> None:
+    from kdgraph.report.terminal import show, terminal_width
+    from kdgraph.results.comparison.tables import (
+        dataset_sections,
+        datasets_section,
+        remarks_section,
+        study_heading,
+    )
+    from kdgraph.results.export import Section, sections_to_text
 
-    from kdgraph.report.terminal import show
-    from kdgraph.results.comparison.sections import Section, as_text
-    from kdgraph.results.comparison.tables import heading, of_dataset, over_datasets, remarks
-
-    width = get_terminal_size().columns if sys.stdout.isatty() else None
-    sections = [Section(heading(selection))]
+    sections = [Section(study_heading(selection))]
     all_datasets = args.each or len(selection.datasets) <= MOST_DATASETS
     if all_datasets:
         sections += [
             section
             for name in selection.datasets
-            for section in of_dataset(selection, name, comparisons, args.digits)
+            for section in dataset_sections(selection, name, comparisons, args.digits)
         ]
     sections += [
-        section for comparison in comparisons if (section := over_datasets(comparison, args.digits))
+        section
+        for comparison in comparisons
+        if (section := datasets_section(comparison, args.digits))
     ]
-    sections.append(remarks(selection, comparisons, with_spread=all_datasets))
-    show(as_text(sections, width))
+    sections.append(remarks_section(selection, comparisons, with_spread=all_datasets))
+    show(sections_to_text(sections, terminal_width()))
     if not all_datasets:
         show(
             "\n  --each shows every data set, --output FILE writes them, --figure FILE draws the"
@@ -165,32 +169,42 @@ def _show(selection: Study, comparisons: Sequence[Compared], args: argparse.Name
         )
 
 
-def _write(selection: Study, comparisons: Sequence[Compared], args: argparse.Namespace) -> None:
-    from kdgraph.results.comparison.rows import rows
-    from kdgraph.results.comparison.sections import as_latex, as_markdown
-    from kdgraph.results.comparison.tables import heading, means, over_datasets, remarks
-    from kdgraph.results.write import write_columns
+def _write(
+    selection: Study, comparisons: Sequence[MeasureComparison], args: argparse.Namespace
+) -> None:
+    from kdgraph.results.comparison.tables import (
+        comparison_table,
+        datasets_section,
+        means_section,
+        remarks_section,
+        study_heading,
+    )
+    from kdgraph.results.export import sections_to_latex, sections_to_markdown, write_columns
     from kdgraph.runner.files import write_atomically
 
     kind = Path(args.output).suffix
     if kind == ".csv":
-        write_columns(rows(selection, comparisons), args.output)
+        write_columns(comparison_table(selection, comparisons), args.output)
     else:
         sections = [
             section
             for comparison in comparisons
-            if (section := over_datasets(comparison, args.digits))
+            if (section := datasets_section(comparison, args.digits))
         ]
-        sections += [means(selection, comparison, args.digits) for comparison in comparisons]
-        sections.append(remarks(selection, comparisons, with_spread=True))
-        text = (as_markdown if kind == ".md" else as_latex)(sections, heading(selection))
+        sections += [
+            means_section(selection, comparison, args.digits) for comparison in comparisons
+        ]
+        sections.append(remarks_section(selection, comparisons, with_spread=True))
+        text = (sections_to_markdown if kind == ".md" else sections_to_latex)(
+            sections, study_heading(selection)
+        )
         write_atomically(Path(args.output), text.encode(), "--output")
-    print(f"{args.output}   {heading(selection)}")
+    print(f"{args.output}   {study_heading(selection)}")
 
 
-def _draw(comparisons: Sequence[Compared], path: str) -> None:
+def _draw(comparisons: Sequence[MeasureComparison], path: str) -> None:
     from kdgraph.figures import RankSummary, plot_critical_difference_diagram, save_figure
-    from kdgraph.runner.files import told_in_one_line
+    from kdgraph.runner.files import wrap_os_errors
 
     drawn = {item.label: item.ranks for item in comparisons if item.ranks}
     if not drawn:
@@ -203,7 +217,7 @@ def _draw(comparisons: Sequence[Compared], path: str) -> None:
         for label, ranks in drawn.items()
     }
     file = Path(path)
-    with told_in_one_line(file, "--figure"):
+    with wrap_os_errors(file, "--figure"):
         save_figure(
             plot_critical_difference_diagram(panels),
             file.with_suffix(""),

@@ -115,17 +115,17 @@ def parser() -> CommandParser:
 
 def _list(words: Sequence[str], ids: dict[str, int]) -> int:
     from kdgraph.data.openml.cache import cache_folder, cached_size, is_cached
-    from kdgraph.report.data_table import listing
+    from kdgraph.report.data_table import dataset_table
 
     chosen = _named(words, ids)
     sizes = {id: cached_size(id) for id in set(chosen.values()) if _is_cached(is_cached, id)}
-    print(listing(chosen, sizes, cache_folder()))
+    print(dataset_table(chosen, sizes, cache_folder()))
     return 0
 
 
 def _check(words: Sequence[str], ids: dict[str, int]) -> int:
     from kdgraph.data.openml.cache import cache_folder, cached_ids, check_cached
-    from kdgraph.report.data_table import checks
+    from kdgraph.report.data_table import check_table
 
     cached = cached_ids()
     wanted = set(_named(words, ids).values()) if words else set(cached)
@@ -133,7 +133,7 @@ def _check(words: Sequence[str], ids: dict[str, int]) -> int:
         results = [
             step(f"reading {id}", lambda id=id: check_cached(id)) for id in cached if id in wanted
         ]
-    print(checks(results, cache_folder()))
+    print(check_table(results, cache_folder()))
     damaged = [result.problem for result in results if result.problem]
     for problem in damaged:
         print(f"kdg: {problem}", file=sys.stderr)
@@ -258,11 +258,11 @@ def _bar(total: int) -> Iterator[Callable[..., Any]]:
     from rich.text import Text
 
     from kdgraph.data.openml.cache import cached_size
-    from kdgraph.report.data_table import megabytes
+    from kdgraph.report.data_table import size_text
 
     class Arrived(ProgressColumn):
         def render(self, task: Any) -> Text:
-            return Text(megabytes(cached_size(task.fields["id"])) if task.fields["id"] else "")
+            return Text(size_text(cached_size(task.fields["id"])) if task.fields["id"] else "")
 
     columns = (
         TextColumn("{task.description}", markup=False),

@@ -12,7 +12,7 @@ from kdgraph.errors import UsageError
 from kdgraph.wording import counted
 
 if TYPE_CHECKING:
-    from kdgraph.runner.gc import Garbage
+    from kdgraph.runner.cleanup import Garbage
 
 _MEANINGS = {
     "fit": "parents",
@@ -32,11 +32,11 @@ def main(arguments: list[str]) -> int:
     out = Path(args.out)
     if not out.is_dir():
         raise UsageError(f"--out {out}: there is no such folder")
-    from kdgraph.runner.gc import damaged_records, delete, garbage
+    from kdgraph.runner.cleanup import damaged_records, delete, find_garbage
 
     for line in damaged_records(out):
         print(f"kdg: {line}", file=sys.stderr)
-    files = garbage(out)
+    files = find_garbage(out)
     print(_overview(files, out))
     if not files or args.dry_run or not (args.yes or _confirmed()):
         return 0

@@ -10,30 +10,28 @@ from kdgraph.cli.run import check_jobs, plan_runs
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
-    from kdgraph.results.estimate import Times
+    from kdgraph.results.estimate import RunTimes
 
 
 def main(arguments: list[str]) -> int:
     """Print the plan and return the exit code."""
     planned = plan_runs(parser().parse(arguments))
     check_jobs(planned, [job for job in planned.jobs if job.known is None])
-    from kdgraph.report.plan_table import Planned, plan_table
-    from kdgraph.report.terminal import show
-    from kdgraph.runner.availability import by_reason, not_here
+    from kdgraph.report.plan_table import UNFINISHED_STATES, PlannedRun, plan_table
+    from kdgraph.report.terminal import show, terminal_width
+    from kdgraph.runner.availability import by_reason, find_missing
 
     states = {job: _state(job, planned.force) for job in planned.jobs}
-    absent = not_here(job for job, state in states.items() if state in ("to do", "failed"))
+    absent = find_missing(job for job, state in states.items() if state in ("to do", "failed"))
+    times = _times(planned)
     runs = []
     for job, state in states.items():
         dataset, method = job.run_dir.parts[-3:-1]
-        runs.append(
-            Planned(
-                dataset,
-                method,
-                "not at hand" if state != "done" and job.run_dir.name in absent else state,
-            )
-        )
-    show(plan_table(runs, _times(planned), _n_parallel(planned)))
+        if state != "done" and job.run_dir.name in absent:
+            state = "not at hand"
+        sizes = times.sizes(job.config.dataset) if state in UNFINISHED_STATES else None
+        runs.append(PlannedRun(dataset, method, state, sizes))
+    show(plan_table(runs, times, _n_parallel(planned), terminal_width()))
     for reason, names in by_reason(absent.values()).items():
         print(f"not at hand: {', '.join(names)} ({reason})")
     return 0
@@ -54,7 +52,7 @@ def parser() -> CommandParser:
 
 
 def _state(job: Job, force: bool) -> str:
-    from kdgraph.runner.rundir import RunDir
+    from kdgraph.runner.run_dir import RunDir
 
     folder = RunDir(job.run_dir)
     if folder.is_running:
@@ -63,20 +61,20 @@ def _state(job: Job, force: bool) -> str:
         return "done"
     if damage := folder.damage():
         print(f"kdg: {damage}", file=sys.stderr)
-    return "failed" if folder.ended.failure else "to do"
+    return "failed" if folder.versions.failure else "to do"
 
 
-def _times(planned: Plan) -> Times:
+def _times(planned: Plan) -> RunTimes:
     from kdgraph.errors import UsageError
-    from kdgraph.results.estimate import Times
-    from kdgraph.results.records import find
+    from kdgraph.results.estimate import RunTimes
+    from kdgraph.results.records import find_runs
 
     try:
-        return Times.of(
-            run.record for run in find(planned.out, tell=lambda line: None, outdated=True)
+        return RunTimes(
+            run.record for run in find_runs(planned.out, note=lambda line: None, outdated=True)
         )
     except UsageError:  # no folder yet, or no run in it
-        return Times.of([])
+        return RunTimes([])
 
 
 def _n_parallel(planned: Plan) -> int:

@@ -15,7 +15,7 @@ from kdgraph.errors import UsageError
 from kdgraph.wording import printable
 
 if TYPE_CHECKING:
-    from kdgraph.runner.prediction.predict import Done, Saved
+    from kdgraph.runner.prediction.predict import PredictionCounts, SavedModel
 
 _CHUNK = 32_768
 _NOTES = """\
@@ -157,9 +157,9 @@ def _bar() -> Iterator[Callable[[int, float], None]]:
         yield lambda rows, fraction: bar.update(task, completed=fraction, rows=rows)
 
 
-def _summary(saved: Saved, done: Done, output: Path) -> str:
-    line = f"{output}   {done.rows:,} rows"
-    above = f"{line}, {done.above:,} of them ({done.above / done.rows:.1%})"
+def _summary(saved: SavedModel, counts: PredictionCounts, output: Path) -> str:
+    line = f"{output}   {counts.n_rows:,} rows"
+    above = f"{line}, {counts.n_ood:,} of them ({counts.n_ood / counts.n_rows:.1%})"
     return {
         "density": f"{above} below the density floor",
         "detector": f"{above} out of distribution by the detector's threshold",

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from kdgraph.cli.arguments import CONFIG_DIR_HELP, CommandParser, FilterParser
+from kdgraph.cli.arguments import CommandParser, FilterParser
 from kdgraph.wording import counted
-
-if TYPE_CHECKING:
-    from kdgraph.report.page.commands import Command
-    from kdgraph.results.records import Found
 
 
 def main(arguments: list[str]) -> int:
@@ -24,14 +18,16 @@ def main(arguments: list[str]) -> int:
     args = parser().parse(arguments)
     output = Path(args.output)
     refuse_folder(output, "--output")
-    from kdgraph.report.page.content import Content
-    from kdgraph.report.page.page import About, render
-    from kdgraph.report.page.pictures import pictures_of
-    from kdgraph.report.page.statistics import parent_names, remarks, statistics
-    from kdgraph.report.page.tables import tables_of
-    from kdgraph.report.page.unfinished import unfinished
-    from kdgraph.results.comparison.study import study
-    from kdgraph.results.records import find, without_collection
+    from kdgraph.report.page.attachments import read_figures, read_tables
+    from kdgraph.report.page.content import (
+        Content,
+        column_statistics,
+        parent_names,
+        study_remarks,
+    )
+    from kdgraph.report.page.page import PageInfo, find_unfinished, render_page
+    from kdgraph.results.comparison.study import build_study
+    from kdgraph.results.records import find_runs, pause_garbage_collection
 
     notes: list[str] = []
 
@@ -40,31 +36,32 @@ def main(arguments: list[str]) -> int:
         print(f"kdg: {line}", file=sys.stderr)
         notes.append(line)
 
-    with without_collection():
-        runs = find(args.out, args.filters, note, outdated=args.outdated)
-        studied = study(runs)
+    with pause_garbage_collection():
+        finished = find_runs(args.out, args.filters, note, outdated=args.outdated)
+        study = build_study(finished)
         content = Content()
-        paths = [_below(run.path, args.out) for run in runs]
-        content.add(studied.runs, _commands(runs, args.config_dir), paths, parent_names(studied))
-        tested = statistics(studied, content.columns.measures)
-    pictures, tables = pictures_of(studied.runs, args.figures), tables_of(studied.runs)
-    left = unfinished(args.out, args.filters)
-    omissions = [line for line in (pictures.told(args.figures), tables.told) if line]
-    about = About(
+        content.add(
+            study.runs, [_below(run.path, args.out) for run in finished], parent_names(study)
+        )
+        statistics = column_statistics(study, content.columns.measures)
+    figures, tables = read_figures(study.runs, args.figures), read_tables(study.runs)
+    unfinished = find_unfinished(args.out, args.filters)
+    attachments = [text for text in (figures.summary(args.figures), tables.summary) if text]
+    info = PageInfo(
         args.title or f"Runs in {args.out}",
         shlex.join(["kdg", "report", *arguments]),
-        [*notes, *omissions],
+        [*notes, *attachments],
     )
-    page = render(
-        {**content.as_json(), "statistics": tested, "remarks": remarks(studied)},
-        pictures,
+    page = render_page(
+        {**content.as_json(), "statistics": statistics, "remarks": study_remarks(study)},
+        figures,
         tables,
-        left,
-        about,
+        unfinished,
+        info,
     )
-    written = page.encode(errors="replace")
-    write_atomically(output, written, "--output")
-    print(_summary(output, len(written), len(runs), len(left), omissions))
+    encoded = page.encode(errors="replace")
+    write_atomically(output, encoded, "--output")
+    print(_summary(output, len(encoded), len(finished), len(unfinished), attachments))
     return 0
 
 
@@ -89,36 +86,7 @@ def parser() -> CommandParser:
         default="some",
         help="figures of the runs inside the page; some: up to 4 MB (default)",
     )
-    parser.add_argument("--config-dir", metavar="DIR", help=CONFIG_DIR_HELP)
     return parser
-
-
-def _commands(runs: Sequence[Found], config_dir: str | None) -> list[Command]:
-    """Return the command that repeats each run; for many runs that takes seconds, hence a bar."""
-    from kdgraph.report.page.commands import Commands
-
-    commands = Commands(config_dir)
-    with _bar(len(runs)) as step:
-        return [step(lambda run=run: commands.of(run.record)) for run in runs]
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[Callable[[], Any]], Any]]:
-    if not sys.stderr.isatty():
-        yield lambda do: do()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("commands that do each run again"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
-
-        def step(do: Callable[[], Any]) -> Any:
-            progress.advance(task)
-            return do()
-
-        yield step
 
 
 def _below(path: Path, out: str) -> str:
@@ -127,10 +95,12 @@ def _below(path: Path, out: str) -> str:
     return path.as_posix() if below == "." else below
 
 
-def _summary(output: Path, size: int, n_runs: int, left: int, omissions: Sequence[str]) -> str:
+def _summary(
+    output: Path, size: int, n_runs: int, unfinished: int, attachments: Sequence[str]
+) -> str:
     parts = [
         f"{output}   {counted(n_runs, 'run')}",
-        *([f"{left:,} without a result"] if left else []),
+        *([f"{unfinished:,} without a result"] if unfinished else []),
         f"{size / 1e6:.1f} MB",
     ]
-    return "   ".join([*parts, *omissions])
+    return "   ".join([*parts, *attachments])

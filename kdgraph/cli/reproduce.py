@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     from experiments.reproduction.papers import chosen
     from experiments.reproduction.work import estimate, tasks_of
     from kdgraph.report.terminal import show
-    from kdgraph.runner.files import told_in_one_line
+    from kdgraph.runner.files import wrap_os_errors
 
     out = Path(args.out) / args.scale
     papers = chosen([word for word in args.words if "=" not in word])
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     if args.plan:
         return 0
     page_dir = Path(args.page) if args.page else out
-    with told_in_one_line(page_dir, "--page"):  # before runs that may take hours
+    with wrap_os_errors(page_dir, "--page"):  # before runs that may take hours
         page_dir.mkdir(parents=True, exist_ok=True)
     code = 0 if args.no_runs else _run(tasks)
     written = write(
@@ -117,7 +117,7 @@ def _launching(words: Sequence[str]) -> list[str]:
 def _run(tasks: Sequence[Task]) -> int:
     """Run one task after the other; return 1 if a run failed."""
     from kdgraph.cli.run import print_missing_data, run_plan
-    from kdgraph.report.terminal import watching
+    from kdgraph.report.terminal import report_progress
 
     failed = 0
     for task in tasks:
@@ -126,7 +126,7 @@ def _run(tasks: Sequence[Task]) -> int:
                 print(f"kdg: {task.called}: {name}", file=sys.stderr)
                 task.compute(name)
         for sweep in task.sweeps:
-            with watching() as watch:
+            with report_progress() as watch:
                 watch.note(f"{task.called}: {counted(len(sweep.jobs), 'run')}")
                 result = run_plan(sweep, watch)
             print_missing_data(result.absent)

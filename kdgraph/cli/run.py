@@ -19,8 +19,8 @@ from kdgraph.wording import counted
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
     from kdgraph.runner.availability import MissingData
-    from kdgraph.runner.launch import Outcome
-    from kdgraph.runner.watch import Watch
+    from kdgraph.runner.monitoring import ProgressReporter
+    from kdgraph.runner.sweep import Outcome
 
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
@@ -36,9 +36,9 @@ def main(arguments: list[str]) -> int:
     planned = plan_runs(args)
     if args.cfg or args.info:
         return _print_with_hydra(arguments)
-    from kdgraph.report.terminal import watching
+    from kdgraph.report.terminal import report_progress
 
-    with watching() as watch:
+    with report_progress() as watch:
         result = run_plan(planned, watch)
     code = _print_outcomes(result.outcomes, planned, result.before, args)
     print_missing_data(result.absent)
@@ -151,7 +151,7 @@ class PlanResult:
     absent: Mapping[str, MissingData]
 
 
-def run_plan(planned: Plan, watch: Watch) -> PlanResult:
+def run_plan(planned: Plan, watch: ProgressReporter) -> PlanResult:
     """Check all jobs, fetch their data, and run those that are not done.
 
     Raises
@@ -160,12 +160,12 @@ def run_plan(planned: Plan, watch: Watch) -> PlanResult:
         If a config cannot be run, or the data of the only job are not available.
     """
     from kdgraph.runner.availability import fetch_all
-    from kdgraph.runner.launch import Outcome, launch
-    from kdgraph.runner.rundir import RunDir
+    from kdgraph.runner.run_dir import RunDir
+    from kdgraph.runner.sweep import Outcome, launch
 
     todo, records = _split_by_record(planned, watch.note)
     for job in records:
-        RunDir(job.run_dir).tidy()
+        RunDir(job.run_dir).break_stale_lock()
     watch.begin(f"checking {counted(len(todo), 'run')}")
     check_jobs(planned, todo)
     _make_folders(todo)
@@ -200,7 +200,7 @@ def _split_by_record(
     and tables are compared with the record too, and the run is made again where one of them has
     changed; for a sweep, whose files may be gigabytes, they are not.
     """
-    from kdgraph.runner.rundir import ASIDE, RunDir
+    from kdgraph.runner.run_dir import ASIDE, RunDir
 
     records: dict[Job, dict[str, Any]] = {}
     for job in () if planned.force else planned.jobs:
@@ -292,19 +292,19 @@ def _print_failures(
 
 
 def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Job]) -> None:
-    from kdgraph.report.terminal import show
+    from kdgraph.report.terminal import show, terminal_width
 
     if not planned.multirun:
         from kdgraph.report.run_table import run_table
 
         ((job, record),) = done
-        show(run_table(record, str(job.run_dir), before=job in before))
+        show(run_table(record, str(job.run_dir), terminal_width(), before=job in before))
         return
-    from kdgraph.report.sweep_table import Done, sweep_table, sweep_warnings
+    from kdgraph.report.sweep_table import SweepRun, sweep_table, sweep_warnings
     from kdgraph.results.origins import hidden_differences
 
-    runs = [Done(record, job.swept) for job, record in done]
-    show(sweep_table(runs))
+    runs = [SweepRun(record, job.swept) for job, record in done]
+    show(sweep_table(runs, terminal_width()))
     if warnings := sweep_warnings(runs):
         show("\n" + warnings)
     n_before = sum(job in before for job, _ in done)

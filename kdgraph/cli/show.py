@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -25,12 +24,13 @@ def main(arguments: list[str]) -> int:
     args = parser().parse(arguments)
     planned = plan_runs(args)
     check_jobs(planned, planned.jobs)
-    from kdgraph.report.preview import preview, summary
-    from kdgraph.runner.availability import not_here
+    from kdgraph.report.preview import preview_run, sweep_summary
+    from kdgraph.report.terminal import terminal_width
+    from kdgraph.runner.availability import find_missing
 
-    absent = not_here(planned.jobs)
+    absent = find_missing(planned.jobs)
     if not planned.multirun:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+        width = terminal_width() or PIPE_WIDTH
         config = planned.jobs[0].config
         nodes = {
             **config.science(),
@@ -40,9 +40,9 @@ def main(arguments: list[str]) -> int:
         }
         print("\n".join(commented_yaml(nodes, _meanings(planned, args.config_dir), width)))
     for job in planned.jobs:
-        print(preview(job.config, absent.get(job.config.run_id)))
+        print(preview_run(job.config, absent.get(job.config.run_id)))
     if planned.multirun:
-        print(summary(planned.jobs, absent))
+        print(sweep_summary(planned.jobs, absent))
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import CommandParser, FilterParser, comma_separated
@@ -11,7 +10,7 @@ from kdgraph.errors import UsageError
 from kdgraph.wording import counted
 
 if TYPE_CHECKING:
-    from kdgraph.results.records import Found
+    from kdgraph.results.records import FinishedRun
 
 MOST_LINES = 40
 """Most lines on a terminal; a pipe gets all of them."""
@@ -21,19 +20,19 @@ def main(arguments: list[str]) -> int:
     """Print the table or write it and return the exit code."""
     args = parser().parse(arguments)
     if args.columns:
-        from kdgraph.results.table import COLUMNS
+        from kdgraph.results.table import TABLE_COLUMNS
 
-        print("\n".join(f"{name:<15} {meaning}" for name, meaning in COLUMNS.items()))
+        print("\n".join(f"{name:<15} {meaning}" for name, meaning in TABLE_COLUMNS.items()))
         return 0
     if args.keys and not args.output:
         raise UsageError("--with adds columns to a file; give --output FILE too")
-    from kdgraph.results.records import find, without_collection
-    from kdgraph.results.write import kind_of
+    from kdgraph.results.export import file_kind
+    from kdgraph.results.records import find_runs, pause_garbage_collection
 
     if args.output:
-        kind_of(args.output, ("parquet", "csv", "md", "tex"))
-    with without_collection():
-        runs = find(args.out, args.filters, outdated=args.outdated)
+        file_kind(args.output, ("parquet", "csv", "md", "tex"))
+    with pause_garbage_collection():
+        runs = find_runs(args.out, args.filters, outdated=args.outdated)
         _write(runs, args) if args.output else _show(runs, args)
     return 0
 
@@ -84,13 +83,15 @@ def parser() -> CommandParser:
     return parser
 
 
-def _write(runs: list[Found], args: argparse.Namespace) -> None:
-    from kdgraph.results.measures import measured, select
-    from kdgraph.results.table import columns
-    from kdgraph.results.write import write_columns
+def _write(runs: list[FinishedRun], args: argparse.Namespace) -> None:
+    from kdgraph.results.export import write_columns
+    from kdgraph.results.measures import read_measures, select_measures
+    from kdgraph.results.table import number_table
 
-    measures = dict.fromkeys(measure for run in runs for measure, _ in measured(run.record))
-    table = columns(runs, args.keys, set(select(list(measures), args.metric, args.on)))
+    measures = dict.fromkeys(measure for run in runs for measure, _ in read_measures(run.record))
+    table = number_table(
+        runs, args.keys, set(select_measures(list(measures), args.metric, args.on))
+    )
     write_columns(table, args.output)
     print(
         f"{args.output}   {len(table['value']):,} rows, {len(table)} columns, of"
@@ -98,28 +99,30 @@ def _write(runs: list[Found], args: argparse.Namespace) -> None:
     )
 
 
-def _show(runs: list[Found], args: argparse.Namespace) -> None:
-    from shutil import get_terminal_size
+def _show(runs: list[FinishedRun], args: argparse.Namespace) -> None:
+    from kdgraph.report.terminal import show, terminal_width
+    from kdgraph.results.export import wrap_line
+    from kdgraph.results.measures import select_measures
+    from kdgraph.results.names import name_runs
+    from kdgraph.results.records import PAPER_PROTOCOL, PAPER_PROTOCOL_NOTE, uses_paper_protocol
+    from kdgraph.results.table import pivot_text, reading_order, table_lines
 
-    from kdgraph.config import METHOD_ENDS
-    from kdgraph.report.terminal import show
-    from kdgraph.results.measures import select
-    from kdgraph.results.names import named
-    from kdgraph.results.parts import AS_IN_PAPER, is_as_in_paper
-    from kdgraph.results.wide import in_order, lines_of, wide
-
-    lines = lines_of(named(runs))
-    measures = select(
+    lines = table_lines(name_runs(runs))
+    measures = select_measures(
         list(dict.fromkeys(measure for line in lines for measure in line.values)),
         args.metric,
         args.on,
     )
-    width, rows = (get_terminal_size().columns, MOST_LINES) if sys.stdout.isatty() else (None, None)
-    show(wide(lines, in_order(measures) if not args.metric else measures, width=width, rows=rows))
-    if any(is_as_in_paper(run.record) for run in runs):
-        show(f"\n{METHOD_ENDS['paper']}: {AS_IN_PAPER}")
-    size = f"{counted(len(runs), 'run')}: {len(lines):,} lines, {len(measures)} measures"
-    show(
-        f"\n{size}; --output FILE writes every number with its standard error, --metric and --on"
-        " choose"
-    )
+    columns = measures if args.metric else reading_order(measures)
+    width = terminal_width()
+    rows = None if width is None else MOST_LINES
+    show(pivot_text(lines, columns, width=width, rows=rows))
+    notes = [
+        f"{counted(len(runs), 'run')}: {counted(len(lines), 'line')},"
+        f" {counted(len(measures), 'measure')}; --output FILE writes every number with its standard"
+        " error, --metric and --on choose"
+    ]
+    if any(uses_paper_protocol(run.record) for run in runs):
+        notes.insert(0, f"{PAPER_PROTOCOL}: {PAPER_PROTOCOL_NOTE}")
+    for note in notes:
+        show("\n" + "\n".join(wrap_line(note, width)))

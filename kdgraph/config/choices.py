@@ -215,7 +215,7 @@ class Footprints:
         return self._known[group, option]
 
     def _chosen(self, group: str, option: Any, chosen: tuple[tuple[str, Any], ...]) -> Footprint:
-        """Footprint of a choice: its own, and that of the option which it takes the place of."""
+        """Footprint of a choice: its own, and that of the default option that it replaces."""
         if (group, option) in chosen:  # two that choose each other: counted already
             return Footprint(frozenset())
         chosen = (*chosen, (group, option))
@@ -223,7 +223,7 @@ class Footprints:
         footprint = Footprint(frozenset({root, group}))
         if option not in (None, "null"):
             footprint |= self._file(f"{group}/{option}", None, chosen)
-        default = self._defaults.get(group)
+        default = self._defaults.get(group) if group not in self._explicit else None
         if default not in (None, option):
             footprint |= self._chosen(group, default, chosen)
         return footprint

@@ -6,10 +6,8 @@ leaves in one line (:mod:`kdgraph.config.messages`). Only Hydra's public API is 
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
-import operator
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,13 +47,15 @@ from kdgraph.config.run_config import (
 from kdgraph.config.yaml_files import check_mapping, check_option, option_files, read_text
 from kdgraph.errors import ConfigError, KdgError
 
+MOST_REFERENCES = 60
+"""Compositions of a sweep that are tried as reference of another one, each in 50 microseconds."""
 METHOD = frozenset({"parent", *AFTER})
 """Nodes that a method consists of."""
 HOW_TO_RUN = frozenset({"n_jobs", "force", "fail_fast", "save", "out", "post_report"})
 """Keys of a config that decide how and where it is run, and none of its numbers."""
 
 
-def _file_stem(path: str | None, otherwise: str = "table") -> str:
+def _file_stem(path: Any, otherwise: str = "table") -> str:
     """Return the value of ``${file_stem:${.path}}``."""
     from kdgraph.data.files.paths import file_stem  # here, not above: 'kdg list' needs no numpy
 
@@ -112,7 +112,7 @@ class Composer:
         self._footprints: dict[frozenset[str], Footprints] = {}
         self._last: tuple[tuple[str, ...], DictConfig] | None = None
         self._compositions: dict[tuple[str, ...], Composition] = {}
-        self._references: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._references: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
         self._parsed: dict[str, Override] = {}
         self._overrides: Sequence[str] = []
 
@@ -202,14 +202,8 @@ class Composer:
     def _composition(self, choices: tuple[str, ...], *, of_many: bool) -> Composition:
         """Return the composition of choices, put together from others if they are independent."""
         if choices not in self._compositions:
-            shape = tuple(
-                self.parse(choice).key_or_group if self._is_choice(choice) else choice
-                for choice in choices
-            )
-            reference = self._references.setdefault(shape, choices) if of_many else choices
-            self._compositions[choices] = self._put_together(
-                choices, reference
-            ) or self._composed_by_hydra(choices)
+            composition = self._put_together(choices) if of_many else None
+            self._compositions[choices] = composition or self._composed_by_hydra(choices)
         return self._compositions[choices]
 
     def _is_choice(self, override: str) -> bool:
@@ -224,40 +218,63 @@ class Composer:
             and isinstance(parsed.value(), str)
         )
 
-    def _put_together(
-        self, choices: tuple[str, ...], reference: tuple[str, ...]
-    ) -> Composition | None:
-        """Return the composition of choices that differ from a reference in independent ones.
+    def _put_together(self, choices: tuple[str, ...]) -> Composition | None:
+        """Return the composition of choices that differ from composed ones independently, or None.
 
-        None if they differ in one alone, or are not independent.
+        The first composition of a sweep is the usual reference. Where the choices write to the same
+        nodes as those of the reference, another one may do, if nothing more has to be composed.
+        """
+        shape = tuple(
+            self.parse(choice).key_or_group if self._is_choice(choice) else choice
+            for choice in choices
+        )
+        references = self._references.setdefault(shape, [])
+        for reference in [*references[:1], *references[1:][-MOST_REFERENCES:]]:
+            footprints = self._independent(choices, reference)
+            alone = {
+                place: (*reference[:place], choices[place], *reference[place + 1 :])
+                for place in footprints
+            }
+            if alone and (
+                reference is references[0]
+                or all(choices in self._compositions for choices in alone.values())
+            ):
+                return put_together(
+                    self._composition(reference, of_many=True),
+                    [
+                        (self._composition(alone[place], of_many=True), footprint)
+                        for place, footprint in footprints.items()
+                    ],
+                )
+        references.append(choices)
+        return None
+
+    def _independent(
+        self, choices: tuple[str, ...], reference: tuple[str, ...]
+    ) -> dict[int, Footprint]:
+        """Return place and footprint of the choices that differ from those of a reference.
+
+        The footprint is of both choices. None are returned if fewer than two differ, or if one
+        writes to what another choice writes to or reads.
         """
         places = [i for i, choice in enumerate(choices) if choice != reference[i]]
-        if len(places) < 2:
-            return None
         explicit = self._explicit(choices)
         footprints: dict[int, Footprint] = {}
-        for place, choice in enumerate(choices):
-            if not self._is_choice(choice) and place not in places:
-                continue  # a value, which is the same in both
-            found = [self._footprint(word, explicit) for word in {choice, reference[place]}]
-            if None in found:
-                return None
-            footprints[place] = functools.reduce(operator.or_, filter(None, found))
-        differing = {place: footprints.pop(place) for place in places}
+        for place in places if len(places) > 1 else ():
+            found = [self._footprint(each[place], explicit) for each in (choices, reference)]
+            if found[0] is None or found[1] is None:
+                return {}
+            footprints[place] = found[0] | found[1]
         if any(
-            not a.is_independent_of(b) for a, b in itertools.combinations(differing.values(), 2)
-        ) or any(
-            fixed.reads & footprint.writes
-            for fixed in footprints.values()
-            for footprint in differing.values()
+            not a.is_independent_of(b) for a, b in itertools.combinations(footprints.values(), 2)
         ):
-            return None
-        alone = [(*reference[:place], choices[place], *reference[place + 1 :]) for place in places]
-        compositions = [self._composition(each, of_many=True) for each in alone]
-        return put_together(
-            self._composition(reference, of_many=True),
-            zip(compositions, differing.values(), strict=True),
-        )
+            return {}
+        for place, choice in enumerate(choices if footprints else ()):
+            if place not in footprints and self._is_choice(choice):
+                fixed = self._footprint(choice, explicit)
+                if fixed is None or any(fixed.reads & of.writes for of in footprints.values()):
+                    return {}
+        return footprints
 
     def _explicit(self, overrides: Sequence[str]) -> frozenset[str]:
         """Return the groups whose option is chosen by overrides."""

@@ -442,7 +442,7 @@ class SetTest(BaseEstimator):
         Returns
         -------
         dict of str to ndarray [r]
-            Columns ``share``, ``set_size`` and ``power``, as in
+            Columns ``fraction``, ``set_size`` and ``power``, as in
             :func:`kdgraph.metrics.set_tests.power_curve`. All fractions use the same permutations,
             so the points of the curve are not independent.
         """

@@ -160,7 +160,7 @@ def _check_panels(panels: Mapping[str, Mapping[str, PowerCurve]]) -> None:
                 )
 
 
-_TABLE_COLUMNS = ("of", "on", "ood", "share", "set_size", "power")
+_TABLE_COLUMNS = ("of", "on", "ood", "fraction", "set_size", "power")
 """Columns of the table that are not parameters of a set."""
 
 
@@ -191,7 +191,7 @@ def plot_power_against_contamination_from_run(
     curves_by_title: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for title, row in zip(_ood_set_titles(rows), rows, strict=True):
         curves_by_title.setdefault(title, {}).setdefault(names[row["of"]], []).append(
-            (row["share"], row["power"])
+            (row["fraction"], row["power"])
         )
     # A panel needs the curves of both models.
     complete_titles = [

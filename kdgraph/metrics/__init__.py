@@ -83,7 +83,6 @@ from kdgraph.metrics.registry import (
     tabulate,
 )
 from kdgraph.metrics.regression import (
-    beside_truth,
     coverage,
     coverage_curve,
     crps,
@@ -109,7 +108,8 @@ from kdgraph.metrics.regression import (
     quantile_score,
     rmse,
     smis,
-    unbounded_share,
+    truth_comparison,
+    unbounded_fraction,
     worst_cell_gap,
     worst_group_gap,
 )
@@ -135,7 +135,6 @@ __all__ = [
     "aupr_out",
     "aurc",
     "auroc",
-    "beside_truth",
     "brier",
     "brier_top",
     "by_group",
@@ -225,7 +224,8 @@ __all__ = [
     "top_label_ece",
     "top_label_ece_compat",
     "top_label_ece_if_calibrated",
-    "unbounded_share",
+    "truth_comparison",
+    "unbounded_fraction",
     "worst_cell_gap",
     "worst_group_gap",
 ]

@@ -132,8 +132,8 @@ def power_curve(
     Returns
     -------
     dict
-        ``share`` (distinct fractions k / set_size), ``set_size`` and ``power``, each Float[r]; they
-        are empty if a set would have fewer than two rows.
+        ``fraction`` (distinct fractions k / set_size), ``set_size`` and ``power``, each Float[r];
+        they are empty if a set would have fewer than two rows.
 
     Notes
     -----
@@ -142,7 +142,7 @@ def power_curve(
     Examples
     --------
     >>> id_score, rng = np.arange(100.0), np.random.default_rng(0)
-    >>> power_curve(id_score + 50, id_score, shares=[0, 0.5, 1], set_size=10, rng=rng)["share"]
+    >>> power_curve(id_score + 50, id_score, shares=[0, 0.5, 1], set_size=10, rng=rng)["fraction"]
     array([0. , 0.5, 1. ])
     """
     ood_score = np.asarray(ood_score, dtype=np.float64)
@@ -167,7 +167,7 @@ def power_curve(
         p = _p_values(pooled, size, statistic, n_permutations, np.random.default_rng(test_seed))
         power.append((p <= false_alarm + EQUAL).mean())
     return {
-        "share": counts / max(size, 1),
+        "fraction": counts / max(size, 1),
         "set_size": np.full(len(counts), size),
         "power": np.array(power),
     }
@@ -206,7 +206,7 @@ def contamination(
     Returns
     -------
     dict
-        ``share``, ``set_size``, ``power``, each Float[r].
+        ``fraction``, ``set_size``, ``power``, each Float[r].
 
     Notes
     -----
@@ -217,7 +217,7 @@ def contamination(
     --------
     >>> id_score = np.arange(100.0)
     >>> table = contamination(id_score + 50, id_score, shares=[0, 0.5, 1], set_sizes=[10])
-    >>> table["share"].tolist(), table["power"].round(1).tolist()
+    >>> table["fraction"].tolist(), table["power"].round(1).tolist()
     ([0.0, 0.5, 1.0], [0.0, 0.8, 1.0])
     """
     options = {
@@ -242,7 +242,7 @@ def contamination(
     ]
     return {
         column: np.concatenate([curve[column] for curve in curves])
-        for column in ("share", "set_size", "power")
+        for column in ("fraction", "set_size", "power")
     }
 
 

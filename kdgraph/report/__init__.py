@@ -1,1 +1,1 @@
-"""What people read: the table of one run, the table of a sweep, and the terminal."""
+"""Terminal tables of runs and sweeps, progress on a terminal, and the HTML report."""

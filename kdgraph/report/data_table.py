@@ -1,4 +1,4 @@
-"""Tables of data sets: which of them are on this machine, and whether they are whole."""
+"""Tables of ``kdg data``: the data sets on this machine, and whether their files are intact."""
 
 from __future__ import annotations
 
@@ -6,59 +6,64 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kdgraph.wording import counted
+
 if TYPE_CHECKING:
     from kdgraph.data.openml.cache import CacheCheck
 
 
-def listing(ids: Mapping[str, int], sizes: Mapping[int, int], folder: Path) -> str:
-    """One line for each data set.
+def dataset_table(ids: Mapping[str, int], sizes: Mapping[int, int], folder: Path) -> str:
+    """Return a line for each data set, and a summary.
 
     Parameters
     ----------
-    ids : number of OpenML by name.
-    sizes : bytes by number, of those that are on this machine.
-    folder : where they are.
+    ids : mapping of str to int
+        Name → number at OpenML.
+    sizes : mapping of int to int
+        Number → bytes, of those that are on this machine.
+    folder : Path
+        Folder of the files.
     """
     rows = [("", "OpenML", "on this machine")]
     rows += [
-        (name, str(id), megabytes(sizes[id]) if id in sizes else "–") for name, id in ids.items()
+        (name, str(id), size_text(sizes[id]) if id in sizes else "–") for name, id in ids.items()
     ]
     wanted = set(ids.values())
-    here = wanted & sizes.keys()
-    total = (
-        f"{len(here)} of {len(wanted)} data sets are in {folder}"
-        f" ({megabytes(sum(sizes[id] for id in here))})"
-    )
-    way_out = "" if here == wanted else "; 'kdg data get NAME' fetches one or a group"
-    return "\n".join([*_aligned(rows, "<>>"), total + way_out])
+    present = wanted & sizes.keys()
+    size = size_text(sum(sizes[id] for id in present))
+    verb = "is" if len(wanted) == 1 else "are"
+    summary = f"{len(present)} of {counted(len(wanted), 'data set')} {verb} in {folder} ({size})"
+    way_out = "" if present == wanted else "; 'kdg data get NAME' fetches one or a group"
+    return "\n".join([*_aligned(rows, "<>>"), summary + way_out])
 
 
-def checks(found: Sequence[CacheCheck], folder: Path) -> str:
-    """One line for each data set that was checked, and one in the end."""
+def check_table(checks: Sequence[CacheCheck], folder: Path) -> str:
+    """Return a line for each data set that was checked, and a summary."""
     rows = [("", "", "rows", "columns", "size", "")]
     rows += [
         (
-            str(each.id),
-            each.name,
-            f"{each.rows:,}",
-            f"{each.columns:,}",
-            megabytes(each.size),
-            "damaged" if each.problem else "ok",
+            str(check.id),
+            check.name,
+            f"{check.rows:,}",
+            f"{check.columns:,}",
+            size_text(check.size),
+            "damaged" if check.problem else "ok",
         )
-        for each in found
+        for check in checks
     ]
-    bad = sum(each.problem is not None for each in found)
-    total = megabytes(sum(each.size for each in found))
-    state = "all of them whole" if not bad else f"{bad} of them damaged"
-    return "\n".join(
-        [*_aligned(rows, "><>>><"), f"{len(found)} data sets in {folder} ({total}), {state}"]
-    )
+    n_damaged = sum(check.problem is not None for check in checks)
+    size = size_text(sum(check.size for check in checks))
+    state = f"{n_damaged} of them damaged" if n_damaged else "all of them whole"
+    summary = f"{counted(len(checks), 'data set')} in {folder} ({size}), {state}"
+    return "\n".join([*_aligned(rows, "><>>><"), summary])
 
 
-def megabytes(size: int) -> str:
-    """A number of bytes as people say it.
+def size_text(size: int) -> str:
+    """Return a number of bytes in MB or kB.
 
-    >>> megabytes(13_492_599), megabytes(2_000), megabytes(0)
+    Examples
+    --------
+    >>> size_text(13_492_599), size_text(2_000), size_text(0)
     ('13.5 MB', '2 kB', '0 kB')
     """
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:.0f} kB"

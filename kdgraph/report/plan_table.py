@@ -1,6 +1,4 @@
-"""What ``kdg plan`` prints: by method, how many runs are done, failed and to do, and how long the
-rest may take.
-"""
+"""The table of ``kdg plan``: by method, the states of the runs, and how long the rest takes."""
 
 from __future__ import annotations
 
@@ -8,93 +6,118 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from kdgraph.results.estimate import Times
+from kdgraph.data.sizes import RoleSizes
+from kdgraph.results.estimate import Estimate, RunTimes
+from kdgraph.results.export import fold_columns, wrap_line
 from kdgraph.wording import counted
 
 STATES = ("done", "running", "failed", "not at hand", "to do")
+UNFINISHED_STATES = ("to do", "failed")
+"""States of runs that the plan does; a failed run is tried again."""
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A run of the plan: what it is of, and one of :data:`STATES`."""
+class PlannedRun:
+    """A run of the plan.
+
+    Attributes
+    ----------
+    dataset, method : str
+        Names.
+    state : str
+        One of :data:`STATES`.
+    sizes : RoleSizes or None, default=None
+        Its rows, if they are known before they are read.
+    """
 
     dataset: str
     method: str
     state: str
+    sizes: RoleSizes | None = None
 
 
-def plan_table(runs: Sequence[Planned], times: Times, at_once: int) -> str:
-    """A row for each method and one line below; what failed before is tried again, so it counts as
-    to do in the estimate.
+def plan_table(
+    runs: Sequence[PlannedRun], times: RunTimes, at_once: int, width: int | None = None
+) -> str:
+    """Return a row for each method and a summary.
 
     Parameters
     ----------
-    runs : all of the plan.
-    times : what runs took.
-    at_once : how many go side by side.
+    runs : sequence of PlannedRun
+        All of the plan.
+    times : RunTimes
+        Durations of finished runs.
+    at_once : int
+        Runs that are done at the same time.
+    width : int or None, default=None
+        Columns of the terminal; None for any width.
     """
     methods = list(dict.fromkeys(run.method for run in runs))
     rows = [["", "runs", *STATES, "about"]]
     rows += [
         [method, *_row([run for run in runs if run.method == method], times)] for method in methods
     ]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            [
-                row[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
-            ]
-        )
-        for row in rows
-    ]
-    return "\n".join([*(line.rstrip() for line in lines), "", _summary(runs, times, at_once)])
-
-
-def _row(runs: Sequence[Planned], times: Times) -> list[str]:
-    counts = [sum(run.state == state for run in runs) for state in STATES]
-    seconds, unknown = _seconds(runs, times)
-    about = (
-        ""
-        if not _left(runs)
-        else (
-            "unknown"
-            if unknown == len(_left(runs))
-            else _duration(seconds) + (" +" if unknown else "")
-        )
+    blocks = fold_columns(list(zip(*rows, strict=True)), width)
+    return "\n".join(
+        [
+            *(line for block in blocks for line in block),
+            "",
+            *wrap_line(_summary(runs, times, at_once), width),
+        ]
     )
+
+
+def _row(runs: Sequence[PlannedRun], times: RunTimes) -> list[str]:
+    counts = [sum(run.state == state for run in runs) for state in STATES]
+    estimates = _estimates(runs, times)
+    available = [estimate for estimate in estimates if estimate is not None]
+    about = ""
+    if estimates:
+        about = "unknown" if not available else _duration(sum(e.seconds for e in available))
+        about += " +" if 0 < len(available) < len(estimates) else ""
     return [f"{len(runs):,}", *(f"{count:,}" if count else "·" for count in counts), about]
 
 
-def _summary(runs: Sequence[Planned], times: Times, at_once: int) -> str:
-    datasets = len({run.dataset for run in runs})
-    done, left = sum(run.state == "done" for run in runs), len(_left(runs))
-    what = (
-        f"{counted(len(runs), 'run')} of {counted(datasets, 'data set')}: {done:,} done, {left:,}"
-        " to do"
+def _summary(runs: Sequence[PlannedRun], times: RunTimes, at_once: int) -> str:
+    n_datasets = len({run.dataset for run in runs})
+    n_done = sum(run.state == "done" for run in runs)
+    estimates = _estimates(runs, times)
+    counts = (
+        f"{counted(len(runs), 'run')} of {counted(n_datasets, 'data set')}: {n_done:,} done,"
+        f" {len(estimates):,} to do"
     )
-    if not left:
-        return what
-    seconds, unknown = _seconds(runs, times)
-    if unknown == left:
-        return f"{what}; how long they take is not known, since none like them has been run"
-    beside = f", {min(at_once, left)} at a time" if at_once > 1 else ""
-    missing = f", and {unknown:,} more of which nothing is known" if unknown else ""
-    return (
-        f"{what}; about {_duration(seconds / min(at_once, left))}{beside}, going by"
-        f" {counted(times.n_runs, 'finished run')}{missing}"
-    )
+    available = [estimate for estimate in estimates if estimate is not None]
+    if not estimates:
+        return counts
+    if not available:
+        return f"{counts}; how long they take is not known, since none like them has been run"
+    n_parallel = min(at_once, len(estimates))
+    duration = _duration(sum(estimate.seconds for estimate in available) / n_parallel)
+    parallel = f", {n_parallel} at a time" if at_once > 1 else ""
+    n_unknown = len(estimates) - len(available)
+    unknown = f", and {n_unknown:,} more of unknown duration" if n_unknown else ""
+    return f"{counts}; about {duration}{parallel}, {_basis(available)}{unknown}"
 
 
-def _left(runs: Sequence[Planned]) -> list[Planned]:
-    return [run for run in runs if run.state in ("to do", "failed")]
+def _basis(estimates: Sequence[Estimate]) -> str:
+    """Return the finished runs that estimates rest on, and how they were scaled."""
+    bases = set(estimates)
+    scaled = [estimate for estimate in bases if estimate.scaled_to is not None]
+    if len(bases) == 1:
+        (only,) = bases
+        runs = f"from {counted(only.n_runs, 'run')} of {counted(only.rows, 'row')}"
+        runs += f" of another {only.differs_in}" if only.differs_in else ""
+        return runs if only.scaled_to is None else f"{runs}, scaled to {only.scaled_to:,}"
+    # Estimates of several methods may rest on one run, so the runs are not added up.
+    return "from the closest finished runs" + (", scaled by their rows" if scaled else "")
 
 
-def _seconds(runs: Sequence[Planned], times: Times) -> tuple[float, int]:
-    """Of those that are left: the sum of what is known, and of how many nothing is."""
-    expected = [times.expected(run.dataset, run.method) for run in _left(runs)]
-    known = [seconds for seconds in expected if seconds is not None]
-    return sum(known), len(expected) - len(known)
+def _estimates(runs: Sequence[PlannedRun], times: RunTimes) -> list[Estimate | None]:
+    return [
+        times.estimate(run.dataset, run.method, run.sizes)
+        for run in runs
+        if run.state in UNFINISHED_STATES
+    ]
 
 
 def _duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What a run would do, without doing it."""
+"""Preview of runs for ``kdg show``: what a run would do, without doing it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ from pathlib import Path
 
 from kdgraph.config import Job, RunConfig
 from kdgraph.runner.availability import MissingData
-from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.run_dir import RunDir
+from kdgraph.runner.stages import split, stage_keys
 from kdgraph.runner.store import Store
-from kdgraph.runner.stored import stage_keys
-from kdgraph.runner.watch import Watch
 from kdgraph.wording import counted
 
 
-def preview(config: RunConfig, absent: MissingData | None = None) -> str:
-    """Lines of YAML comment: where the run is, whether it is done, and which of its stages are in
-    the store; or which data are not here.
+def preview_run(config: RunConfig, missing: MissingData | None = None) -> str:
+    """Return the state of a run as two YAML comments.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The run.
+    missing : MissingData or None, default=None
+        Data that the run would have to fetch. Without them, the second comment lists the stages
+        that are in the store.
     """
     folder = RunDir(config.run_dir)
-    if RunDir(config.run_dir).is_running:
+    if folder.is_running:
         state = "running at the moment"
     elif folder.record():
         state = "done; it will be run again" if config.force else "done"
@@ -28,34 +35,32 @@ def preview(config: RunConfig, absent: MissingData | None = None) -> str:
         state = f"failed last time ({failure})"
     else:
         state = "not done"
-    rest = (
-        f"not at hand: {absent.error}"
-        if absent
-        else f"in the store: {', '.join(_stored(config)) or 'no stage'}"
-    )
-    return f"# {config.run_dir}   {state}\n# {rest}"
-
-
-def summary(jobs: Sequence[Job], absent: Mapping[str, MissingData]) -> str:
-    """A line on a sweep: how many runs it is, and how many data sets a run would have to fetch
-    first.
-    """
-    missing = len({each.name for each in absent.values()})
-    names = {str(job.config.dataset["name"]) for job in jobs}
-    lacking = (
-        f"; {missing} of {len(names)} data sets are not at hand, and a run fetches what it can"
+    details = (
+        f"not at hand: {missing.error}"
         if missing
-        else ""
+        else f"in the store: {', '.join(_stored_stages(config)) or 'no stage'}"
     )
-    return f"# {counted(len(jobs), 'run')}{lacking}"
+    return f"# {config.run_dir}   {state}\n# {details}"
 
 
-def _stored(config: RunConfig) -> list[str]:
-    from kdgraph.runner.stages import split
+def sweep_summary(jobs: Sequence[Job], missing: Mapping[str, MissingData]) -> str:
+    """Return the number of runs of a sweep, and of data sets that it would have to fetch."""
+    n_missing = len({data.name for data in missing.values()})
+    n_datasets = len({str(job.config.dataset["name"]) for job in jobs})
+    not_at_hand = ""
+    if n_missing:
+        verb = "is" if n_missing == 1 else "are"
+        not_at_hand = (
+            f"; {n_missing} of {counted(n_datasets, 'data set')} {verb} not at hand, and a run"
+            " fetches what it can"
+        )
+    return f"# {counted(len(jobs), 'run')}{not_at_hand}"
 
-    store = Store(Path(config.out) / ".store", Watch())
+
+def _stored_stages(config: RunConfig) -> list[str]:
+    store = Store(Path(config.out) / ".store", ProgressReporter())
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a run tells them
+        warnings.simplefilter("ignore")  # the run itself reports them
         splits = split(config.dataset, config.seed)
     keys = stage_keys(config, splits)
     return [

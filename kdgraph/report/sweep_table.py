@@ -1,5 +1,7 @@
-"""The table at the end of a sweep: mean ± standard deviation over seeds, by data set and method,
-each parent once; and its warnings.
+"""The table at the end of a sweep: mean ± standard deviation over seeds, and the warnings.
+
+Names come from the values that the sweep varies: a setting that is the same in all runs is in no
+name.
 """
 
 from __future__ import annotations
@@ -9,37 +11,56 @@ from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any
 
-from kdgraph.config import METHOD_ENDS
-from kdgraph.report.metrics_text import Record, by_measure
-from kdgraph.results.complete import refuse_incomplete
-from kdgraph.results.measures import Measure, tell_apart
-from kdgraph.results.numbers import mean_number, number
-from kdgraph.results.parts import AS_IN_PAPER, PARTS, after, is_as_in_paper
-from kdgraph.results.usual import NEAR, far
-from kdgraph.results.words import MISSING, numbered
-from kdgraph.wording import printable, some
+from kdgraph.report.run_table import Record, values_by_measure
+from kdgraph.results.export import Section, sections_to_text
+from kdgraph.results.measures import (
+    DEFAULT_METRICS,
+    Measure,
+    choose_ood_measures,
+    unique_labels,
+)
+from kdgraph.results.names import MISSING, format_mean, format_value, number_range
+from kdgraph.results.records import (
+    MODEL_COMPONENTS,
+    PAPER_PROTOCOL,
+    PAPER_PROTOCOL_NOTE,
+    method_name,
+    post_hoc_names,
+    refuse_incomplete,
+    uses_paper_protocol,
+)
+from kdgraph.wording import counted, printable, some
 
-MOST_SETS, MOST_FAR = 2, 6
-"""Out-of-distribution sets of a family that are shown, and columns of them all."""
-AT_LEAST = 4
-"""Columns, as far as there is something to show."""
+MOST_SETS, MOST_OOD_COLUMNS = 2, 6
+"""OOD sets of a family that are shown, and columns of all of them."""
+FEWEST_COLUMNS = 4
+"""Columns that are shown at least, if the runs have as many."""
 MOST_WARNINGS = 10
-"""Lines of them below the tables."""
-OF_PARENT = ("parent", "network", "preprocess")
-"""Groups whose choice decides what a parent is."""
+"""Lines of warnings below the tables."""
+PARENT_CHOICES = ("parent", "network", "preprocess")
+"""Groups whose choice decides the parent."""
 
 
 @dataclass(frozen=True)
-class Done:
-    """A record of a sweep and the swept values that set it apart, by config key."""
+class SweepRun:
+    """Record of a run of a sweep, and the swept values that distinguish it, by config key."""
 
     record: Record
     swept: Mapping[str, str] = field(default_factory=dict)
 
 
-def sweep_table(runs: Sequence[Done]) -> str:
-    """One block for each data set (and each swept setting of it), one row for each parent and each
-    method.
+def sweep_table(runs: Sequence[SweepRun], width: int | None = None) -> str:
+    """Return a block for each data set and swept setting of it.
+
+    A block has a row for each parent, which methods share, and for each method.
+
+    Parameters
+    ----------
+    runs : sequence of SweepRun
+        Finished runs in the order of the sweep.
+    width : int or None, default=None
+        Columns of the terminal: a wider table continues below, with its names again. None for any
+        width.
 
     Raises
     ------
@@ -52,180 +73,161 @@ def sweep_table(runs: Sequence[Done]) -> str:
         " ".join([str(run.record["dataset"]["name"]), *_settings(run, "dataset", "ood", "metrics")])
         for run in runs
     ]
-    blocks: dict[str, list[Done]] = {}
-    for name, run in zip(_apart(names, runs, lambda run: ("dataset",)), runs, strict=True):
+    blocks: dict[str, list[SweepRun]] = {}
+    for name, run in zip(_distinct(names, runs, lambda run: ("dataset",)), runs, strict=True):
         blocks.setdefault(name, []).append(run)
-    return "\n\n".join(
-        "\n".join(_block(*of))
-        for name, found in blocks.items()
-        for of in _by_ood(name, found).items()
-    )
+    sections = [
+        _section(*block)
+        for name, of_dataset in blocks.items()
+        for block in _by_ood_choice(name, of_dataset).items()
+    ]
+    return sections_to_text(sections, width)
 
 
-def sweep_warnings(runs: Sequence[Done]) -> str:
-    """What runs of the sweep warned of, a line for each message, with its runs; "" if nothing.
+def sweep_warnings(runs: Sequence[SweepRun]) -> str:
+    """Return a line for each warning of the sweep, with its runs; "" without warnings.
 
     Runs that share a stage, and so its warning, count once for each data set and seed.
     """
-    said: dict[str, dict[str, None]] = {}
+    runs_by_message: dict[str, dict[str, None]] = {}
     for run in runs:
+        name = f"{run.record['dataset']['name']} seed {run.record['seed']}"
         for warning in run.record["warnings"]:
-            said.setdefault(warning["message"], {})[
-                f"{run.record['dataset']['name']} seed {run.record['seed']}"
-            ] = None
+            runs_by_message.setdefault(warning["message"], {})[name] = None
     lines = [
-        f"warning, {some(list(where), at_most=3)}: {printable(message)}"
-        for message, where in said.items()
+        f"warning, {some(list(names), at_most=3)}: {printable(message)}"
+        for message, names in runs_by_message.items()
     ]
-    rest = len(lines) - MOST_WARNINGS
-    return "\n".join(
-        lines[:MOST_WARNINGS] + ([f"{rest} more warnings are in the records"] if rest > 0 else [])
-    )
+    n_more = len(lines) - MOST_WARNINGS
+    if n_more > 0:
+        verb = "is" if n_more == 1 else "are"
+        lines[MOST_WARNINGS:] = [f"{counted(n_more, 'more warning')} {verb} in the records"]
+    return "\n".join(lines)
 
 
-def _by_ood(name: str, runs: list[Done]) -> dict[str, list[Done]]:
-    """Blocks of their own for choices of what is out of distribution that have sets of one name;
-    else these are columns of one block.
+def _by_ood_choice(name: str, runs: list[SweepRun]) -> dict[str, list[SweepRun]]:
+    """Divide runs by the choice of OOD sets, if two choices have sets of the same name.
+
+    Otherwise the sets are columns of one block.
     """
-    seen: dict[Measure, set[str | None]] = {}
+    choices: dict[Measure, set[str | None]] = {}
     for run in runs:
-        for measure in by_measure(run.record):
+        for measure in values_by_measure(run.record):
             if measure.on == "ood":
-                seen.setdefault(measure, set()).add(run.swept.get("ood"))
-    blocks: dict[str, list[Done]] = {}
+                choices.setdefault(measure, set()).add(run.swept.get("ood"))
+    if all(len(of_measure) == 1 for of_measure in choices.values()):
+        return {name: runs}
+    blocks: dict[str, list[SweepRun]] = {}
     for run in runs:
-        of = (
-            " ".join([name, *_choices(run, ("ood",))])
-            if any(len(choices) > 1 for choices in seen.values())
-            else name
-        )
-        blocks.setdefault(of, []).append(run)
+        blocks.setdefault(" ".join([name, *_choices(run, ("ood",))]), []).append(run)
     return blocks
 
 
-def _block(name: str, runs: Sequence[Done]) -> list[str]:
+def _section(name: str, runs: Sequence[SweepRun]) -> Section:
     rows = _rows(runs)
-    columns = tell_apart(
-        _columns(rows.values(), detects=any(run.record["detector"] != "none" for run in runs))
-    )
-    cells = {
-        row: [_cell(values.get(measure, {}).values(), measure.about.unit) for measure in columns]
+    has_detector = any(run.record["detector"] != "none" for run in runs)
+    labels = unique_labels(_columns(rows.values(), detects=has_detector))
+    cells = [
+        [row, *(_cell(values.get(m, {}).values(), m.info.unit) for m in labels)]
         for row, values in rows.items()
-    }
-    first = max(map(len, rows)) + 3
-    widths = [
-        max([len(label), *(len(line[k]) for line in cells.values())]) + 3
-        for k, label in enumerate(columns.values())
     ]
-    lines = [" · ".join([name, _seeds(runs), "mean ± standard deviation", *_prior(runs)])]
-    lines.append(
-        " " * first
-        + "".join(
-            f"{label:>{width}}" for label, width in zip(columns.values(), widths, strict=True)
-        )
-    )
-    for row, line in cells.items():
-        lines.append(
-            f"  {row:<{first - 2}}"
-            + "".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
-        )
-    return lines + (
-        [f"  {METHOD_ENDS['paper']}: {AS_IN_PAPER}"]
-        if any(is_as_in_paper(run.record) for run in runs)
-        else []
-    )
+    title = " · ".join([name, _seeds(runs), "mean ± standard deviation", *_prior(runs)])
+    has_paper_protocol = any(uses_paper_protocol(run.record) for run in runs)
+    notes = [f"{PAPER_PROTOCOL}: {PAPER_PROTOCOL_NOTE}"] if has_paper_protocol else []
+    return Section(title, ["", *labels.values()], cells, notes)
 
 
 def _columns(rows: Iterable[Mapping[Measure, Any]], *, detects: bool) -> list[Measure]:
-    """What is read first, and where that is little whatever else was measured; everything is in the
-    records.
-    """
-    there = list(dict.fromkeys(measure for values in rows for measure in values))
-    near = [measure for measure in there if measure.is_near]
-    outside = far(there, MOST_SETS, detects=detects)[:MOST_FAR]
-    first = [measure for measure in near if measure.metric in NEAR]
-    rest = [measure for measure in near if measure not in first][
-        : max(0, AT_LEAST - len(first) - len(outside))
-    ]
-    return [*(measure for measure in near if measure in first or measure in rest), *outside]
+    """Choose common measures, and others if these are few; the records contain everything."""
+    measures = list(dict.fromkeys(measure for values in rows for measure in values))
+    on_test = [measure for measure in measures if measure.is_test]
+    outside = choose_ood_measures(measures, MOST_SETS, detects=detects)[:MOST_OOD_COLUMNS]
+    common = [measure for measure in on_test if measure.metric in DEFAULT_METRICS]
+    others = [measure for measure in on_test if measure not in common]
+    n_others = max(0, FEWEST_COLUMNS - len(common) - len(outside))
+    chosen = {*common, *others[:n_others]}
+    return [*(measure for measure in on_test if measure in chosen), *outside]
 
 
-def _rows(runs: Sequence[Done]) -> dict[str, dict[Measure, dict[int, float]]]:
-    """Row → column → seed → value. A parent is the same in every method that shares it, so its
-    seeds fall together.
+def _rows(runs: Sequence[SweepRun]) -> dict[str, dict[Measure, dict[int, float]]]:
+    """Return row → measure → seed → value.
+
+    A parent is the same in every method that shares it, so it has one number for each seed.
     """
-    parents = _apart([_parent(run) for run in runs], runs, lambda run: OF_PARENT)
-    methods = _apart([_method(run) for run in runs], runs, _of_method)
+    parents = _distinct([_parent_name(run) for run in runs], runs, lambda run: PARENT_CHOICES)
+    methods = _distinct([_method_name(run) for run in runs], runs, _method_choices)
     rows: dict[str, dict[Measure, dict[int, float]]] = {
         f"{parent} (parent)": {} for parent in parents
     }
     for run, parent, method in zip(runs, parents, methods, strict=True):
-        names = {"parent": f"{parent} (parent)"} | (
-            {"calibrated": method} if after(run.record) else {}
-        )  # else it is the parent
-        for measure, values in by_measure(run.record).items():
+        names = {"parent": f"{parent} (parent)"}
+        if post_hoc_names(run.record):  # else the run is of the parent alone
+            names["calibrated"] = method
+        for measure, values in values_by_measure(run.record).items():
             for of, row in names.items():
                 if of in values and (value := values[of]["value"]) is not None:
                     rows.setdefault(row, {}).setdefault(measure, {})[run.record["seed"]] = value
     return rows
 
 
-def _parent(run: Done) -> str:
+def _parent_name(run: SweepRun) -> str:
     return " ".join([str(run.record["parent"]), *_settings(run, "parent", "preprocess")])
 
 
-def _method(run: Done) -> str:
-    """Its label; with swept settings the chosen method's name whatever the values, for one of them
-    may be the preset's own.
+def _method_name(run: SweepRun) -> str:
+    """Return the name of the method with its swept settings.
+
+    With these, the name of the chosen method stays the same whatever their values, one of which may
+    be the preset's own; the record's name would change with them.
     """
-    settings = _settings(run, "preprocess", *PARTS)
+    settings = _settings(run, "preprocess", *MODEL_COMPONENTS)
     if not settings:
-        return str(run.record["method"])
-    name = run.swept.get("method", "-".join([str(run.record["parent"]), *after(run.record)]))
-    return " ".join([name + METHOD_ENDS.get(run.record["protocol"], ""), *settings])
+        return method_name(run.record)
+    composed = "-".join([str(run.record["parent"]), *post_hoc_names(run.record)])
+    name = method_name({**run.record, "method": run.swept.get("method", composed)})
+    return " ".join([name, *settings])
 
 
-def _of_method(run: Done) -> Sequence[str]:
-    """Groups whose choice decides what a method is; as in its paper, it may be fitted by what is
-    out of distribution too.
+def _method_choices(run: SweepRun) -> Sequence[str]:
+    """Return the groups whose choice decides the method.
+
+    With the paper protocol it may be fitted on OOD rows too.
     """
-    return ("method", *OF_PARENT, *PARTS, *(("ood",) if is_as_in_paper(run.record) else ()))
+    groups = ("method", *PARENT_CHOICES, *MODEL_COMPONENTS)
+    return (*groups, "ood") if uses_paper_protocol(run.record) else groups
 
 
-def _apart(
-    names: Sequence[str], runs: Sequence[Done], groups: Callable[[Done], Sequence[str]]
+def _distinct(
+    names: Sequence[str],
+    runs: Sequence[SweepRun],
+    groups: Callable[[SweepRun], Sequence[str]],
 ) -> list[str]:
-    """The names, and behind those that runs with other choices of these groups have too the
-    choices: a name need not tell all of them.
-    """
-    chosen: dict[str, dict[str, set[str]]] = {}
+    """Return names, followed by choices of these groups if one name has several of them."""
+    choices: dict[str, dict[str, set[str]]] = {}
     for name, run in zip(names, runs, strict=True):
         for group in groups(run):
-            chosen.setdefault(name, {}).setdefault(group, set()).add(run.swept.get(group, ""))
-    return [
-        " ".join(
-            [name, *_choices(run, [group for group in groups(run) if len(chosen[name][group]) > 1])]
-        )
-        for name, run in zip(names, runs, strict=True)
-    ]
+            of_name = choices.setdefault(name, {})
+            of_name.setdefault(group, set()).add(run.swept.get(group, ""))
+    distinct = []
+    for name, run in zip(names, runs, strict=True):
+        several = [group for group in groups(run) if len(choices[name][group]) > 1]
+        distinct.append(" ".join([name, *_choices(run, several)]))
+    return distinct
 
 
-def _choices(run: Done, groups: Collection[str]) -> list[str]:
+def _choices(run: SweepRun, groups: Collection[str]) -> list[str]:
     return [f"{group}={run.swept[group]}" for group in dict.fromkeys(groups) if group in run.swept]
 
 
-def _prior(runs: Sequence[Done]) -> list[str]:
-    """The largest class prior, which the means far from the data should be at; nothing where there
-    are no classes.
-    """
-    known = [max(run.record["dataset"]["prior"]) for run in runs if run.record["dataset"]["prior"]]
-    return [f"prior {mean(known):.3f}"] if known else []
+def _prior(runs: Sequence[SweepRun]) -> list[str]:
+    """Return the largest class prior, which confidences on OOD rows should equal."""
+    priors = [run.record["dataset"]["prior"] for run in runs]
+    largest = [max(prior) for prior in priors if prior]
+    return [f"prior {mean(largest):.3f}"] if largest else []
 
 
-def _settings(run: Done, *groups: str) -> list[str]:
-    """Swept values of keys inside these groups; the groups' own options are told by names, or by
-    :func:`_apart`.
-    """
+def _settings(run: SweepRun, *groups: str) -> list[str]:
+    """Return swept values of keys inside these groups; :func:`_distinct` adds swept options."""
     return [
         f"{key}={value}"
         for key, value in run.swept.items()
@@ -234,14 +236,14 @@ def _settings(run: Done, *groups: str) -> list[str]:
 
 
 def _cell(values: Iterable[float], unit: str | None = None) -> str:
-    found = list(values)
-    if not found:
+    numbers = list(values)
+    if not numbers:
         return MISSING
-    return (
-        mean_number(mean(found), stdev(found), unit) if len(found) > 1 else number(found[0], unit)
-    )
+    if len(numbers) == 1:
+        return format_value(numbers[0], unit)
+    return format_mean(mean(numbers), stdev(numbers), unit)
 
 
-def _seeds(runs: Sequence[Done]) -> str:
+def _seeds(runs: Sequence[SweepRun]) -> str:
     seeds = sorted({run.record["seed"] for run in runs})
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds ({numbered(seeds)})"
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds ({number_range(seeds)})"

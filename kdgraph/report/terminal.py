@@ -1,5 +1,6 @@
-"""A terminal: what a run is doing right now on stderr, tables in colour on stdout; both plain when
-nobody looks.
+"""Output on a terminal: progress on stderr, tables in colour on stdout.
+
+Without a terminal there is no progress but a line each minute of a sweep, and tables are plain.
 """
 
 from __future__ import annotations
@@ -9,71 +10,90 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.runner.tally import Tally
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.sweep import SweepStatus
 from kdgraph.wording import significant
 
 if TYPE_CHECKING:
     from rich.status import Status
 
 _BAR = 10
-"""Characters of the bar: with it, the epoch and the time left fit into 80 columns."""
+"""Characters of a bar: with it, the epoch and the time left fit into 80 columns."""
 _FRAME = 2
 """Columns of the spinner and the space behind it."""
 
 
-class Spinner(Watch):
-    """Shows the stage of the run that is at work."""
+class TerminalProgress(ProgressReporter):
+    """One line on a terminal: a bar, the time left, the run and its stage.
+
+    Parameters
+    ----------
+    status : rich.status.Status
+        The line, with a spinner in front of it.
+    """
 
     def __init__(self, status: Status) -> None:
         self.status = status
         self.title = ""
+        self.number, self.total = 1, 1
+        self._start = time.monotonic()
 
-    def begin(self, title: str) -> None:
-        """Name the run whose stages follow."""
-        self.title = title
-        self._say(title)
+    def begin(self, title: str, number: int = 1, total: int = 1) -> None:
+        """Show the title of the run whose stages follow."""
+        self.title, self.number, self.total = title, number, total
+        self.stage("")
 
     def stage(self, name: str) -> None:
-        """Show it in place of the one before."""
-        self._say(f"{self.title}  {name} …")
+        """Show a stage in place of the one before."""
+        stage = f"  {name} …" if name else ""
+        if self.total == 1:
+            self._show(f"{self.title}{stage}")
+            return
+        n_done = self.number - 1
+        seconds = time.monotonic() - self._start
+        left = f"  {_time_left(seconds / n_done * (self.total - n_done))}" if n_done else ""
+        counts = f"{_bar(n_done, self.total)} {self.number}/{self.total}"
+        self._show(f"{counts}  {self.title}{stage}", left)
 
-    def progress(self, done: Any) -> None:
-        """Show a bar and the epoch, how long it may still take, and the losses."""
-        filled = round(_BAR * done.epoch / done.max_epochs)
-        bar = f"{'━' * filled}{'╌' * (_BAR - filled)}"
-        left = f"  at most {timedelta(seconds=round(done.seconds_left))} left"
-        held_out = (
-            ""
-            if done.validation_loss is None
-            else f" · validation {significant(done.validation_loss)}"
-        )
-        self._say(
-            f"{self.title}  {done.stage} {bar} {done.epoch}/{done.max_epochs}",
-            left,
-            f"  loss {significant(done.loss)}",
-            held_out,
+    def progress(self, training: Any) -> None:
+        """Show the epoch of a training with a bar, the time left and the losses."""
+        number = f"{self.number}/{self.total}  " if self.total > 1 else ""
+        losses = [f"  loss {significant(training.loss)}"]
+        if training.validation_loss is not None:
+            losses.append(f" · validation {significant(training.validation_loss)}")
+        self._show(
+            f"{number}{self.title}  {training.stage}"
+            f" {_bar(training.epoch, training.max_epochs)} {training.epoch}/{training.max_epochs}",
+            f"  at most {timedelta(seconds=round(training.seconds_left))} left",
+            *losses,
         )
 
-    def tally(self, tally: Tally) -> None:
-        """Show how far the sweep is."""
-        self._say(tally.line())
+    def sweep_status(self, status: SweepStatus) -> None:
+        """Show how many runs of a parallel sweep are done, and those that are running."""
+        n_ended = status.done + status.failed
+        total = n_ended + status.running + status.left
+        counts = [f"{_bar(n_ended, total)} {n_ended}/{total}"] if total else []
+        counts += [f"{status.failed} failed"] if status.failed else []
+        if status.seconds_left is not None and n_ended < total:
+            counts.append(_time_left(status.seconds_left))
+        running = [f"  {status.running} running"] if status.running else []
+        names = [f"{', ' if i else ': '}{name}" for i, name in enumerate(status.running_names)]
+        self._show(" · ".join(counts), *running, *names)
 
     def note(self, line: str) -> None:
-        """Print it above the spinner, where it stays."""
+        """Print a line above the progress, where it stays."""
         self.status.console.print(f"kdg: {line}", markup=False, highlight=False, soft_wrap=True)
 
-    def _say(self, first: str, *more: str) -> None:
-        """Show one line: of ``more``, the last ones are left out that the terminal is too narrow
-        for.
-        """
+    def _show(self, first: str, *parts: str) -> None:
+        """Show one line; it ends before the first of the parts that does not fit."""
         from rich.text import Text
 
         width = self.status.console.width - _FRAME
-        line = Text(first)  # text, not markup: a name may have brackets
-        for part in more:
+        line = Text(first)  # not markup: a name may contain brackets
+        for part in parts:
             if line.cell_len + Text(part).cell_len > width:
                 break
             line.append(part)
@@ -81,42 +101,56 @@ class Spinner(Watch):
         self.status.update(line)
 
 
-class Log(Watch):
-    """A line on stderr once in a while, for a sweep whose output goes to a file."""
+class LogProgress(ProgressReporter):
+    """A line on stderr each minute of a sweep, for output that goes to a file."""
 
     EVERY_SECONDS = 60.0
 
     def __init__(self) -> None:
-        self.told = time.monotonic()
+        self.last_line = time.monotonic()
 
-    def tally(self, tally: Tally) -> None:
-        """Print it if a minute has passed."""
-        if time.monotonic() - self.told >= self.EVERY_SECONDS:
-            self.told = time.monotonic()
-            self.note(tally.line())
+    def sweep_status(self, status: SweepStatus) -> None:
+        """Print the status if a minute has passed since the last line."""
+        if time.monotonic() - self.last_line >= self.EVERY_SECONDS:
+            self.last_line = time.monotonic()
+            self.note(status.line())
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """A spinner on stderr if that is a terminal, else a line in a minute of a sweep."""
+def report_progress() -> Iterator[ProgressReporter]:
+    """Yield a reporter for stderr: a live line on a terminal, else a line each minute."""
     if not sys.stderr.isatty():
-        yield Log()
+        yield LogProgress()
         return
     from rich.console import Console
 
     with Console(stderr=True).status("") as status:
-        yield Spinner(status)
+        yield TerminalProgress(status)
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal; None if stdout is not one."""
+    return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def show(text: str) -> None:
-    """Print a table on stdout; on a terminal the better numbers stand out."""
+    """Print a table on stdout; on a terminal the better numbers are highlighted."""
     if not sys.stdout.isatty():
         print(text)
         return
     from rich.console import Console
     from rich.text import Text
 
-    dressed = Text(text)
-    dressed.highlight_regex(r"\S+ ◂", "bold green")
-    dressed.highlight_regex(r"± \d\.\d+", "dim")
-    Console().print(dressed, soft_wrap=True)
+    styled = Text(text)
+    styled.highlight_regex(r"\S+ ◂", "bold green")
+    styled.highlight_regex(r"± \d\.\d+", "dim")
+    Console().print(styled, soft_wrap=True)
+
+
+def _bar(n: int, total: int) -> str:
+    filled = round(_BAR * n / total)
+    return f"{'━' * filled}{'╌' * (_BAR - filled)}"
+
+
+def _time_left(seconds: float) -> str:
+    return f"about {timedelta(seconds=round(seconds))} left"

@@ -1,10 +1,11 @@
-"""What finished runs say together.
+"""Finished runs together: tables of their numbers and comparisons of methods.
 
-Follow the data: :mod:`records` finds them and :mod:`filters` chooses, :mod:`complete` says whether
-one is whole, and :mod:`origins` what differs behind runs of one name; :mod:`measures` reads what
-each number measures, :mod:`names` what each run is called, :mod:`parts` what its model is made of.
-Then either every number stands in one table (:mod:`table`, written by :mod:`write`, or :mod:`wide`
-on a terminal), or methods stand against each other (:mod:`kdgraph.results.comparison`);
-:mod:`numbers` writes values and decides which are the same, :mod:`usual` says which measures are
-shown where there is no room for all; :mod:`estimate` is for plans.
+- :mod:`~kdgraph.results.records` reads records and chooses runs by filters;
+  :mod:`~kdgraph.results.origins` finds differences behind runs of one name.
+- :mod:`~kdgraph.results.measures` reads what each number measures, and chooses the measures that
+  are shown first; :mod:`~kdgraph.results.names` names settings and formats numbers.
+- :mod:`~kdgraph.results.table` is the table of all numbers,
+  :mod:`kdgraph.results.comparison` compares methods, and :mod:`~kdgraph.results.export` writes
+  tables.
+- :mod:`~kdgraph.results.estimate` predicts how long runs take.
 """

@@ -1,48 +1,71 @@
-"""What a number in a record measures: which metric, on which rows, with which options. Equal
-measures may be compared and averaged.
+"""Measures: metric, rows and options of a number in a record; and which measures are shown first.
+
+Numbers of equal measures may be compared and averaged, others not.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Literal
 
 from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.metrics.registry import Better
-from kdgraph.results.filters import as_text, flat
-from kdgraph.results.numbers import tie_scale
-from kdgraph.results.origins import contents
+from kdgraph.results.names import tie_scale
+from kdgraph.results.origins import content_digests
+from kdgraph.results.records import flatten_config, value_text
 from kdgraph.wording import reads_as_number
 
-Words = tuple[tuple[str, str], ...]
-"""Keys and their values as text."""
+OptionTexts = tuple[tuple[str, str], ...]
+"""Keys of options and their values as text."""
 Ideal = Literal["lower", "higher", "prior", "none"]
-"""Where better is: nearer to the largest class prior for a confidence far from the data, "none"
-where a number only describes.
+"""Direction of better values.
+
+``prior`` is closer to the largest class prior, for a confidence on OOD rows; ``none`` is for a
+number that only describes.
 """
-
-
-IN_SAMPLE = "in sample: what was fitted on these rows is judged by them"
-"""What has to be known of numbers on calibration rows."""
+IN_SAMPLE_NOTE = "in sample: what was fitted on these rows is judged by them"
+"""Caution that goes with numbers on calibration rows."""
 ROWS = "rows"
-"""What is measured on each of, unless an entry says otherwise."""
+"""Unit of a score unless an entry contains another."""
+
+UNSTATED_OPTIONS = ("space", "clip")
+"""Options that no label contains: the space follows the metric's name, and where a probability is
+clipped matters only if two measures differ in it.
+"""
+DEFAULT_METRICS = ("error", "nll", "ece", "hellinger", "rmse", "crps", "coverage")
+"""Metrics on test rows and on the grid that are shown first."""
+DEFAULT_OOD_METRICS = ("oce", "mmc", "auroc", "fpr95")
+"""Metrics on OOD rows that are shown first."""
+COMPARISON_METRICS = ("error", "nll", "ece", "rmse", "crps", "coverage", "oce", "auroc")
+"""Metrics by which methods are compared unless the user chooses others."""
+FEWEST_METRICS = 3
+"""Metrics of a comparison: if fewer of :data:`COMPARISON_METRICS` were measured, others follow."""
+DETECTION_METRICS = ("auroc", "fpr95")
+"""Metrics of detection that are shown first."""
+PREFERRED_RADII = (2.0, 1.0, 5.0)
+"""Radii of a family of shells that are shown first, if the family has the first of them."""
 
 
 @dataclass(frozen=True)
-class AboutMetric:
-    """What a record says of a metric, so that who reads it need not know the metric.
+class MetricInfo:
+    """Description of a metric in a record, so that readers do not need the metric itself.
 
     Attributes
     ----------
-    label : what people read.
-    better : which direction is; None where the number only describes.
-    unit : what it is in, or None.
-    detects : whether it says how well rows out of distribution are told from test rows.
-    metric : its name where what asked for it is called otherwise: ``ece`` of ``ece_10``.
+    label : str
+        Name in tables.
+    better : {"lower", "higher"} or None
+        Direction of better values; None if the number only describes.
+    unit : str or None
+        Unit of the number.
+    detects : bool
+        True if it measures how well OOD rows are distinguished from test rows.
+    metric : str or None
+        Name in the registry if the config calls it differently: ``ece`` for ``ece_10``.
     """
 
     label: str
@@ -58,26 +81,36 @@ class Measure:
 
     Attributes
     ----------
-    metric : what it is typed and filed as, the metric's name or what a config calls it; ``about``
-    says what is known of it.
-    on : "test", "calibration", "grid" or "ood".
-    ood : name of the out-of-distribution set, and ``params`` which of its family it is.
-    options : of the metric.
-    drawn : how the out-of-distribution set is drawn, without its family and its number of rows,
-        which only make it finer; the content of the files that it is drawn from; the parameters of
-        the feature map that ``space`` names.
-    in_distribution : whether the set is where its family meets the training data.
-    n_of : what was scored: rows, or sets of them, which is another task.
-    in_sample : whether what was fitted on these rows is judged by them.
+    metric : str
+        Name in the config and in files.
+    info : MetricInfo
+        Description of the metric.
+    on : {"test", "calibration", "grid", "ood"}
+        Rows.
+    ood : str or None
+        Name of the OOD set.
+    params : tuple
+        Parameters of the set within its family.
+    options : tuple
+        Options of the metric.
+    drawn : tuple
+        How the OOD set is drawn, without its family and its number of rows; the content of its
+        files; the parameters of the feature map that ``space`` names.
+    in_distribution : bool
+        True if the set is where its family meets the training data.
+    n_of : str
+        What was scored: rows, or sets of rows, which is another task.
+    in_sample : bool
+        True if something was fitted on these rows.
     """
 
     metric: str
-    about: AboutMetric
+    info: MetricInfo
     on: str
     ood: str | None = None
     params: tuple[tuple[str, float], ...] = ()
-    options: Words = ()
-    drawn: Words = ()
+    options: OptionTexts = ()
+    drawn: OptionTexts = ()
     in_distribution: bool = False
     n_of: str = ROWS
     in_sample: bool = False
@@ -87,255 +120,197 @@ class Measure:
 
     @cached_property
     def _hash(self) -> int:
-        """Kept: a table of 3,000 runs asks for it 700,000 times."""
+        """Hash, cached because a table of 3,000 runs needs it 700,000 times."""
         place = (self.on, self.ood, self.params, self.drawn, self.in_distribution, self.in_sample)
-        return hash((self.metric, self.about, self.options, self.n_of, *place))
+        return hash((self.metric, self.info, self.options, self.n_of, *place))
 
     @property
     def id(self) -> str:
-        """As it is typed and filed: ``ece``, ``hellinger@grid``, ``oce@sphere:radius=2``; neither
-        options nor ``n_of`` are in it.
+        """Name in files and on the command line, without options.
+
+        Examples are ``ece``, ``hellinger@grid`` and ``oce@sphere:radius=2``.
         """
         place = "" if self.on == "test" else f"@{self.place}"
         return self.metric + place
 
     @property
     def metric_name(self) -> str:
-        """In the registry of metrics."""
-        return self.about.metric or self.metric
+        """Name in the registry of metrics."""
+        return self.info.metric or self.metric
 
     @property
     def place(self) -> str:
         """``test``, ``calibration``, ``grid``, or the set: ``sphere:radius=2``."""
         if self.on != "ood":
             return self.on
-        return f"{self.ood}{':' if self.params else ''}{','.join(f'{key}={value:g}' for key, value in self.params)}"
+        params = ",".join(f"{key}={value:g}" for key, value in self.params)
+        return f"{self.ood}:{params}" if params else str(self.ood)
 
     @property
     def name(self) -> str:
-        """As people call it: ``ECE``; a mean largest probability far from the data is a confidence,
-        which is compared with a prior.
+        """Label of the metric alone: ``ECE``.
+
+        On OOD rows a mean largest probability is a confidence, which is compared with a prior.
         """
-        return "confidence" if self.is_far_confidence else self.about.label
+        return "confidence" if self.is_ood_confidence else self.info.label
 
     @property
     def label(self) -> str:
-        """As tables call it, with the options that are numbers: ``ECE (15 bins)``, ``OCE on blend,
-        epsilon 0.5``.
+        """Name in tables, with the options that are numbers.
 
-        Of what was not measured in the rows' own features, or not of rows, it says so: ``MLCE in
-        pca (bandwidth 0.4)``, ``AUROC of sets of 20 rows at radius 2``.
+        Examples are ``ECE, 15 bins``, ``OCE on blend, epsilon 0.5``, ``MLCE in pca, bandwidth 0.4``
+        and ``AUROC of sets of 20 rows at radius 2``.
         """
         space = "".join(f" in {value}" for key, value in self.options if key == "space")
-        told = [
-            (key, value) for key, value in self.options if key != "space" and reads_as_number(value)
-        ]
-        numbers = [f"{value} {key}" if key == "bins" else f"{key} {value}" for key, value in told]
         units = "" if self.n_of == ROWS else f" of {self.n_of}"
-        return (
-            self.name
-            + space
-            + (f" ({', '.join(numbers)})" if numbers else "")
-            + units
-            + self._where
-        )
+        numbers = [
+            f"{value} {key}" if key == "bins" else f"{_spaced(key)} {value}"
+            for key, value in self.options
+            if key not in UNSTATED_OPTIONS and reads_as_number(value)
+        ]
+        place = self._place_phrase
+        if not numbers:
+            return f"{self.name}{space}{units}{place and f' {place}'}"
+        return ", ".join([f"{self.name}{space}{units}", *numbers, *([place] if place else [])])
 
     @property
     def better(self) -> Better:
-        """Which direction is; None too where there are training data, so that no confidence is
-        wrong.
+        """Direction of better values.
+
+        It is None where a family of sets meets the training data: no confidence is wrong there.
         """
-        return None if self.in_distribution else self.about.better
+        return None if self.in_distribution else self.info.better
 
     @property
     def scale(self) -> float:
-        """What its numbers are computed from: confidences and shares have a scale of 1, numbers in
-        units of y none of their own.
-        """
-        return tie_scale(self.about.unit)
+        """Scale of ties: 1 for confidences and fractions, 0 for numbers in a unit."""
+        return tie_scale(self.info.unit)
 
     @property
     def ideal(self) -> Ideal:
-        """Where better is."""
-        if self.is_far_confidence and not self.in_distribution:
+        """Direction of better values, with the prior as the ideal of an OOD confidence."""
+        if self.is_ood_confidence and not self.in_distribution:
             return "prior"
         return self.better or "none"
 
     @property
-    def is_far_confidence(self) -> bool:
-        """Whether it is a mean confidence out of distribution, which should be the largest class
-        prior.
-        """
+    def is_ood_confidence(self) -> bool:
+        """True for a mean confidence on OOD rows, which should be the largest class prior."""
         return self.on == "ood" and self.metric_name == "mmc"
 
     @property
-    def is_near(self) -> bool:
-        """Whether it says how well a model does in distribution, on rows that nothing was fitted
-        on.
-        """
+    def is_test(self) -> bool:
+        """True for in-distribution rows that nothing was fitted on."""
         return self.on in ("test", "grid")
 
     @property
     def detects(self) -> bool:
-        """Whether it says how well rows out of distribution are told from test rows."""
-        return self.about.detects
+        """True if it measures how well OOD rows are distinguished from test rows."""
+        return self.info.detects
 
     @property
-    def _where(self) -> str:
+    def _place_phrase(self) -> str:
         if self.on != "ood":
-            where = {"grid": " on the grid", "calibration": " on calibration rows"}.get(self.on, "")
-            return where + (" (in sample)" if self.in_sample else "")
+            place = {"grid": "on the grid", "calibration": "on calibration rows"}.get(self.on, "")
+            return place + (" (in sample)" if self.in_sample else "")
         if [key for key, _ in self.params] == ["radius"]:
-            return f" at radius {self.params[0][1]:g}"
-        name = (
-            [] if self.ood in dict(self.params) else [str(self.ood)]
-        )  # intensity 255 is of the family intensity
-        return f" on {', '.join([*name, *(f'{key} {value:g}' for key, value in self.params)])}"
+            return f"at radius {self.params[0][1]:g}"
+        # A family may have the name of its parameter: intensity 255.
+        name = [] if self.ood in dict(self.params) else [str(self.ood)]
+        return f"on {', '.join([*name, *(f'{_spaced(key)} {v:g}' for key, v in self.params)])}"
 
 
-def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, Any]]]:
-    """Every number of a record (an item of its ``metrics``) with what it measures."""
-    asked = {on: of or {} for on, of in record["config"]["metrics"].items() if on != "spaces"}
+def read_measures(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, Any]]]:
+    """Yield the measure and the item of ``metrics`` for every number of a record."""
+    metrics = record["config"]["metrics"]
     options = {
-        on: {name: _words(chosen or {}) for name, chosen in of.items()} for on, of in asked.items()
+        on: {name: _option_texts(chosen or {}) for name, chosen in (of_rows or {}).items()}
+        for on, of_rows in metrics.items()
+        if on != "spaces"
     }
     node = record["config"]["ood"] or {}
-    content = contents(record, "ood.")  # other content of a file is other rows
-    drawn, of_source = (
-        _drawn(node),
-        {key: _drawn(source) for key, source in (node.get("sources") or {}).items()},
-    )
-    fitted_on = (
-        "test" if record["protocol"] == "paper" else "calibration"
-    )  # of test rows AS_IN_PAPER says so, in every table
+    content = content_digests(record, "ood.")  # other content of a file is other rows
+    drawn = _drawn(node)
+    drawn_of_source = {key: _drawn(of) for key, of in (node.get("sources") or {}).items()}
+    # With protocol=paper, test rows may be in sample; a note in every table warns of that.
+    fitted_on = "test" if record["protocol"] == "paper" else "calibration"
+    # One name may stand for another feature map in another run.
     spaces = {
-        name: tuple((f"space.{key}", value) for key, value in _words(space))
-        for name, space in _spaces(record).items()
+        name: tuple((f"space.{key}", value) for key, value in _option_texts(space))
+        for name, space in (metrics.get("spaces") or {}).items()
     }
-    known = _known(
-        repr((options, record["about_metrics"], fitted_on, of_source, content, spaces)), drawn
-    )
+    signature = options, record["about_metrics"], fitted_on, drawn_of_source, content, spaces
+    cached = _measures_of_config(repr(signature), drawn)
     for entry in record["metrics"]:
-        key = (
-            entry["metric"],
-            entry["on"],
-            entry["ood"],
-            *entry["params"].items(),
-            entry.get("in_distribution"),
-            entry.get("n_of"),
-        )
-        if key not in known:
-            name, on, params = entry["metric"], entry["on"], tuple(entry["params"].items())
-            is_inside = (
-                bool(entry.get("in_distribution")) or entry["params"].get("radius", math.inf) <= 1
-            )
-            of_metric, about = (
-                options.get(on, {}).get(name, ()),
-                AboutMetric(**record["about_metrics"][name]),
-            )
-            of_set = (
-                of_source.get(str(entry["ood"]).partition("/")[0], drawn) if on == "ood" else ()
-            )
-            of_set += (("content", content),) if on == "ood" and content else ()
+        params = entry["params"]
+        place = entry["on"], entry["ood"], *params.items(), entry.get("in_distribution")
+        key = (entry["metric"], *place, entry.get("n_of"))
+        if key not in cached:
+            name, on = entry["metric"], entry["on"]
+            of_metric = options.get(on, {}).get(name, ())
+            of_set: OptionTexts = ()
+            if on == "ood":
+                of_set += drawn_of_source.get(str(entry["ood"]).partition("/")[0], drawn)
+                of_set += (("content", content),) if content else ()
             of_set += spaces.get(dict(of_metric).get("space", ""), ())
-            in_sample = on == fitted_on == "calibration"
-            known[key] = Measure(
+            cached[key] = Measure(
                 name,
-                about,
+                MetricInfo(**record["about_metrics"][name]),
                 on,
                 entry["ood"],
-                params,
+                tuple(params.items()),
                 of_metric,
                 of_set,
-                is_inside,
-                entry.get("n_of", ROWS),
-                in_sample,
+                in_distribution=bool(entry.get("in_distribution"))
+                or params.get("radius", math.inf) <= 1,
+                n_of=entry.get("n_of", ROWS),
+                in_sample=on == fitted_on == "calibration",
             )
-        yield known[key], entry
+        yield cached[key], entry
 
 
-def _spaces(record: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    """Nodes of the feature maps that metrics measure in: one name may stand for another map in
-    another run.
-    """
-    return record["config"]["metrics"].get("spaces") or {}
-
-
-@cache
-def _known(metrics: str, drawn: Words) -> dict[tuple[Any, ...], Measure]:
-    """Measures of records with these metrics, by what their entries say: most records of a study
-    have the same.
-    """
-    return {}
-
-
-def _drawn(node: Mapping[str, Any]) -> Words:
-    """What a config says of how out-of-distribution rows are drawn, without their number and
-    without lists, which name several sets.
-    """
-    return _words(
-        {
-            k: v
-            for k, v in node.items()
-            if k not in ("name", "_target_", "n") and not isinstance(v, list)
-        }
-    )
-
-
-def _words(options: Mapping[str, Any]) -> Words:
-    return tuple(
-        (key, as_text(value)) for key, value in flat(options) if key not in ("_target_", "metric")
-    )
-
-
-def tell_apart(measures: Sequence[Measure]) -> dict[Measure, str]:
-    """Label of each; of those that would have the same one, with the options in which they
-    differ.
-    """
+def unique_labels(measures: Sequence[Measure]) -> dict[Measure, str]:
+    """Return the label of each measure; equal ones get the options in which they differ."""
     labels: dict[Measure, str] = {}
     for measure in measures:
-        same = [
+        same_label = [
             dict(other.options + other.drawn) for other in measures if other.label == measure.label
         ]
-        differing = [
-            key
-            for key in dict.fromkeys(k for words in same for k in words)
-            if len({words.get(key) for words in same}) > 1
-        ]
-        mine = dict(measure.options + measure.drawn)
-        words = [f"{key} {mine[key]}" for key in differing if key in mine]
-        labels[measure] = measure.label + (f" ({', '.join(words)})" if words else "")
+        keys = dict.fromkeys(key for options in same_label for key in options)
+        differing = [key for key in keys if len({of.get(key) for of in same_label}) > 1]
+        own = dict(measure.options + measure.drawn)
+        texts = [f"{_spaced(key)} {own[key]}" for key in differing if key in own]
+        labels[measure] = ", ".join([measure.label, *texts])
     return labels
 
 
-def select(
+def select_measures(
     measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()
 ) -> list[Measure]:
-    """Those of the measures that have one of these names and stand on one of these sets of rows.
+    """Return the measures with one of these metrics on one of these sets of rows.
 
     Parameters
     ----------
-    measures : those that there are.
-    metrics : names; in their order, or all of them.
-    on : ``test``, ``calibration``, ``grid``, ``ood`` (every set), a set (``sphere``), one of its
-        family (``sphere:radius=2``), or one of any family (``radius=2``); or everywhere.
+    measures : sequence of Measure
+        To choose from.
+    metrics : sequence of str
+        Names, in the order of the result; all if there are none.
+    on : sequence of str
+        ``test``, ``calibration``, ``grid``, ``ood`` (every set), a set (``sphere``), one of its
+        family (``sphere:radius=2``), or one of any family (``radius=2``); all if there are none.
 
     Raises
     ------
     UsageError
         A metric or a set that no record has, or both but not together.
     """
-    _refuse(metrics, {measure.metric for measure in measures}, "metric", "--metric")
-    _refuse(
-        on,
-        {place for measure in measures for place in _names_of_place(measure)},
-        "set of rows",
-        "--on",
-    )
+    places = {place for measure in measures for place in _place_names(measure)}
+    _refuse_unknown(metrics, {measure.metric for measure in measures}, "metric", "--metric")
+    _refuse_unknown(on, places, "set of rows", "--on")
     chosen = (
         [m for name in metrics for m in measures if m.metric == name] if metrics else list(measures)
     )
-    chosen = [measure for measure in chosen if not on or set(on) & _names_of_place(measure)]
+    chosen = [measure for measure in chosen if not on or set(on) & _place_names(measure)]
     if not chosen:
         raise UsageError(
             f"{', '.join(metrics)} was not measured on {', '.join(on)}; 'kdg table' shows what was"
@@ -343,30 +318,166 @@ def select(
     return list(dict.fromkeys(chosen))
 
 
-def _names_of_place(measure: Measure) -> set[str]:
-    """Every word by which ``--on`` means it."""
+def choose_measures(
+    measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()
+) -> list[Measure]:
+    """Choose measures as :func:`select_measures` does, but only a few by default.
+
+    The default metrics are those of :data:`COMPARISON_METRICS` that were measured, and a few others
+    if these are few; on test rows. A metric that was not measured there is taken on the grid, on
+    calibration rows, or on OOD sets, one of each family.
+    """
+    selected = select_measures(measures, metrics, on)
+    chosen = []
+    for name in metrics or _comparison_metrics(selected):
+        of_metric = [measure for measure in selected if measure.metric == name]
+        chosen += of_metric if on else _in_one_place(of_metric)
+    return chosen
+
+
+def choose_ood_measures(
+    measures: Sequence[Measure], at_most: int, *, detects: bool
+) -> list[Measure]:
+    """Choose one or two metrics on some of the OOD sets.
+
+    Parameters
+    ----------
+    measures : sequence of Measure
+        Everything that was measured.
+    at_most : int
+        Sets of each family.
+    detects : bool
+        True if a detector was fitted. Then, or if no confidence was measured, AUROC and one more
+        metric of detection are chosen; otherwise the confidence, and the AUROC on one set of each
+        name.
+    """
+    # Where a family meets the training data, nothing is there to be detected.
+    outside = [m for m in measures if m.on == "ood" and not (m.detects and m.in_distribution)]
+    detection = preferred_first((m.metric for m in outside if m.detects), DETECTION_METRICS)[:2]
+    confidence = preferred_first((m.metric for m in outside if not m.detects), ("mmc",))[:1]
+
+    def on_some_sets(metrics: Sequence[str], n_sets: int) -> list[Measure]:
+        return representative_sets([m for m in outside if m.metric in metrics], n_sets)
+
+    if detection and (detects or confidence != ["mmc"]):
+        return [measure for name in detection for measure in on_some_sets([name], at_most)]
+    return [*on_some_sets(confidence, at_most), *on_some_sets(detection[:1], 1)]
+
+
+def representative_sets(of_metric: Sequence[Measure], at_most: int) -> list[Measure]:
+    """Return the measures of one metric on some of its OOD sets, in their order.
+
+    Of shells these are the radii 2, 1 and 5; of another family, sets that are spread over it and
+    outside of the training data.
+    """
+    chosen = set()
+    for name in dict.fromkeys(measure.ood for measure in of_metric):
+        family = [measure for measure in of_metric if measure.ood == name]
+        shells = {dict(measure.params).get("radius"): measure.params for measure in family}
+        if PREFERRED_RADII[0] in shells:
+            params = [shells[radius] for radius in PREFERRED_RADII if radius in shells][:at_most]
+        else:
+            outside = [measure for measure in family if not measure.in_distribution] or family
+            params = _spread_out(list(dict.fromkeys(m.params for m in outside)), at_most)
+        chosen |= {(name, of_set) for of_set in params}
+    return [measure for measure in of_metric if (measure.ood, measure.params) in chosen]
+
+
+def preferred_first(names: Iterable[str], preferred: Sequence[str]) -> list[str]:
+    """Return unique names, the preferred ones first."""
+    unique = list(dict.fromkeys(names))
+    return [
+        *(name for name in preferred if name in unique),
+        *(name for name in unique if name not in preferred),
+    ]
+
+
+@cache
+def _measures_of_config(signature: str, drawn: OptionTexts) -> dict[tuple[Any, ...], Measure]:
+    """Return the measures of records with these metrics, by the keys of their entries.
+
+    Most records of a study have the same metrics, so their measures are made once. The dictionary
+    is empty at first; :func:`read_measures` fills it.
+    """
+    return {}
+
+
+def _drawn(node: Mapping[str, Any]) -> OptionTexts:
+    """Return how a config draws OOD rows, without their number and without lists of sets."""
+    return _option_texts(
+        {
+            key: value
+            for key, value in node.items()
+            if key not in ("name", "_target_", "n") and not isinstance(value, list)
+        }
+    )
+
+
+def _option_texts(options: Mapping[str, Any]) -> OptionTexts:
+    return tuple(
+        (key, value_text(value))
+        for key, value in flatten_config(options)
+        if key not in ("_target_", "metric")
+    )
+
+
+def _spaced(key: str) -> str:
+    return key.removeprefix("space.").replace("_", " ")
+
+
+def _place_names(measure: Measure) -> set[str]:
+    """Return every word by which ``--on`` selects a measure."""
     return {
         measure.on,
         measure.place,
         *([str(measure.ood)] if measure.ood else []),
-        *(f"{k}={v:g}" for k, v in measure.params),
+        *(f"{key}={value:g}" for key, value in measure.params),
     }
 
 
-def _refuse(words: Sequence[str], known: set[str], what: str, flag: str) -> None:
+def _refuse_unknown(words: Sequence[str], known: set[str], what: str, flag: str) -> None:
     for word in words:
         if word not in known:
-            some = sorted(known, key=_by_number)
+            names = sorted(known, key=_numeric_order)
             raise UsageError(
-                f"no run has the {what} '{word}'{did_you_mean(word, some)} ({flag} takes:"
-                f" {', '.join(some)})"
+                f"no run has the {what} '{word}'{did_you_mean(word, names)} ({flag} takes:"
+                f" {', '.join(names)})"
             )
 
 
-def _by_number(word: str) -> tuple[str, float]:
-    """Radius 10 after radius 2."""
+def _numeric_order(word: str) -> tuple[str, float]:
+    """Return a key that sorts radius 10 after radius 2."""
     match = re.search(r"[-\d.e+]+$", word)
     try:
         return (word[: match.start()], float(match[0])) if match else (word, 0.0)
     except ValueError:
         return word, 0.0
+
+
+def _comparison_metrics(measures: Sequence[Measure]) -> list[str]:
+    """Return names of metrics to compare methods by.
+
+    After :data:`COMPARISON_METRICS` come others that have a better direction; metrics without one
+    are taken only if there are no others.
+    """
+    measured = {measure.metric for measure in measures}
+    chosen = [name for name in COMPARISON_METRICS if name in measured]
+    directed = dict.fromkeys(measure.metric for measure in measures if measure.better)
+    others = [name for name in directed if name not in chosen]
+    chosen += others[: max(0, FEWEST_METRICS - len(chosen))]
+    return chosen or preferred_first((m.metric for m in measures), ())[:FEWEST_METRICS]
+
+
+def _in_one_place(of_metric: Sequence[Measure]) -> list[Measure]:
+    for place in ("test", "grid", "calibration"):
+        if measures := [measure for measure in of_metric if measure.on == place]:
+            return measures
+    return representative_sets(of_metric, 1)
+
+
+def _spread_out(
+    family: Sequence[tuple[tuple[str, float], ...]], at_most: int
+) -> list[tuple[tuple[str, float], ...]]:
+    """Return the middle of each of ``at_most`` equal parts of a family."""
+    parts = min(at_most, len(family))
+    return [family[((2 * i + 1) * len(family) - 1) // (2 * parts)] for i in range(parts)]

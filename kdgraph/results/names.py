@@ -1,5 +1,7 @@
-"""Runs by data set, method and repetition. Settings that differ are told apart by name: only what
-repeats one setting may be averaged.
+"""Names of settings and text of numbers, as tables print them.
+
+Only runs that repeat one setting may be averaged, so settings that differ get different names: of
+two settings with one name, each gets the keys of the config in which they differ.
 """
 
 from __future__ import annotations
@@ -10,33 +12,57 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdgraph.config import method_label
-from kdgraph.results.filters import ABSENT, as_text, flat, value_of
-from kdgraph.results.origins import contents
-from kdgraph.results.parts import PARTS, after, is_as_in_paper
-from kdgraph.results.records import Found
+from kdgraph.results.origins import content_digests
+from kdgraph.results.records import (
+    MODEL_COMPONENTS,
+    NO_VALUE,
+    FinishedRun,
+    config_value,
+    flatten_config,
+    method_name,
+    post_hoc_names,
+    uses_paper_protocol,
+    value_text,
+)
+from kdgraph.wording import significant, with_spread
 
-OF_METHOD = ("preprocess", *PARTS)
-OF_PARENT = ("preprocess", "parent")
-REPEATS = ("fold",)
+MISSING = "–"
+"""Cell without a number."""
+MARK = " ◂"
+"""Mark behind the best number on a terminal; in files the cell is bold instead."""
+NOISE = 1e-9
+"""Relative difference up to which two numbers are the same.
+
+It is far above what floating point and the order of a sum leave open, and far below what a metric
+can show. It is relative so that a target in other units has the same ties.
+"""
+DIMENSIONLESS_UNITS = (None, "nats", "rows")
+"""Units of metrics whose numbers do not change with the unit of the target."""
+METHOD_GROUPS = ("preprocess", *MODEL_COMPONENTS)
+PARENT_GROUPS = ("preprocess", "parent")
+REPETITION_KEYS = ("fold",)
 """Keys of a data set that repeat a run on other rows of it, as a seed does."""
 Repetition = tuple[int, ...]
-"""Seed, and fold where there is one."""
+"""Seed, and the fold if there is one."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run by the names that a table gives it.
+class NamedRun:
+    """A run with the names that tables give it.
 
     Attributes
     ----------
-    found : its record.
-    dataset, method, parent : names, with the config keys that tell them from another setting of the
-    same name.
-    repetition : seed, and fold where there is one.
-    is_parent : whether nothing comes after the parent, so that the run has no method of its own.
+    finished : FinishedRun
+        Directory and record.
+    dataset, method, parent : str
+        Names, with the keys of the config that distinguish settings of the same name.
+    repetition : tuple of int
+        Seed, and the fold if there is one.
+    is_parent : bool
+        True if nothing was fitted after the parent, so that the run has no method of its own.
     """
 
-    found: Found
+    finished: FinishedRun
     dataset: str
     method: str
     parent: str
@@ -45,14 +71,193 @@ class Run:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Its record."""
-        return self.found.record
+        """Record of the run."""
+        return self.finished.record
+
+
+def tie_scale(unit: str | None) -> float:
+    """Return 1 for numbers without a dimension and 0 for others.
+
+    In a unit, such as that of y, any number may be small.
+    """
+    return 1.0 if unit in DIMENSIONLESS_UNITS else 0.0
+
+
+def drop_noise(value: float, unit: str | None) -> float:
+    """Return 0 for what floating point leaves of a difference of fractions, else the number.
+
+    Examples
+    --------
+    >>> drop_noise(1e-17, None), drop_noise(1e-17, "units of y")
+    (0.0, 1e-17)
+    """
+    return 0.0 if abs(value) <= NOISE * tie_scale(unit) else value
+
+
+def is_tie(first: float, second: float, unit: str | None) -> bool:
+    """Return True if two values of a metric differ by floating-point noise alone.
+
+    Examples
+    --------
+    >>> is_tie(0.1 + 0.2, 0.3, None), is_tie(1e-7, 2e-7, "units of y"), is_tie(1e-17, 2e-17, None)
+    (True, False, True)
+    """
+    return abs(first - second) <= NOISE * max(abs(first), abs(second), tie_scale(unit))
+
+
+def format_value(value: float | None, unit: str | None = None, digits: int = 3) -> str:
+    """Return a value of a metric as text, or a dash for None.
+
+    Counts of rows have no decimals, and one if they are a mean.
+
+    Examples
+    --------
+    >>> format_value(0.05), format_value(None), format_value(-1.0), format_value(294_123.4)
+    ('0.050', '–', '-1.000', '294,123')
+    >>> format_value(31.0, "rows"), format_value(31.25, "rows"), format_value(1e-17)
+    ('31', '31.2', '0.000')
+    >>> format_value(1.2345e-7, "units of y")
+    '1.23e-07'
+    """
+    if value is None:
+        return MISSING
+    if unit == "rows":
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+    return significant(drop_noise(value, unit), digits)
+
+
+def format_mean(value: float, deviation: float, unit: str | None = None, digits: int = 3) -> str:
+    """Return a mean with its standard deviation as text.
+
+    Examples
+    --------
+    >>> format_mean(0.318, 0.0123), format_mean(31.25, 2.5, "rows"), format_mean(0.3, 1e-17)
+    ('0.318 ± 0.012', '31.2 ± 2.5', '0.300 ± 0.000')
+    """
+    if unit == "rows":
+        return f"{format_value(value, unit)} ± {format_value(deviation, unit)}"
+    spread = 0.0 if deviation <= NOISE * abs(value) else drop_noise(deviation, unit)
+    return with_spread(drop_noise(value, unit), spread, digits)
+
+
+def format_distinct(
+    values: Mapping[str, float | None], unit: str | None = None, digits: int = 3
+) -> dict[str, str]:
+    """Return numbers as text with as many digits as it takes to see that they differ.
+
+    Examples
+    --------
+    >>> format_distinct({"parent": 0.05021, "calibrated": 0.05018})
+    {'parent': '0.05021', 'calibrated': '0.05018'}
+    """
+    texts: dict[str, str] = {}
+    for more in range(digits, digits + 4):
+        texts = {name: format_value(value, unit, more) for name, value in values.items()}
+        if len(set(texts.values())) > 1:
+            break
+    return texts
+
+
+def number_range(numbers: Sequence[int]) -> str:
+    """Return increasing whole numbers as text, three or more consecutive ones by their ends.
+
+    Examples
+    --------
+    >>> number_range([0, 1, 2]), number_range([0, 1]), number_range([0, 2, 3])
+    ('0–2', '0, 1', '0, 2, 3')
+    """
+    is_consecutive = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1
+    return f"{numbers[0]}–{numbers[-1]}" if is_consecutive else ", ".join(map(str, numbers))
+
+
+def repetition_text(repetition: Repetition) -> str:
+    """Return ``3``, or ``3/0`` for seed 3 and fold 0."""
+    return "/".join(map(str, repetition))
+
+
+def name_runs(runs: Sequence[FinishedRun]) -> list[NamedRun]:
+    """Name runs so that settings that differ have different names.
+
+    Two settings of one method on one data set get different names. What differs between data sets
+    only, as a network for images does from one for tables, is one method;
+    :func:`dataset_differences` lists such differences.
+
+    Parameters
+    ----------
+    runs : sequence of FinishedRun
+        All that the names have to distinguish.
+
+    Returns
+    -------
+    list of NamedRun
+        In the same order.
+    """
+    records = [run.record for run in runs]
+    ambiguous = _nodes_of_several_contents(records)
+    datasets = _distinct_names([_dataset_setting(record, ambiguous) for record in records])
+    methods, parents = (
+        _distinct_names([setting(*pair) for pair in zip(records, datasets, strict=True)])
+        for setting in (_method_setting, _parent_setting)
+    )
+    return [
+        NamedRun(
+            run, dataset, method, parent, _repetition(run.record), not post_hoc_names(run.record)
+        )
+        for run, dataset, method, parent in zip(runs, datasets, methods, parents, strict=True)
+    ]
+
+
+def dataset_differences(runs: Sequence[NamedRun]) -> list[str]:
+    """Return a line for each method whose settings are not the same on all data sets."""
+    configs: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for run in runs:
+        groups = {group: run.record["config"][group] for group in METHOD_GROUPS}
+        configs.setdefault(run.method, {}).setdefault(_as_json(groups), groups)
+    return [
+        f"{name} differs between data sets in {', '.join(differing_keys(list(settings.values())))}"
+        for name, settings in configs.items()
+        if len(settings) > 1
+    ]
+
+
+def differing_keys(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the dotted keys in which configs of the same groups differ.
+
+    Where the component of a group is not the same, the group (``parent``) is listed; keys inside a
+    component are compared among the configs that have the component.
+    """
+    keys: list[str] = []
+    for group in dict.fromkeys(key for config in configs for key in config):
+        nodes_by_name: dict[str, list[dict[str, Any]]] = {}
+        for config in configs:
+            node = config.get(group) or {}
+            values = dict(flatten_config(node, f"{group}."))
+            values.pop(f"{group}.name", None)
+            nodes_by_name.setdefault(str(node.get("name")), []).append(values)
+        keys += [group] if len(nodes_by_name) > 1 else []
+        for nodes in nodes_by_name.values():
+            for key in dict.fromkeys(key for node in nodes for key in node):
+                if len({value_text(node.get(key, NO_VALUE)) for node in nodes}) > 1:
+                    keys.append(key)
+    return list(dict.fromkeys(keys))
 
 
 @dataclass(frozen=True)
 class _Setting:
-    """What is to be named: ``name`` where it is enough, its config, who could be mistaken for it
-    (``family``) and where (``context``).
+    """A setting that needs a name.
+
+    Attributes
+    ----------
+    name : str
+        The name if it is enough.
+    family : hashable
+        Same for settings that could be taken for each other.
+    context : hashable
+        Data set within which they must be distinguished.
+    config : mapping
+        Groups that make the setting.
+    always : bool
+        True if the differing keys belong to the name even where names differ.
     """
 
     name: str
@@ -61,158 +266,98 @@ class _Setting:
     config: Mapping[str, Any]
     always: bool = False
 
-    @property
-    def text(self) -> str:
-        return json.dumps(self.config, sort_keys=True, default=str)
 
+def _distinct_names(settings: Sequence[_Setting]) -> list[str]:
+    """Return names, with the differing keys of their family where one name has two settings.
 
-def named(found: Sequence[Found]) -> list[Run]:
-    """Name all runs, in the same order.
-
-    Two settings of one method on one data set get names apart. What differs between data sets only,
-    as a network for images does from one for tables, is one method all the same;
-    :func:`differing_between_datasets` says so.
+    The keys are collected over all contexts of a family first: a method then has the same name on
+    every data set.
     """
-    records = [one.record for one in found]
-    several = _several_contents(records)
-    datasets = _names([_dataset(record, several) for record in records])
-    methods = _names(
-        [_method(record, dataset) for record, dataset in zip(records, datasets, strict=True)]
-    )
-    parents = _names(
-        [_parent(record, dataset) for record, dataset in zip(records, datasets, strict=True)]
-    )
-    return [
-        Run(one, dataset, method, parent, _repetition(one.record), not after(one.record))
-        for one, dataset, method, parent in zip(found, datasets, methods, parents, strict=True)
-    ]
-
-
-def told(repetition: Repetition) -> str:
-    """``3``, or ``3/0`` of seed 3 and fold 0."""
-    return "/".join(map(str, repetition))
-
-
-def differing_between_datasets(runs: Sequence[Run]) -> list[str]:
-    """A line for each method whose settings are not the same on all data sets."""
-    configs: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for run in runs:
-        part = {group: run.record["config"][group] for group in OF_METHOD}
-        configs.setdefault(run.method, {}).setdefault(
-            json.dumps(part, sort_keys=True, default=str), part
-        )
-    return [
-        f"{name} differs between data sets in {', '.join(differing(list(of.values())))}"
-        for name, of in configs.items()
-        if len(of) > 1
-    ]
-
-
-def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Dotted keys in which configs of the same groups differ; a group alone (``parent``) where the
-    component is another one.
-
-    The keys inside a component are compared among configs that have the same one there.
-    """
-    keys: list[str] = []
-    for group in dict.fromkeys(key for config in configs for key in config):
-        of_name: dict[str, list[dict[str, Any]]] = {}
-        for config in configs:
-            node = config.get(group) or {}
-            inner = {key: value for key, value in flat(node, f"{group}.") if key != f"{group}.name"}
-            of_name.setdefault(str(node.get("name")), []).append(inner)
-        keys += [group] if len(of_name) > 1 else []
-        for nodes in of_name.values():
-            inside = dict.fromkeys(key for node in nodes for key in node)
-            keys += [
-                key for key in inside if len({as_text(node.get(key, ABSENT)) for node in nodes}) > 1
-            ]
-    return list(dict.fromkeys(keys))
-
-
-def _names(settings: Sequence[_Setting]) -> list[str]:
-    texts = [setting.text for setting in settings]
-    groups: dict[tuple[Hashable, Hashable], dict[str, _Setting]] = {}
+    texts = [_as_json(setting.config) for setting in settings]
+    contexts: dict[tuple[Hashable, Hashable], dict[str, _Setting]] = {}
     for setting, text in zip(settings, texts, strict=True):
-        groups.setdefault((setting.family, setting.context), {}).setdefault(text, setting)
+        contexts.setdefault((setting.family, setting.context), {}).setdefault(text, setting)
     keys: dict[Hashable, dict[str, None]] = {}
-    shared: set[tuple[Hashable, str]] = set()
-    for (family, _), of in groups.items():
-        if len(of) > 1:
-            keys.setdefault(family, {}).update(
-                dict.fromkeys(differing([setting.config for setting in of.values()]))
-            )
-            names = [setting.name for setting in of.values()]
-            shared |= {(family, s.name) for s in of.values() if s.always or names.count(s.name) > 1}
-    made: dict[tuple[str, Hashable, str], str] = {}
+    ambiguous: set[tuple[Hashable, str]] = set()
+    for (family, _), by_text in contexts.items():
+        if len(by_text) == 1:
+            continue
+        differing = differing_keys([setting.config for setting in by_text.values()])
+        keys.setdefault(family, {}).update(dict.fromkeys(differing))
+        names = [setting.name for setting in by_text.values()]
+        ambiguous |= {
+            (family, setting.name)
+            for setting in by_text.values()
+            if setting.always or names.count(setting.name) > 1
+        }
+    full_names: dict[tuple[str, Hashable, str], str] = {}
     for setting, text in zip(settings, texts, strict=True):
-        if (setting.name, setting.family, text) not in made:
-            told = keys.get(setting.family, {}) if (setting.family, setting.name) in shared else {}
-            made[setting.name, setting.family, text] = " ".join(
-                [setting.name, *_words(setting.config, told)]
-            )
+        key = setting.name, setting.family, text
+        if key not in full_names:
+            is_ambiguous = (setting.family, setting.name) in ambiguous
+            named_keys = keys.get(setting.family, {}) if is_ambiguous else {}
+            full_names[key] = " ".join([setting.name, *_key_values(setting.config, named_keys)])
     return [
-        made[setting.name, setting.family, text]
+        full_names[setting.name, setting.family, text]
         for setting, text in zip(settings, texts, strict=True)
     ]
 
 
-def _words(config: Mapping[str, Any], keys: Mapping[str, None]) -> list[str]:
-    values = {key: value_of({"config": config}, key) for key in keys}
+def _key_values(config: Mapping[str, Any], keys: Mapping[str, None]) -> list[str]:
+    values = {key: config_value({"config": config}, key) for key in keys}
     return [
-        f"{key.removeprefix('dataset.')}={as_text(value)}"
+        f"{key.removeprefix('dataset.')}={value_text(value)}"
         for key, value in values.items()
-        if value is not ABSENT
+        if value is not NO_VALUE
     ]
 
 
-def _node(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in record["config"]["dataset"].items() if key not in REPEATS}
+def _as_json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
-def _several_contents(records: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Nodes of data sets, as text, whose files had more than one content: their names do not tell
-    these apart.
-    """
-    found: dict[str, set[str]] = {}
+def _dataset_node(record: Mapping[str, Any]) -> dict[str, Any]:
+    node = record["config"]["dataset"]
+    return {key: value for key, value in node.items() if key not in REPETITION_KEYS}
+
+
+def _nodes_of_several_contents(records: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return nodes of data sets, as text, whose files had more than one content."""
+    contents: dict[str, set[str]] = {}
     for record in records:
-        if content := contents(record):
-            found.setdefault(json.dumps(_node(record), sort_keys=True, default=str), set()).add(
-                content
-            )
-    return {node for node, of in found.items() if len(of) > 1}
+        if content := content_digests(record):
+            contents.setdefault(_as_json(_dataset_node(record)), set()).add(content)
+    return {node for node, of_node in contents.items() if len(of_node) > 1}
 
 
-def _dataset(record: Mapping[str, Any], several: Collection[str]) -> _Setting:
-    node, name = _node(record), str(record["dataset"]["name"])
-    if several and json.dumps(node, sort_keys=True, default=str) in several:
-        node["content"] = contents(record)
+def _dataset_setting(record: Mapping[str, Any], ambiguous: Collection[str]) -> _Setting:
+    node, name = _dataset_node(record), str(record["dataset"]["name"])
+    if ambiguous and _as_json(node) in ambiguous:
+        node["content"] = content_digests(record)
     return _Setting(name, name, None, {"dataset": node})
 
 
-def _method(record: Mapping[str, Any], dataset: str) -> _Setting:
-    """A preset's name says its settings, ``<parent>-<calibrator>`` does not; every name says where
-    it was fitted on test rows.
+def _method_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
+    """Return the setting of a method.
+
+    The name of a preset stands for its settings, ``<parent>-<calibrator>`` does not. With the paper
+    protocol a method may have been fitted on OOD rows, so the choice of these is part of it.
     """
-    family = (record["protocol"], *(str(record[part]) for part in PARTS))
-    composed = record["method"] == method_label(record["config"], None, {})
-    also = ("ood",) if is_as_in_paper(record) else ()  # which may have been fitted by them
-    config = {group: record["config"][group] for group in (*OF_METHOD, *also)} | _of_outliers(
-        record
-    )
-    return _Setting(str(record["method"]), family, dataset, config, always=composed)
+    family = (record["protocol"], *(str(record[part]) for part in MODEL_COMPONENTS))
+    is_composed = record["method"] == method_label(record["config"], None, {})
+    groups = (*METHOD_GROUPS, *(("ood",) if uses_paper_protocol(record) else ()))
+    config = {group: record["config"][group] for group in groups} | _outlier_group(record)
+    return _Setting(method_name(record), family, dataset, config, always=is_composed)
 
 
-def _parent(record: Mapping[str, Any], dataset: str) -> _Setting:
-    config = {group: record["config"][group] for group in OF_PARENT} | _of_outliers(record)
+def _parent_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
+    config = {group: record["config"][group] for group in PARENT_GROUPS} | _outlier_group(record)
     return _Setting(str(record["parent"]), record["parent"], dataset, config)
 
 
-def _of_outliers(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of the files whose rows a network trains with as outliers, as a group of its
-    own.
-    """
-    content = contents(record, "outliers.")
+def _outlier_group(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of the files of training outliers, as a group."""
+    content = content_digests(record, "outliers.")
     return {"outliers": {"content": content}} if content else {}
 
 

@@ -1,8 +1,7 @@
-"""What must be the same behind numbers that stand under one name: the content of files, the rows,
-the libraries.
+"""Differences behind numbers of one name: contents of files, rows, versions of libraries.
 
-A table names a run by its config. A config names files, whose content may change, and nothing in it
-names the versions of libraries: what is compared here is what a record holds of both.
+A table names a run by its config. A config names files, whose content may change, and does not
+contain the versions of libraries. Both are in the record and are compared here.
 """
 
 from __future__ import annotations
@@ -17,23 +16,25 @@ from kdgraph.errors import KdgError
 from kdgraph.wording import counted, some
 
 Record = Mapping[str, Any]
-NO_NUMBERS = ("python", "matplotlib", "hydra-core")
-"""Of the versions in a record, those that decide no number."""
-_DIGITS = 8
-"""Of a digest, as far as names have it."""
+IRRELEVANT_VERSIONS = ("python", "matplotlib", "hydra-core")
+"""Libraries of a record that do not change any number."""
+_DIGEST_DIGITS = 8
+"""Digits of a digest in names."""
 
 
 class PresentFiles:
-    """The files that records name, as they are now; each is read once, and only if its size or its
-    time is not as it was.
+    """Present state of the files that records name.
+
+    A file is read once, and only if its size or its time differs from that in the record.
     """
 
     def __init__(self) -> None:
         self._changed: dict[tuple[Any, ...], bool] = {}
 
     def changed(self, record: Record) -> list[str]:
-        """Return the paths of what a run was made of that has other content now; of what is gone
-        nothing can be said.
+        """Return the paths of a run's files whose content has changed.
+
+        Files that do not exist any more are not listed: their content is unknown.
         """
         return [read["path"] for read in record["reads"].values() if self._has_changed(read)]
 
@@ -44,45 +45,47 @@ class PresentFiles:
         return self._changed[key]
 
 
-def _has_changed(read: Read, stamp: str, digest: str) -> bool:
-    try:
-        return bool(read.files()) and read.stamp() != stamp and read.digest() not in (None, digest)
-    except (KdgError, OSError):  # its class is not importable here, or the file is not readable
-        return False
-
-
-def contents(record: Record, prefix: str = "") -> str:
-    """Return the first digits of the digests of what a run has read; "" where it has read no file.
+def content_digests(record: Record, prefix: str = "") -> str:
+    """Return the first digits of the digests of a run's files; "" without files.
 
     Parameters
     ----------
-    record : of the run.
-    prefix : ``ood.`` or ``outliers.``; "": of the data set.
+    record : mapping
+        Of the run.
+    prefix : {"", "ood.", "outliers."}
+        Files of the data set, of the OOD sets, or of training outliers.
     """
-    found = {
+    reads = {
         key: read
         for key, read in record["reads"].items()
         if (key.startswith(prefix) if prefix else "." not in key)
     }
-    return ",".join(read["sha256"][:_DIGITS] for _, read in sorted(found.items()))
+    return ",".join(read["sha256"][:_DIGEST_DIGITS] for _, read in sorted(reads.items()))
 
 
 def hidden_differences(records: Sequence[Record]) -> list[str]:
-    """Return a line on each thing behind the numbers of these runs that their names do not show and
-    that is not the same for all.
-    """
+    """Return a line for each difference between runs that their names do not show."""
     return [*_different_rows(records), *_different_versions(records)]
 
 
+def _has_changed(read: Read, stamp: str, digest: str) -> bool:
+    try:
+        return bool(read.files()) and read.stamp() != stamp and read.digest() not in (None, digest)
+    except (KdgError, OSError):  # its class cannot be imported, or the file cannot be read
+        return False
+
+
 def _different_rows(records: Sequence[Record]) -> list[str]:
-    """Runs of one data set and one seed whose rows are not the same, though their configs are."""
-    rows: dict[tuple[str, ...], set[str]] = {}
+    """Return a line about runs of one data set and seed with the same config and other rows."""
+    fingerprints: dict[tuple[str, ...], set[str]] = {}
     for record in records:
-        data = json.dumps(record["config"]["dataset"], sort_keys=True, default=str)
-        key = (str(record["dataset"]["name"]), str(record["seed"]), data, contents(record))
-        rows.setdefault(key, set()).add(str(record["dataset"]["fingerprint"]))
+        node = json.dumps(record["config"]["dataset"], sort_keys=True, default=str)
+        key = (str(record["dataset"]["name"]), str(record["seed"]), node, content_digests(record))
+        fingerprints.setdefault(key, set()).add(str(record["dataset"]["fingerprint"]))
     names = dict.fromkeys(
-        f"{name} seed {seed}" for (name, seed, *_), prints in rows.items() if len(prints) > 1
+        f"{name} seed {seed}"
+        for (name, seed, *_), of_key in fingerprints.items()
+        if len(of_key) > 1
     )
     if not names:
         return []
@@ -93,19 +96,20 @@ def _different_rows(records: Sequence[Record]) -> list[str]:
 
 
 def _different_versions(records: Sequence[Record]) -> list[str]:
-    lines = []
-    for name in dict.fromkeys(
-        name for record in records for name in record["versions"] if name not in NO_NUMBERS
-    ):
+    differences = []
+    libraries = dict.fromkeys(name for record in records for name in record["versions"])
+    for name in libraries:
+        if name in IRRELEVANT_VERSIONS:
+            continue
         runs = Counter(
             str(record["versions"][name]) for record in records if name in record["versions"]
         )
         if len(runs) > 1:
             counts = [f"{version} ({counted(n, 'run')})" for version, n in sorted(runs.items())]
-            lines.append(f"{name} {', '.join(counts)}")
-    if not lines:
+            differences.append(f"{name} {', '.join(counts)}")
+    if not differences:
         return []
     return [
-        f"versions differ between runs: {'; '.join(lines)}; force=true runs them again with those"
-        " of this machine"
+        f"versions differ between runs: {'; '.join(differences)}; force=true runs them again with"
+        " those of this machine"
     ]

@@ -1,120 +1,397 @@
-"""Records of finished runs: found below a folder, and chosen by what they were run with."""
+"""Records of finished runs: what they contain, how they are read, and filters that choose them.
+
+A filter is ``key=value[,value…]`` or ``key!=value[,value…]``: ``dataset=spiral,circle``,
+``method!=refit``, ``dataset.n_train=1000``, ``dataset=mfeat_*``. A key is one of ``dataset method
+parent calibrator gate detector recalibrator ood preprocess`` (names), ``seed``, or a dotted key of
+the config, such as ``protocol``. Several values are alternatives, several filters must all hold. A
+value is compared as text in which ``*`` and ``?`` match anything, and as a number if both are
+numbers; true, false and null are written so. A run without the key fails ``=`` and passes ``!=``.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from kdgraph.config import RECORD_SCHEMA
-from kdgraph.errors import UsageError
-from kdgraph.results.complete import lacking
-from kdgraph.results.filters import parse, refuse_unknown
+from kdgraph.config import AFTER, METHOD_ENDS, RECORD_SCHEMA
+from kdgraph.config.messages import unknown_key
+from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.results.origins import PresentFiles, hidden_differences
-from kdgraph.runner.rundir import RECORD, is_current, unsealed
-from kdgraph.runner.sealed import ChecksumError, check_and_load
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.files import ChecksumError, check_and_load
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.run_dir import RECORD, is_current, load_old_record
 from kdgraph.wording import counted, some
+
+MODEL_COMPONENTS = ("parent", *AFTER)
+"""Keys of a record that name a component of the model, in the order in which they are fitted."""
+PAPER_PROTOCOL = "(paper protocol)"
+"""Mark behind the names of methods that ran with ``protocol=paper``."""
+PAPER_PROTOCOL_NOTE = (
+    "fitted on test rows, or by the rows out of distribution, where the method's paper does so"
+    " (protocol=paper), so that its numbers are no estimate for new rows"
+)
+"""Caution that goes with the numbers of such runs."""
+
+RunTask = Literal["classification", "detection", "regression"]
+
+RUN_KEYS = (
+    *("run_id", "code", "reads", *MODEL_COMPONENTS, "method", "protocol", "seed", "ood_sets"),
+    *("learnt", "seconds", "peak_memory_mb", "warnings", "from_store", "versions", "git", "host"),
+    *("dataset", "config", "overrides", "experiment", "config_dir"),
+    *("files", "metrics", "about_metrics"),
+)
+"""Keys that every record has."""
+NESTED_KEYS = {
+    "dataset": (
+        *("name", "fingerprint", "n_train", "n_calibration", "n_test", "n_features", "classes"),
+        "prior",
+    ),
+    "config": ("dataset", "ood", "preprocess", *MODEL_COMPONENTS, "metrics", "protocol"),
+    "files": ("predictions", "tables", "figures"),
+}
+"""Keys within some of them."""
+METRIC_KEYS = ("metric", "of", "on", "ood", "params", "value", "stderr", "n")
+"""Keys of each item of ``metrics``."""
+
+FILTER_NAMES = ("dataset", "method", "parent", *AFTER, "ood", "preprocess", "seed")
+"""Keys of filters besides those of the config."""
+NO_VALUE = object()
+"""Value of a key that a run does not have."""
+_MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
-class Found:
+class FinishedRun:
     """A finished run: its directory and its record."""
 
     path: Path
     record: dict[str, Any]
 
 
-def find(
-    out: str | Path,
-    filters: Sequence[str] = (),
-    tell: Callable[[str], None] | None = None,
-    *,
-    outdated: bool = False,
-) -> list[Found]:
-    """Return every finished run below ``out`` that passes all filters.
+@dataclass(frozen=True)
+class Filter:
+    """Condition on one key.
 
-    Left out are records of another schema, of earlier code, without a key that all have, or not as
-    they were written, and runs of files that have other content by now. ``tell`` gets a line on
-    what is left out, and one on what differs behind runs that stay.
+    Attributes
+    ----------
+    key : str
+        A name or a dotted key of the config.
+    values : tuple of str
+        Alternatives.
+    wanted : bool
+        True if the value must be one of them, False if it must be none of them.
+    """
+
+    key: str
+    values: tuple[str, ...]
+    wanted: bool
+
+    def passes(self, record: Mapping[str, Any]) -> bool:
+        """Return True if a run satisfies the condition."""
+        value = config_value(record, self.key)
+        matches = value is not NO_VALUE and any(_matches(value, text) for text in self.values)
+        return matches == self.wanted
+
+
+def post_hoc_names(record: Mapping[str, Any]) -> list[str]:
+    """Return the names of what was fitted after the parent; none for a run of the parent alone.
+
+    Examples
+    --------
+    >>> components = {"calibrator": "isotonic", "gate": "density", "detector": "none"}
+    >>> post_hoc_names({"parent": "random_forest", **components, "recalibrator": "none"})
+    ['isotonic', 'density']
+    """
+    return [str(record[component]) for component in AFTER if record[component] != "none"]
+
+
+def component_chain(record: Mapping[str, Any]) -> str:
+    """Return ``random_forest → isotonic → density gate``.
+
+    A gate has the name of the quantity that it thresholds, so the word "gate" follows it.
+    """
+    names = [
+        f"{record[component]} gate" if component == "gate" else str(record[component])
+        for component in MODEL_COMPONENTS
+        if component == "parent" or record[component] != "none"
+    ]
+    return " → ".join(names)
+
+
+def uses_paper_protocol(record: Mapping[str, Any]) -> bool:
+    """Return True if something may have been fitted on test rows or on OOD rows."""
+    return record["protocol"] == "paper"
+
+
+def method_name(record: Mapping[str, Any]) -> str:
+    """Return the method as tables name it.
+
+    Examples
+    --------
+    >>> method_name({"method": "pit-as_in_paper", "protocol": "paper"})
+    'pit (paper protocol)'
+    """
+    if not uses_paper_protocol(record):
+        return str(record["method"])
+    return f"{str(record['method']).removesuffix(METHOD_ENDS['paper'])} {PAPER_PROTOCOL}"
+
+
+def run_task(record: Mapping[str, Any]) -> RunTask:
+    """Return the task of a run: regression without classes, detection with a detector."""
+    if not record["dataset"]["classes"]:
+        return "regression"
+    return "classification" if record["detector"] == "none" else "detection"
+
+
+def missing_key(record: Mapping[str, Any]) -> str | None:
+    """Return the first key that a record lacks (``dataset.prior``), or None.
+
+    Code after the reading relies on these keys without checks.
+
+    Examples
+    --------
+    >>> missing_key({"run_id": "1cb9f0a2"})
+    'code'
+    """
+    for key in RUN_KEYS:
+        if key not in record:
+            return key
+    for key, nested in NESTED_KEYS.items():
+        for name in nested:
+            if not isinstance(record[key], Mapping) or name not in record[key]:
+                return f"{key}.{name}"
+    metric_keys = set(METRIC_KEYS)
+    for entry in record["metrics"]:
+        if not entry.keys() >= metric_keys:
+            return f"metrics.{next(name for name in METRIC_KEYS if name not in entry)}"
+    metrics = dict.fromkeys(entry["metric"] for entry in record["metrics"])
+    for name in (*metrics, *record["files"]["tables"]):
+        if name not in record["about_metrics"]:
+            return f"about_metrics.{name}"
+    return None
+
+
+def refuse_incomplete(record: Mapping[str, Any], run_dir: str) -> None:
+    """Raise an error if a record lacks a key.
 
     Parameters
     ----------
-    out : a folder at any level: that of all runs, of a data set, of a method, or of one run.
-    filters : ``key=value[,value…]`` or ``key!=value[,value…]``; see :mod:`kdgraph.results.filters`.
-    tell : is given the notes; None: they go to stderr.
-    outdated : whether runs of earlier contents of their files are returned too.
-
-    Returns
-    -------
-    list of Found
-        By data set, method, seed and id.
+    record : mapping
+        Of the run.
+    run_dir : str
+        Its directory, for the message.
 
     Raises
     ------
     UsageError
-        ``out`` is no folder, a filter cannot be read or has an unknown key, or no run passes.
+        One line with the key.
+    """
+    if key := missing_key(record):
+        raise UsageError(f"{run_dir}/result.json lacks '{key}'; force=true runs it again")
+
+
+def parse_filter(word: str) -> Filter:
+    """Read a filter.
+
+    Examples
+    --------
+    >>> parse_filter("dataset!=spiral,circle")
+    Filter(key='dataset', values=('spiral', 'circle'), wanted=False)
+    """
+    match = re.fullmatch(r"([\w.]+)(!?=)(.+)", word, re.DOTALL)
+    if not match:
+        raise UsageError(f"a filter is key=value[,value…] or key!=value, got '{word}'")
+    key, sign, values = match.groups()
+    # Commas in brackets belong to a list.
+    alternatives = [part.strip() for part in re.split(r",(?![^\[]*\])", values)]
+    return Filter(key, tuple(alternatives), sign == "=")
+
+
+def config_value(record: Mapping[str, Any], key: str) -> Any:
+    """Return the value of a key of the config, the name of a group, or :data:`NO_VALUE`."""
+    if key in ("method", "seed"):
+        return record[key]
+    value: Any = record["config"]
+    for part in key.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return NO_VALUE
+        value = value[part]
+    return value["name"] if isinstance(value, Mapping) and "name" in value else value
+
+
+def flatten_config(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted key and the value of everything in a config that is not a mapping."""
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from flatten_config(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def refuse_unknown_filters(filters: Iterable[Filter], records: Sequence[Mapping[str, Any]]) -> None:
+    """Raise an error if no run has the key of a filter, or one of its values.
+
+    Raises
+    ------
+    UsageError
+        One line with the closest key or value.
+    """
+    for condition in filters:
+        values = (config_value(record, condition.key) for record in records)
+        texts = sorted({value_text(value) for value in values if value is not NO_VALUE})
+        if not texts:
+            keys = (key for record in records for key, _ in flatten_config(record["config"]))
+            raise unknown_key(condition.key, {*FILTER_NAMES, *keys})
+        for wanted in condition.values if condition.wanted else ():
+            if not any(_matches(text, wanted) for text in texts):
+                others = f"; they have {', '.join(texts)}" if len(texts) <= _MOST_NAMED else ""
+                hint = did_you_mean(wanted, texts, others)
+                raise UsageError(f"no run has {condition.key}={wanted}{hint}")
+
+
+def value_text(value: Any) -> str:
+    """Return a value as it is written in a filter.
+
+    Examples
+    --------
+    >>> [value_text(value) for value in (True, None, 0.5, [200, 200], "spiral")]
+    ['true', 'null', '0.5', '[200,200]', 'spiral']
+    """
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(value_text, value))}]"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{value_text(item)}" for key, item in value.items()) + "}"
+    return str(value)
+
+
+def find_runs(
+    out: str | Path,
+    filters: Sequence[str] = (),
+    note: Callable[[str], None] | None = None,
+    *,
+    outdated: bool = False,
+) -> list[FinishedRun]:
+    """Return every finished run below a folder that passes all filters.
+
+    Records of another schema or of earlier code, incomplete and damaged ones are left out, and so
+    are runs of files whose content has changed since.
+
+    Parameters
+    ----------
+    out : str or Path
+        A folder at any level: of all runs, of a data set, of a method, or of one run.
+    filters : sequence of str
+        See the top of this module.
+    note : callable, default=None
+        Receives a line about what is left out, and one about differences behind the runs; None
+        prints them on stderr.
+    outdated : bool, default=False
+        Include runs of earlier contents of their files.
+
+    Returns
+    -------
+    list of FinishedRun
+        Sorted by data set, method, seed and id.
+
+    Raises
+    ------
+    UsageError
+        ``out`` is not a folder, a filter cannot be read or has an unknown key, or no run passes.
     """
     if not Path(out).is_dir():
         raise UsageError(f"--out must be a folder with runs, got '{out}', which is no folder")
-    wanted = [parse(word) for word in filters]
-    note = tell or Watch().note
-    read = _Read()
-    with without_collection():
-        read.below(out)
-        passing = [one for one in read.found if all(each.passes(one.record) for each in wanted)]
-        found = passing if outdated else _without_outdated(passing, out, note)
-    if left_out := read.left_out(out):
+    conditions = [parse_filter(word) for word in filters]
+    note = note or ProgressReporter().note
+    reader = _RecordReader()
+    with pause_garbage_collection():
+        reader.read_below(out)
+        passing = [
+            run
+            for run in reader.runs
+            if all(condition.passes(run.record) for condition in conditions)
+        ]
+        runs = passing if outdated else _without_outdated(passing, out, note)
+    if left_out := reader.left_out(out):
         note(f"left out of {out}: {left_out}")
-    if not read.found:
+    if not reader.runs:
         raise UsageError(
             f"no finished run in '{out}'; make one with 'kdg run', or name another folder with"
             " --out"
         )
     if not passing:
-        records = [one.record for one in read.found]
-        refuse_unknown(wanted, records)
-        raise UsageError(f"none of the {len(records):,} runs in '{out}' has {' '.join(filters)}")
-    if not found:
-        which = f"{counted(len(passing), 'run')} in '{out}'" + (
+        refuse_unknown_filters(conditions, [run.record for run in reader.runs])
+        n_runs = counted(len(reader.runs), "run")
+        raise UsageError(f"of {n_runs} in '{out}' none has {' '.join(filters)}")
+    if not runs:
+        chosen = f"{counted(len(passing), 'run')} in '{out}'" + (
             f" with {' '.join(filters)}" if filters else ""
         )
         raise UsageError(
-            f"of {which} none is of its files as they are now; run them again, or see them with"
+            f"of {chosen} none is of its files as they are now; run them again, or see them with"
             " --outdated"
         )
-    for line in hidden_differences([one.record for one in found]):
+    for line in hidden_differences([run.record for run in runs]):
         note(line)
-    return sorted(found, key=_place)
+    return sorted(runs, key=_sort_key)
+
+
+@contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """Switch the garbage collector off for a block that creates many objects and drops none.
+
+    It would visit all records again and again, which takes a third of the time of reading them.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _matches(value: Any, wanted: str) -> bool:
+    text = value_text(value)
+    if text == wanted.replace(" ", "") or fnmatchcase(text, wanted):
+        return True
+    try:
+        # As floats, whole numbers from 2^53 on would equal their neighbours.
+        return Decimal(text) == Decimal(wanted)
+    except ArithmeticError:
+        return False
 
 
 def _without_outdated(
-    found: Sequence[Found], out: str | Path, note: Callable[[str], None]
-) -> list[Found]:
-    files, present = PresentFiles(), []
-    changed: dict[str, int] = {}
-    for one in found:
-        paths = files.changed(one.record)
-        for path in paths:
-            changed[path] = changed.get(path, 0) + 1
+    runs: Sequence[FinishedRun], out: str | Path, note: Callable[[str], None]
+) -> list[FinishedRun]:
+    files, current = PresentFiles(), []
+    changed_paths: dict[str, None] = {}
+    for run in runs:
+        paths = files.changed(run.record)
+        changed_paths.update(dict.fromkeys(paths))
         if not paths:
-            present.append(one)
-    if changed:
-        names = some([Path(path).name for path in changed], 3)
-        runs = counted(len(found) - len(present), "run")
+            current.append(run)
+    if changed_paths:
+        names = some([Path(path).name for path in changed_paths], 3)
         note(
-            f"left out of {out}: {runs} of an earlier content of {names}; --outdated shows them"
-            " too, under names of their own"
+            f"left out of {out}: {counted(len(runs) - len(current), 'run')} of an earlier content"
+            f" of {names}; --outdated shows them too, under names of their own"
         )
-    return present
+    return current
 
 
-def _place(found: Found) -> tuple[str, str, int, str]:
-    record = found.record
+def _sort_key(run: FinishedRun) -> tuple[str, str, int, str]:
+    record = run.record
     return (
         str(record["dataset"]["name"]),
         str(record["method"]),
@@ -123,108 +400,88 @@ def _place(found: Found) -> tuple[str, str, int, str]:
     )
 
 
-class _Read:
-    """What is below a folder: records that can be used, and what cannot, by its kind."""
+class _RecordReader:
+    """Reader of a folder: records that can be used, and the others by the reason."""
 
     def __init__(self) -> None:
-        self.found: list[Found] = []
+        self.runs: list[FinishedRun] = []
         self.schemas: list[str] = []
-        self.of_earlier_code = 0
-        self.missing: list[str] = []
+        self.n_earlier_code = 0
+        self.missing_keys: list[str] = []
         self.damaged: list[Path] = []
-        self.closed: list[str] = []
+        self.unreadable: list[str] = []
 
-    def below(self, folder: str | Path) -> None:
-        """Read the records below ``folder``, not inside the directory of a run, nor in hidden
-        folders such as the store.
+    def read_below(self, folder: str | Path) -> None:
+        """Read the records below a folder.
+
+        Hidden folders, such as the store, and the insides of run directories are skipped.
         """
         try:
-            with os.scandir(folder) as entries:
-                inside = list(entries)
+            with os.scandir(folder) as scan:
+                entries = list(scan)
         except PermissionError:
-            self.closed.append(str(folder))
+            self.unreadable.append(str(folder))
             return
-        if any(entry.name == RECORD for entry in inside):
-            self._record(Path(folder, RECORD))
+        if any(entry.name == RECORD for entry in entries):
+            self._read(Path(folder, RECORD))
             return
-        for entry in inside:
+        for entry in entries:
             if not entry.name.startswith(".") and entry.is_dir():
-                self.below(entry.path)
+                self.read_below(entry.path)
 
-    def _record(self, path: Path) -> None:
+    def _read(self, path: Path) -> None:
         try:
             content = path.read_bytes()
         except PermissionError:
-            self.closed.append(str(path))
+            self.unreadable.append(str(path))
             return
-        except OSError:  # gone meanwhile, or a folder of that name
+        except OSError:  # it was removed meanwhile, or is a folder
             self.damaged.append(path)
             return
         try:
             record = check_and_load(content)
         except ChecksumError:
-            if (earlier := unsealed(content)) is None:
+            if (earlier := load_old_record(content)) is None:
                 self.damaged.append(path)
             else:
                 self.schemas.append(str(earlier["schema"]))
             return
         if record.get("schema") != RECORD_SCHEMA:
             self.schemas.append(str(record.get("schema")))
-        elif key := lacking(record):
-            self.missing.append(key)
+        elif key := missing_key(record):
+            self.missing_keys.append(key)
         elif not is_current(record):
-            self.of_earlier_code += 1
+            self.n_earlier_code += 1
         else:
-            self.found.append(Found(path.parent, record))
+            self.runs.append(FinishedRun(path.parent, record))
 
     def left_out(self, out: str | Path) -> str:
-        """Return what cannot be used, in words; "" if all can."""
-        kinds = ", ".join(sorted(set(self.schemas)))
-        others, earlier = len(self.schemas), self.of_earlier_code
-        parts = (
-            [
-                f"{counted(others, 'run')} of another version (schema {kinds}; this kdgraph reads"
-                f" {RECORD_SCHEMA})"
-            ]
-            if others
-            else []
-        )
-        parts += (
-            [
-                f"{counted(earlier, 'run')} of other code than this kdgraph's; the same kdg run"
-                " makes them again"
-            ]
-            if earlier
-            else []
-        )
-        if self.missing:
+        """Return a description of what cannot be used; "" if everything can."""
+        parts = []
+        if self.schemas:
             parts.append(
-                f"{counted(len(self.missing), 'run')} whose {RECORD} lacks"
-                f" {', '.join(sorted(set(self.missing)))}"
+                f"{counted(len(self.schemas), 'run')} of another version (schema"
+                f" {', '.join(sorted(set(self.schemas)))}; this kdgraph reads {RECORD_SCHEMA})"
+            )
+        if self.n_earlier_code:
+            parts.append(
+                f"{counted(self.n_earlier_code, 'run')} of other code than this kdgraph's; the"
+                " same kdg run makes them again"
+            )
+        if self.missing_keys:
+            parts.append(
+                f"{counted(len(self.missing_keys), 'run')} whose {RECORD} lacks"
+                f" {', '.join(sorted(set(self.missing_keys)))}"
             )
         if self.damaged:
-            names = some(sorted(str(path) for path in self.damaged), 2)
+            paths = some(sorted(str(path) for path in self.damaged), 2)
             parts.append(
-                f"{counted(len(self.damaged), 'run')} whose {RECORD} is damaged ({names}); the same"
+                f"{counted(len(self.damaged), 'run')} whose {RECORD} is damaged ({paths}); the same"
                 " kdg run makes them again"
             )
-        if self.closed:
+        if self.unreadable:
             parts.append(
-                f"what you may not read ({some(self.closed, 2)}); its owner can let you with 'chmod"
-                f" -R a+rX {out}'"
+                f"what you may not read ({some(self.unreadable, 2)}); its owner can let you with"
+                f" 'chmod -R a+rX {out}'"
             )
         return "; ".join(parts)
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """A block without the garbage collector, which walks through all records again and again: they
-    take a third of the time.
-    """
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

@@ -1,24 +1,38 @@
-"""The table of all numbers: a row for each run, model, metric and set of rows; and a wide view of
-it for a terminal.
-"""
+"""All numbers in one table: a row for each number, or a line for each model on a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kdgraph.config.messages import unknown_key
 from kdgraph.errors import UsageError
-from kdgraph.results.filters import ABSENT, as_text, flat, value_of
-from kdgraph.results.measures import IN_SAMPLE, Measure, measured
-from kdgraph.results.parts import PARTS
-from kdgraph.results.records import Found
+from kdgraph.results.export import NARROWEST_NAMES, wrap_line
+from kdgraph.results.measures import (
+    DEFAULT_METRICS,
+    DEFAULT_OOD_METRICS,
+    IN_SAMPLE_NOTE,
+    ROWS,
+    Measure,
+    read_measures,
+)
+from kdgraph.results.names import NamedRun, Repetition, format_value, repetition_text
+from kdgraph.results.records import (
+    MODEL_COMPONENTS,
+    NO_VALUE,
+    FinishedRun,
+    config_value,
+    flatten_config,
+    value_text,
+)
+from kdgraph.wording import counted
 
-COLUMNS = {
+TABLE_COLUMNS = {
     "dataset": "name of the data set",
     "method": (
         "name of parent and what was fitted after it: the preset's, or"
-        " <parent>-<calibrator>[-<gate>]…; with -as_in_paper if so"
+        " <parent>-<calibrator>[-<gate>]…; with -as_in_paper for protocol=paper"
     ),
     "parent": "name of the parent",
     "calibrator": "name of the calibrator, or none",
@@ -34,8 +48,8 @@ COLUMNS = {
     "of": "which model: parent, or calibrated (the parent with all that was fitted after it)",
     "metric": "name of the metric",
     "on": (
-        f"which rows: test, calibration ({IN_SAMPLE}), grid (the square grid of a simulation), or"
-        " ood (out of distribution)"
+        f"which rows: test, calibration ({IN_SAMPLE_NOTE}), grid (the square grid of a simulation),"
+        " or ood (out of distribution)"
     ),
     "ood": "name of the out-of-distribution set; empty elsewhere",
     "params": "which of its family the set is: radius=2",
@@ -54,10 +68,11 @@ COLUMNS = {
     "label": "name of the metric as people read it",
     "better": "which direction is: lower or higher; empty where the number only describes",
     "unit": (
-        "what the number is in: nats, units of y; empty of shares, probabilities, and what has none"
+        "what the number is in: nats, units of y; empty for fractions, probabilities, and what has"
+        " none"
     ),
     "prior": (
-        "the largest class share of the training rows, which confidence should fall to far from"
+        "the largest class prior of the training rows, which confidence should fall to far from"
         " them; empty without classes"
     ),
     "n_train": "training rows",
@@ -69,76 +84,207 @@ COLUMNS = {
     "peak_memory_mb": "the largest resident memory of any stage, in MB",
     "path": "directory of the run",
 }
-"""Column → what it holds; further ones are keys of the config, as many as are asked for."""
+"""Column → description; keys of the config follow, as many as the user wants."""
 
-_OF_ENTRY = (
-    "of",
-    "metric",
-    "on",
-    "ood",
-    "params",
-    "in_distribution",
-    "options",
-    "value",
-    "stderr",
-    "n",
+_ENTRY_COLUMNS = (
+    *("of", "metric", "on", "ood", "params", "in_distribution", "options", "value", "stderr", "n"),
+    *("n_of", "label", "better", "unit"),
 )
-_OF_ENTRY += ("n_of", "label", "better", "unit")
+"""Columns that differ between the numbers of a run."""
+
+METRIC_ORDER = (*DEFAULT_METRICS, *DEFAULT_OOD_METRICS)
+"""Metrics in the order of their columns on a terminal; others follow."""
+FIRST_RADII = (2.0, 5.0)
+"""Radii of shells whose columns come first."""
+GAP = 2
+DIGITS = 4
+"""Digits of numbers on a terminal, as :func:`~kdgraph.wording.significant` counts them."""
 
 
-def columns(
-    found: Sequence[Found], keys: Sequence[str] = (), wanted: Container[Measure] | None = None
+@dataclass(frozen=True)
+class TableLine:
+    """One model of one run: its names and its numbers."""
+
+    dataset: str
+    model: str
+    repetition: str
+    values: dict[Measure, float | None]
+
+
+def number_table(
+    runs: Sequence[FinishedRun], keys: Sequence[str] = (), wanted: Container[Measure] | None = None
 ) -> dict[str, list[Any]]:
-    """The table by column, in the order of :data:`COLUMNS`; its rows are in the order of the runs.
+    """Return the table of all numbers by column, in the order of :data:`TABLE_COLUMNS`.
 
     Parameters
     ----------
-    found : the runs.
-    keys : of the config, a column each, by their dotted names (``parent.n_estimators``). Numbers
-        and words stay what they are; a list is text; a run without the key has None.
-    wanted : the measures to take; None: all.
+    runs : sequence of FinishedRun
+        In the order of the rows.
+    keys : sequence of str
+        Dotted keys of the config (``parent.n_estimators``), a column each. Numbers and words stay
+        what they are, a list becomes text, a run without the key has None.
+    wanted : container of Measure or None, default=None
+        Measures of the table; None for all.
 
     Raises
     ------
     UsageError
         A key that no run has, or one that is a column already.
     """
-    check_keys(found, keys)
-    table: dict[str, list[Any]] = {name: [] for name in [*COLUMNS, *keys]}
-    for one in found:
-        of_run = {**_of_run(one), **{key: _cell(value_of(one.record, key)) for key in keys}}
+    check_keys(runs, keys)
+    table: dict[str, list[Any]] = {name: [] for name in [*TABLE_COLUMNS, *keys]}
+    for run in runs:
         entries = [
-            _of_entry(measure, entry)
-            for measure, entry in measured(one.record)
+            _entry_cells(measure, entry)
+            for measure, entry in read_measures(run.record)
             if wanted is None or measure in wanted
         ]
-        for name, value in of_run.items():
+        config_cells = {key: _cell(config_value(run.record, key)) for key in keys}
+        for name, value in {**_run_cells(run), **config_cells}.items():
             table[name] += [value] * len(entries)
-        for name, values in zip(
-            _OF_ENTRY, zip(*entries, strict=True), strict=False
-        ):  # no entry: nothing to add
+        # Without entries there is nothing to add.
+        for name, values in zip(_ENTRY_COLUMNS, zip(*entries, strict=True), strict=False):
             table[name] += values
     return table
 
 
-def check_keys(found: Sequence[Found], keys: Sequence[str]) -> None:
-    """Raise :class:`~kdgraph.errors.UsageError` on a key that cannot be a column."""
+def check_keys(runs: Sequence[FinishedRun], keys: Sequence[str]) -> None:
+    """Raise an error for a key that cannot be a column.
+
+    Raises
+    ------
+    UsageError
+        No run has the key, or it is a column already.
+    """
     for key in keys:
-        if key in COLUMNS:
+        if key in TABLE_COLUMNS:
             raise UsageError(
                 f"'{key}' is a column of the table already; --with takes other keys of the config"
             )
-        if all(value_of(one.record, key) is ABSENT for one in found):
-            raise unknown_key(
-                key, {name for one in found for name, _ in flat(one.record["config"])}
-            )
+        if all(config_value(run.record, key) is NO_VALUE for run in runs):
+            names = {name for run in runs for name, _ in flatten_config(run.record["config"])}
+            raise unknown_key(key, names)
 
 
-def _of_run(found: Found) -> dict[str, Any]:
-    record, data = found.record, found.record["dataset"]
+def table_lines(runs: Sequence[NamedRun]) -> list[TableLine]:
+    """Return a line for each model and repetition, by data set.
+
+    Methods of one parent share the parent's line, which comes before theirs.
+    """
+    lines: dict[tuple[str, str, Repetition], TableLine] = {}
+    for run in runs:
+        values: dict[str, dict[Measure, float | None]] = {"parent": {}, "calibrated": {}}
+        for measure, entry in read_measures(run.record):
+            values[entry["of"]][measure] = entry["value"]
+        models = {"parent": f"{run.parent} (parent)"}
+        if not run.is_parent:
+            models["calibrated"] = run.method
+        for of, model in models.items():
+            line = TableLine(run.dataset, model, repetition_text(run.repetition), {})
+            key = run.dataset, model, run.repetition
+            lines.setdefault(key, line).values.update(values[of])
+
+    def order(key: tuple[str, str, Repetition]) -> tuple[str, bool, str, Repetition]:
+        dataset, model, repetition = key
+        return dataset, not model.endswith("(parent)"), model, repetition
+
+    return [lines[key] for key in sorted(lines, key=order)]
+
+
+def reading_order(measures: Sequence[Measure]) -> list[Measure]:
+    """Return the measures with the most common ones first.
+
+    These are on test rows, then on OOD sets at :data:`FIRST_RADII`; the others follow in the order
+    of the records.
+    """
+
+    def key(measure: Measure) -> tuple[bool, int, bool]:
+        radius = dict(measure.params).get("radius")
+        is_outside = measure.on == "ood" and (
+            radius in FIRST_RADII or (radius is None and not measure.in_distribution)
+        )
+        common = DEFAULT_OOD_METRICS if is_outside else DEFAULT_METRICS if measure.is_test else ()
+        is_common = measure.metric in common
+        position = METRIC_ORDER.index(measure.metric) if is_common else 0
+        return not is_common, position, radius == FIRST_RADII[1]
+
+    return sorted(measures, key=key)
+
+
+def pivot_text(
+    lines: Sequence[TableLine],
+    measures: Sequence[Measure],
+    *,
+    width: int | None,
+    rows: int | None,
+) -> str:
+    """Return lines and columns as text; the last line counts what did not fit.
+
+    Parameters
+    ----------
+    lines : sequence of TableLine
+        Rows of the table.
+    measures : sequence of Measure
+        Columns of the table.
+    width : int or None
+        Columns of the terminal; None for any width. Names of models that leave no room for a
+        number continue on the next line.
+    rows : int or None
+        Largest number of lines; None for all.
+    """
+    shown = lines[:rows]
+    names = [
+        ["", "data set", *(line.dataset for line in shown)],
+        ["", "model", *(line.model for line in shown)],
+        ["", "seed", *(line.repetition for line in shown)],
+    ]
+    numbers = [
+        [
+            measure.metric,
+            _place(measure),
+            *(format_value(line.values.get(measure), measure.info.unit, DIGITS) for line in shown),
+        ]
+        for measure in measures
+    ]
+    name_lines = [[name] for name in names[1]]
+    if width is not None and numbers:
+        other_columns = [names[0], names[2], numbers[0]]
+        room = width - sum(map(_width, other_columns)) - GAP * len(other_columns)
+        name_lines = [wrap_line(name, max(room, NARROWEST_NAMES)) for name in names[1]]
+        names[1] = [max(of_name, key=len) for of_name in name_lines]
+    used = sum(map(_width, names)) + GAP * (len(names) - 1)
+    n_shown = 0
+    for column in numbers:
+        used += GAP + _width(column)
+        if width is not None and n_shown and used > width:
+            break
+        n_shown += 1
+    columns, sides = [*names, *numbers[:n_shown]], ["<", "<", ">", *(">" * n_shown)]
+    forms = [f"{{:{side}{_width(column)}}}" for side, column in zip(sides, columns, strict=True)]
+    form = (" " * GAP).join(forms)
+    margin = " " * (_width(names[0]) + GAP)
+    text = []
+    for (dataset, _, *cells), (name, *more) in zip(
+        zip(*columns, strict=True), name_lines, strict=True
+    ):
+        text.append(form.format(dataset, name, *cells).rstrip())
+        text += [margin + line for line in more]
+    left_out = [
+        f"{n:,} more {counted(n, what).partition(' ')[2]}"
+        for n, what in ((len(lines) - len(shown), "line"), (len(measures) - n_shown, "column"))
+        if n
+    ]
+    return "\n".join([*text, *([f"… {' and '.join(left_out)}"] if left_out else [])])
+
+
+def _run_cells(run: FinishedRun) -> dict[str, Any]:
+    record, data = run.record, run.record["dataset"]
     return {
         "dataset": data["name"],
-        **{name: record[name] for name in ("method", *PARTS, "protocol", "seed", "run_id")},
+        **{
+            name: record[name]
+            for name in ("method", *MODEL_COMPONENTS, "protocol", "seed", "run_id")
+        },
         "prior": max(data["prior"] or (), default=None),
         **{
             name: data[name]
@@ -146,12 +292,12 @@ def _of_run(found: Found) -> dict[str, Any]:
         },
         "seconds": round(sum(record["seconds"].values()), 4),
         "peak_memory_mb": max(record["peak_memory_mb"].values(), default=None),
-        "path": str(found.path),
+        "path": str(run.path),
     }
 
 
-def _of_entry(measure: Measure, entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """In the order of :data:`_OF_ENTRY`."""
+def _entry_cells(measure: Measure, entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the cells of :data:`_ENTRY_COLUMNS`."""
     return (
         entry["of"],
         measure.metric,
@@ -164,13 +310,29 @@ def _of_entry(measure: Measure, entry: Mapping[str, Any]) -> tuple[Any, ...]:
         entry["stderr"],
         entry["n"],
         measure.n_of,
-        measure.about.label,
-        measure.about.better,
-        measure.about.unit,
+        measure.info.label,
+        measure.info.better,
+        measure.info.unit,
     )
 
 
 def _cell(value: Any) -> Any:
-    if value is ABSENT or value is None or isinstance(value, bool | int | float | str):
-        return None if value is ABSENT else value
-    return as_text(value)
+    if value is NO_VALUE:
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return value_text(value)
+
+
+def _place(measure: Measure) -> str:
+    """Return the second line of a column's head: the rows, and what was scored there.
+
+    The name of a family is left out where its parameter is enough.
+    """
+    place = ",".join(f"{key}={value:g}" for key, value in measure.params) or measure.place
+    place += ", in sample" if measure.in_sample else ""
+    return place if measure.n_of == ROWS else f"{place}, {measure.n_of}"
+
+
+def _width(column: Sequence[str]) -> int:
+    return max(map(len, column))

@@ -1,3 +1,4 @@
-"""From a config to a directory: stages, their store, claims, the record, and the run that joins
-them (:func:`kdgraph.runner.run.run`).
+"""From a config to a directory: stages, their store, locks, the record, and sweeps.
+
+:func:`kdgraph.runner.run.run` does one run, :func:`kdgraph.runner.sweep.launch` many.
 """

@@ -1,4 +1,4 @@
-"""Whether the rows of a run are on this machine, asked and seen to before any run starts."""
+"""Data sets that runs need: fetched before any run starts, or listed as missing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,16 @@ from kdgraph.errors import DataNotAvailable
 
 @dataclass(frozen=True)
 class MissingData:
-    """Data that a run needs and that cannot be had here: the name of the data set, why, and the
-    error that says so in one line.
+    """Data that a run needs and that this machine can neither read nor fetch.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set.
+    reason : str
+        Why it is not available.
+    error : DataNotAvailable
+        The error that a run raises, in one line.
     """
 
     name: str
@@ -25,80 +33,82 @@ class MissingData:
     error: DataNotAvailable = field(compare=False)
 
 
-def fetch_all(jobs: Iterable[Job], tell: Callable[[str], None]) -> dict[str, MissingData]:
-    """Fetch what the jobs need and is not here, each data set once, in this process: none of the
-    caches may be written by two.
+def fetch_all(jobs: Iterable[Job], report: Callable[[str], None]) -> dict[str, MissingData]:
+    """Fetch the data sets of the jobs that are not on this machine, each once.
+
+    In this process, because no cache may be written by two.
 
     Parameters
     ----------
-    jobs : whose config is checked.
-    tell : gets a line before anything is fetched.
+    jobs : iterable of Job
+        Jobs whose config is checked.
+    report : callable
+        Receives a line before anything is fetched.
 
     Returns
     -------
     dict
-        Run id → what is absent, of the jobs that cannot run.
+        Run id → what is missing, of the jobs that cannot run.
 
     Raises
     ------
-    DataError : if something is here and cannot be used.
+    DataError
+        Data are on this machine and cannot be used.
     """
-    known: dict[str, MissingData | None] = {}
-    absent: dict[str, MissingData] = {}
+    missing_by_key: dict[str, MissingData | None] = {}
+    missing_by_run: dict[str, MissingData] = {}
     for job in jobs:
         for node in _nodes(job):
             key = _key(node)
-            if key not in known:
-                known[key] = _fetch(node, tell)
-            if found := known[key]:
-                absent.setdefault(job.config.run_id, found)
-    return absent
+            if key not in missing_by_key:
+                missing_by_key[key] = _fetch(node, report)
+            if missing := missing_by_key[key]:
+                missing_by_run.setdefault(job.config.run_id, missing)
+    return missing_by_run
 
 
 def sources(jobs: Iterable[Job]) -> list[tuple[str, Any]]:
-    """Name and source of each data set that the jobs need and that may have to be fetched, each of
-    them once.
-    """
+    """Return name and source of each data set of the jobs that may have to be fetched, once."""
     nodes = {_key(node): node for job in jobs for node in _nodes(job)}
     built = [(str(node["name"]), build(node)) for node in nodes.values()]
     return [(name, source) for name, source in built if hasattr(source, "prefetch")]
 
 
-def not_here(jobs: Iterable[Job]) -> dict[str, MissingData]:
-    """The same without asking any network: run id → what a run would have to fetch first, or cannot
-    have.
-    """
+def find_missing(jobs: Iterable[Job]) -> dict[str, MissingData]:
+    """Return run id → what a run would have to fetch first, or cannot have; without a network."""
     with offline():
         return fetch_all(jobs, lambda line: None)
 
 
-def by_reason(absent: Iterable[MissingData]) -> dict[str, list[str]]:
-    """Why → names of the data sets, each once, in the order in which they were met."""
-    found: dict[str, list[str]] = {}
-    for each in dict.fromkeys(absent):
-        found.setdefault(each.reason, []).append(each.name)
-    return found
+def by_reason(missing: Iterable[MissingData]) -> dict[str, list[str]]:
+    """Return reason → names of the data sets, each once, in the order of their first occurrence."""
+    names: dict[str, list[str]] = {}
+    for data in dict.fromkeys(missing):
+        names.setdefault(data.reason, []).append(data.name)
+    return names
 
 
 def _nodes(job: Job) -> tuple[Node, ...]:
     return job.config.dataset, job.config.ood, *sources_of_outliers(job.config.science())
 
 
-def _fetch(node: Node, tell: Callable[[str], None]) -> MissingData | None:
+def _fetch(node: Node, report: Callable[[str], None]) -> MissingData | None:
     source = build(node)
     if not hasattr(source, "prefetch"):
         return None
     try:
-        source.prefetch(tell)
+        source.prefetch(report)
     except DataNotAvailable as error:
         return MissingData(str(node["name"]), unavailability_reason(error), error)
     return None
 
 
 def _key(node: Node) -> str:
-    """What decides the rows: the class and its parameters, not how many of them are used."""
+    """Return what decides the rows: the class and its parameters, not how many are used."""
     target = target_of(node)
-    known = {"_target_", *(parameters_of(target) if target else ())}
+    parameters = {"_target_", *(parameters_of(target) if target else ())}
     return json.dumps(
-        {key: value for key, value in node.items() if key in known}, sort_keys=True, default=str
+        {key: value for key, value in node.items() if key in parameters},
+        sort_keys=True,
+        default=str,
     )

@@ -1,4 +1,4 @@
-"""What this machine has and whether kdgraph can work here: the findings of ``kdg doctor``."""
+"""Check of this machine: the findings of ``kdg doctor``."""
 
 from __future__ import annotations
 
@@ -12,22 +12,30 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from kdgraph.runner import provenance
-from kdgraph.runner.store import FOLDER
+from kdgraph.runner.record import git_state, library_versions
+from kdgraph.runner.store import STORE_FOLDER
 
 EXTRAS = {
     "cluster": ("hydra_plugins.hydra_submitit_launcher", "hydra/launcher=submitit_slurm"),
     "encoders": ("transformers", "image models of Hugging Face as encoders"),
     "smooth": ("relplot", "the metric smooth_ece"),
 }
-"""Extra → what it brings, and what that is for."""
+"""Extra → a module that it installs, and the purpose of the extra."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A line of the check-up: ``remedy`` is empty unless something is wrong or missing; ``wrong``
-    says that it has to be mended.
+    """One line of the check.
+
+    Attributes
+    ----------
+    name, value : str
+        Subject and result.
+    remedy : str
+        The way out, if something is wrong or missing.
+    wrong : bool
+        True if kdgraph does not work without the remedy.
     """
 
     name: str
@@ -37,10 +45,14 @@ class Finding:
 
 
 def check_up(out: Path) -> Iterator[Finding]:
-    """Everything, in the order in which a newcomer would ask. ``out`` is the folder of runs.
-    Nothing is fetched.
+    """Yield all findings, the most basic first; nothing is fetched.
+
+    Parameters
+    ----------
+    out : Path
+        The folder of runs.
     """
-    versions = provenance.versions()
+    versions = library_versions()
     yield Finding("kdgraph", _kdgraph(versions.pop("kdgraph")))
     yield Finding(
         "python", f"{versions.pop('python')} on {platform.platform(terse=True)}, {sys.executable}"
@@ -56,22 +68,22 @@ def check_up(out: Path) -> Iterator[Finding]:
 def _kdgraph(version: str) -> str:
     from kdgraph.config.composer import conf_dir
 
-    git, where = provenance.git(), "an installed package"
+    git, source = git_state(), "an installed package"
     if git and git["commit"]:
-        where = f"commit {git['commit'][:10]}" + (", with changes" if git["dirty"] else "")
-    return f"{version}, {where}; configs in {conf_dir()}"
+        source = f"commit {git['commit'][:10]}" + (", with changes" if git["dirty"] else "")
+    return f"{version}, {source}; configs in {conf_dir()}"
 
 
 def _extra(name: str) -> Finding:
     module, purpose = EXTRAS[name]
-    if _is_there(module):
+    if _is_installed(module):
         return Finding(f"extra {name}", "installed")
     return Finding(
         f"extra {name}", f"not installed; for {purpose}", f"pip install 'kdgraph[{name}]'"
     )
 
 
-def _is_there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
@@ -114,7 +126,7 @@ def _gpu() -> Finding:
 
 
 def _folder(name: str, folder: Path, contents: Callable[[], str]) -> Finding:
-    """Whether files can be written there, what is in it, and how much the disk has left."""
+    """Return whether files can be written to a folder, its contents, and the free disk space."""
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     try:
         with tempfile.TemporaryFile(dir=existing):
@@ -135,12 +147,12 @@ def _folder(name: str, folder: Path, contents: Callable[[], str]) -> Finding:
 
 def _runs(out: Path) -> str:
     n_runs = sum(1 for _ in out.glob("*/*/*/result.json"))
-    stored = sum(path.stat().st_size for path in (out / FOLDER).rglob("*") if path.is_file())
+    stored = sum(path.stat().st_size for path in (out / STORE_FOLDER).rglob("*") if path.is_file())
     return f"{n_runs:,} finished runs, {stored / 1e9:.2f} GB in the store"
 
 
 def _numba_cache() -> Path:
-    """Where numba keeps compiled kernels: beside the sources unless it is told otherwise."""
+    """Return numba's folder of compiled kernels: that of the sources, or of a variable."""
     return Path(
         os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).resolve().parents[1] / "geometry"
     )
@@ -150,9 +162,9 @@ def _data() -> Finding:
     from kdgraph.data.openml.cache import cache_folder, cached_ids, cached_size
 
     def contents() -> str:
-        here = cached_ids()
+        ids = cached_ids()
         return (
-            f"{len(here)} data sets, {sum(map(cached_size, here)) / 1e6:,.0f} MB ('kdg data list'"
+            f"{len(ids)} data sets, {sum(map(cached_size, ids)) / 1e6:,.0f} MB ('kdg data list'"
             " shows them)"
         )
 

@@ -1,14 +1,21 @@
-"""Files that are either there as a whole or not at all."""
+"""Files that are complete or absent, and JSON with a checksum at its end.
+
+With the checksum, a file in which a single bit has changed is not read as if it were complete.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
+import re
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from kdgraph.errors import CannotWrite, UsageError
 
@@ -19,21 +26,26 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def write_atomically(path: Path, content: bytes, option: str = OUT) -> None:
-    """Write beside ``path`` and rename: a reader, or a kill at any moment, sees the old content or
-    the new, never a part.
+    """Write to a temporary file in the same folder, and rename it to ``path``.
+
+    A reader, or a kill at any moment, finds the old content or the new, never a part.
 
     Parameters
     ----------
-    path : of the file.
-    content : all of it.
-    option : the argument with which a user names another place, for the message.
+    path : Path
+        The file.
+    content : bytes
+        All of it.
+    option : str, default OUT
+        The argument with which a user names another place, for the message.
 
     Raises
     ------
-    CannotWrite : in one line, with what to do.
+    CannotWrite
+        In one line, with the way out.
     """
-    temporary = temporary_beside(path)
-    with told_in_one_line(path, option):
+    temporary = temporary_path(path)
+    with wrap_os_errors(path, option):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.write_bytes(content)
@@ -43,7 +55,7 @@ def write_atomically(path: Path, content: bytes, option: str = OUT) -> None:
                 temporary.unlink(missing_ok=True)
 
 
-def temporary_beside(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """Return a name for a file that is to be renamed to ``path``, which no other process chooses.
 
     Random, since the number of a process is unique in its own container alone, where it is often 1.
@@ -51,24 +63,36 @@ def temporary_beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 
+def delete_temporary_files(folder: Path) -> None:
+    """Delete what killed writers left; call it only while no other process writes there."""
+    for temporary in folder.glob(".*.tmp"):
+        temporary.unlink(missing_ok=True)
+
+
 def check_writable(folder: Path) -> None:
-    """Write a small file, which nobody sees, to ``folder``, which is made if need be.
+    """Create ``folder`` if need be, and write a small, unnamed file to it.
 
     Raises
     ------
-    CannotWrite : in one line, with what to do.
+    CannotWrite
+        In one line, with the way out.
     """
-    with told_in_one_line(folder):
+    with wrap_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(4096))  # a page: an empty file fits on a full disk
 
 
 @contextmanager
-def told_in_one_line(path: Path, option: str = OUT) -> Iterator[None]:
-    """What the operating system says inside the block leaves it as one line that says what to do.
+def wrap_os_errors(path: Path, option: str = OUT) -> Iterator[None]:
+    """Raise CannotWrite, one line with the way out, for an error of the operating system.
 
-    ``option`` is the argument with which a user names another place.
+    Parameters
+    ----------
+    path : Path
+        The file or folder that the block writes.
+    option : str, default OUT
+        The argument with which a user names another place.
     """
     try:
         yield
@@ -79,9 +103,7 @@ def told_in_one_line(path: Path, option: str = OUT) -> Iterator[None]:
 
 
 def refuse_folder(path: Path, flag: str) -> None:
-    """Raise UsageError if the file that ``flag`` names is a folder, before anything is done for
-    it.
-    """
+    """Raise UsageError if the file that ``flag`` names is a folder, before any other work."""
     if os.path.isdir(path):  # False, where Path.is_dir raises, of a name that is too long
         raise UsageError(f"{flag} must be a file, got '{path}', which is a folder")
 
@@ -104,9 +126,62 @@ def _remedy(error: OSError, option: str) -> str:
     return f"change the rights of the folder, or name another one with {option}"
 
 
-def sweep_leftovers(folder: Path) -> None:
-    """Remove what writers that were killed left behind; call it only while no other process writes
-    there.
+_CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{64})"\n?\}\Z')
+"""The last member of a JSON object with a checksum, and its closing bracket."""
+
+
+class ChecksumError(ValueError):
+    """The content has no checksum, or another one: it is not as it was written."""
+
+
+def add_checksum(value: Mapping[str, Any], indent: int | None = 1) -> bytes:
+    """Return ``value`` as JSON whose last member is the SHA-256 of all bytes before it.
+
+    Parameters
+    ----------
+    value : mapping
+        JSON-safe values by key, without a key ``checksum`` and without NaN.
+    indent : int or None, default 1
+        As in :func:`json.dumps`; None: one line.
+
+    Returns
+    -------
+    bytes
+        UTF-8.
     """
-    for temporary in folder.glob(".*.tmp"):
-        temporary.unlink(missing_ok=True)
+    text = json.dumps({**value, "checksum": ""}, indent=indent, ensure_ascii=False, allow_nan=False)
+    before, name, end = text.rpartition('"checksum": "')
+    digest = hashlib.sha256(before.encode()).hexdigest()
+    return f"{before}{name}{digest}{end}".encode()
+
+
+def check_and_load(content: bytes) -> dict[str, Any]:
+    """Return the values behind the bytes of :func:`add_checksum`.
+
+    Raises
+    ------
+    ChecksumError
+        The checksum is absent, or is not that of the content.
+
+    Examples
+    --------
+    >>> check_and_load(add_checksum({"seed": 3}))
+    {'seed': 3}
+    """
+    match = _CHECKSUM.search(content)
+    if match is None:
+        raise ChecksumError("it has no checksum at its end")
+    if hashlib.sha256(content[: match.start()]).hexdigest() != match[1].decode():
+        raise ChecksumError("its checksum does not fit")
+    value = json.loads(content)
+    del value["checksum"]
+    return value
+
+
+def file_checksum(path: Path) -> str | None:
+    """Return the SHA-256 of a file as 64 hex digits, or None where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

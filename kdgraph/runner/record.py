@@ -1,35 +1,66 @@
 """``result.json``: the record of a run, the interface of everything that comes after it.
 
-It is sealed (:mod:`kdgraph.runner.sealed`): its last key is a checksum of all before it.
+Its last key is a checksum of all before it (:func:`kdgraph.runner.files.add_checksum`). NaN and
+infinity are null. Its keys are:
 
-Keys: ``schema``, ``code`` (version of each stage, :data:`~kdgraph.runner.store.CODE_SCHEMA`),
-``run_id``, ``overrides`` (what comes after ``kdg run`` to repeat the run, without keys that decide
-how and where it is run), ``experiment`` (chosen option of that group, or null), ``config_dir`` (folder
-of the user's config groups, or null), ``reads`` (key of a source → the file or folder that it reads, with a digest of the
-content), ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical,
-missing_share (of the training values), shape (of a row), classes, prior (null in regression),
-source (where the rows come from)}, ``parent``, ``calibrator``,
-``gate``, ``detector``, ``recalibrator``, ``method`` (names), ``protocol`` ("held_out", or "paper"
-where something may have been fitted on test rows, or by those out of distribution), ``seed``,
-``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of: "parent" |
-"calibrated", on: "test" | "calibration" (in sample: rows that what comes after the parent was
-fitted on, but with protocol "paper") | "grid" | "ood", ood, params, n, stderr}; with
-in_distribution: true where a family of out-of-distribution sets meets the training data; with n_of:
-"sets of 20 rows" where ``n`` counts those and not rows), ``about_metrics`` (name → {label, better:
-"lower" | "higher" | null, and where it has them unit, detects: true}, of the config's metrics and
-tables: a metric of the user's own is understood without it), ``ood_sets`` (list of {name, n,
-source: where the rows come from and what was done to them}, of those that come from elsewhere),
-``learnt`` (by part after the parent), ``files`` {predictions, tables (name → file), figures, model:
-empty where none is kept, sha256: of predictions and tables, by name}, ``store`` (entry of each
-stage there), ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings``
-(list of {stage, message}, likewise), ``from_store`` (stages that this run found done),
-``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are null.
+``schema``
+    :data:`~kdgraph.config.RECORD_SCHEMA`.
+``code``
+    Version of each stage (:data:`~kdgraph.runner.store.CODE_SCHEMA`).
+``run_id``
+    8 hex digits.
+``overrides``, ``experiment``, ``config_dir``
+    Arguments of ``kdg run`` that repeat the run, without keys that decide how and where it is run;
+    the chosen option of that group, or null; the folder of the user's config groups, or null.
+``reads``
+    Key of a source → the file or folder that it reads, with a digest of the content.
+``dataset``
+    {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_share (of
+    the training values), shape (of a row), classes, prior (null in regression), source (origin of
+    the rows)}.
+``parent``, ``calibrator``, ``gate``, ``detector``, ``recalibrator``, ``method``
+    Names.
+``protocol``
+    "held_out", or "paper" if a component may have been fitted on test rows or on OOD rows.
+``seed``, ``config``
+    The seed, and the science part of the config, resolved.
+``metrics``
+    List of {metric, value, of: "parent" | "calibrated", on: "test" | "calibration" (in sample: the
+    components after the parent were fitted on these rows, but with protocol "paper") | "grid" |
+    "ood", ood, params, n, stderr}; with in_distribution: true if a family of OOD sets meets the
+    training data; with n_of: "sets of 20 rows" if ``n`` counts those and not rows.
+``about_metrics``
+    Name → {label, better: "lower" | "higher" | null, and, if the metric has them, unit, detects:
+    true}, of the config's metrics and tables: a user's own metric is understood without its code.
+``ood_sets``
+    List of {name, n, source: origin of the rows, and changes of them}, of those from other data.
+``learnt``
+    Component after the parent → summary of what was fitted.
+``files``
+    {predictions, tables (name → file), figures, model (empty if none is saved), sha256 (of
+    predictions and tables, by name)}.
+``store``
+    Stage → name of its entry in the store.
+``seconds``, ``peak_memory_mb``
+    Cost by stage, at the time when the stage ran.
+``warnings``
+    List of {stage, message}, at the time when the stage ran.
+``from_store``
+    Stages whose results this run read from the store.
+``versions``, ``git``, ``host``
+    Versions of libraries; {commit, dirty} or null; {name, system, cpus}.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,27 +68,44 @@ import numpy as np
 from kdgraph.config import RECORD_SCHEMA, RunConfig, reads
 from kdgraph.data.dataset import Splits
 from kdgraph.metrics import about
-from kdgraph.runner import provenance
-from kdgraph.runner.model_dir import trusted_packages
-from kdgraph.runner.store import CODE_SCHEMA, Made
+from kdgraph.runner.store import CODE_SCHEMA, StageResult, trusted_packages
+
+LIBRARIES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "torch",
+    "pandas",
+    "matplotlib",
+    "hydra-core",
+)
 
 
 def make_record(
     config: RunConfig,
     splits: Splits,
-    stages: Mapping[str, Made],
+    stages: Mapping[str, StageResult],
     learnt: Mapping[str, Any],
     files: Mapping[str, Any],
     entries: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The record as JSON-safe values.
+    """Return the record as JSON-safe values.
 
     Parameters
     ----------
-    stages : in the order in which they ran; ``evaluate`` has the metrics.
-    learnt : what calibrator and gate say of themselves.
-    files : names in the run's directory.
-    entries : of the stages in the store.
+    config : RunConfig
+        The run.
+    splits : Splits
+        Its rows.
+    stages : mapping
+        Stage → result, in the order in which they ran; ``evaluate`` has the metrics.
+    learnt : mapping
+        Component after the parent → summary of what was fitted.
+    files : mapping
+        Names of the files in the run's directory.
+    entries : mapping
+        Stage → name of its entry in the store.
     """
     return json_safe(
         {
@@ -85,19 +133,19 @@ def make_record(
             "learnt": learnt,
             "files": files,
             "store": entries,
-            "seconds": {name: round(made.cost.seconds, 4) for name, made in stages.items()},
+            "seconds": {name: round(result.cost.seconds, 4) for name, result in stages.items()},
             "peak_memory_mb": {
-                name: round(made.cost.peak_memory_mb, 1) for name, made in stages.items()
+                name: round(result.cost.peak_memory_mb, 1) for name, result in stages.items()
             },
             "warnings": [
                 {"stage": name, "message": text}
-                for name, made in stages.items()
-                for text in made.warnings
+                for name, result in stages.items()
+                for text in result.warnings
             ],
-            "from_store": [name for name, made in stages.items() if made.from_store],
-            "versions": provenance.versions(trusted_packages(config.science())),
-            "git": provenance.git(),
-            "host": provenance.host(),
+            "from_store": [name for name, result in stages.items() if result.from_store],
+            "versions": library_versions(trusted_packages(config.science())),
+            "git": git_state(),
+            "host": host_info(),
         }
     )
 
@@ -122,7 +170,7 @@ def _dataset(config: RunConfig, splits: Splits) -> dict[str, Any]:
 
 
 def json_safe(value: Any) -> Any:
-    """``value`` with plain Python numbers, lists and dicts only; NaN and infinity become None."""
+    """Return ``value`` in plain Python numbers, lists and dicts; NaN and infinity become None."""
     if isinstance(value, Mapping):
         return {str(key): json_safe(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -132,3 +180,56 @@ def json_safe(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def library_versions(packages: Iterable[str] = ()) -> dict[str, str]:
+    """Return name → version of kdgraph, Python, :data:`LIBRARIES` and ``packages``.
+
+    Packages that are not installed are left out.
+    """
+    import kdgraph
+
+    versions = {"kdgraph": kdgraph.__version__, "python": platform.python_version()}
+    for name in (*LIBRARIES, *packages):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+@cache
+def git_state() -> dict[str, Any] | None:
+    """Return ``{commit, dirty}`` of the checkout that kdgraph runs from.
+
+    None if it runs from an installed package. It is read once in a process, which reads the code
+    once too.
+    """
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    commit, status = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain")
+    return None if status is None else {"commit": commit, "dirty": bool(status)}
+
+
+def host_info() -> dict[str, Any]:
+    """Return ``{name, system, cpus}`` of this machine."""
+    return {
+        "name": platform.node(),
+        "system": platform.platform(terse=True),
+        "cpus": os.cpu_count(),
+    }
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    try:
+        process = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):  # no git, no commit yet, another user's folder
+        return None
+    return process.stdout.strip()

@@ -2,80 +2,141 @@
 
 from __future__ import annotations
 
-from typing import Any
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from kdgraph.config import RunConfig, refuse_changed
-from kdgraph.runner.rundir import RunDir
-from kdgraph.runner.sealed import file_checksum
-from kdgraph.runner.watch import Watch
+from kdgraph.errors import KdgError
+from kdgraph.runner.files import file_checksum, wrap_os_errors, write_atomically
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from kdgraph.base import Evaluation, FittedModel
+    from kdgraph.data.dataset import Splits
+    from kdgraph.runner.store import StageResult
+
+PREDICTIONS, TABLES, FIGURES = "predictions.parquet", "tables", "figures"
 
 
-def run(config: RunConfig, watch: Watch | None = None) -> dict[str, Any]:
-    """Do the run, or find it done, and return its record.
+def run(config: RunConfig, reporter: ProgressReporter | None = None) -> dict[str, Any]:
+    """Return the record of a run, which is done now unless it was done before.
 
-    A run that another process is doing at the moment is waited for, and its record is used. What
-    fails is kept as ``error.txt``, raised, and tried again next time; stages that were finished
-    before stay in the store.
+    If another process is doing the run, this one waits, and returns that one's record. Rows and
+    components that do not go together are refused before anything is written. A failure after that
+    is written to ``error.txt`` and raised, and the run is tried again next time; the results of
+    stages that were finished stay in the store.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The run.
+    reporter : ProgressReporter or None
+        Receives its progress.
     """
-    watch = watch or Watch()
+    reporter = reporter or ProgressReporter()
     folder = RunDir(config.run_dir)
     if not config.force and (record := folder.record()):
         return record
-    with folder.claimed(watch) as waited:
+    # Before the directory exists, so that what is refused leaves nothing behind; but a run that
+    # another process is doing has a directory, and is most often done after the wait.
+    prepared = None if folder.is_running else _prepare(config, folder, reporter)
+    with folder.locked(reporter) as waited:
         folder.set_aside_damaged()
         if (waited or not config.force) and (record := folder.record()):
             return record
+        prepared = prepared or _prepare(config, folder, reporter)
         try:
-            record = _do(config, folder, watch)
-        except Exception as error:
+            record = _run_stages(config, prepared, folder, reporter)
+        except Exception as error:  # any: each is written to error.txt, and raised
             folder.fail(error)
             raise
         folder.finish(record)
     return record
 
 
-def attempt(config: RunConfig, watch: Watch) -> Exception | None:
-    """Do one run of many; its failure is kept in its directory and must not stop the others."""
+def _prepare(config: RunConfig, folder: RunDir, reporter: ProgressReporter) -> StageResult:
+    """Split the rows, and check all that can be checked before anything is fitted.
+
+    Raises
+    ------
+    KdgError
+        The run is refused. Any other error is a failure, and written to ``error.txt``.
+    """
+    # Imported late: a run that is done needs no scikit-learn.
+    from threadpoolctl import threadpool_limits
+
+    from kdgraph.runner.stages import check_stages, split
+    from kdgraph.runner.store import run_stage
+
+    reporter.stage("split")
     try:
-        run(config, watch)
-    except Exception as error:  # noqa: BLE001 - returned, and told at the end with the path of the traceback
+        with threadpool_limits(1, user_api="blas"):
+            result = run_stage(lambda: split(config.dataset, config.seed))
+            check_stages(config, result.value)
+    except KdgError:
+        raise
+    except Exception as error:  # any: such as one of a user's own data set
+        folder.fail(error)
+        raise
+    return result
+
+
+def attempt(config: RunConfig, reporter: ProgressReporter) -> Exception | None:
+    """Do one run of many, and return its failure: it must not stop the others."""
+    try:
+        run(config, reporter)
+    except Exception as error:  # noqa: BLE001 - any: it is returned, and reported with its traceback
         return error
     return None
 
 
-def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
-    """The four stages, what they leave in the run's directory, the record."""
-    from threadpoolctl import (
-        threadpool_limits,
-    )  # these here, because a run that is done needs no scikit-learn
+def _run_stages(
+    config: RunConfig, split_result: StageResult, folder: RunDir, reporter: ProgressReporter
+) -> dict[str, Any]:
+    """Do the stages, write their files into the run's directory, and return the record."""
+    from threadpoolctl import threadpool_limits
 
     from kdgraph.base import FittedModel
-    from kdgraph.runner.artifacts import draw, keep_models, write_answers
+    from kdgraph.runner.prediction.schema import schema_of
     from kdgraph.runner.record import make_record
-    from kdgraph.runner.stages import split
-    from kdgraph.runner.store import make
-    from kdgraph.runner.stored import StoredStages
+    from kdgraph.runner.stages import StoredStages
+    from kdgraph.runner.store import run_stage
 
-    # BLAS adds in another order for another number of threads, which depends on the machine's load
-    # of jobs: one alone has all cores, one of several in a sweep its share.
+    # BLAS adds in another order for another number of threads, which depends on the number of jobs:
+    # a run alone has all cores, one of several in a sweep its share.
     with threadpool_limits(1, user_api="blas"):
-        watch.stage("split")
-        divided = make(lambda: split(config.dataset, config.seed))
-        splits = divided.value
-        stored = StoredStages(config, splits, watch)
-        folder.hold(stored.entries)
+        splits = split_result.value
+        stages = StoredStages(config, splits, reporter)
+        folder.pin(stages.entries)
 
-        fitted = stored.fit()
-        calibrated = stored.calibrate(fitted.value)
+        fitted = stages.fit()
+        calibrated = stages.calibrate(fitted.value)
         parent, model = FittedModel(fitted.value), calibrated.value
-        evaluated = stored.evaluate(parent, model)
-        files = write_answers(evaluated.value, splits, folder.path)
+        evaluated = stages.evaluate(parent, model)
+        files = _write_outputs(evaluated.value, splits, folder.path)
 
-        watch.stage("figures")
-        drawn = make(lambda: draw(config, splits, evaluated.value, (parent, model), folder.path))
+        reporter.stage("figures")
+        names = figure_names(config.parent, config.after)
+        drawn = run_stage(
+            lambda: _draw_figures(
+                config.drawn,
+                config.figures,
+                (splits, evaluated.value, (parent, model), names),
+                folder.path,
+            )
+        )
         files |= {
             "figures": drawn.value,
-            "model": keep_models(config, splits, fitted, calibrated, folder.path),
+            "model": (
+                folder.save_models(
+                    fitted, calibrated, schema_of(config.dataset, splits, model).as_json()
+                )
+                if config.save
+                else []
+            ),
         }
         files["sha256"] = {
             name: file_checksum(folder.path / name)
@@ -83,11 +144,62 @@ def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
         }
         refuse_changed(config.files, config.science())
 
-        done = {
-            "split": divided,
+        results = {
+            "split": split_result,
             "fit": fitted,
             "calibrate": calibrated,
             "evaluate": evaluated,
             "figures": drawn,
         }
-        return make_record(config, splits, done, model.summary(), files, stored.entries)
+        return make_record(config, splits, results, model.summary(), files, stages.entries)
+
+
+def figure_names(parent: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the names of parent and calibrated model in figures; two different names.
+
+    Parameters
+    ----------
+    parent : mapping
+        Node of the parent.
+    after : mapping
+        Group → node of each component after it.
+    """
+    parent_name = str(parent["name"])
+    components = (name for node in after.values() if (name := str(node["name"])) != "none")
+    name = " + ".join(components) or "none"
+    return parent_name, name if name != parent_name else f"{name} (calibrated)"
+
+
+def _draw_figures(
+    figures: Mapping[str, Mapping[str, Any]],
+    options: Mapping[str, Any],
+    contents: tuple[Splits, Evaluation, tuple[FittedModel, FittedModel], tuple[str, str]],
+    run_dir: Path,
+) -> list[str]:
+    """Draw the config's figures, as far as the run has their contents; return the files' names."""
+    if not figures:
+        return []
+    from kdgraph.figures.run_figures import RunFigureData
+
+    with wrap_os_errors(run_dir / FIGURES):
+        names = RunFigureData(*contents).save(
+            run_dir / FIGURES, figures, options["formats"], options["dpi"]
+        )
+    return [f"{FIGURES}/{name}" for name in names]
+
+
+def _write_outputs(evaluation: Evaluation, splits: Splits, run_dir: Path) -> dict[str, Any]:
+    """Write the outputs of both models for every row, and each table; return the files' names."""
+    import pandas as pd
+
+    from kdgraph.base import predictions_frame
+
+    buffer = io.BytesIO()
+    frame = predictions_frame(evaluation.predictions, splits.test.classes)
+    frame.to_parquet(buffer, index=False)
+    write_atomically(run_dir / PREDICTIONS, buffer.getvalue())
+    for name, rows in evaluation.tables.items():
+        content = pd.DataFrame(rows).to_csv(index=False).encode()
+        write_atomically(run_dir / TABLES / f"{name}.csv", content)
+    tables = {name: f"{TABLES}/{name}.csv" for name in evaluation.tables}
+    return {"predictions": PREDICTIONS, "tables": tables}

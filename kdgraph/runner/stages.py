@@ -1,10 +1,18 @@
-"""The four stages as pure functions: config nodes, arrays and a seed in; values out. Nothing here
-reads or writes a file, but a parent that trains for long may keep its state in one.
+"""The stages of a run: pure functions, and the same functions with their results in the store.
+
+:func:`split`, :func:`fit`, :func:`calibrate` and :func:`~kdgraph.runner.evaluate.evaluate` take
+config nodes, arrays and a seed, and return values. They read and write no file, but a parent that
+trains for long may keep its state in one. :class:`StoredStages` looks each result up in the store
+before it calls them.
+
+A key is a hash of the data that a stage sees and of every choice that leads to it. The split has
+none: it is computed each time, which costs little, and its fingerprint shows changed data. More
+test rows fit nothing again.
 """
 
 from __future__ import annotations
 
-import zlib
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,27 +20,41 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.base import FittedModel
+from kdgraph.base import Evaluation, FittedModel
 from kdgraph.base.posthoc import use_class_names
 from kdgraph.base.rows import warn_precision_loss
-from kdgraph.config import AFTER, Protocol
-from kdgraph.config.compatibility import check_rows, check_upstream, upstream_of
+from kdgraph.config import AFTER, Protocol, RunConfig, file_digests
+from kdgraph.config.compatibility import (
+    check_rows,
+    check_upstream,
+    is_fitted_with_ood,
+    unfitted_model,
+    upstream_of,
+)
 from kdgraph.config.components import Node, build, errors_by_key
+from kdgraph.config.data_sources import seen_in_training
 from kdgraph.data.dataset import Dataset, OodSet, Splits
+from kdgraph.data.openml.client import offline
 from kdgraph.data.splits import make_splits, split_options
-from kdgraph.errors import DataError
+from kdgraph.errors import DataError, DataNotAvailable
 from kdgraph.quoting import override
+from kdgraph.runner.evaluate import Spaces, evaluate, ood_sets, required_outputs
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.store import (
+    STORE_FOLDER,
+    StageResult,
+    Store,
+    entry_name,
+    stage_key,
+    stage_rng,
+    trusted_packages,
+)
 
 DEFAULT_PREPROCESS = {"_target_": "kdgraph.parents.Preprocess"}
 
 
-def stage_rng(seed: int, stage: str) -> np.random.Generator:
-    """The randomness of one stage: a stage more shifts no other."""
-    return np.random.default_rng([seed, zlib.crc32(stage.encode())])
-
-
 def split(dataset: Node, seed: int) -> Splits:
-    """Rows by role."""
+    """Return the rows of a data set by role: train, calibration, test."""
     options = {name: dataset[name] for name in split_options() if name in dataset}
     return make_splits(build(dataset), **options, rng=stage_rng(seed, "split"))
 
@@ -48,42 +70,62 @@ def fit(
     report: Callable[[Any], None] | None = None,
     checkpoint: Path | None = None,
 ) -> Any:
-    """The parent, fitted on the training rows, behind what encodes categories and missing values
-    where there are any.
+    """Fit the parent on the training rows.
 
-    ``has_missing`` says whether any row of any role has a missing value (default: whether a
-    training row has). A parent that trains for long tells ``report`` how far it is, and keeps its
-    state in the file ``checkpoint``, from which it goes on.
-
-    It predicts on one core from here on: with threads, a random forest adds its trees' votes in the
+    A preprocessing step encodes categories and missing values before it, where there are any. The
+    fitted parent predicts on one core: with threads, a random forest adds its trees' votes in the
     order in which they finish, and the last bit of a probability changes from call to call.
+
+    Parameters
+    ----------
+    parent : mapping
+        Node of the parent.
+    train : Dataset
+        Training rows.
+    preprocess : mapping
+        Node of the preprocessing.
+    has_missing : bool or None
+        True if any row of any role has a missing value; None: look at the training rows.
+    seed : int
+        Seed of the run.
+    n_jobs : int
+        Cores of the fit.
+    report : callable or None
+        Receives the progress of a parent that trains for long.
+    checkpoint : Path or None
+        File of the state of a training, from which it resumes.
+
+    Returns
+    -------
+    estimator
+        The parent, fitted.
     """
-    alive = {"report": report, "checkpoint": checkpoint}
+    training = {"report": report, "checkpoint": checkpoint}
     estimator = build(
         parent,
-        random_state=_an_int(stage_rng(seed, "fit")),
+        random_state=_draw_seed(stage_rng(seed, "fit")),
         n_jobs=n_jobs,
         layer_widths=train.layer_widths,
-        **alive,
+        **training,
     )
     check_rows(parent, estimator, train)
-    encoded = build(preprocess).wrap(estimator, train, has_missing=has_missing)
+    pipeline = build(preprocess).wrap(estimator, train, has_missing=has_missing)
     with errors_by_key("parent", parent):
-        encoded.fit(train.X, train.y)
+        pipeline.fit(train.X, train.y)
     warn_precision_loss(
         train.name,
-        encoded,
+        pipeline,
         train.X,
         train.feature_names,
         scale=override("dataset.scale", "min_max"),
     )
-    last = {"n_jobs": 1, "report": None, "checkpoint": None}
-    afterwards = {
-        name: last[name.split("__")[-1]]
-        for name in encoded.get_params()
-        if name.split("__")[-1] in last
+    after_fit = {"n_jobs": 1, "report": None, "checkpoint": None}
+    changes = {
+        name: after_fit[name.split("__")[-1]]
+        for name in pipeline.get_params()
+        if name.split("__")[-1] in after_fit
     }
-    return encoded.set_params(**afterwards) if afterwards else encoded
+    return pipeline.set_params(**changes) if changes else pipeline
 
 
 def calibrate(
@@ -96,91 +138,325 @@ def calibrate(
     seed: int,
     n_jobs: int,
 ) -> FittedModel:
-    """The fitted parent with what is fitted after it, each part seeing training and calibration
-    rows.
+    """Fit the components after the parent, each on training and calibration rows.
 
     Parameters
     ----------
-    nodes : group → node, of some of :data:`~kdgraph.config.AFTER`. All stand on the parent, but
-    the gate around the calibrator.
-    protocol : "paper" shows test rows, or rows out of distribution, to those parts whose
-    ``paper_protocol`` says that their paper does.
-    ood : node of the source of rows out of distribution; only asked by such a part.
+    nodes : mapping
+        Group → node, of some of :data:`~kdgraph.config.AFTER`. All build on the parent, but the
+        gate on the calibrator.
+    parent : estimator
+        Fitted parent.
+    splits : Splits
+        Rows by role.
+    protocol : {"held_out", "paper"}
+        "paper" shows test rows, or OOD rows, to the components whose ``paper_protocol`` states
+        that their paper does.
+    ood : mapping or None
+        Node of the source of OOD rows, for such a component.
+    seed : int
+        Seed of the run.
+    n_jobs : int
+        Cores.
+
+    Returns
+    -------
+    FittedModel
+        The parent with the fitted components.
     """
     rng = stage_rng(seed, "calibrate")
-    after: dict[str, Any] = {}
+    components: dict[str, Any] = {}
     for group in AFTER:
-        random_state = _an_int(rng)
-        below, ground = upstream_of(group, parent, after)
+        random_state = _draw_seed(rng)
+        below, upstream = upstream_of(group, parent, components)
         injected = {
-            "estimator": FrozenEstimator(ground),
+            "estimator": FrozenEstimator(upstream),
             "random_state": random_state,
             "n_jobs": n_jobs,
         }
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
-            check_upstream(group, nodes[group], estimator, ground, f"the {below}")
+            check_upstream(group, nodes[group], estimator, upstream, f"the {below}")
             with use_class_names(splits.train.classes.tolist()), errors_by_key(group, nodes[group]):
-                after[group] = _fitted_after(
+                components[group] = _fit_component(
                     estimator, splits, protocol, lambda: ood_sets(ood, splits, seed)
                 )
-    return FittedModel(parent, after)
+    return FittedModel(parent, components)
 
 
-def ood_sets(ood: Node | None, splits: Splits, seed: int) -> Iterable[OodSet]:
-    """The sets out of distribution of a run, drawn one at a time; the same whenever they are asked
-    for.
-    """
-    source = build(ood) if ood is not None else None
-    return source.sets(splits, stage_rng(seed, "ood")) if source is not None else []
-
-
-def _fitted_after(
+def _fit_component(
     estimator: Any, splits: Splits, protocol: Protocol, sets: Callable[[], Iterable[OodSet]]
 ) -> Any:
-    way = getattr(estimator, "paper_protocol", None) if protocol == "paper" else None
-    train, held, more = splits.learning, splits.calibration, {}
-    if way == "in_sample":
-        held = splits.test
-    elif way == "transductive":
-        more["X_test"] = splits.test.X
-    elif way == "ood":
-        if not (drawn := [each.X for each in sets()]):
+    train, calibration, arguments = (
+        splits.learning,
+        _calibration_rows(estimator, splits, protocol),
+        {},
+    )
+    paper_protocol = getattr(estimator, "paper_protocol", None) if protocol == "paper" else None
+    if paper_protocol == "transductive":
+        arguments["X_test"] = splits.test.X
+    elif paper_protocol == "ood":
+        if not (arrays := [ood_set.X for ood_set in sets()]):
             raise DataError(
                 f"{type(estimator).__name__} is fitted with rows out of distribution here, and"
                 " there are none; choose an ood"
             )
-        more["X_ood"] = np.concatenate(drawn)
+        arguments["X_ood"] = np.concatenate(arrays)
     if getattr(estimator, "takes_groups", False):
-        if held.groups is None:
-            what = (
-                f"{splits.train.name} has no groups, and {type(estimator).__name__} does something"
-                " for each of them"
-            )
-            raise DataError(
-                f"{what}; name their column: dataset.group=… (of dataset=arrays an array groups)"
-            )
-        if held.groups_are_target:
-            what = (
-                f"the groups of {train.name} are its target, and {type(estimator).__name__} would"
-                " be told the label of each test row"
-            )
-            raise DataError(
-                f"{what}; name another column for dataset.group, or choose a method that treats no"
-                " group apart"
-            )
-        more |= {"groups": train.groups, "groups_calibration": held.groups}
-    if not len(held.y):
-        what = (
-            f"all {len(splits.test.y):,} rows of {splits.test.name} test, and"
-            f" {type(estimator).__name__} has none to be fitted on"
+        arguments |= {"groups": train.groups, "groups_calibration": calibration.groups}
+    return estimator.fit(
+        train.X, train.y, X_calibration=calibration.X, y_calibration=calibration.y, **arguments
+    )
+
+
+def _calibration_rows(estimator: Any, splits: Splits, protocol: Protocol) -> Dataset:
+    """Return the rows that a component is calibrated on.
+
+    Raises
+    ------
+    DataError
+        There are none, or they lack groups that the component needs.
+    """
+    name = type(estimator).__name__
+    in_sample = protocol == "paper" and getattr(estimator, "paper_protocol", None) == "in_sample"
+    rows = splits.test if in_sample else splits.calibration
+    if getattr(estimator, "takes_groups", False):
+        check_groups(name, rows)
+    if not len(rows.y):
+        raise DataError(
+            f"all {len(splits.test.y):,} rows of {splits.test.name} test, and {name} has none to be"
+            " fitted on; lower dataset.n_test, or give protocol=paper to a method that its paper"
+            " fits on test rows"
+        )
+    return rows
+
+
+def check_groups(component: str, rows: Dataset) -> None:
+    """Raise DataError unless the rows have groups that a component of this name may use."""
+    if rows.groups is None:
+        problem = f"{rows.name} has no groups, and {component} does something for each of them"
+        raise DataError(
+            f"{problem}; name their column: dataset.group=… (of dataset=arrays an array groups)"
+        )
+    if rows.groups_are_target:
+        problem = (
+            f"the groups of {rows.name} are its target, and {component} would see the label of each"
+            " test row"
         )
         raise DataError(
-            f"{what}; lower dataset.n_test, or give protocol=paper to a method that its paper fits"
-            " on test rows"
+            f"{problem}; name another column for dataset.group, or choose a method that treats no"
+            " group apart"
         )
-    return estimator.fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y, **more)
 
 
-def _an_int(rng: np.random.Generator) -> int:
-    """A seed that scikit-learn takes."""
+def check_stages(config: RunConfig, splits: Splits) -> None:
+    """Raise an error that a later stage would raise, if it can be known before anything is fitted.
+
+    Raises
+    ------
+    ConfigError, DataError, ParameterError
+        The rows, the components and this machine do not go together.
+    """
+    model = unfitted_model(config)
+    if model is not None:  # else a function makes the parent, and may take long
+        check_rows(config.parent, model.parent, splits.train)
+        build(config.preprocess).wrap(model.parent, splits.train, has_missing=splits.has_missing)
+        for path, component in {"parent": model.parent, **model.post_hoc}.items():
+            if hasattr(component, "check_device"):
+                with errors_by_key(path, getattr(config, path)):
+                    component.check_device()
+        for component in model.post_hoc.values():
+            _calibration_rows(component, splits, config.protocol)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the evaluation repeats them
+        _check_ood(config.ood, splits, config.seed)
+
+
+def _check_ood(ood: Node, splits: Splits, seed: int) -> None:
+    """Draw the first set of each OOD source, which raises the errors of all its sets."""
+    source = build(ood)
+    if source is None:
+        return
+    skip_absent = getattr(source, "missing", "refuse") == "skip"
+    for single in getattr(source, "sources", {"": source}).values():
+        try:
+            next(iter(single.sets(splits, stage_rng(seed, "ood"))), None)
+        except DataNotAvailable:
+            if not skip_absent:
+                raise
+
+
+def _draw_seed(rng: np.random.Generator) -> int:
+    """Return a seed that scikit-learn takes."""
     return int(rng.integers(2**31 - 1))
+
+
+class StoredStages:
+    """Fit, calibrate and evaluate of one run, with their results in the store.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The run.
+    splits : Splits
+        Its rows.
+    reporter : ProgressReporter
+        Receives the name of each stage, and the store's notes.
+
+    Attributes
+    ----------
+    keys : dict
+        Stage → key in the store.
+    """
+
+    def __init__(self, config: RunConfig, splits: Splits, reporter: ProgressReporter) -> None:
+        self.config, self.splits, self.reporter = config, splits, reporter
+        self.store = Store(
+            Path(config.out) / STORE_FOLDER,
+            reporter,
+            reuse=not config.force,
+            trusted=trusted_packages(config.science()),
+        )
+        self.keys = stage_keys(config, splits)
+
+    @property
+    def entries(self) -> dict[str, str]:
+        """Stage → name of its entry in the store."""
+        return {name: entry_name(name, key) for name, key in self.keys.items()}
+
+    def fit(self) -> StageResult:
+        """Return the fitted parent; the state of its training is in a file beside its entry."""
+        config, splits = self.config, self.splits
+        self.reporter.stage("fit")
+        return self.store.get_or_run(
+            "fit",
+            self.keys["fit"],
+            lambda: fit(
+                config.parent,
+                splits.train,
+                preprocess=config.preprocess,
+                has_missing=splits.has_missing,
+                report=self.reporter.progress,
+                checkpoint=self.store.path("fit", self.keys["fit"]).with_suffix(".training"),
+                seed=config.seed,
+                n_jobs=config.n_jobs,
+            ),
+        )
+
+    def calibrate(self, parent: Any) -> StageResult:
+        """Return the :class:`~kdgraph.base.FittedModel` of the parent and the components after it.
+
+        Its entry leaves the parent out.
+        """
+        config = self.config
+        options = {
+            "protocol": config.protocol,
+            "ood": config.ood,
+            "seed": config.seed,
+            "n_jobs": config.n_jobs,
+        }
+        self.reporter.stage("calibrate")
+        return self.store.get_or_run(
+            "calibrate",
+            self.keys["calibrate"],
+            lambda: calibrate(config.after, parent, self.splits, **options),
+            shared={"parent": parent},
+        )
+
+    def evaluate(self, parent: FittedModel, model: FittedModel) -> StageResult:
+        """Return the :class:`~kdgraph.base.Evaluation` of the parent and of the full model."""
+        self.reporter.stage("evaluate")
+        return self.store.get_or_run(
+            "evaluate", self.keys["evaluate"], lambda: self._evaluate(parent, model)
+        )
+
+    def _evaluate(self, parent: FittedModel, model: FittedModel) -> Evaluation:
+        """Evaluate; the parent's outputs have an entry of their own, for other methods on it."""
+        config, key = self.config, self.keys["parent_outputs"]
+        for message in seen_in_training(config.science()):
+            warnings.warn(message, stacklevel=2)
+        stored_outputs = self.store.find("parent_outputs", key)
+        evaluation = evaluate(
+            parent,
+            model,
+            config.measures,
+            dataset=config.dataset,
+            ood=config.ood,
+            splits=self.splits,
+            seed=config.seed,
+            parent_outputs=stored_outputs,
+            spaces=Spaces(config.spaces, parent.parent, self.splits, config.seed, self._embed),
+        )
+        if stored_outputs is None:
+            outputs = [predictions.parent for predictions in evaluation.predictions]
+            self.store.put("parent_outputs", key, outputs)
+        return evaluation
+
+    def _embed(self, name: str, embed: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return an embedding from the store, or compute and store it, for other methods.
+
+        Its warnings are repeated for each of them.
+        """
+        node = self.config.spaces[name.rpartition(" ")[0]]
+        key = stage_key(
+            "space",
+            self.splits.fingerprint,
+            {"of": self.keys["fit"], "node": node, "name": name},
+            self.config.seed,
+        )
+        result = self.store.get_or_run("space", key, embed)
+        for message in result.warnings:
+            warnings.warn(message, stacklevel=2)
+        return result.value
+
+
+def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
+    """Return stage → its key in the store."""
+    science = config.science()
+    digests = file_digests(science)
+    train, calibration = splits.train.fingerprint, splits.calibration.fingerprint
+    rows_seen = splits.fingerprint if config.protocol == "paper" else train + calibration
+    parent = {
+        "parent": config.parent,
+        "preprocess": config.preprocess,
+        "has_missing": splits.has_missing,
+    }
+    if outliers := {
+        name: digest for name, digest in digests.items() if name.startswith("outliers.")
+    }:
+        parent["files"] = outliers
+    after = parent | config.after | {"protocol": config.protocol}
+    sets = {"dataset": config.dataset, "ood": config.ood, "files": digests}
+    # A run may go on without absent sources: once one of them is there, other sets are drawn.
+    if absent := _absent_sources(config.ood):
+        sets["absent"] = absent
+    outputs = (
+        parent
+        | sets
+        | {
+            "grid": bool(config.metrics.get("grid")),
+            "asked_for": required_outputs(config.measures),
+        }
+    )
+    # Only where there are such metrics: keys of runs without them stay as they were.
+    if config.metrics.get("calibration"):
+        outputs["calibration"] = True
+    everything = after | sets | {"metrics": config.metrics}
+    return {
+        "fit": stage_key("fit", train, parent, config.seed),
+        "calibrate": stage_key(
+            "calibrate",
+            rows_seen,
+            after | (sets if is_fitted_with_ood(config) else {}),
+            config.seed,
+        ),
+        "parent_outputs": stage_key("parent_outputs", splits.fingerprint, outputs, config.seed),
+        "evaluate": stage_key("evaluate", splits.fingerprint, everything, config.seed),
+    }
+
+
+def _absent_sources(ood: Node) -> list[str]:
+    """Return the OOD sources that this machine lacks, if the config allows the run without them."""
+    if ood.get("missing") != "skip":
+        return []
+    with offline():
+        return build(ood).absent()

@@ -1,10 +1,10 @@
-"""The store: what a stage made, found again by the content of everything that went into it.
+"""The store: results of stages, found again by the content of everything that led to them.
 
-An entry is one file of :mod:`kdgraph.persistence`. It is written beside its place and renamed, and
-never changed afterwards, so that a run may link to it; a checksum that does not fit (a truncated or
-altered file) throws the entry away, with a note, and the stage is done again. So it is where an
-entry was not made with this user's key: reading it could run code of whoever may write to the
-folder. It stays until the stage's own takes its place.
+An entry is one file of :mod:`kdgraph.persistence`. It is written to a temporary file and renamed,
+and never changed afterwards, so that a run may link to it. An entry whose checksum does not fit (a
+truncated or altered file) is deleted, with a note, and the stage is run again. A stage is also run
+again if its entry was not written with this user's key: reading it could run code of anybody who
+may write to the folder. That entry stays until the stage's own takes its place.
 """
 
 from __future__ import annotations
@@ -12,22 +12,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kdgraph.runner.claim import claim, clear
-from kdgraph.runner.cost import Cost, measured
 from kdgraph.runner.files import write_atomically
-from kdgraph.runner.heard import heard_warnings
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.locks import break_stale_lock, lock
+from kdgraph.runner.monitoring import Cost, ProgressReporter, measure_cost, record_warnings
+
+if TYPE_CHECKING:
+    import numpy as np
 
 CODE_SCHEMA = {"fit": 5, "calibrate": 13, "parent_outputs": 3, "space": 3, "evaluate": 12}
-"""Version of what each stage does; raise it with a change that alters its values, and old entries
-are no longer found, nor those of stages that build on it.
+"""Version of each stage's code; raise it with a change that alters the stage's values, and old
+entries are no longer found, nor those of stages that build on it.
 """
 BUILDS_ON = {
     "calibrate": ("fit", "space"),
@@ -35,18 +38,32 @@ BUILDS_ON = {
     "space": ("fit",),
     "evaluate": ("fit", "space", "calibrate"),
 }
-FOLDER = ".store"
-"""Of the store, in the folder of runs."""
-SUFFIX, CLAIM = ".kdg", ".claim"
-_NOTED: set[tuple[Path, str]] = set()
-"""Stores, and what was noted of them in this process."""
+STORE_FOLDER = ".store"
+"""The store's folder, in the folder of runs."""
+SUFFIX, LOCK_SUFFIX = ".kdg", ".lock"
+_LISTED_PACKAGES = ("kdgraph", "sklearn", "numpy", "torch")
+"""Packages with a list of their own of what may be read (:mod:`kdgraph.persistence.allowed`)."""
+_IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+")
+_noted: set[tuple[Path, str]] = set()
+"""Stores, and the subjects of their notes in this process."""
 
 
 @dataclass(frozen=True)
-class Made:
-    """A stage's value, and what making it cost and warned of, now or when it came into the store.
+class StageResult:
+    """Result of a stage, from this process or from the store.
 
-    ``entry`` is the file that holds it; None where none does.
+    Attributes
+    ----------
+    value : object
+        The stage's value.
+    cost : Cost
+        Cost of the stage when it ran.
+    warnings : sequence of str
+        Messages of its warnings when it ran.
+    from_store : bool
+        True if it was read from the store.
+    entry : Path or None
+        The file in the store that holds the value, if there is one.
     """
 
     value: Any
@@ -56,18 +73,19 @@ class Made:
     entry: Path | None = None
 
 
-def make(function: Callable[[], Any]) -> Made:
-    """Do a stage."""
-    with measured() as cost, heard_warnings() as warnings:
+def run_stage(function: Callable[[], Any]) -> StageResult:
+    """Call ``function``, and return its value with its cost and its warnings."""
+    with measure_cost() as cost, record_warnings() as warnings:
         value = function()
-    return Made(value, cost, warnings, from_store=False)
+    return StageResult(value, cost, warnings, from_store=False)
 
 
 def stage_key(stage: str, data: str, config: Mapping[str, Any], seed: int) -> str:
-    """Hex key of a stage: its code and that of what it builds on, the fingerprint of its data, its
-    config with all earlier ones, the seed.
+    """Return the key of a stage, 64 hex digits.
 
-    Numbers belong to the libraries that computed them, so their versions are part of the key too.
+    It is a hash of the stage's code and of that of all stages that it builds on, the fingerprint of
+    its data, its config with all earlier ones, and the seed. Numbers belong to the libraries that
+    computed them, so their versions are part of the key too.
     """
     libraries = {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
     code = {name: CODE_SCHEMA[name] for name in (stage, *BUILDS_ON.get(stage, ()))}
@@ -75,67 +93,102 @@ def stage_key(stage: str, data: str, config: Mapping[str, Any], seed: int) -> st
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
+def stage_rng(seed: int, stage: str) -> np.random.Generator:
+    """Return the random generator of a stage; another stage of the run does not shift it."""
+    import numpy as np  # reading the records of finished runs needs no NumPy
+
+    return np.random.default_rng([seed, zlib.crc32(stage.encode())])
+
+
+def entry_name(stage: str, key: str) -> str:
+    """Return the path of an entry in the store, such as ``fit/0123….kdg``; records contain it."""
+    return f"{stage}/{key[:24]}{SUFFIX}"
+
+
 class Store:
     """A folder of entries.
 
     Parameters
     ----------
-    root : the folder.
-    watch : is told about entries that had to be thrown away, about waiting, and about what cannot
-    be stored.
-    reuse : False makes everything again and replaces what is there.
-    trusted : packages whose classes a stage may keep beside those of kdgraph, scikit-learn and
-        torch: those that the config names.
+    root : Path
+        The folder.
+    reporter : ProgressReporter
+        Receives notes about entries that were deleted, about waiting, and about what cannot be
+        stored.
+    reuse : bool, default True
+        False runs every stage again and replaces its entry.
+    trusted : sequence of str, default ()
+        Packages whose classes a stage may store beside those of kdgraph, scikit-learn and torch:
+        those that the config names.
     """
 
     def __init__(
-        self, root: Path, watch: Watch, *, reuse: bool = True, trusted: Sequence[str] = ()
+        self,
+        root: Path,
+        reporter: ProgressReporter,
+        *,
+        reuse: bool = True,
+        trusted: Sequence[str] = (),
     ) -> None:
         self.root = root
-        self.watch = watch
+        self.reporter = reporter
         self.reuse = reuse
         self.trusted = trusted
 
-    def get_or_make(
+    def get_or_run(
         self,
         stage: str,
         key: str,
         function: Callable[[], Any],
         shared: Mapping[str, Any] | None = None,
-    ) -> Made:
-        """The value under ``key``, made by ``function`` if need be; of processes that want it at
-        once, one makes it.
+    ) -> StageResult:
+        """Return the result under ``key``; run the stage if there is none.
 
-        ``shared`` names objects that the value refers to and that come from elsewhere: they are
-        left out of the entry, and put back when it is read.
+        Of processes that need the result at the same time, one runs the stage.
+
+        Parameters
+        ----------
+        stage : str
+            Name of the stage.
+        key : str
+            A value of :func:`stage_key`.
+        function : callable
+            The stage; called without arguments.
+        shared : mapping or None
+            Name → object that the value refers to and that another entry holds: these are left out
+            of the entry, and put back when it is read.
         """
         path = self.path(stage, key)
-        of_maker = path.with_suffix(CLAIM)
-        if self.reuse and (found := self._read(path, shared or {})):
-            clear(of_maker)  # killed between the two last things it did
-            return found
-        with claim(of_maker, self.watch.waiting) as waited:
-            if (self.reuse or waited) and (found := self._read(path, shared or {})):
-                return found
-            made = make(function)
-            return self._kept(stage, path, made, shared or {})
+        lock_path = path.with_suffix(LOCK_SUFFIX)
+        if self.reuse and (result := self._read(path, shared or {})):
+            break_stale_lock(
+                lock_path
+            )  # of a process that was killed just after it wrote the entry
+            return result
+        with lock(lock_path, self.reporter.waiting) as waited:
+            if (self.reuse or waited) and (result := self._read(path, shared or {})):
+                return result
+            return self._store(stage, path, run_stage(function), shared or {})
 
     def find(self, stage: str, key: str) -> Any | None:
-        """The value under ``key`` if it is there; None too where everything is to be made again."""
-        found = self._read(self.path(stage, key), {}) if self.reuse else None
-        return found and found.value
+        """Return the value under ``key``; None if there is none or every stage is to run again."""
+        result = self._read(self.path(stage, key), {}) if self.reuse else None
+        return result and result.value
 
-    def keep(self, stage: str, key: str, value: Any) -> None:
-        """Put a value there that another one has brought with it; of processes that do so at once,
-        the last one's stays.
+    def put(self, stage: str, key: str, value: Any) -> None:
+        """Store a value that another stage computed on its way.
+
+        Of processes that do so at the same time, the last one's value stays.
         """
-        self._kept(stage, self.path(stage, key), Made(value, Cost(), (), from_store=False), {})
+        self._store(
+            stage, self.path(stage, key), StageResult(value, Cost(), (), from_store=False), {}
+        )
 
     def path(self, stage: str, key: str) -> Path:
-        """Where the entry is or would be."""
+        """Return the path of an entry, whether it exists or not."""
         return self.root / entry_name(stage, key)
 
-    def _read(self, path: Path, shared: Mapping[str, Any]) -> Made | None:
+    def _read(self, path: Path, shared: Mapping[str, Any]) -> StageResult | None:
         try:
             content = path.read_bytes()
         except FileNotFoundError:
@@ -143,62 +196,81 @@ class Store:
         from kdgraph.persistence import LoadError, UntrustedFileError, from_bytes
 
         try:
-            found = from_bytes(content, f"store entry {path}", shared)
+            loaded = from_bytes(content, f"store entry {path}", shared)
         except UntrustedFileError as error:
             way_out = (
                 "users who share a folder of runs can share a key: KDGRAPH_KEY_FILE=FILE names it"
             )
             self._note_once(
-                "of another",
+                "another key",
                 f"{error}; it is made again, as is every other entry like it; {way_out}",
             )
             return None
         except LoadError as error:
             path.unlink(missing_ok=True)
-            self.watch.note(f"{error}; thrown away, it is made again")
+            self.reporter.note(f"{error}; thrown away, it is made again")
             return None
-        with suppress(OSError):  # somebody else's: it looks unused then
+        with suppress(OSError):  # another user's entry: it looks unused then
             os.utime(path)
-        return Made(
-            found.value,
-            Cost(**found.metadata["cost"]),
-            found.metadata["warnings"],
+        return StageResult(
+            loaded.value,
+            Cost(**loaded.metadata["cost"]),
+            loaded.metadata["warnings"],
             from_store=True,
             entry=path,
         )
 
-    def _kept(self, stage: str, path: Path, made: Made, shared: Mapping[str, Any]) -> Made:
-        """What was made, now with its entry; without one, and with a note, where something in it
-        cannot be saved.
+    def _store(
+        self, stage: str, path: Path, result: StageResult, shared: Mapping[str, Any]
+    ) -> StageResult:
+        """Write a result and return it with its entry.
+
+        Without an entry, and with a note, if a part of the value cannot be saved.
         """
         from kdgraph.persistence import SaveError, UntrustedFileError, key_problem_message, to_bytes
         from kdgraph.persistence.archive import current_key
 
         if (key := current_key()).problem:
             line = (
-                f"{key_problem_message(key)}; later commands make again what this one stores, and have to trust"
-                " its models"
+                f"{key_problem_message(key)}; later commands make again what this one stores, and"
+                " have to trust its models"
             )
             self._note_once("no key", line)
-        about = {"cost": asdict(made.cost), "warnings": list(made.warnings)}
+        metadata = {"cost": asdict(result.cost), "warnings": list(result.warnings)}
         try:
-            content = to_bytes(made.value, shared, about, self.trusted)
+            content = to_bytes(result.value, shared, metadata, self.trusted)
         except (SaveError, UntrustedFileError) as error:
-            also = " and no model of the run is kept" if stage in ("fit", "calibrate") else ""
-            self.watch.note(
-                f"what {stage} made cannot be saved, so it is made again next time{also}: {error}"
+            models = " and no model of the run is kept" if stage in ("fit", "calibrate") else ""
+            self.reporter.note(
+                f"what {stage} made cannot be saved, so it is made again next time{models}: {error}"
             )
-            return made
+            return result
         write_atomically(path, content)
-        return replace(made, entry=path)
+        return replace(result, entry=path)
 
     def _note_once(self, subject: str, line: str) -> None:
-        """Note what holds for many entries once in this process: a sweep reads thousands."""
-        if (self.root.absolute(), subject) not in _NOTED:
-            _NOTED.add((self.root.absolute(), subject))
-            self.watch.note(line)
+        """Report a note on many entries once in this process: a sweep reads thousands."""
+        if (self.root.absolute(), subject) not in _noted:
+            _noted.add((self.root.absolute(), subject))
+            self.reporter.note(line)
 
 
-def entry_name(stage: str, key: str) -> str:
-    """``fit/0123….kdg``: an entry's place in the store, and its name in a record."""
-    return f"{stage}/{key[:24]}{SUFFIX}"
+def trusted_packages(nodes: Mapping[str, Any]) -> list[str]:
+    """Return the packages that a config names, for classes and for image models.
+
+    An image model's factory stands for itself if its package has a list of what may be read.
+    """
+    targets = _values_of(nodes, "_target_")
+    names = {name.partition(".")[0] for name in targets} - set(_LISTED_PACKAGES)
+    for model in set(_values_of(nodes, "model")) - {"resnet20"}:  # kdgraph's own
+        package = re.split("[.:]", model)[0] if _IMPORT_PATH.fullmatch(model) else "transformers"
+        names.add(model if package in _LISTED_PACKAGES else package)
+    return sorted(names)
+
+
+def _values_of(node: Any, key: str) -> Iterator[str]:
+    """Yield each text under ``key``, at any depth."""
+    for name, value in node.items() if isinstance(node, Mapping) else ():
+        if name == key and isinstance(value, str):
+            yield value
+        yield from _values_of(value, key)

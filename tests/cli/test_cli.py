@@ -14,8 +14,8 @@ import pytest
 
 from kdgraph.cli import main as cli
 from kdgraph.metrics import METRICS
-from kdgraph.runner.processes import this_process
-from kdgraph.runner.sealed import check_and_load
+from kdgraph.runner.files import check_and_load
+from kdgraph.runner.locks import process_identity
 
 TINY = [
     "dataset.n_train=60",
@@ -369,7 +369,7 @@ def test_a_claim_that_was_left_behind_with_its_record_goes(kdg):
     record = json.loads(kdg("run", *TINY, "--json")[1])
     (folder,) = Path("outputs/spiral").glob(f"*/{record['run_id']}")
     claim = folder / "running.json"
-    claim.write_text(json.dumps({**this_process(), "start": "of a process that is gone"}))
+    claim.write_text(json.dumps({**process_identity(), "start": "of a process that is gone"}))
     assert kdg("run", *TINY)[0] == 0 and not claim.exists()
 
 

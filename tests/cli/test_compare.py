@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.cli.main import main
-from kdgraph.results.comparison.rows import COLUMNS
+from kdgraph.results.comparison.tables import COMPARISON_COLUMNS
 from tests.results.conftest import make_record, write
 
 LEVELS = {"kdf": -0.1, "isotonic": 0.0, "sigmoid": 0.1}
@@ -68,13 +68,13 @@ def test_over_many_data_sets_there_is_a_table_for_each_measure(kdg) -> None:
     assert notes.splitlines() == [
         "  median, median change: over data sets, of means over seeds.",
         (
-            "  Numbers are compared as they are, not as they are printed; a share of 1e-09 apart is"
-            " a tie."
+            "  Numbers are compared as they are, not as they are printed; a relative difference of"
+            " 1e-09 is a tie."
         ),
         "  p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).",
         (
-            "  ◂: all that the test does not tell apart from the best; nothing where it tells"
-            " nothing apart."
+            "  ◂: the best, and all that do not differ significantly from it; omitted if no"
+            " difference is significant."
         ),
     ]
     assert (
@@ -131,7 +131,7 @@ def test_people_get_means_of_each_data_set_and_the_tests(kdg, tmp_path, kind) ->
 def test_programs_get_every_mean_and_test(kdg) -> None:
     assert kdg("--output", "t.csv", "--metric", "error")[0] == 0
     read = pd.read_csv("t.csv")
-    assert list(read) == list(COLUMNS) and len(read) == 8 * 4 + 4
+    assert list(read) == list(COMPARISON_COLUMNS) and len(read) == 8 * 4 + 4
     kdf = read[(read["over"] == "data sets") & (read["method"] == "kdf")].iloc[0]
     assert (kdf["wins"], kdf["losses"], kdf["mean_rank"], kdf["best"]) == (8, 0, 1.0, True)
 

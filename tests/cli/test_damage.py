@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.runner.rundir import RunDir
-from kdgraph.runner.sealed import add_checksum, check_and_load
+from kdgraph.runner.files import add_checksum, check_and_load
+from kdgraph.runner.run_dir import RunDir
 
 TINY = [
     "dataset.n_train=60",
@@ -120,7 +120,7 @@ def test_a_record_of_earlier_code_is_left_out_and_made_again(kdg, run_dir):
         "predictions.parquet",
         "tables/risk_coverage.csv",
         "error.txt",
-        "stages.json",
+        "pins.json",
         "index",
     ],
 )

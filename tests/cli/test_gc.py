@@ -11,11 +11,10 @@ import pytest
 from kdgraph.cli.main import main
 from kdgraph.config import compose
 from kdgraph.persistence import load
-from kdgraph.runner.claim import claim
-from kdgraph.runner.gc import garbage
-from kdgraph.runner.processes import this_process
+from kdgraph.runner.cleanup import find_garbage
+from kdgraph.runner.files import add_checksum
+from kdgraph.runner.locks import lock, process_identity
 from kdgraph.runner.run import run
-from kdgraph.runner.sealed import add_checksum
 
 TINY = [
     "dataset.n_train=60",
@@ -132,15 +131,15 @@ def test_leftovers_checkpoints_and_entries_of_older_versions(kdg, configs, tmp_p
 def test_what_another_process_is_making_stays(kdg, configs, tmp_path):
     out = tmp_path / "outputs"
     add(out, f"fit/{KEY}.training", f"fit/.{KEY}.training.4711", f"fit/.{KEY}.kdg.4711.tmp")
-    with claim(out / ".store" / "fit" / f"{KEY}.claim", print):
-        assert garbage(out) == []
-    assert len(garbage(out)) == 3
+    with lock(out / ".store" / "fit" / f"{KEY}.lock", print):
+        assert find_garbage(out) == []
+    assert len(find_garbage(out)) == 3
 
 
 def test_the_claim_of_a_killed_process_goes(kdg, configs, tmp_path):
-    path = tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.claim"
-    path.write_text(json.dumps({**this_process(), "start": "1"}))
-    assert [(each.path, each.kind) for each in garbage(tmp_path / "outputs")] == [
+    path = tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.lock"
+    path.write_text(json.dumps({**process_identity(), "start": "1"}))
+    assert [(each.path, each.kind) for each in find_garbage(tmp_path / "outputs")] == [
         (path, "leftovers")
     ]
     kdg("--yes")
@@ -152,10 +151,10 @@ def test_what_a_run_at_work_will_ask_for_stays(kdg, configs, tmp_path):
     add(out, f"fit/{KEY}.kdg", f"calibrate/{KEY}.training")
     run_dir.mkdir()
     held = {"fit": f"fit/{KEY}.kdg", "calibrate": f"calibrate/{KEY}.kdg"}
-    (run_dir / "stages.json").write_bytes(add_checksum({"store": held}))
-    with claim(run_dir / "running.json", print):
-        assert garbage(out) == []
-    assert [each.path.name for each in garbage(out)] == [f"{KEY}.training", f"{KEY}.kdg"]
+    (run_dir / "pins.json").write_bytes(add_checksum({"store": held}))
+    with lock(run_dir / "running.json", print):
+        assert find_garbage(out) == []
+    assert [each.path.name for each in find_garbage(out)] == [f"{KEY}.training", f"{KEY}.kdg"]
 
 
 def test_what_became_needed_while_it_was_asked_stays(kdg, configs, tmp_path, monkeypatch):

@@ -16,12 +16,12 @@ from kdgraph.cli.main import main
 from kdgraph.config import compose
 from kdgraph.errors import CannotWrite
 from kdgraph.runner import files
-from kdgraph.runner.files import told_in_one_line
+from kdgraph.runner.files import wrap_os_errors
 from kdgraph.runner.prediction import predict as predicting
 from kdgraph.runner.run import run
 from tests.results.conftest import make_record, write
 
-ROWS = {".csv": "_Csv", ".parquet": "_Parquet"}
+ROWS = {".csv": "_CsvWriter", ".parquet": "_ParquetWriter"}
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +251,7 @@ def test_pages_of_numbers_need_a_folder_before_any_run(kdg, monkeypatch):
     ],
 )
 def test_the_words_of_a_library_become_those_of_the_system(error):
-    with pytest.raises(CannotWrite) as caught, told_in_one_line(Path("x"), "--output"):
+    with pytest.raises(CannotWrite) as caught, wrap_os_errors(Path("x"), "--output"):
         raise error
     reason = os.strerror(error.errno) if error.errno else "no number in two lines"
     assert str(caught.value).startswith(f"cannot write x: {reason}; ")

@@ -31,7 +31,7 @@ def test_a_plan_counts_what_is_done(kdg, tmp_path):
         ["random_forest-isotonic", "2", "1"],
     ]
     assert out.splitlines()[-1].startswith("4 runs of 1 data set: 2 done, 2 to do; about ")
-    assert out.splitlines()[-1].endswith(", going by 2 finished runs")
+    assert out.splitlines()[-1].endswith(", from the closest finished runs")
     assert (
         "4 done, 0 to do" not in out and "0 done, 4 to do" in kdg("plan", *SWEEP, "force=true")[1]
     )

@@ -207,10 +207,10 @@ def test_no_chunk_changes_a_number(kdg, runs, table, tmp_path, monkeypatch, name
 
 def test_a_chunk_bounds_the_rows_in_memory(runs, table, monkeypatch, kdg):
     monkeypatch.setattr(predicting, "BLOCK", 32)
-    seen, real = [], predicting._predicted
+    seen, real = [], predicting._predict_block
     monkeypatch.setattr(
         predicting,
-        "_predicted",
+        "_predict_block",
         lambda saved, found, *more: seen.append(len(found.X)) or real(saved, found, *more),
     )
     kdg("--run", runs["isotonic"].run_dir, "--input", table, "--output", "new.csv", "--chunk", "50")

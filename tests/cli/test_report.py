@@ -90,13 +90,6 @@ def test_help_is_printed(kdg, capsys):
             ["--out", "nowhere"],
             "kdg: --out must be a folder with runs, got 'nowhere', which is no folder\n",
         ),
-        (
-            ["--config-dir", "nowhere"],
-            (
-                "kdg: --config-dir must be a folder of config groups, got 'nowhere', which is no"
-                " folder\n"
-            ),
-        ),
         (["datset=wine"], "kdg: unknown key 'datset'; did you mean 'dataset'?\n"),
     ],
 )

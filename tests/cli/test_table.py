@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.cli.main import main
-from kdgraph.results.table import COLUMNS
+from kdgraph.results.table import TABLE_COLUMNS
 from tests.results.conftest import make_record, write
 
 VALUES = {"error": 0.1, "nll": 0.3, "oce@sphere:radius=2": 0.01}
@@ -58,15 +58,15 @@ def test_what_was_fitted_on_test_rows_is_told(kdg, tmp_path) -> None:
     )
     said = kdg("calibrator=sigmoid", "--metric", "error")[1].splitlines()
     assert said[3:6] == [
-        "a         sigmoid                    0  0.1000",
-        "a         sigmoid-as_in_paper        0  0.1000",
+        "a         sigmoid                      0  0.1000",
+        "a         sigmoid (paper protocol)     0  0.1000",
         "",
     ]
     assert said[6].startswith(
-        "-as_in_paper: fitted on test rows, or by the rows out of distribution, where the method's"
+        "(paper protocol): fitted on test rows, or by the rows out of distribution, where the method's"
         " paper does"
     )
-    assert "as_in_paper:" not in kdg("protocol=held_out")[1]
+    assert "(paper protocol):" not in kdg("protocol=held_out")[1]
 
 
 def test_a_terminal_gets_what_fits(kdg, monkeypatch) -> None:
@@ -84,7 +84,7 @@ def test_a_terminal_gets_what_fits(kdg, monkeypatch) -> None:
 def test_a_file_has_every_number_that_is_asked_for(kdg) -> None:
     assert kdg("--output", "x.parquet") == (0, "x.parquet   24 rows, 33 columns, of 4 runs\n", "")
     read = pd.read_parquet("x.parquet")
-    assert list(read) == list(COLUMNS) and len(read) == 24 and read["path"].nunique() == 4
+    assert list(read) == list(TABLE_COLUMNS) and len(read) == 24 and read["path"].nunique() == 4
     assert (
         kdg("method=kdf", "--on", "ood", "--with", "calibrator.alpha", "--output", "x.csv")[0] == 0
     )
@@ -102,7 +102,7 @@ def test_the_columns_are_told_without_any_run(kdg, tmp_path, monkeypatch) -> Non
     assert (
         code == 0
         and said.splitlines()[0] == "dataset         name of the data set"
-        and len(said.splitlines()) == len(COLUMNS)
+        and len(said.splitlines()) == len(TABLE_COLUMNS)
     )
 
 

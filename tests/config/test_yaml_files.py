@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.report.page.yaml_nodes import read_node
-
 BAD = {
     "nothing": (b"# only a comment\n", "has no 'name', what runs call it; add name: …"),
     "a list": (b"- one\n- two\n", "must have keys with values, such as 'name: mine', got a list"),
@@ -107,10 +105,3 @@ def test_an_option_that_a_file_of_the_users_builds_on_is_named_with_that_file(kd
     code, _, err = kdg("show", "--config-dir", "conf", "dataset=mine")
     assert code == 2 and err.startswith("kdg: no dataset named 'tabel'; did you mean 'table'?")
     assert err.endswith("; it is named in dataset/mine\n")
-
-
-def test_a_report_passes_over_files_that_no_run_was_composed_from(tmp_path):
-    for content in (b"\xe9", b"a: [", b"- a", b"defaults: 3"):
-        folder = tmp_path / content.hex()
-        written(folder, content)
-        assert read_node((folder,), "dataset/mine") is None

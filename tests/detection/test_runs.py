@@ -197,7 +197,7 @@ def test_drawn_sets_are_independent_of_blocks_and_other_sets(run_parts, monkeypa
         }
 
     default_entries = entries(config.ood)
-    monkeypatch.setattr(module, "BYTES_AT_A_TIME", 1)
+    monkeypatch.setattr(module, "BATCH_BYTES", 1)
     assert entries(config.ood) == default_entries
     entries_of_one_radius = entries({**config.ood, "radii": [2]})
     assert entries_of_one_radius == {
@@ -312,7 +312,7 @@ def test_prediction_of_new_rows_omits_the_score_with_a_reason(capsys, tmp_path, 
     assert 0 <= metric_values(run(config), "auroc", "calibrated")[None] <= 1
     assert (
         json.loads((config.run_dir / "model" / "schema.json").read_text())["ood_score_means"]
-        == "none: the detector scores sets of rows, and says nothing of a row by itself"
+        == "none: the detector scores sets of rows, and no single row"
     )
     capsys.readouterr()
     assert (

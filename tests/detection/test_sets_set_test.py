@@ -60,7 +60,7 @@ def test_shifted_sets_are_out_of_distribution():
 def test_power_increases_with_contamination():
     test = fit_set_test(n_permutations=99)
     curve = test.power(normal_rows(80, 4, 2.0), shares=[0, 0.2, 1], set_size=20, n_sets=60)
-    assert curve["share"].tolist() == [0, 0.2, 1]
+    assert curve["fraction"].tolist() == [0, 0.2, 1]
     assert curve["power"][0] < 0.2 and curve["power"][1] > 0.3 and curve["power"][2] == 1
     rng = np.random.default_rng(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     scores = (Norm().ood_score(normal_rows(80, 4, 2.0)), test.reference_)

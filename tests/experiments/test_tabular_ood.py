@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from experiments.tabular_ood.picture import rank_lines
 from experiments.tabular_ood.ranking import compare_with_published, draw, ranks_of
 from kdgraph.figures.style import BLACK, BLUE
-from kdgraph.results.comparison.ranks import Ranks
+from kdgraph.results.comparison.significance import Ranks
 from tests.results.conftest import make_record
 
 

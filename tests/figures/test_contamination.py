@@ -72,7 +72,7 @@ def make_table_rows(model: str, ood: str, size: int, **params: float) -> list[di
             "on": "ood",
             "ood": ood,
             **params,
-            "share": share,
+            "fraction": share,
             "set_size": size,
             "power": share,
         }

@@ -30,7 +30,7 @@ from kdgraph.metrics import (
     slce,
     tabulate,
 )
-from kdgraph.runner.measure import measure
+from kdgraph.runner.evaluate import measure
 from kdgraph.smoothing import kernel_means as by_features
 
 ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in another order

@@ -122,11 +122,14 @@ def test_power_grows_with_contamination_and_size_at_the_nominal_level():
     )
     for curve in (small, large):
         assert (
-            curve["share"][0] == 0 and abs(curve["power"][0] - 0.05) < 0.04
+            curve["fraction"][0] == 0 and abs(curve["power"][0] - 0.05) < 0.04
         )  # 3 standard errors of 300 sets
         assert all(b >= a - 0.04 for a, b in pairwise(curve["power"])) and curve["power"][-1] > 0.95
-    assert large["power"][large["share"] == 0.2][0] > small["power"][small["share"] == 0.2][0] + 0.1
-    assert small["share"].tolist() == [
+    assert (
+        large["power"][large["fraction"] == 0.2][0]
+        > small["power"][small["fraction"] == 0.2][0] + 0.1
+    )
+    assert small["fraction"].tolist() == [
         0,
         0.1,
         0.2,
@@ -154,7 +157,7 @@ def test_contamination_is_a_function_of_scores_and_seed():
         "contamination", {"ood_score": ood_score, "id_score": id_score}, {**options, "seed": 1}
     )
     assert [row["set_size"] for row in rows] == [5] * 3 + [20] * 3 + [40] * 3
-    assert {row["power"] for row in rows if row["share"] == 1 and row["set_size"] > 5} == {1.0}
+    assert {row["power"] for row in rows if row["fraction"] == 1 and row["set_size"] > 5} == {1.0}
     single_size = contamination(ood_score, id_score, shares=[0, 0.5, 1], set_sizes=[20], n_sets=20)
     assert single_size["power"].tolist() == [row["power"] for row in rows if row["set_size"] == 20]
     with pytest.raises(Exception, match="contamination is a table, not a number; use tabulate"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.config import RECORD_SCHEMA, compose, run_id
-from kdgraph.runner.sealed import add_checksum
+from kdgraph.runner.files import add_checksum
 from kdgraph.runner.store import CODE_SCHEMA
 from tests.results.about_metrics import about_metrics
 
@@ -89,6 +89,9 @@ def make_record(
         "protocol": science["protocol"],
         "seed": seed,
         "config": science,
+        "overrides": [*overrides, "ood.radii=[1,2,5]", f"seed={seed}"],
+        "experiment": None,
+        "config_dir": None,
         "metrics": metrics,
         "about_metrics": about_metrics((*TEST, "oce")),
         "ood_sets": [],

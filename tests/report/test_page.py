@@ -12,19 +12,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.report.page.columns import first_sentences
-from kdgraph.report.page.commands import Command
-from kdgraph.report.page.content import Content
-from kdgraph.report.page.page import About, in_script, render
-from kdgraph.report.page.pictures import BUDGET, Pictures, pictures_of
-from kdgraph.report.page.statistics import parent_names, remarks, statistics
-from kdgraph.report.page.tables import FIRST_ROWS, LARGEST, Tables, tables_of
-from kdgraph.report.page.unfinished import unfinished
-from kdgraph.results.comparison.study import study
-from kdgraph.results.names import named
-from kdgraph.results.records import Found, find
-from kdgraph.runner.processes import this_process
-from kdgraph.runner.sealed import file_checksum
+from kdgraph.report.page.attachments import (
+    FIGURE_BUDGET,
+    FIRST_ROWS,
+    LARGEST,
+    PageFigures,
+    PageTables,
+    read_figures,
+    read_tables,
+)
+from kdgraph.report.page.content import (
+    Content,
+    column_statistics,
+    metric_summary,
+    parent_names,
+    study_remarks,
+)
+from kdgraph.report.page.page import PageInfo, find_unfinished, render_page, script_json
+from kdgraph.results.comparison.study import build_study
+from kdgraph.results.names import name_runs
+from kdgraph.results.records import FinishedRun, find_runs
+from kdgraph.runner.files import file_checksum
+from kdgraph.runner.locks import process_identity
 from tests.report.page_kinds import every_kind
 from tests.report.page_runs import make_record, write
 from tests.results.about_metrics import about_metrics
@@ -53,27 +62,25 @@ class Elements(HTMLParser):
 
 
 def content_of(records):
-    found = [Found(None, record) for record in records]
-    studied = study(found)
+    found = [FinishedRun(None, record) for record in records]
+    studied = build_study(found)
     content = Content()
-    content.add(
-        studied.runs,
-        [Command(("dataset=spiral",))] * len(found),
-        ["a/b/c"] * len(found),
-        parent_names(studied),
-    )
+    content.add(studied.runs, ["a/b/c"] * len(found), parent_names(studied))
     return content.as_json(), studied, content
 
 
 def page_of(records, pictures=None, tables=None, title="T", notes=()):
     content, studied, filled = content_of(records)
-    more = {"statistics": statistics(studied, filled.columns.measures), "remarks": remarks(studied)}
-    return render(
+    more = {
+        "statistics": column_statistics(studied, filled.columns.measures),
+        "remarks": study_remarks(studied),
+    }
+    return render_page(
         {**content, **more},
-        pictures or Pictures(),
-        tables or Tables(),
+        pictures or PageFigures(),
+        tables or PageTables(),
         [],
-        About(title, f"kdg report --title {title}", notes),
+        PageInfo(title, f"kdg report --title {title}", notes),
     )
 
 
@@ -96,7 +103,7 @@ def test_every_number_is_there_once_and_to_six_digits():
         for column, value in zip(layout, numbers["value"], strict=True)
     }
     assert by_label["error"] == 0.123457
-    assert by_label["ECE (15 bins)"] == 1.23457e-7
+    assert by_label["ECE, 15 bins"] == 1.23457e-7
     assert by_label["mean max confidence"] == 0  # what floating point left of a share
     assert (numbers["n"], numbers["other_n"]) == (100, {})
     assert run["calibrated"] == other["calibrated"]  # equal numbers are kept once
@@ -144,11 +151,11 @@ def test_columns_of_other_options_are_other_columns():
     other = make_record("dataset=spiral", "method=kdf", seed=1)
     other["config"]["metrics"]["test"]["ece"]["bins"] = 10
     content, *_ = content_of([make_record("dataset=spiral", "method=kdf"), other])
-    assert {"ECE (15 bins)", "ECE (10 bins)"} <= {column["label"] for column in content["columns"]}
+    assert {"ECE, 15 bins", "ECE, 10 bins"} <= {column["label"] for column in content["columns"]}
 
 
 def test_what_is_no_metric_of_this_version_has_no_explanation():
-    assert first_sentences("gone") == ""
+    assert metric_summary("gone") == ""
 
 
 def test_statistics_are_those_of_compare():
@@ -164,7 +171,7 @@ def test_statistics_are_those_of_compare():
     by_id = dict(
         zip(
             (column["id"] for column in content["columns"]),
-            statistics(studied, filled.columns.measures),
+            column_statistics(studied, filled.columns.measures),
             strict=True,
         )
     )
@@ -186,7 +193,7 @@ def test_statistics_are_those_of_compare():
     )
 )
 def test_json_in_a_script_is_read_back_and_never_ends_it(value):
-    text = in_script(value)
+    text = script_json(value)
     assert json.loads(text) == value
     assert "<" not in text
 
@@ -202,8 +209,8 @@ def test_nothing_in_a_record_becomes_markup():
     plain = Elements()
     plain.feed(page_of([make_record("dataset=spiral", "method=kdf")]))
     hostile = Elements()
-    pictures = Pictures({0: [{"name": HOSTILE, "type": "image/svg+xml", "content": HOSTILE}]})
-    tables = Tables(
+    pictures = PageFigures({0: [{"name": HOSTILE, "type": "image/svg+xml", "content": HOSTILE}]})
+    tables = PageTables(
         {
             0: [
                 {
@@ -268,28 +275,28 @@ def with_figures(tmp_path):
         (path / "figures").mkdir()
         (path / "figures" / "map.svg").write_text("<svg>" + "x" * 3000 + "</svg>")
         (path / "figures" / "map.png").write_bytes(b"\x89PNG" + b"y" * 300)
-    return named(find(out))
+    return name_runs(find_runs(out))
 
 
 def test_the_smaller_file_of_a_figure_is_taken(with_figures):
-    taken = pictures_of(with_figures, "some")
+    taken = read_figures(with_figures, "some")
     (picture,) = taken.by_run[0]
     assert (picture["name"], picture["type"]) == ("map", "image/png")
     assert base64.b64decode(picture["content"]).startswith(b"\x89PNG")
     assert (taken.count, taken.missing, taken.left_out) == (3, 3, 0)
     assert taken.size == 3 * round(304 * 4 / 3)
-    assert taken.told("some") == "3 figures are in the page, 3 files are gone"
+    assert taken.summary("some") == "3 figures are in the page, 3 files are gone"
 
 
 def test_figures_stop_at_the_budget_and_every_setting_comes_first(with_figures, monkeypatch):
-    monkeypatch.setattr("kdgraph.report.page.pictures.BUDGET", 900)
-    taken = pictures_of(with_figures, "some")
+    monkeypatch.setattr("kdgraph.report.page.attachments.FIGURE_BUDGET", 900)
+    taken = read_figures(with_figures, "some")
     assert sorted(with_figures[i].repetition for i in taken.by_run) == [(0,), (0,)]
     assert len({with_figures[i].method for i in taken.by_run}) == 2
     assert taken.left_out == 1
-    assert pictures_of(with_figures, "all").count == 3
+    assert read_figures(with_figures, "all").count == 3
     assert (
-        pictures_of(with_figures, "none").told("none")
+        read_figures(with_figures, "none").summary("none")
         == "0 figures are in the page, 3 are not (--figures some or all takes them), 3 files are"
         " gone"
     )
@@ -311,11 +318,11 @@ def with_tables(tmp_path):
             "n\n" + "".join(f"{i:09d}\n" for i in range(LARGEST // 9))
         )
         (path / "tables" / "empty.csv").write_text("")
-    return named(find(out))
+    return name_runs(find_runs(out))
 
 
 def test_small_tables_are_in_the_page_as_a_whole_and_large_ones_begin(with_tables):
-    taken = tables_of(with_tables)
+    taken = read_tables(with_tables)
     small, large = taken.by_run[0]
     assert small == {
         "name": "ece",
@@ -327,23 +334,25 @@ def test_small_tables_are_in_the_page_as_a_whole_and_large_ones_begin(with_table
     }
     assert (large["label"], large["n"], len(large["rows"])) == ("large", LARGEST // 9, FIRST_ROWS)
     assert large["rows"][-1] == [f"{FIRST_ROWS - 1:09d}"]
-    assert taken.told == "6 tables are in the page, 6 of their files are gone, changed or no tables"
-    assert Tables().told == ""
+    assert (
+        taken.summary == "6 tables are in the page, 6 of their files are gone, changed or no tables"
+    )
+    assert PageTables().summary == ""
 
 
 def test_a_table_that_is_not_as_it_was_written_is_not_shown(with_tables):
-    small = with_tables[0].found.path / "tables" / "ece.csv"
+    small = with_tables[0].finished.path / "tables" / "ece.csv"
     with_tables[0].record["files"]["sha256"] = {"tables/ece.csv": file_checksum(small)}
-    assert [table["name"] for table in tables_of(with_tables).by_run[0]] == ["ece", "large"]
+    assert [table["name"] for table in read_tables(with_tables).by_run[0]] == ["ece", "large"]
     small.write_text(small.read_text().replace("parent", "parenu"))
-    assert [table["name"] for table in tables_of(with_tables).by_run[0]] == ["large"]
+    assert [table["name"] for table in read_tables(with_tables).by_run[0]] == ["large"]
 
 
 def test_tables_stop_at_the_budget(with_tables, monkeypatch):
-    monkeypatch.setattr("kdgraph.report.page.tables.BUDGET", 300)
-    taken = tables_of(with_tables)
+    monkeypatch.setattr("kdgraph.report.page.attachments.TABLE_BUDGET", 300)
+    taken = read_tables(with_tables)
     assert taken.size <= 300 and taken.left_out == 2
-    assert "2 are not (tables take at most 0.0003 MB)" in taken.told
+    assert "2 are not (tables take at most 0.0003 MB)" in taken.summary
 
 
 def test_every_kind_of_run_has_its_columns():
@@ -387,12 +396,12 @@ def test_of_metrics_that_nobody_knows_the_first_are_shown():
 
 
 def test_the_budget_is_told_in_megabytes():
-    assert BUDGET == 4_000_000
+    assert FIGURE_BUDGET == 4_000_000
     assert (
-        Pictures({0: [{}]}, left_out=2).told("some")
+        PageFigures({0: [{}]}, left_out=2).summary("some")
         == "1 figure is in the page, 2 are not (figures take at most 4 MB; --figures all takes all)"
     )
-    assert Pictures().told("some") == ""
+    assert PageFigures().summary("some") == ""
 
 
 def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
@@ -401,7 +410,7 @@ def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
         "wine/kdf/1": {"error.txt": "ValueError: bad\n\ntrace"},
         "wine/sigmoid/2": {"running.json": '{"pid": 1, "host": "elsewhere"}'},
         "wine/kdf/3": {
-            "running.json": json.dumps({**this_process(), "start": "of a process that is gone"})
+            "running.json": json.dumps({**process_identity(), "start": "of a process that is gone"})
         },
         ".store/fit": {"error.txt": "not a run"},
     }.items():
@@ -411,7 +420,8 @@ def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
     (done,) = out.glob("spiral/kdf/*")
     (done / "error.txt").write_text("KeyError: 'again'\n")
     states = {
-        one.path.relative_to(out).as_posix(): (one.state, one.reason) for one in unfinished(out)
+        one.path.relative_to(out).as_posix(): (one.state, one.reason)
+        for one in find_unfinished(out)
     }
     assert states == {
         done.relative_to(out).as_posix(): ("failed", "KeyError: 'again'"),
@@ -419,7 +429,9 @@ def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
         "wine/kdf/3": ("cut off", "it was ended before it was done; it is done again next time"),
         "wine/sigmoid/2": ("running", "it is running at the moment"),
     }
-    assert [one.path.name for one in unfinished(out, ["dataset=wine", "method=kdf", "seed=7"])] == [
+    assert [
+        one.path.name for one in find_unfinished(out, ["dataset=wine", "method=kdf", "seed=7"])
+    ] == [
         "1",
         "3",
     ]
@@ -428,14 +440,14 @@ def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
 def test_seeds_that_javascript_would_merge_stay_apart(tmp_path):
     seeds = [2**53, 2**53 + 1, 2**64]
     content = Content()
-    runs = named(
-        find(
+    runs = name_runs(
+        find_runs(
             write(
                 tmp_path, [make_record("dataset=spiral", "method=kdf", seed=seed) for seed in seeds]
             )
         )
     )
-    content.add(runs, [Command(())] * 3, ["", "", ""], {"random_forest": "random_forest (parent)"})
+    content.add(runs, ["", "", ""], {"random_forest": "random_forest (parent)"})
     assert [run["repetition"] for run in content.as_json()["runs"]] == [
         [2**53],
         [str(2**53 + 1)],

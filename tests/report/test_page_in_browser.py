@@ -315,7 +315,7 @@ def test_the_arrow_keys_move_and_a_number_says_what_it_is(reader):
 def test_a_head_says_what_its_metric_is_on_focus_and_on_hover(reader):
     ActionChains(reader.browser).move_to_element(reader.head("#methods-table", "ECE")).perform()
     said = reader.tip()
-    assert said[0] == "ECE (15 bins)"
+    assert said[0] == "ECE, 15 bins"
     assert said[1].startswith(
         "Measure the expected calibration error (ECE) of top-label confidence, in [0, 1]."
     )
@@ -464,7 +464,7 @@ def opened(reader, method):
     """Text of the first run of a method, but for its config and what it learnt, in which null is a
     value.
     """
-    reader.find(f"method={method} seed=0")
+    reader.find(f"method={method.removesuffix(' (paper protocol)')} seed=0")
     reader.until(
         lambda: (
             [name.removesuffix(" †") for name in reader.column("#runs-table", "Method")] == [method]
@@ -484,7 +484,7 @@ def closed(reader):
 
 def test_nothing_is_undefined_on_a_page_of_every_kind(mixed):
     texts = [mixed.script("return document.body.innerText")]
-    for method in ("kdf", "isotonic-as_in_paper", "tood", "global_pit", "histogram"):
+    for method in ("kdf", "isotonic (paper protocol)", "tood", "global_pit", "histogram"):
         texts.append(opened(mixed, method))
         texts += mixed.script(
             "return [...document.querySelectorAll('#details [data-tip]')].map((one) =>"
@@ -504,7 +504,7 @@ def test_a_task_is_chosen_on_the_whole_page(mixed):
     assert mixed.column("#methods-table", "Method") == [
         "random_forest (parent)",
         "histogram",
-        "isotonic-as_in_paper †",
+        "isotonic (paper protocol) †",
         "kdf",
         "tood",
         "global_pit",
@@ -544,13 +544,13 @@ def test_what_was_fitted_on_test_rows_has_a_dagger_in_every_table(mixed):
     for table in ("methods", "datasets", "runs"):
         assert mixed.one(f"#{table}-paper").text == legend
         assert (
-            mixed.one(f"#{table}-table").text.count("isotonic-as_in_paper †")
+            mixed.one(f"#{table}-table").text.count("isotonic (paper protocol) †")
             == {"methods": 1, "datasets": 1, "runs": 2}[table]
         )
         assert "kdf †" not in mixed.one(f"#{table}-table").text
-    text = opened(mixed, "isotonic-as_in_paper")
+    text = opened(mixed, "isotonic (paper protocol)")
     assert (
-        "method isotonic-as_in_paper †" in text
+        "method isotonic (paper protocol) †" in text
         and legend in text
         and "protocolpaper: Fitted on test rows" in text
     )

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
-from kdgraph.report.plan_table import Planned, plan_table
-from kdgraph.results.estimate import Times
+from kdgraph.data.sizes import RoleSizes
+from kdgraph.report.plan_table import PlannedRun, plan_table
+from kdgraph.results.estimate import RunTimes
+from tests.results.test_estimate import ROWS, record
 
-TIMES = Times({("wine", "kdf"): 90.0}, {"kdf": 90.0}, {"wine": 30.0}, 7)
+TIMES = RunTimes([record("wine", "kdf", fit=90.0)] * 7 + [record("wine", "isotonic", fit=30.0)])
 
 
 def test_rows_add_up_and_the_rest_is_estimated():
-    runs = [Planned("wine", "kdf", state) for state in ("done", "to do", "failed")] + [
-        Planned("wine", "sigmoid", "to do")
+    runs = [PlannedRun("wine", "kdf", state) for state in ("done", "to do", "failed")] + [
+        PlannedRun("wine", "isotonic", "to do")
     ]
-    head, kdf, sigmoid, _, summary = plan_table(runs, TIMES, 2).splitlines()
+    head, kdf, isotonic, _, summary = plan_table(runs, TIMES, 2).splitlines()
     assert head.split() == [
         "runs",
         "done",
@@ -23,30 +25,22 @@ def test_rows_add_up_and_the_rest_is_estimated():
         "do",
         "about",
     ]
-    assert kdf.split() == [
-        "kdf",
-        "3",
-        "1",
-        "·",
-        "1",
-        "·",
-        "1",
-        "0:03:00",
-    ]  # what failed is tried again
-    assert sigmoid.split() == ["sigmoid", "1", "·", "·", "·", "·", "1", "30.0", "s"]
+    # What failed is tried again.
+    assert kdf.split() == ["kdf", "3", "1", "·", "1", "·", "1", "0:03:00"]
+    assert isotonic.split() == ["isotonic", "1", "·", "·", "·", "·", "1", "30.0", "s"]
     assert (
         summary
-        == "4 runs of 1 data set: 1 done, 3 to do; about 0:01:45, 2 at a time, going by 7 finished"
-        " runs"
+        == "4 runs of 1 data set: 1 done, 3 to do; about 0:01:45, 2 at a time, from the closest"
+        " finished runs"
     )
 
 
-def test_what_is_not_known_is_said():
-    runs = [Planned("wine", "kdf", "to do"), Planned("iris", "none", "to do")]
+def test_unknown_durations_are_counted():
+    runs = [PlannedRun("wine", "kdf", "to do"), PlannedRun("iris", "none", "to do")]
     lines = plan_table(runs, TIMES, 1).splitlines()
     assert lines[2].endswith("unknown")
     assert lines[-1].endswith(
-        "2 to do; about 0:01:30, going by 7 finished runs, and 1 more of which nothing is known"
+        "2 to do; about 0:01:30, from 7 runs of 100 rows, and 1 more of unknown duration"
     )
     nothing = plan_table(runs[1:], TIMES, 1).splitlines()[-1]
     assert (
@@ -56,7 +50,39 @@ def test_what_is_not_known_is_said():
     )
 
 
+def test_an_estimate_names_what_it_rests_on():
+    large = RoleSizes(700, 300, 500)
+    summaries = [
+        plan_table([PlannedRun(dataset, method, "to do", sizes)], TIMES, 1).splitlines()[-1]
+        for dataset, method, sizes in (
+            ("wine", "isotonic", ROWS),
+            ("wine", "isotonic", large),
+            ("iris", "isotonic", large),
+        )
+    ]
+    assert [summary.partition("about ")[2] for summary in summaries] == [
+        "30.0 s, from 1 run of 100 rows",
+        "0:05:00, from 1 run of 100 rows, scaled to 1,000",
+        "0:05:00, from 1 run of 100 rows of another data set, scaled to 1,000",
+    ]
+    runs = [PlannedRun("wine", method, "to do", large) for method in ("kdf", "isotonic")]
+    summary = plan_table(runs, TIMES, 1).splitlines()[-1]
+    assert summary.endswith("0:20:00, from the closest finished runs, scaled by their rows")
+
+
+def test_a_narrow_terminal_gets_the_same_table_in_two_parts():
+    runs = [PlannedRun("wine", "kdf", "to do")]
+    lines = plan_table(runs, TIMES, 1, 50).splitlines()
+    assert max(map(len, lines)) <= 50
+    assert [line.split()[:2] for line in lines[:4]] == [
+        ["runs", "done"],
+        ["kdf", "1"],
+        ["not", "at"],
+        ["kdf", "·"],
+    ]
+
+
 def test_what_is_done_needs_no_estimate():
-    assert plan_table([Planned("wine", "kdf", "done")], TIMES, 1).endswith(
+    assert plan_table([PlannedRun("wine", "kdf", "done")], TIMES, 1).endswith(
         "1 run of 1 data set: 1 done, 0 to do"
     )

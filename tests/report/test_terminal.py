@@ -11,7 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from kdgraph.parents.networks.checkpoint import TrainingProgress
-from kdgraph.report.terminal import Log, Spinner, show, watching
+from kdgraph.report.terminal import LogProgress, TerminalProgress, report_progress, show
+from kdgraph.runner.sweep import SweepStatus
 
 HALF = TrainingProgress(
     epoch=100, max_epochs=200, loss=0.71234, validation_loss=0.65432, seconds_left=83.4
@@ -19,13 +20,13 @@ HALF = TrainingProgress(
 
 
 class Screen:
-    """A spinner on a terminal of a given width; ``line`` is what it shows."""
+    """The progress on a terminal of a given width; ``line`` is what it shows."""
 
     def __init__(self, width: int) -> None:
         self.file = io.StringIO()
         console = Console(file=self.file, force_terminal=True, width=width, color_system=None)
         self.status = console.status("")
-        self.spinner = Spinner(self.status)
+        self.progress = TerminalProgress(self.status)
 
     @property
     def line(self) -> str:
@@ -50,15 +51,15 @@ class Screen:
 )
 def test_progress_is_as_wide_as_the_terminal_allows(width, line):
     screen = Screen(width)
-    screen.spinner.begin("spiral → kdn  seed 0")
-    screen.spinner.progress(HALF)
+    screen.progress.begin("spiral → kdn  seed 0")
+    screen.progress.progress(HALF)
     assert screen.line == line and cell_len(line) <= width - 2
 
 
 def test_without_held_out_rows_there_is_one_loss():
     screen = Screen(140)
-    screen.spinner.begin("kdn")
-    screen.spinner.progress(
+    screen.progress.begin("kdn")
+    screen.progress.progress(
         TrainingProgress(
             epoch=3,
             max_epochs=3,
@@ -71,20 +72,54 @@ def test_without_held_out_rows_there_is_one_loss():
     assert screen.line == "kdn  pretraining ━━━━━━━━━━ 3/3  at most 0:00:00 left  loss 2.000"
 
 
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (80, "━━╌╌╌╌╌╌╌╌ 3/12  spiral → kdn  seed 0  fit …  about 0:00:45 left"),
+        (50, "━━╌╌╌╌╌╌╌╌ 3/12  spiral → kdn  seed 0  fit …"),
+    ],
+)
+def test_a_serial_sweep_has_a_bar_and_the_time_left(width, line, monkeypatch):
+    screen = Screen(width)
+    screen.progress._start = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: 109.0)
+    screen.progress.begin("spiral → kdn  seed 0", 3, 12)
+    screen.progress.stage("fit")
+    assert screen.line == line
+    screen.progress.progress(HALF)
+    assert screen.line.startswith("3/12  spiral → kdn  seed 0  training ━━━━━╌╌╌╌╌")
+
+
+@pytest.mark.parametrize(
+    ("width", "running"),
+    [
+        (90, "  2 running: circle → kdf, circle → kdn"),
+        (80, "  2 running: circle → kdf"),
+        (60, "  2 running"),
+        (50, ""),
+    ],
+)
+def test_a_parallel_sweep_names_what_is_running(width, running):
+    screen = Screen(width)
+    status = SweepStatus(3, 0, 2, 1, 2, 61.4, ("circle → kdf", "circle → kdn"))
+    screen.progress.sweep_status(status)
+    assert screen.line == f"━━━━━╌╌╌╌╌ 4/8 · 1 failed · about 0:01:01 left{running}"
+
+
 def test_brackets_of_a_name_are_no_markup():
     screen = Screen(80)
-    screen.spinner.begin("my [red]data[/red] → kdn")
-    screen.spinner.stage("fit")
+    screen.progress.begin("my [red]data[/red] → kdn")
+    screen.progress.stage("fit")
     assert screen.line == "my [red]data[/red] → kdn  fit …"
 
 
 def test_one_line_lives_and_is_wiped_away():
     screen = Screen(50)
     with screen.status:
-        screen.spinner.begin("spiral → kdn  seed 0")
-        screen.spinner.progress(HALF)
-        screen.spinner.note("a note that stays, longer than the terminal is wide, in one piece")
-        screen.spinner.stage("calibrate")
+        screen.progress.begin("spiral → kdn  seed 0")
+        screen.progress.progress(HALF)
+        screen.progress.note("a note that stays, longer than the terminal is wide, in one piece")
+        screen.progress.stage("calibrate")
     drawn = screen.file.getvalue()
     live = drawn.replace(
         "kdg: a note that stays, longer than the terminal is wide, in one piece\n", ""
@@ -97,10 +132,10 @@ def test_one_line_lives_and_is_wiped_away():
 
 
 def test_nobody_looks(capsys):
-    with watching() as watch:
+    with report_progress() as watch:
         watch.begin("spiral → kdn  seed 0")
         watch.stage("fit")
         watch.progress(HALF)
-    assert type(watch) is Log and capsys.readouterr() == ("", "")
+    assert type(watch) is LogProgress and capsys.readouterr() == ("", "")
     show("a ± 0.1 ◂")
     assert capsys.readouterr().out == "a ± 0.1 ◂\n"

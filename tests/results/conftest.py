@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from kdgraph.config import RECORD_SCHEMA
-from kdgraph.results.records import Found
-from kdgraph.runner.sealed import add_checksum
+from kdgraph.results.records import FinishedRun
+from kdgraph.runner.files import add_checksum
 from kdgraph.runner.store import CODE_SCHEMA
 from tests.results.about_metrics import about_metrics
 
@@ -149,6 +149,9 @@ def make_record(
         "protocol": protocol,
         "seed": seed,
         "config": science,
+        "overrides": [f"dataset={dataset}", f"method={method}", f"seed={seed}"],
+        "experiment": None,
+        "config_dir": None,
         "metrics": entries,
         "about_metrics": about_metrics(one["metric"] for one in entries),
         "ood_sets": [],
@@ -170,10 +173,11 @@ def record() -> Callable[..., Record]:
 
 
 @pytest.fixture
-def found() -> Callable[[Iterable[Record]], list[Found]]:
+def found() -> Callable[[Iterable[Record]], list[FinishedRun]]:
     """Records as they are found, in the given order."""
     return lambda records: [
-        Found(Path("outputs", r["dataset"]["name"], r["method"], r["run_id"]), r) for r in records
+        FinishedRun(Path("outputs", r["dataset"]["name"], r["method"], r["run_id"]), r)
+        for r in records
     ]
 
 

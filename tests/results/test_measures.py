@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kdgraph.errors import UsageError
-from kdgraph.results.measures import Measure, measured, select, tell_apart
+from kdgraph.results.measures import Measure, read_measures, select_measures, unique_labels
 
 EVERYTHING = {
     "error": 0.1,
@@ -19,7 +19,7 @@ EVERYTHING = {
 
 
 def measures_of(record) -> list[Measure]:
-    return list(dict.fromkeys(measure for measure, _ in measured(record)))
+    return list(dict.fromkeys(measure for measure, _ in read_measures(record)))
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def there(record) -> list[Measure]:
 def test_names_are_those_that_are_typed_and_read(there) -> None:
     assert {measure.id: (measure.label, measure.better) for measure in there} == {
         "error": ("error", "lower"),
-        "ece": ("ECE (15 bins)", "lower"),
-        "nll": ("NLL (clip 1e-06)", "lower"),
+        "ece": ("ECE, 15 bins", "lower"),
+        "nll": ("NLL", "lower"),
         "mmc": ("mean max confidence", None),
         "hellinger@grid": ("Hellinger on the grid", "lower"),
         "mmc@sphere:radius=1": ("confidence at radius 1", None),
@@ -52,33 +52,33 @@ def test_numbers_on_calibration_rows_are_in_sample_unless_test_rows_were_fitted_
     test, calibration = measures_of(held_out)
     assert (calibration.id, calibration.label) == (
         "ece@calibration",
-        "ECE (15 bins) on calibration rows (in sample)",
+        "ECE, 15 bins, on calibration rows (in sample)",
     )
     assert (
         calibration.in_sample
-        and not calibration.is_near
+        and not calibration.is_test
         and calibration.better == "lower"
-        and test.is_near
+        and test.is_test
         and not test.in_sample
     )
     other = measures_of(as_in_paper)[1]
     assert (
-        other.label == "ECE (15 bins) on calibration rows" and other != calibration
+        other.label == "ECE, 15 bins, on calibration rows" and other != calibration
     )  # never averaged with the other
-    assert select([test, calibration], ["ece"], ["calibration"]) == [calibration]
+    assert select_measures([test, calibration], ["ece"], ["calibration"]) == [calibration]
 
 
 def test_where_a_family_meets_the_data_nothing_is_better(record) -> None:
     one = record(values={"oce@ellipse:axis=30": 0.1})
     one["metrics"][0]["in_distribution"] = True
-    inside, outside = (measure for measure, _ in measured(one))
+    inside, outside = (measure for measure, _ in read_measures(one))
     assert (inside.better, outside.better) == (None, "lower")
     assert outside.label == "OCE on ellipse, axis 30"
 
 
 def test_a_family_that_is_named_by_its_parameter_is_named_once(record) -> None:
     one = record(values={"mmc@intensity:intensity=255": 0.9, "mmc@blend:epsilon=0.5": 0.9})
-    assert [measure.label for measure, _ in measured(one)][:2] == [
+    assert [measure.label for measure, _ in read_measures(one)][:2] == [
         "confidence on intensity 255",
         "confidence on blend, epsilon 0.5",
     ]
@@ -93,9 +93,9 @@ def test_options_that_are_numbers_are_told(record) -> None:
         values=dict.fromkeys(given, 0.5),
         config={f"metrics.test.{name}": options for name, options in given.items()},
     )
-    assert [measure.label for measure, _ in measured(one)][:2] == [
-        "coverage (level 0.9)",
-        "my_score (k 3)",
+    assert [measure.label for measure, _ in read_measures(one)][:2] == [
+        "coverage, level 0.9",
+        "my_score, k 3",
     ]
 
 
@@ -110,9 +110,9 @@ def test_the_space_in_which_it_was_measured_is_told(record) -> None:
     )
     for name in given:
         one["about_metrics"][name] = {"label": "MLCE", "better": "lower", "metric": "mlce"}
-    assert list(tell_apart(measures_of(one)).values()) == [
-        "MLCE in pca (bandwidth 0.4)",
-        "MLCE in 2 (bandwidth 0.2)",
+    assert list(unique_labels(measures_of(one)).values()) == [
+        "MLCE in pca, bandwidth 0.4",
+        "MLCE in 2, bandwidth 0.2",
     ]
 
 
@@ -124,7 +124,7 @@ def test_where_better_is(record) -> None:
     ids = ["error", "coverage", "mmc", *far, "new@x"]
     found = {
         measure.id: (measure.ideal, measure.detects)
-        for measure, _ in measured(record(values=dict.fromkeys(ids, 0.5)))
+        for measure, _ in read_measures(record(values=dict.fromkeys(ids, 0.5)))
     }
     assert list(found.values()) == [
         ("lower", False),
@@ -143,9 +143,9 @@ def test_a_metric_of_the_user_s_own_is_what_its_record_says(record) -> None:
     one["about_metrics"]["my_score"] = {"label": "my score", "better": "higher", "unit": "points"}
     one["about_metrics"]["mine"] = {"label": "mine", "better": None, "detects": True}
     one["about_metrics"]["ece"]["label"] = "ECE of long ago"
-    found = {measure.metric: measure for measure, _ in measured(one)}
+    found = {measure.metric: measure for measure, _ in read_measures(one)}
     mine = found["my_score"]
-    assert (mine.id, mine.label, mine.better, mine.about.unit) == (
+    assert (mine.id, mine.label, mine.better, mine.info.unit) == (
         "my_score",
         "my score",
         "higher",
@@ -153,9 +153,9 @@ def test_a_metric_of_the_user_s_own_is_what_its_record_says(record) -> None:
     )
     assert (found["mine"].detects, found["mine"].ideal) == (True, "none")
     assert (
-        found["ece"].label == "ECE of long ago (15 bins)"
+        found["ece"].label == "ECE of long ago, 15 bins"
     )  # the record counts, not what is installed here
-    usual = next(measure for measure, _ in measured(record(values={"my_score": 1.0})))
+    usual = next(measure for measure, _ in read_measures(record(values={"my_score": 1.0})))
     assert usual != mine and (usual.label, usual.better) == ("my_score", None)
 
 
@@ -164,15 +164,18 @@ def test_a_score_of_sets_is_another_measure_than_one_of_rows(record) -> None:
     for entry in one["metrics"]:
         if entry["of"] == "calibrated":
             entry["n_of"] = "sets of 20 rows" if entry["ood"] == "kmnist" else "rows in sets of 20"
-    labels = {(entry["of"], measure.label, measure.n_of) for measure, entry in measured(one)}
+    labels = {(entry["of"], measure.label, measure.n_of) for measure, entry in read_measures(one)}
     assert labels == {
         ("parent", "AUROC on kmnist", "rows"),
         ("parent", "AUROC at radius 2", "rows"),
         ("calibrated", "AUROC of sets of 20 rows on kmnist", "sets of 20 rows"),
         ("calibrated", "AUROC of rows in sets of 20 at radius 2", "rows in sets of 20"),
     }
-    assert len({measure for measure, _ in measured(one)}) == 4
-    assert len(select([measure for measure, _ in measured(one)], ["auroc"], ["kmnist"])) == 2
+    assert len({measure for measure, _ in read_measures(one)}) == 4
+    assert (
+        len(select_measures([measure for measure, _ in read_measures(one)], ["auroc"], ["kmnist"]))
+        == 2
+    )
 
 
 def test_other_options_or_other_draws_are_another_measure(record) -> None:
@@ -181,7 +184,7 @@ def test_other_options_or_other_draws_are_another_measure(record) -> None:
     mass = record(values={"ece": 0.1}, config={"metrics.test.ece.strategy": "mass"})
     drawn = record(values={"oce@sphere:radius=2": 0.2}, config={"ood.draw": "normal"})
     finer = record(values={"oce@sphere:radius=2": 0.2}, config={"ood.n": 5000, "ood.radii": [2]})
-    labels = tell_apart(
+    labels = unique_labels(
         list(
             dict.fromkeys(
                 measure for one in (usual, bins, mass, drawn, finer) for measure in measures_of(one)
@@ -189,11 +192,11 @@ def test_other_options_or_other_draws_are_another_measure(record) -> None:
         )
     )
     assert list(labels.values()) == [
-        "ECE (15 bins) (strategy uniform)",
-        "OCE at radius 2 (draw uniform)",
-        "ECE (10 bins)",
-        "ECE (15 bins) (strategy mass)",
-        "OCE at radius 2 (draw normal)",
+        "ECE, 15 bins, strategy uniform",
+        "OCE at radius 2, draw uniform",
+        "ECE, 10 bins",
+        "ECE, 15 bins, strategy mass",
+        "OCE at radius 2, draw normal",
     ]
 
 
@@ -224,7 +227,7 @@ def ids(measures) -> list[str]:
     ],
 )
 def test_metrics_and_places_choose(there, metrics, on, expected) -> None:
-    assert ids(select(there, metrics, on)) == expected
+    assert ids(select_measures(there, metrics, on)) == expected
 
 
 @pytest.mark.parametrize(
@@ -252,7 +255,7 @@ def test_metrics_and_places_choose(there, metrics, on, expected) -> None:
 )
 def test_what_was_not_measured_is_an_error_with_what_was(there, metrics, on, said) -> None:
     with pytest.raises(UsageError) as caught:
-        select(there, metrics, on)
+        select_measures(there, metrics, on)
     assert str(caught.value) == said
 
 

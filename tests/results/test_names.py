@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.results.names import differing, differing_between_datasets, named
+from kdgraph.results.names import dataset_differences, differing_keys, name_runs
 
 
 def names(runs) -> list[tuple[str, str, str]]:
@@ -16,7 +16,7 @@ def names(runs) -> list[tuple[str, str, str]]:
 
 
 def test_a_setting_alone_goes_by_its_own_name(record, found) -> None:
-    runs = named(
+    runs = name_runs(
         found(
             [record(d, m, seed=s) for d in ("a", "b") for m in ("kdf", "isotonic") for s in (0, 1)]
         )
@@ -31,7 +31,7 @@ def test_a_setting_alone_goes_by_its_own_name(record, found) -> None:
 
 def test_settings_of_one_method_on_one_data_set_are_told_apart_everywhere(record, found) -> None:
     changed = {"calibrator.alpha": 0.05, "calibrator.robust": False}
-    runs = named(
+    runs = name_runs(
         found([record("a"), record("a", config=changed), record("b"), record("b", "isotonic")])
     )
     assert [run.method for run in runs] == [
@@ -49,18 +49,18 @@ def test_what_is_measured_or_drawn_makes_no_other_method(record, found) -> None:
         {"figures.draw": ["posterior_maps"]},
         {"ood.n": 7},
     )
-    assert {run.method for run in named(found([record(config=config) for config in configs]))} == {
-        "kdf"
-    }
+    assert {
+        run.method for run in name_runs(found([record(config=config) for config in configs]))
+    } == {"kdf"}
 
 
 def test_a_composed_name_says_its_settings_beside_the_preset_of_the_same_parts(
     record, found
 ) -> None:
     composed = record("a", "random_forest-kdf", calibrator="kdf", config={"calibrator.alpha": 1.0})
-    runs = named(found([record("a"), composed]))
+    runs = name_runs(found([record("a"), composed]))
     assert [run.method for run in runs] == ["kdf", "random_forest-kdf calibrator.alpha=1.0"]
-    assert [run.method for run in named(found([composed]))] == [
+    assert [run.method for run in name_runs(found([composed]))] == [
         "random_forest-kdf"
     ]  # alone it needs none
 
@@ -71,7 +71,7 @@ def test_detectors_and_recalibrators_are_parts_of_a_method(record, found) -> Non
         record("a", "tood", calibrator="none", detector="tood", config=config)
         for config in ({}, changed)
     ]
-    runs = named(
+    runs = name_runs(
         found(
             [
                 *tood,
@@ -89,7 +89,10 @@ def test_one_method_by_two_protocols_is_two(record, found) -> None:
         record("a", "pit"),
         record("a", "pit-as_in_paper", calibrator="pit", protocol="paper"),
     )
-    assert [run.method for run in named(found([held_out, in_paper]))] == ["pit", "pit-as_in_paper"]
+    assert [run.method for run in name_runs(found([held_out, in_paper]))] == [
+        "pit",
+        "pit (paper protocol)",
+    ]
     composed = record(
         "a",
         "random_forest-pit-as_in_paper",
@@ -97,9 +100,9 @@ def test_one_method_by_two_protocols_is_two(record, found) -> None:
         protocol="paper",
         config={"calibrator.alpha": 1.0},
     )
-    assert [run.method for run in named(found([in_paper, composed]))] == [
-        "pit-as_in_paper",
-        "random_forest-pit-as_in_paper calibrator.alpha=1.0",
+    assert [run.method for run in name_runs(found([in_paper, composed]))] == [
+        "pit (paper protocol)",
+        "random_forest-pit (paper protocol) calibrator.alpha=1.0",
     ]
 
 
@@ -111,16 +114,16 @@ def test_as_in_its_paper_a_method_may_be_fitted_by_what_is_out_of_distribution(
             record("a", "odin", calibrator="odin", protocol=protocol, config={"ood.n": n})
             for n in (7, 8)
         ]
-        return [run.method for run in named(found(of_ood))]
+        return [run.method for run in name_runs(found(of_ood))]
 
     assert runs("held_out") == ["odin", "odin"] and runs("paper") == [
-        "odin ood.n=7",
-        "odin ood.n=8",
+        "odin (paper protocol) ood.n=7",
+        "odin (paper protocol) ood.n=8",
     ]
 
 
 def test_sizes_of_one_data_set_are_told_apart_and_so_are_their_methods_not(record, found) -> None:
-    runs = named(
+    runs = name_runs(
         found([record("a", config={"dataset.n_train": n}) for n in (100, 1000)] + [record("b")])
     )
     assert names(runs) == [
@@ -131,13 +134,13 @@ def test_sizes_of_one_data_set_are_told_apart_and_so_are_their_methods_not(recor
 
 
 def test_folds_repeat_a_run_as_seeds_do(record, found) -> None:
-    runs = named(found([record("a", seed=1, config={"dataset.fold": fold}) for fold in (0, 1)]))
+    runs = name_runs(found([record("a", seed=1, config={"dataset.fold": fold}) for fold in (0, 1)]))
     assert [(run.dataset, run.repetition) for run in runs] == [("a", (1, 0)), ("a", (1, 1))]
 
 
 def test_parents_of_other_settings_are_told_apart_too(record, found) -> None:
     changed = {"parent.n_estimators": 10}
-    runs = named(
+    runs = name_runs(
         found(
             [
                 record("a", "kdf"),
@@ -154,11 +157,11 @@ def test_parents_of_other_settings_are_told_apart_too(record, found) -> None:
 
 
 def test_what_differs_between_data_sets_alone_is_one_method_and_is_said(record, found) -> None:
-    runs = named(
+    runs = name_runs(
         found([record("a", "kdn"), record("b", "kdn", parent="cnn"), record("b", "isotonic")])
     )
     assert [run.method for run in runs] == ["kdn", "kdn", "isotonic"]
-    assert differing_between_datasets(runs) == ["kdn differs between data sets in parent"]
+    assert dataset_differences(runs) == ["kdn differs between data sets in parent"]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +194,7 @@ def test_what_differs_between_data_sets_alone_is_one_method_and_is_said(record, 
     ],
 )
 def test_differing_keys(configs, expected) -> None:
-    assert differing(configs) == expected
+    assert differing_keys(configs) == expected
 
 
 CHOICES = st.fixed_dictionaries(
@@ -209,12 +212,12 @@ CHOICES = st.fixed_dictionaries(
 @given(st.lists(CHOICES, min_size=1, max_size=8))
 @settings(deadline=None)
 def test_on_one_data_set_a_name_is_one_setting_and_a_setting_has_one_name(configs) -> None:
-    from kdgraph.results.records import Found
+    from kdgraph.results.records import FinishedRun
     from tests.results.conftest import make_record
 
-    runs = named(
+    runs = name_runs(
         [
-            Found(Path(), make_record(c["dataset.name"], c["calibrator.name"], config=c))
+            FinishedRun(Path(), make_record(c["dataset.name"], c["calibrator.name"], config=c))
             for c in configs
         ]
     )
@@ -230,7 +233,7 @@ def test_on_one_data_set_a_name_is_one_setting_and_a_setting_has_one_name(config
 
 
 def test_a_run_of_the_parent_alone_is_no_method(record, found) -> None:
-    alone, gated = named(
+    alone, gated = name_runs(
         found(
             [
                 record(method="forest", calibrator="none"),

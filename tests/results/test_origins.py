@@ -13,11 +13,11 @@ import pytest
 from kdgraph.cli.main import main
 from kdgraph.config import Read
 from kdgraph.errors import UsageError
-from kdgraph.results.measures import measured, tell_apart
-from kdgraph.results.names import named
-from kdgraph.results.origins import PresentFiles, contents, hidden_differences
-from kdgraph.results.records import find
-from kdgraph.runner.rundir import RunDir
+from kdgraph.results.measures import read_measures, unique_labels
+from kdgraph.results.names import name_runs
+from kdgraph.results.origins import PresentFiles, content_digests, hidden_differences
+from kdgraph.results.records import find_runs
+from kdgraph.runner.run_dir import RunDir
 
 TABLE = "kdgraph.data.tables.TableFile"
 
@@ -57,40 +57,46 @@ def mixed(record, file):
 def test_runs_of_an_earlier_content_are_left_out_and_a_line_tells_how_to_see_them(mixed, outputs):
     told: list[str] = []
     out = outputs(mixed)
-    assert [one.record["run_id"] for one in find(out, tell=told.append)] == ["00000000", "00000001"]
+    assert [one.record["run_id"] for one in find_runs(out, note=told.append)] == [
+        "00000000",
+        "00000001",
+    ]
     assert told == [
         f"left out of {out}: 2 runs of an earlier content of rows.csv; --outdated shows them too,"
         " under names of their own"
     ]
     told.clear()
-    found = find(out, tell=told.append, outdated=True)
+    found = find_runs(out, note=told.append, outdated=True)
     assert told == [] and len(found) == 4
-    names = [run.dataset for run in named(found)]
-    digests = [contents(one.record) for one in found]
+    names = [run.dataset for run in name_runs(found)]
+    digests = [content_digests(one.record) for one in found]
     assert names == [f"t content={digest}" for digest in digests] and len(set(names)) == 2
 
 
 def test_nothing_is_told_of_runs_that_were_not_asked_for(mixed, outputs, record):
     told: list[str] = []
-    assert len(find(outputs([*mixed, record("spiral")]), ["dataset=spiral"], tell=told.append)) == 1
+    assert (
+        len(find_runs(outputs([*mixed, record("spiral")]), ["dataset=spiral"], note=told.append))
+        == 1
+    )
     assert told == []
 
 
 def test_where_all_are_of_an_earlier_content_the_error_names_the_way_out(mixed, outputs):
     out = outputs(mixed[2:])
     with pytest.raises(UsageError) as caught:
-        find(out, tell=lambda line: None)
+        find_runs(out, note=lambda line: None)
     assert (
         str(caught.value)
         == f"of 2 runs in '{out}' none is of its files as they are now; run them again, or see them"
         " with --outdated"
     )
     with pytest.raises(UsageError) as caught:
-        find(out, ["seed=1"], tell=lambda line: None)
+        find_runs(out, ["seed=1"], note=lambda line: None)
     assert str(caught.value).startswith(
         f"of 1 run in '{out}' with seed=1 none is of its files as they are now; "
     )
-    (one,) = {run.dataset for run in named(find(out, outdated=True))}
+    (one,) = {run.dataset for run in name_runs(find_runs(out, outdated=True))}
     assert one == "t"  # a single content needs no name of its own
 
 
@@ -98,8 +104,8 @@ def test_contents_of_a_file_that_is_gone_are_told_apart_by_name(mixed, outputs, 
     out = outputs(mixed)
     file.unlink()
     told: list[str] = []
-    found = find(out, tell=told.append)
-    assert told == [] and len({run.dataset for run in named(found)}) == 2
+    found = find_runs(out, note=told.append)
+    assert told == [] and len({run.dataset for run in name_runs(found)}) == 2
 
 
 def test_another_time_alone_is_not_another_content(mixed, file):
@@ -116,15 +122,15 @@ def test_a_source_that_cannot_be_imported_here_is_not_checked(mixed):
 
 def test_other_content_behind_rows_out_of_distribution_is_another_measure(record, file, found):
     made = [record(reads=reads(file, text, "ood.path"), seed=0) for text in ("1", "2")]
-    of = [next(m for m, _ in measured(one) if m.on == "ood") for one in made]
-    assert of[0] != of[1] and len(set(tell_apart(of).values())) == 2
-    near = [next(m for m, _ in measured(one) if m.on == "test") for one in made]
+    of = [next(m for m, _ in read_measures(one) if m.on == "ood") for one in made]
+    assert of[0] != of[1] and len(set(unique_labels(of).values())) == 2
+    near = [next(m for m, _ in read_measures(one) if m.on == "test") for one in made]
     assert near[0] == near[1]
-    assert len({run.dataset for run in named(found(made))}) == 1
+    assert len({run.dataset for run in name_runs(found(made))}) == 1
 
 
 def test_other_content_behind_outliers_that_train_is_another_method_and_parent(record, file, found):
-    runs = named(
+    runs = name_runs(
         found([record(reads=reads(file, text, "outliers.0.path"), seed=0) for text in ("1", "2")])
     )
     assert len({run.method for run in runs}) == len({run.parent for run in runs}) == 2
@@ -138,10 +144,10 @@ def test_a_space_of_one_name_and_other_parameters_is_another_measure(record):
         one["config"]["metrics"]["spaces"] = {
             "small": {"_target_": "kdgraph.features.Pca", "n_components": components}
         }
-        made.append(next(measure for measure, _ in measured(one)))
+        made.append(next(measure for measure, _ in read_measures(one)))
     assert made[0] != made[1]
-    assert list(tell_apart(made).values()) == [
-        f"{made[0].label} (space.n_components {n})" for n in (2, 3)
+    assert list(unique_labels(made).values()) == [
+        f"{made[0].label}, n components {n}" for n in (2, 3)
     ]
 
 
@@ -206,14 +212,14 @@ def test_a_file_that_changes_while_a_run_reads_it_ends_the_run(tmp_path, monkeyp
     write_table(1)
     from kdgraph.runner import run as module
 
-    real = module._do
+    real = module._run_stages
 
-    def change_first(config, folder, watch):
+    def change_first(config, *args):
         assert config.run_id
         write_table(2)
-        return real(config, folder, watch)
+        return real(config, *args)
 
-    monkeypatch.setattr(module, "_do", change_first)
+    monkeypatch.setattr(module, "_run_stages", change_first)
     words = [
         "dataset=table",
         "dataset.path=mine.csv",

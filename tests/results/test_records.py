@@ -14,8 +14,8 @@ import pytest
 from kdgraph.cli.main import main
 from kdgraph.config import RECORD_SCHEMA
 from kdgraph.errors import UsageError
-from kdgraph.results.records import find, without_collection
-from kdgraph.runner.sealed import add_checksum, check_and_load
+from kdgraph.results.records import find_runs, pause_garbage_collection
+from kdgraph.runner.files import add_checksum, check_and_load
 
 
 def places(found) -> list[tuple[str, str, int]]:
@@ -33,7 +33,7 @@ def test_runs_come_by_data_set_method_and_seed_as_a_number(record, outputs) -> N
             record("a", "isotonic", seed=11),
         ]
     )
-    found = find(out)
+    found = find_runs(out)
     assert places(found) == [
         ("a", "isotonic", 11),
         ("a", "kdf", 9),
@@ -49,17 +49,17 @@ def test_a_folder_at_any_level_will_do_and_hidden_ones_are_not_looked_into(recor
     hidden = out / ".store" / "fit" / "x"
     hidden.mkdir(parents=True)
     (hidden / "result.json").write_bytes(add_checksum(record("c")))
-    assert len(find(out)) == 3
-    assert places(find(out / "a")) == [("a", "kdf", 0), ("a", "kdf", 1)]
-    (one,) = find(out / "b")
-    assert find(one.path) == [one]
+    assert len(find_runs(out)) == 3
+    assert places(find_runs(out / "a")) == [("a", "kdf", 0), ("a", "kdf", 1)]
+    (one,) = find_runs(out / "b")
+    assert find_runs(one.path) == [one]
 
 
 def test_a_run_that_is_not_finished_is_none(record, outputs) -> None:
     out = outputs([record("a")])
     (out / "a" / "kdf" / "00000000").mkdir()
     (out / "a" / "kdf" / "00000000" / "error.txt").write_text("ValueError: no")
-    assert len(find(out)) == 1
+    assert len(find_runs(out)) == 1
 
 
 def test_what_cannot_be_used_is_left_out_and_said_in_one_line(record, outputs, capsys) -> None:
@@ -70,7 +70,7 @@ def test_what_cannot_be_used_is_left_out_and_said_in_one_line(record, outputs, c
     for name, text in (("empty", ""), ("list", "[]")):
         (out / "d" / name).mkdir(parents=True)
         (out / "d" / name / "result.json").write_text(text)
-    assert places(find(out)) == [("spiral", "kdf", 0)]
+    assert places(find_runs(out)) == [("spiral", "kdf", 0)]
     said = (
         f"left out of {out}: 3 runs of another version (schema 1, 2; this kdgraph reads"
         f" {RECORD_SCHEMA}); 2 runs whose result.json is damaged ({out}/d/empty/result.json,"
@@ -78,7 +78,7 @@ def test_what_cannot_be_used_is_left_out_and_said_in_one_line(record, outputs, c
     )
     assert capsys.readouterr().err == f"kdg: {said}\n"
     told: list[str] = []
-    find(out, tell=told.append)
+    find_runs(out, note=told.append)
     assert told == [said] and capsys.readouterr().err == ""
 
 
@@ -86,7 +86,7 @@ def test_a_record_that_lacks_a_key_is_left_out_and_the_key_is_said(record, outpu
     broken = {name: record(name) for name in "abc"}
     del broken["a"]["dataset"]["prior"], broken["b"]["detector"], broken["c"]["detector"]
     told: list[str] = []
-    assert places(find(outputs([record(), *broken.values()]), tell=told.append)) == [
+    assert places(find_runs(outputs([record(), *broken.values()]), note=told.append)) == [
         ("spiral", "kdf", 0)
     ]
     assert told[0].endswith("/outputs: 3 runs whose result.json lacks dataset.prior, detector")
@@ -94,13 +94,13 @@ def test_a_record_that_lacks_a_key_is_left_out_and_the_key_is_said(record, outpu
 
 def test_a_folder_without_runs_is_an_error_of_one_line(tmp_path, record, outputs) -> None:
     with pytest.raises(UsageError) as caught:
-        find(tmp_path / "nowhere")
+        find_runs(tmp_path / "nowhere")
     assert (
         str(caught.value)
         == f"--out must be a folder with runs, got '{tmp_path / 'nowhere'}', which is no folder"
     )
     with pytest.raises(UsageError) as caught:
-        find(tmp_path)
+        find_runs(tmp_path)
     assert (
         str(caught.value)
         == f"no finished run in '{tmp_path}'; make one with 'kdg run', or name another folder with"
@@ -112,10 +112,10 @@ def test_filters_must_hold_together(record, outputs) -> None:
     out = outputs(
         [record(d, m, seed=s) for d in ("a", "b") for m in ("kdf", "isotonic") for s in (0, 1)]
     )
-    assert places(find(out, ["dataset=a", "method!=kdf", "seed=1"])) == [("a", "isotonic", 1)]
+    assert places(find_runs(out, ["dataset=a", "method!=kdf", "seed=1"])) == [("a", "isotonic", 1)]
     with pytest.raises(UsageError) as caught:
-        find(out, ["dataset=a", "dataset=b"])
-    assert str(caught.value) == f"none of the 8 runs in '{out}' has dataset=a dataset=b"
+        find_runs(out, ["dataset=a", "dataset=b"])
+    assert str(caught.value) == f"of 8 runs in '{out}' none has dataset=a dataset=b"
 
 
 @pytest.mark.parametrize("collects", [True, False])
@@ -123,10 +123,10 @@ def test_the_garbage_collector_is_left_as_it_was(collects) -> None:
     was = gc.isenabled()
     try:
         (gc.enable if collects else gc.disable)()
-        with without_collection():
+        with pause_garbage_collection():
             assert not gc.isenabled()
         assert gc.isenabled() == collects
-        with pytest.raises(UsageError), without_collection():
+        with pytest.raises(UsageError), pause_garbage_collection():
             raise UsageError
         assert gc.isenabled() == collects
     finally:
@@ -146,7 +146,7 @@ def test_a_folder_and_a_record_of_another_user_are_left_out_and_told(record, out
     monkeypatch.setattr(os, "scandir", lambda path: refuse(scandir, path, closed_folder))
     monkeypatch.setattr(Path, "read_bytes", lambda path: refuse(read_bytes, path, closed_file))
     told: list[str] = []
-    assert places(find(out, tell=told.append)) == [("a", "kdf", 0)]
+    assert places(find_runs(out, note=told.append)) == [("a", "kdf", 0)]
     (line,) = told
     assert line.startswith(f"left out of {out}: what you may not read (")
     assert (
@@ -160,7 +160,7 @@ def test_a_closed_folder_is_one_line_for_every_command(monkeypatch, capsys, tmp_
     def closed(out, *arguments, **options):
         raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "secret"))
 
-    monkeypatch.setattr("kdgraph.results.records.find", closed)
+    monkeypatch.setattr("kdgraph.results.records.find_runs", closed)
     assert main(["table", "--out", str(tmp_path)]) == 2
     way_out = f"its owner can open it with 'chmod -R a+rX {tmp_path}/secret'"
     assert (

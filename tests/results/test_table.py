@@ -13,10 +13,9 @@ import pytest
 
 from kdgraph.cli.main import main
 from kdgraph.errors import UsageError
-from kdgraph.results.measures import measured
-from kdgraph.results.table import COLUMNS, columns
-from kdgraph.results.usual import choose
-from kdgraph.results.write import as_cell, kind_of, latex, markdown, write_columns
+from kdgraph.results.export import cell_text, file_kind, latex_lines, markdown_lines, write_columns
+from kdgraph.results.measures import choose_measures, read_measures
+from kdgraph.results.table import TABLE_COLUMNS, number_table
 
 VALUES = {"error": 0.1, "ece": None, "oce@sphere:radius=2": 0.25}
 
@@ -32,8 +31,8 @@ def runs(record, found):
 
 
 def test_every_number_is_a_row_under_documented_columns(runs) -> None:
-    table = columns(runs)
-    assert list(table) == list(COLUMNS) and all(what for what in COLUMNS.values())
+    table = number_table(runs)
+    assert list(table) == list(TABLE_COLUMNS) and all(what for what in TABLE_COLUMNS.values())
     assert {len(values) for values in table.values()} == {
         sum(len(one.record["metrics"]) for one in runs)
     }
@@ -78,7 +77,7 @@ def test_every_number_is_a_row_under_documented_columns(runs) -> None:
 
 def test_a_regressor_has_no_prior_and_says_what_recalibrates_it(record, found) -> None:
     parts = {"calibrator": "none", "recalibrator": "global_pit", "prior": None, "protocol": "paper"}
-    table = columns(
+    table = number_table(
         found(
             [record("x", "global_pit-as_in_paper", values={"crps": 0.3, "my_score": 2.0}, **parts)]
         )
@@ -94,20 +93,20 @@ def test_a_regressor_has_no_prior_and_says_what_recalibrates_it(record, found) -
 
 
 def test_some_measures_only(runs) -> None:
-    wanted = choose([measure for measure, _ in measured(runs[0].record)], ["error"])
-    table = columns(runs, wanted=set(wanted))
+    wanted = choose_measures([measure for measure, _ in read_measures(runs[0].record)], ["error"])
+    table = number_table(runs, wanted=set(wanted))
     assert set(table["metric"]) == {"error"} and len(table["value"]) == 4
 
 
 def test_a_run_without_numbers_has_no_row(record, found) -> None:
-    assert {len(values) for values in columns(found([record(values={})])).values()} == {0}
+    assert {len(values) for values in number_table(found([record(values={})])).values()} == {0}
 
 
 def test_keys_of_the_config_are_columns(runs) -> None:
-    table = columns(
+    table = number_table(
         runs, ["calibrator.alpha", "calibrator.layers", "parent.max_depth", "metrics.test.ece.bins"]
     )
-    assert list(table)[len(COLUMNS) :] == [
+    assert list(table)[len(TABLE_COLUMNS) :] == [
         "calibrator.alpha",
         "calibrator.layers",
         "parent.max_depth",
@@ -119,10 +118,10 @@ def test_keys_of_the_config_are_columns(runs) -> None:
         table["parent.max_depth"][0],
     ) == (0.005, "[200,200]", None)
     with pytest.raises(UsageError) as caught:
-        columns(runs, ["calibrator.alfa"])
+        number_table(runs, ["calibrator.alfa"])
     assert str(caught.value) == "unknown key 'calibrator.alfa'; did you mean 'calibrator.alpha'?"
     with pytest.raises(UsageError) as caught:
-        columns(runs, ["seed"])
+        number_table(runs, ["seed"])
     assert (
         str(caught.value)
         == "'seed' is a column of the table already; --with takes other keys of the config"
@@ -131,7 +130,7 @@ def test_keys_of_the_config_are_columns(runs) -> None:
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_file_has_the_same_numbers(runs, tmp_path, kind) -> None:
-    table = columns(runs, ["calibrator.layers"])
+    table = number_table(runs, ["calibrator.layers"])
     path = tmp_path / f"numbers.{kind}"
     write_columns(table, path)
     read = (
@@ -188,11 +187,11 @@ def test_markdown_and_latex_keep_every_letter(tmp_path) -> None:
         r"\bottomrule",
     ]
     assert (tmp_path / "x.tex").read_text().splitlines() == [*lines, r"\end{tabular}"]
-    assert latex(["m"], [["**0.1 ± 0.2**"], ["a*b"]], ["left"])[4:6] == [
+    assert latex_lines(["m"], [["**0.1 ± 0.2**"], ["a*b"]], ["left"])[4:6] == [
         r"\textbf{0.1 $\pm$ 0.2} \\",
         r"a*b \\",
     ]
-    assert markdown(["m"], [["**0.1**"], ["a*b"], ["<0.001"]], ["right"])[2:] == [
+    assert markdown_lines(["m"], [["**0.1**"], ["a*b"], ["<0.001"]], ["right"])[2:] == [
         "| **0.1** |",
         "| a\\*b |",
         "| &lt;0.001 |",
@@ -200,7 +199,7 @@ def test_markdown_and_latex_keep_every_letter(tmp_path) -> None:
 
 
 def test_cells_are_exact() -> None:
-    assert [as_cell(value) for value in (None, True, 0.1 + 0.2, 3, "x")] == [
+    assert [cell_text(value) for value in (None, True, 0.1 + 0.2, 3, "x")] == [
         "",
         "true",
         "0.30000000000000004",
@@ -210,12 +209,12 @@ def test_cells_are_exact() -> None:
 
 
 def test_only_kinds_that_are_known_and_folders_that_are_there(tmp_path) -> None:
-    assert kind_of(tmp_path / "a.b.csv", ("parquet", "csv")) == "csv"
+    assert file_kind(tmp_path / "a.b.csv", ("parquet", "csv")) == "csv"
     with pytest.raises(UsageError) as caught:
-        kind_of("x.xlsx", ("parquet", "csv", "md"))
+        file_kind("x.xlsx", ("parquet", "csv", "md"))
     assert str(caught.value) == "--output must end in .parquet, .csv or .md, got 'x.xlsx'"
     with pytest.raises(UsageError) as caught:
-        kind_of(tmp_path / "no" / "x.svg", ("svg", "png"), "--figure")
+        file_kind(tmp_path / "no" / "x.svg", ("svg", "png"), "--figure")
     assert str(caught.value) == f"--figure: no folder '{tmp_path / 'no'}'; make it first"
 
 
@@ -235,7 +234,7 @@ HOSTILE = [
 
 
 def test_names_stand_in_markdown_as_they_are():
-    lines = markdown(["m"], [[name] for name in HOSTILE], ["left"])[2:]
+    lines = markdown_lines(["m"], [[name] for name in HOSTILE], ["left"])[2:]
     expected = [
         "\\[bold]",
         "\\*x",
@@ -250,7 +249,7 @@ def test_names_stand_in_markdown_as_they_are():
 
 
 def test_names_stand_in_latex_as_they_are():
-    lines = latex(["m"], [[name] for name in HOSTILE], ["left"])[4:-2]
+    lines = latex_lines(["m"], [[name] for name in HOSTILE], ["left"])[4:-2]
     expected = [
         "{}[bold]",
         "{}*x",

@@ -127,7 +127,7 @@ def as_user() -> Callable[[int], list[str]]:
         pytest.skip("only root may run a command as another user, with setpriv")
     words = [setpriv, "--regid=3000", "--clear-groups"]
     root = Path(__file__).parents[2]
-    code = "import kdgraph.runner.claim"
+    code = "import kdgraph.runner.locks"
     if subprocess.run(
         [*words, "--reuid=2001", sys.executable, "-c", code], cwd=root, capture_output=True
     ).returncode:

@@ -9,7 +9,7 @@ import pytest
 
 from kdgraph.config import compose
 from kdgraph.metrics import ece
-from kdgraph.results.measures import measured
+from kdgraph.results.measures import read_measures
 from kdgraph.runner.run import run
 
 ASKED = """dataset=spiral method=isotonic dataset.n_train=300 dataset.n_test=200 parent.n_estimators=10 ood=none figures=none
@@ -28,7 +28,7 @@ def test_each_has_its_number_and_its_label(done):
     y, proba = said["y"].astype(int).to_numpy(), said[["calibrated_0", "calibrated_1"]].to_numpy()
     found = {
         m.label: entry["value"]
-        for m, entry in measured(record)
+        for m, entry in read_measures(record)
         if m.metric_name == "ece" and entry["of"] == "calibrated"
     }
     assert found == {

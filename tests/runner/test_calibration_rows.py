@@ -17,8 +17,7 @@ from kdgraph.parents import PrecomputedScores
 from kdgraph.report.run_table import run_table
 from kdgraph.runner import evaluate
 from kdgraph.runner.run import run
-from kdgraph.runner.stages import split
-from kdgraph.runner.stored import stage_keys
+from kdgraph.runner.stages import split, stage_keys
 
 
 @pytest.fixture
@@ -156,5 +155,5 @@ def test_test_rows_with_scores_that_no_calibration_row_had_are_warned_of():
         UserWarning,
         match=r"^more than 5 % of the rows predicted as 0 have scores outside the range of the calibration",
     ):
-        evaluate._look(model, [Predictions("test", 60, {"proba": low}, {})])
-    evaluate._look(model, [Predictions("test", 60, {"proba": X[:60]}, {})])
+        evaluate._warn_of_unseen_scores(model, [Predictions("test", 60, {"proba": low}, {})])
+    evaluate._warn_of_unseen_scores(model, [Predictions("test", 60, {"proba": X[:60]}, {})])

@@ -19,16 +19,17 @@ from submitit.core.utils import UncompletedJobError
 from kdgraph.cli.main import main
 from kdgraph.config import plan
 from kdgraph.errors import Terminated, UsageError
-from kdgraph.runner import cluster, files, launch, side_by_side, slurm
-from kdgraph.runner.cluster import ApartFromMain, run_through_submitit
-from kdgraph.runner.rundir import RunDir
-from kdgraph.runner.side_by_side import Attempt
-from kdgraph.runner.watch import Watch
+from kdgraph.runner import cluster, files, parallel
+from kdgraph.runner import sweep as sweeps
+from kdgraph.runner.cluster import SubmittedRun, run_through_submitit
+from kdgraph.runner.monitoring import ProgressReporter
+from kdgraph.runner.parallel import JobAttempt
+from kdgraph.runner.run_dir import RunDir
 
 AGAIN = "finished stages are kept, and the same command goes on from them"
 
 
-class Notes(Watch):
+class Notes(ProgressReporter):
     """Keeps the notes."""
 
     def __init__(self) -> None:
@@ -109,10 +110,10 @@ def fake(tmp_path, monkeypatch) -> FakeSlurm:
     monkeypatch.setattr(
         cluster, "time", SimpleNamespace(sleep=found.sleep, monotonic=lambda: found.seconds)
     )
-    monkeypatch.setattr(slurm, "jobs_in_queue", found.queue)
-    monkeypatch.setattr(slurm, "state_of", lambda name: found.states.get(name, "UNKNOWN"))
-    monkeypatch.setattr(slurm, "cancel", found.cancelled.extend)
-    monkeypatch.setattr(slurm, "max_array_size", lambda: None)
+    monkeypatch.setattr(cluster, "jobs_in_queue", found.queue)
+    monkeypatch.setattr(cluster, "state_of", lambda name: found.states.get(name, "UNKNOWN"))
+    monkeypatch.setattr(cluster, "cancel", found.cancelled.extend)
+    monkeypatch.setattr(cluster, "max_array_size", lambda: None)
     return found
 
 
@@ -257,7 +258,7 @@ def test_what_a_job_returns_is_its_failure(fake, sweep):
 
 
 def test_an_array_is_no_larger_than_slurm_allows(fake, sweep, monkeypatch):
-    monkeypatch.setattr(slurm, "max_array_size", lambda: 3)
+    monkeypatch.setattr(cluster, "max_array_size", lambda: 3)
     fake.script = {second: lambda: fake.succeed(*fake.reasons) for second in range(1, 100)}
     assert sweep(7)[0] == {}
     assert [len(array) for array in fake.arrays] == [3, 3, 1]
@@ -324,7 +325,7 @@ def test_a_job_that_is_stopped_at_its_time_limit_names_the_limit(tmp_path, monke
         "JobEnvironment",
         lambda: SimpleNamespace(job_id="7_1", paths=SimpleNamespace(stderr=log)),
     )
-    line = ApartFromMain(lambda config: stopped, {"timeout_min": 90}, None)(job.config)
+    line = SubmittedRun(lambda config: stopped, {"timeout_min": 90}, None)(job.config)
     assert (
         line
         == f"job 7_1 met its time limit of 90 min; {AGAIN}; hydra.launcher.timeout_min=180 gives it"
@@ -334,7 +335,7 @@ def test_a_job_that_is_stopped_at_its_time_limit_names_the_limit(tmp_path, monke
 
 
 def test_a_job_that_is_requeued_does_the_same_again():
-    task = ApartFromMain(Attempt(1, Path(), None), {}, None)
+    task = SubmittedRun(JobAttempt(1, Path(), None), {}, None)
     delayed = task.checkpoint("config")  # type: ignore[arg-type]
     assert (delayed.function, delayed.args) == (task, ("config",))
 
@@ -342,16 +343,16 @@ def test_a_job_that_is_requeued_does_the_same_again():
 def test_commands_that_are_missing_or_fail_are_no_answer(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert (
-        slurm.jobs_in_queue() is None
-        and slurm.max_array_size() is None
-        and slurm.state_of("1") == "UNKNOWN"
+        cluster.jobs_in_queue() is None
+        and cluster.max_array_size() is None
+        and cluster.state_of("1") == "UNKNOWN"
     )
     failing = tmp_path / "squeue"
     failing.write_text(
         "#!/bin/sh\necho slurm_load_jobs error: Unable to contact slurm controller >&2\nexit 1\n"
     )
     failing.chmod(0o755)
-    assert slurm.jobs_in_queue() is None
+    assert cluster.jobs_in_queue() is None
 
 
 @pytest.mark.parametrize(
@@ -375,15 +376,15 @@ def test_a_state_is_read_from_the_controller_or_from_accounting(
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert slurm.state_of("5_0") == state
+    assert cluster.state_of("5_0") == state
 
 
 @pytest.mark.parametrize("minutes", [1, 2, 3, 5, 10, 60, 1440])
 def test_a_job_has_a_part_of_its_time_before_the_signal_to_end(minutes):
     """SLURM may send it 30 seconds early, and looks at its jobs each 30 seconds."""
-    delay = slurm.signal_delay(minutes, 120)
+    delay = cluster.signal_delay(minutes, 120)
     assert 1 <= delay <= 120 and 60 * minutes - delay - 30 >= 29
-    assert slurm.signal_delay(minutes, 1) == 1
+    assert cluster.signal_delay(minutes, 1) == 1
 
 
 @pytest.mark.slow
@@ -421,7 +422,7 @@ def test_a_launcher_of_another_plugin_needs_no_folder_of_logs():
     launcher = OmegaConf.create(
         {"_target_": "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher"}
     )
-    assert side_by_side._line(launcher, 2, 1) == "2 runs through RayLauncher, one core each"
+    assert parallel._start_message(launcher, 2, 1) == "2 runs through RayLauncher, one core each"
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -432,7 +433,9 @@ def test_a_run_whose_job_was_lost_is_done_where_its_record_is_there(tmp_path, mo
     job.run_dir.mkdir(parents=True)
     (job.run_dir / "result.json").touch()
     monkeypatch.setattr(RunDir, "record", lambda folder: {"seed": 0})
-    outcome = launch._outcome(planned, job, "SLURM job 7 was cancelled", RunDir(job.run_dir).ended)
+    outcome = sweeps._outcome(
+        planned, job, "SLURM job 7 was cancelled", RunDir(job.run_dir).versions
+    )
     assert (outcome.record, outcome.failure) == (
         (None, "SLURM job 7 was cancelled") if force else ({"seed": 0}, None)
     )
@@ -440,14 +443,16 @@ def test_a_run_whose_job_was_lost_is_done_where_its_record_is_there(tmp_path, mo
 
 def test_a_full_disk_is_the_reason_of_a_lost_run(tmp_path, monkeypatch):
     (job,) = plan(["dataset=wine", f"out={tmp_path}"]).jobs
-    assert launch._why_lost(job) == "its process ended before it did; out of memory, or killed"
+    assert (
+        sweeps._reason_of_loss(job) == "its process ended before it did; out of memory, or killed"
+    )
 
     def full(**more: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(files.tempfile, "TemporaryFile", full)
     assert (
-        launch._why_lost(job)
+        sweeps._reason_of_loss(job)
         == f"its process ended before it did; cannot write {job.run_dir.parent}: No space left on"
         " device; free some space ('kdg gc' deletes what no run needs) or name another folder"
         " with out=…, and give the same command again"

@@ -40,8 +40,8 @@ class Counted:
 def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
     config, splits, parent, model = tiny
     found, calls = [], []
-    for bound in (module.BYTES_AT_A_TIME, 16 * 60, 1):
-        monkeypatch.setattr(module, "BYTES_AT_A_TIME", bound)
+    for bound in (module.BATCH_BYTES, 16 * 60, 1):
+        monkeypatch.setattr(module, "BATCH_BYTES", bound)
         counted = Counted(parent)
         found.append(
             evaluate(
@@ -67,8 +67,8 @@ def test_what_the_parent_said_before_is_not_asked_again(tiny, monkeypatch):
     config, splits, parent, model = tiny
     given = {"dataset": config.dataset, "ood": config.ood, "splits": splits, "seed": 0}
     expected = evaluate(FittedModel(parent), model, config.metrics, **given)
-    for bound in (module.BYTES_AT_A_TIME, 16 * 60):
-        monkeypatch.setattr(module, "BYTES_AT_A_TIME", bound)
+    for bound in (module.BATCH_BYTES, 16 * 60):
+        monkeypatch.setattr(module, "BATCH_BYTES", bound)
         said = [each.parent for each in expected.predictions]
         found = evaluate(FittedModel(None), model, config.metrics, **given, parent_outputs=said)
         assert found.metrics == expected.metrics
@@ -88,7 +88,7 @@ def test_what_the_parent_said_before_is_not_asked_again(tiny, monkeypatch):
 def test_groups_are_consecutive_and_stay_under_the_bound(sizes, expected):
     """The bound is 10 bytes."""
     sets = ((np.zeros(size, dtype=np.uint8), {"on": i}) for i, size in enumerate(sizes))
-    groups = [group for group in module._groups(sets, 10) if group]
+    groups = [group for group in module._batches(sets, 10) if group]
     assert [[len(X) for X, _ in group] for group in groups] == [
         group for group in expected if group
     ]
@@ -111,7 +111,7 @@ def test_few_sets_are_alive_at_once(tiny, monkeypatch):
             return np.full((len(X), 2), 0.5)
 
     monkeypatch.setattr(module, "ood_sets", sets)
-    monkeypatch.setattr(module, "BYTES_AT_A_TIME", 16 * 20)
+    monkeypatch.setattr(module, "BATCH_BYTES", 16 * 20)
     both = FittedModel(Even()), FittedModel(Even(), {"calibrator": Even()})
     done = evaluate(
         *both, {"ood": {"mmc": {}}}, dataset=compose(TINY).dataset, ood=None, splits=splits, seed=0

@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 
 from kdgraph.cli import main as cli
-from kdgraph.runner.processes import lives, shares_table, this_process
+from kdgraph.runner.locks import is_running, process_identity, shares_process_table
 
 from .conftest import wait_until
 
 ROOT = Path(__file__).parents[2]
 CHILD = (
-    "import sys, time; from pathlib import Path; from kdgraph.runner.claim import claim,"
-    " give_back_all\nfrom kdgraph.runner.processes import exit_with\nimport json; owner ="
-    " json.loads(sys.argv[1])\nexit_with(owner, give_back_all); exit_with(owner,"
-    " give_back_all)\nwith claim(Path(sys.argv[2]), print):\n    print('held', flush=True);"
+    "import sys, time; from pathlib import Path; from kdgraph.runner.locks import lock,"
+    " release_all_locks\nfrom kdgraph.runner.locks import exit_with\nimport json; owner ="
+    " json.loads(sys.argv[1])\nexit_with(owner, release_all_locks); exit_with(owner,"
+    " release_all_locks)\nwith lock(Path(sys.argv[2]), print):\n    print('held', flush=True);"
     " time.sleep(100)"
 )
 PARENT = (
-    "import json, subprocess, sys; from kdgraph.runner.processes import this_process\n"
-    "child = [sys.executable, '-c', sys.argv[1], json.dumps(this_process()), sys.argv[2]]\n"
+    "import json, subprocess, sys; from kdgraph.runner.locks import process_identity\n"
+    "child = [sys.executable, '-c', sys.argv[1], json.dumps(process_identity()), sys.argv[2]]\n"
     "between = [sys.executable, '-c', 'import subprocess, sys; subprocess.run(sys.argv[1:])']\n"
     "subprocess.run([*(between if sys.argv[3] == 'grandchild' else []), *child])"
 )
@@ -45,8 +45,8 @@ def test_a_process_ends_with_the_one_that_was_killed_and_gives_its_claim_back(tm
 
 
 def test_this_process_lives_and_one_that_waits_to_be_reaped_does_not():
-    assert shares_table(this_process()) and lives(this_process())
-    assert not lives({**this_process(), "start": "1"})
+    assert shares_process_table(process_identity()) and is_running(process_identity())
+    assert not is_running({**process_identity(), "start": "1"})
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         if sys.platform == "linux":
             wait_until(
@@ -54,16 +54,16 @@ def test_this_process_lives_and_one_that_waits_to_be_reaped_does_not():
                     Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
                 )
             )
-            assert not lives({**this_process(), "pid": ended.pid, "start": None})
-    assert not lives({**this_process(), "pid": ended.pid})
+            assert not is_running({**process_identity(), "pid": ended.pid, "start": None})
+    assert not is_running({**process_identity(), "pid": ended.pid})
 
 
 def test_a_process_of_another_user_lives(as_user):
     code = (
-        "import json, sys; from kdgraph.runner.processes import lives;"
-        " print(lives(json.loads(sys.argv[1])))"
+        "import json, sys; from kdgraph.runner.locks import is_running;"
+        " print(is_running(json.loads(sys.argv[1])))"
     )
-    command = [*as_user(2001), sys.executable, "-c", code, json.dumps(this_process())]
+    command = [*as_user(2001), sys.executable, "-c", code, json.dumps(process_identity())]
     assert (
         subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
         == "True\n"

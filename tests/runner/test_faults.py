@@ -78,7 +78,7 @@ def test_a_full_disk_at_any_file_is_one_line_and_loses_nothing(monkeypatch, caps
             Path("outputs").rglob("*.tmp")
         )
         assert not list(Path("outputs").rglob("running.json")) and not list(
-            Path("outputs").rglob("*.claim")
+            Path("outputs").rglob("*.lock")
         )
         room += 1
     assert (

@@ -183,7 +183,7 @@ def test_group_histogram_is_a_histogram_for_each_group(made):
 def test_nothing_is_fitted_by_groups_that_are_the_target(made):
     overrides = ["dataset.group=label", "dataset.drop=[who]", "ood=none", "parent.n_estimators=2"]
     told = (
-        "the groups of my are its target, and LocalRecalibration would be told the label of each"
+        "the groups of my are its target, and LocalRecalibration would see the label of each"
         " test row; name another column for dataset.group, or choose a method that treats no group"
         " apart"
     )

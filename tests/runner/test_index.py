@@ -13,7 +13,7 @@ import pytest
 from kdgraph.cli.main import main
 from kdgraph.config import plan
 from kdgraph.config.composer import Composer
-from kdgraph.runner.index import KEPT, Index
+from kdgraph.runner.index import OTHER_INDICES, Index
 
 TINY = [
     "parent.n_estimators=5",
@@ -102,10 +102,12 @@ def test_other_yaml_is_another_index(composed, folder):
     sweep("--config-dir", "mine", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
     assert len(composed) == 4 and n_done() == 4
     for method in ("isotonic", "sigmoid"):
-        for i in range(KEPT):
+        for i in range(OTHER_INDICES):
             yaml.write_text(text.format(method) + f"# {i}\n")
             sweep("--config-dir", "mine", "dataset=wine", "calibrator=own", "seed=0,1", *TINY)
-    assert len(list(Path("outputs/.sweeps").glob("index-*.jsonl"))) == KEPT and n_done() == 4
+    assert (
+        len(list(Path("outputs/.sweeps").glob("index-*.jsonl"))) == OTHER_INDICES and n_done() == 4
+    )
 
 
 @pytest.mark.slow

@@ -13,8 +13,7 @@ from kdgraph.calibration.odin import TEMPERATURES
 from kdgraph.config import RunConfig, compose
 from kdgraph.errors import ConfigError
 from kdgraph.runner.run import run
-from kdgraph.runner.stages import calibrate, fit, ood_sets, split
-from kdgraph.runner.stored import stage_keys
+from kdgraph.runner.stages import calibrate, fit, ood_sets, split, stage_keys
 
 METHODS = ["odin_calibrated", "odin"]
 LITTLE = [

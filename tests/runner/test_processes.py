@@ -13,9 +13,9 @@ import pytest
 
 from kdgraph.cli.main import main
 from kdgraph.config import compose
-from kdgraph.runner import stored
+from kdgraph.runner import stages
+from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run import run
-from kdgraph.runner.watch import Watch
 
 from .conftest import TINY, Parts, wait_until
 
@@ -50,7 +50,7 @@ def test_a_run_killed_in_any_stage_is_not_done_and_is_completed_by_the_next_call
         assert len(parts.files("result.json")) == 1
         assert (
             not parts.files("running.json")
-            and not parts.files("*.claim")
+            and not parts.files("*.lock")
             and not parts.files(".*.tmp")
         )
 
@@ -127,7 +127,7 @@ def test_the_processes_of_a_sweep_end_with_it(parts, launcher, signum, code, lin
     assert told[0].startswith("kdg: 2 runs") and "".join(told[1:]) == line
     assert (
         not parts.files("running.json")
-        and not parts.files("*.claim")
+        and not parts.files("*.lock")
         and not parts.files("result.json")
     )
 
@@ -162,13 +162,13 @@ def test_so_does_a_parallel_sweep(parts):
 
 
 def test_methods_on_one_parent_ask_it_once(tmp_path, monkeypatch):
-    known, real = [], stored.evaluate
+    known, real = [], stages.evaluate
 
     def evaluate(*models, parent_outputs, **more):
         known.append(parent_outputs is not None)
         return real(*models, parent_outputs=parent_outputs, **more)
 
-    monkeypatch.setattr(stored, "evaluate", evaluate)
+    monkeypatch.setattr(stages, "evaluate", evaluate)
     records = [
         run(compose([*TINY, f"calibrator={name}", f"out={tmp_path / out}"]))
         for name, out in (("kdf", "1"), ("none", "1"), ("none", "2"))
@@ -181,8 +181,10 @@ def test_methods_on_one_parent_ask_it_once(tmp_path, monkeypatch):
 
 def test_changing_only_metrics_fits_nothing_again(parts):
     overrides = parts.arguments[2:]
-    first = run(compose(overrides, parts.arguments[1]), Watch())
-    again = run(compose([*overrides, "metrics.test.ece.bins=10"], parts.arguments[1]), Watch())
+    first = run(compose(overrides, parts.arguments[1]), ProgressReporter())
+    again = run(
+        compose([*overrides, "metrics.test.ece.bins=10"], parts.arguments[1]), ProgressReporter()
+    )
     assert (parts.visits("fit"), parts.visits("calibrate"), parts.visits("evaluate")) == (1, 1, 2)
     assert again["run_id"] != first["run_id"] and again["from_store"] == ["fit", "calibrate"]
 
@@ -208,7 +210,7 @@ import sys, time
 from pathlib import Path
 from kdgraph.cli.main import main
 from kdgraph.parents.networks import checkpoint
-from kdgraph.runner.watch import Watch
+from kdgraph.runner.monitoring import ProgressReporter
 
 there, *arguments = sys.argv[1:]
 
@@ -218,12 +220,12 @@ def progress(self, done):
         time.sleep(60)
 
 checkpoint.SAVE_INTERVAL_SECONDS = 0.0
-Watch.progress = progress
+ProgressReporter.progress = progress
 main(["run", *arguments])
 """
 
 
-class Counting(Watch):
+class Counting(ProgressReporter):
     """Keeps the epochs that were trained."""
 
     def __init__(self):
@@ -255,5 +257,5 @@ def test_a_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
     assert (
         not state.exists()
         and not leftover.exists()
-        and not list((tmp_path / "killed").rglob("*.claim"))
+        and not list((tmp_path / "killed").rglob("*.lock"))
     )

@@ -14,14 +14,13 @@ from kdgraph.config import compose
 from kdgraph.errors import ConfigError
 from kdgraph.metrics import METRICS, score
 from kdgraph.persistence.archive import unpack
+from kdgraph.runner.files import check_and_load
+from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.record import json_safe
 from kdgraph.runner.run import run
-from kdgraph.runner.rundir import RunDir
-from kdgraph.runner.sealed import check_and_load
-from kdgraph.runner.stages import calibrate, fit, split, stage_rng
+from kdgraph.runner.run_dir import RunDir
+from kdgraph.runner.stages import calibrate, fit, split, stage_keys, stage_rng
 from kdgraph.runner.store import Store
-from kdgraph.runner.stored import stage_keys
-from kdgraph.runner.watch import Watch
 
 from .conftest import TINY
 
@@ -151,7 +150,7 @@ def test_the_numbers_are_the_same_to_the_last_bit_from_the_store_or_fresh_and_on
     config = compose([*overrides, f"out={tmp_path}"])
     fresh = run(config)
     frame = (config.run_dir / "predictions.parquet").read_bytes()
-    entry = Store(tmp_path / ".store", Watch()).path(
+    entry = Store(tmp_path / ".store", ProgressReporter()).path(
         "evaluate", stage_keys(config, split(config.dataset, 0))["evaluate"]
     )
     entry.unlink()

@@ -13,9 +13,8 @@ from kdgraph.base import FittedModel
 from kdgraph.config import compose
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, lce, mlce, select_metric, space_option
-from kdgraph.runner.evaluate import evaluate
+from kdgraph.runner.evaluate import Spaces, evaluate
 from kdgraph.runner.run import run
-from kdgraph.runner.spaces import Spaces
 from kdgraph.runner.stages import calibrate, fit, split, stage_rng
 
 SMALL = [

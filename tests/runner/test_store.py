@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from kdgraph.persistence import archive as keys
-from kdgraph.runner.processes import this_process
+from kdgraph.runner.locks import process_identity
+from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.store import CODE_SCHEMA, Store, stage_key
-from kdgraph.runner.watch import Watch
 
 
-class Notes(Watch):
+class Notes(ProgressReporter):
     def __init__(self) -> None:
         self.lines: list[str] = []
 
@@ -50,18 +50,18 @@ class Maker:
 
 def test_what_was_made_is_found_with_its_cost(store):
     make = Maker(np.arange(3.0))
-    first = store.get_or_make("fit", "a" * 64, make)
-    again = store.get_or_make("fit", "a" * 64, make)
+    first = store.get_or_run("fit", "a" * 64, make)
+    again = store.get_or_run("fit", "a" * 64, make)
     assert make.calls == 1 and not first.from_store and again.from_store
     np.testing.assert_array_equal(again.value, np.arange(3.0))
     assert again.cost == first.cost
 
 
 def test_the_claim_of_a_maker_that_was_killed_after_the_last_byte_goes(store):
-    store.get_or_make("fit", "a" * 64, Maker(1))
-    left = store.path("fit", "a" * 64).with_suffix(".claim")
-    left.write_text(json.dumps({**this_process(), "start": "1"}))
-    assert store.get_or_make("fit", "a" * 64, Maker(2)).value == 1
+    store.get_or_run("fit", "a" * 64, Maker(1))
+    left = store.path("fit", "a" * 64).with_suffix(".lock")
+    left.write_text(json.dumps({**process_identity(), "start": "1"}))
+    assert store.get_or_run("fit", "a" * 64, Maker(2)).value == 1
     assert not left.exists()
 
 
@@ -71,7 +71,7 @@ def test_what_it_warned_of_is_found_too(store, recwarn):
             warnings.warn(message, UserWarning, stacklevel=1)
 
     warnings.simplefilter("default")  # pytest puts the filters back
-    made = [store.get_or_make("fit", "a" * 64, make) for _ in range(2)]
+    made = [store.get_or_run("fit", "a" * 64, make) for _ in range(2)]
     assert [one.warnings for one in made] == [["odd", "very odd"]] * 2
     assert not recwarn.list
 
@@ -83,7 +83,7 @@ def test_an_error_carries_the_warnings_before_it(store):
 
     warnings.simplefilter("default")  # pytest puts the filters back
     with pytest.raises(ValueError, match="broken") as caught:
-        store.get_or_make("fit", "a" * 64, make)
+        store.get_or_run("fit", "a" * 64, make)
     assert caught.value.__notes__ == ["warned before: odd"]
 
 
@@ -106,16 +106,16 @@ def test_an_error_carries_the_warnings_before_it(store):
 )
 def test_a_damaged_entry_is_thrown_away_and_made_again(store, notes, damage):
     make = Maker(list(range(100)))
-    store.get_or_make("fit", "a" * 64, make)
+    store.get_or_run("fit", "a" * 64, make)
     path = store.path("fit", "a" * 64)
     path.write_bytes(damage(path.read_bytes()))
-    assert store.get_or_make("fit", "a" * 64, make).value == list(range(100))
+    assert store.get_or_run("fit", "a" * 64, make).value == list(range(100))
     assert make.calls == 2
     (line,) = notes.lines
     assert line.startswith(f"store entry {path} is damaged ") and line.endswith(
         "; thrown away, it is made again"
     )
-    assert store.get_or_make("fit", "a" * 64, make).from_store
+    assert store.get_or_run("fit", "a" * 64, make).from_store
 
 
 @pytest.fixture
@@ -131,14 +131,14 @@ def test_an_entry_of_another_key_is_made_again_and_said_once(
 ):
     """It is not read, and stays until the user's own entry takes its place."""
     for letter in "ab":
-        store.get_or_make("fit", letter * 64, Maker(["theirs"]))
+        store.get_or_run("fit", letter * 64, Maker(["theirs"]))
     another_user()
     path = store.path("fit", "a" * 64)
     theirs, key = path.read_bytes(), Path(os.environ["KDGRAPH_KEY_FILE"])
     with pytest.raises(ZeroDivisionError):
-        store.get_or_make("fit", "a" * 64, lambda: 1 / 0)
+        store.get_or_run("fit", "a" * 64, lambda: 1 / 0)
     assert path.read_bytes() == theirs
-    assert [store.get_or_make("fit", letter * 64, Maker(["mine"])).value for letter in "ab"] == [
+    assert [store.get_or_run("fit", letter * 64, Maker(["mine"])).value for letter in "ab"] == [
         ["mine"]
     ] * 2
     assert notes.lines == [
@@ -146,7 +146,7 @@ def test_an_entry_of_another_key_is_made_again_and_said_once(
         " maker's choosing when it is read; it is made again, as is every other entry like it;"
         " users who share a folder of runs can share a key: KDGRAPH_KEY_FILE=FILE names it"
     ]
-    again = store.get_or_make("fit", "a" * 64, Maker(["again"]))
+    again = store.get_or_run("fit", "a" * 64, Maker(["again"]))
     assert again.from_store and again.value == ["mine"]
     monkeypatch.delenv("KDGRAPH_KEY_FILE")
     assert store.find("fit", "a" * 64) is None
@@ -154,9 +154,9 @@ def test_an_entry_of_another_key_is_made_again_and_said_once(
 
 def test_users_with_one_key_share_entries(store, notes, another_user):
     another_user()
-    store.get_or_make("fit", "a" * 64, Maker(["ours"]))
+    store.get_or_run("fit", "a" * 64, Maker(["ours"]))
     keys._load_key.cache_clear()  # another process
-    assert store.get_or_make("fit", "a" * 64, Maker(["mine"])).value == ["ours"] and not notes.lines
+    assert store.get_or_run("fit", "a" * 64, Maker(["mine"])).value == ["ours"] and not notes.lines
 
 
 def test_where_no_key_can_be_kept_stages_are_made_and_found_in_this_process_alone(
@@ -164,7 +164,7 @@ def test_where_no_key_can_be_kept_stages_are_made_and_found_in_this_process_alon
 ):
     (tmp_path / "closed").write_text("a file, where a folder should be")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "closed"))
-    made = [store.get_or_make("fit", letter * 64, Maker([letter])) for letter in "aba"]
+    made = [store.get_or_run("fit", letter * 64, Maker([letter])) for letter in "aba"]
     assert [(each.value, each.from_store) for each in made] == [
         (["a"], False),
         (["b"], False),
@@ -176,7 +176,7 @@ def test_where_no_key_can_be_kept_stages_are_made_and_found_in_this_process_alon
         " this one stores, and have to trust its models"
     ]
     keys._load_key.cache_clear()  # another process
-    assert not store.get_or_make("fit", "a" * 64, Maker(["again"])).from_store
+    assert not store.get_or_run("fit", "a" * 64, Maker(["again"])).from_store
 
 
 class Gone:
@@ -184,32 +184,32 @@ class Gone:
 
 
 def test_an_entry_whose_class_is_gone_is_made_again(store, notes, monkeypatch):
-    store.get_or_make("fit", "a" * 64, Gone)
+    store.get_or_run("fit", "a" * 64, Gone)
     monkeypatch.delattr(f"{__name__}.Gone")
-    assert store.get_or_make("fit", "a" * 64, Maker(1)).value == 1
+    assert store.get_or_run("fit", "a" * 64, Maker(1)).value == 1
     assert "cannot be read by this version" in notes.lines[0]
 
 
 def test_shared_objects_are_left_out_and_put_back(store):
     parent = np.random.default_rng(0).random(100_000)
-    store.get_or_make(
+    store.get_or_run(
         "calibrate", "a" * 64, Maker({"parent": parent, "own": 1}), shared={"parent": parent}
     )
     assert store.path("calibrate", "a" * 64).stat().st_size < 1000
     another = parent.copy()
-    found = store.get_or_make("calibrate", "a" * 64, Maker(None), shared={"parent": another})
+    found = store.get_or_run("calibrate", "a" * 64, Maker(None), shared={"parent": another})
     assert found.from_store and found.value["parent"] is another
 
 
 def test_without_reuse_the_entry_is_replaced(tmp_path, notes):
-    Store(tmp_path, notes).get_or_make("fit", "a" * 64, Maker(1))
-    assert Store(tmp_path, notes, reuse=False).get_or_make("fit", "a" * 64, Maker(2)).value == 2
-    assert Store(tmp_path, notes).get_or_make("fit", "a" * 64, Maker(3)).value == 2
+    Store(tmp_path, notes).get_or_run("fit", "a" * 64, Maker(1))
+    assert Store(tmp_path, notes, reuse=False).get_or_run("fit", "a" * 64, Maker(2)).value == 2
+    assert Store(tmp_path, notes).get_or_run("fit", "a" * 64, Maker(3)).value == 2
 
 
 def test_a_stage_that_fails_leaves_nothing(store, tmp_path):
     with pytest.raises(ZeroDivisionError):
-        store.get_or_make("fit", "a" * 64, lambda: 1 / 0)
+        store.get_or_run("fit", "a" * 64, lambda: 1 / 0)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
@@ -242,7 +242,7 @@ def test_what_builds_on_other_code_is_made_again(stage, monkeypatch):
 
 def test_what_cannot_be_saved_is_made_each_time_and_said_once(store, notes):
     make = Maker({"callback": lambda: 1})
-    made = store.get_or_make("fit", "a" * 64, make)
+    made = store.get_or_run("fit", "a" * 64, make)
     assert made.value["callback"]() == 1 and made.entry is None
     (line,) = notes.lines
     assert line.startswith(
@@ -252,20 +252,20 @@ def test_what_cannot_be_saved_is_made_each_time_and_said_once(store, notes):
     assert line.endswith(
         f"<lambda> of {__name__} cannot be saved: it must stand in a module that can be imported"
     )
-    assert not store.get_or_make("fit", "a" * 64, make).from_store and make.calls == 2
+    assert not store.get_or_run("fit", "a" * 64, make).from_store and make.calls == 2
     assert not [path for path in store.root.rglob("*") if path.is_file()]
 
 
 def test_nor_is_a_class_that_no_config_has_named(tmp_path, notes):
     untrusting = Store(tmp_path, notes)
-    assert isinstance(untrusting.get_or_make("calibrate", "a" * 64, Gone).value, Gone)
+    assert isinstance(untrusting.get_or_run("calibrate", "a" * 64, Gone).value, Gone)
     assert "needs what is not known to be harmless" in notes.lines[0]
     assert not list(tmp_path.rglob("*.kdg"))
 
 
 def test_an_entry_says_where_it_is_and_when_it_was_used_last(store):
-    made = store.get_or_make("fit", "a" * 64, Maker([1]))
+    made = store.get_or_run("fit", "a" * 64, Maker([1]))
     assert made.entry == store.path("fit", "a" * 64) == store.root / "fit" / f"{'a' * 24}.kdg"
     os.utime(made.entry, (0, 0))
-    assert store.get_or_make("fit", "a" * 64, Maker([2])).entry == made.entry
+    assert store.get_or_run("fit", "a" * 64, Maker([2])).entry == made.entry
     assert made.entry.stat().st_mtime > time.time() - 60

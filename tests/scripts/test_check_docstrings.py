@@ -55,7 +55,7 @@ def test_function_of_arrays_must_document_shapes(problems):
     assert problems(text, "metrics/module.py") == [
         "kdgraph/metrics/module.py:3: scaled: the docstring says no shape"
     ]
-    assert problems(text, "runner/module.py") == []
+    assert problems(text, "errors.py") == []
 
 
 def test_public_objects_of_method_packages_must_cite_a_source(problems):
@@ -88,7 +88,7 @@ def test_public_objects_of_method_packages_must_cite_a_source(problems):
 )
 def test_fragments_and_private_words_are_refused(problems, text, problem):
     assert problems(text, "geometry/module.py") == [f"kdgraph/geometry/module.py:{problem}"]
-    assert problems(text, "runner/module.py") == []
+    assert problems(text, "errors.py") == []
 
 
 def test_module_may_have_700_lines_at_most(problems):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from kdgraph.errors import DataError, ParameterError
-from kdgraph.runner.cost import measured
+from kdgraph.runner.monitoring import measure_cost
 from kdgraph.smoothing import kernel_means, local_means, rms_of
 from kdgraph.smoothing.pair_sums import TILE
 
@@ -403,9 +403,9 @@ def test_peak_memory_does_not_grow_with_pairs() -> None:
     """All distances at once would take 1,600 MB in float32."""
     _, X, values = query_points_rows_and_values(20_000, 1, 2)
     local_means(X[:2], X, values, [0.3])
-    with measured() as before:
+    with measure_cost() as before:
         pass
-    with measured() as during:
+    with measure_cost() as during:
         local_means(X, X, values, [0.3])
     assert during.peak_memory_mb - before.peak_memory_mb < 20
 

@@ -1,5 +1,5 @@
 """Medians over tables, and what dominates what; comparisons of two methods are
-:func:`kdgraph.results.comparison.paired.compare`.
+:func:`kdgraph.results.comparison.significance.compare_pairs`.
 """
 
 from __future__ import annotations

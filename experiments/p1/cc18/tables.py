@@ -11,7 +11,7 @@ from experiments.common.markdown import counted, head, line, number, signed
 from experiments.p1.cc18.records import CHOICE, OURS, Tables, label
 from experiments.p1.cc18.statistics import DECIMALS, median
 from kdgraph.metrics import relative_improvement
-from kdgraph.results.comparison.paired import Comparison, compare, holm
+from kdgraph.results.comparison.significance import PairedComparison, compare_pairs, holm
 
 TITLES = {"error": "error", "nll": "NLL", "ece": "ECE", "mce": "MCE", "oce": "OCE"}
 IMPROVED = ["error", "ece", "mce"]
@@ -73,7 +73,10 @@ def against_parent(found: Tables) -> str:
         values = found.column(metric)
         columns.append(
             _cells(
-                [compare(values[method], values["parent"], decimals=DECIMALS) for method in methods]
+                [
+                    compare_pairs(values[method], values["parent"], decimals=DECIMALS)
+                    for method in methods
+                ]
             )
         )
     lines = head(["method", *TITLES.values()])
@@ -97,7 +100,7 @@ def against_each_other(found: Tables, metric: str) -> str:
     cells = dict(
         zip(
             pairs,
-            _cells([compare(values[a], values[b], decimals=DECIMALS) for a, b in pairs]),
+            _cells([compare_pairs(values[a], values[b], decimals=DECIMALS) for a, b in pairs]),
             strict=True,
         )
     )
@@ -139,7 +142,7 @@ def _improvement(found: Tables, metric: str, method: str, threshold: float) -> s
     return signed(median(better.values)) + (f" ({better.left_out})" if better.left_out else "")
 
 
-def _cells(comparisons: Sequence[Comparison]) -> list[str]:
+def _cells(comparisons: Sequence[PairedComparison]) -> list[str]:
     adjusted = holm([one.p for one in comparisons])
     return [
         f"{one} ({_p(p)})" if one.wins + one.ties + one.losses else "–"

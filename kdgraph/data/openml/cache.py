@@ -175,6 +175,23 @@ def is_cached(id: int) -> bool:
     return find_cached(id) is not None
 
 
+def announced_row_count(id: int) -> int | None:
+    """Return the number of rows in the list of qualities of a data set.
+
+    The file of the rows is not read. Returns None if the list is not in the cache.
+    """
+    path = dataset_folder(id) / "qualities.xml"
+    if not path.is_file():
+        return None
+    try:
+        qualities = ElementTree.parse(path).getroot().iter(f"{_XML_NAMESPACE}quality")
+        values = {node[0].text: node[1].text for node in qualities if len(node) > 1}
+        return int(float(values.get("NumberOfInstances") or ""))
+    except (ElementTree.ParseError, ValueError):
+        # The file is used for this number only, so damage to it is harmless.
+        return None
+
+
 def cached_size(id: int) -> int:
     """Return the size in bytes of the files of a data set in the cache.
 
@@ -375,7 +392,7 @@ def _check_against_metadata(data: OpenmlData, rows: int, columns: int) -> None:
         _check_equal(data.file, "MD5", _digest(data.file, "md5"), data.md5)
     if data.features:
         _check_equal(data.file, "number of columns", columns, len(data.features))
-    if (n_rows := _announced_row_count(data.folder / "qualities.xml")) is not None:
+    if (n_rows := announced_row_count(data.id)) is not None:
         _check_equal(data.file, "number of rows", rows, n_rows)
 
 
@@ -389,16 +406,3 @@ def _digest(file: Path, kind: str) -> str:
     """Return the hex digest of a file by the algorithm ``kind``."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, kind).hexdigest()
-
-
-def _announced_row_count(path: Path) -> int | None:
-    """Return the number of rows in the list of qualities, or None if it is not there."""
-    if not path.is_file():
-        return None
-    try:
-        qualities = ElementTree.parse(path).getroot().iter(f"{_XML_NAMESPACE}quality")
-        values = {node[0].text: node[1].text for node in qualities if len(node) > 1}
-        return int(float(values.get("NumberOfInstances") or ""))
-    except (ElementTree.ParseError, ValueError):
-        # The file is used for this number only, so damage to it is harmless.
-        return None

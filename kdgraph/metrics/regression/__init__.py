@@ -39,21 +39,20 @@ from kdgraph.metrics.regression.scores import (
     quantile_score,
     rmse,
     smis,
-    unbounded_share,
+    unbounded_fraction,
 )
 from kdgraph.metrics.regression.truth import (
-    beside_truth,
     binned_kl,
     crps_excess,
     interval_score_excess,
     kl,
     kl_hist30_sym,
     mse_excess,
+    truth_comparison,
 )
 
 __all__ = [
     "LEVELS",
-    "beside_truth",
     "binned_kl",
     "coverage",
     "coverage_curve",
@@ -85,7 +84,8 @@ __all__ = [
     "rmse",
     "simulated_p_value",
     "smis",
-    "unbounded_share",
+    "truth_comparison",
+    "unbounded_fraction",
     "worst_cell_gap",
     "worst_group_gap",
 ]

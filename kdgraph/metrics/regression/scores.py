@@ -3,8 +3,8 @@
 An interval may be infinite: if there are too few held-out rows for a guarantee, only the whole line
 satisfies it. Such an interval always covers, and its width and its score are infinite. The means
 over rows are then infinite, too, however few rows are concerned, because an infinite interval is
-not informative. In a record an infinite number is null; :func:`unbounded_share` is the fraction of
-rows with infinite intervals.
+not informative. In a record an infinite number is null; :func:`unbounded_fraction` is the fraction
+of rows with infinite intervals.
 """
 
 from __future__ import annotations
@@ -255,8 +255,8 @@ def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     return high - low
 
 
-@mean_over_rows("share of infinite intervals", better="lower")
-def unbounded_share(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
+@mean_over_rows("fraction of infinite intervals", better="lower")
+def unbounded_fraction(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Measure the fraction of rows whose central interval has an infinite end.
 
     Parameters
@@ -281,7 +281,7 @@ def unbounded_share(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndar
     >>> cells = np.repeat([0, 1], [30, 10])
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
-    ...     unbounded_share(ConformalIntervals(normal, normal, y, cells, cells))
+    ...     unbounded_fraction(ConformalIntervals(normal, normal, y, cells, cells))
     0.25
     """
     low, high = distribution.interval(checked_level(level))

@@ -301,8 +301,8 @@ def mse_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.n
     return (distribution.mean() - y) ** 2 - (true_distribution.mean() - y) ** 2
 
 
-@table("beside the truth")
-def beside_truth(
+@table("comparison with the truth")
+def truth_comparison(
     y: np.ndarray,
     distribution: Any,
     true_distribution: Any,
@@ -342,7 +342,7 @@ def beside_truth(
     --------
     >>> from kdgraph.distributions import Normal
     >>> truth, wide = Normal(np.zeros(2), np.ones(2)), Normal(np.zeros(2), np.full(2, 2.0))
-    >>> table = beside_truth([0.0, 1.0], wide, truth, mean_abs_y=1.0)
+    >>> table = truth_comparison([0.0, 1.0], wide, truth, mean_abs_y=1.0)
     >>> for name, excess in zip(table["score"], table["excess"], strict=True):
     ...     print(name, excess.round(2))
     mse_y 0.0

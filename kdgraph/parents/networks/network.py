@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range
 from kdgraph.parents.networks.checkpoint import (
     Checkpoint,
@@ -361,12 +362,18 @@ class Network(TransformerMixin, BaseEstimator):
             )
         return X
 
+    def check_device(self) -> None:
+        """Raise ParameterError if CUDA is required but missing."""
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise ParameterError(
+                "device=cuda needs a CUDA device, and torch sees none on this machine; choose"
+                " device=auto or device=cpu"
+            )
+
     def _device(self) -> str:
-        """Return "cpu" or "cuda"; raise ValueError if CUDA is required but missing."""
-        has_cuda = torch.cuda.is_available()
-        if self.device == "cuda" and not has_cuda:
-            raise ValueError("device must be cpu or auto here: torch sees no CUDA device")
-        return "cuda" if has_cuda and self.device != "cpu" else "cpu"
+        """Return "cpu" or "cuda"; raise ParameterError if CUDA is required but missing."""
+        self.check_device()
+        return "cuda" if torch.cuda.is_available() and self.device != "cpu" else "cpu"
 
     def _split_rows(
         self, target: np.ndarray, weight: np.ndarray

@@ -1,36 +1,108 @@
-"""What the page knows: records as one JSON value in which nothing that runs share is written
-twice.
+"""The JSON content of the page: runs, columns, commands and tests.
+
+A study of thousands of runs repeats most of its values. Each is stored once in a :class:`ValuePool`
+and runs contain its position.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
+import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kdgraph.report.metrics_text import Entry, Record
-from kdgraph.report.page.columns import Columns
-from kdgraph.report.page.commands import Command
-from kdgraph.report.page.pictures import figure_names
-from kdgraph.results.names import Run
-from kdgraph.results.parts import PARTS, after, chain, task_of
-from kdgraph.results.write import EXACT
+from kdgraph.metrics import METRICS, options_of
+from kdgraph.report.page.attachments import browser_figures
+from kdgraph.report.run_table import Entry, Record
+from kdgraph.results.comparison.aggregate import MeasureComparison, compare_methods
+from kdgraph.results.comparison.study import Study
+from kdgraph.results.comparison.tables import caution_notes, datasets_section, spread_notes
+from kdgraph.results.export import EXACT
+from kdgraph.results.measures import (
+    DEFAULT_METRICS,
+    DETECTION_METRICS,
+    IN_SAMPLE_NOTE,
+    ROWS,
+    Measure,
+    preferred_first,
+    read_measures,
+    representative_sets,
+    unique_labels,
+)
+from kdgraph.results.names import NamedRun, drop_noise
+from kdgraph.results.records import MODEL_COMPONENTS, component_chain, post_hoc_names, run_task
 
-DIGITS, DIGITS_OF_ERRORS = 6, 3
-"""Significant digits of values and of standard errors; all of them are in the records."""
+SHOWN_METRICS = (*DEFAULT_METRICS, "brier")
+"""Metrics on test rows and on the grid that are shown until a reader chooses others."""
+MOST_SETS = 3
+"""OOD sets that are shown until a reader chooses others."""
+FEWEST_COLUMNS = 4
+"""Columns that are shown at least, if the runs have as many."""
+VALUE_DIGITS, ERROR_DIGITS = 6, 3
+"""Significant digits of values and of standard errors; the records contain all of them."""
+NOTE_DIGITS = 4
+"""Digits of numbers in notes."""
+POOLS = (
+    *("datasets", "methods", "parents", "settings", "nodes", "layouts", "numbers", "facts"),
+    *("stages", "sets", "made", "warnings", "commands", "figures", "tabulated"),
+)
+"""Names of the pools of shared values, as the page's script reads them."""
 
 
-class Table:
-    """Values that many runs share: each is kept once, and referred to by its position."""
+class PageColumns:
+    """Columns of the page: one for each measure of the runs."""
+
+    def __init__(self) -> None:
+        self._positions: dict[Measure, int] = {}
+
+    def read(self, record: Record) -> list[tuple[int, dict[str, Any]]]:
+        """Return the column's position and the number of each measure of a run.
+
+        Parameters
+        ----------
+        record : Record
+            Of the run; measures without a column get one.
+
+        Returns
+        -------
+        list of (int, dict)
+            The items of ``metrics``, values that are floating-point noise set to 0.
+        """
+        return [
+            (
+                self._positions.setdefault(measure, len(self._positions)),
+                _without_noise(measure, entry),
+            )
+            for measure, entry in read_measures(record)
+        ]
+
+    @property
+    def measures(self) -> list[Measure]:
+        """Measures in the order of the columns."""
+        return list(self._positions)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return a description of each column."""
+        measures = self.measures
+        labels, shown = unique_labels(measures), _shown_by_default(measures)
+        return [
+            _column_description(measure, labels[measure], measure in shown) for measure in measures
+        ]
+
+
+class ValuePool:
+    """Values that many runs share; each is stored once and referred to by its position."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self._positions: dict[str, int] = {}
 
     def position(self, value: Any) -> int:
-        """Where the value is, from now on if it is new."""
+        """Return the position of a value, which is added if it is new."""
         text = json.dumps(value, sort_keys=True, default=str)
         if text not in self._positions:
             self._positions[text] = len(self.values)
@@ -39,95 +111,91 @@ class Table:
 
 
 class Content:
-    """Collects runs; :meth:`as_json` is what the page's script reads."""
+    """Collector of runs; :meth:`as_json` returns what the page's script reads."""
 
     def __init__(self) -> None:
-        self.columns = Columns()
-        names = (
-            "datasets",
-            "methods",
-            "parents",
-            "settings",
-            "nodes",
-            "layouts",
-            "numbers",
-            "facts",
-            "stages",
-            "sets",
-            "made",
-            "warnings",
-        )
-        names = (*names, "commands", "notes", "figures", "tabulated")
-        self.tables = {name: Table() for name in names}
+        self.columns = PageColumns()
+        self.pools = {name: ValuePool() for name in POOLS}
         self.runs: list[dict[str, Any]] = []
 
     def add(
-        self,
-        runs: Sequence[Run],
-        commands: Sequence[Command],
-        paths: Sequence[str],
-        parents: Mapping[str, str],
+        self, runs: Sequence[NamedRun], paths: Sequence[str], parents: Mapping[str, str]
     ) -> None:
-        """Add all runs; ``commands`` say how each is done again, ``paths`` where it is, ``parents``
-        what theirs are called as methods.
+        """Add runs.
+
+        Parameters
+        ----------
+        runs : sequence of NamedRun
+            All of the page: settings of several seeds get one command for all of them.
+        paths : sequence of str
+            Directory of each run as the page shows it.
+        parents : mapping of str to str
+            Name of each parent → its name as a method; see :func:`parent_names`.
         """
-        for run, command, path in zip(runs, commands, paths, strict=True):
-            record = run.record
-            setting = {
-                "dataset": self.tables["datasets"].position(run.dataset),
-                "method": self.tables["methods"].position(run.method),
-                "parent": self.tables["parents"].position(parents[run.parent]),
-                "is_parent": run.is_parent,
-                "parts": {part: str(record[part]) for part in PARTS},
-                "chain": chain(record),
-                "after": after(record),
-                "protocol": record["protocol"],
-                "task": task_of(record),
-                "nodes": {
-                    name: self.tables["nodes"].position(node)
-                    for name, node in record["config"].items()
-                    if name != "seed"
-                },
-            }
-            where = {
-                "id": record["run_id"],
-                "path": path,
-                "repetition": [
-                    n if n <= EXACT else str(n) for n in run.repetition
-                ],  # JavaScript has no larger integers
-                "setting": self.tables["settings"].position(setting),
-            }
+        commands = _commands([run.record for run in runs])
+        for run, path, command in zip(runs, paths, commands, strict=True):
             self.runs.append(
-                {**where, **self._numbers(record), **self._facts(record), **self._again(command)}
+                {
+                    "id": run.record["run_id"],
+                    "path": path,
+                    # JavaScript has no larger integers.
+                    "repetition": [n if n <= EXACT else str(n) for n in run.repetition],
+                    "setting": self._pooled("settings", self._setting(run, parents)),
+                    **self._number_positions(run.record),
+                    **self._facts(run.record),
+                    **{key: self._pooled("commands", text) for key, text in command.items()},
+                }
             )
 
     def as_json(self) -> dict[str, Any]:
-        """Everything but titles and figures."""
-        tables = {name: table.values for name, table in self.tables.items()}
-        return {"columns": self.columns.as_json(), **tables, "runs": self.runs}
+        """Return columns, pools and runs."""
+        pools = {name: pool.values for name, pool in self.pools.items()}
+        return {"columns": self.columns.as_json(), **pools, "runs": self.runs}
 
-    def _numbers(self, record: Record) -> dict[str, int]:
-        """Where the numbers of parent and calibrated model are; runs that share a parent share its
-        numbers.
-        """
-        of: dict[str, dict[int, Entry]] = {"parent": {}, "calibrated": {}}
-        for column, entry in self.columns.of(record):
-            of[entry["of"]][column] = entry
+    def _pooled(self, pool: str, value: Any) -> int:
+        return self.pools[pool].position(value)
+
+    def _setting(self, run: NamedRun, parents: Mapping[str, str]) -> dict[str, Any]:
+        record = run.record
         return {
-            name: self.tables["numbers"].position(self._numbers_of(entries))
-            for name, entries in of.items()
+            "dataset": self._pooled("datasets", run.dataset),
+            "method": self._pooled("methods", run.method),
+            "parent": self._pooled("parents", parents[run.parent]),
+            "is_parent": run.is_parent,
+            "parts": {component: str(record[component]) for component in MODEL_COMPONENTS},
+            "chain": component_chain(record),
+            "after": post_hoc_names(record),
+            "protocol": record["protocol"],
+            "task": run_task(record),
+            "nodes": {
+                name: self._pooled("nodes", node)
+                for name, node in record["config"].items()
+                if name != "seed"
+            },
         }
 
-    def _numbers_of(self, entries: Mapping[int, Entry]) -> dict[str, Any]:
-        """Values and standard errors in the order of a layout; ``n`` rows each, but for those in
-        ``other_n``.
-        """
-        usual = Counter(entry["n"] for entry in entries.values()).most_common(1)
-        n = usual[0][0] if usual else None
+    def _number_positions(self, record: Record) -> dict[str, int]:
+        """Return positions of the parent's and of the model's numbers."""
+        entries: dict[str, dict[int, Entry]] = {"parent": {}, "calibrated": {}}
+        for column, entry in self.columns.read(record):
+            entries[entry["of"]][column] = entry
         return {
-            "layout": self.tables["layouts"].position(list(entries)),
-            "value": [_rounded(entry["value"], DIGITS) for entry in entries.values()],
-            "stderr": [_rounded(entry["stderr"], DIGITS_OF_ERRORS) for entry in entries.values()],
+            model: self._pooled("numbers", self._numbers(of_model))
+            for model, of_model in entries.items()
+        }
+
+    def _numbers(self, entries: Mapping[int, Entry]) -> dict[str, Any]:
+        """Return values and standard errors in the order of a layout.
+
+        Most numbers of a run are means over the same number of rows, ``n``; ``other_n`` contains
+        the exceptions.
+        """
+        most_common = Counter(entry["n"] for entry in entries.values()).most_common(1)
+        n = most_common[0][0] if most_common else None
+        return {
+            "layout": self._pooled("layouts", list(entries)),
+            "value": [_rounded(entry["value"], VALUE_DIGITS) for entry in entries.values()],
+            "stderr": [_rounded(entry["stderr"], ERROR_DIGITS) for entry in entries.values()],
             "n": n,
             "other_n": {
                 i: entry["n"] for i, entry in enumerate(entries.values()) if entry["n"] != n
@@ -136,40 +204,175 @@ class Content:
 
     def _facts(self, record: Record) -> dict[str, Any]:
         data = dict(record["dataset"])
+        provenance = {key: record[key] for key in ("versions", "git", "host")}
         return {
             "fingerprint": data.pop("fingerprint", None),
-            "facts": self.tables["facts"].position(data),
-            "made": (
-                self.tables["made"].position(
-                    {key: record[key] for key in ("versions", "git", "host")}
-                )
-            ),
-            "warnings": [
-                self.tables["warnings"].position(warning) for warning in record["warnings"]
-            ],
-            "stages": self.tables["stages"].position(list(record["seconds"])),
-            "seconds": [_rounded(value, DIGITS_OF_ERRORS) for value in record["seconds"].values()],
-            "memory": [round(most) for most in record["peak_memory_mb"].values()],
+            "facts": self._pooled("facts", data),
+            "made": self._pooled("made", provenance),
+            "experiment": record["experiment"],
+            "warnings": [self._pooled("warnings", warning) for warning in record["warnings"]],
+            "stages": self._pooled("stages", list(record["seconds"])),
+            "seconds": [_rounded(value, ERROR_DIGITS) for value in record["seconds"].values()],
+            "memory": [round(megabytes) for megabytes in record["peak_memory_mb"].values()],
             "stored": record["from_store"],
-            "figures": self.tables["figures"].position(figure_names(record)),
-            "tables": self.tables["tabulated"].position(record["files"]["tables"]),
-            "learnt": _shortened(record["learnt"]),
-            "sets": self.tables["sets"].position(record["ood_sets"]),
+            "figures": self._pooled("figures", browser_figures(record)),
+            "tables": self._pooled("tabulated", record["files"]["tables"]),
+            "learnt": _rounded_tree(record["learnt"]),
+            "sets": self._pooled("sets", record["ood_sets"]),
         }
 
-    def _again(self, command: Command) -> dict[str, int]:
-        found = (
-            {
-                "command": (
-                    self.tables["commands"].position(shlex.join(("kdg", "run", *command.words)))
-                )
-            }
-            if command.words
-            else {}
+
+def metric_summary(metric: str) -> str:
+    """Return a metric's docstring up to its parameters as plain text.
+
+    Parameters
+    ----------
+    metric : str
+        Name in the registry; "" is returned for one that this version does not have.
+
+    Examples
+    --------
+    >>> metric_summary("error").partition(". ")[0]
+    'Measure the fraction of rows whose most probable class is not the label, in [0, 1]'
+    """
+    if metric not in METRICS:
+        return ""
+    text = re.split(
+        r"\n\s*(?:Parameters|References|Examples)\n", inspect.getdoc(METRICS[metric]) or ""
+    )[0]
+    text = re.sub(r":\w+:`~?([^`]*)`", r"\1", text).replace("``", "")
+    return " ".join(text.split())
+
+
+def column_statistics(study: Study, measures: Sequence[Measure]) -> list[dict[str, Any] | None]:
+    """Return the tests of each measure over data sets and over seeds, as JSON.
+
+    Parameters
+    ----------
+    study : Study
+        The runs.
+    measures : sequence of Measure
+        The columns of the page.
+
+    Returns
+    -------
+    list of dict or None
+        None for a measure of which neither direction is better.
+    """
+    return [
+        _statistics(compare_methods(study, measure))
+        if measure in study.values and measure.better
+        else None
+        for measure in measures
+    ]
+
+
+def parent_names(study: Study) -> dict[str, str]:
+    """Return the name of each parent as a method of the study.
+
+    A parent of runs, such as ``mlp``, can be part of a method such as ``mlp / cnn (parent)``.
+    """
+    return {
+        parent: name
+        for name in sorted(study.parents)
+        for parent in name.removesuffix(" (parent)").split(" / ")
+    }
+
+
+def study_remarks(study: Study) -> list[str]:
+    """Return sentences about the standard deviation and about uneven runs."""
+    return [*spread_notes(study), *caution_notes(study, [])]
+
+
+def _commands(records: Sequence[Record]) -> list[dict[str, str]]:
+    """Return the command that repeats each run, and its whole setting if that has several seeds.
+
+    Runs whose recorded overrides differ in nothing but the seed are one setting: ``command``
+    repeats one of them, ``sweep`` all.
+    """
+    settings = [
+        (
+            *(("--config-dir", record["config_dir"]) if record["config_dir"] else ()),
+            *(word for word in record["overrides"] if not word.startswith("seed=")),
         )
-        return found | (
-            {"note": self.tables["notes"].position(command.note)} if command.note else {}
-        )
+        for record in records
+    ]
+    seeds: dict[tuple[str, ...], set[int]] = {}
+    for setting, record in zip(settings, records, strict=True):
+        seeds.setdefault(setting, set()).add(record["seed"])
+    commands = []
+    for setting, record in zip(settings, records, strict=True):
+        command = {"command": shlex.join(["kdg", "run", *setting, f"seed={record['seed']}"])}
+        if len(seeds[setting]) > 1:
+            every_seed = ",".join(map(str, sorted(seeds[setting])))
+            command["sweep"] = shlex.join(["kdg", "run", "-m", *setting, f"seed={every_seed}"])
+        commands.append(command)
+    return commands
+
+
+def _column_description(measure: Measure, label: str, shown: bool) -> dict[str, Any]:
+    defaults = options_of(measure.metric_name) if measure.metric_name in METRICS else {}
+    options = {**{key: str(value) for key, value in defaults.items()}, **dict(measure.options)}
+    return {
+        "id": measure.id,
+        "label": label,
+        "short": measure.name,
+        "detail": label.removeprefix(measure.name).lstrip(", "),
+        "metric": measure.metric,
+        "on": measure.on,
+        "ood": measure.ood,
+        "params": dict(measure.params),
+        "rows": _row_description(measure),
+        "options": ", ".join(f"{key} {value}" for key, value in options.items()),
+        "of": "points" if measure.on == "grid" and measure.n_of == ROWS else measure.n_of,
+        "ideal": measure.ideal,
+        "unit": measure.info.unit,
+        "scale": measure.scale,
+        "about": metric_summary(measure.metric_name),
+        "shown": shown,
+    }
+
+
+def _without_noise(measure: Measure, entry: Mapping[str, Any]) -> dict[str, Any]:
+    value = entry["value"]
+    return {**entry, "value": None if value is None else drop_noise(value, measure.info.unit)}
+
+
+def _row_description(measure: Measure) -> str:
+    """Return the rows that a number was measured on, in words."""
+    if measure.on != "ood":
+        rows = {
+            "test": "test rows",
+            "calibration": "calibration rows",
+            "grid": "points of the square grid",
+        }.get(measure.on, measure.on)
+        return f"{rows} ({IN_SAMPLE_NOTE})" if measure.in_sample else rows
+    place = ", ".join([str(measure.ood), *(f"{key} {value:g}" for key, value in measure.params)])
+    drawn = "".join(f", {key} {value}" for key, value in measure.drawn)
+    kind = "where there are training rows" if measure.in_distribution else "out-of-distribution"
+    return f"rows of {place} ({kind}{drawn})"
+
+
+def _shown_by_default(measures: Sequence[Measure]) -> set[Measure]:
+    """Choose the columns that are shown first.
+
+    These are common metrics on test rows and on the grid, and on some OOD sets the calibration
+    error or confidence and one metric of detection; others only if these are few.
+    """
+    chosen = {
+        measure for measure in measures if measure.is_test and measure.metric in SHOWN_METRICS
+    }
+    outside = [
+        measure for measure in measures if measure.on == "ood" and not measure.in_distribution
+    ]
+    metrics = {measure.metric for measure in outside}
+    detection = preferred_first((m.metric for m in outside if m.detects), DETECTION_METRICS)[:1]
+    confidence = [name for name in ("oce", "mmc") if name in metrics][:1]
+    for name in (*confidence, *detection):
+        of_metric = [measure for measure in outside if measure.metric == name]
+        chosen |= set(representative_sets(of_metric, 1)[:MOST_SETS])
+    others = [measure for measure in measures if measure not in chosen]
+    return chosen | set(others[: max(0, FEWEST_COLUMNS - len(chosen))])
 
 
 def _rounded(value: float | None, digits: int) -> float | None:
@@ -177,7 +380,40 @@ def _rounded(value: float | None, digits: int) -> float | None:
     return None if value is None else float(f"{value:.{digits}g}")
 
 
-def _shortened(learnt: Any) -> Any:
-    if isinstance(learnt, Mapping):
-        return {key: _shortened(value) for key, value in learnt.items()}
-    return _rounded(learnt, DIGITS) if isinstance(learnt, float) else learnt
+def _rounded_tree(value: Any) -> Any:
+    """Return a mapping of mappings with rounded numbers."""
+    if isinstance(value, Mapping):
+        return {key: _rounded_tree(inner) for key, inner in value.items()}
+    return _rounded(value, VALUE_DIGITS) if isinstance(value, float) else value
+
+
+def _statistics(comparison: MeasureComparison) -> dict[str, Any]:
+    section = datasets_section(comparison, NOTE_DIGITS)
+    ranks = comparison.ranks
+    return {
+        "against": {
+            name: {
+                "better": baseline.outcome.wins,
+                "same": baseline.outcome.ties,
+                "worse": baseline.outcome.losses,
+                "p": _finite(baseline.p),
+                "change": _finite(baseline.change),
+                "baseline": baseline.name,
+            }
+            for name, baseline in comparison.over_datasets.items()
+        },
+        "best": comparison.best_over_datasets,
+        "best_by_dataset": {
+            name: list(methods) for name, methods in comparison.best.items() if methods
+        },
+        "ranks": ranks and {name: round(value, 3) for name, value in ranks.mean.items()},
+        "groups": ranks and [list(group) for group in ranks.groups],
+        "critical_difference": ranks and round(ranks.critical_difference, 3),
+        "n": ranks and ranks.n,
+        "notes": [note.replace("◂", "bold") for note in (section.notes if section else [])],
+    }
+
+
+def _finite(value: float) -> float | None:
+    """Return a number with three significant digits; None for what JSON does not have."""
+    return float(f"{value:.3g}") if math.isfinite(value) else None

@@ -1,5 +1,6 @@
-"""One HTML file that needs nothing else: the numbers as JSON, a style sheet and a script that shows
-them.
+"""One HTML file: the numbers as JSON, a style sheet and the script that shows them.
+
+The file needs no network and no other file, and its policy allows no other script.
 """
 
 from __future__ import annotations
@@ -7,84 +8,158 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from jinja2 import Environment
 
 from kdgraph import __version__
-from kdgraph.report.page.pictures import Pictures
-from kdgraph.report.page.tables import Tables
-from kdgraph.report.page.unfinished import Unfinished
-from kdgraph.results.parts import AS_IN_PAPER
+from kdgraph.report.page.attachments import PageFigures, PageTables
+from kdgraph.results.records import PAPER_PROTOCOL_NOTE, parse_filter
+from kdgraph.runner.run_dir import LOCK_FILE, RunDir
 
+UnfinishedState = Literal["failed", "running", "cut off"]
+PATH_KEYS = ("dataset", "method")
+"""Keys of filters that the directory of a run can be judged by."""
 SCRIPTS = ("elements", "data", "grid", "methods", "datasets", "runs", "details", "tables", "page")
 """In the order in which they are joined: functions of the first ones are used by the later ones."""
 
 
 @dataclass(frozen=True)
-class About:
-    """What the page says about itself: its title, the command that made it, and what is not in
-    it.
+class UnfinishedRun:
+    """A run directory without a result to show.
+
+    Attributes
+    ----------
+    path : Path
+        The directory.
+    state : {"failed", "running", "cut off"}
+        How the run ended.
+    reason : str
+        One line.
     """
+
+    path: Path
+    state: UnfinishedState
+    reason: str
+
+
+@dataclass(frozen=True)
+class PageInfo:
+    """Title of the page, the command that wrote it, and notes about what is left out."""
 
     title: str
     command: str
     notes: Sequence[str] = ()
 
 
-def render(
-    content: Mapping[str, Any],
-    pictures: Pictures,
-    tables: Tables,
-    left: Sequence[Unfinished],
-    about: About,
-) -> str:
-    """The page.
+def find_unfinished(out: str | Path, filters: Sequence[str] = ()) -> list[UnfinishedRun]:
+    """Return runs below a folder that have failed, are running or were cut off.
+
+    A failed attempt to repeat a finished run is one of them.
 
     Parameters
     ----------
-    content : of :class:`kdgraph.report.page.content.Content`.
-    pictures, tables : figures and tables of runs.
-    left : runs without a result.
-    about : what the page says about itself.
+    out : str or Path
+        Folder of runs.
+    filters : sequence of str
+        As for :func:`~kdgraph.results.records.find_runs`. Unfinished runs have no record, only the
+        path ``<dataset>/<method>/<id>``, so filters with keys other than data set and method pass
+        all of them.
+
+    Returns
+    -------
+    list of UnfinishedRun
+        Sorted by path.
     """
-    script = "(() => {\n" + "\n".join(_file(f"{name}.js") for name in SCRIPTS) + "})();"
-    style = _file("page.css")
-    told = [{**asdict(one), "path": str(one.path)} for one in left]
-    page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        _file("page.html.j2")
+    path_filters = [f for f in map(parse_filter, filters) if f.key in PATH_KEYS]
+    runs = []
+    for path in _unfinished_dirs(out):
+        dataset, method = path.parts[-3:-1] if len(path.parts) > 2 else ("", "")
+        record = {"method": method, "config": {"dataset": dataset}}
+        if all(path_filter.passes(record) for path_filter in path_filters):
+            runs.append(_unfinished_run(path))
+    return sorted(runs, key=lambda run: run.path)
+
+
+def render_page(
+    content: Mapping[str, Any],
+    figures: PageFigures,
+    tables: PageTables,
+    unfinished: Sequence[UnfinishedRun],
+    info: PageInfo,
+) -> str:
+    """Return the page as HTML.
+
+    Parameters
+    ----------
+    content : mapping
+        Of :class:`kdgraph.report.page.content.Content`, with ``statistics`` and ``remarks``.
+    figures, tables : PageFigures, PageTables
+        Attachments of the runs.
+    unfinished : sequence of UnfinishedRun
+        Runs without a result.
+    info : PageInfo
+        Title, command and notes.
+    """
+    script = "(() => {\n" + "\n".join(_source(f"{name}.js") for name in SCRIPTS) + "})();"
+    style, theme = _source("page.css"), _source("theme.js")
+    rows = [{**asdict(run), "path": str(run.path)} for run in unfinished]
+    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+        _source("page.html.j2")
     )
-    return page.render(
-        about=about,
+    return template.render(
+        info=info,
         version=__version__,
         style=style,
-        theme=_file("theme.js"),
+        theme=theme,
         script=script,
-        as_in_paper=AS_IN_PAPER[0].upper() + AS_IN_PAPER[1:],
-        policy=_policy([_file("theme.js"), script], [style]),
-        data=in_script({**content, "unfinished": told}),
-        figures={i: in_script(shown) for i, shown in pictures.by_run.items()},
-        tables={i: in_script(shown) for i, shown in tables.by_run.items()},
+        paper_protocol=PAPER_PROTOCOL_NOTE[0].upper() + PAPER_PROTOCOL_NOTE[1:],
+        policy=_policy([theme, script], [style]),
+        data=script_json({**content, "unfinished": rows}),
+        figures={i: script_json(of_run) for i, of_run in figures.by_run.items()},
+        tables={i: script_json(of_run) for i, of_run in tables.by_run.items()},
     )
 
 
-def in_script(value: Any) -> str:
-    r"""JSON that can stand in a script element: nothing in it looks like the end of one, or like a
-    comment.
+def script_json(value: Any) -> str:
+    r"""Return JSON for a script element, without a text that ends the element or is a comment.
 
-    >>> in_script("</script>")
+    Examples
+    --------
+    >>> script_json("</script>")
     '"\\u003c/script>"'
     """
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
+def _unfinished_dirs(out: str | Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(out):
+        if "error.txt" in names or (LOCK_FILE in names and "result.json" not in names):
+            yield Path(folder)
+        is_run_dir = bool({"result.json", "error.txt", LOCK_FILE} & set(names))
+        # os.walk visits the folders that remain in the list.
+        folders[:] = [] if is_run_dir else [name for name in folders if not name.startswith(".")]
+
+
+def _unfinished_run(path: Path) -> UnfinishedRun:
+    folder = RunDir(path)
+    failure = folder.failure()
+    if folder.is_running:
+        return UnfinishedRun(path, "running", "it is running at the moment")
+    if failure is not None:
+        return UnfinishedRun(path, "failed", failure)
+    return UnfinishedRun(
+        path, "cut off", "it was ended before it was done; it is done again next time"
+    )
+
+
 def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """What the browser may do: these scripts and styles, pictures of the page's own; no network at
-    all.
-    """
+    """Return a policy for the browser: these scripts and styles, own pictures, no network."""
     script, style = (
         " ".join(f"'sha256-{_digest(text)}'" for text in texts) for texts in (scripts, styles)
     )
@@ -98,5 +173,5 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _file(name: str) -> str:
+def _source(name: str) -> str:
     return (files("kdgraph.report.page") / "files" / name).read_text(encoding="utf-8")

@@ -1,26 +1,28 @@
 """Finished runs as one study: for each measure, a number for each data set, repetition and method.
-The parent is a method, once.
+
+A parent is a method too, which all runs on it share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from kdgraph.results.measures import Measure, measured, tell_apart
-from kdgraph.results.names import Repetition, Run, named, told
-from kdgraph.results.records import Found
+from kdgraph.results.measures import Measure, read_measures, unique_labels
+from kdgraph.results.names import NamedRun, Repetition, name_runs, repetition_text
+from kdgraph.results.records import FinishedRun
 from kdgraph.wording import some
 
 Cells = dict[tuple[str, Repetition, str], float]
-"""Data set, repetition and method → number, NaN where the metric is not defined."""
-SAME = 1e-9
-"""How far a parent's values in two runs may be apart: it is the same fit, perhaps predicted by
-another machine.
+"""Data set, repetition and method → number, NaN if the metric is not defined."""
+SAME_FIT = 1e-9
+"""Relative difference of a parent's values in two runs of the same fit.
+
+The predictions may have been computed on different machines.
 """
 
 
@@ -30,15 +32,21 @@ class Study:
 
     Attributes
     ----------
-    runs : by name.
-    values : measure → its numbers.
-    own_parent : measure → the same of each method's own parent, measured in the same run.
-    parents : names of the methods that are parents.
-    parent_of : method → its parent; "its parent" where that is not the same one on all data sets.
-    conflicts : a line for each number that two runs of one setting do not agree on.
+    runs : sequence of NamedRun
+        The runs.
+    values : mapping of Measure to Cells
+        Their numbers.
+    own_parent : mapping of Measure to Cells
+        Numbers of each method's own parent, measured in the same run.
+    parents : frozenset of str
+        Names of the methods that are parents.
+    parent_of : mapping of str to str
+        Method → its parent; "its parent" if that is not the same on all data sets.
+    conflicts : sequence of str
+        A line for each number in which two runs of one setting disagree.
     """
 
-    runs: Sequence[Run]
+    runs: Sequence[NamedRun]
     values: Mapping[Measure, Cells]
     own_parent: Mapping[Measure, Cells]
     parents: frozenset[str]
@@ -47,22 +55,22 @@ class Study:
 
     @property
     def measures(self) -> list[Measure]:
-        """In the order of the records."""
+        """Measures in the order of the tables."""
         return list(self.values)
 
     @cached_property
     def labels(self) -> dict[Measure, str]:
-        """What tables call each measure, no two alike."""
-        return tell_apart(self.measures)
+        """Label of each measure, all different."""
+        return unique_labels(self.measures)
 
     @cached_property
     def datasets(self) -> list[str]:
-        """In alphabetical order."""
+        """Data sets in alphabetical order."""
         return sorted({run.dataset for run in self.runs})
 
     @cached_property
     def methods(self) -> list[str]:
-        """The parents, then what stands on them, in alphabetical order."""
+        """Parents, then the other methods, both in alphabetical order."""
         return [
             *sorted(self.parents),
             *sorted({run.method for run in self.runs if not run.is_parent}),
@@ -70,119 +78,175 @@ class Study:
 
     @cached_property
     def repetitions(self) -> dict[str, list[Repetition]]:
-        """Data set → seeds (and folds) that any of its runs has."""
-        found: dict[str, set[Repetition]] = {name: set() for name in self.datasets}
+        """Seeds (and folds) of the runs on each data set."""
+        repetitions: dict[str, set[Repetition]] = {name: set() for name in self.datasets}
         for run in self.runs:
-            found[run.dataset].add(run.repetition)
-        return {name: sorted(of) for name, of in found.items()}
+            repetitions[run.dataset].add(run.repetition)
+        return {name: sorted(of_dataset) for name, of_dataset in repetitions.items()}
 
     def table(self, measure: Measure) -> pd.DataFrame:
-        """A row for each data set and repetition (as text), a column for each method; NaN where
-        there is no number.
+        """Return a row for each data set and repetition (as text), a column for each method.
+
+        Missing numbers are NaN.
         """
         return self._frame(self.values[measure])
 
     def parent_table(self, measure: Measure) -> pd.DataFrame:
-        """The same, of the parent that each method stands on; parents have no column of their
-        own.
+        """Return the same table with the numbers of each method's own parent.
+
+        Parents have no column.
         """
         return self._frame(self.own_parent[measure]).drop(columns=list(self.parents))
 
     def _frame(self, cells: Cells) -> pd.DataFrame:
         index = [
-            (dataset, repetition) for dataset, of in self.repetitions.items() for repetition in of
+            (dataset, repetition)
+            for dataset, repetitions in self.repetitions.items()
+            for repetition in repetitions
         ]
-        row, column = (
-            {key: i for i, key in enumerate(index)},
-            {name: j for j, name in enumerate(self.methods)},
-        )
+        row = {key: i for i, key in enumerate(index)}
+        column = {name: j for j, name in enumerate(self.methods)}
         values = np.full((len(row), len(column)), np.nan)
         for (dataset, repetition, method), value in cells.items():
             values[row[dataset, repetition], column[method]] = value
         labels = pd.MultiIndex.from_tuples(
-            [(dataset, told(of)) for dataset, of in index], names=["dataset", "repetition"]
+            [(dataset, repetition_text(repetition)) for dataset, repetition in index],
+            names=["dataset", "repetition"],
         )
         return pd.DataFrame(values, index=labels, columns=self.methods)
 
 
-def study(
-    found: Sequence[Found],
+def build_study(
+    runs: Sequence[FinishedRun],
     choose: Callable[[list[Measure]], list[Measure]] = lambda measures: measures,
 ) -> Study:
     """Collect the numbers of runs.
 
     Parameters
     ----------
-    found : the runs; of those that differ in nothing but what is measured or drawn, the first that
-    has a number counts.
-    choose : given all measures in the order of the records, those that are wanted, in the order of
-        tables.
+    runs : sequence of FinishedRun
+        Of runs that differ only in what is measured or drawn, the first that has a number counts.
+    choose : callable
+        Receives all measures in the order of the records and returns those of the study in the
+        order of its tables.
     """
-    runs = named(found)
-    names = _parent_names(runs)
-    there = list(dict.fromkeys(measure for run in runs for measure, _ in measured(run.record)))
-    values: dict[Measure, Cells] = {measure: {} for measure in choose(there)}
-    own: dict[Measure, Cells] = {measure: {} for measure in values}
-    disagreeing: dict[tuple[str, str, Repetition], list[Measure]] = {}
-    for run in runs:
-        for measure, entry in measured(run.record):
+    named = name_runs(runs)
+    parents = _parent_names(named)
+    measured = list(
+        dict.fromkeys(measure for run in named for measure, _ in read_measures(run.record))
+    )
+    values: dict[Measure, Cells] = {measure: {} for measure in choose(measured)}
+    own_parent: dict[Measure, Cells] = {measure: {} for measure in values}
+    disagreements: dict[tuple[str, str, Repetition], list[Measure]] = {}
+    methods_of_parents: dict[str, set[str]] = {}
+    for run in named:
+        parent = parents[run.dataset, run.parent]
+        methods_of_parents.setdefault(run.method, set()).add(parent)
+        for measure, entry in read_measures(run.record):
             if measure not in values:
                 continue
             is_parent = entry["of"] == "parent"
             value = np.nan if entry["value"] is None else float(entry["value"])
-            model = names[run.dataset, run.parent] if is_parent else run.method
+            model = parent if is_parent else run.method
             if is_parent or not run.is_parent:
-                key = run.dataset, run.repetition, model
-                if not _put(values[measure], key, value):
-                    disagreeing.setdefault((run.dataset, model, run.repetition), []).append(measure)
+                agrees = _put(values[measure], (run.dataset, run.repetition, model), value)
+                if not agrees:
+                    key = run.dataset, model, run.repetition
+                    disagreements.setdefault(key, []).append(measure)
             if is_parent and not run.is_parent:
-                _put(own[measure], (run.dataset, run.repetition, run.method), value)
+                _put(own_parent[measure], (run.dataset, run.repetition, run.method), value)
     conflicts = [
-        f"{model} on {dataset}, seed {told(r)}, has two values of {_ids(of)}"
-        for (dataset, model, r), of in disagreeing.items()
+        f"{model} on {dataset}, seed {repetition_text(repetition)}, has two values of"
+        f" {_measure_ids(measures)}"
+        for (dataset, model, repetition), measures in disagreements.items()
     ]
-    under: dict[str, set[str]] = {}
-    for run in runs:
-        under.setdefault(run.method, set()).add(names[run.dataset, run.parent])
     parent_of = {
-        method: next(iter(of)) if len(of) == 1 else "its parent" for method, of in under.items()
+        method: next(iter(names)) if len(names) == 1 else "its parent"
+        for method, names in methods_of_parents.items()
     }
-    return Study(runs, values, own, frozenset(names.values()), parent_of, conflicts)
+    return Study(named, values, own_parent, frozenset(parents.values()), parent_of, conflicts)
+
+
+def pool_ood_sets(study: Study) -> Study:
+    """Return a study in which each metric has one number for all OOD sets: the mean over the sets.
+
+    Sets have equal weight, whatever their number of rows. Sets where a family meets the training
+    data do not count. If any method has a number on a set, a run without one has no mean on that
+    data set and repetition: means over other sets do not compare.
+    """
+    families: dict[Measure, list[Measure]] = {}
+    for measure in study.measures:
+        families.setdefault(_without_set(measure), []).append(measure)
+    values, own_parent = {}, {}
+    for measures in families.values():
+        outside = [measure for measure in measures if not measure.in_distribution]
+        n_sets = len({measure.place for measure in outside})
+        if n_sets < 2:
+            values |= {measure: study.values[measure] for measure in measures}
+            own_parent |= {measure: study.own_parent[measure] for measure in measures}
+            continue
+        mean = replace(outside[0], ood=f"{n_sets} sets, their mean", params=(), drawn=())
+        values[mean] = _mean_cells([study.values[measure] for measure in outside])
+        own_parent[mean] = _mean_cells([study.own_parent[measure] for measure in outside])
+    return replace(study, values=values, own_parent=own_parent)
 
 
 def _put(cells: Cells, key: tuple[str, Repetition, str], value: float) -> bool:
-    """Whether the number is new, or the one that is there already, which stays."""
+    """Store a number unless there is one; return False if the two disagree."""
     old = cells.setdefault(key, value)
     if np.isnan(old) and not np.isnan(value):
         cells[key] = value
-    return bool(np.isnan(old) or np.isnan(value) or abs(old - value) <= SAME * max(1.0, abs(old)))
+    is_same = abs(old - value) <= SAME_FIT * max(1.0, abs(old))
+    return bool(np.isnan(old) or np.isnan(value) or is_same)
 
 
-def _ids(measures: Iterable[Measure]) -> str:
+def _measure_ids(measures: Iterable[Measure]) -> str:
     return some(list(dict.fromkeys(measure.id for measure in measures)), at_most=3)
 
 
-def _parent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
-    """Data set and parent → the parent's name as a method.
+def _parent_names(runs: Sequence[NamedRun]) -> dict[tuple[str, str], str]:
+    """Return the name as a method for each data set and parent.
 
-    Parents that stand in for each other, as a network for images does for one for tables under the
-    same methods, are one: ``mlp / cnn (parent)``. Two that are on one data set are never one.
+    Parents that replace each other on different data sets under the same methods, as a network for
+    images does one for tables, are one: ``mlp / cnn (parent)``. Two on one data set never are.
     """
-    on: dict[str, set[str]] = {}
-    under: dict[str, set[str]] = {}
+    datasets: dict[str, set[str]] = {}
+    methods: dict[str, set[str]] = {}
     for run in runs:
-        on.setdefault(run.parent, set()).add(run.dataset)
+        datasets.setdefault(run.parent, set()).add(run.dataset)
         if not run.is_parent:
-            under.setdefault(run.method, set()).add(run.parent)
-    groups = [{parent} for parent in on]
-    for together in under.values():
-        parts = [group for group in groups if group & together]
-        datasets = [on[parent] for group in parts for parent in group]
-        if len(parts) > 1 and sum(map(len, datasets)) == len(set().union(*datasets)):
+            methods.setdefault(run.method, set()).add(run.parent)
+    groups = [{parent} for parent in datasets]
+    for parents in methods.values():
+        parts = [group for group in groups if group & parents]
+        used = [datasets[parent] for group in parts for parent in group]
+        are_disjoint = sum(map(len, used)) == len(set().union(*used))
+        if len(parts) > 1 and are_disjoint:
             groups = [group for group in groups if group not in parts] + [set().union(*parts)]
-    name = {
-        parent: f"{' / '.join(sorted(group, key=list(on).index))} (parent)"
+    order = list(datasets)
+    names = {
+        parent: f"{' / '.join(sorted(group, key=order.index))} (parent)"
         for group in groups
         for parent in group
     }
-    return {(run.dataset, run.parent): name[run.parent] for run in runs}
+    return {(run.dataset, run.parent): names[run.parent] for run in runs}
+
+
+def _without_set(measure: Measure) -> Measure:
+    """Return a key that is the same for all OOD sets; for other rows, the measure."""
+    if measure.on != "ood":
+        return measure
+    return replace(measure, ood=None, params=(), drawn=(), in_distribution=False)
+
+
+def _mean_cells(cells_of_sets: list[Cells]) -> Cells:
+    """Return means over the sets on which any method has a number on that data set."""
+    sets: dict[tuple[str, Repetition], set[int]] = {}
+    for i, cells in enumerate(cells_of_sets):
+        for dataset, repetition, _ in cells:
+            sets.setdefault((dataset, repetition), set()).add(i)
+    keys = dict.fromkeys(key for cells in cells_of_sets for key in cells)
+    return {
+        key: float(np.mean([cells_of_sets[i].get(key, np.nan) for i in sorted(sets[key[:2]])]))
+        for key in keys
+    }

@@ -1,252 +1,563 @@
-"""The comparison of methods as tables: each data set over its seeds, all data sets together, and
-every mean.
-"""
+"""The comparison of methods as tables with notes, and as one long table for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from kdgraph.results.comparison.compared import Against, Compared
-from kdgraph.results.comparison.ranks import DRAWS, Ranks, datasets_needed
-from kdgraph.results.comparison.sections import Section
-from kdgraph.results.comparison.spread import cautions, noun, repetitions, spread, too_few
+from kdgraph.results.comparison.aggregate import BaselineComparison, MeasureComparison
+from kdgraph.results.comparison.significance import (
+    ALPHA,
+    DRAWS,
+    Ranks,
+    datasets_needed,
+    pairs_needed,
+)
 from kdgraph.results.comparison.study import Study
-from kdgraph.results.numbers import NOISE, mean_number, number
-from kdgraph.results.words import MARK, MISSING
-from kdgraph.wording import counted
+from kdgraph.results.estimate import SIMULATIONS
+from kdgraph.results.export import Section
+from kdgraph.results.names import (
+    MARK,
+    MISSING,
+    NOISE,
+    NamedRun,
+    Repetition,
+    dataset_differences,
+    format_mean,
+    format_value,
+    number_range,
+)
+from kdgraph.results.records import PAPER_PROTOCOL_NOTE, uses_paper_protocol
+from kdgraph.wording import counted, some
 
-OVER = ("", "mean rank", "data sets", "median", "wins/ties/losses", "median change", "p")
+DATASETS_COLUMNS = (
+    *("", "mean rank", "data sets", "median", "wins/ties/losses", "median change", "p"),
+)
 """Columns of the table over data sets."""
+COMPARISON_COLUMNS = {
+    "over": (
+        "seeds: a row for each data set, method and measure; data sets: one for each method and"
+        " measure"
+    ),
+    "dataset": "data set, with the keys that distinguish its settings; empty over data sets",
+    "method": "method, with the keys that distinguish its settings; a parent ends in (parent)",
+    "measure": "what was measured: nll, oce@sphere:radius=2",
+    "label": "what people read",
+    "n_of": "what was scored: rows, or sets of them, which is another task",
+    "better": "lower or higher; empty where the number only describes",
+    "mean": "mean over seeds",
+    "std": "standard deviation over seeds (n - 1)",
+    "n": "seeds, or data sets, that have a number",
+    "median": "median of the means over data sets",
+    "mean_rank": "mean rank over data sets",
+    "best": (
+        "whether it is the best or does not differ significantly from the best; empty if no"
+        " difference is significant"
+    ),
+    "baseline": "what it is compared with",
+    "wins": "pairs in which it is better",
+    "ties": "pairs in which both are the same",
+    "losses": "pairs in which it is worse",
+    "median_change": "median over pairs of method - baseline",
+    "p": "two-sided Wilcoxon signed-rank test over pairs, adjusted over the methods (Holm)",
+}
+"""Column of the long table → description."""
+_MOST_CONFLICTS = 5
 
 
-def heading(study: Study) -> str:
-    """How many runs, data sets, methods and seeds there are."""
-    parents = len(study.parents)
+def study_heading(study: Study) -> str:
+    """Return how many runs, data sets, methods and seeds there are."""
+    n_parents = len(study.parents)
     counts = [
-        (len(study.runs), "run"),
-        (len(study.datasets), "data set"),
-        (len(study.methods) - parents, "method"),
+        counted(len(study.runs), "run"),
+        counted(len(study.datasets), "data set"),
+        f"{counted(len(study.methods) - n_parents, 'method')} on {counted(n_parents, 'parent')}",
     ]
-    words = [counted(n, what) for n, what in counts]
-    words[-1] += f" on {counted(parents, 'parent')}"
-    return " · ".join([*words, repetitions(study)])
+    return " · ".join([*counts, repetitions_text(study)])
 
 
-def of_dataset(
-    study: Study, dataset: str, all_compared: Sequence[Compared], digits: int
+def dataset_sections(
+    study: Study, dataset: str, comparisons: Sequence[MeasureComparison], digits: int
 ) -> list[Section]:
-    """One data set over its seeds: means, and what the tests over seeds say."""
-    here = [
-        one
-        for one in all_compared
-        if dataset in one.mean.index and one.mean.loc[dataset].notna().any()
+    """Return the tables of one data set over its seeds: means, and outcomes of the tests."""
+    measured = [
+        comparison
+        for comparison in comparisons
+        if dataset in comparison.mean.index and comparison.mean.loc[dataset].notna().any()
     ]
     methods = [
         name
         for name in study.methods
-        if any(name in one.mean and one.n.loc[dataset, name] for one in here)
+        if any(
+            name in comparison.mean and comparison.n.loc[dataset, name] for comparison in measured
+        )
     ]
     n_seeds = len(study.repetitions[dataset])
     rows = [
-        [name, *(_mean(one, dataset, name, digits, n_seeds) for one in here)] for name in methods
+        [name, *(_mean_cell(comparison, dataset, name, digits, n_seeds) for comparison in measured)]
+        for name in methods
     ]
-    sections = [Section(dataset, ["", *(one.label for one in here)], rows)]
-    judged = [one for one in here if one.is_judged and one.over_seeds[dataset]]
-    if n_seeds > 1 and judged:
-        few = too_few(n_seeds, max(len(one.over_seeds[dataset]) for one in judged), noun(study))
-        baselines = {each.baseline for one in judged for each in one.over_seeds[dataset].values()}
+    sections = [Section(dataset, ["", *(comparison.label for comparison in measured)], rows)]
+    tested = [c for c in measured if c.is_judged and c.over_seeds[dataset]]
+    if n_seeds > 1 and tested:
+        n_tests = max(len(comparison.over_seeds[dataset]) for comparison in tested)
+        few = too_few_note(n_seeds, n_tests, repetition_noun(study))
+        baselines = {
+            baseline.name
+            for comparison in tested
+            for baseline in comparison.over_seeds[dataset].values()
+        }
         title = (
-            f"{dataset}, {n_seeds} {noun(study)}s{_versus(baselines)}:"
+            f"{dataset}, {counted(n_seeds, repetition_noun(study))}{_against_phrase(baselines)}:"
             f" wins/ties/losses{'' if few else ' (p)'}"
         )
-        tests = _over_seeds(dataset, methods, judged, with_p=not few)
-        sections.append(
-            Section(title, ["", *(one.label for one in judged)], tests, [few] if few else [])
-        )
+        cells = _outcome_rows(dataset, methods, tested, with_p=not few)
+        head = ["", *(comparison.label for comparison in tested)]
+        sections.append(Section(title, head, cells, [few] if few else []))
     return sections
 
 
-def over_datasets(one: Compared, digits: int) -> Section | None:
-    """All data sets together: methods by mean rank, and against the baseline; None with a single
-    data set, or without a direction.
+def datasets_section(comparison: MeasureComparison, digits: int) -> Section | None:
+    """Return the table over data sets: methods by mean rank, each against its baseline.
+
+    It is None with a single data set, and if neither direction is better.
     """
-    n_datasets = int(one.mean.notna().any(axis=1).sum())
-    if n_datasets < 2 or not one.is_judged:
+    n_datasets = int(comparison.mean.notna().any(axis=1).sum())
+    if n_datasets < 2 or not comparison.is_judged:
         return None
-    ranks = one.ranks.mean if one.ranks else {}
-    medians = one.mean.median().to_dict()
+    ranks = comparison.ranks.mean if comparison.ranks else {}
+    medians = comparison.mean.median().to_dict()
+    sign = 1 if comparison.measure.better == "lower" else -1
     order = sorted(
-        one.mean,
-        key=lambda name: (
-            ranks.get(name, np.inf),
-            medians[name] * (1 if one.measure.better == "lower" else -1),
-        ),
+        comparison.mean, key=lambda name: (ranks.get(name, np.inf), sign * medians[name])
     )
-    baselines = {each.baseline for each in one.over_datasets.values()}
+    baselines = {baseline.name for baseline in comparison.over_datasets.values()}
     title = (
-        f"{one.label}, {one.measure.better} is better, {n_datasets} data sets{_versus(baselines)}"
+        f"{comparison.label}, {comparison.measure.better} is better, {n_datasets} data"
+        f" sets{_against_phrase(baselines)}"
     )
-    rows = [_over_row(one, str(name), medians[name], digits) for name in order]
-    columns = dict(zip(OVER, zip(*rows, strict=True), strict=True))
+    rows = [_datasets_row(comparison, str(name), medians[name], digits) for name in order]
+    columns = dict(zip(DATASETS_COLUMNS, zip(*rows, strict=True), strict=True))
     if not ranks:
         del columns["mean rank"]
     if len(set(columns["data sets"])) == 1:
         del columns["data sets"]
-    if _few_datasets(one):
+    if _few_datasets_note(comparison):
         del columns["p"]
-    return Section(
-        title,
-        list(columns),
-        [list(row) for row in zip(*columns.values(), strict=True)],
-        _about_tests(one),
-    )
+    cells = [list(row) for row in zip(*columns.values(), strict=True)]
+    return Section(title, list(columns), cells, _test_notes(comparison))
 
 
-def means(study: Study, one: Compared, digits: int) -> Section:
-    """A row for each data set, a column for each method."""
-    rows = [
-        [
-            str(name),
-            *(
-                _mean(one, str(name), method, digits, len(study.repetitions[str(name)]))
-                for method in one.mean
-            ),
-        ]
-        for name in one.mean.index
-        if one.mean.loc[name].notna().any()
-    ]
-    direction = (
-        f", {one.measure.better} is better" if one.is_judged else ", neither direction is better"
-    )
-    return Section(
-        f"{one.label}{direction}: each data set", ["data set", *map(str, one.mean)], rows
-    )
-
-
-def remarks(study: Study, all_compared: Sequence[Compared], *, with_spread: bool) -> Section:
-    """What was averaged over what, what was tested, and what is uneven; the same for all tables.
-
-    ``with_spread``: whether there is a ± to explain.
-    """
-    lines = spread(study) if with_spread else []
-    if len(study.datasets) > 1:
-        lines.append("median, median change: over data sets, of means over seeds.")
-    is_tested = len(study.datasets) > 1 or any(len(of) > 1 for of in study.repetitions.values())
-    if is_tested and any(one.is_judged for one in all_compared):
-        lines.append(
-            f"Numbers are compared as they are, not as they are printed; a share of {NOISE:g} apart"
-            " is a tie."
-        )
-        lines.append("p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).")
-        lines.append(
-            "◂: all that the test does not tell apart from the best; nothing where it tells nothing"
-            " apart."
-        )
-    if silent := [one.label for one in all_compared if not one.is_judged]:
-        lines.append(f"Neither direction is better, so nothing is tested: {', '.join(silent)}.")
-    return Section("", notes=[*lines, *cautions(study, all_compared)])
-
-
-def _over_row(one: Compared, name: str, median: float, digits: int) -> list[str]:
-    """Cells of :data:`OVER`; the mark is at the mean rank, or at the median where there are no
-    ranks.
-    """
-    mark = MARK if name in one.best_over_datasets else ""
-    rank = f"{one.ranks.mean[name]:.2f}{mark}" if one.ranks and name in one.ranks.mean else MISSING
-    count, unit = str(int(one.mean[name].notna().sum())), one.measure.about.unit
-    row = [name, rank, count, number(median, unit, digits) + ("" if one.ranks else mark)]
-    if (against := one.over_datasets.get(name)) is None:
-        return [*row, "", "", ""]
-    sign = "" if against.change == 0 else "+" if against.change > 0 else "−"
-    change = sign + number(abs(against.change), unit, digits)
-    return [*row, str(against.comparison), change, _p(against.p)]
-
-
-def _about_tests(one: Compared) -> list[str]:
-    """What was ranked and what the tests found, of one measure."""
-    notes = []
-    if one.ranks:
-        r = one.ranks
-        found = (
-            f"Friedman over {r.n} data sets ({one.seeds_ranked} runs of each method): χ² ="
-            f" {r.chi2:.1f}, {_friedman_p(r)}"
-        )
-        if r.differ:
-            found += (
-                f"; ◂: mean rank less than {r.critical_difference:.2f} from the best (Nemenyi, α ="
-                f" {r.alpha:g})"
+def means_section(study: Study, comparison: MeasureComparison, digits: int) -> Section:
+    """Return a table with a row for each data set and a column for each method."""
+    rows = []
+    for dataset in comparison.mean.index:
+        if comparison.mean.loc[dataset].notna().any():
+            n_seeds = len(study.repetitions[str(dataset)])
+            cells = (
+                _mean_cell(comparison, str(dataset), str(method), digits, n_seeds)
+                for method in comparison.mean
             )
-            if len(r.best) == len(r.mean):
-                found += ", which all are"
-        elif r.n < (needed := datasets_needed(len(r.mean), r.alpha)):
-            found += (
-                f": {len(r.mean)} methods on {r.n} data sets cannot be told apart, whatever their"
-                f" numbers; that takes {needed} data sets"
+            rows.append([str(dataset), *cells])
+    better = comparison.measure.better
+    direction = f"{better} is better" if comparison.is_judged else "neither direction is better"
+    return Section(
+        f"{comparison.label}, {direction}: each data set",
+        ["data set", *map(str, comparison.mean)],
+        rows,
+    )
+
+
+def remarks_section(
+    study: Study, comparisons: Sequence[MeasureComparison], *, with_spread: bool
+) -> Section:
+    """Return the notes that all tables share.
+
+    Parameters
+    ----------
+    study : Study
+        The runs.
+    comparisons : sequence of MeasureComparison
+        All of the tables.
+    with_spread : bool
+        True if a table contains ±.
+    """
+    notes = spread_notes(study) if with_spread else []
+    if len(study.datasets) > 1:
+        notes.append("median, median change: over data sets, of means over seeds.")
+    has_pairs = len(study.datasets) > 1 or any(len(of) > 1 for of in study.repetitions.values())
+    if has_pairs and any(comparison.is_judged for comparison in comparisons):
+        notes.append(
+            "Numbers are compared as they are, not as they are printed; a relative difference of"
+            f" {NOISE:g} is a tie."
+        )
+        notes.append("p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).")
+        notes.append(
+            "◂: the best, and all that do not differ significantly from it; omitted if no"
+            " difference is significant."
+        )
+    if untested := [comparison.label for comparison in comparisons if not comparison.is_judged]:
+        notes.append(f"Neither direction is better, so nothing is tested: {'; '.join(untested)}.")
+    return Section("", notes=[*notes, *caution_notes(study, comparisons)])
+
+
+def repetitions_text(study: Study) -> str:
+    """Return the repetitions of each data set.
+
+    Examples are ``seed 0``, ``3 seeds (0–2)``, ``10 folds (0–9) of seed 0`` and ``2 to 3 seeds
+    each``.
+    """
+    noun = repetition_noun(study)
+    different = {tuple(of_dataset) for of_dataset in study.repetitions.values()}
+    if len(different) > 1:
+        counts = sorted({len(of_dataset) for of_dataset in different})
+        if len(counts) > 1:
+            return f"{counts[0]} to {counts[-1]} {noun}s each"
+        return f"{counted(counts[0], noun)} each, not the same"
+    (repetitions,) = different
+    seeds = sorted({repetition[0] for repetition in repetitions})
+    folds = sorted({repetition[1] for repetition in repetitions if len(repetition) > 1})
+    of_seeds = (
+        f"seed {seeds[0]}"
+        if len(seeds) == 1
+        else f"{counted(len(seeds), 'seed')} ({number_range(seeds)})"
+    )
+    if not folds:
+        return of_seeds
+    return f"{counted(len(folds), 'fold')} ({number_range(folds)}) of {of_seeds}"
+
+
+def repetition_noun(study: Study) -> str:
+    """Return "fold" if any run has one, else "seed"."""
+    has_folds = any(len(r) > 1 for of_dataset in study.repetitions.values() for r in of_dataset)
+    return "fold" if has_folds else "seed"
+
+
+def spread_notes(study: Study) -> list[str]:
+    """Return what ± is, and what changes from one seed to the next."""
+    noun = repetition_noun(study)
+    repeated = {name for name, of_dataset in study.repetitions.items() if len(of_dataset) > 1}
+    if not repeated:
+        return [f"One {noun} each: there is no ±, and nothing is tested over {noun}s."]
+    runs = [run for run in study.runs if run.dataset in repeated]
+    fixed = {name for name, of_dataset in _fingerprints(runs).items() if len(of_dataset) == 1}
+    simulated = {
+        run.dataset
+        for run in runs
+        if str(run.record["config"]["dataset"].get("_target_", "")).startswith(SIMULATIONS)
+    }
+    changes = "the fit, the calibration and the out-of-distribution rows"
+    if fixed >= repeated:
+        what = f"{changes} change, the split is the same"
+    elif fixed:
+        what = f"the split, {changes} change; the split of {some(sorted(fixed), 4)} is the same"
+    else:
+        rows = "the rows themselves" if simulated >= repeated else "the split"
+        what = f"{rows}, {changes} change"
+    notes = [f"± is the standard deviation (n - 1) over {noun}s: with each, {what}."]
+    # With fewer pairs no p value is significant, too small or not.
+    divided = repeated - simulated - fixed
+    if any(len(study.repetitions[name]) >= pairs_needed(1) for name in divided):
+        notes.append(
+            f"{noun.capitalize()}s divide one and the same table, so p values over {noun}s are too"
+            " small (Nadeau and Bengio 2003); those over data sets are not touched by that."
+        )
+    return notes
+
+
+def caution_notes(study: Study, comparisons: Sequence[MeasureComparison]) -> list[str]:
+    """Return what is uneven in the runs.
+
+    These are numbers that disagree, settings that differ between data sets, missing runs, data sets
+    that are one, the paper protocol, and undefined numbers.
+    """
+    conflicts = study.conflicts
+    notes = [f"{conflict}; the first counts." for conflict in conflicts[:_MOST_CONFLICTS]]
+    n_more = len(conflicts) - _MOST_CONFLICTS
+    notes += [f"{n_more:,} more such."] if n_more > 0 else []
+    notes += [f"{line}." for line in dataset_differences(study.runs)]
+    notes += _missing_run_notes(study)
+    notes += _same_dataset_notes(study)
+    notes += _paper_protocol_notes(study)
+    return notes + [note for comparison in comparisons for note in _undefined(study, comparison)]
+
+
+def too_few_note(n: int, tests: int, what: str) -> str:
+    """Return a sentence if no test of n pairs can be significant; else "".
+
+    Parameters
+    ----------
+    n : int
+        Pairs.
+    tests : int
+        Methods that are tested together.
+    what : str
+        Noun for a pair: "seed", "data set".
+    """
+    if not tests or n >= (needed := pairs_needed(tests)):
+        return ""
+    of_methods = f" of {tests} methods" if tests > 1 else ""
+    return (
+        f"With {counted(n, what)} no paired test{of_methods} can be significant at {ALPHA:g}: that"
+        f" takes {needed}."
+    )
+
+
+def comparison_table(
+    study: Study, comparisons: Sequence[MeasureComparison]
+) -> dict[str, list[Any]]:
+    """Return all means and tests by column, in the order of :data:`COMPARISON_COLUMNS`."""
+    rows = [
+        row
+        for comparison in comparisons
+        for row in (*_rows_over_seeds(study, comparison), *_rows_over_datasets(comparison))
+    ]
+    return {name: [row.get(name) for row in rows] for name in COMPARISON_COLUMNS}
+
+
+def _datasets_row(
+    comparison: MeasureComparison, name: str, median: float, digits: int
+) -> list[str]:
+    """Return the cells of :data:`DATASETS_COLUMNS`.
+
+    The mark is at the mean rank, or at the median if there are no ranks.
+    """
+    ranks, unit = comparison.ranks, comparison.measure.info.unit
+    mark = MARK if name in comparison.best_over_datasets else ""
+    rank = f"{ranks.mean[name]:.2f}{mark}" if ranks and name in ranks.mean else MISSING
+    n_datasets = str(int(comparison.mean[name].notna().sum()))
+    row = [name, rank, n_datasets, format_value(median, unit, digits) + ("" if ranks else mark)]
+    if (baseline := comparison.over_datasets.get(name)) is None:
+        return [*row, "", "", ""]
+    sign = "" if baseline.change == 0 else "+" if baseline.change > 0 else "−"
+    change = sign + format_value(abs(baseline.change), unit, digits)
+    return [*row, str(baseline.outcome), change, _p_value(baseline.p)]
+
+
+def _test_notes(comparison: MeasureComparison) -> list[str]:
+    """Return what was ranked and what the tests found."""
+    notes = []
+    if ranks := comparison.ranks:
+        note = (
+            f"Friedman over {ranks.n} data sets ({counted(comparison.seeds_ranked, 'run')} of each"
+            f" method): χ² = {ranks.chi2:.1f}, {_friedman_p(ranks)}"
+        )
+        if ranks.differ:
+            note += (
+                f"; ◂: mean rank less than {ranks.critical_difference:.2f} from the best (Nemenyi,"
+                f" α = {ranks.alpha:g})"
+            )
+            if len(ranks.best) == len(ranks.mean):
+                note += ", which all are"
+        elif ranks.n < (needed := datasets_needed(len(ranks.mean), ranks.alpha)):
+            note += (
+                f": no difference of {len(ranks.mean)} methods on {ranks.n} data sets can be"
+                f" significant, whatever their numbers; that takes {needed} data sets"
             )
         else:
-            found += ": nothing is told apart"
-        notes.append(found)
-    if one.unranked:
-        notes.append(f"Not ranked, with fewer than half of the runs: {', '.join(one.unranked)}")
-    return [*notes, *([few] if (few := _few_datasets(one)) else [])]
+            note += ": no difference is significant"
+        notes.append(note)
+    if comparison.unranked:
+        methods = ", ".join(comparison.unranked)
+        notes.append(f"Not ranked, with fewer than half of the runs: {methods}")
+    return [*notes, *([few] if (few := _few_datasets_note(comparison)) else [])]
 
 
-def _friedman_p(r: Ranks) -> str:
-    """The p value, and which distribution it is from."""
-    first, second = r.degrees
-    if r.how == "F":
-        return f"F({first}, {second}) = {r.f:.1f}, {_p(r.p, 'p ')}"
-    return f"{_p(r.p, 'p ')} ({'exact' if r.how == 'exact' else f'{DRAWS:,} permutations'})"
+def _friedman_p(ranks: Ranks) -> str:
+    """Return the p value and its distribution."""
+    first, second = ranks.degrees
+    p = "p < 0.001" if ranks.p < 0.001 else f"p = {ranks.p:.3f}"
+    if ranks.p_method == "F":
+        return f"F({first}, {second}) = {ranks.f:.1f}, {p}"
+    return f"{p} ({'exact' if ranks.p_method == 'exact' else f'{DRAWS:,} permutations'})"
 
 
-def _few_datasets(one: Compared) -> str:
-    """A sentence where the tests over data sets cannot find anything; else nothing."""
-    pairs = max((each.comparison.n for each in one.over_datasets.values()), default=0)
-    return too_few(pairs, len(one.over_datasets), "data set")
+def _few_datasets_note(comparison: MeasureComparison) -> str:
+    baselines = comparison.over_datasets.values()
+    n_pairs = max((baseline.outcome.n for baseline in baselines), default=0)
+    return too_few_note(n_pairs, len(comparison.over_datasets), "data set")
 
 
-def _over_seeds(
-    dataset: str, methods: Sequence[str], judged: Sequence[Compared], *, with_p: bool
+def _outcome_rows(
+    dataset: str, methods: Sequence[str], tested: Sequence[MeasureComparison], *, with_p: bool
 ) -> list[list[str]]:
-    rows = {name: [one.over_seeds[dataset].get(name) for one in judged] for name in methods}
+    rows = []
+    for name in methods:
+        baselines = [comparison.over_seeds[dataset].get(name) for comparison in tested]
+        if any(baselines):
+            rows.append([name, *(_outcome_cell(baseline, with_p=with_p) for baseline in baselines)])
+    return rows
+
+
+def _outcome_cell(baseline: BaselineComparison | None, *, with_p: bool) -> str:
+    if baseline is None:
+        return MISSING
+    return f"{baseline.outcome} ({_p_value(baseline.p)})" if with_p else str(baseline.outcome)
+
+
+def _against_phrase(baselines: set[str]) -> str:
+    if not baselines:
+        return ""
+    if len(baselines) == 1:
+        return f", against {next(iter(baselines))}"
+    return ", each against its parent"
+
+
+def _mean_cell(
+    comparison: MeasureComparison, dataset: str, method: str, digits: int, n_seeds: int
+) -> str:
+    if method not in comparison.mean or not comparison.n.loc[dataset, method]:
+        return MISSING
+    mean, std, n = (
+        float(table.loc[dataset, method])
+        for table in (comparison.mean, comparison.std, comparison.n)
+    )
+    unit = comparison.measure.info.unit
+    text = (
+        format_value(mean, unit, digits) if np.isnan(std) else format_mean(mean, std, unit, digits)
+    )
+    fewer = f" (n={n:.0f})" if n < n_seeds else ""
+    return f"{text}{fewer}" + (MARK if method in comparison.best.get(dataset, ()) else "")
+
+
+def _p_value(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _missing_run_notes(study: Study) -> list[str]:
+    """Return a note on methods that lack runs which others have on data sets of the same kind.
+
+    The kinds are data sets with classes and without.
+    """
+    has_classes = {run.dataset: bool(run.record["dataset"]["classes"]) for run in study.runs}
+    runs: dict[str, set[tuple[str, Repetition]]] = {
+        name: set() for name in study.methods if name not in study.parents
+    }
+    kinds: dict[str, set[bool]] = {name: set() for name in runs}
+    for run in study.runs:
+        if not run.is_parent:
+            runs[run.method].add((run.dataset, run.repetition))
+            kinds[run.method].add(has_classes[run.dataset])
+    totals = {
+        name: sum(
+            len(repetitions)
+            for dataset, repetitions in study.repetitions.items()
+            if has_classes[dataset] in kinds[name]
+        )
+        for name in runs
+    }
+    missing = {name: totals[name] - len(of) for name, of in runs.items() if len(of) < totals[name]}
+    if not missing:
+        return []
+    pairs = "Pairs are of what both have, ranks of what all ranked methods have."
+    if len(set(totals.values())) > 1:
+        names = some([f"{name} {n} of {totals[name]}" for name, n in missing.items()], 4)
+        return [f"Missing runs: {names}. {pairs}"]
+    names = some([f"{name} {n}" for name, n in missing.items()], 4)
+    return [f"Missing runs, of {next(iter(totals.values()))} for each method: {names}. {pairs}"]
+
+
+def _same_dataset_notes(study: Study) -> list[str]:
+    settings: dict[str, set[str]] = {}
+    for run in study.runs:
+        settings.setdefault(str(run.record["dataset"]["name"]), set()).add(run.dataset)
+    names = [f"{name} {len(of_name)}" for name, of_name in settings.items() if len(of_name) > 1]
+    if not names:
+        return []
     return [
-        [name, *(_outcome(each, with_p=with_p) for each in of)]
-        for name, of in rows.items()
-        if any(of)
+        "Settings of one data set count as data sets in tests over data sets, though they are not"
+        f" independent: {some(names, 4)}."
     ]
 
 
-def _outcome(against: Against | None, *, with_p: bool) -> str:
-    if against is None:
-        return MISSING
-    return f"{against.comparison} ({_p(against.p)})" if with_p else str(against.comparison)
+def _paper_protocol_notes(study: Study) -> list[str]:
+    names = list(dict.fromkeys(run.method for run in study.runs if uses_paper_protocol(run.record)))
+    note = PAPER_PROTOCOL_NOTE[0].upper() + PAPER_PROTOCOL_NOTE[1:]
+    return [f"{note}: {some(names, 4)}."] if names else []
 
 
-def _versus(baselines: set[str]) -> str:
-    return (
-        ""
-        if not baselines
-        else (
-            f", against {next(iter(baselines))}"
-            if len(baselines) == 1
-            else ", each against its parent"
-        )
-    )
+def _undefined(study: Study, comparison: MeasureComparison) -> list[str]:
+    """Return a note on numbers that are null in the records."""
+    numbers = study.values[comparison.measure].values()
+    n_undefined = sum(np.isnan(value) for value in numbers)
+    if not n_undefined:
+        return []
+    return [
+        f"{comparison.label} is not defined in {n_undefined:,} of its"
+        f" {counted(len(numbers), 'number')}."
+    ]
 
 
-def _mean(one: Compared, dataset: str, method: str, digits: int, n_seeds: int) -> str:
-    if method not in one.mean or not one.n.loc[dataset, method]:
-        return MISSING
-    mean, std, n = (float(table.loc[dataset, method]) for table in (one.mean, one.std, one.n))
-    unit = one.measure.about.unit
-    text = number(mean, unit, digits) if np.isnan(std) else mean_number(mean, std, unit, digits)
-    fewer = f" (n={n:.0f})" if n < n_seeds else ""
-    return f"{text}{fewer}" + (MARK if method in one.best.get(dataset, ()) else "")
+def _fingerprints(runs: Iterable[NamedRun]) -> dict[str, set[str]]:
+    """Return the fingerprints of the rows of each data set, which depend on the split."""
+    fingerprints: dict[str, set[str]] = {}
+    for run in runs:
+        fingerprint = str(run.record["dataset"]["fingerprint"])
+        fingerprints.setdefault(run.dataset, set()).add(fingerprint)
+    return fingerprints
 
 
-def _p(value: float, before: str = "") -> str:
-    if before:
-        return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+def _rows_over_seeds(study: Study, comparison: MeasureComparison) -> Iterator[dict[str, Any]]:
+    for dataset in study.datasets:
+        if dataset not in comparison.mean.index:
+            continue
+        best = comparison.best.get(dataset, ())
+        for method in comparison.mean:
+            if n := int(comparison.n.loc[dataset, method]):
+                yield {
+                    **_shared_cells(comparison, str(method), "seeds"),
+                    "dataset": dataset,
+                    "mean": float(comparison.mean.loc[dataset, method]),
+                    "std": _null_if_nan(comparison.std.loc[dataset, method]),
+                    "n": n,
+                    "best": method in best if best else None,
+                    **_test_cells(comparison.over_seeds.get(dataset, {}), str(method)),
+                }
+
+
+def _rows_over_datasets(comparison: MeasureComparison) -> Iterator[dict[str, Any]]:
+    has_number = comparison.mean.notna()
+    if not comparison.is_judged or has_number.any(axis=1).sum() < 2:
+        return
+    best, ranks = comparison.best_over_datasets, comparison.ranks
+    for method in comparison.mean:
+        yield {
+            **_shared_cells(comparison, str(method), "data sets"),
+            "n": int(has_number[method].sum()),
+            "median": _null_if_nan(comparison.mean[method].median()),
+            "mean_rank": ranks.mean.get(str(method)) if ranks else None,
+            "best": method in best if best else None,
+            **_test_cells(comparison.over_datasets, str(method)),
+        }
+
+
+def _shared_cells(comparison: MeasureComparison, method: str, over: str) -> dict[str, Any]:
+    measure = comparison.measure
+    return {
+        "over": over,
+        "method": method,
+        "measure": measure.id,
+        "label": comparison.label,
+        "n_of": measure.n_of,
+        "better": measure.better,
+    }
+
+
+def _test_cells(baselines: Mapping[str, BaselineComparison], method: str) -> dict[str, Any]:
+    if method not in baselines:
+        return {}
+    baseline = baselines[method]
+    return {
+        "baseline": baseline.name,
+        "wins": baseline.outcome.wins,
+        "ties": baseline.outcome.ties,
+        "losses": baseline.outcome.losses,
+        "median_change": baseline.change,
+        "p": baseline.p,
+    }
+
+
+def _null_if_nan(value: Any) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,3 +1,6 @@
-"""New rows through the model of a finished run: what they must be, how they are read, and what is
-written.
+"""Prediction of new rows with the model of a finished run.
+
+:mod:`~kdgraph.runner.prediction.schema` describes the rows that a model takes,
+:mod:`~kdgraph.runner.prediction.tables` reads files, :mod:`~kdgraph.runner.prediction.rows` turns
+them into rows for the model, and :mod:`~kdgraph.runner.prediction.predict` writes predictions.
 """

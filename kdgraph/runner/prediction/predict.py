@@ -1,5 +1,7 @@
-"""The model of a finished run on new rows, streamed: probabilities, label, confidence and a score
-for being out of distribution; mean and quantiles of a regression.
+"""Predictions of a finished run's model for new rows, streamed into a file.
+
+Of a classifier probabilities, label and confidence, of a regressor mean and quantiles, and of
+either an OOD score.
 """
 
 from __future__ import annotations
@@ -18,72 +20,90 @@ from kdgraph.base import OUTPUT_COLUMNS, FittedModel
 from kdgraph.data.frames.cells import label_array
 from kdgraph.errors import DataError, UsageError
 from kdgraph.metrics import TopLabel
-from kdgraph.runner.files import temporary_beside, told_in_one_line
-from kdgraph.runner.model_dir import CALIBRATED, FOLDER, SCHEMA
+from kdgraph.runner.files import temporary_path, wrap_os_errors
 from kdgraph.runner.prediction.rows import Block, NewRows
 from kdgraph.runner.prediction.schema import Schema, read_schema
+from kdgraph.runner.run_dir import CALIBRATED, MODEL_FOLDER, MODEL_SCHEMA, RECORD
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BLOCK = 4096
-"""Rows that a model predicts in one call. Blocks begin at multiples of it whatever is in memory at
-once: the last bits of a matrix product may depend on how many rows it has.
+"""Rows that a model predicts in one call.
+
+Blocks begin at multiples of it, however many rows are in memory: the last bits of a matrix product
+may depend on its number of rows.
 """
 BLOCK_BYTES, MOST_BLOCKS = 16_000_000, 8
-"""A block has fewer rows where they are wide, such as images; so many blocks are in memory at once,
-at most.
-"""
+"""A block has fewer rows if they are wide, such as images; and the most blocks in memory."""
 OUTPUT = "--output"
-_AGAIN = "do the run again with force=true"
+_RUN_AGAIN = "do the run again with force=true"
 
 
 @dataclass(frozen=True)
-class Saved:
-    """The model of a run and the schema of its rows."""
+class SavedModel:
+    """The model of a run and the schema of its rows.
+
+    Attributes
+    ----------
+    model : FittedModel
+        The calibrated model.
+    schema : Schema
+        Description of the rows that it takes.
+    """
 
     model: FittedModel
     schema: Schema
 
 
 @dataclass(frozen=True)
-class Done:
-    """How many rows were predicted, and how many of them have an OOD score above 0."""
+class PredictionCounts:
+    """Numbers of predicted rows.
 
-    rows: int
-    above: int
+    Attributes
+    ----------
+    n_rows : int
+        Rows that were predicted.
+    n_ood : int
+        Rows of them with an OOD score above 0.
+    """
+
+    n_rows: int
+    n_ood: int
 
 
-def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> Saved:
-    """The model of a run.
+def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> SavedModel:
+    """Load the model of a run.
 
     Parameters
     ----------
-    trust : as in :func:`kdgraph.persistence.load`.
+    run_dir : Path
+        Directory of the run.
+    trust : bool or sequence of str
+        As in :func:`kdgraph.persistence.load`.
 
     Raises
     ------
     UsageError
-        In one line, if there is none, if it was made with another key and is not trusted, or if it
-        is no model.
+        There is no model, it was written with another key and is not trusted, or it is no model.
     """
     from kdgraph.persistence import LoadError, UntrustedFileError, load
 
-    file = run_dir / FOLDER / CALIBRATED
+    file = run_dir / MODEL_FOLDER / CALIBRATED
     if not file.is_file():
-        raise UsageError(_absent(run_dir))
+        raise UsageError(_no_model_message(run_dir))
     try:
-        model, schema = load(file, trust), read_schema(run_dir / FOLDER / SCHEMA)
+        model, schema = load(file, trust), read_schema(run_dir / MODEL_FOLDER / MODEL_SCHEMA)
     except UntrustedFileError as error:
         raise UsageError(f"{error}; {_ways_to_trust(error.names)}") from error
     except LoadError as error:
-        raise UsageError(f"{error}; {_AGAIN}") from error
+        raise UsageError(f"{error}; {_RUN_AGAIN}") from error
     except OSError as error:
         raise UsageError(
             f"{error.filename or file} cannot be read ({error.strerror or error})"
         ) from error
     _check_is_model(model, schema, file)
-    return Saved(model, schema)
+    return SavedModel(model, schema)
 
 
 def _ways_to_trust(names: Sequence[str]) -> str:
@@ -91,7 +111,7 @@ def _ways_to_trust(names: Sequence[str]) -> str:
         options = " ".join(f"--trust {name.replace(':', '.')}" for name in names)
         return f"if you know what these are, and trust the origin of the run: {options}"
     return (
-        f"if you know and trust its origin, add --trust; else {_AGAIN}, or name its maker's key"
+        f"if you know and trust its origin, add --trust; else {_RUN_AGAIN}, or name its maker's key"
         " with KDGRAPH_KEY_FILE=FILE"
     )
 
@@ -99,71 +119,92 @@ def _ways_to_trust(names: Sequence[str]) -> str:
 def _check_is_model(model: Any, schema: Schema, file: Path) -> None:
     """Raise UsageError unless it predicts what the schema lists."""
     if not isinstance(model, FittedModel):
-        raise UsageError(f"{file} holds a {type(model).__name__}, not the model of a run; {_AGAIN}")
+        raise UsageError(
+            f"{file} holds a {type(model).__name__}, not the model of a run; {_RUN_AGAIN}"
+        )
     expected = "classes" if schema.classes else "distributions"
     if not (model.is_classifier if schema.classes else model.supports("distribution")):
         raise UsageError(
-            f"{file} holds a model that predicts no {expected}, which {SCHEMA} beside it lists;"
-            f" {_AGAIN}"
+            f"{file} holds a model that predicts no {expected}, which {MODEL_SCHEMA} beside it"
+            f" lists; {_RUN_AGAIN}"
         )
 
 
 def predict(
-    saved: Saved,
-    new: NewRows,
+    saved: SavedModel,
+    new_rows: NewRows,
     output: Path,
     *,
     chunk: int,
     progress: Callable[[int, float], None] = lambda rows, share: None,
-) -> Done:
-    """Predict every row of ``new`` into the file ``output``, which is there as a whole or not at
-    all.
+) -> PredictionCounts:
+    """Predict every row and write the file ``output``, which is complete or absent.
 
     Parameters
     ----------
-    chunk : rows in memory at once, rounded up to whole blocks, and at most :data:`MOST_BLOCKS` of
-    them; never changes a number.
-    progress : gets the rows done and the share of the input that was read.
+    saved : SavedModel
+        The model.
+    new_rows : NewRows
+        The rows.
+    output : Path
+        A .csv or .parquet file.
+    chunk : int
+        Rows in memory, rounded up to full blocks, and at most :data:`MOST_BLOCKS` of them; never
+        changes a number.
+    progress : callable
+        Receives the number of predicted rows and the fraction of the input that was read.
+
+    Returns
+    -------
+    PredictionCounts
+        Numbers of rows.
+
+    Raises
+    ------
+    DataError
+        The input has no rows, or one that the model does not take.
     """
-    rows, above, block = 0, 0, _block_of(saved.schema)
-    with _writing(output) as write:
-        for found in new.blocks(block * min(MOST_BLOCKS, -(-chunk // block))):
-            frame = _predicted(saved, found, rows, block, new.path)
+    n_rows, n_ood, block_rows = 0, 0, _rows_in_block(saved.schema)
+    with _open_output(output) as write:
+        for block in new_rows.blocks(block_rows * min(MOST_BLOCKS, -(-chunk // block_rows))):
+            frame = _predict_block(saved, block, n_rows, block_rows, new_rows.path)
             write(frame)
-            rows += len(frame)
-            above += int((frame["ood_score"] > 0).sum()) if "ood_score" in frame else 0
-            progress(rows, new.share_read())
-        if not rows:
-            raise DataError(f"--input {new.path} has no rows")
-    return Done(rows, above)
+            n_rows += len(frame)
+            n_ood += int((frame["ood_score"] > 0).sum()) if "ood_score" in frame else 0
+            progress(n_rows, new_rows.share_read())
+        if not n_rows:
+            raise DataError(f"--input {new_rows.path} has no rows")
+    return PredictionCounts(n_rows, n_ood)
 
 
-def _block_of(schema: Schema) -> int:
-    """Rows of a block; the same for every file that the model predicts."""
+def _rows_in_block(schema: Schema) -> int:
+    """Return the rows of a block; the same for every file that the model predicts."""
     rows = BLOCK
     while rows > 1 and rows * 8 * math.prod(schema.shape) > BLOCK_BYTES:
         rows //= 2
     return rows
 
 
-def _predicted(saved: Saved, found: Block, start: int, block: int, path: Path) -> pd.DataFrame:
+def _predict_block(
+    saved: SavedModel, block: Block, start: int, block_rows: int, path: Path
+) -> pd.DataFrame:
     import pandas as pd
 
-    X, groups = found
+    X, groups = block
     try:
-        here = [slice(first, first + block) for first in range(0, len(X), block)]
+        slices = [slice(first, first + block_rows) for first in range(0, len(X), block_rows)]
         parts = [
-            _columns(saved, X[rows], None if groups is None else groups[rows]) for rows in here
+            _columns(saved, X[rows], None if groups is None else groups[rows]) for rows in slices
         ]
     except ValueError as error:
         if not np.isnan(X).any():
             raise
         row, *_ = np.argwhere(np.isnan(X))[0]
-        where = f"row {start + row} has an empty cell" + (
-            f" ('{_empty(saved.schema, X[row])}')" if saved.schema.features else ""
+        problem = f"row {start + row} has an empty cell" + (
+            f" ('{_empty_feature(saved.schema, X[row])}')" if saved.schema.features else ""
         )
         raise DataError(
-            f"--input {path}: {where}, and the model takes none: its training rows had none"
+            f"--input {path}: {problem}, and the model takes none: its training rows had none"
         ) from error
     rows = {"row": np.arange(start, start + len(X))}
     return pd.DataFrame(
@@ -171,84 +212,91 @@ def _predicted(saved: Saved, found: Block, start: int, block: int, path: Path) -
     )
 
 
-def _columns(saved: Saved, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
-    """What the model says of one block, column by column."""
+def _columns(saved: SavedModel, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Return name → values of each column of the output, for the rows of one block."""
     model, classes = saved.model, label_array(saved.schema.classes)
-    answers = [
-        answer for answer in ("proba", "top_label", "distribution") if model.supports(answer)
-    ]
-    said = model.predict_outputs(
-        [*answers, *(["ood_score"] if saved.schema.scores_rows else [])], X, groups
+    names = [name for name in ("proba", "top_label", "distribution") if model.supports(name)]
+    outputs = model.predict_outputs(
+        [*names, *(["ood_score"] if saved.schema.scores_rows else [])], X, groups
     )
     columns: dict[str, np.ndarray] = {}
     if model.is_classifier:
-        top_label = said["top_label"] if "top_label" in said else TopLabel.from_proba(said["proba"])
+        top_label = (
+            outputs["top_label"]
+            if "top_label" in outputs
+            else TopLabel.from_proba(outputs["proba"])
+        )
         columns |= {"predicted": classes[top_label.predicted], "confidence": top_label.confidence}
-    if "distribution" in said:
-        columns |= OUTPUT_COLUMNS["distribution"](said["distribution"], classes)
-    columns |= {"ood_score": said["ood_score"]} if "ood_score" in said else {}
-    if "proba" in said:
+    if "distribution" in outputs:
+        columns |= OUTPUT_COLUMNS["distribution"](outputs["distribution"], classes)
+    columns |= {"ood_score": outputs["ood_score"]} if "ood_score" in outputs else {}
+    if "proba" in outputs:
         columns |= {
             f"probability_{name}": column
-            for name, column in OUTPUT_COLUMNS["proba"](said["proba"], classes).items()
+            for name, column in OUTPUT_COLUMNS["proba"](outputs["proba"], classes).items()
         }
     return columns
 
 
-def _empty(schema: Schema, row: np.ndarray) -> str:
+def _empty_feature(schema: Schema, row: np.ndarray) -> str:
     return schema.features[int(np.flatnonzero(np.isnan(row))[0])].name
 
 
-def _absent(run_dir: Path) -> str:
+def _no_model_message(run_dir: Path) -> str:
     if not run_dir.is_dir():
         return (
             f"--run {run_dir}: there is no such folder; it is <out>/<dataset>/<method>/<id>, as kdg"
             " run prints it"
         )
-    if not (run_dir / "result.json").is_file():
+    if not (run_dir / RECORD).is_file():
         return f"--run {run_dir} is no finished run (it has no result.json)"
     return (
-        f"--run {run_dir} has no {FOLDER}/{CALIBRATED}: it was made with save=false or cannot be"
-        " saved; force=true makes it again"
+        f"--run {run_dir} has no {MODEL_FOLDER}/{CALIBRATED}: it was made with save=false or cannot"
+        " be saved; force=true makes it again"
     )
 
 
 @contextmanager
-def _writing(output: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """A function that appends frames to what becomes ``output`` when the block ends well.
+def _open_output(output: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Yield a function that appends frames to a file, which becomes ``output`` at the block's end.
+
+    An error inside the block leaves no file.
 
     Raises
     ------
     CannotWrite
-        In one line, where the operating system refuses; what is raised inside the block stays as it
-        is.
+        The operating system refuses.
     """
-    beside = temporary_beside(output)
+    temporary = temporary_path(output)
     try:
-        with told_in_one_line(output, OUTPUT):
+        with wrap_os_errors(output, OUTPUT):
             output.parent.mkdir(parents=True, exist_ok=True)
-            file = _Csv(beside) if output.suffix.lower() == ".csv" else _Parquet(beside)
+            file = (
+                _CsvWriter(temporary)
+                if output.suffix.lower() == ".csv"
+                else _ParquetWriter(temporary)
+            )
 
         def write(frame: pd.DataFrame) -> None:
-            with told_in_one_line(output, OUTPUT):
+            with wrap_os_errors(output, OUTPUT):
                 file.write(frame)
 
         try:
             yield write
         except BaseException:
-            with suppress(Exception):  # the first error is the one to tell
+            with suppress(Exception):  # any: the first error is the one to report
                 file.close()
             raise
-        with told_in_one_line(output, OUTPUT):
+        with wrap_os_errors(output, OUTPUT):
             file.close()
-            os.replace(beside, output)
+            os.replace(temporary, output)
     finally:
         with suppress(OSError):
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
-class _Csv:
-    """A file of text that grows by frames."""
+class _CsvWriter:
+    """A csv file that grows by frames."""
 
     def __init__(self, path: Path) -> None:
         self.file = path.open("w", encoding="utf-8", newline="")
@@ -260,8 +308,8 @@ class _Csv:
         self.file.close()
 
 
-class _Parquet:
-    """A parquet file that grows by frames, whose columns are those of the first one."""
+class _ParquetWriter:
+    """A parquet file that grows by frames; the first one determines its columns."""
 
     def __init__(self, path: Path) -> None:
         self.file, self.writer = path.open("wb"), None

@@ -1,4 +1,4 @@
-"""What rows a saved model takes and what it says of them: ``model/schema.json``."""
+"""Description of the rows that a saved model takes and of its outputs: ``model/schema.json``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.base import FittedModel
-from kdgraph.config import RunConfig
+from kdgraph.config.components import Node
 from kdgraph.data.dataset import Dataset, Scaling, Splits
 from kdgraph.data.files.paths import path_argument, resolve_existing, sha256_of
 from kdgraph.data.frames import column_names, stringify_names
-from kdgraph.data.tables.score_file import ClassScoreKind as KindOfClassScores
+from kdgraph.data.tables.score_file import ClassScoreKind
 from kdgraph.errors import DataError
 from kdgraph.parameters import annotations_of, check_value
 
@@ -30,27 +30,30 @@ OOD_SCORES = {
         " its threshold"
     ),
     "confidence": "minus the top-label confidence: this model has no density",
-    "sets": "none: the detector scores sets of rows, and says nothing of a row by itself",
+    "sets": "none: the detector scores sets of rows, and no single row",
     "none": "none: the model is a regressor without a detector",
 }
 ScoreKind = Literal["density", "detector", "confidence", "sets", "none"]
 _FORMAT = 3
 ARRAY_OF_GROUPS = "groups"
-"""Where an .npz file says whom a row belongs to."""
-_OF_TEXTS = ("kdgraph.data.tables.TextFile", "kdgraph.data.tables.Newsgroups")
+"""The array of an .npz file with the group of each row."""
+_TEXT_SOURCES = ("kdgraph.data.tables.TextFile", "kdgraph.data.tables.Newsgroups")
 """Sources whose rows are texts."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One column.
+    """Description of one column.
 
     Attributes
     ----------
-    name : of the column.
-    categories : its values as text, None of a numeric one.
-    date_format : of a column of dates that became numbers, see
-        :func:`kdgraph.data.frames.dates.to_days`; None of any other.
+    name : str
+        Name of the column.
+    categories : list of str or None
+        Its values as text; None if it is numeric.
+    date_format : str or None
+        Format of dates that became numbers, see :func:`kdgraph.data.frames.dates.to_days`; None of
+        any other column.
     """
 
     name: str
@@ -60,15 +63,20 @@ class Feature:
 
 @dataclass(frozen=True)
 class Texts:
-    """How texts become rows, as :class:`~kdgraph.data.tables.TextFile` has it.
+    """Parameters of turning texts into rows, as in :class:`~kdgraph.data.tables.TextFile`.
 
     Attributes
     ----------
-    columns : of the texts.
-    n_features : columns that words are hashed into, where there are no vectors.
-    vectors : the file of word vectors of the run, or None.
-    vectors_sha256 : hash of that file when the run was made.
-    posts : whether texts are posts of newsgroups.
+    columns : list of str
+        Columns of the texts.
+    n_features : int
+        Columns that words are hashed into, if there are no vectors.
+    vectors : str or None
+        File of word vectors of the run.
+    vectors_sha256 : str or None
+        Hash of that file at the time of the run.
+    posts : bool
+        True if texts are posts of newsgroups.
     """
 
     columns: list[str]
@@ -78,29 +86,29 @@ class Texts:
     posts: bool = False
 
     def check_vectors(self) -> None:
-        """Raise DataError unless the file of word vectors, if there is one, is there as it was for
-        the run.
-        """
+        """Raise DataError if the file of word vectors has changed since the run, or is absent."""
         if (
             self.vectors is not None
             and sha256_of(resolve_existing(self.vectors, "vectors")) != self.vectors_sha256
         ):
             changed = "has other content than when the run was made"
             raise DataError(
-                f"{path_argument(self.vectors, 'vectors')} {changed}; put the former file back, or do the"
-                " run again with force=true"
+                f"{path_argument(self.vectors, 'vectors')} {changed}; put the former file back, or"
+                " do the run again with force=true"
             )
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Subgroups that the model tells apart.
+    """Subgroups of rows that the model treats apart.
 
     Attributes
     ----------
-    columns : one with its groups as categories; or several of numbers, of which the largest counts;
-    or ``groups`` of an .npz file.
-    names : of the groups; the model takes positions in them.
+    columns : list of Feature
+        One column with its groups as categories; or several of numbers, of which the largest
+        determines the group; or ``groups`` of an .npz file.
+    names : list of str
+        Names of the groups; the model takes positions in them.
     """
 
     columns: list[Feature]
@@ -109,24 +117,37 @@ class Groups:
 
 @dataclass(frozen=True)
 class Schema:
-    """Of the rows of one run.
+    """Description of the rows of one run and of the outputs of its model.
 
     Attributes
     ----------
-    dataset, target : name of the data set, and of the column or columns with its labels, if it has
-    columns.
-    features : of a table, in the order in which the model takes them; empty for images and texts.
-    shape : of one row.
-    text : how texts become rows; None for all that is no text.
-    scaling : shift and size of each feature, or one for all: the model takes (x - shift) / size.
-    classes : labels, sorted; column k of the probabilities belongs to the k-th.
-    missing : cells that are read as missing beside empty ones.
-    encoding, separator : of the text files that the run was fitted on, None where these are not
-    said.
-    ood_score : a key of :data:`OOD_SCORES`.
-    groups : whom a row may belong to, where the model wants to know; None where it does not.
-    scores : kind of the class scores that each row begins with, one for each class, where the run
-        was made of the scores of a model trained elsewhere; None of other rows.
+    dataset : str
+        Name of the data set.
+    target : str, list of str or None
+        Column or columns of its labels, if it has columns.
+    features : list of Feature
+        Columns of a table, in the order in which the model takes them; empty for images and texts.
+    shape : list of int
+        Shape of one row.
+    text : Texts or None
+        Parameters of turning texts into rows; None if the rows are no texts.
+    scaling : dict
+        Shift and size of each feature, or one for all: the model takes (x - shift) / size.
+    classes : list
+        Labels, sorted; column k of the probabilities belongs to the k-th.
+    missing : list
+        Cells that are read as missing, as empty ones are.
+    encoding : str
+        Encoding of the text files that the run was fitted on.
+    separator : str or None
+        Separator of their cells, if the config names one.
+    ood_score : str
+        A key of :data:`OOD_SCORES`.
+    groups : Groups or None
+        Groups of rows, if the model takes them.
+    scores : str or None
+        Kind of the class scores, one for each class, that each row begins with, if the run was made
+        of the scores of a model trained elsewhere.
     """
 
     dataset: str
@@ -141,20 +162,20 @@ class Schema:
     separator: str | None
     ood_score: ScoreKind
     groups: Groups | None = None
-    scores: KindOfClassScores | None = None
+    scores: ClassScoreKind | None = None
 
     @property
     def kind(self) -> Literal["table", "images", "texts"]:
-        """What rows are."""
+        """Kind of the rows."""
         return "texts" if self.text else "images" if len(self.shape) == 3 else "table"
 
     @property
     def scores_rows(self) -> bool:
-        """Whether there is an out-of-distribution score for each row."""
+        """True if the model predicts an OOD score for each row."""
         return self.ood_score not in ("sets", "none")
 
     def scaled(self, X: np.ndarray) -> np.ndarray:
-        """Rows as they are measured to rows as the model takes them."""
+        """Return unscaled rows as the model takes them."""
         shift, size = (
             np.asarray(part) if isinstance(part, list) else part
             for part in (self.scaling["shift"], self.scaling["size"])
@@ -162,13 +183,23 @@ class Schema:
         return Scaling(shift, size).apply(X)
 
     def as_json(self) -> dict[str, Any]:
-        """JSON-safe, with the meaning of the score in words."""
+        """Return JSON-safe values, with the meaning of the score in words."""
         return {"format": _FORMAT, **asdict(self), "ood_score_means": OOD_SCORES[self.ood_score]}
 
 
-def schema_of(config: RunConfig, splits: Splits, model: FittedModel) -> Schema:
-    """Of the rows that ``model`` was fitted on."""
-    train, node = splits.train, config.dataset
+def schema_of(node: Node, splits: Splits, model: FittedModel) -> Schema:
+    """Return the description of the rows that ``model`` was fitted on.
+
+    Parameters
+    ----------
+    node : mapping
+        Node of the data set.
+    splits : Splits
+        Rows by role.
+    model : FittedModel
+        The calibrated model.
+    """
+    train = splits.train
     categories = train.categories or (None,) * len(train.feature_names)
     dates = train.facts.get("date_formats", {})
     named = [
@@ -187,16 +218,16 @@ def schema_of(config: RunConfig, splits: Splits, model: FittedModel) -> Schema:
             "size": np.asarray(splits.scaling.size).tolist(),
         },
         classes=train.classes.tolist(),
-        missing=[_of_json(cell) for cell in node.get("missing") or ()],
+        missing=[_json_cell(cell) for cell in node.get("missing") or ()],
         encoding=node.get("encoding") or "utf-8",
         separator=node.get("separator"),
-        ood_score=_kind_of_score(model),
+        ood_score=_score_kind(model),
         groups=_groups(node, splits, model),
         scores=node["kind"] if train.has_scores else None,
     )
 
 
-def _of_json(cell: str | float) -> str | float:
+def _json_cell(cell: str | float) -> str | float:
     """Return infinity, which JSON does not have, as the text that is read as the same number."""
     return str(cell) if isinstance(cell, float) and not np.isfinite(cell) else cell
 
@@ -212,7 +243,7 @@ def _groups(node: Mapping[str, Any], splits: Splits, model: FittedModel) -> Grou
     )
 
 
-def _kind_of_score(model: FittedModel) -> ScoreKind:
+def _score_kind(model: FittedModel) -> ScoreKind:
     if model.has_set_scores:
         return "sets"
     if "detector" in model.post_hoc:
@@ -223,28 +254,28 @@ def _kind_of_score(model: FittedModel) -> ScoreKind:
 
 
 def read_schema(path: Path) -> Schema:
-    """From a file.
+    """Read a schema from a file.
 
     Raises
     ------
     DataError
-        If it is not one.
+        The file is no schema, is damaged, or belongs to another version of kdgraph.
     """
     try:
-        found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if found["format"] != _FORMAT:
+        content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != _FORMAT:
             raise DataError(
                 f"{path} was written by another version of kdgraph; do the run again with"
                 " force=true"
             )
         parts = {
             name: value
-            for name, value in found.items()
+            for name, value in content.items()
             if name not in ("format", "ood_score_means", "groups")
         }
-        parts["text"] = found["text"] and Texts(**found["text"])
-        groups = found["groups"] and Groups(
-            _features(found["groups"]["columns"]), found["groups"]["names"]
+        parts["text"] = content["text"] and Texts(**content["text"])
+        groups = content["groups"] and Groups(
+            _features(content["groups"]["columns"]), content["groups"]["names"]
         )
         schema = Schema(**{**parts, "features": _features(parts["features"]), "groups": groups})
         _check(schema)
@@ -259,24 +290,22 @@ def read_schema(path: Path) -> Schema:
 
 
 def _check(schema: Schema) -> None:
-    """Raise an error if a part is of another type: whoever copies a run may have edited the
-    file.
-    """
-    for whole in (schema, schema.text):
-        if whole is not None:
-            for part, annotation in annotations_of(type(whole)).items():
-                check_value(part, getattr(whole, part), annotation)
+    """Raise an error if a field has another type: a file that was copied may have been edited."""
+    for fields in (schema, schema.text):
+        if fields is not None:
+            for name, annotation in annotations_of(type(fields)).items():
+                check_value(name, getattr(fields, name), annotation)
     codecs.lookup(schema.encoding)
     Scaling(*(np.asarray(schema.scaling[name], dtype=np.float64) for name in ("shift", "size")))
 
 
-def _features(found: Sequence[Mapping[str, Any]]) -> list[Feature]:
-    return [Feature(**each) for each in found]
+def _features(columns: Sequence[Mapping[str, Any]]) -> list[Feature]:
+    return [Feature(**column) for column in columns]
 
 
 def _text(node: Mapping[str, Any], train: Dataset) -> Texts | None:
-    """Of a data set whose rows are texts."""
-    if node["_target_"] not in _OF_TEXTS:
+    """Return the parameters of texts, or None if the rows of the data set are no texts."""
+    if node["_target_"] not in _TEXT_SOURCES:
         return None
     columns = node.get("text", "text")
     return Texts(

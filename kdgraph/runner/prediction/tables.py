@@ -1,11 +1,13 @@
-"""Tables of new rows, some rows at a time: csv and tsv, parquet, ARFF."""
+"""Files of new rows, read some rows at a time: csv and tsv, parquet, ARFF; arrays in .npz files."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 import warnings
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,8 +15,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+import numpy as np
 import pandas as pd
 
+from kdgraph.data.files.arrays import read_npy_header
 from kdgraph.data.files.delimited import DelimitedLayout, read_layout
 from kdgraph.data.files.paths import (
     DECOMPRESSORS,
@@ -30,6 +34,7 @@ from kdgraph.data.files.tables import (
     index_as_columns,
 )
 from kdgraph.errors import DataError
+from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS
 
 PARQUET = (".parquet", ".pq")
 _UNNAMED_LEVEL = re.compile(r"__index_level_\d+__")
@@ -39,23 +44,32 @@ class NewTable(Protocol):
     """A table in a file."""
 
     def columns(self) -> list[str]:
-        """Names of its columns, in order."""
+        """Return the names of the columns, in order."""
         ...
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """The wanted columns, at most ``rows`` rows at a time. What text stands for is left to the
-        reader: it must not depend on others.
+        """Yield the wanted columns, at most ``rows`` rows at a time.
+
+        Cells of text stay text: their meaning must not depend on other cells.
         """
         ...
 
     def share_read(self) -> float:
-        """How much of the file was read, from 0 to 1."""
+        """Return the fraction of the file that was read, from 0 to 1."""
         ...
 
 
 def table_of(path: Path, suffix: str, separator: str | None, encoding: str) -> NewTable:
-    """Return the table in a file whose name ends in ``suffix``; separator and encoding are those of
-    the run's file.
+    """Return the table in a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    suffix : str
+        End of its name, which determines its kind.
+    separator, encoding : str
+        Those of the run's file.
     """
     if suffix in PARQUET:
         return ParquetTable(path)
@@ -65,15 +79,21 @@ def table_of(path: Path, suffix: str, separator: str | None, encoding: str) -> N
 
 
 class TextTable:
-    """csv and tsv, also compressed; every cell stays text, so that no other cell decides what it
-    is.
+    """Table in a csv or tsv file, which may be compressed.
+
+    Every cell stays text, so that its meaning does not depend on other cells.
 
     Parameters
     ----------
-    path : of the file.
-    separator : between cells, as the run's data set names it; None: that of Excel's first line,
-    else ``default``.
-    encoding : of the run's file; a byte-order mark of this file decides before it does.
+    path : Path
+        The file.
+    separator : str or None
+        Separator of cells in the run's data set; None: that of Excel's first line, else
+        ``default``.
+    default : str
+        Separator by the file's suffix.
+    encoding : str
+        Encoding of the run's file; a byte-order mark of this file overrides it.
     """
 
     def __init__(self, path: Path, separator: str | None, default: str, encoding: str) -> None:
@@ -82,7 +102,7 @@ class TextTable:
 
     @cached_property
     def layout(self) -> DelimitedLayout:
-        """How the file is decoded and divided."""
+        """Encoding, separator and header of the file."""
         where = f"--input {self.path}"
         with _in_one_line(self.path), self.raw.opened() as file:
             codec = _codec(file, self.encoding, where)
@@ -91,14 +111,14 @@ class TextTable:
         return layout
 
     def columns(self) -> list[str]:
-        """Cells of the header."""
+        """Return the cells of the header."""
         if self.layout.names:
             return self.layout.names
         with _in_one_line(self.path), self.raw.opened() as file:
             return _stripped(pd.read_csv(file, nrows=0, **self.layout.options).columns)
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Cells as text."""
+        """Yield cells as text."""
         return _each_in_one_line(self.path, self._frames(wanted, rows))
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
@@ -111,12 +131,12 @@ class TextTable:
                 yield frame.iloc[:, places].set_axis(list(wanted), axis=1)
 
     def share_read(self) -> float:
-        """By bytes."""
+        """Return the fraction of the bytes that were read."""
         return self.raw.share()
 
 
 class ArffTable:
-    """ARFF, whose nominal values are text."""
+    """Table in an ARFF file; its nominal values are text."""
 
     def __init__(self, path: Path, encoding: str) -> None:
         self.path, self.raw, self.encoding = path, _Raw(path), encoding
@@ -131,36 +151,37 @@ class ArffTable:
                 yield arff.load(declare_numbers_as_text(text), return_type=arff.DENSE_GEN)
 
     def columns(self) -> list[str]:
-        """Names of the attributes."""
-        with _in_one_line(self.path), self._loaded() as found:
-            return [str(name) for name, _ in found["attributes"]]
+        """Return the names of the attributes."""
+        with _in_one_line(self.path), self._loaded() as content:
+            return [str(name) for name, _ in content["attributes"]]
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Cells as numbers or text."""
+        """Yield cells as numbers or text."""
         return _each_in_one_line(self.path, self._frames(wanted, rows))
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         names = self.columns()
-        with self._loaded() as found:
-            data = iter(found["data"])
-            while some := list(islice(data, rows)):
-                yield pd.DataFrame.from_records(some, columns=names)[list(wanted)].astype(object)
+        with self._loaded() as content:
+            data = iter(content["data"])
+            while block := list(islice(data, rows)):
+                yield pd.DataFrame.from_records(block, columns=names)[list(wanted)].astype(object)
 
     def share_read(self) -> float:
-        """By bytes."""
+        """Return the fraction of the bytes that were read."""
         return self.raw.share()
 
 
 class ParquetTable:
-    """parquet, whose columns have types; a level of the index that has a name is a column, as in a
-    run.
+    """Table in a parquet file, whose columns have types.
+
+    A level of the index that has a name is a column, as in a run.
     """
 
     def __init__(self, path: Path) -> None:
         self.path, self.read, self.total = path, 0, 1
 
     def columns(self) -> list[str]:
-        """Names of the columns."""
+        """Return the names of the columns."""
         from pyarrow import parquet
 
         with _in_one_line(self.path):
@@ -173,7 +194,7 @@ class ParquetTable:
         return [*(str(name) for name in schema.names if name not in unnamed), *_ranges_of(schema)]
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Cells of the columns' types."""
+        """Yield cells of the columns' types."""
         return _each_in_one_line(self.path, self._frames(wanted, rows))
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
@@ -194,7 +215,7 @@ class ParquetTable:
                 yield frame.assign(**numbers)[list(wanted)]
 
     def share_read(self) -> float:
-        """By rows."""
+        """Return the fraction of the rows that were read."""
         return self.read / self.total
 
 
@@ -204,8 +225,9 @@ def _index_of(schema: Any) -> list[Any]:
 
 
 def _ranges_of(schema: Any) -> dict[str, range]:
-    """Return the values of an index that has a name and counts, which pandas does not store as a
-    column.
+    """Return name → values of each index level that has a name and counts.
+
+    pandas does not store such a level as a column.
     """
     counts = [
         level
@@ -218,7 +240,7 @@ def _ranges_of(schema: Any) -> dict[str, range]:
 
 
 class _Raw:
-    """A file, decompressed on the way, that knows how much of it was read."""
+    """A file that is decompressed while it is read, and the fraction of it that was read."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.size, self.file = path, max(path.stat().st_size, 1), None
@@ -234,8 +256,9 @@ class _Raw:
 
 
 def _codec(file: IO[bytes], encoding: str, where: str) -> str:
-    """Return the codec of a file by its byte-order mark, else that of ``encoding``; the file is at
-    its beginning again.
+    """Return the codec of a file by its byte-order mark, else that of ``encoding``.
+
+    The file is at its beginning again.
     """
     start = file.read(4096)
     file.seek(0)
@@ -248,7 +271,7 @@ def _stripped(names: Sequence[Any]) -> list[str]:
 
 @contextmanager
 def _in_one_line(path: Path) -> Iterator[None]:
-    """What readers raise of a file that is not what its ending says, in one line."""
+    """Raise DataError in one line for the errors of readers of a file of another format."""
     from arff import ArffException
     from pyarrow import ArrowException
 
@@ -269,13 +292,15 @@ def _in_one_line(path: Path) -> Iterator[None]:
         ArrowException,
         *READ_ERRORS,
     ) as error:
-        said = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())[:160]
-        raise DataError(f"--input {path} cannot be read: {said}") from error
+        reason = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())[:160]
+        raise DataError(f"--input {path} cannot be read: {reason}") from error
 
 
 def _each_in_one_line(path: Path, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """The frames; only while one is read are warnings errors, not while it is used: a reader that
-    is never ended would leave them so.
+    """Yield the frames; their errors are one line.
+
+    Warnings are errors only while a frame is read, not while it is used: a reader that is never
+    ended would leave them so.
     """
     while True:
         with _in_one_line(path):
@@ -283,3 +308,111 @@ def _each_in_one_line(path: Path, frames: Iterator[pd.DataFrame]) -> Iterator[pd
         if frame is None:
             return
         yield frame
+
+
+class ArrayRows:
+    """The arrays ``X`` and ``groups`` of a .npz file.
+
+    ``X`` is read from inside the zip archive, some rows at a time: [n, d] or images [n, c, h, w],
+    which are divided by 255 if they are of uint8.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.read, self.total = path, 0, 1
+
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of one row.
+
+        Raises
+        ------
+        DataError
+            There is no ``X`` of numbers.
+        """
+        with self._opened() as file:
+            return self._header(file)[0][1:]
+
+    def arrays(self, rows: int) -> Iterator[np.ndarray]:
+        """Yield at most ``rows`` rows at a time: Float64[n, d], or Float32[n, c, h, w]."""
+        with self._opened() as file:
+            shape, fortran, dtype = self._header(file)
+            if fortran:
+                raise DataError(
+                    f"--input {self.path}: X lies column by column; write np.ascontiguousarray(X)"
+                )
+            self.total = max(shape[0], 1)
+            size = dtype.itemsize * math.prod(shape[1:])
+            while self.read < shape[0]:
+                n = min(rows, shape[0] - self.read)
+                content = file.read(n * size)
+                if len(content) < n * size:
+                    raise DataError(
+                        f"--input {self.path} is damaged: X ends before its {shape[0]:,} rows"
+                    )
+                self.read += n
+                yield _as_read(np.frombuffer(content, dtype).reshape(n, *shape[1:]))
+
+    def groups(self) -> np.ndarray:
+        """Return the array ``groups``, [n]: the group of each row.
+
+        Raises
+        ------
+        DataError
+            There is none, or it does not have the group of every row.
+        """
+        with self._opened() as file, np.load(self.path, allow_pickle=False) as arrays:
+            n = self._header(file)[0][0]
+            if ARRAY_OF_GROUPS not in arrays:
+                raise DataError(
+                    f"--input {self.path} has no array '{ARRAY_OF_GROUPS}', and the model wants the"
+                    " group of each row"
+                )
+            groups = arrays[ARRAY_OF_GROUPS]
+        if groups.shape != (n,):
+            raise DataError(
+                f"--input {self.path}: {ARRAY_OF_GROUPS} must name the group of each of {n:,} rows,"
+                f" got shape {groups.shape}"
+            )
+        return groups
+
+    def share_read(self) -> float:
+        """Return the fraction of the rows that were read."""
+        return self.read / self.total
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+                if "X" not in names:
+                    raise DataError(
+                        f"--input {self.path} has no array 'X'; it has"
+                        f" {', '.join(names) or 'none'}; name the rows X"
+                    )
+                with archive.open("X.npy") as file:
+                    yield file
+        except (zipfile.BadZipFile, OSError, EOFError) as error:
+            raise DataError(f"--input {self.path} is no .npz file, or damaged: {error}") from error
+
+    def _header(self, file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+        try:
+            shape, fortran, dtype = read_npy_header(file)
+        except ValueError as error:
+            raise DataError(f"--input {self.path} is damaged: {error}") from error
+        if dtype.kind not in "biuf" or len(shape) not in (2, 4):
+            raise DataError(
+                f"--input {self.path}: X must hold numbers, [n, d] or images [n, c, h, w], got"
+                f" {dtype}, shape {shape}"
+            )
+        return shape, fortran, dtype
+
+
+def _as_read(X: np.ndarray) -> np.ndarray:
+    """Return rows with the type and the range that they have in a data set of arrays."""
+    if X.ndim == 2:
+        return X.astype(np.float64)
+    return X.astype(np.float32) / np.float32(255 if X.dtype == np.uint8 else 1)

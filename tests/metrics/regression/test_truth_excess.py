@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from kdgraph.distributions import Normal
 from kdgraph.metrics import (
-    beside_truth,
+    truth_comparison,
     coverage,
     coverage_curve,
     crps,
@@ -23,7 +23,7 @@ from kdgraph.metrics import (
     mse_y,
     smis,
     tabulate,
-    unbounded_share,
+    unbounded_fraction,
 )
 
 N = 20_000
@@ -74,7 +74,8 @@ def test_excess_of_the_truth_is_zero(excess):
 
 def test_table_contains_every_score_of_both_models():
     result = {
-        row.pop("score"): row for row in tabulate("beside_truth", inputs_of(OFF, Y), {"level": 0.9})
+        row.pop("score"): row
+        for row in tabulate("truth_comparison", inputs_of(OFF, Y), {"level": 0.9})
     }
     assert list(result) == ["mse_y", "crps", "coverage", "interval_score", "smis"]
     metrics = {
@@ -94,7 +95,7 @@ def test_table_contains_every_score_of_both_models():
     assert result["smis"]["stderr"] == pytest.approx(
         result["interval_score"]["stderr"] / 2, rel=1e-12
     )
-    assert np.isnan(beside_truth(Y[:1], OFF[:1], TRUTH[:1], 2.0)["stderr"]).all()
+    assert np.isnan(truth_comparison(Y[:1], OFF[:1], TRUTH[:1], 2.0)["stderr"]).all()
 
 
 class HalfUnbounded(Normal):
@@ -109,7 +110,7 @@ class HalfUnbounded(Normal):
 def test_infinite_intervals_cover_and_have_infinite_scores():
     y, truth, cells = Y[:100], TRUTH[:100], np.repeat([0, 1], 50)
     mixed = HalfUnbounded(OFF.loc[:100], OFF.scale[:100])
-    assert unbounded_share(mixed) == 0.5 and unbounded_share(mixed, level=0.5) == 0
+    assert unbounded_fraction(mixed) == 0.5 and unbounded_fraction(mixed, level=0.5) == 0
     assert coverage.by_row(y, mixed)[:50].all()
     for infinite in (
         interval_score(y, mixed),
@@ -127,7 +128,7 @@ def test_infinite_intervals_cover_and_have_infinite_scores():
     ]
     X = cells[:, None].astype(float)
     assert np.isinf(local_coverage(y, mixed, X, cells=2)["width"]).tolist() == [True, False]
-    table = beside_truth(y, mixed, truth, 1.0)
+    table = truth_comparison(y, mixed, truth, 1.0)
     infinite = np.isin(table["score"], ["interval_score", "smis"])
     assert (
         (table["excess"] == np.inf).tolist()

@@ -394,7 +394,10 @@ def test_truncated_checkpoint_is_ignored(data, fitted_mlp, interrupted_checkpoin
 def test_no_cuda(data):
     with pytest.raises(ValueError, match="device") as caught:
         mlp(device="cuda").fit(*data)
-    assert str(caught.value) == "device must be cpu or auto here: torch sees no CUDA device"
+    assert str(caught.value) == (
+        "device=cuda needs a CUDA device, and torch sees none on this machine; choose device=auto"
+        " or device=cpu"
+    )
     assert predicts_the_same(mlp(device="auto").fit(*data), mlp(device="cpu").fit(*data), data[0])
 
 

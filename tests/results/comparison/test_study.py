@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.results.comparison.study import study
-from kdgraph.results.usual import choose
+from kdgraph.results.comparison.study import build_study
+from kdgraph.results.measures import choose_measures
 
 
 def test_each_number_is_in_its_place_and_the_parent_once(record, found) -> None:
@@ -15,7 +15,7 @@ def test_each_number_is_in_its_place_and_the_parent_once(record, found) -> None:
         for m, v in (("kdf", 0.1), ("isotonic", 0.2))
         for s in (0, 1)
     ]
-    one = study(found(runs))
+    one = build_study(found(runs))
     assert one.datasets == ["a", "b"] and one.methods == [
         "random_forest (parent)",
         "isotonic",
@@ -41,7 +41,7 @@ def test_each_number_is_in_its_place_and_the_parent_once(record, found) -> None:
 
 
 def test_what_is_missing_or_undefined_is_nan(record, found) -> None:
-    one = study(
+    one = build_study(
         found(
             [
                 record("a", "kdf", values={"error": None, "nll": 0.1}),
@@ -62,7 +62,7 @@ def test_of_runs_that_differ_in_what_is_measured_the_first_number_counts(record,
             values=same | {"nll": 0.4, "brier": 0.2}, config={"figures.draw": ["posterior_maps"]}
         ),
     ]
-    one = study(found(runs))
+    one = build_study(found(runs))
     assert [one.table(measure)["kdf"].item() for measure in one.measures] == [
         0.1,
         0.4,
@@ -76,7 +76,7 @@ def test_numbers_that_disagree_are_told(record, found) -> None:
         record("a", m, values={"error": 0.1, "nll": 0.1}, of_parent=of)
         for m, of in zip(("kdf", "isotonic"), parents, strict=True)
     ]
-    one = study(found(runs))
+    one = build_study(found(runs))
     assert one.conflicts == ["random_forest (parent) on a, seed 0, has two values of nll"]
     assert one.table(one.measures[1])["random_forest (parent)"].item() == 0.7
     assert one.parent_table(one.measures[1]).iloc[0].to_dict() == {
@@ -86,7 +86,7 @@ def test_numbers_that_disagree_are_told(record, found) -> None:
 
 
 def test_a_run_of_the_parent_alone_adds_no_method(record, found) -> None:
-    one = study(found([record(method="forest", calibrator="none", values={"error": 0.2})]))
+    one = build_study(found([record(method="forest", calibrator="none", values={"error": 0.2})]))
     assert one.methods == ["random_forest (parent)"] and one.table(
         one.measures[0]
     ).to_numpy().tolist() == [[0.2]]
@@ -98,7 +98,7 @@ def test_parents_that_stand_in_for_each_other_are_one(record, found) -> None:
         record("image", "kdn", parent="cnn"),
         record("image", "kdf"),
     ]
-    one = study(found(runs))
+    one = build_study(found(runs))
     assert one.methods == ["mlp / cnn (parent)", "random_forest (parent)", "kdf", "kdn"]
     assert one.parent_of == {"kdn": "mlp / cnn (parent)", "kdf": "random_forest (parent)"}
 
@@ -109,14 +109,14 @@ def test_two_parents_of_one_data_set_are_two_even_under_one_method(record, found
         record("b", "kdn", parent="cnn"),
         record("b", "isotonic", parent="mlp"),
     ]
-    one = study(found(runs))
+    one = build_study(found(runs))
     assert one.parents == {"mlp (parent)", "cnn (parent)"} and one.parent_of["kdn"] == "its parent"
 
 
 def test_folds_are_repetitions_and_sizes_are_data_sets(record, found) -> None:
     folds = [record("a", seed=1, config={"dataset.fold": fold}) for fold in (0, 1)]
     sizes = [record("b", config={"dataset.n_train": n}) for n in (10, 20)]
-    one = study(found([*folds, *sizes]))
+    one = build_study(found([*folds, *sizes]))
     assert one.repetitions == {
         "a": [(1, 0), (1, 1)],
         "b n_train=10": [(0,)],
@@ -126,5 +126,5 @@ def test_folds_are_repetitions_and_sizes_are_data_sets(record, found) -> None:
 
 @pytest.mark.parametrize("names", [["error"], ["nll", "error"]])
 def test_only_what_is_chosen_in_the_order_in_which_it_is(record, found, names) -> None:
-    one = study(found([record()]), lambda there: choose(there, names))
+    one = build_study(found([record()]), lambda there: choose_measures(there, names))
     assert [measure.metric for measure in one.measures] == names

@@ -7,12 +7,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.results.comparison.compared import compared
-from kdgraph.results.comparison.rows import COLUMNS, rows
-from kdgraph.results.comparison.sections import Section, as_latex, as_markdown, as_text
-from kdgraph.results.comparison.study import study
-from kdgraph.results.comparison.tables import heading, means, of_dataset, over_datasets, remarks
-from kdgraph.results.words import MARK
+from kdgraph.results.comparison.aggregate import compare_methods
+from kdgraph.results.comparison.study import build_study
+from kdgraph.results.comparison.tables import (
+    COMPARISON_COLUMNS,
+    comparison_table,
+    dataset_sections,
+    datasets_section,
+    means_section,
+    remarks_section,
+    study_heading,
+)
+from kdgraph.results.export import (
+    Section,
+    fold_columns,
+    sections_to_latex,
+    sections_to_markdown,
+    sections_to_text,
+)
+from kdgraph.results.names import MARK
 
 SECTIONS = [
     Section(
@@ -25,7 +38,7 @@ SECTIONS = [
 
 
 def test_on_a_terminal_numbers_stand_below_each_other() -> None:
-    assert as_text([Section("first"), *SECTIONS]).splitlines() == [
+    assert sections_to_text([Section("first"), *SECTIONS]).splitlines() == [
         "first",
         "",
         "a title",
@@ -38,7 +51,7 @@ def test_on_a_terminal_numbers_stand_below_each_other() -> None:
 
 
 def test_a_table_that_is_too_wide_goes_on_below() -> None:
-    assert as_text(SECTIONS, width=22).splitlines() == [
+    assert sections_to_text(SECTIONS, width=22).splitlines() == [
         "a title",
         "             error",
         "  kdf          0.1 ◂",
@@ -51,12 +64,33 @@ def test_a_table_that_is_too_wide_goes_on_below() -> None:
         "  more",
     ]
     assert (
-        as_text(SECTIONS, width=8).splitlines()[:8] == as_text(SECTIONS, width=22).splitlines()[:8]
+        sections_to_text(SECTIONS, width=8).splitlines()[:8]
+        == sections_to_text(SECTIONS, width=22).splitlines()[:8]
     )  # a column is never cut
 
 
+def test_names_that_leave_no_room_for_a_number_are_wrapped() -> None:
+    name = "kdf calibrator.alpha=0.005 calibrator.robust=true"
+    columns = [["", name], ["error", "0.1"], ["nll", "0.25"]]
+    assert fold_columns(columns, None) == [
+        [f"{'':51}   error    nll", f"  {name}     0.1   0.25"],
+    ]
+    assert fold_columns(columns, 40) == [
+        [
+            "                               error",
+            "  kdf calibrator.alpha=0.005     0.1",
+            "    calibrator.robust=true",
+        ],
+        [
+            "                                nll",
+            "  kdf calibrator.alpha=0.005   0.25",
+            "    calibrator.robust=true",
+        ],
+    ]
+
+
 def test_words_are_wrapped() -> None:
-    text = as_text([Section("", notes=["word " * 40])], width=50)
+    text = sections_to_text([Section("", notes=["word " * 40])], width=50)
     assert len(text.splitlines()) > 3 and max(map(len, text.splitlines())) <= 50
 
 
@@ -67,13 +101,15 @@ def test_markdown_has_the_best_bold() -> None:
         "| kdf | **0.1** | &lt;0.001 |",
         "| isotonic | 0.25 | – |",
     ]
-    assert as_markdown(SECTIONS, "12 runs") == "\n".join(
+    assert sections_to_markdown(SECTIONS, "12 runs") == "\n".join(
         ["# 12 runs", "", "## a title", "", *table, "", "bold: best", "", "more", ""]
     )
 
 
 def test_latex_has_title_and_notes_as_the_caption() -> None:
-    assert as_latex([*SECTIONS, Section("", notes=["Only words."])], "12 runs").splitlines() == [
+    assert sections_to_latex(
+        [*SECTIONS, Section("", notes=["Only words."])], "12 runs"
+    ).splitlines() == [
         "% 12 runs",
         r"% needs \usepackage{booktabs}",
         "",
@@ -106,13 +142,15 @@ def runs(record, n_datasets: int, n_seeds: int, shift: float = 0.1):
 
 
 def made(found, records):
-    one = study(found(list(records)))
-    return one, [compared(one, measure) for measure in one.measures]
+    one = build_study(found(list(records)))
+    return one, [compare_methods(one, measure) for measure in one.measures]
 
 
 def test_one_data_set_over_its_seeds(record, found) -> None:
     one, both = made(found, runs(record, 1, 8))
-    assert as_text([Section(heading(one)), *of_dataset(one, "d0", both, 3)]).splitlines() == [
+    assert sections_to_text(
+        [Section(study_heading(one)), *dataset_sections(one, "d0", both, 3)]
+    ).splitlines() == [
         "24 runs · 1 data set · 3 methods on 1 parent · 8 seeds (0–7)",
         "",
         "d0",
@@ -128,14 +166,14 @@ def test_one_data_set_over_its_seeds(record, found) -> None:
         "  kdf        8/0/0 (0.023)",
         "  sigmoid    0/0/8 (0.023)",
     ]
-    *_, last = as_text([remarks(one, both, with_spread=True)]).splitlines()
+    *_, last = sections_to_text([remarks_section(one, both, with_spread=True)]).splitlines()
     assert last == "  Neither direction is better, so nothing is tested: mean max confidence."
-    assert over_datasets(both[0], 3) is None
+    assert datasets_section(both[0], 3) is None
 
 
 def test_too_few_seeds_have_no_p_and_no_mark(record, found) -> None:
     one, both = made(found, runs(record, 1, 3))
-    first, second = of_dataset(one, "d0", both, 3)
+    first, second = dataset_sections(one, "d0", both, 3)
     assert (
         second.title == "d0, 3 seeds, against random_forest (parent): wins/ties/losses"
         and second.rows[1] == ["kdf", "3/0/0"]
@@ -143,12 +181,12 @@ def test_too_few_seeds_have_no_p_and_no_mark(record, found) -> None:
     assert second.notes == [
         "With 3 seeds no paired test of 3 methods can be significant at 0.05: that takes 7."
     ]
-    assert "◂" not in as_text([first])
+    assert "◂" not in sections_to_text([first])
 
 
 def test_one_seed_has_means_alone(record, found) -> None:
     one, both = made(found, runs(record, 1, 1))
-    (only,) = of_dataset(one, "d0", both, 4)
+    (only,) = dataset_sections(one, "d0", both, 4)
     assert only.rows[2] == ["kdf", "0.4000", "0.9000"]
 
 
@@ -162,11 +200,11 @@ def test_missing_runs_are_dashes_and_fewer_seeds_are_said(record, found) -> None
     ]
     kept = [r for r in kept if not (r["method"] == "isotonic" and r["dataset"]["name"] == "d1")]
     one, both = made(found, kept)
-    assert means(one, both[0], 3).rows == [
+    assert means_section(one, both[0], 3).rows == [
         ["d0", "0.502 ± 0.002", "0.502 ± 0.002", "0.401 ± 0.001 (n=2)", "0.602 ± 0.002"],
         ["d1", "0.522 ± 0.002", "–", "0.422 ± 0.002", "0.623 ± 0.001 (n=2)"],
     ]
-    assert [row[0] for row in of_dataset(one, "d1", both, 3)[0].rows] == [
+    assert [row[0] for row in dataset_sections(one, "d1", both, 3)[0].rows] == [
         "random_forest (parent)",
         "kdf",
         "sigmoid",
@@ -175,7 +213,7 @@ def test_missing_runs_are_dashes_and_fewer_seeds_are_said(record, found) -> None
 
 def test_all_data_sets_together(record, found) -> None:
     _, (error, mmc) = made(found, runs(record, 12, 2))
-    assert as_text([over_datasets(error, 3)]).splitlines() == [
+    assert sections_to_text([datasets_section(error, 3)]).splitlines() == [
         "error, lower is better, 12 data sets, against random_forest (parent)",
         (
             "                           mean rank     median   wins/ties/losses   median change   "
@@ -200,17 +238,17 @@ def test_all_data_sets_together(record, found) -> None:
         ),
         "    the best (Nemenyi, α = 0.05)",
     ]
-    assert over_datasets(mmc, 3) is None
+    assert datasets_section(mmc, 3) is None
 
 
 def test_few_data_sets_have_no_p(record, found) -> None:
     _, (error, _) = made(found, runs(record, 3, 1, shift=1e-12))
-    section = over_datasets(error, 3)
+    section = datasets_section(error, 3)
     assert section.head == ["", "mean rank", "median", "wins/ties/losses", "median change"]
     assert section.notes == [
         (
             "Friedman over 3 data sets (3 runs of each method): χ² = 0.0, p = 1.000 (exact):"
-            " nothing is told apart"
+            " no difference is significant"
         ),
         "With 3 data sets no paired test of 3 methods can be significant at 0.05: that takes 7.",
     ]
@@ -222,10 +260,10 @@ def test_two_data_sets_tell_three_methods_apart_in_no_case(record, found) -> Non
     """
     _, (error, _) = made(found, (r for r in runs(record, 2, 4) if r["method"] != "isotonic"))
     assert (
-        over_datasets(error, 3).notes[0]
-        == "Friedman over 2 data sets (8 runs of each method): χ² = 4.0, p = 0.167 (exact): 3"
-        " methods on 2 data sets cannot be told apart, whatever their numbers; that takes 3 data"
-        " sets"
+        datasets_section(error, 3).notes[0]
+        == "Friedman over 2 data sets (8 runs of each method): χ² = 4.0, p = 0.167 (exact): no"
+        " difference of 3 methods on 2 data sets can be significant, whatever their numbers; that"
+        " takes 3 data sets"
     )
     assert error.best_over_datasets == []
 
@@ -259,8 +297,8 @@ def test_a_target_in_other_units_changes_nothing_but_the_numbers(record, found, 
         one, both = made(found, records)
         return (
             both,
-            [section for d in one.datasets for section in of_dataset(one, d, both, 4)],
-            [over_datasets(m, 4) for m in both],
+            [section for d in one.datasets for section in dataset_sections(one, d, both, 4)],
+            [datasets_section(m, 4) for m in both],
         )
 
     (own, own_each, own_all), (other, other_each, other_all) = tables(1.0), tables(unit)
@@ -268,12 +306,12 @@ def test_a_target_in_other_units_changes_nothing_but_the_numbers(record, found, 
         assert (
             a.ranks == b.ranks and a.best == b.best and a.best_over_datasets == b.best_over_datasets
         )
-        assert [(x.comparison, x.p) for x in a.over_datasets.values()] == [
-            (x.comparison, x.p) for x in b.over_datasets.values()
+        assert [(x.outcome, x.p) for x in a.over_datasets.values()] == [
+            (x.outcome, x.p) for x in b.over_datasets.values()
         ]
         for dataset in a.over_seeds:
-            assert [x.comparison for x in a.over_seeds[dataset].values()] == [
-                x.comparison for x in b.over_seeds[dataset].values()
+            assert [x.outcome for x in a.over_seeds[dataset].values()] == [
+                x.outcome for x in b.over_seeds[dataset].values()
             ]
         assert any(a.best.values())
     for a, b in zip(own_each, other_each, strict=True):
@@ -294,7 +332,7 @@ def test_a_method_that_is_not_ranked_is_listed_with_its_data_sets(record, found)
         if r["method"] != "sigmoid" or r["dataset"]["name"] in ("d0", "d1")
     ]
     _, (error, _) = made(found, records)
-    section = over_datasets(error, 2)
+    section = datasets_section(error, 2)
     assert section.head[:3] == ["", "mean rank", "data sets"]
     assert section.rows[-1] == ["sigmoid", "–", "2", "0.61", "0/0/2", "+0.10", "1.000"]
     assert "Not ranked, with fewer than half of the runs: sigmoid" in section.notes
@@ -302,7 +340,7 @@ def test_a_method_that_is_not_ranked_is_listed_with_its_data_sets(record, found)
 
 def test_two_methods_have_no_ranks(record, found) -> None:
     _, (error, _) = made(found, (r for r in runs(record, 6, 1) if r["method"] == "kdf"))
-    section = over_datasets(error, 2)
+    section = datasets_section(error, 2)
     assert section.head == ["", "median", "wins/ties/losses", "median change", "p"]
     assert section.rows == [
         ["kdf", "0.45 ◂", "6/0/0", "−0.10", "0.031"],
@@ -312,10 +350,10 @@ def test_two_methods_have_no_ranks(record, found) -> None:
 
 def test_the_long_table_has_every_mean_and_test(record, found) -> None:
     one, both = made(found, runs(record, 12, 2))
-    table = rows(one, both)
-    assert list(table) == list(COLUMNS) and {len(values) for values in table.values()} == {
-        2 * 12 * 4 + 4
-    }
+    table = comparison_table(one, both)
+    assert list(table) == list(COMPARISON_COLUMNS) and {
+        len(values) for values in table.values()
+    } == {2 * 12 * 4 + 4}
     at = table["over"].index("data sets") + 1  # kdf or another of the error
     last = {name: values[at] for name, values in table.items()}
     assert (

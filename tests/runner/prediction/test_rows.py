@@ -19,7 +19,7 @@ from scipy.special import softmax
 from kdgraph.data.files.paths import sha256_of
 from kdgraph.data.tables import TableFile, TextFile
 from kdgraph.errors import DataError, UsageError
-from kdgraph.runner.prediction.rows import NewRows, regrouped
+from kdgraph.runner.prediction.rows import NewRows, regroup
 from kdgraph.runner.prediction.schema import Feature, Groups, Schema, Texts, read_schema
 
 FRAME = pd.DataFrame(
@@ -356,7 +356,7 @@ HEADER = b"age,n,sure,color,month\n"
             "new.xlsx",
             b"",
             (
-                "--input {}: the ending says what a file is, and must be one of .csv, .tsv,"
+                "--input {}: the ending of a file determines its kind, and must be one of .csv, .tsv,"
                 " .parquet, .pq, .arff, .npz"
             ),
         ),
@@ -452,7 +452,7 @@ def test_texts_are_hashed_as_in_training(tmp_path):
 def test_regrouping_keeps_every_row_in_its_order(lengths, rows):
     everything = np.arange(sum(lengths))
     arrays = np.split(everything, np.cumsum(lengths)[:-1]) if lengths else []
-    found = list(regrouped(arrays, rows))
+    found = list(regroup(arrays, rows))
     assert np.array_equal(np.concatenate([np.empty(0, int), *found]), everything)
     assert [len(array) for array in found[:-1]] == [rows] * max(0, len(found) - 1) and all(
         1 <= len(array) <= rows for array in found

@@ -22,7 +22,7 @@ function renderDatasets() {
   const what = { mean: "Mean over seeds", deviation: "Mean ± standard deviation over seeds", difference: "Mean over seeds of the difference to the own parent in the same run" }[show];
   const anyBest = Object.keys(column.tests?.best_by_dataset ?? {}).length > 0;
   const marked = column.ideal === "none" ? "" : show === "difference" ? " Blue is better, orange worse."
-    : ` Underlined: the best mean of its row, which is no test.${anyBest ? " Bold: not told apart from the best by a paired test over seeds." : " No test over seeds tells any two apart."}`;
+    : ` Underlined: the best mean of its row, which is no test.${anyBest ? " Bold: the best, and methods that a paired test over seeds does not distinguish from it." : " No paired test over seeds is significant."}`;
   byId("datasets-lead").textContent = `${what} of ${column.label}; ${direction(column)}.${marked}`;
   renderPictures(column);
 }
@@ -91,7 +91,7 @@ function meanRanks(rows, column) {
     ...rows.map((row) => make("td", { class: `n${column.tests.best.includes(row.name) ? " best" : ""}` }, ranks[row.name]?.toFixed(2) ?? MISSING)));
 }
 
-// Mean ranks on a line, bars under those that are not told apart (Demšar 2006).
+// Mean ranks on a line, bars under those without a significant difference (Demšar 2006).
 function renderRanks(column) {
   const { ranks, groups = [], best = [], critical_difference: apart, n } = column.tests ?? {}, figure = byId("ranks").closest("figure");
   figure.hidden = !ranks;
@@ -115,7 +115,7 @@ function renderRanks(column) {
     picture.append(draw("line", { class: "together", x1: x(Math.min(...of)) - 4, x2: x(Math.max(...of)) + 4, y1: y, y2: y }));
   });
   byId("ranks").replaceChildren(picture);
-  byId("ranks-caption").textContent = `${column.label}: mean rank over ${counted(n, "data set")}, 1 the best. A bar joins methods that the test does not tell apart${best.length ? "; bold: not told apart from the best" : ""}.`;
+  byId("ranks-caption").textContent = `${column.label}: mean rank over ${counted(n, "data set")}, 1 the best. A bar joins methods without a significant difference${best.length ? "; bold: the best and those without a significant difference to it" : ""}.`;
 }
 
 // One line for each method, one dot for each data set.

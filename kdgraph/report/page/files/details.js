@@ -53,13 +53,11 @@ function runParts(run) {
 }
 
 function commandOf(run) {
-  const note = run.note === undefined ? [] : [make("p", { class: "note" }, DATA.notes[run.note])];
-  if (run.command === undefined) return note;
-  const text = `${DATA.commands[run.command]} seed=${run.seed}`;
   const { git, versions } = run.made;
   const from = git?.commit ? `It was run at commit ${git.commit.slice(0, 12)}${git.dirty ? " with changes that were not committed" : ""}, kdgraph ${versions.kdgraph}.` : `It was run with kdgraph ${versions.kdgraph}.`;
-  return [make("div", { class: "command" }, make("pre", { class: "reproduce" }, text), make("button", { type: "button", onclick: (event) => copy(text, event.target) }, "Copy")),
-    make("p", { class: "help" }, `These words compose to the config below. ${from}`), ...note];
+  const line = (text) => make("div", { class: "command" }, make("pre", { class: "reproduce" }, text), make("button", { type: "button", onclick: (event) => copy(text, event.target) }, "Copy"));
+  const sweep = run.sweep === undefined ? [] : [make("p", { class: "help" }, "All seeds of this setting:"), line(DATA.commands[run.sweep])];
+  return [line(DATA.commands[run.command]), make("p", { class: "help" }, `This command composes the config below. ${from}`), ...sweep];
 }
 async function copy(text, button) {
   try {
@@ -160,6 +158,7 @@ function provenance(run) {
     time, memory: run.memory.length ? `${count(Math.max(...run.memory))} MB at most` : "",
     commit: made.git ? `${made.git.commit ?? "unknown"}${made.git.dirty ? ", with changes that were not committed" : ""}` : "an installed package",
     versions: Object.entries(made.versions).map(([name, version]) => `${name} ${version}`).join(", "),
+    experiment: run.experiment,
     machine: made.host ? `${made.host.name}, ${made.host.system}, ${made.host.cpus} CPUs` : "",
   };
   return make("dl", { class: "facts" }, ...Object.entries(rows).filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));

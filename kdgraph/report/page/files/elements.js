@@ -77,7 +77,7 @@ function explain(event) {
   const grid = cell.closest("table")?.grid;
   tip.show(cell, cell.closest("[data-tip]")?.dataset.tip ?? grid?.explanation(cell) ?? "");
 }
-// A pointer that rests while the page moves below it asks for nothing, and takes nothing from what has the focus.
+// A pointer that rests while the page moves below it shows nothing, and leaves the focus.
 const pointer = { x: null, y: null };
 addEventListener("mouseover", (event) => {
   const rests = event.screenX === pointer.x && event.screenY === pointer.y;

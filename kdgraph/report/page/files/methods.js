@@ -41,7 +41,7 @@ function methodsTip(row, column, found) {
     `${sixDigits(found.median)} median, ${sixDigits(found.mean)} mean over ${counted(found.n, "data set")} of means over seeds`,
     ...(found.total ? [`against ${found.baseline ?? "its own parent"}: better on ${found.better}, the same on ${found.same}, worse on ${found.worse} of ${counted(found.total, "data set")}${test}`] : []),
     ...(found.change != null ? [`median change ${found.change > 0 ? "+" : ""}${known(found.change)}`] : []),
-    ...(ranks?.[row.name] != null ? [`mean rank ${ranks[row.name].toFixed(2)} of ${Object.keys(ranks).length} over ${counted(n, "data set")}${column.tests.best.includes(row.name) ? ", not told apart from the best" : ""}`] : []),
+    ...(ranks?.[row.name] != null ? [`mean rank ${ranks[row.name].toFixed(2)} of ${Object.keys(ranks).length} over ${counted(n, "data set")}${column.tests.best.includes(row.name) ? ", no significant difference to the best" : ""}`] : []),
     convention(column)].join("\n");
 }
 

@@ -38,7 +38,7 @@ function renderWarnings() {
   grid.setColumns([
     { key: "message", name: "Message", about: "Message\nEnter shows its runs.", value: (line) => line.message, text: (line) => line.message, cls: () => "wrap" },
     { key: "stage", name: "Stage", about: "Stage\nOf the run.", value: (line) => line.stage, text: (line) => line.stage, cls: () => "quiet" },
-    { key: "runs", name: "Runs", about: "Runs\nThat this was said in; runs share stages, and so their warnings.", n: true, first: "descending", value: (line) => line.runs.length, text: (line) => count(line.runs.length) },
+    { key: "runs", name: "Runs", about: "Runs\nWith this warning; runs share stages, and so their warnings.", n: true, first: "descending", value: (line) => line.runs.length, text: (line) => count(line.runs.length) },
   ]);
   grid.setRows(lines);
   byId("warnings-list").append(make("div", { class: "scroll tall" }, grid.table));

@@ -42,7 +42,7 @@ function numberTip(run, column, shown = "calibrated") {
     ...(column.ideal === "prior" && run.prior !== null ? [`largest class prior ${sixDigits(run.prior)}`] : []), convention(column)].join("\n");
 }
 
-// Words of the search field → what a run must pass; a word that cannot be understood is told.
+// Words of the search field → what a run must pass; a word that cannot be read is listed.
 function parsed(text) {
   const tests = [], unknown = [];
   for (const word of text.trim().split(/\s+/).filter(Boolean)) {
@@ -66,7 +66,7 @@ function comparison(word) {
 function named(word) {
   const match = word.match(/^(\w+)=(.+)$/);
   const read = match && {
-    dataset: (run) => run.dataset, method: (run) => run.method, seed: (run) => String(run.seed), id: (run) => run.id, task: (run) => run.setting.task,
+    dataset: (run) => run.dataset, method: (run) => [run.method, run.method.replace(" (paper protocol)", "")], seed: (run) => String(run.seed), id: (run) => run.id, task: (run) => run.setting.task,
     protocol: (run) => run.setting.protocol, warning: (run) => run.warnings.map(String),
     ...Object.fromEntries(Object.keys(DATA.runs[0].setting.parts).map((part) => [part, (run) => run.setting.parts[part]])),
   }[match[1].toLowerCase()];

@@ -15,7 +15,7 @@ function tableOf(run, table) {
   return box;
 }
 
-// A column without any entry, as "ood" of what was measured on test rows, says nothing.
+// A column without any entry, as "ood" for numbers on test rows, is left out.
 function opened(run, table) {
   const whole = table.rows.length === table.n, shown = table.columns.map((_, i) => i).filter((i) => table.rows.some((row) => row[i]));
   const isNumber = shown.map((i) => table.rows.every((row) => !row[i] || !Number.isNaN(Number(row[i]))));

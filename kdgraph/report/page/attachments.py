@@ -1,0 +1,217 @@
+"""Figures and tables of runs inside the page.
+
+Both have a budget, so that the page stays small enough to be sent around. Runs are visited in the
+order of their repetitions: the first seed of every setting comes before the second seed of any.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from kdgraph.report.run_table import Record
+from kdgraph.results.names import NamedRun
+from kdgraph.runner.files import file_checksum
+from kdgraph.wording import counted
+
+FigureAmount = Literal["none", "some", "all"]
+FIGURE_BUDGET = 4_000_000
+"""Bytes of the page that figures may take, unless all of them are wanted."""
+TABLE_BUDGET = 2_000_000
+"""Bytes of the page that tables may take."""
+LARGEST = 60_000
+"""Bytes of a table that is in the page as a whole; of larger ones the first rows are."""
+FIRST_ROWS = 12
+TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
+
+
+@dataclass
+class PageFigures:
+    """Figures in the page.
+
+    Attributes
+    ----------
+    by_run : dict of int to list of dict
+        Position of the run → name, type and content (text of SVG, base64 of PNG) of its figures.
+    left_out : int
+        Figures that are not in the page.
+    missing : int
+        Figures whose file does not exist.
+    size : int
+        Bytes in the page.
+    """
+
+    by_run: dict[int, list[dict[str, str]]] = field(default_factory=dict)
+    left_out: int = 0
+    missing: int = 0
+    size: int = 0
+
+    @property
+    def count(self) -> int:
+        """Number of figures in the page."""
+        return sum(map(len, self.by_run.values()))
+
+    def summary(self, amount: FigureAmount) -> str:
+        """Return one sentence about the figures; "" if no run has any.
+
+        Parameters
+        ----------
+        amount : {"none", "some", "all"}
+            What the user chose.
+        """
+        if not self.count + self.left_out + self.missing:
+            return ""
+        reason = (
+            "--figures some or all takes them"
+            if amount == "none"
+            else f"figures take at most {FIGURE_BUDGET / 1e6:g} MB; --figures all takes all"
+        )
+        parts = [f"{counted(self.count, 'figure')} {_are(self.count)} in the page"]
+        parts += (
+            [f"{self.left_out:,} {_are(self.left_out)} not ({reason})"] if self.left_out else []
+        )
+        parts += (
+            [f"{counted(self.missing, 'file')} {_are(self.missing)} gone"] if self.missing else []
+        )
+        return ", ".join(parts)
+
+
+@dataclass
+class PageTables:
+    """Tables (curves, histograms, maps) in the page.
+
+    Attributes
+    ----------
+    by_run : dict of int to list of dict
+        Position of the run → name, label, file, columns, rows as text and number of rows of its
+        tables.
+    left_out : int
+        Tables that are not in the page.
+    missing : int
+        Tables whose file does not exist, has changed since it was written, or is not a table.
+    size : int
+        Bytes in the page.
+    """
+
+    by_run: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    left_out: int = 0
+    missing: int = 0
+    size: int = 0
+
+    @property
+    def summary(self) -> str:
+        """One sentence about the tables; "" if no run has any."""
+        count = sum(map(len, self.by_run.values()))
+        if not count + self.left_out + self.missing:
+            return ""
+        parts = [f"{counted(count, 'table')} {_are(count)} in the page"]
+        if self.left_out:
+            parts.append(
+                f"{self.left_out:,} {_are(self.left_out)} not (tables take at most"
+                f" {TABLE_BUDGET / 1e6:g} MB)"
+            )
+        if self.missing:
+            parts.append(
+                f"{self.missing:,} of their files {_are(self.missing)} gone, changed or no tables"
+            )
+        return ", ".join(parts)
+
+
+def read_figures(runs: Sequence[NamedRun], amount: FigureAmount) -> PageFigures:
+    """Read figures until the budget is used up.
+
+    Parameters
+    ----------
+    runs : sequence of NamedRun
+        All of the page.
+    amount : {"none", "some", "all"}
+        ``some`` are as many as the budget allows. Of two files of a figure the smaller one is read.
+    """
+    figures = PageFigures()
+    for i in _by_repetition(runs):
+        for name, path in _figure_files(runs[i]).items():
+            if path is None:
+                figures.missing += 1
+                continue
+            # base64 writes three bytes as four characters.
+            size = path.stat().st_size * (4 / 3 if path.suffix == ".png" else 1)
+            if amount == "none" or (amount == "some" and figures.size + size > FIGURE_BUDGET):
+                figures.left_out += 1
+                continue
+            figures.size += round(size)
+            figures.by_run.setdefault(i, []).append(
+                {"name": name, "type": TYPES[path.suffix], "content": _figure_content(path)}
+            )
+    return figures
+
+
+def read_tables(runs: Sequence[NamedRun]) -> PageTables:
+    """Read tables until the budget is used up."""
+    tables = PageTables()
+    for i in _by_repetition(runs):
+        for name, file in runs[i].record["files"]["tables"].items():
+            path = Path(runs[i].finished.path, file)
+            checksum = runs[i].record["files"].get("sha256", {}).get(file)
+            content = _table_content(path) if checksum in (None, file_checksum(path)) else None
+            if content is None:
+                tables.missing += 1
+                continue
+            size = sum(len(cell) + 3 for row in content["rows"] for cell in row)
+            if tables.size + size > TABLE_BUDGET:
+                tables.left_out += 1
+                continue
+            tables.size += size
+            label = runs[i].record["about_metrics"][name]["label"]
+            tables.by_run.setdefault(i, []).append(
+                {"name": name, "label": label, "file": file, **content}
+            )
+    return tables
+
+
+def browser_figures(record: Record) -> list[str]:
+    """Return the figure files of a record that a browser can show."""
+    return [name for name in record["files"]["figures"] if Path(name).suffix in TYPES]
+
+
+def _by_repetition(runs: Sequence[NamedRun]) -> list[int]:
+    return sorted(range(len(runs)), key=lambda i: runs[i].repetition)
+
+
+def _figure_files(run: NamedRun) -> dict[str, Path | None]:
+    """Return the smallest file of each figure that a browser can show; None if all are gone."""
+    smallest: dict[str, Path | None] = {}
+    for name in browser_figures(run.record):
+        path = Path(run.finished.path, name)
+        other = smallest.setdefault(path.stem, None)
+        if path.is_file() and (other is None or path.stat().st_size < other.stat().st_size):
+            smallest[path.stem] = path
+    return smallest
+
+
+def _figure_content(path: Path) -> str:
+    if path.suffix == ".svg":
+        return path.read_text(encoding="utf-8")
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def _table_content(path: Path) -> dict[str, Any] | None:
+    """Return columns, rows and the number of rows of a CSV file; None if it is not a table."""
+    try:
+        at_most = None if path.stat().st_size <= LARGEST else FIRST_ROWS
+        with path.open(encoding="utf-8", errors="replace", newline="") as lines:
+            reader = csv.reader(lines)
+            columns = next(reader, [])
+            rows = list(islice(reader, at_most))
+            n = len(rows) + sum(1 for _ in reader)
+    except (OSError, csv.Error):
+        return None
+    return {"columns": columns, "rows": rows, "n": n} if columns else None
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

@@ -1,0 +1,343 @@
+"""Claims: exclusive, given back, taken over from the dead, and respected where nothing can be
+known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kdgraph.runner import locks
+from kdgraph.runner.locks import (
+    break_stale_lock,
+    is_locked,
+    lock,
+    process_identity,
+    release_all_locks,
+)
+
+ROOT = Path(__file__).parents[2]
+HOLD = (
+    "import sys, time; from pathlib import Path; from kdgraph.runner.locks import lock\n"
+    "with lock(Path(sys.argv[1]), print):\n"
+    "    print('held', flush=True); time.sleep(60)"
+)
+IS_CLAIMED = (
+    "import sys; from pathlib import Path; from kdgraph.runner.locks import is_locked;"
+    " print(is_locked(Path(sys.argv[1])))"
+)
+
+
+def can_unshare() -> bool:
+    unshare = shutil.which("unshare")
+    return (
+        unshare is not None
+        and not subprocess.run([*UNSHARE, "true"], capture_output=True).returncode
+    )
+
+
+UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+in_another_table = pytest.mark.skipif(
+    not can_unshare(), reason="no right to make a namespace of processes"
+)
+
+
+def holder(path: Path, *prefix: str) -> subprocess.Popen[str]:
+    """A living process that holds the lock."""
+    process = subprocess.Popen(
+        [*prefix, sys.executable, "-c", HOLD, str(path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def ends(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def nobody(line: str) -> None:
+    raise AssertionError(f"waited: {line}")
+
+
+def dead_owner(path: Path) -> None:
+    """A lock as a process leaves it that was killed."""
+    code = (
+        "import sys, os; from pathlib import Path; from kdgraph.runner.locks import _LockAge,"
+        " _acquire\npath = Path(sys.argv[1]); _acquire(path, _LockAge(path)); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, cwd=ROOT)
+    assert path.exists()
+
+
+def test_it_is_held_and_given_back(tmp_path):
+    path = tmp_path / "deep" / "running.json"
+    with lock(path, nobody) as waited:
+        assert not waited and is_locked(path)
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+    assert not path.exists() and not is_locked(path)
+
+
+def test_it_is_given_back_when_the_work_fails(tmp_path):
+    with pytest.raises(ZeroDivisionError), lock(tmp_path / "claim", nobody):
+        1 / 0  # noqa: B018
+    assert not (tmp_path / "claim").exists()
+
+
+def test_the_claim_of_a_dead_process_is_taken_over(tmp_path):
+    path = tmp_path / "claim"
+    dead_owner(path)
+    assert not is_locked(path)
+    with lock(path, nobody):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+    assert not path.exists()
+
+
+def test_only_the_claim_of_a_dead_process_is_cleared(tmp_path):
+    path = tmp_path / "claim"
+    dead_owner(path)
+    break_stale_lock(path)
+    break_stale_lock(path)  # there is none any more
+    assert not path.exists()
+    with lock(path, nobody):
+        break_stale_lock(path)
+        assert path.exists()
+
+
+def test_a_living_process_with_the_number_of_a_dead_one_is_not_its_owner(tmp_path):
+    path = tmp_path / "claim"
+    path.write_text(json.dumps({**process_identity(), "start": "1"}))
+    assert not is_locked(path)
+
+
+def test_the_claim_of_another_machine_is_respected(tmp_path):
+    path = tmp_path / "claim"
+    path.write_text(json.dumps({**process_identity(), "host": "elsewhere", "pid": 2**22 + 1}))
+    assert is_locked(path)
+
+
+def test_a_claim_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatch):
+    path = tmp_path / "claim"
+    path.touch()
+    assert is_locked(path)
+    monkeypatch.setattr(locks, "UNREADABLE_SECONDS", 0.3)
+    began = time.monotonic()
+    with lock(path, lambda line: None) as waited:
+        assert waited and time.monotonic() - began >= 0.3
+
+
+@pytest.mark.parametrize(
+    "clock", [0, 4e9]
+)  # seconds since 1970 that the file system of the other machine believes in
+def test_who_is_silent_on_another_machine_counts_as_gone_whatever_its_clock_says(
+    tmp_path, monkeypatch, clock
+):
+    path = tmp_path / "claim"
+    path.write_text(json.dumps({**process_identity(), "host": "elsewhere"}))
+    os.utime(path, (clock, clock))
+    monkeypatch.setattr(locks, "SILENT_SECONDS", 0.5)
+    began = time.monotonic()
+    with lock(path, lambda line: None) as waited:
+        assert waited and time.monotonic() - began >= 0.5
+        assert json.loads(path.read_text())["host"] == process_identity()["host"]
+
+
+def test_who_beats_on_another_machine_is_waited_for(tmp_path, monkeypatch):
+    path = tmp_path / "claim"
+    path.write_text(json.dumps({**process_identity(), "host": "elsewhere"}))
+    monkeypatch.setattr(locks, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(locks, "HEARTBEAT_SECONDS", 0.05)
+    began = time.monotonic()
+
+    def is_done():
+        with locks._heartbeat(path):
+            time.sleep(1.2)
+        path.unlink()
+
+    other = threading.Thread(target=is_done)
+    other.start()
+    with lock(path, lambda line: None) as waited:
+        assert waited and time.monotonic() - began >= 1.2
+    other.join()
+
+
+def test_of_many_that_find_a_dead_claim_one_at_a_time_holds_it(tmp_path):
+    """Each enters, leaves a file that the others must not find, and removes it."""
+    path = tmp_path / "claim"
+    dead_owner(path)
+    code = (
+        "import sys, os, time; from pathlib import Path; from kdgraph.runner.locks import lock\n"
+        "folder = Path(sys.argv[1])\n"
+        "for turn in range(5):\n"
+        "    with lock(folder / 'claim', lambda line: None):\n"
+        "        os.close(os.open(folder / 'inside', os.O_CREAT | os.O_EXCL))\n"
+        "        time.sleep(0.005)\n"
+        "        os.unlink(folder / 'inside')\n"
+    )
+    crowd = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE
+        )
+        for _ in range(5)
+    ]
+    for process in crowd:
+        assert process.communicate()[1] == b"" and process.returncode == 0
+    assert not path.exists()
+
+
+@in_another_table
+@pytest.mark.parametrize("owner_is_inside", [True, False])
+def test_a_living_owner_in_another_table_of_processes_is_respected(tmp_path, owner_is_inside):
+    path = tmp_path / "claim"
+    process = holder(path, *(UNSHARE if owner_is_inside else []))
+    try:
+        assert json.loads(path.read_text())["host"] == process_identity()["host"]
+        other = [*([] if owner_is_inside else UNSHARE), sys.executable, "-c", IS_CLAIMED, str(path)]
+        assert (
+            subprocess.run(other, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+            == "True\n"
+        )
+        assert is_locked(path)
+    finally:
+        ends(process)
+
+
+def test_a_silent_owner_in_another_table_of_processes_counts_as_gone(tmp_path, monkeypatch):
+    path = tmp_path / "claim"
+    path.write_text(json.dumps({**process_identity(), "table": "another boot"}))
+    monkeypatch.setattr(locks, "SILENT_SECONDS", 0.3)
+    with lock(path, lambda line: None) as waited:
+        assert waited
+
+
+def test_a_stopped_owner_on_this_machine_is_waited_for(tmp_path, monkeypatch):
+    """Nothing but its end takes the lock of a process that the kernel shows alive, however long it
+    has not touched it.
+    """
+    path = tmp_path / "claim"
+    process = holder(path)
+    try:
+        process.send_signal(signal.SIGSTOP)
+        monkeypatch.setattr(locks, "SILENT_SECONDS", 0.0)
+        assert is_locked(path)
+    finally:
+        ends(process)
+    assert not is_locked(path)
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o002, 0o664), (0o022, 0o644), (0o077, 0o600)])
+def test_the_umask_decides_who_may_write_a_claim(tmp_path, umask, mode):
+    path = tmp_path / "claim"
+    before = os.umask(umask)
+    try:
+        with lock(path, nobody):
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+        dead_owner(path)
+        with lock(path, nobody):
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    finally:
+        os.umask(before)
+
+
+def test_a_dead_claim_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp_path, as_user):
+    """Whatever the mode of the claim: the right to write to the folder is what counts."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and folder not in (Path("/"), Path("/tmp")):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    path = tmp_path / "shared" / "claim"
+    path.parent.mkdir()
+    os.chown(path.parent, 2001, 3000)
+    path.parent.chmod(0o2775)
+    first = holder(path, *as_user(2001))
+    second = [*as_user(2002), sys.executable, "-c", IS_CLAIMED, str(path)]
+    assert (
+        subprocess.run(second, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        == "True\n"
+    )
+    ends(first)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    taken = holder(path, *as_user(2002))
+    assert path.stat().st_uid == 2002
+    ends(taken)
+    assert not list(path.parent.glob(".*.tmp"))
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{", b"[]", b'{"pid": "1"}'])
+def test_a_claim_that_cannot_be_read_is_taken_over(tmp_path, monkeypatch, content):
+    path = tmp_path / "claim"
+    path.write_bytes(content)
+    monkeypatch.setattr(locks, "UNREADABLE_SECONDS", 0.2)
+    with lock(path, lambda line: None):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+
+
+@pytest.fixture
+def _about_to_end(monkeypatch):
+    """``release_all_locks`` keeps its lock, as its process ends next; here others go on."""
+    monkeypatch.setattr(locks, "_acquiring", threading.Lock())
+
+
+@pytest.mark.usefixtures("_about_to_end")
+def test_a_process_that_is_about_to_end_gives_back_what_it_holds_and_nothing_else(tmp_path):
+    other = tmp_path / "other"
+    dead_owner(other)
+    with lock(tmp_path / "a", nobody), lock(tmp_path / "b", nobody):
+        release_all_locks()
+        assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+@pytest.mark.usefixtures("_about_to_end")
+def test_a_claim_that_is_being_taken_when_the_process_ends_is_given_back_too(tmp_path, monkeypatch):
+    real, made, go = locks._acquire, threading.Event(), threading.Event()
+
+    def take_slowly(path, silence):
+        taken = real(path, silence)
+        made.set()
+        go.wait(20)
+        return taken
+
+    monkeypatch.setattr(locks, "_acquire", take_slowly)
+    path, entered = tmp_path / "a", threading.Event()
+
+    def hold():
+        with lock(path, nobody):
+            entered.set()
+            go.wait(20)
+
+    holder, ending = threading.Thread(target=hold), threading.Thread(target=release_all_locks)
+    holder.start()
+    assert made.wait(20)
+    ending.start()
+    ending.join(0.3)  # without the lock it is done by now, and has found nothing to give back
+    assert path.exists() and ending.is_alive()
+    go.set()
+    ending.join(20)
+    holder.join(20)
+    assert not path.exists()
+
+
+@pytest.mark.usefixtures("_about_to_end")
+def test_a_process_that_is_about_to_end_takes_no_claim(tmp_path):
+    release_all_locks()
+
+    def hold():
+        with lock(tmp_path / "a", nobody):
+            pytest.fail("taken")
+
+    threading.Thread(target=hold, daemon=True).start()
+    time.sleep(0.3)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,245 @@
+"""Runs in other processes: what dies takes no other with it, what fails is told, and the first
+failure can end it all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from hydra.core.plugins import Plugins
+from joblib.externals.loky import get_reusable_executor
+
+from kdgraph.cli.main import main
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+TINY = ["dataset=wine", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none"]
+PARTS = """
+import errno, os, time
+from kdgraph.calibration import Uncalibrated
+
+class Troubled(Uncalibrated):
+    def __init__(self, estimator, *, calibration_size=0.3, random_state=None, trouble="none"):
+        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
+        self.trouble = trouble
+
+    def _fit_after(self, train, calibration):
+        time.sleep(0.3)
+        if self.trouble == "dies":
+            os._exit(9)
+        if self.trouble == "full disk":
+            from kdgraph.runner import files
+
+            def full(path, content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+            files.Path.write_bytes = full
+        if self.trouble == "fails":
+            raise RuntimeError("no luck")
+        super()._fit_after(train, calibration)
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it wrote, its processes too."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def sweep(tmp_path, monkeypatch, capfd):
+    """The command is called in this process, which has imported what it needs; its jobs run in
+    processes of their own, all of them new.
+    """
+    (tmp_path / "troubled_parts.py").write_text(PARTS)
+    (tmp_path / "mine" / "calibrator").mkdir(parents=True)
+    (tmp_path / "mine" / "calibrator" / "troubled.yaml").write_text(
+        "# In trouble\nname: troubled\n_target_: troubled_parts.Troubled\ntrouble: none\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "troubled_parts", raising=False)
+
+    def run(*arguments: str) -> Ended:
+        get_reusable_executor().shutdown(wait=True)
+        code = main(["run", "-m", "--config-dir", "mine", *TINY, "calibrator=troubled", *arguments])
+        return Ended(code, *capfd.readouterr())
+
+    yield run
+    get_reusable_executor().shutdown(wait=True)
+
+
+def n_done(folder: Path) -> int:
+    return len(list(folder.rglob("result.json")))
+
+
+def told(ended: Ended) -> list[str]:
+    """Lines of stderr without the tally, which comes when a sweep takes a minute."""
+    return [
+        line
+        for line in ended.stderr.splitlines()
+        if not (line.startswith("kdg: ") and " · " in line)
+    ]
+
+
+def test_a_process_that_dies_takes_no_other_run_with_it(sweep, tmp_path):
+    done = sweep("calibrator.trouble=none,dies", "hydra.launcher.n_jobs=2")
+    assert done.returncode == 1 and n_done(tmp_path) == 1
+    first, *lost = [line for line in told(done) if line.startswith("kdg: ")]
+    assert first == "kdg: 2 runs, 2 at a time, one core each"
+    assert (
+        all(
+            line.startswith("kdg: a process was lost (TerminatedWorkerError: ")
+            for line in lost[:-1]
+        )
+        and len(lost) > 1
+    )
+    assert (
+        lost[-1]
+        == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
+    )
+    assert done.stderr.count("  its process ended before it did; out of memory, or killed\n") == 1
+    assert done.stderr.count("    kdg run --config-dir mine dataset=wine ") == 1
+
+
+def test_what_fails_is_told_and_leaves_the_others_alone(sweep, tmp_path):
+    done = sweep("calibrator.trouble=none,fails", "hydra.launcher.n_jobs=2")
+    assert done.returncode == 1 and n_done(tmp_path) == 1
+    lines = told(done)
+    assert (
+        lines[1]
+        == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
+    )
+    assert lines[2].startswith("  RuntimeError: no luck   outputs/wine/") and lines[2].endswith(
+        "/error.txt"
+    )
+    assert lines[3].endswith("calibrator=troubled calibrator.trouble=fails") and len(lines) == 4
+    assert done.stdout.endswith("1 run in outputs\n")
+    again = sweep("calibrator.trouble=none,fails", "hydra/launcher=basic")
+    assert again.returncode == 1 and again.stdout.endswith(
+        "1 run in outputs, 1 of them done before\n"
+    )
+
+
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_a_disk_that_is_too_full_for_the_failure_is_named_all_the_same(sweep, tmp_path, launcher):
+    done = sweep("calibrator.trouble='full disk'", "seed=0,1", f"hydra/launcher={launcher}")
+    assert done.returncode == 1 and n_done(tmp_path) == 0 and not list(tmp_path.rglob("error.txt"))
+    failures = [line for line in told(done) if line.startswith("  cannot write ")]
+    space = "No space left on device; free some space ('kdg gc' deletes what no run needs)"
+    rule = f"{space} or name another folder with out=…, and give the same command again"
+    assert len(failures) == 2 and all(
+        line.startswith("  cannot write outputs/.store/calibrate/") for line in failures
+    )
+    assert all(line.endswith(f".kdg: {rule}") for line in failures)
+
+
+def test_the_first_failure_can_end_it_all(sweep, tmp_path):
+    done = sweep(
+        "calibrator.trouble=fails", "seed=range(0,8)", "hydra.launcher.n_jobs=2", "fail_fast=true"
+    )
+    assert done.returncode == 1 and n_done(tmp_path) == 0
+    failed = len(list(tmp_path.rglob("error.txt")))
+    assert 1 <= failed <= 4  # two at a time, and one each that was handed out already
+    assert (
+        done.stderr.splitlines()[-1] == f"kdg: {8 - failed} runs were not started (fail_fast=true)"
+    )
+    assert not list((tmp_path / "outputs" / ".sweeps").glob("failed-*"))
+
+
+def test_a_cluster_without_a_cluster_runs_as_many_as_it_is_told(sweep, tmp_path):
+    done = sweep(
+        "calibrator.trouble=none,fails",
+        "hydra/launcher=submitit_local",
+        "hydra.sweeper.max_batch_size=1",
+    )
+    assert done.returncode == 1 and n_done(tmp_path) == 1
+    first = (
+        "kdg: 2 runs through LocalLauncher, one core each; their logs are in"
+        " outputs/.sweeps/.submitit/%j"
+    )
+    assert done.stderr.splitlines()[0] == first
+    assert done.stderr.count("  RuntimeError: no luck   ") == 1
+    assert done.stderr.splitlines()[-1].endswith(
+        " calibrator.trouble=fails hydra/launcher=submitit_local"
+    )  # not here, all cores
+
+
+def test_an_experiment_may_choose_its_launcher(sweep, tmp_path):
+    (tmp_path / "mine" / "experiment").mkdir()
+    (tmp_path / "mine" / "experiment" / "local.yaml").write_text(
+        "# @package _global_\n# Twice\ndefaults: [override /hydra/launcher: submitit_local]\nhydra:"
+        " {mode: MULTIRUN, launcher: {cpus_per_task: 2}, sweeper: {params: {seed: 'range(0,2)'}}}\n"
+    )
+    done = sweep("experiment=local", f"out={tmp_path / 'elsewhere'}")
+    assert done.returncode == 0 and n_done(tmp_path / "elsewhere") == 2
+    where = tmp_path / "elsewhere" / ".sweeps" / ".submitit"
+    assert (
+        done.stderr.splitlines()[0]
+        == f"kdg: 2 runs through LocalLauncher, 2 cores each; their logs are in {where}/%j"
+    )
+    assert where.is_dir()
+
+
+def test_a_launcher_that_cannot_start_anything_is_one_line(sweep, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))  # no SLURM there
+    done = sweep("seed=0,1", "hydra/launcher=submitit_slurm")
+    assert done.returncode == 2 and n_done(tmp_path) == 0
+    says = (
+        'the launcher could not start anything (RuntimeError: Could not detect "srun", are you'
+        " indeed on a slurm cluster?)"
+    )
+    assert done.stderr.splitlines()[1:] == [
+        f"kdg: {says}; hydra/launcher=joblib runs on this machine, basic one after the other"
+    ]
+
+
+OWN_LAUNCHER = """
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import run_job
+from hydra.plugins.launcher import Launcher
+from omegaconf import open_dict
+
+class OwnLauncher(Launcher):
+    def setup(self, *, hydra_context, task_function, config):
+        self.context, self.task, self.config = hydra_context, task_function, config
+
+    def launch(self, job_overrides, initial_job_idx):
+        results = []
+        for number, overrides in enumerate(job_overrides, initial_job_idx):
+            config = self.context.config_loader.load_sweep_config(self.config, list(overrides))
+            with open_dict(config):
+                config.hydra.job.id, config.hydra.job.num = str(number), number
+            HydraConfig.instance().set_config(config)
+            results.append(
+                run_job(
+                    task_function=self.task, config=config, job_dir_key="hydra.sweep.dir",
+                    job_subdir_key="hydra.sweep.subdir", hydra_context=self.context,
+                )
+            )
+        return results
+"""
+
+
+def test_jobs_go_through_the_launcher_of_another_plugin(sweep, tmp_path):
+    (tmp_path / "hydra_plugins").mkdir()
+    (tmp_path / "hydra_plugins" / "own_launcher.py").write_text(OWN_LAUNCHER)
+    Plugins.instance().register(import_module("hydra_plugins.own_launcher").OwnLauncher)
+    (tmp_path / "mine" / "hydra" / "launcher").mkdir(parents=True)
+    (tmp_path / "mine" / "hydra" / "launcher" / "own.yaml").write_text(
+        "# Own\n_target_: hydra_plugins.own_launcher.OwnLauncher\n"
+    )
+    done = sweep("calibrator.trouble=none,fails", "seed=0,1", "hydra/launcher=own")
+    assert done.stderr.splitlines()[0] == "kdg: 4 runs through OwnLauncher, one core each"
+    assert done.returncode == 1 and n_done(tmp_path) == 2
+    assert done.stderr.count("  RuntimeError: no luck   outputs/wine/") == 2
