@@ -55,7 +55,7 @@ HOW_TO_RUN = frozenset({"n_jobs", "force", "fail_fast", "save", "out", "post_rep
 """Keys of a config that decide how and where it is run, and none of its numbers."""
 
 
-def _file_stem(path: str | None, otherwise: str = "table") -> str:
+def _file_stem(path: Any, otherwise: str = "table") -> str:
     """Return the value of ``${file_stem:${.path}}``."""
     from kdgraph.data.files.paths import file_stem  # here, not above: 'kdg list' needs no numpy
 
