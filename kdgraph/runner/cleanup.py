@@ -1,9 +1,9 @@
 """Files of the store that no finished run needs: a list of them, and their deletion.
 
 An entry is needed as long as the record of a finished run lists it, or a run that is at work: it
-writes a list of its entries (``pins.json``) before it looks the first of them up, and its lock shows
-that it is running. A stage that another process is computing has a lock of its own. The lock of a living
-process is never deleted.
+writes a list of its entries (``pins.json``) before it looks the first of them up, and its lock
+shows that it is running. A stage that another process is computing has a lock of its own. The lock
+of a living process is never deleted.
 """
 
 from __future__ import annotations
