@@ -58,8 +58,11 @@ def parser() -> CommandParser:
 
 def list_groups(catalogue: Catalogue, width: int) -> str:
     """Return a line for each group: name, number of options, purpose."""
-    from kdgraph.config.catalogue import GROUPS, PAPER
+    from kdgraph.config.catalogue import GROUPS, PAPER, first_comment
 
+    for options in catalogue.groups.values():
+        for path in options.values():
+            first_comment(path)  # a file that cannot be read is refused
     names = max(len(group) for group in catalogue.groups)
     lines = []
     for group, options in catalogue.groups.items():

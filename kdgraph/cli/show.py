@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -26,11 +25,12 @@ def main(arguments: list[str]) -> int:
     planned = plan_runs(args)
     check_jobs(planned, planned.jobs)
     from kdgraph.report.preview import preview_run, sweep_summary
+    from kdgraph.report.terminal import terminal_width
     from kdgraph.runner.availability import find_missing
 
     absent = find_missing(planned.jobs)
     if not planned.multirun:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+        width = terminal_width() or PIPE_WIDTH
         config = planned.jobs[0].config
         nodes = {
             **config.science(),

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-
 BAD = {
     "nothing": (b"# only a comment\n", "has no 'name', what runs call it; add name: …"),
     "a list": (b"- one\n- two\n", "must have keys with values, such as 'name: mine', got a list"),

@@ -93,6 +93,16 @@ def test_parts_that_do_not_go_together_are_refused(refuse, pair):
     assert refuse(*PAIRS[pair]).startswith("kdg: ")
 
 
+def test_words_alone_have_no_points_in_space_around_them(refuse):
+    rows = [f"u{i % 5},v{i % 7},w{i % 3},{'ab'[i * i % 7 % 2]}" for i in range(60)]
+    Path("words.csv").write_text("\n".join(["x,y,z,label", *rows]) + "\n")
+    words = ["dataset=table", "dataset.path=words.csv", "dataset.target=label", "ood=sphere"]
+    assert refuse(*words, "parent.n_estimators=5", *PLAIN[1:]) == (
+        "kdg: words has no numeric feature, and these rows out of distribution are points in space;"
+        " give ood=none"
+    )
+
+
 def test_missing_cuda_device_is_one_line_with_the_key(refuse):
     if torch.cuda.is_available():
         pytest.skip("torch sees a CUDA device here")

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from kdgraph.config.catalogue import Catalogue
 from kdgraph.config import conf_dir, plan
+from kdgraph.config.catalogue import Catalogue
 from tests.data.openml.server import XML
 
 pytestmark = pytest.mark.slow
