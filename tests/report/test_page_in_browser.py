@@ -287,8 +287,7 @@ def test_the_columns_are_the_readers_choice(reader):
 def test_the_arrow_keys_move_and_a_number_has_an_explanation(reader):
     reader.one("#runs-table tbody th").click()  # opens the run; closing it gives the focus back
     reader.until(lambda: reader.one("#details").is_displayed())
-    reader.press(Keys.ESCAPE)
-    reader.until(lambda: not reader.one("#details").is_displayed())
+    closed(reader)  # only then has the focus been given back
     reader.script("document.querySelector('#runs-table tbody [tabindex=\"0\"]').focus()")
     reader.press(Keys.ARROW_DOWN, *[Keys.ARROW_RIGHT] * 3)
     cell = reader.active()
