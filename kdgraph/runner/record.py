@@ -15,9 +15,9 @@ infinity are null. Its keys are:
 ``reads``
     Key of a source → the file or folder that it reads, with a digest of the content.
 ``dataset``
-    {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_fraction (of
-    the training values), shape (of a row), classes, prior (null in regression), source (origin of
-    the rows)}.
+    {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_fraction
+    (of the training values), shape (of a row), classes, prior (null in regression), source (origin
+    of the rows)}.
 ``parent``, ``calibrator``, ``gate``, ``detector``, ``recalibrator``, ``method``
     Names.
 ``protocol``
