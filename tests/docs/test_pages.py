@@ -221,4 +221,7 @@ def test_the_page_of_the_command_line_has_the_help_of_each_command(hooks):
     page = hooks["commands"].commands_page()
     assert f"```text\n{HELP}```\n" in page
     for name, parser in all_parsers().items():
-        assert f" kdg {name} {{#{name.replace(' ', '-')}}}\n\n```text\n{parser.format_help()}```" in page
+        assert (
+            f" kdg {name} {{#{name.replace(' ', '-')}}}\n\n```text\n{parser.format_help()}```"
+            in page
+        )
