@@ -18,17 +18,18 @@ TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: run test slow bench docs reproduce-paper lint format clean help
+.PHONY: own-venv
 
-run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral (others: make run ARGS="dataset=digits method=kdf")
+run: $(VENV)/.run  ## install, then kdg run dataset=spiral method=kdf (or ARGS=…)
 	@$(BIN)/kdg run $(ARGS)
 
-test: lint  ## install with the dev extra, then check style, types and all tests but the slow ones
+test: lint  ## install, check style and types, run the quick tests
 	@$(TWICE) -m '$(MARKED)'
 
-slow: $(VENV)/.dev  ## the slow tests, which .ci/run adds: processes that die, clusters, browsers, every component in a fresh process
+slow: $(VENV)/.dev  ## run the slow tests: dying processes, clusters, browsers
 	@$(TWICE) -m slow tests
 
-bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sweeps against bare loops, and what is waited for every day, the tests too (18 minutes)
+bench: $(VENV)/.dev  ## time methods, sweeps and daily commands (18 minutes)
 	@$(BIN)/python scripts/bench_kdf.py
 	@$(BIN)/python scripts/bench_kdn.py
 	@$(BIN)/python scripts/bench_ensemble.py
@@ -40,14 +41,14 @@ bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sw
 	@$(BIN)/python scripts/bench_sweep.py
 	@$(BIN)/python scripts/bench_everyday.py --suite
 
-docs: $(VENV)/.dev  ## the pages of docs/ as a site in site/, with every link checked; needs no network, and neither does the site
+docs: $(VENV)/.dev  ## build the site of docs/ in site/; needs no network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-reproduce-paper: $(VENV)/.run  ## every published number beside ours, on one page: make reproduce-paper SCALE=smoke (or workstation, paper)
+reproduce-paper: $(VENV)/.run  ## published beside measured numbers (SCALE=smoke for minutes)
 	@$(BIN)/kdg reproduce --scale $(SCALE)
 
-lint: $(VENV)/.dev  ## check style, types, and that docstrings give shapes and sources
+lint: $(VENV)/.dev  ## check style, types and docstrings
 	@$(BIN)/ruff check --quiet --output-format concise
 	@$(BIN)/ruff format --quiet --check --output-format concise || { echo "not formatted as above; make format does it" >&2; exit 1; }
 	@$(BIN)/pyright --pythonpath $(BIN)/python
@@ -57,7 +58,7 @@ format: $(VENV)/.dev  ## sort imports, mend what ruff can mend, format
 	@$(BIN)/ruff check --fix-only --quiet
 	@$(BIN)/ruff format
 
-clean:  ## remove the virtual environment and what tests and builds left; outputs/ stays
+clean: own-venv  ## remove the environment and build leftovers; outputs/ stays
 	@rm -rf $(VENV) dist build site .pytest_cache .ruff_cache .hypothesis
 	@find conf kdgraph scripts tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -72,14 +73,19 @@ $(VENV)/.created: | constraints.txt
 	@$(PIP) --upgrade pip 2>/dev/null || true
 	@touch $@
 
+# Two checkouts cannot share an environment: the second install would take the place of the first.
+own-venv:
+	@if [ -d $(VENV) ] && command -v $(PYTHON) >/dev/null; then \
+	$(PYTHON) scripts/check_venv.py $(VENV) $(or $(firstword $(MAKECMDGOALS)),run); fi
+
 # The dev install is a run install too, so it sets both stamps.
-$(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/.created
+$(VENV)/.run: pyproject.toml constraints.txt | own-venv $(VENV)/.created
 	@echo "installing kdgraph into $(VENV) (once; about a minute)"
 	@$(INSTALL) --editable .
 	@$(COMPILE)
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.created
+$(VENV)/.dev: pyproject.toml constraints.txt | own-venv $(VENV)/.created
 	@echo "installing kdgraph and what its tests need into $(VENV) (once; about a minute)"
 	@$(INSTALL) --editable '.[dev,peers]'
 	@$(COMPILE)

@@ -53,9 +53,9 @@ PRIVATE_WORDS = re.compile(
 )
 """Words of a private language, also as parts of names such as ``as_told``."""
 PLAIN = (
-    *("base", "calibration", "config", "data", "density", "detection", "distributions", "features"),
-    *("figures", "geometry", "metrics", "parents", "persistence", "recalibration", "report"),
-    *("results", "runner", "smoothing"),
+    *("base", "calibration", "cli", "config", "data", "density", "detection", "distributions"),
+    *("features", "figures", "geometry", "metrics", "parents", "persistence", "recalibration"),
+    *("report", "results", "runner", "smoothing"),
 )
 """Packages that keep the two rules about words."""
 PLUMBING = frozenset(

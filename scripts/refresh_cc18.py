@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import sys
 
-from kdgraph.cli.data import openml_ids
 from kdgraph.config import conf_dir
+from kdgraph.config.catalogue import Catalogue
 from kdgraph.data.openml.client import openml_session
 from kdgraph.errors import KdgError
 
@@ -24,7 +24,9 @@ SUITE = 99
 def main() -> int:
     """Compare and print one line for each difference."""
     shipped = {
-        id: name for name, id in openml_ids([conf_dir()]).items() if name.startswith("cc18/")
+        id: name
+        for name, id in Catalogue([conf_dir()]).openml_ids().items()
+        if name.startswith("cc18/")
     }
     try:
         with openml_session(f"suite {SUITE}") as openml:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -211,3 +212,77 @@ def test_make_help_names_every_command() -> None:
     assert phony is not None
     output = output_of(["make", "help"], cwd=ROOT, env=environment_without_make())
     assert [line.split()[1] for line in output.splitlines()] == phony[1].split()
+
+
+@pytest.fixture
+def other_checkout(tmp_path: Path) -> Path:
+    """Return a folder in whose ``.venv`` kdgraph is installed from it."""
+    checkout = tmp_path / "another checkout"
+    record = checkout / ".venv/lib/python3.12/site-packages/kdgraph-0.1.dist-info/direct_url.json"
+    record.parent.mkdir(parents=True)
+    origin = {"url": checkout.as_uri(), "dir_info": {"editable": True}}
+    record.write_text(json.dumps(origin))
+    return checkout
+
+
+def check_venv(*arguments: object) -> tuple[int, str]:
+    process = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "check_venv.py", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+    )
+    return process.returncode, process.stdout + process.stderr
+
+
+def test_an_environment_of_another_checkout_is_refused(other_checkout: Path) -> None:
+    venv = other_checkout / ".venv"
+    for target in ("test", "clean"):
+        code, line = check_venv(venv, target)
+        assert code == 1 and line == (
+            f"{venv} has kdgraph installed from {other_checkout}, and this checkout is {ROOT};"
+            f" make {target} without VENV=… uses .venv of this checkout\n"
+        )
+
+
+def test_an_environment_that_no_other_checkout_needs_may_be_removed(
+    other_checkout: Path, tmp_path: Path
+) -> None:
+    venv = (other_checkout / ".venv").rename(tmp_path / "venv")
+    other_checkout.rmdir()
+    assert check_venv(venv, "run")[0] == 1
+    assert check_venv(venv, "clean") == (0, "")
+
+
+def test_an_environment_without_kdgraph_or_of_this_checkout_is_accepted(tmp_path: Path) -> None:
+    assert check_venv(tmp_path / "nothing", "run") == (0, "")
+    record = tmp_path / "lib/python3.12/site-packages/kdgraph-0.1.dist-info/direct_url.json"
+    record.parent.mkdir(parents=True)
+    for text in (
+        '{"url": "file:///x", "dir_info": {}}',
+        '{"url": "',
+        json.dumps({"url": ROOT.as_uri(), "dir_info": {"editable": True}}),
+    ):
+        record.write_text(text)
+        assert check_venv(tmp_path, "run") == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("target", ["run", "test", "clean"])
+def test_make_does_not_take_over_the_environment_of_another_checkout(
+    tmp_path: Path, target: str
+) -> None:
+    record = tmp_path / "lib/python3.12/site-packages/kdgraph-0.1.dist-info/direct_url.json"
+    record.parent.mkdir(parents=True)
+    other = tmp_path / "other"
+    other.mkdir()
+    record.write_text(json.dumps({"url": other.as_uri(), "dir_info": {"editable": True}}))
+    process = subprocess.run(
+        ["make", target, f"VENV={tmp_path}", f"PYTHON={sys.executable}"],
+        cwd=ROOT,
+        env=environment_without_make(),
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 2
+    assert process.stderr.startswith(f"{tmp_path} has kdgraph installed from {other}, and this")
+    assert record.exists() and not (tmp_path / ".created").exists()

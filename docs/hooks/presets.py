@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
+from kdgraph.config.catalogue import Component, Key, first_comment, flat, read_component
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import annotations_of, check_value
-from kdgraph.report.options import first_comment
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
@@ -35,27 +34,8 @@ FAMILIES = {
     "regression": "Predictive distributions",
 }
 GROUPS = ("parent", "calibrator", "gate", "detector", "recalibrator")
-LINE = re.compile(r"^( *)([\w.]+):(?: ([^#]*?))?(?: +# (.*))?$")
 ENTRY = re.compile(r"^([*\w]+(?:, [*\w]+)*) : (.*)$")
 HAND_WRITTEN = re.compile(r"^<!-- methods -->$", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Key:
-    """A key of a config: its default as YAML has it, and what is said of it there."""
-
-    default: str
-    said: str
-
-
-@dataclass(frozen=True)
-class Component:
-    """An option of a config group: the class that it names, and its keys, those of nodes inside it
-    with a dot.
-    """
-
-    target: str
-    keys: dict[str, Key]
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -162,18 +142,6 @@ def method(preset: str) -> tuple[dict[str, str], dict[str, str]]:
     return parts, flat(node)
 
 
-def flat(node: dict[str, Any], prefix: str = "") -> dict[str, str]:
-    """Values of a nested mapping by dotted key."""
-    found: dict[str, str] = {}
-    for key, value in node.items():
-        found |= (
-            flat(value, f"{prefix}{key}.")
-            if isinstance(value, dict)
-            else {f"{prefix}{key}": str(value).lower()}
-        )
-    return found
-
-
 def own(parts: dict[str, str]) -> dict[str, str]:
     """The parts that make the method what it is: what stands after the parent, or else the
     parent.
@@ -189,7 +157,7 @@ def parameters(group: str, name: str, shown: dict[str, tuple[str, Component]]) -
     """A table of a component's keys, or of those that differ from one of the same class that was
     shown before.
     """
-    here = component(CONF / group / f"{name}.yaml")
+    here = read_component(CONF / group / f"{name}.yaml", [CONF])
     if not here.target:
         return []
     label = f"{group} `{name}`" if not name.startswith("_") else f"what {group} `…{name}` adds"
@@ -217,66 +185,6 @@ def parameters(group: str, name: str, shown: dict[str, tuple[str, Component]]) -
     return [title, *head, *(row(key, said, here) for key, said in keys.items()), ""]
 
 
-def component(path: Path) -> Component:
-    """Read a file of conf/, with what it builds on."""
-    text = path.read_text(encoding="utf-8")
-    keys: dict[str, Key] = {}
-    for entry in (yaml.safe_load(text) or {}).get("defaults", []):
-        if entry != "_self_":
-            source, _, into = entry.partition("@")
-            base = component(
-                CONF / f"{source.strip('/')}.yaml"
-                if source.startswith("/")
-                else path.with_name(f"{source}.yaml")
-            )
-            prefix = f"{into}." if into not in ("", "_here_") else ""
-            keys |= {
-                f"{prefix}{key}": value
-                for key, value in {**base.keys, "_target_": Key(base.target, "")}.items()
-                if value.default
-            }
-    for key, own in lines_of(text).items():
-        keys = {
-            other: said
-            for other, said in keys.items()
-            if not other.startswith(f"{key}.") or own.default in ("", "{}")
-        }
-        keys[key] = Key(own.default, own.said or keys.get(key, own).said)
-    target = keys.pop("_target_", None) or next(
-        (value for key, value in keys.items() if key.endswith("_target_")), Key("", "")
-    )
-    return Component(
-        target.default.replace("null", ""),
-        {key: value for key, value in keys.items() if key != "name"},
-    )
-
-
-def lines_of(text: str) -> dict[str, Key]:
-    """Keys of YAML with their values and comments, line by line, since a parser drops the
-    comments.
-    """
-    found: dict[str, Key] = {}
-    within: list[tuple[int, str]] = []
-    for line in text.splitlines():
-        match = LINE.match(line)
-        if match is None or line.startswith(("#", "defaults")):
-            continue
-        indent, key, default, said = (
-            len(match[1]),
-            match[2],
-            (match[3] or "").strip(),
-            match[4] or "",
-        )
-        within = [*(level for level in within if level[0] < indent), (indent, key)]
-        path = ".".join(level[1] for level in within)
-        inner = yaml.safe_load(default) if default.startswith("{") else None
-        if isinstance(inner, dict) and inner and "_target_" not in inner:
-            found |= {f"{path}.{name}": Key(value, "") for name, value in flat(inner).items()}
-        elif default or said:
-            found[path] = Key(default, said)
-    return found
-
-
 def row(key: str, said: Key, of: Component) -> str:
     """A line of the table: the rule is the annotation's, the meaning the comment's or else the
     docstring's.
@@ -284,7 +192,7 @@ def row(key: str, said: Key, of: Component) -> str:
     target = of.keys.get(f"{key.rpartition('.')[0]}._target_", Key(of.target, "")).default
     name = key.rpartition(".")[2]
     factory = imported(target)
-    meaning = said.said or described(factory, name)
+    meaning = said.meaning or described(factory, name)
     return f"| `{key}` | {code(said.default)} | {cell(rule(factory, name))} | {cell(meaning)} |"
 
 

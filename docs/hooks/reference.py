@@ -18,7 +18,7 @@ PACKAGES = (
     *("figures", "results"),
 )
 """Packages of the library, in the order in which users meet them, without the command line."""
-MODULES = ("errors", "parameters", "components")
+MODULES = ("errors", "parameters", "config.components")
 ROLE = re.compile(r":(?:class|func|meth|data|mod|attr|exc):`(~?)([\w.]+)`")
 """Role of reStructuredText, as in :func:`on_files`."""
 

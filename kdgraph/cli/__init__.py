@@ -1,38 +1,23 @@
-"""The verbs of ``kdg``: a module each, with ``main(arguments) -> exit code``; imported when they
-are called.
+"""Command line ``kdg``: one module for each command.
+
+A module of a command has ``parser()``, which describes its arguments and prints its help, and
+``main(arguments)``, which returns the exit code. :mod:`kdgraph.cli.main` imports the module of a
+command when the command is given, so that each of them starts fast.
 """
 
-VERBS = {
-    "run": ("run [key=value …]", "run an experiment; without arguments: dataset=spiral method=kdf"),
-    "plan": (
-        "plan [key=value …]",
-        "what a command would run, what is done of it, how long the rest may take",
-    ),
-    "show": ("show [key=value …]", "the resolved config, and what a run of it would do"),
-    "table": ("table [key=value …]", "every number of finished runs, on the terminal or as a file"),
-    "compare": (
-        "compare [key=value …]",
-        "methods over seeds and data sets: means, wins and losses, tests",
-    ),
-    "report": (
-        "report [key=value …]",
-        "one HTML page of finished runs: by method, by data set, run by run",
-    ),
-    "reproduce": (
-        "reproduce [p5 …]",
-        "every published number of the papers beside ours, on one page",
-    ),
-    "predict": (
-        "predict --run DIR …",
-        "the model of a finished run on new rows: probabilities and an OOD score",
-    ),
-    "gc": ("gc [--out DIR]", "delete what the store keeps for no finished run"),
-    "list": ("list [group]", "what there is to choose from"),
-    "data": (
-        "data list|get|check",
-        "data sets of openml.org: which are here, fetch some, are they whole",
-    ),
-    "doctor": ("doctor", "what this machine has, and whether kdgraph can work here"),
-    "completion": ("completion bash|zsh|fish", "for your shell"),
+COMMANDS = {
+    "run": "run one config, or a sweep over many (-m)",
+    "plan": "list what 'run' would do, what is done, how long the rest takes",
+    "show": "print the composed config with the meaning of each key",
+    "list": "list config groups and their options, by task or by a search",
+    "table": "print or write every number of finished runs",
+    "compare": "compare methods over seeds and data sets, with tests",
+    "report": "write one HTML page of finished runs",
+    "reproduce": "set the published numbers of the papers beside measured ones",
+    "predict": "predict new rows with the model of a finished run",
+    "data": "list, fetch and check data sets of openml.org",
+    "gc": "delete store entries that no finished run refers to",
+    "doctor": "check the machine and the installation",
+    "completion": "print the completion script of a shell",
 }
-"""Name → how to call it, and what it is for."""
+"""Command → summary, in the order of ``kdg --help``."""

@@ -1,6 +1,4 @@
-"""``kdg compare``: methods over seeds and data sets, with the tests that say which differences are
-more than luck.
-"""
+"""Command ``kdg compare``: methods over seeds and data sets, with tests of the differences."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.flags import Parser, listed
+from kdgraph.cli.arguments import CommandParser, FilterParser, comma_separated
 from kdgraph.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -17,15 +15,15 @@ if TYPE_CHECKING:
     from kdgraph.results.comparison.study import Study
 
 MOST_DATASETS = 6
-"""That are shown one by one on the terminal."""
+"""Most data sets that are shown one by one on the terminal."""
 MOST_DIGITS = 15
 KINDS = ("csv", "md", "tex")
 PICTURES = ("svg", "png", "pdf")
 
 
 def main(arguments: list[str]) -> int:
-    """Compare what the arguments choose and return the exit code."""
-    args = _parser().parse(arguments)
+    """Compare the methods of the chosen runs and return the exit code."""
+    args = parser().parse(arguments)
     from kdgraph.results.export import file_kind
 
     if not 1 <= args.digits <= MOST_DIGITS:
@@ -40,47 +38,59 @@ def main(arguments: list[str]) -> int:
     from kdgraph.results.records import find_runs, pause_garbage_collection
 
     with pause_garbage_collection():
-        found = build_study(
+        selection = build_study(
             find_runs(args.out, args.filters, outdated=args.outdated),
-            lambda there: choose_measures(there, args.metric, args.on),
+            lambda measures: choose_measures(measures, args.metric, args.on),
         )
     if args.pool:
-        found = pool_ood_sets(found)
-    against = _baseline(args.against, found)
-    all_compared = [compare_methods(found, measure, against) for measure in found.measures]
+        selection = pool_ood_sets(selection)
+    against = _baseline(args.against, selection)
+    comparisons = [compare_methods(selection, measure, against) for measure in selection.measures]
     if args.figure:
-        _draw(all_compared, args.figure)
+        _draw(comparisons, args.figure)
     if args.output:
-        _write(found, all_compared, args)
+        _write(selection, comparisons, args)
     if not args.output and not args.figure:
-        _show(found, all_compared, args)
+        _show(selection, comparisons, args)
     return 0
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = FilterParser(
         "compare",
-        "Methods over seeds and data sets: means, wins and losses, and tests of the differences.",
-        _MORE,
+        "Compare methods over seeds and data sets: means, wins and losses, and tests of the"
+        " differences.",
+        notes="A method is a setting: runs that differ in any key of the config but the seed have"
+        " different names and are never averaged. Within a data set, methods are paired by seed;"
+        " over data sets, by data set. p values: Wilcoxon's signed-rank test by Holm's method;"
+        " ranks: Friedman's test, then Nemenyi's (Demšar 2006).",
+        examples=[
+            "kdg compare 'dataset=cc18/*' --metric error,nll,ece",
+            "kdg compare method=kdf,isotonic --against isotonic --output table.tex",
+            "kdg compare --metric ece --figure ranks.svg",
+            "kdg compare --metric auroc,oce --on ood --pool",
+        ],
     )
     parser.add_argument(
         "--metric",
-        type=listed,
+        type=comma_separated,
         default=[],
-        metavar="NAME,…",
-        help="default: a few, error,nll,ece as far as measured",
+        metavar="NAME,...",
+        help="metrics (default: those of error, nll and ece that were measured)",
     )
     parser.add_argument(
         "--on",
-        type=listed,
+        type=comma_separated,
         default=[],
-        metavar="SET,…",
-        help="test, calibration, grid, ood, sphere, radius=2 (default: test, else all)",
+        metavar="SET,...",
+        help="sets of rows: test, calibration, grid, ood, sphere, radius=2 (default: test, else"
+        " all)",
     )
     parser.add_argument(
         "--pool",
         action="store_true",
-        help="of each metric, the mean over a run's out-of-distribution sets (--on ood)",
+        help="average each metric over a run's out-of-distribution sets (with --on ood)",
     )
     parser.add_argument(
         "--against",
@@ -97,7 +107,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--each",
         action="store_true",
-        help=f"every data set by itself (default: up to {MOST_DATASETS})",
+        help=f"show every data set (default: up to {MOST_DATASETS})",
     )
     parser.add_argument(
         "--output",
@@ -112,34 +122,21 @@ def _parser() -> Parser:
     return parser
 
 
-_MORE = """\
-A method is a setting: runs that differ in any key of the config but the seed are told apart by name, never averaged.
-Within a data set, methods are paired by seed; over data sets, by data set. p values: Wilcoxon's signed-rank test by
-Holm's method; ranks: Friedman's test, then Nemenyi's (Demšar 2006).
-
-  kdg compare dataset=cc18/* --metric error,nll,ece
-  kdg compare method=kdf,isotonic --against isotonic --output table.tex
-  kdg compare --metric ece --figure ranks.svg
-  kdg compare --metric auroc,oce --on ood --pool"""
-
-
-def _baseline(name: str | None, found: Study) -> str | None:
-    """The method's name as the study has it; a parent may be called without what stands behind
-    it.
-    """
-    if name is None or name in found.methods:
+def _baseline(name: str | None, selection: Study) -> str | None:
+    """Return the name of a method as the study has it; ``(parent)`` may be left out."""
+    if name is None or name in selection.methods:
         return name
-    if f"{name} (parent)" in found.parents:
+    if f"{name} (parent)" in selection.parents:
         return f"{name} (parent)"
-    others = f"there are: {', '.join(found.methods)}"
-    hint = did_you_mean(name, found.methods)
+    others = f"there are: {', '.join(selection.methods)}"
+    hint = did_you_mean(name, selection.methods)
     raise UsageError(
         f"--against: no method '{name}'{f'{hint} ({others})' if hint else f'; {others}'}"
     )
 
 
 def _show(
-    found: Study, all_compared: Sequence[MeasureComparison], args: argparse.Namespace
+    selection: Study, comparisons: Sequence[MeasureComparison], args: argparse.Namespace
 ) -> None:
     from kdgraph.report.terminal import show, terminal_width
     from kdgraph.results.comparison.tables import (
@@ -150,18 +147,22 @@ def _show(
     )
     from kdgraph.results.export import Section, sections_to_text
 
-    sections = [Section(study_heading(found))]
-    one_by_one = args.each or len(found.datasets) <= MOST_DATASETS
-    if one_by_one:
+    sections = [Section(study_heading(selection))]
+    all_datasets = args.each or len(selection.datasets) <= MOST_DATASETS
+    if all_datasets:
         sections += [
             section
-            for name in found.datasets
-            for section in dataset_sections(found, name, all_compared, args.digits)
+            for name in selection.datasets
+            for section in dataset_sections(selection, name, comparisons, args.digits)
         ]
-    sections += [section for one in all_compared if (section := datasets_section(one, args.digits))]
-    sections.append(remarks_section(found, all_compared, with_spread=one_by_one))
+    sections += [
+        section
+        for comparison in comparisons
+        if (section := datasets_section(comparison, args.digits))
+    ]
+    sections.append(remarks_section(selection, comparisons, with_spread=all_datasets))
     show(sections_to_text(sections, terminal_width()))
-    if not one_by_one:
+    if not all_datasets:
         show(
             "\n  --each shows every data set, --output FILE writes them, --figure FILE draws the"
             " ranks"
@@ -169,7 +170,7 @@ def _show(
 
 
 def _write(
-    found: Study, all_compared: Sequence[MeasureComparison], args: argparse.Namespace
+    selection: Study, comparisons: Sequence[MeasureComparison], args: argparse.Namespace
 ) -> None:
     from kdgraph.results.comparison.tables import (
         comparison_table,
@@ -183,25 +184,29 @@ def _write(
 
     kind = Path(args.output).suffix
     if kind == ".csv":
-        write_columns(comparison_table(found, all_compared), args.output)
+        write_columns(comparison_table(selection, comparisons), args.output)
     else:
         sections = [
-            section for one in all_compared if (section := datasets_section(one, args.digits))
+            section
+            for comparison in comparisons
+            if (section := datasets_section(comparison, args.digits))
         ]
-        sections += [means_section(found, one, args.digits) for one in all_compared]
-        sections.append(remarks_section(found, all_compared, with_spread=True))
+        sections += [
+            means_section(selection, comparison, args.digits) for comparison in comparisons
+        ]
+        sections.append(remarks_section(selection, comparisons, with_spread=True))
         text = (sections_to_markdown if kind == ".md" else sections_to_latex)(
-            sections, study_heading(found)
+            sections, study_heading(selection)
         )
         write_atomically(Path(args.output), text.encode(), "--output")
-    print(f"{args.output}   {study_heading(found)}")
+    print(f"{args.output}   {study_heading(selection)}")
 
 
-def _draw(all_compared: Sequence[MeasureComparison], path: str) -> None:
+def _draw(comparisons: Sequence[MeasureComparison], path: str) -> None:
     from kdgraph.figures import RankSummary, plot_critical_difference_diagram, save_figure
     from kdgraph.runner.files import wrap_os_errors
 
-    drawn = {one.label: one.ranks for one in all_compared if one.ranks}
+    drawn = {item.label: item.ranks for item in comparisons if item.ranks}
     if not drawn:
         raise UsageError(
             "--figure needs three methods or more with runs on the same two data sets or more;"

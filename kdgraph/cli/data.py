@@ -1,6 +1,4 @@
-"""``kdg data list``, ``get`` and ``check``: the data sets of openml.org that configurations name,
-and the cache that they are in.
-"""
+"""Command ``kdg data``: list, fetch and check data sets of openml.org, and their cache."""
 
 from __future__ import annotations
 
@@ -10,87 +8,109 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any
 
-from kdgraph.cli.hydra_arguments import hydra_arguments
-from kdgraph.config.messages import not_yaml
-from kdgraph.config.yaml_files import check_mapping, option_files, read_text
+from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser
 from kdgraph.errors import DataError, DataNotAvailable, UsageError, did_you_mean
+from kdgraph.wording import counted
 
-ACTIONS = ("list", "get", "check")
-Tell = Callable[[str], None]
+_NAMES_HELP = (
+    "an option of the group dataset, a group of them (cc18), a pattern ('cc18/mfeat_*'), or a"
+    " number of OpenML"
+)
+Reporter = Callable[[str], None]
+"""Prints a line about a download."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A data set to fetch: what it is called, its number if it has one, and how."""
+    """A data set to fetch.
+
+    Attributes
+    ----------
+    name : str
+        Option, source or number.
+    id : int or None
+        Number of OpenML, if it has one.
+    fetch : callable
+        Fetches it, and reports each download.
+    """
 
     name: str
     id: int | None
-    fetch: Callable[[Tell], Any]
+    fetch: Callable[[Reporter], Any]
 
 
 def main(arguments: list[str]) -> int:
-    """Do what ``kdg data ACTION WORDS`` asks for and return the exit code.
-
-    ``WORDS`` are names of data sets and of groups of them, patterns such as ``cc18/mfeat_*``,
-    numbers of OpenML; for ``get`` also overrides.
-    """
+    """List, fetch or check data sets, and return the exit code."""
+    actions = parser().actions
     action, *rest = arguments or [""]
-    if action not in ACTIONS:
-        raise UsageError(f"data takes one of {', '.join(ACTIONS)}, got {action or 'nothing'}")
-    args = hydra_arguments(rest)
+    if action not in actions:
+        raise UsageError(f"data takes one of {', '.join(actions)}, got {action or 'nothing'}")
+    args = actions[action].parse(rest)
+    from kdgraph.config.catalogue import Catalogue
     from kdgraph.config.composer import config_folders
 
-    ids = openml_ids(config_folders(args.config_dir))
+    ids = Catalogue(config_folders(args.config_dir)).openml_ids()
     if action == "get":
-        return _get(args.overrides, ids, args.config_dir)
-    return _list(args.overrides, ids) if action == "list" else _check(args.overrides, ids)
+        return _get(args.words, ids, args.config_dir)
+    return _list(args.words, ids) if action == "list" else _check(args.words, ids)
 
 
-def openml_ids(folders: Sequence[Path]) -> dict[str, int]:
-    """Number of OpenML by option of the group ``dataset``, of the options that have one.
-
-    Read from the files, since composing a hundred of them takes 10 s: an ``id`` of its own, or of
-    the file that it builds on.
-    """
-    files = {
-        path.relative_to(folder).with_suffix("").as_posix(): path
-        for folder in folders
-        for path in _options(folder)
+def parser() -> CommandParser:
+    """Return the parser of the command; its ``actions`` have parsers of their own."""
+    codes = {
+        0: "done",
+        1: "a data set could not be fetched, or is damaged",
+        2: UNUSABLE,
+        130: INTERRUPTED,
     }
-    found = {
-        name.removeprefix("dataset/"): _id_in(path, files) for name, path in sorted(files.items())
-    }
-    return {name: id for name, id in found.items() if id is not None}
-
-
-def _options(folder: Path) -> list[Path]:
-    return option_files(folder / "dataset")
-
-
-def _id_in(path: Path, files: dict[str, Path]) -> int | None:
-    import yaml
-
-    try:
-        node = yaml.safe_load(read_text(path)) or {}
-    except yaml.YAMLError as error:
-        raise not_yaml(path, error) from error
-    check_mapping(path, node)
-    if isinstance(node.get("id"), int):
-        return node["id"]
-    defaults = node.get("defaults")
-    bases = [
-        str(base).partition("@")[0] for base in (defaults if isinstance(defaults, list) else [])
-    ]
-    paths = [
-        files.get(base.lstrip("/") if base.startswith("/") else f"dataset/{base}") for base in bases
-    ]
-    return next(
-        (id for base in paths if base and base != path and (id := _id_in(base, files)) is not None),
-        None,
+    list_ = CommandParser(
+        "data list",
+        "List the data sets of openml.org that options name, with their size where they are in the"
+        " cache. Nothing is fetched.",
+        examples=["kdg data list", "kdg data list 'cc18/mfeat_*'"],
     )
+    get = CommandParser(
+        "data get",
+        "Fetch data sets of openml.org into the cache, before runs on a machine without a network."
+        " What is there is not fetched again.",
+        examples=["kdg data get cc18/adult 44", "kdg data get dataset=openml dataset.id=1590"],
+        exit_codes=codes,
+    )
+    check = CommandParser(
+        "data check",
+        "Read the data sets in the cache, and list those whose files are damaged.",
+        examples=["kdg data check", "kdg data check cc18"],
+        exit_codes=codes,
+    )
+    for action in (list_, check):
+        action.add_argument(
+            "words", nargs="*", metavar="name", help=f"{_NAMES_HELP} (default: all)"
+        )
+    get.add_argument(
+        "words",
+        nargs="*",
+        metavar="name|key=value",
+        help=f"{_NAMES_HELP}; or overrides as in 'kdg run': what a run with them needs",
+    )
+    parser = CommandParser(
+        "data",
+        "List, fetch and check data sets of openml.org. They are in the folder that"
+        " OPENML_CACHE_DIR names.",
+        examples=["kdg data list cc18", "kdg data get cc18/adult 44", "kdg data check"],
+        exit_codes=codes,
+    )
+    parser.add_argument(
+        "action",
+        choices=("list", "get", "check"),
+        help="'kdg data get --help' explains an action",
+    )
+    parser.add_argument("words", nargs="*", metavar="name", help=_NAMES_HELP)
+    for action in (list_, get, check, parser):
+        action.add_config_dir()
+    parser.actions = {"list": list_, "get": get, "check": check}
+    return parser
 
 
 def _list(words: Sequence[str], ids: dict[str, int]) -> int:
@@ -98,8 +118,8 @@ def _list(words: Sequence[str], ids: dict[str, int]) -> int:
     from kdgraph.report.data_table import dataset_table
 
     chosen = _named(words, ids)
-    here = {id: cached_size(id) for id in set(chosen.values()) if _quietly(is_cached, id)}
-    print(dataset_table(chosen, here, cache_folder()))
+    sizes = {id: cached_size(id) for id in set(chosen.values()) if _is_cached(is_cached, id)}
+    print(dataset_table(chosen, sizes, cache_folder()))
     return 0
 
 
@@ -107,14 +127,14 @@ def _check(words: Sequence[str], ids: dict[str, int]) -> int:
     from kdgraph.data.openml.cache import cache_folder, cached_ids, check_cached
     from kdgraph.report.data_table import check_table
 
-    here = cached_ids()
-    wanted = set(_named(words, ids).values()) if words else set(here)
-    with _bar(len(here)) as step:
-        found = [
-            step(f"reading {id}", lambda id=id: check_cached(id)) for id in here if id in wanted
+    cached = cached_ids()
+    wanted = set(_named(words, ids).values()) if words else set(cached)
+    with _bar(len(cached)) as step:
+        results = [
+            step(f"reading {id}", lambda id=id: check_cached(id)) for id in cached if id in wanted
         ]
-    print(check_table(found, cache_folder()))
-    damaged = [each.problem for each in found if each.problem]
+    print(check_table(results, cache_folder()))
+    damaged = [result.problem for result in results if result.problem]
     for problem in damaged:
         print(f"kdg: {problem}", file=sys.stderr)
     return 1 if damaged else 0
@@ -138,16 +158,21 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
     ]
     fetched, absent = 0, list[MissingData]()
     with _bar(len(wanted)) as step:
-        for each in wanted:
-            told: list[str] = []
+        for item in wanted:
+            downloads: list[str] = []
             try:
-                step(each.name, lambda each=each, told=told: each.fetch(told.append), each.id)
+                step(
+                    item.name,
+                    lambda item=item, downloads=downloads: item.fetch(downloads.append),
+                    item.id,
+                )
             except DataNotAvailable as error:
-                absent.append(MissingData(each.name, unavailability_reason(error), error))
+                absent.append(MissingData(item.name, unavailability_reason(error), error))
             else:
-                fetched += bool(told)
+                fetched += bool(downloads)
     print(
-        f"{len(wanted) - len(absent)} of {len(wanted)} data sets are in {cache_folder()}, {fetched}"
+        f"{len(wanted) - len(absent)} of {counted(len(wanted), 'data set')}"
+        f" {'is' if len(wanted) == 1 else 'are'} in {cache_folder()}, {fetched}"
         " of them fetched now"
     )
     for reason, missing in by_reason(absent).items():
@@ -158,20 +183,21 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
 def _by_id(name: str, id: int) -> Wanted:
     from kdgraph.data.openml.client import fetch_dataset
 
-    return Wanted(name, id, lambda tell: fetch_dataset(id, tell))
+    return Wanted(name, id, lambda report: fetch_dataset(id, report))
 
 
 def _by_config(overrides: Sequence[str], config_dir: str | None) -> list[Wanted]:
-    """What the runs of a command line need; other values than options of groups do not matter, so
-    one seed will do.
+    """Return the data sets that the runs of a command line need.
+
+    Other values than options of groups do not matter, so one seed is enough.
     """
     if not overrides:
         return []
     from kdgraph.config import check, plan
     from kdgraph.runner.availability import sources
 
-    one = [] if any(re.match(r"seed=", word) for word in overrides) else ["seed=0"]
-    jobs = plan([*overrides, *one], multirun=True, config_dir=config_dir).jobs
+    seed = [] if any(re.match(r"seed=", word) for word in overrides) else ["seed=0"]
+    jobs = plan([*overrides, *seed], multirun=True, config_dir=config_dir).jobs
     for job in jobs:
         check(job.config)
     return [
@@ -180,8 +206,9 @@ def _by_config(overrides: Sequence[str], config_dir: str | None) -> list[Wanted]
 
 
 def _named(words: Sequence[str], ids: dict[str, int]) -> dict[str, int]:
-    """What ``words`` mean: all if there are none, an option, a folder of options, a pattern, or a
-    number.
+    """Return number by name of the data sets that ``words`` name; all of them without words.
+
+    A word is an option, a folder of options, a pattern or a number.
     """
     if not words:
         return ids
@@ -190,30 +217,31 @@ def _named(words: Sequence[str], ids: dict[str, int]) -> dict[str, int]:
         if word.isdigit():
             chosen.setdefault(word, int(word))
             continue
-        found = {
+        matches = {
             name: id
             for name, id in ids.items()
             if name == word or name.startswith(f"{word}/") or fnmatch(name, word)
         }
-        if not found:
+        if not matches:
             hint = did_you_mean(word, ids, "; 'kdg data list' shows those of openml.org")
             raise UsageError(f"no data set or group named '{word}'{hint}")
-        chosen |= found
+        chosen |= matches
     return chosen
 
 
-def _quietly(ask: Callable[[int], bool], id: int) -> bool:
-    """A damaged one is there; ``kdg data check`` says what is wrong with it."""
+def _is_cached(is_cached: Callable[[int], bool], id: int) -> bool:
+    """Return whether a data set is in the cache, damaged or not."""
     try:
-        return ask(id)
+        return is_cached(id)
     except DataError:
         return True
 
 
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[..., Any]]:
-    """A function that does a step and shows it on a bar on stderr, with the bytes that have
-    arrived; silent if nobody looks.
+    """Yield a function that does a step and shows it on a bar on stderr, with the bytes so far.
+
+    Where stderr is no terminal, it shows nothing.
     """
     if not sys.stderr.isatty():
         yield lambda name, do, id=None: do()

@@ -1,35 +1,58 @@
-"""``kdg doctor``: what this machine has, and whether kdgraph can work here."""
+"""Command ``kdg doctor``: check the machine and the installation."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from pathlib import Path
 
-from kdgraph.cli.flags import Flags
+from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser
 
 WIDTH = 120
+"""Most columns of a line."""
 
 
 def main(arguments: list[str]) -> int:
-    """Print the findings; 1 if something has to be mended."""
+    """Print the findings; return 1 if one of them needs a remedy."""
+    args = parser().parse(arguments)
     from kdgraph.runner.checkup import check_up
 
-    parser = Flags("doctor", "What this machine has, and whether kdgraph can work here.")
+    width = WIDTH
+    if sys.stdout.isatty():
+        width = min(WIDTH, shutil.get_terminal_size().columns)
+    n_wrong = 0
+    for finding in check_up(args.out):
+        mark = "!" if finding.wrong else " "
+        lines = textwrap.wrap(
+            finding.value, width - 21, break_long_words=False, break_on_hyphens=False
+        )
+        print(f"{mark} {finding.name:<17}  " + f"\n{'':21}".join(lines))
+        if finding.remedy:
+            print(f"{'':21}→ {finding.remedy}")
+        n_wrong += finding.wrong
+    return 1 if n_wrong else 0
+
+
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = CommandParser(
+        "doctor",
+        "Print what this machine has (libraries, extras, cores, memory, GPU, folders, caches) and"
+        " whether kdgraph works on it. A line with '!' needs a remedy, which follows it.",
+        examples=["kdg doctor", "kdg doctor --out /scratch/outputs"],
+        exit_codes={
+            0: "nothing needs a remedy",
+            1: "a line with '!' needs one",
+            2: UNUSABLE,
+            130: INTERRUPTED,
+        },
+    )
     parser.add_argument(
         "--out",
         type=Path,
         default=Path("outputs"),
         metavar="DIR",
-        help="the folder of runs (default: outputs)",
+        help="folder of the runs (default: outputs)",
     )
-    wrong = 0
-    for found in check_up(parser.parse_args(arguments).out):
-        mark = "!" if found.wrong else " "
-        lines = textwrap.wrap(
-            found.value, WIDTH - 21, break_long_words=False, break_on_hyphens=False
-        )
-        print(f"{mark} {found.name:<17}  " + f"\n{'':21}".join(lines))
-        if found.remedy:
-            print(f"{'':21}→ {found.remedy}")
-        wrong += found.wrong
-    return 1 if wrong else 0
+    return parser

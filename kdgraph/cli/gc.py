@@ -1,4 +1,4 @@
-"""``kdg gc``: delete what the store keeps for no finished run."""
+"""Command ``kdg gc``: delete store entries that no finished run refers to."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.flags import Flags
+from kdgraph.cli.arguments import CommandParser
 from kdgraph.errors import UsageError
+from kdgraph.wording import counted
 
 if TYPE_CHECKING:
     from kdgraph.runner.cleanup import Garbage
 
-_WHAT = {
+_MEANINGS = {
     "fit": "parents",
     "calibrate": "calibrated models",
     "evaluate": "predictions",
@@ -26,8 +27,8 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def main(arguments: list[str]) -> int:
-    """Show, ask, delete; returns the exit code."""
-    args = _parser().parse_args(arguments)
+    """Print what can go, delete it after a confirmation, and return the exit code."""
+    args = parser().parse(arguments)
     out = Path(args.out)
     if not out.is_dir():
         raise UsageError(f"--out {out}: there is no such folder")
@@ -36,64 +37,65 @@ def main(arguments: list[str]) -> int:
     for line in damaged_records(out):
         print(f"kdg: {line}", file=sys.stderr)
     files = find_garbage(out)
-    print(_told(files, out))
-    if not files or args.dry_run or not (args.yes or _agreed()):
+    print(_overview(files, out))
+    if not files or args.dry_run or not (args.yes or _confirmed()):
         return 0
-    gone = delete(out, files)
-    print(f"deleted {_counted(len(gone))}, {_size(sum(each.frees for each in gone))}")
+    deleted = delete(out, files)
+    print(f"deleted {counted(len(deleted), 'file')}, {_size(sum(file.frees for file in deleted))}")
     return 0
 
 
-def _parser() -> Flags:
-    parser = Flags("gc", "Delete what the store keeps for no finished run.", _MORE)
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = CommandParser(
+        "gc",
+        "Delete the entries of the store that no finished run refers to, after a confirmation:"
+        " models and predictions of runs that were deleted, interrupted trainings, and leftovers"
+        " of killed processes.",
+        notes="Finished runs have their own models in model/, as other names (hard links) of the"
+        " store's files: the disk space of these is freed only when the run is deleted too."
+        " Entries of runs that are running are never deleted.",
+        examples=["kdg gc --dry-run", "kdg gc --out /scratch/outputs --yes"],
+    )
     parser.add_argument(
         "--out",
         default="outputs",
         metavar="DIR",
-        help="where the runs and the store are (default: outputs)",
+        help="folder of the runs and the store (default: outputs)",
     )
-    parser.add_argument("--yes", action="store_true", help="delete without asking")
+    parser.add_argument("--yes", action="store_true", help="delete without a confirmation")
     parser.add_argument(
-        "--dry-run", action="store_true", help="show what would be deleted, and delete nothing"
+        "--dry-run", action="store_true", help="print what would be deleted, and delete nothing"
     )
     return parser
 
 
-_MORE = """\
-Finished runs keep their own models in model/, which are other names of the store's files: what both have is deleted from
-the disk only when the run is deleted too. Entries of runs that are at work are never touched."""
-
-
-def _told(files: Sequence[Garbage], out: Path) -> str:
+def _overview(files: Sequence[Garbage], out: Path) -> str:
     if not files:
         return f"nothing to delete: finished runs refer to all that the store in {out} has"
     kinds = {
-        kind: [each for each in files if each.kind == kind]
-        for kind in dict.fromkeys(each.kind for each in files)
+        kind: [file for file in files if file.kind == kind]
+        for kind in dict.fromkeys(file.kind for file in files)
     }
     lines = [
-        f"  {kind:<14} {len(some):>7,}  {_size(sum(each.frees for each in some)):>9}  "
-        f" {_WHAT.get(kind, '')}".rstrip()
-        for kind, some in kinds.items()
+        f"  {kind:<14} {len(members):>7,}  {_size(sum(file.frees for file in members)):>9}  "
+        f" {_MEANINGS.get(kind, '')}".rstrip()
+        for kind, members in kinds.items()
     ]
     total = (
-        f"{_counted(len(files))} of the store in {out} that no finished run refers to,"
-        f" {_size(sum(each.frees for each in files))}"
+        f"{counted(len(files), 'file')} of the store in {out} that no finished run refers to,"
+        f" {_size(sum(file.frees for file in files))}"
     )
     return "\n".join([total, *lines])
 
 
-def _agreed() -> bool:
+def _confirmed() -> bool:
     if not sys.stdin.isatty():
         raise UsageError(
-            "kdg gc asks before it deletes, and nobody is there to answer; give --yes, or --dry-run"
-            " to look only"
+            "kdg gc deletes after a confirmation, and standard input is no terminal; give --yes, or"
+            " --dry-run to look only"
         )
     return input("delete them? [y/N] ").strip().lower() in ("y", "yes")
-
-
-def _counted(n: int) -> str:
-    return f"{n:,} file{'s' * (n != 1)}"
 
 
 def _size(n: float) -> str:

@@ -1,5 +1,6 @@
-"""``kdg``: finds the verb, and turns errors into one line and an exit code. No import here that
-``kdg --help`` does not need.
+"""Entry point ``kdg``: find the command, and turn errors into one line and an exit code.
+
+It imports nothing that ``kdg --help`` does not need.
 """
 
 from __future__ import annotations
@@ -16,36 +17,40 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
-from kdgraph.cli import VERBS
-from kdgraph.cli.help import HELP as HELP_OF_VERBS
+from kdgraph.cli import COMMANDS
+from kdgraph.cli.arguments import CommandParser, parser_of
 from kdgraph.errors import KdgError, Terminated, UsageError, did_you_mean
 from kdgraph.wording import printable
 
 HELP = """\
-kdg: models that are honest about what they do not know
+usage: kdg COMMAND [arguments]
 
-{verbs}
-  kdg --help | --version
+Calibrate classifiers and regressors, score what is out of distribution, and
+compare methods in runs that are cached and reproducible.
 
-Choose an option of a group (dataset=digits), set a value (parent.n_estimators=100), or sweep over both:
+commands:
+{commands}
+
+'kdg COMMAND --help' explains a command, with examples.
+
+Overrides choose an option of a group (dataset=digits), set a value
+(parent.n_estimators=100), or sweep over both with -m:
   kdg run -m dataset=spiral,circle method=kdf,isotonic seed='range(0,5)'
+A run is done once: the same config gives the same directory,
+outputs/DATASET/METHOD/ID; force=true repeats it. Data sets are fetched first.
 
-Data sets are fetched before a run starts; kdg data get takes names, groups (cc18), patterns, numbers of OpenML, or key=value as in run.
+--config-dir DIR adds your own config groups. A config is code: _target_
+imports and calls what it names, in show and plan too, so name no folder of
+others that you have not read.
 
-Options of run and show
-  -m                  sweep: every combination of the values
-  --config-dir DIR    your own config groups, behind those of kdgraph. A config is code: _target_ imports and calls
-                      what it names, in show and plan too, so name no folder of others that you have not read
-Options of run
-  --json              print the record (of a sweep: the list of them) and nothing else
-  --cfg job           print the config; with --resolve, -p PACKAGE as in Hydra
-  --info, --help      Hydra's own views of the composed config
+options:
+  -h, --help   print this help ('kdg help COMMAND': that of a command)
+  --version    print the version
 
-A run is done once: the same config gives the same directory, outputs/<dataset>/<method>/<id>, and force=true runs it again.
-Exit codes: 0 done, 1 a run failed, 2 something that was given cannot be used, 130 interrupted, 143 or 129
-terminated by SIGTERM or SIGHUP.
-""".format(verbs="\n".join(f"  kdg {usage:27} {purpose}" for usage, purpose in VERBS.values()))
-
+exit codes:
+  0 done    1 a run failed    2 an argument, a config or a file cannot be used
+  130 interrupted    143, 129 terminated by SIGTERM, SIGHUP
+""".format(commands="\n".join(f"  {name:<12} {summary}" for name, summary in COMMANDS.items()))
 
 _OPEN = "its owner can open it with 'chmod -R a+rX {folder}'"
 _SPACE = "free some space, and give the same command again"
@@ -58,19 +63,20 @@ REMEDIES = {
     errno.ESTALE: "the file system lost it; give the same command again",
     errno.EIO: "the device fails; name a folder on another one",
 }
-"""What to do about errors of the operating system that no program can prevent; what is written for
-a run has lines of its own.
+"""Error number → remedy, for errors of the operating system that no program can prevent.
+
+Failures to write the files of a run have messages of their own.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """``kdg``: do what the arguments say and return the exit code."""
+    """Run the command of the arguments and return the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "◂" must not end a run
     try:
         with _signals_unwind():
-            return _verb(list(sys.argv[1:] if arguments is None else arguments))
+            return _run_command(list(sys.argv[1:] if arguments is None else arguments))
     except KdgError as error:
         print(f"kdg: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
@@ -89,9 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         if error.filename is None or error.errno not in REMEDIES:
-            raise  # a mistake of ours
+            raise  # a mistake in kdgraph
         path = str(error.filename)
-        # Of a relative path the first folder is the one that a user has named.
+        # The first folder of a relative path is the one that a user has named.
         way_out = REMEDIES[error.errno].format(
             folder=shlex.quote(path if path.startswith("/") else path.partition("/")[0])
         )
@@ -101,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _signals_unwind() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP unwind the block as Ctrl-C does, and none of the three be lost.
+    """Make SIGTERM and SIGHUP unwind the block as Ctrl-C does, without losing any of the three.
 
     A signal that arrives in a destructor or a callback of a weak reference raises there, where
     Python prints the exception and goes on: it is sent again a moment later. A signal that is
@@ -125,12 +131,12 @@ def _signals_unwind() -> Iterator[None]:
             target=lambda: ended.wait(0.05) or os.kill(os.getpid(), signum), daemon=True
         ).start()
 
-    ours = [
+    handled = [
         signum
         for signum in (signal.SIGTERM, signal.SIGHUP)
         if signal.getsignal(signum) is signal.SIG_DFL
     ]
-    for signum in ours:
+    for signum in handled:
         signal.signal(signum, _terminate)
     sys.unraisablehook = send_again
     try:
@@ -138,7 +144,7 @@ def _signals_unwind() -> Iterator[None]:
     finally:
         ended.set()
         sys.unraisablehook = report
-        for signum in ours:
+        for signum in handled:
             signal.signal(signum, signal.SIG_DFL)
 
 
@@ -146,8 +152,8 @@ def _terminate(signum: int, frame: Any) -> None:
     raise Terminated(signum)
 
 
-def _verb(arguments: list[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
+def _run_command(arguments: list[str]) -> int:
+    if not arguments or arguments in (["-h"], ["--help"], ["help"]):
         print(HELP, end="")
         return 0
     if arguments[0] == "--version":
@@ -155,14 +161,22 @@ def _verb(arguments: list[str]) -> int:
 
         print(f"kdg {__version__}")
         return 0
-    verb, *rest = arguments
-    if verb not in VERBS:
-        hint = did_you_mean(verb, VERBS, f"; known: {', '.join(VERBS)}")
+    command, *rest = arguments
+    if command in ("-h", "--help", "help"):
+        command, *rest = *rest, "--help"
+    if command not in COMMANDS:
+        hint = did_you_mean(command, COMMANDS, f"; known: {', '.join(COMMANDS)}")
         raise UsageError(
-            f"unknown verb '{verb}'"
-            + (f"; overrides come after a verb: kdg run {verb}" if "=" in verb else hint)
+            f"unknown command '{command}'"
+            + (f"; overrides come after a command: kdg run {command}" if "=" in command else hint)
         )
-    if verb in HELP_OF_VERBS and not {"-h", "--help"}.isdisjoint(rest):
-        print(HELP_OF_VERBS[verb], end="")
+    if not {"-h", "--help"}.isdisjoint(rest):
+        print(_parser_for(command, rest).format_help(), end="")
         return 0
-    return import_module(f"kdgraph.cli.{verb}").main(rest)
+    return import_module(f"kdgraph.cli.{command}").main(rest)
+
+
+def _parser_for(command: str, words: Sequence[str]) -> CommandParser:
+    """Return the parser of a command, or of its action that one of the words names."""
+    parser = parser_of(command)
+    return next((parser.actions[word] for word in words if word in parser.actions), parser)

@@ -1,13 +1,12 @@
-"""``kdg plan``: what a command would run, what is done of it, and how long the rest may take;
-nothing is run or fetched.
-"""
+"""Command ``kdg plan``: list what a command would run; nothing is run or fetched."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.hydra_arguments import check_jobs, hydra_arguments, planned_by
+from kdgraph.cli.arguments import CommandParser, OverrideParser
+from kdgraph.cli.run import check_jobs, plan_runs
 
 if TYPE_CHECKING:
     from kdgraph.config import Job, Plan
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def main(arguments: list[str]) -> int:
-    """Print it and return the exit code."""
-    planned = planned_by(hydra_arguments(arguments))
+    """Print the plan and return the exit code."""
+    planned = plan_runs(parser().parse(arguments))
     check_jobs(planned, [job for job in planned.jobs if job.known is None])
     from kdgraph.report.plan_table import UNFINISHED_STATES, PlannedRun, plan_table
     from kdgraph.report.terminal import show, terminal_width
@@ -32,10 +31,24 @@ def main(arguments: list[str]) -> int:
             state = "not at hand"
         sizes = times.sizes(job.config.dataset) if state in UNFINISHED_STATES else None
         runs.append(PlannedRun(dataset, method, state, sizes))
-    show(plan_table(runs, times, _at_once(planned), terminal_width()))
+    show(plan_table(runs, times, _n_parallel(planned), terminal_width()))
     for reason, names in by_reason(absent.values()).items():
         print(f"not at hand: {', '.join(names)} ({reason})")
     return 0
+
+
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    return OverrideParser(
+        "plan",
+        "List what 'kdg run' with the same arguments would run, by method: how many runs are"
+        " done, failed and to do, which data are missing, and how long the rest may take, judged"
+        " by finished runs. Nothing is run or fetched.",
+        examples=[
+            "kdg plan -m dataset=spiral,circle method=kdf,isotonic seed='range(0,5)'",
+            "kdg plan experiment=bench/simulations",
+        ],
+    )
 
 
 def _state(job: Job, force: bool) -> str:
@@ -64,7 +77,7 @@ def _times(planned: Plan) -> RunTimes:
         return RunTimes([])
 
 
-def _at_once(planned: Plan) -> int:
+def _n_parallel(planned: Plan) -> int:
     from joblib import effective_n_jobs
 
     return effective_n_jobs(planned.base.hydra.launcher.get("n_jobs", 1)) if planned.parallel else 1

@@ -1,4 +1,4 @@
-"""``kdg predict``: the model of a finished run on new rows."""
+"""Command ``kdg predict``: predictions of the model of a finished run for new rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.flags import Flags
+from kdgraph.cli.arguments import CommandParser
 from kdgraph.errors import UsageError
 from kdgraph.wording import printable
 
@@ -18,28 +18,29 @@ if TYPE_CHECKING:
     from kdgraph.runner.prediction.predict import PredictionCounts, SavedModel
 
 _CHUNK = 32_768
-_MORE = """\
-The output has a row for each row of the input, in its order: row (from 0), predicted, confidence (of the predicted
-class), ood_score, and probability_CLASS for each class. The OOD score of kernel density forests, networks and gates
-is the log density floor minus the log density at the nearest polytope: above 0 the row is farther from the training
-data than the floor allows, and the probabilities give way to the prior. That of a detector is above 0 where its
-threshold says so; a detector of sets, such as tood, has none for a row. Other models have no density: their score is
-minus the confidence. Of a regression the columns are row, mean, and quantiles from q0.025 to q0.975; of a conformal
-one low0.5, high0.5, low0.95 and high0.95 too, the ends of intervals that hold at least so often. Labels in a CSV file
-stand as they are; a spreadsheet takes one such as =1+1 for a formula, so import text as text, or write .parquet.
+_NOTES = """\
+The output has a row for each row of the input, in its order: row (from 0), predicted, confidence \
+(of the predicted class), ood_score, and probability_CLASS for each class. The OOD score of kernel \
+density forests, networks and gates is the log density floor minus the log density at the nearest \
+polytope: above 0 the row is farther from the training data than the floor allows, and the \
+probabilities blend to the prior. That of a detector is above 0 beyond its threshold; a detector \
+of sets, such as tood, has none for a row. Other models have no density: their score is minus the \
+confidence. For a regression the columns are row, mean, and quantiles from q0.025 to q0.975; for a \
+conformal one low0.5, high0.5, low0.95 and high0.95 too, the ends of intervals with at least this \
+coverage. Labels in a CSV file are written unchanged; a spreadsheet takes one such as =1+1 for a \
+formula, so import text as text, or write .parquet.
 
-A model is like a program: reading one can run code of its maker's choosing. Files that kdg makes carry a keyed digest
-of yours, and only these are read. The key is made on first use, for you alone, in ~/.config/kdgraph/model.key;
-KDGRAPH_KEY_FILE=FILE names another, which a group or several machines can share. A run that somebody else made needs
---trust, with which you vouch for its origin: kdg then still refuses classes that are not known to be harmless, and
-fields that replace methods, but promises nothing.
-
-  kdg predict --run outputs/adult/kdf/1cb9f0a2 --input new.csv --output predictions.parquet"""
+A model is like a program: reading one can run code of its maker's choosing. Files that kdg makes \
+carry a keyed digest of yours, and only these are read. The key is made on first use, for you \
+alone, in ~/.config/kdgraph/model.key; KDGRAPH_KEY_FILE=FILE names another, which a group or \
+several machines can share. A run that somebody else made needs --trust, with which you vouch for \
+its origin: kdg then still refuses classes that are not known to be harmless, and fields that \
+replace methods, but promises nothing."""
 
 
 def main(arguments: list[str]) -> int:
     """Predict and return the exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse(arguments)
     output, new = Path(args.output), Path(args.input)
     _check(output, new)
     from kdgraph.runner.prediction.predict import load_run, predict
@@ -66,15 +67,23 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _parser() -> Flags:
-    parser = Flags(
-        "predict", "Predict new rows with the calibrated model of a finished run.", _MORE
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = CommandParser(
+        "predict",
+        "Predict new rows with the calibrated model of a finished run: probabilities and an OOD"
+        " score, or quantiles.",
+        notes=_NOTES,
+        examples=[
+            "kdg predict --run outputs/adult/kdf/1cb9f0a2 --input new.csv --output out.csv",
+            "kdg predict --run shared/1cb9f0a2 --input new.csv --output out.csv --trust",
+        ],
     )
     parser.add_argument(
         "--run",
         required=True,
         metavar="DIR",
-        help="directory of the run; its folder model/ is all that is needed",
+        help="directory of the run, of which the folder model/ is enough",
     )
     parser.add_argument(
         "--input",
@@ -88,13 +97,13 @@ def _parser() -> Flags:
         type=_rows,
         default=_CHUNK,
         metavar="N",
-        help=f"so many rows in memory at most (default: {_CHUNK:,}); changes no number",
+        help=f"rows in memory at most (default: {_CHUNK:,}); changes no number",
     )
     parser.add_argument(
         "--unseen",
         choices=("refuse", "missing"),
         default="refuse",
-        help="of categories that the training data do not have",
+        help="treatment of categories that the training data do not have (default: refuse)",
     )
     parser.add_argument(
         "--trust",
@@ -121,7 +130,7 @@ def _check(output: Path, new: Path) -> None:
 
     if output.suffix.lower() not in (".parquet", ".pq", ".csv"):
         raise UsageError(
-            f"--output {output}: the ending says what is written, and must be .parquet or .csv"
+            f"--output {output}: the ending chooses the format, and must be .parquet or .csv"
         )
     refuse_folder(output, "--output")
     if os.path.exists(output) and os.path.exists(new) and output.samefile(new):
@@ -130,7 +139,7 @@ def _check(output: Path, new: Path) -> None:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, float], None]]:
-    """A progress bar on stderr, if that is a terminal."""
+    """Show a progress bar on stderr, if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -145,7 +154,7 @@ def _bar() -> Iterator[Callable[[int, float], None]]:
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task("predict", total=1.0, rows=0)
-        yield lambda rows, share: bar.update(task, completed=share, rows=rows)
+        yield lambda rows, fraction: bar.update(task, completed=fraction, rows=rows)
 
 
 def _summary(saved: SavedModel, counts: PredictionCounts, output: Path) -> str:
@@ -156,8 +165,7 @@ def _summary(saved: SavedModel, counts: PredictionCounts, output: Path) -> str:
         "detector": f"{above} out of distribution by the detector's threshold",
         "confidence": f"{line}; the model has no density, so ood_score is minus the confidence",
         "sets": (
-            f"{line}; the detector scores sets of rows, not one row by itself, so there is no"
-            " ood_score"
+            f"{line}; the detector scores sets of rows, not single rows, so there is no ood_score"
         ),
         "none": line,
     }[saved.schema.ood_score]

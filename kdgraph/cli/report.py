@@ -1,4 +1,4 @@
-"""``kdg report``: one HTML page of finished runs."""
+"""Command ``kdg report``: one HTML page of finished runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kdgraph.cli.flags import Parser
+from kdgraph.cli.arguments import CommandParser, FilterParser
 from kdgraph.wording import counted
 
 
@@ -15,7 +15,7 @@ def main(arguments: list[str]) -> int:
     """Write the page and return the exit code."""
     from kdgraph.runner.files import refuse_folder, write_atomically
 
-    args = _parser().parse(arguments)
+    args = parser().parse(arguments)
     output = Path(args.output)
     refuse_folder(output, "--output")
     from kdgraph.report.page.attachments import read_figures, read_tables
@@ -65,34 +65,41 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _parser() -> Parser:
-    parser = Parser(
-        "report", "One HTML page of finished runs, which needs no network and no other file."
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = FilterParser(
+        "report",
+        "Write one HTML page of finished runs, by method, by data set and run by run. The page"
+        " needs no network and no other file.",
+        examples=[
+            "kdg report --output report.html",
+            "kdg report dataset=digits --title 'Digits' --figures all",
+        ],
     )
     parser.add_argument(
         "--output", default="report.html", metavar="FILE", help="the page (default: report.html)"
     )
-    parser.add_argument("--title", metavar="TEXT", help="its title")
+    parser.add_argument("--title", metavar="TEXT", help="title of the page")
     parser.add_argument(
         "--figures",
         choices=("none", "some", "all"),
         default="some",
-        help="of the runs, inside the page; some: up to 4 MB (default)",
+        help="figures of the runs inside the page; some: up to 4 MB (default)",
     )
     return parser
 
 
 def _below(path: Path, out: str) -> str:
-    """The run's directory without ``out``, which the page names once."""
+    """Return the run's directory without ``out``, which the page names once."""
     below = path.relative_to(out).as_posix()
     return path.as_posix() if below == "." else below
 
 
 def _summary(
-    output: Path, size: int, runs: int, unfinished: int, attachments: Sequence[str]
+    output: Path, size: int, n_runs: int, unfinished: int, attachments: Sequence[str]
 ) -> str:
     parts = [
-        f"{output}   {counted(runs, 'run')}",
+        f"{output}   {counted(n_runs, 'run')}",
         *([f"{unfinished:,} without a result"] if unfinished else []),
         f"{size / 1e6:.1f} MB",
     ]

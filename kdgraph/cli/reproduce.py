@@ -1,4 +1,4 @@
-"""``kdg reproduce``: every published number of papers beside ours, made here."""
+"""Command ``kdg reproduce``: every published number of the papers beside a measured one."""
 
 from __future__ import annotations
 
@@ -7,26 +7,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.flags import Flags
+from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser
 from kdgraph.errors import UsageError
+from kdgraph.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from experiments.reproduction.work import Task
 
-MORE = """\
-Words name papers, and tables or figures of the paper before them: kdg reproduce p5 'Table 1' 'Table 2'; without words, all papers.
-What is done is not done again, so the same command goes on where one was stopped.
-A page that is there keeps what its cells.csv and claims.csv have and no run here says, with when and by which commit it was made.
-Words with = say how runs are launched, as in kdg run: hydra/launcher=submitit_slurm hydra.launcher.partition=NAME.
-smoke takes minutes, on simulations and small real data; workstation hours on two cores; paper has the papers' own sizes."""
-
 
 def main(arguments: list[str]) -> int:
     """Run what is not done, write the pages, and return the exit code."""
-    args = _parser().parse_intermixed_args(arguments)
-    _need_experiments()
+    args = parser().parse(arguments)
+    _require_experiments()
     from experiments.reproduction.page import write
     from experiments.reproduction.papers import chosen
     from experiments.reproduction.work import estimate, tasks_of
@@ -40,32 +34,89 @@ def main(arguments: list[str]) -> int:
         show(estimate(tasks))
     if args.plan:
         return 0
-    to = Path(args.page) if args.page else out
-    with wrap_os_errors(to, "--page"):  # before runs that may take hours
-        to.mkdir(parents=True, exist_ok=True)
+    page_dir = Path(args.page) if args.page else out
+    with wrap_os_errors(page_dir, "--page"):  # before runs that may take hours
+        page_dir.mkdir(parents=True, exist_ok=True)
     code = 0 if args.no_runs else _run(tasks)
     written = write(
-        papers, tasks, args.scale, out, shlex.join(["kdg", "reproduce", *arguments]), to
+        papers, tasks, args.scale, out, shlex.join(["kdg", "reproduce", *arguments]), page_dir
     )
     show(f"\n{written}")
     return code
 
 
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = CommandParser(
+        "reproduce",
+        "Run what the tables and figures of the papers need, and write pages with each published"
+        " number beside the measured one. What is done is not run again, so the same command"
+        " resumes. Needs experiments/ of a checkout.",
+        notes="A word names a paper, or a table or figure of the paper before it. key=value chooses"
+        " how runs are launched, as in 'kdg run': hydra/launcher=submitit_slurm"
+        " hydra.launcher.partition=NAME. A page that exists keeps the numbers of its cells.csv and"
+        " claims.csv that no run of this folder replaces, with their date and commit. Scale smoke"
+        " takes minutes, on simulations and small real data; workstation hours on two cores; paper"
+        " has the papers' own sizes.",
+        examples=[
+            "kdg reproduce p5 'Table 1' 'Table 2'",
+            "kdg reproduce --scale smoke --plan",
+        ],
+        exit_codes={0: "done", 1: "a run failed", 2: UNUSABLE, 130: INTERRUPTED},
+    )
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="paper|item|key=value",
+        help="p1 to p5, and their tables and figures (default: all)",
+    )
+    parser.add_argument(
+        "--scale",
+        choices=("smoke", "workstation", "paper"),
+        default="workstation",
+        help="size of the runs (default: workstation)",
+    )
+    parser.add_argument(
+        "--out",
+        default="outputs/reproduction",
+        metavar="DIR",
+        help="folder of the runs, with a folder for each scale (default: outputs/reproduction)",
+    )
+    parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="print what would run and how long it may take, and run nothing",
+    )
+    parser.add_argument(
+        "--no-runs", action="store_true", help="only write the pages, from finished runs"
+    )
+    parser.add_argument(
+        "--page",
+        metavar="DIR",
+        help="folder of the pages of numbers and claims, new or brought up to date (default: with"
+        " the runs)",
+    )
+    return parser
+
+
 def _launching(words: Sequence[str]) -> list[str]:
-    """Those that say how; what would change a number is refused, as the page would not tell it."""
-    how = [word for word in words if "=" in word]
-    for word in how:
+    """Return the overrides of the launcher.
+
+    Any other would change a number, which the page does not show, so it is refused.
+    """
+    overrides = [word for word in words if "=" in word]
+    for word in overrides:
         if not word.startswith(("hydra/launcher=", "hydra.launcher.")):
             raise UsageError(
                 f"'{word}' is not how runs are launched; kdg reproduce takes hydra/launcher=… and"
                 " hydra.launcher.…=… alone"
             )
-    return how
+    return overrides
 
 
 def _run(tasks: Sequence[Task]) -> int:
-    """Each after the other; 1 if a run failed."""
-    from kdgraph.cli.run import carried_out, tell_absent
+    """Run one task after the other; return 1 if a run failed."""
+    from kdgraph.cli.run import print_missing_data, run_plan
     from kdgraph.report.terminal import report_progress
 
     failed = 0
@@ -76,10 +127,10 @@ def _run(tasks: Sequence[Task]) -> int:
                 task.compute(name)
         for sweep in task.sweeps:
             with report_progress() as watch:
-                watch.note(f"{task.called}: {len(sweep.jobs):,} runs")
-                done = carried_out(sweep, watch)
-            tell_absent(done.absent)
-            for outcome in done.outcomes:
+                watch.note(f"{task.called}: {counted(len(sweep.jobs), 'run')}")
+                result = run_plan(sweep, watch)
+            print_missing_data(result.absent)
+            for outcome in result.outcomes:
                 if outcome.record is None:
                     failed += 1
                     print(
@@ -90,7 +141,7 @@ def _run(tasks: Sequence[Task]) -> int:
     return 1 if failed else 0
 
 
-def _need_experiments() -> None:
+def _require_experiments() -> None:
     try:
         import experiments.reproduction.papers  # noqa: F401
     except ModuleNotFoundError as error:
@@ -100,37 +151,3 @@ def _need_experiments() -> None:
             "kdg reproduce needs experiments/, which a checkout of kdgraph has and a wheel has not;"
             " call it there"
         ) from error
-
-
-def _parser() -> Flags:
-    parser = Flags("reproduce", "Every published number beside ours, on one page.", MORE)
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="PAPER [ITEM …]",
-        help="p1 to p5, and their tables and figures (default: all)",
-    )
-    parser.add_argument(
-        "--scale",
-        choices=("smoke", "workstation", "paper"),
-        default="workstation",
-        help="(default: workstation)",
-    )
-    parser.add_argument(
-        "--out",
-        default="outputs/reproduction",
-        metavar="DIR",
-        help="runs, a folder for each scale (default: outputs/reproduction)",
-    )
-    parser.add_argument(
-        "--plan", action="store_true", help="say what would run and how long it may take, and end"
-    )
-    parser.add_argument("--no-runs", action="store_true", help="only the pages, of what is done")
-    parser.add_argument(
-        "--page",
-        metavar="DIR",
-        help=(
-            "pages of numbers and of claims, made or brought up to date (default: beside the runs)"
-        ),
-    )
-    return parser

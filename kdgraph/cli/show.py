@@ -1,21 +1,36 @@
-"""``kdg show``: the config as YAML, with what would happen as comments."""
+"""Command ``kdg show``: the composed config as YAML, with the meaning of each key."""
 
 from __future__ import annotations
 
-from kdgraph.cli.hydra_arguments import check_jobs, hydra_arguments, planned_by
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kdgraph.cli.arguments import CommandParser, OverrideParser
+from kdgraph.cli.run import check_jobs, plan_runs
+
+if TYPE_CHECKING:
+    from kdgraph.config import Plan
+
+PIPE_WIDTH = 100
+"""Columns where standard output is no terminal."""
+MEANING_COLUMN = 40
+"""Column from which on comments stand, unless the value is longer."""
 
 
 def main(arguments: list[str]) -> int:
-    """Print it and return the exit code."""
-    planned = planned_by(hydra_arguments(arguments))
+    """Print the config of a run, or what a sweep would do, and return the exit code."""
+    args = parser().parse(arguments)
+    planned = plan_runs(args)
     check_jobs(planned, planned.jobs)
     from kdgraph.report.preview import preview_run, sweep_summary
+    from kdgraph.report.terminal import terminal_width
     from kdgraph.runner.availability import find_missing
 
     absent = find_missing(planned.jobs)
     if not planned.multirun:
-        import yaml
-
+        width = terminal_width() or PIPE_WIDTH
         config = planned.jobs[0].config
         nodes = {
             **config.science(),
@@ -23,14 +38,101 @@ def main(arguments: list[str]) -> int:
             "force": config.force,
             "out": config.out,
         }
-        print(
-            yaml.safe_dump(
-                nodes, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
-            ),
-            end="",
-        )
+        print("\n".join(commented_yaml(nodes, _meanings(planned, args.config_dir), width)))
     for job in planned.jobs:
         print(preview_run(job.config, absent.get(job.config.run_id)))
     if planned.multirun:
         print(sweep_summary(planned.jobs, absent))
     return 0
+
+
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    return OverrideParser(
+        "show",
+        "Print the config that the overrides compose to, as YAML with the meaning of each key, and"
+        " what a run of it would do: its directory, whether it is done, which stages are stored."
+        " With -m, print the latter for each run of the sweep. Nothing is run or fetched.",
+        examples=[
+            "kdg show dataset=digits method=kdn parent.hidden='[64,64]'",
+            "kdg show -m method=kdf,isotonic",
+        ],
+    )
+
+
+def _meanings(planned: Plan, config_dir: str | None) -> dict[str, str]:
+    """Return the comments of the files that the config was composed from, by dotted key."""
+    from kdgraph.config.catalogue import Catalogue
+    from kdgraph.config.composer import config_folders
+
+    choices = planned.base.hydra.runtime.choices
+    # A method, a data set and an experiment set keys of other groups, in this order.
+    later = ("method", "dataset", "experiment")
+    groups = [*(group for group in choices if group not in later), *later]
+    return Catalogue(config_folders(config_dir)).meanings(
+        {group: str(choices[group]) for group in groups if choices.get(group)}
+    )
+
+
+def commented_yaml(
+    node: Mapping[str, Any],
+    meanings: Mapping[str, str],
+    width: int,
+    prefix: str = "",
+    indent: str = "",
+) -> Iterator[str]:
+    """Yield the lines of a mapping as YAML, each key with its meaning as a comment.
+
+    Parameters
+    ----------
+    node : mapping
+        Keys and values.
+    meanings : mapping of str to str
+        Dotted key → meaning.
+    width : int
+        Columns of a line; a comment that would go beyond stands above its key.
+    prefix : str
+        Dotted key of the node, with a dot at its end.
+    indent : str
+        Blanks in front of its keys.
+    """
+    for key, value in node.items():
+        path = f"{prefix}{key}"
+        name = f"{indent}{_scalar(key)}:"
+        inline = f"{name} {_scalar(value)}"
+        nested = isinstance(value, Mapping) and bool(value)
+        if nested and (
+            len(inline) > width
+            or any(isinstance(item, Mapping) and item for item in value.values())
+            or any(f"{path}.{inner}" in meanings for inner in value)
+        ):
+            yield from _with_comment(name, meanings.get(path, ""), width, indent)
+            yield from commented_yaml(value, meanings, width, f"{path}.", f"{indent}  ")
+        else:
+            yield from _with_comment(inline, meanings.get(path, ""), width, indent)
+
+
+def _with_comment(line: str, meaning: str, width: int, indent: str) -> Iterator[str]:
+    """Yield a line with a comment behind it, or above it where the terminal is too narrow."""
+    if not meaning:
+        yield line
+        return
+    commented = f"{line:<{MEANING_COLUMN - 2}}  # {meaning}"
+    if len(commented) <= width:
+        yield commented
+        return
+    lines = textwrap.wrap(
+        meaning, max(width - len(indent) - 2, 20), break_long_words=False, break_on_hyphens=False
+    )
+    yield from (f"{indent}# {part}" for part in lines)
+    yield line
+
+
+def _scalar(value: Any) -> str:
+    """Return a value as YAML in one line, lists and mappings in brackets."""
+    import yaml
+
+    text = yaml.safe_dump(
+        [value], default_flow_style=True, allow_unicode=True, width=sys.maxsize, sort_keys=False
+    )
+    return text.strip()[1:-1]

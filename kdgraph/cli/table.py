@@ -1,11 +1,11 @@
-"""``kdg table``: every number of finished runs, as a file or on the terminal."""
+"""Command ``kdg table``: every number of finished runs, as a file or on the terminal."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from kdgraph.cli.flags import Parser, listed
+from kdgraph.cli.arguments import CommandParser, FilterParser, comma_separated
 from kdgraph.errors import UsageError
 from kdgraph.wording import counted
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from kdgraph.results.records import FinishedRun
 
 MOST_LINES = 40
-"""On a terminal; a pipe gets all of them."""
+"""Most lines on a terminal; a pipe gets all of them."""
 
 
 def main(arguments: list[str]) -> int:
     """Print the table or write it and return the exit code."""
-    args = _parser().parse(arguments)
+    args = parser().parse(arguments)
     if args.columns:
         from kdgraph.results.table import TABLE_COLUMNS
 
-        print("\n".join(f"{name:<15} {what}" for name, what in TABLE_COLUMNS.items()))
+        print("\n".join(f"{name:<15} {meaning}" for name, meaning in TABLE_COLUMNS.items()))
         return 0
     if args.keys and not args.output:
         raise UsageError("--with adds columns to a file; give --output FILE too")
@@ -32,72 +32,74 @@ def main(arguments: list[str]) -> int:
     if args.output:
         file_kind(args.output, ("parquet", "csv", "md", "tex"))
     with pause_garbage_collection():
-        found = find_runs(args.out, args.filters, outdated=args.outdated)
-        _write(found, args) if args.output else _show(found, args)
+        runs = find_runs(args.out, args.filters, outdated=args.outdated)
+        _write(runs, args) if args.output else _show(runs, args)
     return 0
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = FilterParser(
         "table",
-        "Every number of finished runs: a row for each run, model, metric and set of rows.",
-        _MORE,
+        "Print or write every number of finished runs: a row for each run, model, metric and set of"
+        " rows.",
+        notes="On a terminal, a line is one model of one run and a column one metric on one set of"
+        " rows; a parent, which many runs share, has one line. A file has a row for each number"
+        " (see --columns). Names in a CSV file are written unchanged; a spreadsheet takes one such"
+        " as =1+1 for a formula, so import text columns as text, or write .parquet.",
+        examples=[
+            "kdg table method=kdf,isotonic --metric error,ece",
+            "kdg table --with dataset.n_train,calibrator.alpha --output numbers.parquet",
+        ],
     )
     parser.add_argument(
         "--metric",
-        type=listed,
+        type=comma_separated,
         default=[],
-        metavar="NAME,…",
+        metavar="NAME,...",
         help="these metrics only: error,nll,ece",
     )
     parser.add_argument(
         "--on",
-        type=listed,
+        type=comma_separated,
         default=[],
-        metavar="SET,…",
-        help="these rows only: test, calibration, grid, ood, radius=2",
+        metavar="SET,...",
+        help="these sets of rows only: test, calibration, grid, ood, radius=2",
     )
     parser.add_argument(
         "--with",
-        type=listed,
+        type=comma_separated,
         default=[],
-        metavar="KEY,…",
+        metavar="KEY,...",
         dest="keys",
-        help="a column more for each key of the config",
+        help="one more column for each of these keys of the config",
     )
     parser.add_argument(
         "--output", metavar="FILE", help="write a file: .parquet, .csv, .md or .tex"
     )
-    parser.add_argument("--columns", action="store_true", help="what the columns of a file hold")
+    parser.add_argument(
+        "--columns", action="store_true", help="print the meaning of the columns of a file"
+    )
     return parser
 
 
-_MORE = """\
-On a terminal, a line is one model of one run and a column one metric on one set of rows; the parent, which many
-runs share, stands there once. A file has one row for each number: see --columns. Names in a CSV file stand as they are;
-a spreadsheet takes one such as =1+1 for a formula, so import text columns as text, or write .parquet.
-
-  kdg table method=kdf,isotonic --metric error,ece
-  kdg table --with dataset.n_train,calibrator.alpha --output numbers.parquet"""
-
-
-def _write(found: list[FinishedRun], args: argparse.Namespace) -> None:
+def _write(runs: list[FinishedRun], args: argparse.Namespace) -> None:
     from kdgraph.results.export import write_columns
     from kdgraph.results.measures import read_measures, select_measures
     from kdgraph.results.table import number_table
 
-    measures = dict.fromkeys(measure for one in found for measure, _ in read_measures(one.record))
+    measures = dict.fromkeys(measure for run in runs for measure, _ in read_measures(run.record))
     table = number_table(
-        found, args.keys, set(select_measures(list(measures), args.metric, args.on))
+        runs, args.keys, set(select_measures(list(measures), args.metric, args.on))
     )
     write_columns(table, args.output)
     print(
         f"{args.output}   {len(table['value']):,} rows, {len(table)} columns, of"
-        f" {counted(len(found), 'run')}"
+        f" {counted(len(runs), 'run')}"
     )
 
 
-def _show(found: list[FinishedRun], args: argparse.Namespace) -> None:
+def _show(runs: list[FinishedRun], args: argparse.Namespace) -> None:
     from kdgraph.report.terminal import show, terminal_width
     from kdgraph.results.export import wrap_line
     from kdgraph.results.measures import select_measures
@@ -105,7 +107,7 @@ def _show(found: list[FinishedRun], args: argparse.Namespace) -> None:
     from kdgraph.results.records import PAPER_PROTOCOL, PAPER_PROTOCOL_NOTE, uses_paper_protocol
     from kdgraph.results.table import pivot_text, reading_order, table_lines
 
-    lines = table_lines(name_runs(found))
+    lines = table_lines(name_runs(runs))
     measures = select_measures(
         list(dict.fromkeys(measure for line in lines for measure in line.values)),
         args.metric,
@@ -116,11 +118,11 @@ def _show(found: list[FinishedRun], args: argparse.Namespace) -> None:
     rows = None if width is None else MOST_LINES
     show(pivot_text(lines, columns, width=width, rows=rows))
     notes = [
-        f"{counted(len(found), 'run')}: {counted(len(lines), 'line')},"
+        f"{counted(len(runs), 'run')}: {counted(len(lines), 'line')},"
         f" {counted(len(measures), 'measure')}; --output FILE writes every number with its standard"
         " error, --metric and --on choose"
     ]
-    if any(uses_paper_protocol(one.record) for one in found):
+    if any(uses_paper_protocol(run.record) for run in runs):
         notes.insert(0, f"{PAPER_PROTOCOL}: {PAPER_PROTOCOL_NOTE}")
     for note in notes:
         show("\n" + "\n".join(wrap_line(note, width)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -142,30 +141,6 @@ def _reason_of_loss(job: Job) -> str:
     except CannotWrite as error:
         return f"its process ended before it did; {error}"
     return LOST
-
-
-def with_hydra(arguments: Sequence[str]) -> None:
-    """Call ``hydra.main`` with kdgraph's config folder, for Hydra's own views of the config.
-
-    It prints them, and may end the process.
-    """
-    import hydra
-
-    from kdgraph.config import conf_dir
-
-    with _argv(["kdg run", *arguments]):
-        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(
-            lambda config: None
-        )()
-
-
-@contextmanager
-def _argv(argv: list[str]) -> Iterator[None]:
-    before, sys.argv = sys.argv, argv
-    try:
-        yield
-    finally:
-        sys.argv = before
 
 
 @dataclass(frozen=True)

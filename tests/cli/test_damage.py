@@ -59,8 +59,8 @@ def test_a_damaged_record_is_told_in_one_line_set_aside_and_made_again(kdg, run_
     none = (
         "no finished run in 'outputs'; make one with 'kdg run', or name another folder with --out"
     )
-    for verb in ("table", "compare"):
-        assert kdg(verb) == (2, "", f"kdg: {left_out}\nkdg: {none}\n")
+    for command in ("table", "compare"):
+        assert kdg(command) == (2, "", f"kdg: {left_out}\nkdg: {none}\n")
     code, _, err = kdg("run", *SWEEP)
     assert code == 0 and err.splitlines()[0] + "\n" == line
     assert metrics(run_dir) == expected

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from joblib.externals.loky import get_reusable_executor
 
-from kdgraph.cli.data import openml_ids
 from kdgraph.cli.main import main
 from kdgraph.config import compose, conf_dir
+from kdgraph.config.catalogue import Catalogue
 from kdgraph.data.openml.cache import cache_folder
 from tests.data.openml.server import mixed_table, numeric_table, write_cached_dataset
 
@@ -33,13 +33,13 @@ def kdg(capsys, tmp_path, monkeypatch):
         (folder / f"{name}.yaml").write_text(f"# @package dataset\n{node}")
     monkeypatch.chdir(tmp_path)
 
-    def call(verb: str, *arguments: str) -> tuple[int, str, str]:
+    def call(command: str, *arguments: str) -> tuple[int, str, str]:
         more = (
             [arguments[0], "--config-dir", "mine", *arguments[1:]]
-            if verb == "data"
+            if command == "data"
             else ["--config-dir", "mine", *arguments]
         )
-        code = main([verb, *more])
+        code = main([command, *more])
         return code, *capsys.readouterr()
 
     return call
@@ -65,7 +65,7 @@ def no_reply(monkeypatch):
 
 
 def test_every_configuration_of_openml_is_found_with_its_number():
-    ids = openml_ids([conf_dir()])
+    ids = Catalogue([conf_dir()]).openml_ids()
     some = ["cc18/spambase", "cc18/electricity", "electricity", "openml/ecoli", "us_crime"]
     assert {name: ids[name] for name in some} == {
         name: compose([f"dataset={name}"]).dataset["id"] for name in some
@@ -104,7 +104,7 @@ def test_get_by_name_group_pattern_number_and_override(kdg, openml_server):
         openml_server.add(id, numeric_table())
     assert kdg("data", "get", "few/one") == (
         0,
-        f"1 of 1 data sets are in {where}, 1 of them fetched now\n",
+        f"1 of 1 data set is in {where}, 1 of them fetched now\n",
         "",
     )
     assert kdg("data", "get", "few/o*", "61") == (
@@ -122,7 +122,7 @@ def test_get_by_name_group_pattern_number_and_override(kdg, openml_server):
     )
     assert kdg("data", "get", "dataset=openml", "dataset.id=61")[:2] == (
         0,
-        f"1 of 1 data sets are in {where}, 0 of them fetched now\n",
+        f"1 of 1 data set is in {where}, 0 of them fetched now\n",
     )
     assert kdg("data", "get", "dataset=spiral")[:2] == (
         0,
@@ -182,7 +182,7 @@ def test_what_cannot_be_used(kdg, openml_cache, arguments, sentence):
     assert (code, out) == (2, "") and err.startswith(f"kdg: {sentence}")
 
 
-def test_data_needs_a_verb(capsys):
+def test_data_needs_an_action(capsys):
     assert main(["data"]) == 2
     assert capsys.readouterr().err == "kdg: data takes one of list, get, check, got nothing\n"
 
@@ -331,24 +331,3 @@ def test_show_counts_what_is_not_at_hand_and_fetches_nothing(kdg, where, openml_
     )
     assert lines[-1] == "# 4 runs; 1 of 2 data sets are not at hand, and a run fetches what it can"
     assert kdg("show", "dataset=few/one")[1].splitlines()[-1] == lines[1]
-
-
-def test_data_is_completed(kdg, capsys, tmp_path):
-    import subprocess
-
-    main(["completion", "bash"])
-    script = capsys.readouterr().out
-    ask = 'COMP_LINE="$1"; COMP_POINT=${#1}; _kdg; echo "${COMPREPLY[*]}"'
-    for line, reply in {
-        "kdg da": "data",
-        "kdg data g": "get",
-        "kdg data ": "list get check",
-        "kdg data get x": "",
-    }.items():
-        done = subprocess.run(
-            ["bash", "-c", f"{script}\n{ask}", "bash", line],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.strip() == reply

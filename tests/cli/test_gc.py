@@ -184,15 +184,15 @@ def test_it_asks_before_it_deletes(kdg, configs, tmp_path, monkeypatch, answer, 
     assert (tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.kdg").exists() is stays
 
 
-def test_where_nobody_can_answer_it_deletes_nothing(kdg, configs, tmp_path, monkeypatch):
+def test_without_a_terminal_it_deletes_nothing(kdg, configs, tmp_path, monkeypatch):
     add(tmp_path / "outputs", f"fit/{KEY}.kdg")
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     code, _, err = kdg()
     assert (code, err) == (
         2,
         (
-            "kdg: kdg gc asks before it deletes, and nobody is there to answer; give --yes, or"
-            " --dry-run to look only\n"
+            "kdg: kdg gc deletes after a confirmation, and standard input is no terminal; give --yes,"
+            " or --dry-run to look only\n"
         ),
     )
     assert (tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.kdg").exists()

@@ -106,13 +106,9 @@ def test_the_columns_are_told_without_any_run(kdg, tmp_path, monkeypatch) -> Non
     )
 
 
-def test_help_is_help(kdg, capsys) -> None:
-    with pytest.raises(SystemExit) as caught:
-        kdg("--help")
-    said = capsys.readouterr().out
-    assert (
-        caught.value.code == 0 and said.startswith("usage: kdg table") and "--output FILE" in said
-    )
+def test_help_is_help(kdg) -> None:
+    code, out, _ = kdg("--help")
+    assert code == 0 and out.startswith("usage: kdg table") and "--output FILE" in out
 
 
 @pytest.mark.parametrize(
@@ -139,7 +135,7 @@ def test_help_is_help(kdg, capsys) -> None:
                 " --help' lists the options"
             ),
         ),
-        (["--outs", "x"], "unrecognized arguments: --outs; 'kdg table --help' lists the options"),
+        (["--outs", "x"], "unrecognized arguments: --outs; did you mean '--out'?"),
         (["--out"], "argument --out: expected one argument; 'kdg table --help' lists the options"),
         (
             ["--out", "nowhere"],

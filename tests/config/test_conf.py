@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from kdgraph.config import COMPONENTS, check, compose, conf_dir, plan, planning
+from kdgraph.config.catalogue import first_comment
 from kdgraph.config.components import INJECTED, build, parameters_of, target_of
 from kdgraph.config.composer import Composer
 from kdgraph.data.dataset import Simulation, Table
 from kdgraph.data.splits import split_options
-from kdgraph.report.options import first_comment
 
 FILES = sorted(
     path

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-
 BAD = {
     "nothing": (b"# only a comment\n", "has no 'name', what runs call it; add name: …"),
     "a list": (b"- one\n- two\n", "must have keys with values, such as 'name: mine', got a list"),
@@ -52,8 +51,8 @@ def written(folder: Path, content: bytes, group: str = "dataset") -> Path:
 @pytest.mark.parametrize(("content", "problem"), BAD.values(), ids=BAD)
 def test_a_file_that_is_no_option_is_named(kdg, tmp_path, content, problem):
     path = written(tmp_path / "conf", content)
-    for verb in ("show", "plan", "run"):
-        code, out, err = kdg(verb, "--config-dir", "conf", "dataset=mine", "method=isotonic")
+    for command in ("show", "plan", "run"):
+        code, out, err = kdg(command, "--config-dir", "conf", "dataset=mine", "method=isotonic")
         separator = "" if problem.startswith(",") else " "
         named = [
             f"kdg: {where}{separator}{problem}\n" for where in (path, path.relative_to(tmp_path))

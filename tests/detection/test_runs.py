@@ -323,7 +323,7 @@ def test_prediction_of_new_rows_omits_the_score_with_a_reason(capsys, tmp_path, 
     )
     assert (
         capsys.readouterr().out
-        == "new.csv   200 rows; the detector scores sets of rows, not one row by itself, so there"
+        == "new.csv   200 rows; the detector scores sets of rows, not single rows, so there"
         " is no ood_score\n"
     )
     assert list(pd.read_csv(Path("new.csv"))) == [

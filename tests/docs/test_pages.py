@@ -210,3 +210,13 @@ def test_figures_page_shows_drawn_figures_and_lists_missing_ones(hooks, tmp_path
         and "`python -m x`" in text
     )
     assert text.rstrip().endswith("*Missing:* weights, here.")
+
+
+def test_the_page_of_the_command_line_has_the_help_of_each_command(hooks):
+    from kdgraph.cli.arguments import all_parsers
+    from kdgraph.cli.main import HELP
+
+    page = hooks["commands"].commands_page()
+    assert f"```text\n{HELP}```\n" in page
+    for name, parser in all_parsers().items():
+        assert f" kdg {name} {{#{name.replace(' ', '-')}}}\n\n```text\n{parser.format_help()}```" in page

@@ -156,7 +156,7 @@ def test_a_folder_and_a_record_of_another_user_are_left_out_and_told(record, out
     )
 
 
-def test_a_closed_folder_is_one_line_for_every_verb(monkeypatch, capsys, tmp_path):
+def test_a_closed_folder_is_one_line_for_every_command(monkeypatch, capsys, tmp_path):
     def closed(out, *arguments, **options):
         raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "secret"))
 

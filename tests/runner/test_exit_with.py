@@ -71,13 +71,13 @@ def test_a_process_of_another_user_lives(as_user):
 
 
 def command_line(body: str, **more: object) -> subprocess.Popen[str]:
-    """A process whose verb is ``body``, after which it waits to be ended."""
+    """A process whose command is ``body``, after which it waits to be ended."""
     code = (
         "import signal, sys, time; from kdgraph.cli import main as cli\n"
-        "def verb(arguments):\n"
+        "def run_command(arguments):\n"
         f"    {body}\n"
         "    print('there', flush=True); time.sleep(60)\n"
-        "cli._verb = verb; sys.exit(cli.main([]))"
+        "cli._run_command = run_command; sys.exit(cli.main([]))"
     )
     return subprocess.Popen(
         [sys.executable, "-c", code],
@@ -127,7 +127,9 @@ def test_what_else_a_destructor_raises_is_printed_as_ever():
 def test_signals_belong_to_the_command_line_while_it_runs(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        cli, "_verb", lambda arguments: seen.append([signal.getsignal(one) for one in ours]) or 0
+        cli,
+        "_run_command",
+        lambda arguments: seen.append([signal.getsignal(one) for one in ours]) or 0,
     )
     ours = (signal.SIGTERM, signal.SIGHUP)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup

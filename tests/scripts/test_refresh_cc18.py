@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from kdgraph.cli.data import openml_ids
 from kdgraph.config import conf_dir, plan
+from kdgraph.config.catalogue import Catalogue
 from tests.data.openml.server import XML
 
 pytestmark = pytest.mark.slow
@@ -62,7 +62,7 @@ def serve_suite(openml_server):
 
 
 def shipped_ids() -> dict[str, int]:
-    return {name: id for name, id in openml_ids([conf_dir()]).items() if name.startswith("cc18/")}
+    return {name: id for name, id in Catalogue([conf_dir()]).openml_ids().items() if name.startswith("cc18/")}
 
 
 def test_all_72_data_sets_of_the_suite_are_shipped():

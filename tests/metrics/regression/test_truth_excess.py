@@ -9,7 +9,6 @@ from scipy.stats import norm
 
 from kdgraph.distributions import Normal
 from kdgraph.metrics import (
-    truth_comparison,
     coverage,
     coverage_curve,
     crps,
@@ -23,6 +22,7 @@ from kdgraph.metrics import (
     mse_y,
     smis,
     tabulate,
+    truth_comparison,
     unbounded_fraction,
 )
 

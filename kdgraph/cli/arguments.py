@@ -1,0 +1,211 @@
+"""Parsers of the commands: the arguments that they share, their help, and errors in one line.
+
+Three kinds of arguments are shared: overrides of the config (``run``, ``plan``, ``show``), filters
+of finished runs (``table``, ``compare``, ``report``), and the folder of the user's configs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from kdgraph.cli import COMMANDS
+from kdgraph.errors import UsageError, did_you_mean
+
+WIDTH = 80
+"""Columns of every help text, so that the page of the site has the same lines."""
+INTERRUPTED = "interrupted; what was finished stays (143, 129: by SIGTERM, SIGHUP)"
+UNUSABLE = "an argument, a config or a file cannot be used; the error is one line"
+EXIT_CODES = {0: "done", 2: UNUSABLE, 130: INTERRUPTED}
+CONFIG_DIR_HELP = (
+    "folder of your own config groups, searched after those of kdgraph; a config is code (_target_"
+    " imports and calls what it names), so read a folder of others before you name it"
+)
+_FILTERS = """\
+Filters choose runs: key=value[,value...] or key!=value. A key is dataset, method, parent, \
+calibrator, gate, detector, recalibrator, protocol, seed, or any key of the config \
+(dataset.n_train=1000); values may have wildcards: dataset='mfeat_*'."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Parser of one command.
+
+    Parameters
+    ----------
+    command : str
+        Words after ``kdg``: ``run``, ``data get``.
+    description : str
+        First paragraph of the help.
+    examples : sequence of str
+        Command lines, each with ``kdg``.
+    notes : str
+        Further paragraphs, between options and examples.
+    exit_codes : mapping of int to str
+        Exit code → meaning.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        description: str,
+        *,
+        examples: Sequence[str],
+        notes: str = "",
+        exit_codes: Mapping[int, str] = EXIT_CODES,
+    ) -> None:
+        super().__init__(
+            prog=f"kdg {command}",
+            description=description,
+            formatter_class=lambda prog: argparse.HelpFormatter(
+                prog, max_help_position=24, width=WIDTH
+            ),
+            allow_abbrev=False,
+        )
+        self.command = command
+        self.examples = tuple(examples)
+        self.notes = notes
+        self.exit_codes = dict(exit_codes)
+        self.actions: dict[str, CommandParser] = {}
+        """Parsers of the words that may follow the command, as in ``kdg data get``."""
+
+    def format_help(self) -> str:
+        """Return usage, description, options, notes, examples and exit codes."""
+        examples = "\n".join(["examples:", *(f"  {example}" for example in self.examples)])
+        codes = "\n".join(
+            ["exit codes:", *(f"  {code:<5}{text}" for code, text in self.exit_codes.items())]
+        )
+        paragraphs = [
+            textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
+            for paragraph in self.notes.split("\n\n")
+            if paragraph
+        ]
+        return "\n\n".join([super().format_help().rstrip(), *paragraphs, examples, codes]) + "\n"
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Return the parsed arguments; options and words may come in any order.
+
+        Raises
+        ------
+        UsageError
+            If they cannot be parsed.
+        """
+        return self.parse_intermixed_args(list(arguments))
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError with the message and the way out."""
+        way_out = f"; '{self.prog} --help' lists the options"
+        if message.startswith("unrecognized arguments: "):
+            option = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
+            way_out = did_you_mean(option, self.options(), way_out)
+        raise UsageError(message + way_out)
+
+    def options(self) -> list[str]:
+        """Return the options that the help shows, long forms where they have one."""
+        return [
+            action.option_strings[-1]
+            for action in self._actions
+            if action.option_strings and action.help != argparse.SUPPRESS
+        ]
+
+    def takes_value(self, option: str) -> bool:
+        """Return whether an option has a value, which follows it."""
+        action = self._option_string_actions.get(option)
+        return action is not None and action.nargs != 0
+
+    def choices(self, option: str) -> list[str]:
+        """Return the values that an option is limited to; none for any other."""
+        action = self._option_string_actions.get(option)
+        return [str(choice) for choice in (action.choices if action else None) or ()]
+
+    def add_config_dir(self) -> None:
+        """Add ``--config-dir``."""
+        self.add_argument("--config-dir", metavar="DIR", help=CONFIG_DIR_HELP)
+
+
+class OverrideParser(CommandParser):
+    """Parser of ``kdg COMMAND [-m] [--config-dir DIR] [key=value ...]``."""
+
+    def __init__(
+        self,
+        command: str,
+        description: str,
+        *,
+        examples: Sequence[str],
+        notes: str = "",
+        exit_codes: Mapping[int, str] = EXIT_CODES,
+    ) -> None:
+        super().__init__(
+            command, description, examples=examples, notes=notes, exit_codes=exit_codes
+        )
+        self.add_argument(
+            "overrides",
+            nargs="*",
+            metavar="key=value",
+            help="an option of a group (dataset=digits), or a value (parent.n_estimators=100);"
+            " 'kdg list' shows groups and options (default: dataset=spiral method=kdf)",
+        )
+        self.add_argument(
+            "-m",
+            "--multirun",
+            action="store_true",
+            help="sweep: every combination of values with commas between them",
+        )
+        self.add_config_dir()
+
+
+class FilterParser(CommandParser):
+    """Parser of ``kdg COMMAND [options] [filters]``."""
+
+    def __init__(
+        self,
+        command: str,
+        description: str,
+        *,
+        examples: Sequence[str],
+        notes: str = "",
+        exit_codes: Mapping[int, str] = EXIT_CODES,
+    ) -> None:
+        super().__init__(
+            command,
+            description,
+            examples=examples,
+            notes="\n\n".join(part for part in (_FILTERS, notes) if part),
+            exit_codes=exit_codes,
+        )
+        self.add_argument(
+            "filters", nargs="*", metavar="key=value", help="which runs (default: all)"
+        )
+        self.add_argument(
+            "--out", default="outputs", metavar="DIR", help="folder of the runs (default: outputs)"
+        )
+        self.add_argument(
+            "--outdated",
+            action="store_true",
+            help="include runs whose data files have changed since, under other names",
+        )
+
+
+def comma_separated(text: str) -> list[str]:
+    """Return the words between commas; the type of an option."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise argparse.ArgumentTypeError(f"words with commas between them, got '{text}'")
+    return words
+
+
+def parser_of(command: str) -> CommandParser:
+    """Return the parser of a command; its module is imported."""
+    return import_module(f"kdgraph.cli.{command}").parser()
+
+
+def all_parsers() -> dict[str, CommandParser]:
+    """Return the parser of each command and of its actions, by name: ``run``, ``data get``."""
+    parsers: dict[str, CommandParser] = {}
+    for command in COMMANDS:
+        parser = parser_of(command)
+        parsers[command] = parser
+        parsers |= {f"{command} {name}": action for name, action in parser.actions.items()}
+    return parsers

@@ -1,0 +1,371 @@
+"""Catalogue of the config groups: options, their summaries, their tasks, the meaning of each key.
+
+Everything is read from the YAML files. Nothing is composed, and no component is imported, so that
+a listing of hundreds of options, or a completion in a shell, takes tenths of a second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kdgraph.config.messages import not_yaml
+from kdgraph.config.yaml_files import check_mapping, option_files, read_text
+
+GROUPS = {
+    "dataset": "the data: simulations, tables, images, text, your own files",
+    "method": "parent, calibrator, gate, detector, recalibrator in one word",
+    "parent": "the model that is trained first",
+    "network": "the parent of methods that need a network",
+    "preprocess": "encoding and scaling of columns in front of the parent",
+    "calibrator": "scores → probabilities or confidences",
+    "gate": "away from the training data, blend to the class prior",
+    "detector": "a score of how far out of distribution a row is",
+    "recalibrator": "repair of a regressor's predictive distributions",
+    "ood": "what counts as out of distribution in the evaluation",
+    "metrics": "what is measured, and on which rows",
+    "figures": "what is drawn",
+    "experiment": "sweeps: benchmarks and the tables of the papers",
+}
+"""Group → purpose, in the order in which a user chooses."""
+PAPER = "paper/"
+"""Folder of a group for presets that repeat the setting of a paper."""
+TASKS = (
+    "class probabilities",
+    "top-label confidence",
+    "local calibration",
+    "groups of rows",
+    "trained with outliers",
+    "OOD scores",
+    "regression",
+)
+"""Tasks of methods, in the order of a listing."""
+
+KINDS = {
+    "kdgraph.data.simulations.": "simulations, whose truth is known",
+    "kdgraph.data.tables.": "tables of scikit-learn",
+    "kdgraph.data.openml.": "tables of openml.org",
+    "kdgraph.data.images.": "images of openml.org",
+    "": "files of your own",
+}
+"""Beginning of a class's import path → kind of the data set, in the order of a listing."""
+_FILE_CLASSES = ("ArrayFile", "ImageFiles", "ScoreFile", "TableFile", "TextFile")
+
+_LINE = re.compile(r"^( *)([\w.]+):(?: ([^#]*?))?(?: +# (.*))?$")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a config file.
+
+    Attributes
+    ----------
+    default : str
+        Value as YAML has it; empty for a mapping.
+    meaning : str
+        Comment behind it.
+    """
+
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Component:
+    """An option of a config group.
+
+    Attributes
+    ----------
+    target : str
+        Import path of its class; empty if it has none.
+    keys : dict of str to Key
+        Its keys; those of nodes inside it with a dot.
+    """
+
+    target: str
+    keys: dict[str, Key]
+
+
+class Catalogue:
+    """Options of the config groups in some folders.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Folders of config groups; of two files of the same name the first counts, as in Hydra.
+
+    Attributes
+    ----------
+    groups : dict of str to dict of str to Path
+        Group → option → file, sorted by name; files that others only build on (``_table``) are
+        left out.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.folders = tuple(folders)
+
+    @cached_property
+    def groups(self) -> dict[str, dict[str, Path]]:
+        """Group → option → file."""
+        groups: dict[str, dict[str, Path]] = {}
+        for folder in self.folders:
+            for path in option_files(folder):
+                group, *option = path.relative_to(folder).with_suffix("").parts
+                if option and not path.stem.startswith("_"):
+                    groups.setdefault(group, {}).setdefault("/".join(option), path)
+        order = {group: k for k, group in enumerate(GROUPS)}
+        names = sorted(groups, key=lambda group: (order.get(group, len(order)), group))
+        return {group: dict(sorted(groups[group].items())) for group in names}
+
+    @cached_property
+    def defaults(self) -> dict[str, str]:
+        """Group → option that is chosen without any override."""
+        path = self.folders[0] / "config.yaml"
+        entries = _values(path).get("defaults") or () if path.is_file() else ()
+        return {
+            str(group): str(option)
+            for entry in entries
+            if isinstance(entry, dict)
+            for group, option in entry.items()
+            if group in self.groups and option is not None
+        }
+
+    def file(self, path: str) -> Path | None:
+        """Return the file of ``group/option``, private ones (``parent/_acet``) too."""
+        candidates = (folder / f"{path}.yaml" for folder in self.folders)
+        return next((file for file in candidates if file.is_file()), None)
+
+    def task(self, group: str, option: str) -> str:
+        """Return the task of a method or a calibrator, one of :data:`TASKS`.
+
+        The task follows from the components that the preset chooses: from the class of its
+        calibrator, and from what else is fitted after the parent.
+        """
+        chosen = {group: option} if group != "method" else self.method_choices(option)
+        if "_regression" in chosen or chosen.get("recalibrator", "none") != "none":
+            return "regression"
+        components = {name: self.component(name, choice) for name, choice in chosen.items()}
+        keys = [key for component in components.values() for key in component.keys]
+        if any(key.endswith("exposure._target_") for key in keys):
+            return "trained with outliers"
+        if chosen.get("detector", "none") != "none":
+            return "OOD scores"
+        calibrator = components.get("calibrator", Component("", {}))
+        kernel = calibrator.keys.get("kernel", Key("", ""))
+        if calibrator.target.endswith(".GroupWise") or kernel.default == "group":
+            return "groups of rows"
+        if ".top_label." in calibrator.target:
+            return "top-label confidence"
+        if ".local." in calibrator.target:
+            return "local calibration"
+        return "class probabilities"
+
+    def kind(self, dataset: str) -> str:
+        """Return the kind of a data set, one of the values of :data:`KINDS`."""
+        target = self.component("dataset", dataset).target
+        if target.endswith(_FILE_CLASSES):
+            return KINDS[""]
+        return next(kind for beginning, kind in KINDS.items() if target.startswith(beginning))
+
+    def method_choices(self, preset: str) -> dict[str, str]:
+        """Return the options that a method chooses, by group; empty for an unknown one."""
+        path = self.file(f"method/{preset}")
+        chosen: dict[str, str] = {}
+        for entry in _values(path).get("defaults") or () if path else ():
+            if isinstance(entry, dict):
+                for key, option in entry.items():
+                    group = str(key).removeprefix("override ").lstrip("/")
+                    # Methods that need a network differ in nothing that the task depends on.
+                    chosen[group] = str(option).replace("${network}", "mlp")
+            else:
+                chosen[str(entry)] = ""
+        return chosen
+
+    def component(self, group: str, option: str) -> Component:
+        """Return an option's class and keys; empty where there is no such option."""
+        path = self.file(f"{group}/{option}")
+        return read_component(path, self.folders) if path else Component("", {})
+
+    def meanings(self, choices: Mapping[str, str]) -> dict[str, str]:
+        """Return what the comments of the files explain, by dotted key.
+
+        Parameters
+        ----------
+        choices : mapping of str to str
+            Group → chosen option, in the order of composition: a later file wins.
+        """
+        meanings: dict[str, str] = {}
+        root = self.folders[0] / "config.yaml"
+        files = [("", root)] if root.is_file() else []
+        for group, option in choices.items():
+            if path := self.file(f"{group}/{option}"):
+                files.append((group, path))
+        for group, path in files:
+            text = read_text(path)
+            is_global = group == "" or "@package _global_" in text.partition("\n")[0]
+            prefix = "" if is_global else f"{group}."
+            if not is_global and (summary := first_comment(path)):
+                meanings[group] = summary
+            keys = keys_of(text) if is_global else read_component(path, self.folders).keys
+            meanings |= {
+                prefix + key: value.meaning for key, value in keys.items() if value.meaning
+            }
+        return meanings
+
+    def openml_ids(self) -> dict[str, int]:
+        """Return the number of OpenML by option of the group ``dataset``, where it has one.
+
+        It is an ``id`` of the file, or of the file that it builds on.
+        """
+        files = {
+            path.relative_to(folder).with_suffix("").as_posix(): path
+            for folder in self.folders
+            for path in option_files(folder / "dataset")
+        }
+        ids = {
+            name.removeprefix("dataset/"): _openml_id(path, files)
+            for name, path in sorted(files.items())
+        }
+        return {name: number for name, number in ids.items() if number is not None}
+
+
+def first_comment(path: Path) -> str:
+    """Return the first comment that is no directive to Hydra; empty if there is none."""
+    for line in read_text(path).splitlines():
+        if line.startswith("#") and "@package" not in line:
+            return line.lstrip("# ").strip()
+    return ""
+
+
+def read_component(path: Path, folders: Sequence[Path]) -> Component:
+    """Read the file of an option, with the files that it builds on.
+
+    Parameters
+    ----------
+    path : Path
+        File of an option.
+    folders : sequence of Path
+        Folders of config groups, for bases such as ``/parent/mlp``.
+    """
+    keys: dict[str, Key] = {}
+    for base_path, prefix in _bases(path, folders):
+        base = read_component(base_path, folders)
+        inherited = {**base.keys, "_target_": Key(base.target, "")}
+        keys |= {
+            f"{prefix}{key}": value
+            for key, value in inherited.items()
+            if value.default or value.meaning
+        }
+    for key, own in keys_of(read_text(path)).items():
+        # A mapping is merged into that of the base; any other value replaces it.
+        keys = {
+            other: value
+            for other, value in keys.items()
+            if not other.startswith(f"{key}.") or own.default in ("", "{}")
+        }
+        keys[key] = Key(own.default, own.meaning or keys.get(key, own).meaning)
+    target = keys.pop("_target_", None) or next(
+        (value for key, value in keys.items() if key.endswith("_target_")), Key("", "")
+    )
+    return Component(
+        target.default.replace("null", ""),
+        {key: value for key, value in keys.items() if key != "name"},
+    )
+
+
+def _bases(path: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield the files that an option builds on, and the prefix of their keys in it."""
+    for entry in _values(path).get("defaults") or ():
+        if not isinstance(entry, str) or entry == "_self_":
+            continue
+        source, _, package = entry.partition("@")
+        if package.startswith("_global_"):
+            continue
+        candidates = (
+            [folder / f"{source.strip('/')}.yaml" for folder in folders]
+            if source.startswith("/")
+            else [path.with_name(f"{source}.yaml")]
+        )
+        for file in candidates:
+            if file.is_file():
+                yield file, "" if package in ("", "_here_") else f"{package}."
+                break
+
+
+def keys_of(text: str) -> dict[str, Key]:
+    """Return the keys of YAML with values and comments, line by line: a parser drops comments."""
+    keys: dict[str, Key] = {}
+    parents: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is None or line.startswith(("#", "defaults")):
+            continue
+        indent, key, default, meaning = (
+            len(match[1]),
+            match[2],
+            (match[3] or "").strip(),
+            match[4] or "",
+        )
+        parents = [*(level for level in parents if level[0] < indent), (indent, key)]
+        path = ".".join(level[1] for level in parents)
+        inner = _flow_mapping(default)
+        if inner and "_target_" not in inner:
+            keys |= {f"{path}.{name}": Key(value, "") for name, value in flat(inner).items()}
+            if meaning:
+                keys[path] = Key("", meaning)
+        elif default or meaning:
+            keys[path] = Key(default, meaning)
+    return keys
+
+
+def _flow_mapping(text: str) -> dict[str, Any]:
+    """Return the values of a mapping in one line; empty for anything else."""
+    if not text.startswith("{"):
+        return {}
+    try:
+        values = yaml.load(text, _LOADER)
+    except yaml.YAMLError:  # it goes on in the next line
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Return the values of a nested mapping as text, by dotted key."""
+    values: dict[str, str] = {}
+    for key, value in node.items():
+        values |= (
+            flat(value, f"{prefix}{key}.")
+            if isinstance(value, dict)
+            else {f"{prefix}{key}": str(value).lower()}
+        )
+    return values
+
+
+def _values(path: Path) -> dict[str, Any]:
+    """Return the content of a YAML file, or raise ConfigError in one line."""
+    try:
+        values = yaml.load(read_text(path), _LOADER) or {}
+    except yaml.YAMLError as error:
+        raise not_yaml(path, error) from error
+    check_mapping(path, values)
+    return values
+
+
+def _openml_id(path: Path, files: Mapping[str, Path]) -> int | None:
+    values = _values(path)
+    if isinstance(values.get("id"), int):
+        return values["id"]
+    defaults = values.get("defaults")
+    for entry in defaults if isinstance(defaults, list) else ():
+        base = str(entry).partition("@")[0]
+        file = files.get(base.lstrip("/") if base.startswith("/") else f"dataset/{base}")
+        if file and file != path and (number := _openml_id(file, files)) is not None:
+            return number
+    return None

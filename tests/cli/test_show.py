@@ -1,0 +1,62 @@
+"""Command ``kdg show``: the config with the meaning of each key."""
+
+from __future__ import annotations
+
+import yaml
+
+from kdgraph.cli.show import commented_yaml
+from kdgraph.config import compose
+
+
+def test_the_yaml_is_the_config(kdg):
+    for words in (
+        ["dataset=wine", "method=kdf"],
+        ["dataset=diabetes_progression", "method=local_pit"],
+        ["dataset=shapes", "method=oe"],
+        ["ood=composite", "method=sts"],
+    ):
+        code, out, _ = kdg("show", *words)
+        config = compose(words)
+        assert code == 0
+        shown = yaml.safe_load(out)
+        for key, node in config.science().items():
+            assert shown[key] == yaml.safe_load(yaml.safe_dump(node))
+        assert (shown["n_jobs"], shown["force"], shown["out"]) == (-1, False, "outputs")
+        comments = [line for line in out.splitlines()[:-2] if "# " in line]
+        assert comments and max(map(len, comments)) <= 100
+
+
+def test_each_key_has_the_comment_of_the_file_that_defines_it(kdg, tmp_path):
+    folder = tmp_path / "mine" / "calibrator"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(
+        "# Mine\ndefaults: [/calibrator/histogram@_here_, _self_]\nname: mine\n"
+        "bins: 7  # as many as days\n"
+    )
+    lines = [line.strip() for line in kdg("show")[1].splitlines()]
+    assert "criterion: nll                        # what the search minimises: nll | ece" in lines
+    assert "# Two arms that turn around each other; P(y|x) of a sample of this size." in lines
+    code, out, err = kdg("show", "--config-dir", "mine", "calibrator=mine")
+    assert (code, err) == (0, "")
+    shown = [" ".join(line.split()) for line in out.splitlines()]
+    assert "bins: 7 # as many as days" in shown and "calibrator: # Mine" in shown
+
+
+def test_a_long_comment_stands_above_its_key():
+    lines = list(commented_yaml({"a": {"b": [1, 2]}}, {"a.b": "word " * 20}, 60))
+    assert lines[0] == "a:" and lines[-1] == "  b: [1, 2]"
+    assert all(line.startswith("  # word") and len(line) <= 60 for line in lines[1:-1])
+    assert yaml.safe_load("\n".join(lines)) == {"a": {"b": [1, 2]}}
+
+
+def test_values_are_yaml_whatever_they_are():
+    node = {
+        "text": "a: b # c",
+        "null": None,
+        "on": True,
+        "empty": {},
+        "nested": {"list": ["x, y", {"k": 1.0e-6}], "more": {"deep": "ü\n"}},
+        "number": "1e3",
+    }
+    text = "\n".join(commented_yaml(node, {"text": "a comment", "nested.list": "more"}, 80))
+    assert yaml.safe_load(text) == node

@@ -1,0 +1,114 @@
+"""Catalogue of conf/: tasks, meanings of keys, numbers of OpenML."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdgraph.config import compose, conf_dir
+from kdgraph.config.catalogue import (
+    GROUPS,
+    TASKS,
+    Catalogue,
+    Key,
+    first_comment,
+    keys_of,
+    read_component,
+)
+from kdgraph.errors import ConfigError
+
+CATALOGUE = Catalogue([conf_dir()])
+
+
+def test_every_group_has_a_purpose_and_the_order_of_the_overview():
+    assert list(CATALOGUE.groups) == [group for group in GROUPS if group in CATALOGUE.groups]
+    assert max(map(len, GROUPS.values())) <= 60
+
+
+def test_every_method_and_calibrator_has_a_task():
+    for group in ("method", "calibrator"):
+        for option in CATALOGUE.groups[group]:
+            assert CATALOGUE.task(group, option) in TASKS
+
+
+@pytest.mark.parametrize("method", ["kdf", "isotonic", "sts", "lore", "knn", "kdn", "local_pit"])
+def test_the_class_of_a_component_is_that_of_the_composed_config(method):
+    config = compose([f"method={method}"] + ["dataset=heteroscedastic"] * (method == "local_pit"))
+    choices = CATALOGUE.method_choices(method)
+    for group in ("parent", "calibrator", "detector", "recalibrator"):
+        if group in choices:
+            component = CATALOGUE.component(group, choices[group])
+            node = getattr(config, group)
+            assert component.target == (node["_target_"] or "")
+            assert {key.partition(".")[0] for key in component.keys} == set(node) - {
+                "name",
+                "_target_",
+            }
+
+
+def test_keys_are_read_with_values_and_comments():
+    text = (
+        "# A summary\nname: x\na: 1  # one # two\nb:   # a node\n  c: null\n  d: {e: 1, f: [2]}\n"
+        "g: {_target_: m.C, h: 1}  # a class\ni:\n"
+    )
+    assert keys_of(text) == {
+        "name": Key("x", ""),
+        "a": Key("1", "one # two"),
+        "b": Key("", "a node"),
+        "b.c": Key("null", ""),
+        "b.d.e": Key("1", ""),
+        "b.d.f": Key("[2]", ""),
+        "g": Key("{_target_: m.C, h: 1}", "a class"),
+    }
+
+
+def test_a_file_takes_over_the_keys_and_comments_of_its_bases(tmp_path):
+    folder = tmp_path / "parent"
+    folder.mkdir()
+    (folder / "_net.yaml").write_text("_target_: m.Net\na: 1  # of the base\nb: {c: 1}\n")
+    (folder / "net.yaml").write_text(
+        "# A net\ndefaults: [_net, /parent/_extra@extra, _self_]\nname: net\na: 2\nb: null\n"
+    )
+    (folder / "_extra.yaml").write_text("_target_: m.Extra\nd: 3  # of the extra\n")
+    component = read_component(folder / "net.yaml", [tmp_path])
+    assert component.target == "m.Net"
+    assert component.keys == {
+        "a": Key("2", "of the base"),
+        "b": Key("null", ""),
+        "extra.d": Key("3", "of the extra"),
+        "extra._target_": Key("m.Extra", ""),
+    }
+
+
+def test_the_comment_of_the_later_file_wins(tmp_path):
+    for group, text in {
+        "gate": "# A gate\nalpha: 1  # of the gate\nbeta: 2  # of both\n",
+        "method": "# @package _global_\n# A method\ngate:\n  alpha: 3  # of the method\n",
+    }.items():
+        (tmp_path / group).mkdir()
+        (tmp_path / group / "x.yaml").write_text(text)
+    assert Catalogue([tmp_path]).meanings({"gate": "x", "method": "x"}) == {
+        "gate": "A gate",
+        "gate.alpha": "of the method",
+        "gate.beta": "of both",
+    }
+
+
+def test_the_first_comment_is_no_directive(tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text("# @package _global_\nname: x  # behind a key\n#  Two words \n# More\n")
+    assert first_comment(path) == "Two words"
+    path.write_text("name: x\n")
+    assert first_comment(path) == ""
+
+
+def test_numbers_of_openml_are_of_a_file_or_of_its_base(tmp_path):
+    folder = tmp_path / "dataset"
+    folder.mkdir()
+    (folder / "_base.yaml").write_text("id: 7\n")
+    (folder / "a.yaml").write_text("defaults: [_base, _self_]\nname: a\n")
+    (folder / "b.yaml").write_text("id: 8\nname: b\n")
+    (folder / "c.yaml").write_text("name: c\n")
+    assert Catalogue([tmp_path]).openml_ids() == {"_base": 7, "a": 7, "b": 8}
+    (folder / "d.yaml").write_text("a: [\n")
+    with pytest.raises(ConfigError, match=r"d\.yaml"):
+        Catalogue([tmp_path]).openml_ids()
