@@ -183,7 +183,7 @@ def test_of_many_that_find_a_dead_lock_one_at_a_time_holds_it(tmp_path):
         "import sys, os, time; from pathlib import Path; from kdgraph.runner.locks import lock\n"
         "folder = Path(sys.argv[1])\n"
         "for turn in range(5):\n"
-        "    with lock(folder / 'claim', lambda line: None):\n"
+        "    with lock(folder / 'lock', lambda line: None):\n"
         "        os.close(os.open(folder / 'inside', os.O_CREAT | os.O_EXCL))\n"
         "        time.sleep(0.005)\n"
         "        os.unlink(folder / 'inside')\n"
