@@ -73,6 +73,9 @@ $(VENV)/.created: | constraints.txt
 	@$(PIP) --upgrade pip 2>/dev/null || true
 	@touch $@
 
+# An install from a checkout that is gone, or was moved, is repeated.
+$(shell [ ! -d $(VENV) ] || $(PYTHON) scripts/check_venv.py $(VENV) forget-gone 2>/dev/null)
+
 # Two checkouts cannot share an environment: the second install would take the place of the first.
 own-venv:
 	@if [ -d $(VENV) ] && command -v $(PYTHON) >/dev/null; then \

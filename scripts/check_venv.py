@@ -16,12 +16,21 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(venv: Path, target: str) -> int:
-    """Print a line and return 1 if another checkout is installed in ``venv``."""
+    """Print a line and return 1 if another checkout is installed in ``venv``.
+
+    If that checkout is gone or was moved, the install is to be repeated: with ``target``
+    "forget-gone", which make calls before it looks at its stamps, these are removed.
+    """
     other = installed_checkout(venv)
     if other is None or other.resolve() == ROOT:
         return 0
+    if not other.exists():
+        if target == "forget-gone":
+            for stamp in (".run", ".dev"):
+                (venv / stamp).unlink(missing_ok=True)
+        return 0
     is_inside = venv.resolve().is_relative_to(ROOT)
-    if target == "clean" and (is_inside or not other.exists()):
+    if target == "forget-gone" or (target == "clean" and is_inside):
         return 0
     way_out = (
         "'make clean' removes it"

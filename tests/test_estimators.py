@@ -19,7 +19,6 @@ from kdgraph.calibration import (
     LinearPool,
     OdinCalibration,
     Refit,
-    Retrained,
     ScoreMap,
     Uncalibrated,
 )
@@ -148,7 +147,6 @@ ESTIMATORS = [
     DensityRatio(forest(), random_state=0),
     BinMeanShift(network(), random_state=0),
     GroupWiseByPosition(tree(), ScoreMap(None, method="temperature"), random_state=0),
-    Retrained(forest(), changes={"n_estimators": 3}, random_state=0),
     GaussianLinear(),
     GlobalPit(GaussianLinear(), random_state=0),
     ConformalPit(GaussianLinear(), LocalPit(None), random_state=0),

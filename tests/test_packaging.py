@@ -244,13 +244,18 @@ def test_an_environment_of_another_checkout_is_refused(other_checkout: Path) -> 
         )
 
 
-def test_an_environment_that_no_other_checkout_needs_may_be_removed(
+def test_an_install_from_a_checkout_that_is_gone_is_repeated(
     other_checkout: Path, tmp_path: Path
 ) -> None:
     venv = (other_checkout / ".venv").rename(tmp_path / "venv")
+    stamps = [venv / ".run", venv / ".dev"]
+    for stamp in stamps:
+        stamp.touch()
+    assert check_venv(venv, "forget-gone") == (0, "") and all(map(Path.exists, stamps))
     other_checkout.rmdir()
-    assert check_venv(venv, "run")[0] == 1
-    assert check_venv(venv, "clean") == (0, "")
+    for target in ("run", "clean", "forget-gone"):
+        assert check_venv(venv, target) == (0, "")
+    assert not any(map(Path.exists, stamps))
 
 
 def test_an_environment_without_kdgraph_or_of_this_checkout_is_accepted(tmp_path: Path) -> None:

@@ -76,7 +76,9 @@ def test_table_with_categories_and_missing_values(capsys, tmp_path):
     record = run_record(
         capsys, tmp_path, *dataset, "method=gated_isotonic", "parent.n_estimators=60"
     )
-    assert record["dataset"]["n_categorical"] == 1 and 0 < record["dataset"]["missing_share"] < 0.01
+    assert (
+        record["dataset"]["n_categorical"] == 1 and 0 < record["dataset"]["missing_fraction"] < 0.01
+    )
     assert value(record, "oce", "calibrated", rows="ood", radius=3.0) < 1e-3
 
 

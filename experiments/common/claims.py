@@ -1,4 +1,4 @@
-"""What a paper claims, whether it holds here, and the numbers that say so: a line each."""
+"""Claims of a paper, tested on runs: the sentence, its verdict and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from kdgraph.runner.files import write_atomically
 
 @dataclass(frozen=True)
 class Claim:
-    """What numbers can be asked about one sentence of a paper, or about a part of it.
+    """Test of one sentence of a paper, or of a part of it.
 
     Attributes
     ----------
-    text : the claim, as it was tested, and where the paper makes it: what is compared with what,
-    and the rule by which it holds.
-    holds : whether it does here.
-    found : the numbers, and of how many seeds.
-    of : sentences that it is a part of, by their names in the paper's ``claims.csv``; none where it
-    is ours.
-    made : when, where and by which commit it was asked; empty where that is now.
+    text : str
+        The claim as it was tested, with its place in the paper, the comparison and the rule.
+    holds : bool
+        Verdict.
+    found : str
+        The numbers, and the number of seeds.
+    of : tuple of str
+        Sentences that it is a part of, by their names in ``claims.csv`` of the paper; empty for a
+        claim of the project.
+    made : str
+        Time, machine and commit of the test; empty for a test of now.
     """
 
     text: str
@@ -34,34 +38,36 @@ class Claim:
     made: str = ""
 
 
-Ask = Callable[[Path], Iterable[Claim]]
-"""A folder of runs → what they say of the sentences whose ``tested_by`` names the function; nothing
-where runs are missing.
+ClaimTest = Callable[[Path], Iterable[Claim]]
+"""Folder of runs → claims of the sentences whose ``tested_by`` names the function; none if runs are
+missing.
 """
 
 
 def verdicts(claims: Iterable[Claim]) -> str:
-    """A list item of markdown for each claim, which begins with pass or FAIL; the last line counts
-    them.
-    """
-    told = list(claims)
+    """Return a markdown list of claims with pass or FAIL, and a last line with the counts."""
+    tested = list(claims)
     lines = [
-        f"- {'pass' if claim.holds else 'FAIL'}: {claim.text}. {claim.found}" for claim in told
+        f"- {'pass' if claim.holds else 'FAIL'}: {claim.text}. {claim.found}" for claim in tested
     ]
-    return "\n".join([*lines, "", f"{sum(claim.holds for claim in told)} of {len(told)} hold."])
+    return "\n".join([*lines, "", f"{sum(claim.holds for claim in tested)} of {len(tested)} hold."])
 
 
 def below(
     text: str, low: pd.Series, high: pd.Series, of: tuple[str, ...] = (), *, share: float = 0.0
 ) -> Iterator[Claim]:
-    """That one column of numbers is below another: the mean difference, seed by seed, is, and its
-    whole 95 % interval.
+    """Yield the claim that the 95 % interval of the mean difference of two columns is below 0.
 
     Parameters
     ----------
-    text, of : of the claim; the rule is added to the text.
-    low, high : by seed. Of fewer than two seeds that both have there is no claim.
-    share : test rows for each row that is fitted on, where seeds are splits of the same rows; see
+    text : str
+        Text of the claim, to which the rule is added.
+    low, high : Series
+        Numbers by seed. With fewer than two common seeds there is no claim.
+    of : tuple of str
+        Sentences of the paper; see :class:`Claim`.
+    share : float
+        Test rows per fitted row if seeds are splits of the same rows; see
         :func:`~experiments.common.splits.half_width`.
     """
     both = pd.concat({"low": low, "high": high}, axis=1).dropna()
@@ -85,9 +91,7 @@ def below(
 def in_every_seed(
     text: str, margin: pd.Series, of: tuple[str, ...] = (), *, least: float = 0.0
 ) -> Iterator[Claim]:
-    """That a margin is above ``least`` in every seed, or in every row of whatever the index is of;
-    nothing of none.
-    """
+    """Yield the claim that a margin exceeds ``least`` in every row, unless it is empty."""
     margin = margin.dropna()
     if len(margin):
         found = (
@@ -98,31 +102,34 @@ def in_every_seed(
 
 
 def _short(value: float) -> str:
-    """Three digits, and none behind the point of thousands."""
+    """Return three digits, or a whole number from 1,000 on."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def computed_at(folder: Path, name: str) -> Path:
-    """Where what was computed without a run is kept, beside the runs."""
+def computed_path(folder: Path, name: str) -> Path:
+    """Return the path of the results of a computation without a run, in a folder of runs."""
     return folder / "computed" / f"{name}.csv"
 
 
-def keep(claims: Iterable[Claim], folder: Path, name: str) -> None:
-    """Write what a computation of minutes or hours found, for :func:`kept` to find below a folder
-    of runs.
-    """
+def save_claims(claims: Iterable[Claim], folder: Path, name: str) -> None:
+    """Write the claims of a long computation to a folder of runs, for :func:`saved_claims`."""
     rows = [
-        {"text": one.text, "holds": one.holds, "found": one.found, "of": " ".join(one.of)}
-        for one in claims
+        {
+            "text": claim.text,
+            "holds": claim.holds,
+            "found": claim.found,
+            "of": " ".join(claim.of),
+        }
+        for claim in claims
     ]
-    path = _kept_at(folder, name)
+    path = _claims_path(folder, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, pd.DataFrame(rows).to_csv(index=False).encode())
 
 
-def kept(folder: Path, name: str) -> list[Claim]:
-    """What :func:`keep` wrote; nothing where it did not."""
-    path = _kept_at(folder, name)
+def saved_claims(folder: Path, name: str) -> list[Claim]:
+    """Return the claims that :func:`save_claims` wrote, or none."""
+    path = _claims_path(folder, name)
     if not path.exists():
         return []
     rows = pd.read_csv(path, keep_default_na=False).itertuples(index=False)
@@ -132,5 +139,5 @@ def kept(folder: Path, name: str) -> list[Claim]:
     ]
 
 
-def _kept_at(folder: Path, name: str) -> Path:
-    return computed_at(folder, f"claims_{name}")
+def _claims_path(folder: Path, name: str) -> Path:
+    return computed_path(folder, f"claims_{name}")

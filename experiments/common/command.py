@@ -1,4 +1,4 @@
-"""What a study does where it is called by itself: ``python -m experiments.p5.table1 outputs``."""
+"""Command line of a study: ``python -m experiments.p5.table1 outputs``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from experiments.common.claims import Claim, keep, verdicts
+from experiments.common.claims import Claim, save_claims, verdicts
 from experiments.common.runs import Record
 from kdgraph.errors import KdgError
 
@@ -30,14 +30,16 @@ def print_comparison(
 
 
 def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]], to: str) -> None:
-    """Draw the runs below a folder and print where the pictures are; where there is none, why not,
-    in one line.
+    """Draw the runs below a folder and print the paths of the pictures, or one line why not.
 
     Parameters
     ----------
-    about : the docstring of the study's module.
-    draw : the folder of runs, that for the pictures → the files.
-    to : where pictures go if the command line does not say.
+    about : str or None
+        Docstring of the module of the study.
+    draw : function
+        Folder of runs and folder of pictures → files.
+    to : str
+        Default folder of the pictures.
     """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -46,18 +48,22 @@ def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]
         "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
     )
     parser.add_argument("--figures", type=Path, default=Path(to), help="where the picture goes")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     def main() -> None:
-        for path in draw(given.outputs, given.figures):
+        for path in draw(options.outputs, options.figures):
             print(path)
 
     in_one_line(main)
 
 
-def parser_that_keeps(about: str | None) -> argparse.ArgumentParser:
-    """Of a study whose claims ``--keep DIR`` leaves where ``kdg reproduce`` finds them; ``about``
-    is its module's docstring.
+def claims_parser(about: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a study whose option ``--keep DIR`` saves claims for ``kdg reproduce``.
+
+    Parameters
+    ----------
+    about : str or None
+        Docstring of the module of the study.
     """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -71,16 +77,16 @@ def parser_that_keeps(about: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def tell_claims(claims: Iterable[Claim], keep_in: Path | None, name: str) -> None:
-    """Print which of them hold, and leave them as ``name`` in a folder of runs if there is one."""
-    told = list(claims)
-    print(verdicts(told))
+def print_claims(claims: Iterable[Claim], keep_in: Path | None, name: str) -> None:
+    """Print the verdicts, and save the claims as ``name`` if a folder of runs is given."""
+    tested = list(claims)
+    print(verdicts(tested))
     if keep_in is not None:
-        keep(told, keep_in, name)
+        save_claims(tested, keep_in, name)
 
 
 def in_one_line(main: Callable[[], object]) -> None:
-    """Call it; what it cannot have ends it with a line, not with a traceback."""
+    """Call ``main``; an error of kdgraph ends the process with one line, not with a traceback."""
     try:
         main()
     except KdgError as error:

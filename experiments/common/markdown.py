@@ -1,4 +1,4 @@
-"""Lines, numbers and words of markdown tables."""
+"""Rows, numbers and words of markdown tables."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from numpy.typing import ArrayLike
 
 
 def line(cells: Iterable[str]) -> str:
-    """One row."""
+    """Return one row of a table."""
     return "| " + " | ".join(cells) + " |"
 
 
 def head(columns: Sequence[str]) -> list[str]:
-    """The first two rows."""
+    """Return the first two rows of a table."""
     return [line(columns), "|" + "---|" * len(columns)]
 
 
 def number(value: float, digits: int = 3) -> str:
-    """.123, 1.2, or a dash where there is none."""
+    """Return a number as .123 or 1.2, or a dash for NaN."""
     if np.isnan(value):
         return "–"
     text = f"{value:.{digits}f}"
@@ -27,12 +27,12 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """+.123 or −.123, or a dash where there is none."""
+    """Return a number as +.123 or −.123, or a dash for NaN."""
     return "–" if np.isnan(value) else ("−" if value < 0 else "+") + number(abs(value), digits)
 
 
 def spread(values: ArrayLike, factor: float = 1.0, digits: int = 3) -> str:
-    """Mean ± standard deviation (of a sample), .123 ± .045; a dash of none, no deviation of one."""
+    """Return mean ± standard deviation of a sample, such as .123 ± .045; a dash if it is empty."""
     values = factor * np.asarray(values, dtype=float)
     if not len(values):
         return "–"
@@ -41,7 +41,7 @@ def spread(values: ArrayLike, factor: float = 1.0, digits: int = 3) -> str:
     )
 
 
-def counted(numbers: Iterable[int], what: str) -> str:
-    """1 seed, 3,000 seeds, 2 to 3 seeds."""
+def counted_noun(numbers: Iterable[int], noun: str) -> str:
+    """Return a range with its noun: "1 seed", "3,000 seeds" or "2 to 3 seeds"."""
     low, high = min(numbers := list(numbers)), max(numbers)
-    return f"{low:,} {what}{'s' * (low != 1)}" if low == high else f"{low:,} to {high:,} {what}s"
+    return f"{low:,} {noun}{'s' * (low != 1)}" if low == high else f"{low:,} to {high:,} {noun}s"

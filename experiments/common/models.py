@@ -1,4 +1,4 @@
-"""Models of finished runs, and what they said."""
+"""Models of finished runs, and their outputs."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ from kdgraph.runner.store import STORE_FOLDER
 
 
 def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:
-    """Splits, parent and calibrated model of a finished run: from the store below ``folder``, else
-    fitted again, which gives the same.
+    """Return splits, parent and calibrated model of a finished run.
+
+    They come from the store below ``folder``, or are fitted again with the same result.
     """
-    stored = _stages_of(record, folder)
+    stored = _stored_stages(record, folder)
     parent = stored.fit().value
     return stored.splits, parent, stored.calibrate(parent).value
 
 
 def evaluation_of(record: Record, folder: Path) -> Evaluation:
-    """What both models of a finished run said of each set of rows, also of sets that they drew from
-    them: as :func:`models_of`.
+    """Return the outputs of both models of a finished run for every set of rows.
+
+    They come from the store below ``folder``, or are computed again with the same result.
     """
     path = folder / STORE_FOLDER / record["store"]["evaluate"]
     if path.exists():
         return from_bytes(path.read_bytes(), f"store entry {path}").value
-    stored = _stages_of(record, folder)
+    stored = _stored_stages(record, folder)
     parent = stored.fit().value
     return stored.evaluate(FittedModel(parent), stored.calibrate(parent).value).value
 
 
-def _stages_of(record: Record, folder: Path) -> StoredStages:
+def _stored_stages(record: Record, folder: Path) -> StoredStages:
     config = RunConfig(**record["config"], out=str(folder), method=record["method"])
     return StoredStages(config, stages.split(config.dataset, config.seed), ProgressReporter())

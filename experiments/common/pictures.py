@@ -1,9 +1,8 @@
-"""Pictures of a paper: each figure as SVG and PDF, which differ only where the figure does, with a
-title that says which figure it is.
+"""Pictures of a paper: figures as SVG and PDF, the same bytes for the same figure, with titles.
 
-``figures.csv`` of a paper has a row for each of its figures. ``files`` holds the stems of what was
-drawn, relative to the folder of the paper and without ending; each is there as .svg and .pdf.
-``caption`` says what ours shows, ``missing`` what keeps it from being the paper's.
+``figures.csv`` of a paper has a row for every figure. ``files`` holds the stems of the drawn files,
+relative to the folder of the paper; both .svg and .pdf exist. ``caption`` describes the picture,
+``missing`` its differences from the published figure.
 """
 
 from __future__ import annotations
@@ -27,26 +26,25 @@ AUTHORS = {
     "p4": "Luo et al.",
     "p5": "Torres et al.",
 }
-"""How titles call the papers."""
+"""Names of the papers in titles."""
 COLUMNS = ("figure", "page", "shows", "drawn_by", "files", "caption", "missing")
-"""That every ``figures.csv`` has."""
+"""Columns of every ``figures.csv``."""
 FORMATS = ("svg", "pdf")
 DENSE = 1500
-"""Points or cells of one artist, from which on it is drawn as pixels: as shapes, 20,000 of them are
-megabytes of SVG.
+"""Number of points or cells above which an artist is drawn as pixels: 20,000 shapes are megabytes
+of SVG.
 """
 DPI = 300
-"""Of those pixels: print's, also of a picture that is as wide as a page."""
+"""Resolution of these pixels, sufficient for print."""
 
 
 def figures_of(folder: Path) -> pd.DataFrame:
-    """A row for each figure of the paper in ``folder``: ``figures.csv``, all of it text, the number
-    of the figure aside.
+    """Return the rows of ``figures.csv`` of the paper in ``folder``, as text except the number.
 
     Raises
     ------
     ValueError
-        A column is missing.
+        If a column is missing.
     """
     listed = pd.read_csv(folder / "figures.csv", dtype=str, keep_default_na=False)
     if missing := [name for name in COLUMNS if name not in listed]:
@@ -58,38 +56,42 @@ def figures_of(folder: Path) -> pd.DataFrame:
 
 
 def save_picture(figure: Figure, stem: Path, paper: Path) -> list[Path]:
-    """Write ``stem.svg`` and ``stem.pdf``; the folder is made where there is none.
+    """Write ``stem.svg`` and ``stem.pdf``; create the folder if it does not exist.
 
-    The same figure gives the same bytes. Text stays text; what has more than :data:`DENSE` points
-    is drawn as pixels.
+    The same figure gives the same bytes. Text stays text; artists with more than :data:`DENSE`
+    points are drawn as pixels.
 
     Parameters
     ----------
-    figure : what was drawn.
-    stem : where to, without ending.
-    paper : folder of the paper, whose ``figures.csv`` says which figure a picture of this name is,
-        and what it shows; any other has its name for a title.
+    figure : Figure
+        Figure to save.
+    stem : Path
+        Path without ending.
+    paper : Path
+        Folder of the paper, whose ``figures.csv`` has the title and the description. A picture that
+        is not in it has its name as the title.
     """
-    title, shows = about(stem.name, paper)
+    title, shows = title_and_description(stem.name, paper)
     for artist in figure.findobj(is_dense):
         artist.set_rasterized(True)
     stem.parent.mkdir(parents=True, exist_ok=True)
     return save_figure(figure, stem, FORMATS, DPI, title=title, description=shows)
 
 
-def about(name: str, paper: Path) -> tuple[str, str]:
-    """The title of the picture ``name`` of a paper, and what it shows as ``figures.csv`` says."""
+def title_and_description(name: str, paper: Path) -> tuple[str, str]:
+    """Return title and description of the picture ``name`` of a paper, from ``figures.csv``."""
     listed = figures_of(paper)
-    mine = listed[[name in (Path(stem).name for stem in stems.split()) for stems in listed.files]]
-    if mine.empty:
+    rows = listed[[name in (Path(stem).name for stem in stems.split()) for stems in listed.files]]
+    if rows.empty:
         return f"{name.replace('_', ' ')}, on {AUTHORS[paper.name]}", ""
-    numbers = ", ".join(str(number) for number in mine.figure)
-    return f"Figure {numbers} of {AUTHORS[paper.name]}", "; ".join(dict.fromkeys(mine.shows))
+    numbers = ", ".join(str(number) for number in rows.figure)
+    return f"Figure {numbers} of {AUTHORS[paper.name]}", "; ".join(dict.fromkeys(rows.shows))
 
 
 def is_dense(artist: Artist) -> bool:
-    """Whether as shapes it would be too much for an SVG; a line is, with many times as many points,
-    since its path is simplified.
+    """Return whether an artist has too many points for an SVG.
+
+    A line may have 20 times as many, because its path is simplified.
     """
     return _n_points(artist) > DENSE
 

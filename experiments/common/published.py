@@ -1,4 +1,4 @@
-"""What a paper printed or stored: ``published.csv`` in its folder, one number a row."""
+"""Published numbers of a paper: ``published.csv`` in its folder, one number per row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pandas as pd
 from experiments.common.markdown import number
 
 COLUMNS = ("item", "source", "dataset", "metric", "method", "value")
-"""That every such file has: the table or figure, where the number was read, and what it is of; a
-paper adds what else it varies.
+"""Columns of every such file: table or figure, source of the number, and its meaning. A paper adds
+columns for what else it varies.
 """
 ABOUT = {
     "kind",
@@ -24,20 +24,19 @@ ABOUT = {
     "spread_is",
     "note",
 }
-"""Columns that tell of a number, not what it is of."""
+"""Columns with the origin of a number, which do not identify it."""
 LOST = "lost in the text"
-"""How the note of a number begins that was printed and cannot be read any more."""
+"""Beginning of the note of a number that was printed and is no longer legible."""
 
 
 def read_published(folder: Path) -> pd.DataFrame:
-    """The numbers of the paper in ``folder``, a row each, and to how many ``decimals`` each is
-    printed.
+    """Return the published numbers of the paper in ``folder``, and their printed ``decimals``.
 
     Raises
     ------
     ValueError
-        A column is missing, a number too that is not noted as lost, or two rows are of the same
-        thing.
+        If a column is missing, a number is missing and not noted as lost, or two rows have the same
+        meaning.
     """
     numbers = pd.read_csv(folder / "published.csv", dtype={"dataset": str, "value": str})
     if missing := [name for name in COLUMNS if name not in numbers]:
@@ -55,24 +54,25 @@ def read_published(folder: Path) -> pd.DataFrame:
             f"{folder}/published.csv has no value in row {int(empty.argmax())}, and its note does"
             f" not begin with {LOST!r}"
         )
-    if (twice := numbers.duplicated([name for name in numbers if name not in ABOUT])).any():
+    if (duplicates := numbers.duplicated([name for name in numbers if name not in ABOUT])).any():
         raise ValueError(
             f"{folder}/published.csv has two values of one thing, the second in row"
-            f" {int(twice.argmax())}"
+            f" {int(duplicates.argmax())}"
         )
     return numbers
 
 
-def cell(found: pd.DataFrame, digits: int = 3) -> str:
-    """The number of what was found, for a table; a dash where nothing was published.
+def cell(matches: pd.DataFrame, digits: int = 3) -> str:
+    """Return the only published number of some rows for a table, or a dash if there are none.
 
     Raises
     ------
     ValueError
-        More than one number was found.
+        If there is more than one number.
     """
-    if len(found) > 1:
+    if len(matches) > 1:
         raise ValueError(
-            f"a cell holds one published number, got {len(found)}: name what else tells them apart"
+            f"a cell holds one published number, got {len(matches)}: name what else tells them"
+            " apart"
         )
-    return number(float(found.value.iloc[0]), digits) if len(found) else "–"
+    return number(float(matches.value.iloc[0]), digits) if len(matches) else "–"

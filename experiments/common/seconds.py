@@ -1,4 +1,4 @@
-"""What a piece of work takes, where methods are compared side by side."""
+"""Processor time of a function, to compare methods."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def spent(work: Callable[[], T]) -> tuple[T, float]:
-    """What the work gives, and seconds of processor time of all cores of this process: other
-    programs that run beside it do not count.
+def processor_seconds(work: Callable[[], T]) -> tuple[T, float]:
+    """Return the result of ``work`` and its processor time in seconds, over all cores.
+
+    Other processes do not count.
     """
     start = time.process_time()
-    found = work()
-    return found, time.process_time() - start
+    result = work()
+    return result, time.process_time() - start

@@ -1,6 +1,4 @@
-"""Runs of one experiment whose settings are not equal: how many rows they had, and what else was
-set otherwise.
-"""
+"""Runs of one experiment with different settings: numbers of rows, and other keys."""
 
 from __future__ import annotations
 
@@ -9,50 +7,60 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import fields
 from typing import Any
 
-from experiments.common.markdown import counted
+from experiments.common.markdown import counted_noun
 from experiments.common.runs import Record
 from kdgraph.data.sizes import SplitSizes
 
 SIZES = [field.name for field in fields(SplitSizes)]
-"""Keys of a data set that say how many rows there are."""
+"""Keys of a data set for numbers of rows."""
 _ROLES = {"n_train": "training row", "n_calibration": "calibration row", "n_test": "test row"}
-_OTHER = {"seed", "metrics", "figures"}  # what is asked for, and how often
+_OTHER = {"seed", "metrics", "figures"}  # what is measured, and how often
 
 
 def by_size(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Records whose configs ask for equally many rows, the fewest first, under what that gave them
-    in words.
-    """
-    asked: dict[str, list[Record]] = defaultdict(list)
+    """Return records by their numbers of rows in words, the fewest training rows first."""
+    by_sizes: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         dataset = record["config"].get("dataset", {})
-        asked[str([dataset.get(key) for key in SIZES])].append(record)
-    found: dict[str, list[Record]] = defaultdict(list)
+        by_sizes[str([dataset.get(key) for key in SIZES])].append(record)
+    groups: dict[str, list[Record]] = defaultdict(list)
     for group in sorted(
-        asked.values(), key=lambda group: max(record["dataset"]["n_train"] for record in group)
+        by_sizes.values(), key=lambda group: max(record["dataset"]["n_train"] for record in group)
     ):
-        found[
+        groups[
             ", ".join(
-                counted((record["dataset"][key] for record in group), role)
+                counted_noun((record["dataset"][key] for record in group), role)
                 for key, role in _ROLES.items()
             )
         ] += group
-    return dict(found)
+    return dict(groups)
 
 
-def apart(
+def trains_otherwise(record: Record) -> bool:
+    """Return whether the network of a run is trained with outliers or with MMCE in its loss.
+
+    It is then a method, not the parent that the other methods of the experiment share.
+    """
+    parent = record.get("config", {}).get("parent") or {}
+    return bool(parent.get("exposure")) or parent.get("loss") == "mmce"
+
+
+def differing_settings(
     records: Sequence[Record], alike: Sequence[Hashable], parts: Collection[str] | None = None
 ) -> list[str]:
-    """For each record its values of those keys in which it differs from one that it is ``alike``:
-    "parent.max_epochs=3".
+    """Return the settings by which every record differs from others of its line of a table.
+
+    An example is "parent.max_epochs=3". Seeds, numbers of rows, metrics, figures and the device do
+    not count.
 
     Parameters
     ----------
-    records : of runs. Their seed, how many rows they have, what is measured and where a network
-    trains do not count.
-    alike : of each record, whose line of a table it would be in: that of a data set and a method,
-    say.
-    parts : groups of the config that count; None: all.
+    records : sequence of Record
+        Records of runs.
+    alike : sequence of hashable
+        Line of the table of every record, such as data set and method.
+    parts : collection of str, or None
+        Groups of the config that count; None: all.
     """
     chosen = (
         {name: node for name, node in record["config"].items() if parts is None or name in parts}
@@ -73,7 +81,7 @@ def apart(
 
 
 def _settings(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Dotted key and value of each leaf of a config."""
+    """Yield dotted key and value of every leaf of a config."""
     if not isinstance(node, Mapping):
         yield ".".join(path), str(node)
         return

@@ -1,4 +1,4 @@
-"""How sure a mean over splits of the same rows is."""
+"""Confidence interval of a mean over splits of the same rows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from scipy import stats
 
 
 def half_width(difference: pd.Series, share: float) -> float:
-    """Half of the 95 % interval of a mean over J splits of the same rows, Float[J]; NaN of fewer
-    than two.
+    """Return half of the 95 % interval of a mean over splits of the same rows; NaN for one split.
 
     Parameters
     ----------
-    difference : between two methods, by split.
-    share : test rows for each row that is fitted on.
+    difference : Series
+        Difference between two methods by split, Float[J].
+    share : float
+        Test rows per fitted row.
 
     References
     ----------

@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.common.markdown import counted, head, line, number, spread
+from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
-from experiments.common.settings import apart, by_size
+from experiments.common.settings import by_size, differing_settings, trains_otherwise
 
 TABLES = {"Table 1": "ViT-B16", "Table 4": "ResNet-50"}
 """Of the paper, and whose numbers they are."""
@@ -25,12 +25,14 @@ METHODS = {
     "kdn": "KDN",
     "isotonic": "ISOTONIC",
     "sigmoid": "SIGMOID",
-    "acet_quick": "ACET",
-    "odin": "ODIN",
+    "acet": "ACET",
+    "odin_temperature": "ODIN",
     "oe": "OE",
     "gated_isotonic": "gated isotonic",
 }
-"""Calibrators of runs, on whatever network, and what the paper calls them, which has no gate."""
+"""Methods of runs, on whatever network, and what the paper calls them, which has no gate."""
+TRAININGS = {"Acet": "acet", "OutlierExposure": "oe"}
+"""Class of the exposure that a network is trained with → method."""
 COLUMNS = {
     "accuracy": ("accuracy", "", "accuracy, %"),
     "ece_by_edges": ("MCE", "", "MCE as implemented"),
@@ -72,14 +74,20 @@ def compare_with_published(records: Sequence[Record]) -> str:
 
 
 def _title(rows: str, records: Sequence[Record]) -> str:
-    seeds = counted([len({record["seed"] for record in records})], "seed")
+    seeds = counted_noun([len({record["seed"] for record in records})], "seed")
     return f"## Dey et al., Tables 1 and 4, CIFAR-10: {rows}, {seeds}"
 
 
 def _table(records: Sequence[Record]) -> str:
     """Of runs with as many rows."""
-    of_method = apart(records, [(_parent(record), _method(record)) for record in records])
-    of_parent = apart(records, [_parent(record) for record in records], ["parent", "preprocess"])
+    of_method = differing_settings(
+        records, [(_parent(record), _method(record)) for record in records]
+    )
+    of_parent = differing_settings(
+        records,
+        [(_parent(record), trains_otherwise(record)) for record in records],
+        ["parent", "preprocess"],
+    )
     frame = pd.DataFrame(
         row for found in zip(records, of_method, of_parent, strict=True) for row in _rows(*found)
     )
@@ -98,6 +106,8 @@ def _parent(record: Record) -> str:
 
 
 def _method(record: Record) -> str:
+    if trains_otherwise(record):
+        return TRAININGS[record["config"]["parent"]["exposure"]["_target_"].rpartition(".")[2]]
     return record["calibrator"] if record["gate"] == "none" else f"gated_{record['calibrator']}"
 
 
@@ -106,6 +116,8 @@ def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, 
     for entry in record["metrics"]:
         column = " ".join(filter(None, [entry["metric"], entry["ood"]]))
         value = entry["value"]
+        if entry["of"] == "parent" and trains_otherwise(record):
+            continue
         if column == "error":
             column, value = "accuracy", 100 * (1 - value)
         if column in COLUMNS and value is not None:

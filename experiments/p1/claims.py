@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from experiments.common.claims import Claim, below, computed_at, kept
-from experiments.common.markdown import counted, number, signed
+from experiments.common.claims import Claim, below, computed_path, saved_claims
+from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.runs import runs_of
 from experiments.p1.cc18.records import OURS, Inconsistent, Tables, frame, label, parents_of, tables
 from experiments.p1.cc18.statistics import DECIMALS
@@ -66,7 +66,7 @@ def of_plane(plane: pd.DataFrame) -> Iterator[Claim]:
                 index="n_train", columns="model", values="value", aggfunc="median"
             ).dropna()
         sizes = ", ".join(
-            f"{n:,} rows ({counted([int(count)], 'seed')})"
+            f"{n:,} rows ({counted_noun([int(count)], 'seed')})"
             for n, count in of.groupby("n_train").seed.nunique().items()
         )
         where = _where(dataset, parent)
@@ -149,7 +149,7 @@ def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
     if len(curve):
         first = first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())
         last = f"{number(float(curve.iloc[-1]))} at radius {curve.index[-1]:g}"
-        seeds = counted([far.seed.nunique()], "seed")
+        seeds = counted_noun([far.seed.nunique()], "seed")
         found = (
             f"{'never' if np.isinf(first) else f'from radius {first:g} on'}; {last}; median of"
             f" {seeds}, 1,000 rows"
@@ -213,14 +213,14 @@ def posteriors(folder: Path) -> list[Claim]:
     """Of the maps of Figure 4 that ``python -m experiments.p1.figures.posteriors --keep`` made of
     runs of ``paper/p1/posteriors``.
     """
-    return kept(folder, "p1_posteriors")
+    return saved_claims(folder, "p1_posteriors")
 
 
 def scaling(folder: Path) -> list[Claim]:
     """Of the fits that ``python -m experiments.p1.scaling --keep`` timed: fewer polytopes, and the
     embedding of an encoder.
     """
-    return kept(folder, "p1_scaling")
+    return saved_claims(folder, "p1_scaling")
 
 
 def many_tables(folder: Path) -> Iterator[Claim]:
@@ -356,12 +356,15 @@ def shapes(folder: Path) -> Iterator[Claim]:
             text,
             most < at_home,
             f"at most {number(most)}, in distribution {number(at_home)};"
-            f" {counted([seeds], 'seed')}",
+            f" {counted_noun([seeds], 'seed')}",
             ("fig3",),
         )
         text = f"{where}: median confidence of the network is above .9 at every value"
         yield Claim(
-            text, least > 0.9, f"at least {number(least)}; {counted([seeds], 'seed')}", ("fig3",)
+            text,
+            least > 0.9,
+            f"at least {number(least)}; {counted_noun([seeds], 'seed')}",
+            ("fig3",),
         )
 
 
@@ -374,11 +377,11 @@ def sizes(folder: Path) -> Iterator[Claim]:
         *runs_of("paper/p1/cc18", folder),
     ]
     yield from of_gaussians(record for record in records if record["calibrator"] == "kdn")
-    if (path := computed_at(folder, "p1_section6")).exists():
+    if (path := computed_path(folder, "p1_section6")).exists():
         exponents = pd.read_csv(path).value
         found = (
             f"{number(exponents.min(), 2)} to {number(exponents.max(), 2)},"
-            f" {counted([len(exponents)], 'seed')}"
+            f" {counted_noun([len(exponents)], 'seed')}"
         )
         text = "from 1,000 to 8,000 rows the time to train KDF grows with an exponent of at most 2"
         yield Claim(text, bool(exponents.max() <= 2), found, ("complexity",))
@@ -391,7 +394,7 @@ def of_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
         for record in records
     ]
     if share:
-        found = f"at most {number(max(share), 2)} of them; {counted([len(share)], 'run')}"
+        found = f"at most {number(max(share), 2)} of them; {counted_noun([len(share)], 'run')}"
         yield Claim(
             "no fit of KDN has more Gaussians than training rows",
             max(share) <= 1,

@@ -18,9 +18,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below
-from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
+from experiments.common.command import claims_parser, in_one_line, print_claims
 from experiments.common.markdown import number, signed
-from experiments.common.seconds import spent
+from experiments.common.seconds import processor_seconds
 from experiments.common.splits import half_width
 from kdgraph import KernelDensityForest, KernelDensityNetwork
 from kdgraph.config import compose
@@ -131,11 +131,11 @@ def timed(fits: Mapping[Any, Fit], new: np.ndarray) -> dict[Any, tuple[Any, dict
     seconds = {name: {"fit": np.inf, "predict": np.inf} for name in fits}
     for _ in range(2):
         for name, fit in fits.items():
-            models[name], taken = spent(fit)
+            models[name], taken = processor_seconds(fit)
             seconds[name]["fit"] = min(seconds[name]["fit"], taken)
     for _ in range(3):
         for name, model in models.items():
-            _, taken = spent(lambda model=model: model.predict_proba(new))
+            _, taken = processor_seconds(lambda model=model: model.predict_proba(new))
             seconds[name]["predict"] = min(seconds[name]["predict"], taken)
     return {name: (models[name], seconds[name]) for name in fits}
 
@@ -199,10 +199,10 @@ def of_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Measure both, print the claims, and keep them if asked to."""
-    parser = parser_that_keeps(__doc__)
+    parser = claims_parser(__doc__)
     given = parser.parse_args()
     told = [*of_pruning(_table(pruning())), *of_encoder(_table(encoder()))]
-    tell_claims(told, given.keep, "p1_scaling")
+    print_claims(told, given.keep, "p1_scaling")
 
 
 def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import parser_that_keeps, tell_claims
+from experiments.common.command import claims_parser, print_claims
 from experiments.common.markdown import head, line, number, spread
 from experiments.common.splits import half_width
 from kdgraph.calibration.top_label import (
@@ -235,7 +235,7 @@ def _records(given: argparse.Namespace) -> Iterable[Record]:
 
 def main() -> None:
     """Print a table and the verdicts of each record."""
-    parser = parser_that_keeps(__doc__)
+    parser = claims_parser(__doc__)
     parser.add_argument("records", nargs="*", help="class scores of models, .npz files")
     parser.add_argument("--target", default="ground_truth", help="their array of labels")
     parser.add_argument(
@@ -259,7 +259,7 @@ def main() -> None:
             flush=True,
         )
         told += claims(record.name, found)
-    tell_claims(told, given.keep, "p2_bandwidths")
+    print_claims(told, given.keep, "p2_bandwidths")
 
 
 if __name__ == "__main__":

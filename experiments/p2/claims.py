@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.claims import Claim, below, kept
+from experiments.common.claims import Claim, below, saved_claims
 from experiments.common.markdown import number
 from experiments.common.runs import runs_of
 from experiments.p2 import records as of_records
@@ -24,33 +24,33 @@ def phanns(folder: Path) -> list[Claim]:
     """Of the counts of PhANNs: what ``python -m experiments.p2.figures --halves 3 --keep`` found of
     the runs of ``paper/p2/phanns``.
     """
-    return kept(folder, "p2_phanns")
+    return saved_claims(folder, "p2_phanns")
 
 
 def mnist(folder: Path) -> list[Claim]:
     """Of the ensembles that ``python -m experiments.p2.mnist --keep`` trained and measured."""
-    return kept(folder, "p2_mnist")
+    return saved_claims(folder, "p2_mnist")
 
 
 def fully_trained(folder: Path) -> list[Claim]:
     """Of ensembles whose scores are nearly all 1: ``python -m experiments.p2.mnist --scale
     workstation --recipes fully_trained --keep``.
     """
-    return kept(folder, "p2_mnist_fully_trained")
+    return saved_claims(folder, "p2_mnist_fully_trained")
 
 
 def bandwidths(folder: Path) -> list[Claim]:
     """Of kernel densities on records of several classifiers, which ``python -m
     experiments.p2.bandwidths --keep`` fitted and judged.
     """
-    return kept(folder, "p2_bandwidths")
+    return saved_claims(folder, "p2_bandwidths")
 
 
 def label_shift(folder: Path) -> list[Claim]:
     """Of the use-sets that ``python -m experiments.p2.label_shift --keep`` drew from a record of
     scores.
     """
-    return kept(folder, "p2_label_shift")
+    return saved_claims(folder, "p2_label_shift")
 
 
 def records(folder: Path) -> Iterator[Claim]:

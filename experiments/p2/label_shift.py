@@ -22,8 +22,8 @@ import yaml
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
-from experiments.common.claims import Claim, keep, verdicts
-from experiments.common.command import parser_that_keeps
+from experiments.common.claims import Claim, save_claims, verdicts
+from experiments.common.command import claims_parser
 from experiments.common.markdown import head, line, number, signed
 from kdgraph.config import conf_dir
 from kdgraph.config.components import build
@@ -395,7 +395,7 @@ def claims(found: Summary, methods: Sequence[str]) -> Iterator[Claim]:
 
 def main() -> None:
     """Print both tables and the verdicts."""
-    parser = parser_that_keeps(__doc__)
+    parser = claims_parser(__doc__)
     parser.add_argument("record", help="class scores of a model, a .npz file")
     parser.add_argument("--target", default="ground_truth", help="its array of labels")
     parser.add_argument(
@@ -438,7 +438,7 @@ def main() -> None:
     told = list(claims(found, given.methods))
     print(verdicts(told))
     if given.keep is not None:
-        keep(
+        save_claims(
             [replace(one, text=f"{rows.name}: {one.text}") for one in told],
             given.keep,
             "p2_label_shift",

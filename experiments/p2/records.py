@@ -25,7 +25,7 @@ from kdgraph.results.comparison.significance import compare_pairs
 EXPERIMENT = "paper/p2/records"
 FREE = ("dataset.path", "dataset.name", "dataset.target")
 """What differs between records, beside seed and method."""
-SHARED, WHOLE, CHOSEN, PARENT = "sts", "temperature", "best_top", "none"
+SHARED, WHOLE, CHOSEN, PARENT = "sts", "temperature", "best_top_label", "none"
 """Shared temperature for being right; for the whole row; what is chosen by cross-validation; the
 scores as they are.
 """

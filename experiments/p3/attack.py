@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, below
-from experiments.common.markdown import counted, number, signed
+from experiments.common.markdown import counted_noun, number, signed
 from experiments.p3.command import asked
 from experiments.p3.images import CIFAR
 from kdgraph.base import FittedModel
@@ -130,7 +130,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     """
     for dataset, of in frame.groupby("dataset", sort=False):
         mean = of.groupby(["method", "set", "step"]).value.mean().unstack("step")
-        seeds = counted([of.seed.nunique()], "seed")
+        seeds = counted_noun([of.seed.nunique()], "seed")
         for name in (name for name in TOOD if name in mean.index.get_level_values("method")):
             yield from _compromised(mean.loc[name], f"{dataset}, {TITLES[name]}", seeds)
         svhn = of[of.set == "svhn"]

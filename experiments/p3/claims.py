@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.claims import Claim, kept
-from experiments.common.markdown import counted, number, signed
+from experiments.common.claims import Claim, saved_claims
+from experiments.common.markdown import counted_noun, number, signed
 from experiments.p3 import images as of_images
 from experiments.p3 import simulated as of_simulated
 from experiments.p3 import size_labels as of_size_labels
@@ -22,7 +22,7 @@ from experiments.p3.study import measured
 AS_GOOD = 0.05
 """An AUROC that is apart by no more is as good: the paper says no number."""
 BOTH = ["tood_given", "tood_shuffled"]
-OURS = {"leaf_box", "density", "knn"}
+OURS = {"leaf_box", "graph_density", "knn"}
 """Methods of runs that the paper does not compare with, but for tables."""
 NEAR_1 = 0.99
 """What is close to 1: the paper says no number."""
@@ -33,28 +33,28 @@ AS_WELL = ("labels_shuffled", "unsupervised")
 
 def theorems(folder: Path) -> list[Claim]:
     """Of the simulations that ``python -m experiments.p3.theorems --keep`` made."""
-    return kept(folder, "p3_theorems")
+    return saved_claims(folder, "p3_theorems")
 
 
 def trees(folder: Path) -> list[Claim]:
     """Of other trees, fewer rows and time on tables: what ``python -m experiments.p3.trees --keep``
     measured.
     """
-    return kept(folder, "p3_trees")
+    return saved_claims(folder, "p3_trees")
 
 
 def latents(folder: Path) -> list[Claim]:
     """Of images with and without an autoencoder, and its time: what ``python -m
     experiments.p3.latents --keep`` measured.
     """
-    return kept(folder, "p3_latents")
+    return saved_claims(folder, "p3_latents")
 
 
 def attack(folder: Path) -> list[Claim]:
     """Of images that are moved against a network: what ``python -m experiments.p3.attack --keep``
     measured.
     """
-    return kept(folder, "p3_attack")
+    return saved_claims(folder, "p3_attack")
 
 
 def simulated(folder: Path) -> Iterator[Claim]:
@@ -87,7 +87,7 @@ def _with_all_rows(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator
             where = f"{sizes.datasets[str(dataset)]}, {of.rows.max():,} training rows"
             yield from (
                 one
-                for one in labels(mean, where, counted([most.seed.nunique()], "seed"))
+                for one in labels(mean, where, counted_noun([most.seed.nunique()], "seed"))
                 if one.of == AS_WELL
             )
 
@@ -154,7 +154,7 @@ def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
         )
         where, seeds = (
             f"{where} training rows" if rows else where,
-            counted([of.seed.nunique()], "seed"),
+            counted_noun([of.seed.nunique()], "seed"),
         )
         mean = (
             of[(of.metric == "auroc") & (of.set != IN)]

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.claims import Claim
-from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
+from experiments.common.command import claims_parser, in_one_line, print_claims
 
 
 def asked(
@@ -31,11 +31,11 @@ def asked(
     measure : seed → rows of numbers.
     claims : what all rows say.
     """
-    parser = parser_that_keeps(about)
+    parser = claims_parser(about)
     parser.add_argument("--seeds", type=int, default=seeds, help="how many splits")
     given = parser.parse_args()
     in_one_line(
-        lambda: tell_claims(
+        lambda: print_claims(
             claims(pd.DataFrame(row for seed in range(given.seeds) for row in measure(seed))),
             given.keep,
             name,

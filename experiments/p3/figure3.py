@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.common.command import draw_pictures
-from experiments.common.markdown import counted, number
+from experiments.common.markdown import counted_noun, number
 from experiments.common.models import evaluation_of
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -303,7 +303,7 @@ def draw(folder: Path, to: Path) -> list[Path]:
             " with kdg run experiment=…"
         )
     size = used[0]["learnt"]["detector"]["set_size"]
-    seeds = counted(
+    seeds = counted_noun(
         (len(of.thresholds) for block in blocks for of in block.by_labels.values()), "seed"
     )
     note = (

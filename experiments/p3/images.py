@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted, head, line, spread
+from experiments.common.markdown import counted_noun, head, line, spread
 from experiments.common.runs import Record, runs_of
-from experiments.common.settings import apart, by_size
+from experiments.common.settings import by_size, differing_settings
 from experiments.p3.records import DETECTED
 from experiments.p3.study import Study, measured, tables
 from kdgraph.parents.networks.gradient_sign import _MAX_INTENSITY
@@ -46,7 +46,7 @@ MNIST = Study(
         "tood_given": "TOOD, given labels",
         "tood_shuffled": "TOOD, shuffled labels",
         "leaf_box": "leaf box",
-        "density": "kernel density graph",
+        "graph_density": "kernel density graph",
         "knn": "k-NN on latents",
         "msp": "MSP of LeNet-5",
     },
@@ -135,7 +135,7 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
         }
         | {"value": entry["value"], "level": round(_MAX_INTENSITY * entry["params"]["epsilon"])}
         for record, (dataset, method), setting in zip(
-            records, named, apart(records, named), strict=True
+            records, named, differing_settings(records, named), strict=True
         )
         for entry in _epsilons(record)
     ]
@@ -150,7 +150,7 @@ def fgsm(rows: str, records: Sequence[Record]) -> str:
         "## TOOD, Figure 5: images out of distribution, moved against a network of the same"
         f" training rows: {rows}"
     )
-    return f"{title}, {counted([frame.seed.nunique()], 'seed')}\n\n" + "\n".join(lines)
+    return f"{title}, {counted_noun([frame.seed.nunique()], 'seed')}\n\n" + "\n".join(lines)
 
 
 def _epsilons(record: Record) -> list[Mapping[str, Any]]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 import pandas as pd
 
 from experiments.common.claims import Claim
-from experiments.common.markdown import counted
-from experiments.common.seconds import spent
+from experiments.common.markdown import counted_noun
+from experiments.common.seconds import processor_seconds
 from experiments.common.splits import half_width
 
 
@@ -18,7 +18,7 @@ def in_turn(works: Mapping[str, Callable[[], object]], seed: int) -> dict[str, f
     """
     found = {}
     for name in sorted(works, reverse=bool(seed % 2)):
-        _, found[name] = spent(works[name])
+        _, found[name] = processor_seconds(works[name])
     return found
 
 
@@ -44,6 +44,6 @@ def faster(seconds: pd.DataFrame, text: str) -> Iterator[Claim]:
         )
         told = (
             f"on {sum(held)} of {len(held)}: {', '.join(found)};"
-            f" {counted([seconds.seed.nunique()], 'seed')}"
+            f" {counted_noun([seconds.seed.nunique()], 'seed')}"
         )
         yield Claim(f"{text} {rule}", 2 * sum(held) > len(held), told, ("faster",))

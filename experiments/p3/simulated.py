@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import in_one_line
-from experiments.common.markdown import counted, head, line, number, spread
+from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
@@ -62,7 +62,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
     methods = [name for name in METHODS if name in set(frame.method)]
     parts = [
         (
-            f"## TOOD, Figure 7: {counted([frame.seed.nunique()], 'seed')}; the paper draws it and"
+            f"## TOOD, Figure 7: {counted_noun([frame.seed.nunique()], 'seed')}; the paper draws it and"
             " prints no number"
         ),
         aurocs(frame, methods),
@@ -172,7 +172,7 @@ def figure_7(frame: pd.DataFrame) -> Figure:
                 np.array(dims, dtype=float), values, role
             )
         panels[METHODS[method]] = Panel(curves, "dimensions d", log=True, ticks=dims)
-    seeds = counted(
+    seeds = counted_noun(
         [len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed"
     )
     return side_by_side(

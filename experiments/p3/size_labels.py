@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import in_one_line
-from experiments.common.markdown import counted, head, line, number, spread
+from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
@@ -103,7 +103,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
     for sizes in STUDIES.values():
         mine = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
         if len(mine):
-            seeds = counted([mine.seed.nunique()], "seed")
+            seeds = counted_noun([mine.seed.nunique()], "seed")
             title = (
                 f"## TOOD, Figure 4, {sizes.of}: {seeds}; the paper draws it and prints no number"
             )
@@ -225,7 +225,7 @@ def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure | None:
     }
     if not panels:
         return None
-    seeds = counted(
+    seeds = counted_noun(
         [len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed"
     )
     note = (

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.markdown import counted, head, line, spread
+from experiments.common.markdown import counted_noun, head, line, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record
-from experiments.common.settings import apart, by_size
+from experiments.common.settings import by_size, differing_settings
 from experiments.p3.records import table_of
 
 PARENTS = {
@@ -70,8 +70,8 @@ def measured(records: Sequence[Record]) -> pd.DataFrame:
             record for record in records if record["dataset"]["name"] == dataset
         ).items():
             parents = [record["config"]["parent"]["name"] for record in group]
-            settings = apart(group, [record["method"] for record in group])
-            of_parents = apart(group, parents, ["parent", "preprocess"])
+            settings = differing_settings(group, [record["method"] for record in group])
+            of_parents = differing_settings(group, parents, ["parent", "preprocess"])
             for record, setting, parent, of_parent in zip(
                 group, settings, parents, of_parents, strict=True
             ):
@@ -91,7 +91,7 @@ def tables(study: Study, frame: pd.DataFrame) -> list[str]:
     parts = []
     for rows, same in mine.groupby("rows", sort=False) if len(mine) else ():
         parts += [
-            f"## TOOD, {study.title}: {rows}, {counted([same.seed.nunique()], 'seed')}",
+            f"## TOOD, {study.title}: {rows}, {counted_noun([same.seed.nunique()], 'seed')}",
             f"{study.note}\n{NOTE}",
         ]
         for dataset in (name for name in study.datasets if name in set(same.dataset)):

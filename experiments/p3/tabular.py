@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted, head, line, number, spread
+from experiments.common.markdown import counted_noun, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
 from experiments.p3.records import IN, table_of
@@ -31,7 +31,7 @@ METHODS = {
     "tood_given": "TOOD, given labels",
     "tood_shuffled": "TOOD, shuffled labels",
     "leaf_box": "leaf box",
-    "density": "kernel density graph",
+    "graph_density": "kernel density graph",
     "msp": "MSP of the forest",
     "knn": "k-NN",
     "mahalanobis": "Mahalanobis",
@@ -53,7 +53,10 @@ def compare_with_published(records: Sequence[Record]) -> str:
     frame = table_of(records)
     if frame.empty:
         return "no run of the three tables is there"
-    parts = [f"## TOOD, Table 1: {counted([frame.seed.nunique()], 'seed')}, AUROC in percent", NOTE]
+    parts = [
+        f"## TOOD, Table 1: {counted_noun([frame.seed.nunique()], 'seed')}, AUROC in percent",
+        NOTE,
+    ]
     for own in TABLES:
         of_table = [record for record in records if record["dataset"]["name"] == f"{own}_6"]
         if of_table:

@@ -23,7 +23,7 @@ STANDS_FOR = {"movies": "imdb", "news": "ag_news"}
 METHODS = {
     "tood_given": "TOOD, given labels",
     "tood_shuffled": "TOOD, shuffled labels",
-    "density": "kernel density graph",
+    "graph_density": "kernel density graph",
     "knn": "k-NN on topics",
     "msp": "MSP of a network on topics",
     "oe": "MSP of a network with outlier exposure",

@@ -20,7 +20,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below
-from experiments.common.markdown import counted, number, signed
+from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.splits import half_width
 from experiments.p3.command import asked
 from experiments.p3.seconds import faster, in_turn
@@ -231,7 +231,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     :func:`measure` gives.
     """
     for dataset, of in frame.groupby("dataset", sort=False):
-        seeds = counted([of.seed.nunique()], "seed")
+        seeds = counted_noun([of.seed.nunique()], "seed")
         for labels, mine in of.groupby("labels", sort=False):
             where = f"{dataset}, {labels} labels"
             full = mine[(mine.metric == "auroc") & (mine["size"] == SET_SIZE)]

@@ -13,8 +13,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 
-from experiments.common.claims import Claim, kept
-from experiments.common.markdown import counted, number, signed
+from experiments.common.claims import Claim, saved_claims
+from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.runs import runs_of
 from experiments.common.splits import half_width
 from experiments.p4 import cifar10 as of_cifar10
@@ -348,14 +348,14 @@ def of_rewards(study: Study, name: str) -> Iterator[Claim]:
 
 def theorem1(folder: Path) -> list[Claim]:
     """Of the sizes of samples that ``python -m experiments.p4.theorem1 --keep`` drew."""
-    return kept(folder, "p4_theorem1")
+    return saved_claims(folder, "p4_theorem1")
 
 
 def finer(folder: Path) -> list[Claim]:
     """Of the local errors that ``python -m experiments.p4.finer --keep`` compared with drawn
     outcomes and with true errors.
     """
-    return kept(folder, "p4_finer")
+    return saved_claims(folder, "p4_finer")
 
 
 def equal_mass(folder: Path) -> Iterator[Claim]:
@@ -374,7 +374,7 @@ def of_bins(frame: pd.DataFrame) -> Iterator[Claim]:
         .groupby("method")
         .mean()
     )
-    seeds = counted([frame.seed.nunique()], "seed")
+    seeds = counted_noun([frame.seed.nunique()], "seed")
     for metric, name in (("ece", "ECE"), ("mce", "MCE"), (WORST, "max group MCE")):
         if not {metric, f"{metric}_mass"} <= set(wide):
             continue

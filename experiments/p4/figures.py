@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from experiments.common.command import in_one_line
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
+from experiments.common.settings import trains_otherwise
 from kdgraph.errors import DataError
 from kdgraph.figures import (
     GroupTable,
@@ -133,6 +134,7 @@ def study_of(records: Sequence[Record], folder: Path, methods: Sequence[str]) ->
                 method not in methods
                 or (method, record["seed"]) in known
                 or (run == "none" and of == "calibrated")
+                or (of == "parent" and trains_otherwise(record))
             ):
                 continue
             known.add((method, record["seed"]))

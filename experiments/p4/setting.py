@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.markdown import counted, head, line, number, signed, spread
+from experiments.common.markdown import counted_noun, head, line, number, signed, spread
 from experiments.common.published import read_published
 from experiments.common.runs import Record
+from experiments.common.settings import trains_otherwise
 from experiments.common.splits import half_width
 from kdgraph.results.comparison.significance import holm, wilcoxon
 
@@ -112,8 +113,9 @@ def compare_with_published(records: Sequence[Record], setting: Setting) -> str:
     frame = pd.DataFrame(entries(records))
     if frame.empty:
         return setting.missing
+    plain = [record for record in records if not trains_otherwise(record)]
     parts = [
-        f"## {setting.title}: {frame.seed.nunique()} seeds, {network_of(records[0])}",
+        f"## {setting.title}: {frame.seed.nunique()} seeds, {network_of(plain[0] if plain else records[0])}",
         by_group_and_overall(frame, setting),
         paired(frame, setting, share_of(records[0]) if setting.resplit else None),
         correlations(frame, setting),
@@ -127,6 +129,8 @@ def entries(records: Iterable[Record]) -> Iterable[Record]:
     for record in records:
         method = str(record["method"]).removesuffix("-as_in_paper")
         for entry in record["metrics"]:
+            if entry["of"] == "parent" and trains_otherwise(record):
+                continue
             name = "none" if entry["of"] == "parent" else method
             key = name, record["seed"], entry["metric"]
             if entry["on"] == "test" and entry["value"] is not None and key not in known:
@@ -232,7 +236,7 @@ def correlations(frame: pd.DataFrame, setting: Setting) -> str:
     said = published[published.item == "Table 2"].set_index("method").value
     wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
     theirs = [method for method in setting.in_paper if method in wide.index]
-    title = f"{counted([len(theirs)], 'method')} of the paper"
+    title = f"{counted_noun([len(theirs)], 'method')} of the paper"
     lines = head(
         [
             "with max group MCE",

@@ -22,7 +22,7 @@ from scipy.special import expit, logit
 from scipy.stats import linregress, t
 
 from experiments.common.claims import Claim
-from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
+from experiments.common.command import claims_parser, in_one_line, print_claims
 from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from kdgraph.data.simulations import GaussianXor
@@ -286,7 +286,7 @@ def _two(value: float) -> str:
 
 def main() -> None:
     """Print the table and save the figure."""
-    parser = parser_that_keeps(__doc__)
+    parser = claims_parser(__doc__)
     parser.add_argument(
         "--scale", choices=list(SCALES), default="smoke", help="how many rows, samples and places"
     )
@@ -311,7 +311,7 @@ def main() -> None:
         " with 95 % intervals\n"
     )
     print(table(errors, truth, np.abs(truth.slce - coarser.slce).max(axis=1)) + "\n")
-    tell_claims(claims(errors), given.keep, "p4_theorem1")
+    print_claims(claims(errors), given.keep, "p4_theorem1")
     save_picture(draw(errors), given.figures / "theorem1", Path(__file__).parent)
 
 

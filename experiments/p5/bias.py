@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import parser_that_keeps, tell_claims
+from experiments.common.command import claims_parser, print_claims
 from experiments.common.markdown import head, line, number
 from experiments.p5.line import CALIBRATION_ROWS, SAMPLES, TRAINING_ROWS
 from kdgraph.data.simulations import Heteroscedastic
@@ -189,13 +189,13 @@ def told(parts: dict[int, pd.DataFrame], frame: pd.DataFrame) -> str:
 
 def main() -> None:
     """Print both tables and the verdicts."""
-    parser = parser_that_keeps(__doc__)
+    parser = claims_parser(__doc__)
     given = parser.parse_args()
     parts = {k: split_error(error) for k, error in errors(OF_K).items()}
     frame = cells(SAMPLES)
     claims = [*of_k(parts), *of_cells(frame)]
     print(told(parts, frame) + "\n")
-    tell_claims(claims, given.keep, NAME)
+    print_claims(claims, given.keep, NAME)
 
 
 if __name__ == "__main__":

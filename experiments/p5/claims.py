@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.claims import Claim, below, computed_at, in_every_seed, kept
+from experiments.common.claims import Claim, below, computed_path, in_every_seed, saved_claims
 from experiments.common.markdown import number
 from experiments.p5 import bias as of_bias
 from experiments.p5 import cost as of_cost
@@ -67,7 +67,7 @@ def of_line(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def line(folder: Path) -> Iterator[Claim]:
     """Of the PIT values of the line on the calibration rows, as Section 4.1 was computed."""
-    if (path := computed_at(folder, "p5_section41")).exists():
+    if (path := computed_path(folder, "p5_section41")).exists():
         computed = pd.read_csv(path)
         p = computed[computed.metric.str.startswith("p-value")].value
         text = (
@@ -86,7 +86,7 @@ def bias(folder: Path) -> list[Claim]:
     """Of bias and variance by k, and by cell of x: what ``python -m experiments.p5.bias --keep``
     computed.
     """
-    return kept(folder, of_bias.NAME)
+    return saved_claims(folder, of_bias.NAME)
 
 
 def improved(
@@ -194,14 +194,14 @@ def two_diamonds(folder: Path) -> list[Claim]:
     """Of the two diamonds of Figure 5: what ``python -m experiments.p5.two_diamonds --keep`` asked
     of the runs of ``paper/p5/diamonds``.
     """
-    return kept(folder, of_two_diamonds.NAME)
+    return saved_claims(folder, of_two_diamonds.NAME)
 
 
 def cost(folder: Path) -> list[Claim]:
     """Of seconds, and of the small network by size: what ``python -m experiments.p5.cost --keep``
     measured.
     """
-    return kept(folder, of_cost.NAME)
+    return saved_claims(folder, of_cost.NAME)
 
 
 def simulation(folder: Path) -> Iterator[Claim]:

@@ -21,8 +21,8 @@ import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import parser_that_keeps, tell_claims
-from experiments.common.seconds import spent
+from experiments.common.command import claims_parser, print_claims
+from experiments.common.seconds import processor_seconds
 from experiments.p5.simulation import PLACES
 from kdgraph.data.simulations import Tran20
 from kdgraph.metrics import mse_y
@@ -187,7 +187,7 @@ def _predict(model: Any, X: np.ndarray) -> None:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    _, taken = spent(work)
+    _, taken = processor_seconds(work)
     return taken
 
 
@@ -285,13 +285,13 @@ def _of_k(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the numbers and the verdicts."""
-    parser = parser_that_keeps(__doc__)
+    parser = claims_parser(__doc__)
     given = parser.parse_args()
     frame = measured()
     of = ["network", "what", "size", "place", "k", "eps"]
     found = list(claims(frame))
     print(frame.groupby(of).value.mean().unstack("size").round(3).to_string() + "\n")
-    tell_claims(found, given.keep, NAME)
+    print_claims(found, given.keep, NAME)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted, head, line
+from experiments.common.markdown import counted_noun, head, line
 from experiments.common.runs import Record, runs_of
 from experiments.p5.records import (
     Shown,
@@ -65,7 +65,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
         records, [parent + end for parent in CALLED for end in ("_local", "_local_linear")]
     )
     parts = [
-        f"## Torres et al., Table 3: {counted([frame.seed.nunique()], 'seed')}",
+        f"## Torres et al., Table 3: {counted_noun([frame.seed.nunique()], 'seed')}",
         table(frame, share),
         NOTE,
         ks,

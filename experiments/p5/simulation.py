@@ -16,7 +16,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted, head, line, number, signed
+from experiments.common.markdown import counted_noun, head, line, number, signed
 from experiments.common.runs import Record, runs_of
 
 _OTHER_SIZES = ["dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.batch_size"]
@@ -65,7 +65,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
     frame = frame_of(records)
     if frame.empty:
         return "no run of the function of 20 features is there"
-    seeds = counted(frame.groupby("size").seed.nunique(), "seed")
+    seeds = counted_noun(frame.groupby("size").seed.nunique(), "seed")
     parts = [
         (
             f"## Torres et al., Figure 4: {seeds}; the paper draws it and prints no number but the"

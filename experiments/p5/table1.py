@@ -14,7 +14,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted, head, line, number
+from experiments.common.markdown import counted_noun, head, line, number
 from experiments.common.runs import Record, runs_of
 from experiments.p5.records import (
     TRUTH,
@@ -70,9 +70,9 @@ def compare_with_published(records: Sequence[Record]) -> str:
     if frame.empty:
         return "no run of the line on the parabola is there"
     frame = above_truth(pd.concat([frame, of_truth(records)]))
-    rows = counted({record["dataset"]["n_train"] for record in records}, "training row")
+    rows = counted_noun({record["dataset"]["n_train"] for record in records}, "training row")
     parts = [
-        f"## Torres et al., Table 1: {counted([frame.seed.nunique()], 'seed')}, {rows}",
+        f"## Torres et al., Table 1: {counted_noun([frame.seed.nunique()], 'seed')}, {rows}",
         table(frame),
         NOTE,
     ]

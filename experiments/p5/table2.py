@@ -14,7 +14,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.command import print_comparison
-from experiments.common.markdown import counted, head, line
+from experiments.common.markdown import counted_noun, head, line
 from experiments.common.runs import Record, runs_of
 from experiments.p5.records import (
     TRUTH,
@@ -72,7 +72,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
         parts += [
             (
                 f"## Torres et al., Table 2: dropout {dropout:g},"
-                f" {counted([here.seed.nunique()], 'seed')}"
+                f" {counted_noun([here.seed.nunique()], 'seed')}"
             ),
             table(here),
         ]

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.stats import cramervonmises
 
 from experiments.common.claims import Claim, below, in_every_seed
-from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
+from experiments.common.command import claims_parser, in_one_line, print_claims
 from experiments.common.models import evaluation_of
 from experiments.common.runs import Record
 from experiments.p5.diamonds import read
@@ -133,7 +133,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the numbers and the verdicts."""
-    parser = parser_that_keeps(__doc__)
+    parser = claims_parser(__doc__)
     parser.add_argument(
         "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
     )
@@ -146,7 +146,7 @@ def main() -> None:
         )
     found = list(claims(frame))
     print(frame.groupby("price").mean().T.round(3).to_string() + "\n")
-    tell_claims(found, given.keep, NAME)
+    print_claims(found, given.keep, NAME)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 import pandas as pd
 
-from experiments.common.claims import Ask, Claim
+from experiments.common.claims import Claim, ClaimTest
 
 COLUMNS = ("claim", "page", "quote", "tested_by", "run", "untested", "note")
 Untested = Literal["no test yet", "not at hand", "not testable"]
@@ -33,7 +33,7 @@ class Sentence:
     name, quote : how it is called, and the paper's own words.
     place : page or section of the paper.
     tested_by : functions that ask runs about it, each ``module:function`` and an
-    :data:`~experiments.common.claims.Ask`.
+    :data:`~experiments.common.claims.ClaimTest`.
     run : what makes the runs that they ask.
     untested : why there is no such function; empty where there is one.
     note : what was or could be asked, and what of the sentence is no number.
@@ -128,7 +128,7 @@ def _sentence(line: pd.Series) -> Sentence:
     )
 
 
-def function_of(where: str) -> Ask:
+def function_of(where: str) -> ClaimTest:
     """What ``module:function`` names."""
     module, _, name = where.partition(":")
     return getattr(import_module(module), name)

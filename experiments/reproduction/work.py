@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.claims import computed_at
+from experiments.common.claims import computed_path
 from experiments.reproduction.declared import Paper, Scale, Size, Study
 from kdgraph.config import Plan, plan
 from kdgraph.runner.files import write_atomically
@@ -62,7 +62,7 @@ class Task:
 
     def file_of(self, name: str) -> Path:
         """Where what was computed under a name is kept."""
-        return computed_at(self.out, f"{self.paper.name}_{name}")
+        return computed_path(self.out, f"{self.paper.name}_{name}")
 
     def compute(self, name: str) -> None:
         """Compute and keep it."""

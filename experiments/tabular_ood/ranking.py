@@ -3,7 +3,7 @@ distribution, with tests.
 
 ``kdg run experiment=bench/tabular_ood`` prints this at its end; ``python -m
 experiments.tabular_ood.ranking outputs [bench/tabular_ood_openml]`` prints it again and, with a
-file's name as the third word (without an ending: SVG and PNG), draws the critical differences.
+file name as the third argument (without an ending: SVG and PNG), draws the critical differences.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from kdgraph.results.comparison.significance import Ranks, compare_pairs, rank_m
 from kdgraph.results.comparison.study import Study, build_study, pool_ood_sets
 from kdgraph.results.records import FinishedRun
 
-OURS = ("leaf_box", "density", "kdf", "kdf_whitened", "gated_whitened", "gated_linear_pool")
+OURS = ("leaf_box", "graph_density", "kdf", "kdf_whitened", "gated_whitened", "gated_linear_pool")
 """Scores of rows by trees or their density."""
 PEERS = ("knn", "lof", "mahalanobis")
-"""What a score of rows is held against."""
+"""Detectors that scores of rows are compared with."""
 GATES = (
     "gated_isotonic",
     "gated_whitened",
@@ -38,74 +38,77 @@ GATES = (
     "kdf",
     "kdf_whitened",
 )
-"""Probabilities that give way to the prior."""
+"""Methods whose probabilities return to the prior far from the data."""
 COST = 0.003
-"""ECE that a gate may cost, against isotonic regression."""
+"""Largest increase of ECE by a gate, relative to isotonic regression."""
 ROWS = "rows"
 
 
 def compare_with_published(records: Sequence[Record]) -> str:
-    """Tables in markdown: methods by rank; AUROC by set; which claims hold; and where a method has
-    no number, why.
+    """Return markdown: methods by rank, AUROC by set, verdicts of claims, and reasons of missing
+    numbers.
     """
-    each = build_study([FinishedRun(Path(), record) for record in records])
-    together = pool_ood_sets(each)
+    per_set = build_study([FinishedRun(Path(), record) for record in records])
+    together = pool_ood_sets(per_set)
     shown = {name: _compared(together, name) for name in ("error", "ece", "auroc", "fpr95", "oce")}
     parts = [
         _ranked(shown),
-        _by_set(each),
+        _by_set(per_set),
         "\n".join(_test(shown["auroc"])),
         verdicts(_claims(shown)),
-        _absent(each),
+        _absent(per_set),
     ]
     return "\n\n".join(parts)
 
 
 def draw(records: Sequence[Record], file: Path) -> list[Path]:
-    """Critical differences of :func:`ranks_of` as a picture; a name without an ending gets SVG and
-    PNG.
-    """
+    """Draw the critical differences of :func:`ranks_of`; without an ending, as SVG and PNG."""
     formats = [file.suffix.removeprefix(".")] if file.suffix else ["svg", "png"]
     return save_figure(rank_lines(ranks_of(records)), file.with_suffix(""), formats)
 
 
 def ranks_of(records: Sequence[Record]) -> dict[str, Ranks]:
-    """By AUROC and by OCE, means over the sets of each run, over the tables."""
+    """Return the ranks by AUROC and by OCE over tables, of means over the sets of a run."""
     together = pool_ood_sets(build_study([FinishedRun(Path(), record) for record in records]))
     shown = {
         "AUROC": _compared(together, "auroc").ranks,
-        "OCE": _of_their_own(_compared(together, "oce"), together),
+        "OCE": _ranks_of_distinct(_compared(together, "oce"), together),
     }
     return {title: ranks for title, ranks in shown.items() if ranks}
 
 
-def _of_their_own(found: MeasureComparison, together: Study) -> Ranks | None:
-    """Ranks of parents, and of methods that say other probabilities than theirs: who only scores
-    rows is its parent again.
+def _ranks_of_distinct(comparison: MeasureComparison, together: Study) -> Ranks | None:
+    """Return the ranks of parents and of methods that change the probabilities of their parent.
+
+    A method that only scores rows has the probabilities of its parent.
     """
-    mean = found.mean
+    mean = comparison.mean
     parents = {
         name: parent
         for name, parent in together.parent_of.items()
         if parent != name and {name, parent} <= set(mean)
     }
     same = [name for name, parent in parents.items() if mean[name].equals(mean[parent])]
-    kept = mean.drop(columns=same).dropna(axis="columns")
-    return rank_methods(kept, scale=1.0) if len(kept) > 1 and len(kept.columns) > 2 else None
+    distinct = mean.drop(columns=same).dropna(axis="columns")
+    return (
+        rank_methods(distinct, scale=1.0)
+        if len(distinct) > 1 and len(distinct.columns) > 2
+        else None
+    )
 
 
 def _compared(together: Study, metric: str) -> MeasureComparison:
-    """Of the measure of that name that is of rows: sets of them are another task."""
+    """Compare methods by the measure of that name of single rows; sets are another task."""
     return compare_methods(
         together, next(m for m in together.measures if m.metric == metric and m.n_of == ROWS)
     )
 
 
 def _ranked(shown: Mapping[str, MeasureComparison]) -> str:
-    """A row for each method, by mean rank of AUROC; those without a score of rows come last."""
+    """Return a table of methods by mean rank of AUROC, those without a score of rows last."""
     ranks = shown["auroc"].ranks
     best = ranks.best if ranks else []
-    mean = {name: one.mean.mean() for name, one in shown.items()}
+    mean = {name: comparison.mean.mean() for name, comparison in shown.items()}
     names = [str(name) for name in shown["error"].mean]
     names.sort(key=lambda name: (ranks.mean.get(name, np.inf) if ranks else 0.0, name))
     lines = head(["method", "mean rank", "AUROC", "FPR95", "OCE", "error", "ECE"])
@@ -136,18 +139,19 @@ def _test(auroc: MeasureComparison) -> list[str]:
     ]
 
 
-def _by_set(each: Study) -> str:
-    """AUROC on each set, means over tables; sets of one name that are drawn otherwise on some
-    tables are one column.
+def _by_set(per_set: Study) -> str:
+    """Return a table of AUROC by set, means over tables.
+
+    Sets of the same name with other parameters on some tables share a column.
     """
     columns: dict[str, list[pd.Series]] = {}
-    for measure in each.measures:
+    for measure in per_set.measures:
         if measure.metric == "auroc":
             name = str(measure.ood) + (
                 "" if measure.n_of == ROWS else f" ({measure.n_of.rpartition(' of ')[0]})"
             )
             columns.setdefault(name, []).append(
-                each.table(measure).groupby(level="dataset").mean().stack()
+                per_set.table(measure).groupby(level="dataset").mean().stack()
             )
     table = pd.DataFrame(
         {name: pd.concat(parts).groupby(level=1).mean() for name, parts in columns.items()}
@@ -167,72 +171,72 @@ def _claims(shown: Mapping[str, MeasureComparison]) -> list[Claim]:
         for name in ours:
             test = compare_pairs(-auroc[name], -auroc[peer], scale=1.0)
             difference = auroc[name].mean() - auroc[peer].mean()
-            found = (
+            evidence = (
                 f"{signed(difference)}, {test} tables won, tied and lost, Wilcoxon p = {test.p:.2g}"
             )
             claims.append(
                 Claim(
                     f"AUROC of {name} is not significantly below that of {peer}, the best of {', '.join(peers)}",
                     not (difference < 0 and test.p <= 0.05),
-                    found,
+                    evidence,
                 )
             )
     if "isotonic" in ece:
         allowed = ece["isotonic"].mean() + COST
-        others = [n for n in oce if n not in GATES]
-        as_calibrated = [n for n in others if ece[n].mean() <= allowed]
+        ungated = [n for n in oce if n not in GATES]
+        as_calibrated = [n for n in ungated if ece[n].mean() <= allowed]
         for name in (n for n in GATES if n in ece):
             cost = f"ECE {signed(ece[name].mean() - ece['isotonic'].mean(), 4)}"
-            less, found = _less(oce, name, as_calibrated)
-            says = (
+            less, evidence = _less(oce, name, as_calibrated)
+            text = (
                 f"{name} has an ECE of at most isotonic's + {COST}, and on average less OCE than"
                 " all that have it too and are no gate"
             )
             claims.append(
-                Claim(says, bool(ece[name].mean() <= allowed and less), f"{cost}; {found}")
+                Claim(text, bool(ece[name].mean() <= allowed and less), f"{cost}; {evidence}")
             )
             claims.append(
                 Claim(
                     f"{name} has on average less OCE than all that is no gate",
-                    *_less(oce, name, others),
+                    *_less(oce, name, ungated),
                 )
             )
     return claims
 
 
-def _less(oce: pd.DataFrame, name: str, others: Sequence[str]) -> tuple[bool, str]:
-    """Whether a method has less OCE than the least of others, and in words by how much."""
-    rival = str(oce[list(others)].mean().idxmin())
+def _less(oce: pd.DataFrame, name: str, rivals: Sequence[str]) -> tuple[bool, str]:
+    """Return whether a method has less OCE than the best rival, and a sentence with the numbers."""
+    rival = str(oce[list(rivals)].mean().idxmin())
     test = compare_pairs(oce[name], oce[rival], scale=1.0)
-    found = f"OCE {number(oce[name].mean())} against {number(oce[rival].mean())} of {rival}"
+    evidence = f"OCE {number(oce[name].mean())} against {number(oce[rival].mean())} of {rival}"
     return (
         bool(oce[name].mean() < oce[rival].mean()),
-        f"{found}, {test} tables won, tied and lost, p = {test.p:.2g}",
+        f"{evidence}, {test} tables won, tied and lost, p = {test.p:.2g}",
     )
 
 
-def _absent(each: Study) -> str:
-    """Each method and set without a number, and why."""
+def _absent(per_set: Study) -> str:
+    """Return the methods and sets without a number, with reasons."""
     reasons = []
-    for method in each.methods:
+    for method in per_set.methods:
         units = {
             m.n_of
-            for m in each.measures
-            if m.metric == "auroc" and each.table(m)[method].notna().any()
+            for m in per_set.measures
+            if m.metric == "auroc" and per_set.table(m)[method].notna().any()
         }
         if units and ROWS not in units:
             reasons.append(
                 f"{method} has no AUROC of rows: it judges {', '.join(sorted(units))}, another"
                 " task, and stands in columns of its own"
             )
-    sets = {str(m.ood) for m in each.measures if m.metric == "auroc"}
-    for dataset in each.datasets:
-        there = {
+    sets = {str(m.ood) for m in per_set.measures if m.metric == "auroc"}
+    for dataset in per_set.datasets:
+        available = {
             str(m.ood)
-            for m in each.measures
-            if m.metric == "auroc" and each.table(m).loc[dataset].notna().any(axis=None)
+            for m in per_set.measures
+            if m.metric == "auroc" and per_set.table(m).loc[dataset].notna().any(axis=None)
         }
-        reasons += [f"{dataset} has no set {name}" for name in sorted(sets - there)]
+        reasons += [f"{dataset} has no set {name}" for name in sorted(sets - available)]
     return (
         "\n".join(["Without a number:", *(f"- {reason}" for reason in reasons)])
         if reasons

@@ -1,6 +1,6 @@
 """Calibration of the probabilities of a fitted parent."""
 
-from kdgraph.calibration.baselines import LinearPool, Refit, Retrained, ScoreMap, Uncalibrated
+from kdgraph.calibration.baselines import LinearPool, Refit, ScoreMap, Uncalibrated
 from kdgraph.calibration.groupwise import GroupWise
 from kdgraph.calibration.odin import OdinCalibration
 from kdgraph.calibration.selection import BestCalibrator
@@ -11,7 +11,6 @@ __all__ = [
     "LinearPool",
     "OdinCalibration",
     "Refit",
-    "Retrained",
     "ScoreMap",
     "Uncalibrated",
 ]

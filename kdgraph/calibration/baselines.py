@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 
 from kdgraph.base import PostHocClassifier, Rows, seeded_clone
 from kdgraph.base.posthoc import any_requires_training_rows
@@ -133,68 +132,6 @@ class Refit(Uncalibrated):
 
 
 @dataclass(eq=False, repr=False)
-class Retrained(Uncalibrated):
-    """The parent, refitted on its training rows with other parameters.
-
-    An example is a network with a loss that calibrates it.
-
-    Parameters
-    ----------
-    estimator, calibration_size, random_state
-        See :class:`Uncalibrated`. If the parent is frozen, an unfitted clone of it is fitted.
-    changes : mapping of str to object, or None, default=None
-        New values of parameters of the parent; in a pipeline, of its last step.
-
-    Raises
-    ------
-    ParameterError
-        If the parent does not have one of the parameters.
-
-    References
-    ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Table 1, whose row "MMCE
-    optimization" is the network trained with the loss of Kumar et al. (2018).
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, y = make_moons(200, noise=0.3, random_state=0)
-    >>> model = Retrained(LogisticRegression(), changes={"C": 0.1}, random_state=0).fit(X, y)
-    >>> model.calibrated_.C
-    0.1
-    """
-
-    _: KW_ONLY
-    changes: Mapping[str, Any] | None = None
-
-    uses_raw_weights: ClassVar = True
-
-    def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        parent = (
-            self.estimator_.estimator
-            if isinstance(self.estimator_, FrozenEstimator)
-            else self.estimator_
-        )
-        again = seeded_clone(parent, self.random_state)
-        last = _last_of(again)
-        if unknown := sorted(set(self.changes or {}) - set(last.get_params(deep=False))):
-            raise ParameterError(
-                f"changes must be parameters of the parent, {type(last).__name__}, got"
-                f" {unknown[0]!r}"
-            )
-        last.set_params(**(self.changes or {}))
-        self.calibrated_ = again.fit(
-            train.X, self.classes_[train.y], **sample_weight_kwargs(again, train.weight)
-        )
-
-    def describe(self) -> dict[str, Any]:
-        """Return the fitted values of the refitted parent for the record, if it describes them."""
-        last = _last_of(self.calibrated_)
-        return last.describe() if hasattr(last, "describe") else {}
-
-
-@dataclass(eq=False, repr=False)
 class ScoreMap(Uncalibrated):
     """Map from the parent's scores to probabilities, by scikit-learn.
 
@@ -240,11 +177,6 @@ class AgainstTheRest(FrozenEstimator):
             self.estimator.predict_proba(X).astype(np.float64), limits.tiny, 1 - limits.epsneg
         )
         return np.log(proba) - np.log1p(-proba)
-
-
-def _last_of(parent: Any) -> Any:
-    """Return the last step of a pipeline, or the parent itself."""
-    return parent.steps[-1][1] if isinstance(parent, Pipeline) else parent
 
 
 def score_map(

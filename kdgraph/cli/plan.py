@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     from kdgraph.runner.availability import by_reason, find_missing
 
     states = {job: _state(job, planned.force) for job in planned.jobs}
-    absent = find_missing(job for job, state in states.items() if state in ("to do", "failed"))
+    absent = find_missing(job for job, state in states.items() if state in UNFINISHED_STATES)
     times = _times(planned)
     runs = []
     for job, state in states.items():

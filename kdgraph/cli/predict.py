@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdgraph.cli.arguments import CommandParser
 from kdgraph.errors import UsageError
-from kdgraph.wording import printable
+from kdgraph.wording import counted, printable
 
 if TYPE_CHECKING:
     from kdgraph.runner.prediction.predict import PredictionCounts, SavedModel
@@ -158,7 +158,7 @@ def _bar() -> Iterator[Callable[[int, float], None]]:
 
 
 def _summary(saved: SavedModel, counts: PredictionCounts, output: Path) -> str:
-    line = f"{output}   {counts.n_rows:,} rows"
+    line = f"{output}   {counted(counts.n_rows, 'row')}"
     above = f"{line}, {counts.n_ood:,} of them ({counts.n_ood / counts.n_rows:.1%})"
     return {
         "density": f"{above} below the density floor",

@@ -96,11 +96,11 @@ def _below(path: Path, out: str) -> str:
 
 
 def _summary(
-    output: Path, size: int, n_runs: int, unfinished: int, attachments: Sequence[str]
+    output: Path, size: int, n_runs: int, n_unfinished: int, attachments: Sequence[str]
 ) -> str:
     parts = [
         f"{output}   {counted(n_runs, 'run')}",
-        *([f"{unfinished:,} without a result"] if unfinished else []),
+        *([f"{n_unfinished:,} without a result"] if n_unfinished else []),
         f"{size / 1e6:.1f} MB",
     ]
     return "   ".join([*parts, *attachments])

@@ -94,7 +94,7 @@ def _write(runs: list[FinishedRun], args: argparse.Namespace) -> None:
     )
     write_columns(table, args.output)
     print(
-        f"{args.output}   {len(table['value']):,} rows, {len(table)} columns, of"
+        f"{args.output}   {counted(len(table['value']), 'row')}, {len(table)} columns, of"
         f" {counted(len(runs), 'run')}"
     )
 

@@ -83,17 +83,9 @@ def sources_of_outliers(science: Science) -> list[Node]:
 
 
 def _outliers(science: Science) -> Iterator[tuple[str, Any]]:
-    """Yield key and value of each ``outliers`` of an exposure.
-
-    The parent has one, or a calibrator that trains it again.
-    """
-    nodes = {
-        "parent": science.get("parent"),
-        "calibrator.changes": (science.get("calibrator") or {}).get("changes"),
-    }
-    for path, node in ((path, node or {}) for path, node in nodes.items()):
-        if exposure := node.get("exposure"):
-            yield f"{path}.exposure.outliers", exposure.get("outliers", "noise")
+    """Yield key and value of the ``outliers`` that the parent is trained with, if there are any."""
+    if exposure := (science.get("parent") or {}).get("exposure"):
+        yield "parent.exposure.outliers", exposure.get("outliers", "noise")
 
 
 def _kinds(outliers: Any) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from kdgraph.config.checks import check
@@ -185,12 +186,57 @@ def plan(
         Job(composer, point, swept, of_many=multirun)
         for point, (_, swept) in zip(without_hydra, points, strict=True)
     ]
+    with composer.errors_in_one_line():
+        _check_network(composer, jobs)
     launching = [
         override
         for override in overrides
         if override.lstrip("+~").startswith(("hydra.launcher.", "hydra/launcher="))
     ]
     return Plan(tuple(jobs), multirun, base, composer, tuple(launching))
+
+
+def _check_network(composer: Composer, jobs: Sequence[Job]) -> None:
+    """Raise ConfigError for ``network=…`` on the command line if it changes none of the jobs.
+
+    Methods on a forest would ignore it silently. Another network is composed in its place: where
+    the same options are chosen, no part depends on the network. In a sweep one job that depends on
+    it suffices.
+    """
+    named = [job for job in jobs if _value_of("network", job.overrides)]
+    if not named or any(_depends_on_network(composer, job) for job in named):
+        return
+    overrides = named[0].overrides
+    network, parent = _value_of("network", overrides), _value_of("parent", overrides)
+    if parent:
+        raise ConfigError(
+            f"network={network} has no effect beside parent={parent}; leave one of them out"
+        )
+    _, chosen = composer.nodes(overrides)
+    raise ConfigError(
+        f"network={network} is used by no part of method={chosen.get('method')}; choose a method"
+        f" on a network, such as method=kdn, or parent={network}"
+    )
+
+
+def _value_of(key: str, overrides: Sequence[str]) -> str | None:
+    """Return the value of the last override of ``key``, or None."""
+    values = [value for name, _, value in (o.partition("=") for o in overrides) if name == key]
+    return values[-1] if values else None
+
+
+def _depends_on_network(composer: Composer, job: Job) -> bool:
+    """Return whether another network changes which options a job is composed of."""
+    _, chosen = composer.nodes(job.overrides, of_many=job.of_many)
+    other = "cnn" if chosen.get("network") == "mlp" else "mlp"
+    try:
+        _, changed = composer.nodes(
+            [*(o for o in job.overrides if not o.startswith("network=")), f"network={other}"],
+            of_many=job.of_many,
+        )
+    except HydraException:  # no such variant of the other network
+        return True
+    return {**changed, "network": ""} != {**chosen, "network": ""}
 
 
 def _is_of_hydra(override: str) -> bool:

@@ -15,6 +15,7 @@ from kdgraph.results.measures import (
     unique_labels,
 )
 from kdgraph.results.names import MARK, MISSING, format_distinct, format_value, is_tie
+from kdgraph.results.origins import Record
 from kdgraph.results.records import (
     PAPER_PROTOCOL_NOTE,
     component_chain,
@@ -24,9 +25,8 @@ from kdgraph.results.records import (
 )
 from kdgraph.wording import counted, printable
 
-Record = Mapping[str, Any]
-Entry = Mapping[str, Any]
-Values = Mapping[str, Entry]
+MetricEntry = Mapping[str, Any]
+Values = Mapping[str, MetricEntry]
 """"parent" or "calibrated" → item of ``metrics``."""
 OODSet = tuple[str | None, tuple[tuple[str, float], ...]]
 """Name of an OOD set and its parameters within its family."""
@@ -69,7 +69,7 @@ def run_table(
 
 def values_by_measure(record: Record) -> Mapping[Measure, Values]:
     """Return the numbers of parent and calibrated model, in the order of the config."""
-    values: dict[Measure, dict[str, Entry]] = {}
+    values: dict[Measure, dict[str, MetricEntry]] = {}
     for measure, entry in read_measures(record):
         values.setdefault(measure, {})[entry["of"]] = entry
     return values
@@ -351,7 +351,7 @@ def _set_cells(
     record: Record,
 ) -> dict[str, str]:
     """Return the number of each model, followed by the mark or room for it."""
-    entries: dict[str, Entry] = {
+    entries: dict[str, MetricEntry] = {
         of: entry for measure in of_set for of, entry in values[measure].items()
     }
     # Two measures of one metric and set are scores of rows and of sets of rows.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any
 
-from kdgraph.report.run_table import Record, values_by_measure
+from kdgraph.report.run_table import values_by_measure
 from kdgraph.results.export import Section, sections_to_text
 from kdgraph.results.measures import (
     DEFAULT_METRICS,
@@ -20,6 +20,7 @@ from kdgraph.results.measures import (
     unique_labels,
 )
 from kdgraph.results.names import MISSING, format_mean, format_value, number_range
+from kdgraph.results.origins import Record
 from kdgraph.results.records import (
     MODEL_COMPONENTS,
     PAPER_PROTOCOL,
@@ -31,7 +32,7 @@ from kdgraph.results.records import (
 )
 from kdgraph.wording import counted, printable, some
 
-MOST_SETS, MOST_OOD_COLUMNS = 2, 6
+MOST_FAMILY_SETS, MOST_OOD_COLUMNS = 2, 6
 """OOD sets of a family that are shown, and columns of all of them."""
 FEWEST_COLUMNS = 4
 """Columns that are shown at least, if the runs have as many."""
@@ -141,7 +142,7 @@ def _columns(rows: Iterable[Mapping[Measure, Any]], *, detects: bool) -> list[Me
     """Choose common measures, and others if these are few; the records contain everything."""
     measures = list(dict.fromkeys(measure for values in rows for measure in values))
     on_test = [measure for measure in measures if measure.is_test]
-    outside = choose_ood_measures(measures, MOST_SETS, detects=detects)[:MOST_OOD_COLUMNS]
+    outside = choose_ood_measures(measures, MOST_FAMILY_SETS, detects=detects)[:MOST_OOD_COLUMNS]
     common = [measure for measure in on_test if measure.metric in DEFAULT_METRICS]
     others = [measure for measure in on_test if measure not in common]
     n_others = max(0, FEWEST_COLUMNS - len(common) - len(outside))

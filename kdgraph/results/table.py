@@ -96,7 +96,7 @@ METRIC_ORDER = (*DEFAULT_METRICS, *DEFAULT_OOD_METRICS)
 """Metrics in the order of their columns on a terminal; others follow."""
 FIRST_RADII = (2.0, 5.0)
 """Radii of shells whose columns come first."""
-GAP = 2
+COLUMN_GAP = 2
 DIGITS = 4
 """Digits of numbers on a terminal, as :func:`~kdgraph.wording.significant` counts them."""
 
@@ -249,20 +249,20 @@ def pivot_text(
     name_lines = [[name] for name in names[1]]
     if width is not None and numbers:
         other_columns = [names[0], names[2], numbers[0]]
-        room = width - sum(map(_width, other_columns)) - GAP * len(other_columns)
+        room = width - sum(map(_width, other_columns)) - COLUMN_GAP * len(other_columns)
         name_lines = [wrap_line(name, max(room, NARROWEST_NAMES)) for name in names[1]]
         names[1] = [max(of_name, key=len) for of_name in name_lines]
-    used = sum(map(_width, names)) + GAP * (len(names) - 1)
+    used = sum(map(_width, names)) + COLUMN_GAP * (len(names) - 1)
     n_shown = 0
     for column in numbers:
-        used += GAP + _width(column)
+        used += COLUMN_GAP + _width(column)
         if width is not None and n_shown and used > width:
             break
         n_shown += 1
     columns, sides = [*names, *numbers[:n_shown]], ["<", "<", ">", *(">" * n_shown)]
     forms = [f"{{:{side}{_width(column)}}}" for side, column in zip(sides, columns, strict=True)]
-    form = (" " * GAP).join(forms)
-    margin = " " * (_width(names[0]) + GAP)
+    form = (" " * COLUMN_GAP).join(forms)
+    margin = " " * (_width(names[0]) + COLUMN_GAP)
     text = []
     for (dataset, _, *cells), (name, *more) in zip(
         zip(*columns, strict=True), name_lines, strict=True

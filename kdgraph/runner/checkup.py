@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kdgraph.runner.record import git_state, library_versions
 from kdgraph.runner.store import STORE_FOLDER
+from kdgraph.wording import counted
 
 EXTRAS = {
     "cluster": ("hydra_plugins.hydra_submitit_launcher", "hydra/launcher=submitit_slurm"),
@@ -163,9 +164,7 @@ def _data() -> Finding:
 
     def contents() -> str:
         ids = cached_ids()
-        return (
-            f"{len(ids)} data sets, {sum(map(cached_size, ids)) / 1e6:,.0f} MB ('kdg data list'"
-            " shows them)"
-        )
+        size = sum(map(cached_size, ids)) / 1e6
+        return f"{counted(len(ids), 'data set')}, {size:,.0f} MB ('kdg data list' shows them)"
 
     return _folder("data", cache_folder(), contents)

@@ -15,9 +15,9 @@ infinity are null. Its keys are:
 ``reads``
     Key of a source → the file or folder that it reads, with a digest of the content.
 ``dataset``
-    {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_share (of
-    the training values), shape (of a row), classes, prior (null in regression), source (origin of
-    the rows)}.
+    {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_fraction
+    (of the training values), shape (of a row), classes, prior (null in regression), source (origin
+    of the rows)}.
 ``parent``, ``calibrator``, ``gate``, ``detector``, ``recalibrator``, ``method``
     Names.
 ``protocol``
@@ -159,7 +159,7 @@ def _dataset(config: RunConfig, splits: Splits) -> dict[str, Any]:
         "n_test": len(splits.test.y),
         "n_features": math.prod(splits.train.X.shape[1:]),
         "n_categorical": int(splits.train.is_categorical.sum()),
-        "missing_share": (
+        "missing_fraction": (
             float(np.isnan(splits.train.X).mean()) if splits.train.has_missing else 0.0
         ),
         "shape": splits.train.X.shape[1:],

@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.base.frozen import was_fitted_on
-from kdgraph.calibration import BestCalibrator, LinearPool, Refit, Retrained, ScoreMap, Uncalibrated
+from kdgraph.calibration import BestCalibrator, LinearPool, Refit, ScoreMap, Uncalibrated
 from kdgraph.calibration.local import LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning, TemperatureScaling
 from kdgraph.detection import LeafOccupancy, Mahalanobis, MaxProbability, TreeHamming
@@ -168,7 +168,6 @@ def test_no_warning_if_unseen_rows_are_not_needed():
     for model in (
         Uncalibrated(frozen),
         Refit(frozen),
-        Retrained(frozen, changes={"max_depth": 2}),
         DensityGate(frozen, partition=RandomForestClassifier(5, random_state=0)),
         TreeHamming(frozen, labels="shuffled", set_size=10),
         ScoreMap(RandomForestClassifier(10)),

@@ -20,9 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
-from kdgraph.calibration import Refit, Retrained, ScoreMap, Uncalibrated
-from kdgraph.errors import ParameterError
-from kdgraph.parents.networks import MultilayerPerceptron
+from kdgraph.calibration import Refit, ScoreMap, Uncalibrated
 
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
@@ -295,34 +293,3 @@ def test_unknown_method_is_refused(rows):
     with pytest.raises(ValueError, match="method must") as caught:
         ScoreMap(LogisticRegression(), method="platt").fit(*rows[:2])
     assert str(caught.value) == "method must be one of isotonic, sigmoid, temperature, got 'platt'"
-
-
-def test_retrained_is_the_parent_with_other_parameters(rows):
-    X, y, *_, X_test = rows
-    parent = RandomForestClassifier(20, random_state=3)
-    model = fit(Retrained(parent, changes={"max_depth": 2}, random_state=0), rows)
-    expected = RandomForestClassifier(20, random_state=3, max_depth=2).fit(X, y)
-    assert np.array_equal(model.predict_proba(X_test), expected.predict_proba(X_test))
-    assert model.describe() == {}  # a forest has no description
-
-
-def test_retrained_changes_and_describes_the_last_step_of_a_pipeline(rows):
-    network = MultilayerPerceptron(hidden=[8], max_epochs=3, device="cpu", random_state=0)
-    changes = {"loss": "mmce", "mmce_weight": [0.0, 4.0]}
-    model = fit(Retrained(make_pipeline(SimpleImputer(), network), changes=changes), rows)
-    last = model.calibrated_.steps[-1][1]
-    description = model.describe()
-    assert (description["epochs"], description["mmce_weight"]) == (
-        last.n_epochs_,
-        last.mmce_weight_,
-    ) and last.loss == "mmce"
-    assert description["mmce_weight"] == [0.0, 4.0][int(np.argmin(description["mmce_nll"]))]
-
-
-def test_retrained_refuses_unknown_parameters_of_the_parent(rows):
-    with pytest.raises(ParameterError) as caught:
-        fit(Retrained(RandomForestClassifier(5), changes={"loss": "mmce"}), rows)
-    assert (
-        str(caught.value)
-        == "changes must be parameters of the parent, RandomForestClassifier, got 'loss'"
-    )

@@ -95,7 +95,7 @@ def test_list_says_what_is_here(kdg, where, openml_cache):
 
 def test_a_damaged_set_is_listed_as_here(kdg, openml_cache):
     (write_cached_dataset(openml_cache, 61, numeric_table()) / "description.xml").write_text("<oml")
-    assert "1 of 1 data sets are in" in kdg("data", "list", "few/one")[1]
+    assert "1 of 1 data set is in" in kdg("data", "list", "few/one")[1]
 
 
 def test_get_by_name_group_pattern_number_and_override(kdg, openml_server):
@@ -204,7 +204,7 @@ def test_check_of_a_whole_cache(kdg, where, openml_cache):
         ["rows", "columns", "size"],
         ["61", "first", "60", "3", f"{size:.0f}", "kB", "ok"],
     ]
-    assert lines[2] == f"1 data sets in {where} ({size:.0f} kB), all of them whole"
+    assert lines[2] == f"1 data set in {where} ({size:.0f} kB), all of them whole"
 
 
 def test_check_names_what_is_damaged(kdg, openml_cache):
@@ -223,7 +223,7 @@ def test_a_terminal_shows_a_bar(openml_server, monkeypatch, capsys):
     openml_server.add(61, numeric_table())
     assert main(["data", "get", "61"]) == 0
     assert main(["data", "check"]) == 0
-    assert "1 data sets in" in capsys.readouterr().out
+    assert "1 data set in" in capsys.readouterr().out
 
 
 def test_a_run_of_a_set_that_is_not_at_hand_ends_in_one_line(
@@ -329,5 +329,5 @@ def test_show_counts_what_is_not_at_hand_and_fetches_nothing(kdg, where, openml_
         == lines[3]
         == f"# not at hand: data set 61 is not in {where}; 'kdg data get 61' fetches it"
     )
-    assert lines[-1] == "# 4 runs; 1 of 2 data sets are not at hand, and a run fetches what it can"
+    assert lines[-1] == "# 4 runs; 1 of 2 data sets is not at hand, and a run fetches what it can"
     assert kdg("show", "dataset=few/one")[1].splitlines()[-1] == lines[1]

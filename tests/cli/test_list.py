@@ -27,7 +27,7 @@ def test_list_shows_options_with_their_line(kdg):
     assert code == 0
     first, *options = out.splitlines()
     assert first == "gate" and any(
-        option.startswith("  density   Blend to the class prior") for option in options
+        option.startswith("  density   Density gate: class prior") for option in options
     )
 
 
@@ -36,8 +36,8 @@ def test_list_shows_the_networks(kdg):
     listed = dict(line.split(maxsplit=1) for line in out.splitlines()[1:] if line[:1] == " ")
     assert (
         code == 0
-        and listed["cnn"].endswith("for rows that are images")
-        and listed["mlp"].endswith("for rows that are vectors")
+        and listed["cnn"].endswith("convolutional network, for images")
+        and listed["mlp"].endswith("perceptron, for vectors")
     )
 
 

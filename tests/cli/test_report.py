@@ -27,7 +27,7 @@ def kdg(capsys, monkeypatch, tmp_path):
     return call
 
 
-def test_the_page_is_written_and_its_size_is_said(kdg, tmp_path):
+def test_the_page_is_written_and_its_size_is_printed(kdg, tmp_path):
     code, said, told = kdg()
     page = (tmp_path / "report.html").read_text()
     assert (code, told) == (0, "")
@@ -58,7 +58,7 @@ def test_filters_choose_and_runs_without_a_result_are_counted(kdg, tmp_path):
 
 
 @pytest.mark.slow
-def test_records_of_another_version_are_told_and_noted_in_the_page(kdg, tmp_path):
+def test_records_of_another_version_are_noted_on_stderr_and_in_the_page(kdg, tmp_path):
     old = make_record("dataset=spiral", "method=kdf", seed=5) | {"schema": 1}
     write(tmp_path / "outputs", [old])
     _, _, told = kdg()
@@ -93,14 +93,14 @@ def test_help_is_printed(kdg, capsys):
         (["datset=wine"], "kdg: unknown key 'datset'; did you mean 'dataset'?\n"),
     ],
 )
-def test_what_cannot_be_used_is_told_in_one_line(kdg, arguments, line):
+def test_unusable_arguments_are_refused_in_one_line(kdg, arguments, line):
     code, said, told = kdg(*arguments)
     assert (code, said) == (2, "")
     assert told.replace("'none', 'some', 'all'", "none, some, all") == line
 
 
 @pytest.mark.slow
-def test_a_file_that_cannot_be_written_is_told(kdg, tmp_path):
+def test_a_file_that_cannot_be_written_is_reported(kdg, tmp_path):
     (tmp_path / "file").write_text("")
     code, said, told = kdg("--output", "file/report.html")
     assert (code, said) == (1, "")
@@ -110,7 +110,9 @@ def test_a_file_that_cannot_be_written_is_told(kdg, tmp_path):
     )
 
 
-def test_a_page_without_runs_of_this_version_says_why(tmp_path, monkeypatch, capsys):
+def test_a_page_without_runs_of_this_version_is_refused_with_the_reason(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     for schema in (3, 5):
         folder = tmp_path / "outputs" / "spiral" / "kdf" / f"0000000{schema}"

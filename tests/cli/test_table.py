@@ -47,7 +47,7 @@ def test_a_line_is_one_model_of_one_run(kdg) -> None:
     ]
 
 
-def test_what_was_fitted_on_test_rows_is_told(kdg, tmp_path) -> None:
+def test_the_paper_protocol_has_a_note(kdg, tmp_path) -> None:
     write(
         tmp_path,
         [
@@ -96,7 +96,7 @@ def test_a_file_has_every_number_that_is_asked_for(kdg) -> None:
     )
 
 
-def test_the_columns_are_told_without_any_run(kdg, tmp_path, monkeypatch) -> None:
+def test_the_columns_are_described_without_any_run(kdg, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path / "outputs" / "b")
     code, said, _ = kdg("--columns")
     assert (

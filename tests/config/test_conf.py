@@ -12,6 +12,7 @@ from kdgraph.config import COMPONENTS, check, compose, conf_dir, plan, planning
 from kdgraph.config.catalogue import first_comment
 from kdgraph.config.components import INJECTED, build, parameters_of, target_of
 from kdgraph.config.composer import Composer
+from kdgraph.config.run_config import AFTER
 from kdgraph.data.dataset import Simulation, Table
 from kdgraph.data.splits import split_options
 
@@ -30,8 +31,8 @@ REQUIRED_OVERRIDES = {
     "method/linear": ["dataset=heteroscedastic"],
     "method/local_linear_pit": ["dataset=heteroscedastic"],
     "method/local_pit": ["dataset=heteroscedastic"],
-    "method/local_pit_conformal": ["dataset=heteroscedastic"],
-    "method/local_pit_localised": ["dataset=heteroscedastic"],
+    "method/conformal_local_pit": ["dataset=heteroscedastic"],
+    "method/localised_conformal_pit": ["dataset=heteroscedastic"],
     "method/mc_dropout": ["dataset=heteroscedastic"],
     "method/mlp_gamma": ["dataset=heteroscedastic"],
     "method/mlp_lognormal": ["dataset=heteroscedastic"],
@@ -72,7 +73,7 @@ REQUIRED_OVERRIDES = {
     "recalibrator/local_pit": ["dataset=heteroscedastic", "parent=linear"],
     "recalibrator/localised_conformal_pit": ["dataset=heteroscedastic", "parent=linear"],
     "calibrator/kdn": ["parent=mlp"],
-    "calibrator/odin": ["parent=mlp"],
+    "calibrator/odin_temperature": ["parent=mlp"],
     "dataset/arrays": ["dataset.path=my.npz"],
     "dataset/celeba_hair_color": ["dataset.path=list_attr_celeba.parquet"],
     "dataset/celeba_hair_type": ["dataset.path=list_attr_celeba.parquet"],
@@ -94,9 +95,11 @@ REQUIRED_OVERRIDES = {
     "ood/dataset": ["ood.name=iris"],
     "ood/paper/p3/clouds": ["dataset=cloud_circles"],
 }
+# A network is refused unless a part of the method uses it.
+REQUIRED_OVERRIDES |= {name: ["method=kdn"] for name in IDS if name.startswith("network/")}
 # Sweeps over the methods or data sets of a file that they extend: some of these, and one seed.
 SHORTENED_SWEEPS = {
-    "experiment/bench/tabular_ood_openml": ["method=isotonic,knn,energy_tuned", "seed=0"],
+    "experiment/bench/tabular_ood_openml": ["method=isotonic,knn,energy_fine_tuning", "seed=0"],
     "experiment/paper/p1/cc18_published": ["dataset=cc18/balance_scale,cc18/wdbc"],
     "experiment/paper/p4/celeba_hair_type": [
         "method=paper/p4/celeba/none,paper/p4/celeba/mmce,paper/p4/celeba/lore_pca"
@@ -224,14 +227,68 @@ def _shortened_sweep(path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
-def test_file_begins_with_a_comment_for_kdg_list(path):
+def test_file_begins_with_one_line_for_kdg_list_and_comments_have_at_most_100_columns(path):
     assert first_comment(path), f"{path} needs a first comment: 'kdg list' shows it"
+    assert not first_comment(path).endswith(".")
+    comments = [line for line in path.read_text().splitlines() if "#" in line]
+    assert max(map(len, comments)) <= 100
 
 
 @pytest.mark.parametrize("path", COMPONENT_FILES, ids=COMPONENT_IDS)
 def test_component_has_the_name_of_its_file(path):
     if path.relative_to(conf_dir()).with_suffix("").as_posix() not in NAMED_BY_PARAMETERS:
         assert _NODES[path]["name"] == path.stem
+
+
+MODEL_GROUPS = ("parent", *AFTER)
+MODEL_FILES = [path for path in FILES if path.parent.parent == conf_dir()]
+MODEL_FILES = [path for path in MODEL_FILES if path.parent.name in MODEL_GROUPS]
+METHOD_FILES = [path for path in FILES if path.parent == conf_dir() / "method"]
+
+
+@pytest.mark.parametrize("path", MODEL_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_part_of_a_model_has_the_name_of_its_file_and_no_other_group_has_it(path):
+    assert _NODES[path]["name"] == path.stem
+    groups = [other.parent.name for other in MODEL_FILES if other.stem == path.stem]
+    assert groups == [path.parent.name] or path.stem == "none"
+
+
+@pytest.mark.parametrize("path", METHOD_FILES, ids=lambda path: path.stem)
+def test_method_uses_what_it_is_named_after(path):
+    """The rule of CONTRIBUTING: ``[network_][gated_]X`` uses the component X, or is training X."""
+    chosen = _chosen_components(path)
+    parent = chosen.pop("parent")
+    after = {group: option for group, option in chosen.items() if option != "none"}
+    stem = path.stem.removeprefix("network_")
+    is_gated, stem = stem.startswith("gated_"), stem.removeprefix("gated_")
+    assert is_gated == ("gate" in after)
+    if path.stem.startswith("network_"):
+        assert parent == "${network}"
+        stem = f"network_{stem}" if f"network_{stem}" in after.values() else stem
+    if parent.startswith("${network}_"):
+        assert stem.removesuffix("_quick") == parent.removeprefix("${network}_")
+        assert (
+            (conf_dir() / "parent" / parent.replace("${network}", "mlp"))
+            .with_suffix(".yaml")
+            .is_file()
+        )
+    elif stem == "none":
+        assert not after
+    elif after:
+        assert stem in after.values() and len(after) == 1 + is_gated
+    else:
+        assert stem == parent
+
+
+def _chosen_components(path) -> dict[str, str]:
+    """Return group → option of a method preset."""
+    chosen = {
+        key.removeprefix("override /"): str(option)
+        for entry in _NODES[path]["defaults"]
+        if isinstance(entry, Mapping)
+        for key, option in entry.items()
+    }
+    return {group: chosen[group] for group in MODEL_GROUPS if group in chosen}
 
 
 @pytest.mark.parametrize("path", COMPONENT_FILES, ids=COMPONENT_IDS)
@@ -286,7 +343,7 @@ def test_data_set_composes_and_lists_parameters_and_sizes(name):
     source = build(node)
     assert isinstance(source, Simulation | Table)
     sizes = (
-        {"n_train", "n_calibration", "n_test", "scale"}
+        {"n_train", "n_calibration", "n_test", "n_learn", "max_learn", "max_test", "scale"}
         if isinstance(source, Simulation)
         else set(split_options())
     )

@@ -10,6 +10,7 @@ import pytest
 from kdgraph.config import RunConfig, compose, conf_dir, plan, run_id
 from kdgraph.config.components import build, check_component
 from kdgraph.errors import ConfigError, KdgError, ParameterError
+from kdgraph.runner.stages import split
 
 
 @pytest.fixture(scope="module")
@@ -136,13 +137,61 @@ def test_a_method_is_called_by_its_preset_only_while_untouched(overrides, method
         (["dataset=shapes", "network=mlp"], "mlp"),
         (["dataset=shapes", "method=temperature"], "cnn"),
         (["dataset=shapes", "parent=resnet"], "resnet"),
-        (["network=cnn"], "random_forest"),
+        (["dataset=shapes", "method=kdf"], "random_forest"),
     ],
 )
 def test_a_method_on_a_network_takes_the_network_that_was_chosen(overrides, parent):
     config = plan(overrides).jobs[0].config
     assert config.parent["name"] == parent
     assert config.run_dir.parts[1:3] == (config.dataset["name"], config.method)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ["method=kdf", "network=lenet"],
+            "network=lenet is used by no part of method=kdf; choose a method on a network, such as"
+            " method=kdn, or parent=lenet",
+        ),
+        (
+            ["network=mlp"],  # the default network, which is without effect too
+            "network=mlp is used by no part of method=kdf; choose a method on a network, such as"
+            " method=kdn, or parent=mlp",
+        ),
+        (
+            ["method=mlp_gamma", "network=mlp", "dataset=heteroscedastic"],
+            "network=mlp is used by no part of method=mlp_gamma; choose a method on a network, such"
+            " as method=kdn, or parent=mlp",
+        ),
+        (
+            ["method=kdn", "parent=mlp", "network=lenet"],
+            "network=lenet has no effect beside parent=mlp; leave one of them out",
+        ),
+        (
+            ["method=kdf,isotonic", "network=mlp,lenet"],
+            "network=mlp is used by no part of method=kdf; choose a method on a network, such as"
+            " method=kdn, or parent=mlp",
+        ),
+    ],
+)
+def test_a_network_that_nothing_uses_is_refused(overrides, message):
+    with pytest.raises(ConfigError) as caught:
+        plan(overrides, multirun=any("," in override for override in overrides))
+    assert str(caught.value) == message
+
+
+def test_tables_and_simulations_have_the_same_limit_of_rows():
+    jobs = plan(
+        ["dataset=spiral,wine", "dataset.n_train=null", "dataset.max_learn=100"], multirun=True
+    ).jobs
+    splits = [split(job.config.dataset, 0) for job in jobs]
+    assert [(len(rows.train.y), len(rows.calibration.y)) for rows in splits] == [(70, 30)] * 2
+
+
+def test_in_a_sweep_one_method_on_the_network_suffices():
+    jobs = plan(["method=kdf,kdn", "network=lenet"], multirun=True).jobs
+    assert [job.config.parent["name"] for job in jobs] == ["random_forest", "lenet"]
 
 
 def test_in_a_sweep_each_data_set_has_its_own_network():

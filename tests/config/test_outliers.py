@@ -103,10 +103,8 @@ def test_ood_rows_like_the_training_outliers_are_named(outliers, ood, sets):
     assert seen_in_training(with_outliers(outliers, ood).science()) == expected
 
 
-def test_a_network_that_is_trained_again_is_known_by_its_changes_and_one_without_outliers_sees_none():
-    config = replace(
-        base(), calibrator={"name": "oe", "changes": {"exposure": {"outliers": "noise"}}}
-    )
+def test_outliers_default_to_noise_and_a_network_without_outliers_sees_none():
+    config = replace(base(), parent={"name": "mlp_oe", "exposure": {"weight": 0.5}})
     assert [
         sentence.partition(" is like")[0] for sentence in seen_in_training(config.science())
     ] == ["ood (noise)"]
@@ -151,14 +149,14 @@ def test_a_node_on_the_command_line_is_checked_and_its_rows_are_asked_for_before
 
 def test_a_preset_is_checked_down_to_the_parameters_of_its_exposure():
     with pytest.raises(
-        ParameterError, match=r"^calibrator.changes.exposure.steps must be in \[1, inf\), got 0$"
+        ParameterError, match=r"^parent.exposure.steps must be in \[1, inf\), got 0$"
     ):
         compose(
             [
                 "dataset=wine",
                 "method=acet",
                 "network=tabular_mlp",
-                "calibrator.changes.exposure.steps=0",
+                "parent.exposure.steps=0",
             ]
         )
 

@@ -128,12 +128,14 @@ def test_parameter_table_has_defaults_and_ranges_of_the_preset(hooks):
         # A preset that extends a preset that extends a third one.
         ("gated_cautious", ["max_mean_shift", "distance"]),
         # A node of the parent's group, which imports torch.
-        pytest.param("oe", ["changes.exposure.weight"], marks=pytest.mark.slow),
+        pytest.param("oe", ["exposure.weight"], marks=pytest.mark.slow),
         # A recalibrator inside another one.
-        ("local_pit_conformal", ["recalibrator.k", "correction_fraction"]),
+        ("conformal_local_pit", ["recalibrator.k", "correction_fraction"]),
         # A parent without components after it.
         ("gamma_glm", ["dispersion"]),
-        pytest.param("energy_tuned", ["exposure.margin_in", "temperature"], marks=pytest.mark.slow),
+        pytest.param(
+            "energy_fine_tuning", ["exposure.margin_in", "temperature"], marks=pytest.mark.slow
+        ),
         # A flow mapping.
         ("lore_tsne", ["features.reduce"]),
     ],
@@ -219,4 +221,7 @@ def test_the_page_of_the_command_line_has_the_help_of_each_command(hooks):
     page = hooks["commands"].commands_page()
     assert f"```text\n{HELP}```\n" in page
     for name, parser in all_parsers().items():
-        assert f" kdg {name} {{#{name.replace(' ', '-')}}}\n\n```text\n{parser.format_help()}```" in page
+        assert (
+            f" kdg {name} {{#{name.replace(' ', '-')}}}\n\n```text\n{parser.format_help()}```"
+            in page
+        )

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from experiments.common.pictures import FORMATS, about, figures_of
+from experiments.common.pictures import FORMATS, figures_of, title_and_description
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 CONF = EXPERIMENTS.parent / "conf"
@@ -63,7 +63,7 @@ def test_every_picture_is_there_as_svg_and_pdf(paper: str) -> None:
             and content.rstrip().endswith(b"%%EOF")
             and content.count(b"/Type /Page\n") <= 1
         ), pdf
-        title, _ = about(stem.name, EXPERIMENTS / paper)
+        title, _ = title_and_description(stem.name, EXPERIMENTS / paper)
         assert (
             f"<dc:title>{title}</dc:title>" in svg.read_text()
             and f"/Title ({title})".encode() in content.replace(b"\\", b"")

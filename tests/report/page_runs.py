@@ -75,7 +75,7 @@ def make_record(
             "n_test": 100,
             "n_features": 2,
             "n_categorical": 0,
-            "missing_share": 0.0,
+            "missing_fraction": 0.0,
             "shape": [2],
             "classes": [0, 1],
             "prior": [0.5, 0.5],

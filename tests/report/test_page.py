@@ -119,7 +119,7 @@ def test_a_metric_that_is_not_defined_stays_without_a_number():
     assert (numbers["value"][0], numbers["stderr"][0], numbers["other_n"]) == (None, None, {0: 0})
 
 
-def test_a_column_says_what_its_numbers_are():
+def test_a_column_describes_its_numbers():
     content, *_ = content_of([make_record("dataset=spiral", "method=kdf")])
     columns = {column["id"]: column for column in content["columns"]}
     ece, confidence = columns["ece"], columns["mmc@sphere:radius=2"]
@@ -382,7 +382,7 @@ def test_every_kind_of_run_has_its_columns():
     )
 
 
-def test_of_metrics_that_nobody_knows_the_first_are_shown():
+def test_the_first_metrics_of_the_user_are_shown():
     record = make_record("dataset=spiral", "method=kdf")
     record["metrics"] = [{**one, "metric": f"my_{one['metric']}"} for one in record["metrics"]]
     record["about_metrics"] = about_metrics(one["metric"] for one in record["metrics"])
@@ -395,7 +395,7 @@ def test_of_metrics_that_nobody_knows_the_first_are_shown():
     ]
 
 
-def test_the_budget_is_told_in_megabytes():
+def test_the_budget_is_given_in_megabytes():
     assert FIGURE_BUDGET == 4_000_000
     assert (
         PageFigures({0: [{}]}, left_out=2).summary("some")

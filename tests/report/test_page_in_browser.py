@@ -247,7 +247,7 @@ def test_words_choose_runs(reader, words, count):
     assert len(reader.column("#runs-table", "Seed")) == count
 
 
-def test_a_word_that_means_nothing_is_told_and_left_out(reader):
+def test_an_unknown_word_is_listed_and_ignored(reader):
     reader.find("nlll<0.3 seed=1")
     assert (
         reader.one("#shown").text
@@ -284,11 +284,10 @@ def test_the_columns_are_the_readers_choice(reader):
     assert reader.head("#methods-table", "confidence")
 
 
-def test_the_arrow_keys_move_and_a_number_says_what_it_is(reader):
+def test_the_arrow_keys_move_and_a_number_has_an_explanation(reader):
     reader.one("#runs-table tbody th").click()  # opens the run; closing it gives the focus back
     reader.until(lambda: reader.one("#details").is_displayed())
-    reader.press(Keys.ESCAPE)
-    reader.until(lambda: not reader.one("#details").is_displayed())
+    closed(reader)  # only then has the focus been given back
     reader.script("document.querySelector('#runs-table tbody [tabindex=\"0\"]').focus()")
     reader.press(Keys.ARROW_DOWN, *[Keys.ARROW_RIGHT] * 3)
     cell = reader.active()
@@ -312,7 +311,7 @@ def test_the_arrow_keys_move_and_a_number_says_what_it_is(reader):
     assert reader.active().tag_name == "button"
 
 
-def test_a_head_says_what_its_metric_is_on_focus_and_on_hover(reader):
+def test_a_head_explains_its_metric_on_focus_and_on_hover(reader):
     ActionChains(reader.browser).move_to_element(reader.head("#methods-table", "ECE")).perform()
     said = reader.tip()
     assert said[0] == "ECE, 15 bins"
@@ -563,7 +562,7 @@ def test_what_was_fitted_on_test_rows_has_a_dagger_in_every_table(mixed):
     )
 
 
-def test_a_run_says_what_comes_after_its_parent(mixed):
+def test_a_run_names_what_comes_after_its_parent(mixed):
     assert "spiral → random_forest → tood" in (text := opened(mixed, "tood"))
     assert (
         "parentrandom_forestdetectortooddata set" in text

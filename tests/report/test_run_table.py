@@ -35,7 +35,7 @@ def test_the_table_of_a_run():
     ]
 
 
-def test_in_the_far_field_the_better_one_is_nearer_to_the_prior():
+def test_on_ood_rows_the_better_confidence_is_closer_to_the_prior():
     lines = run_table(record(), "x").splitlines()
     assert [line for line in lines if "radius 5" in line] == [
         "  confidence at radius 5            0.400 ◂  0.620     prior 0.500"
@@ -67,7 +67,7 @@ def test_a_detector_is_shown_by_what_it_detects():
     ]
 
 
-def test_without_a_detector_a_line_for_each_set_says_how_well_the_confidence_detects():
+def test_without_a_detector_each_set_has_the_auroc_of_the_confidence():
     lines = run_table(
         detection_run() | {"detector": "none", "calibrator": "kdf"}, "x"
     ).splitlines()[3:-1]
@@ -169,7 +169,7 @@ def test_scores_of_a_model_from_elsewhere_have_no_training_rows():
     ]
 
 
-def test_what_is_measured_on_calibration_rows_says_so():
+def test_numbers_on_calibration_rows_have_a_note():
     lines = run_table(in_sample(), "x").splitlines()
     assert (
         lines[2]
@@ -194,7 +194,7 @@ def test_the_parent_alone_is_one_column():
     ]
 
 
-def test_what_was_fitted_on_test_rows_is_told_below_the_title():
+def test_the_paper_protocol_has_a_note_in_every_table():
     paper = {"method": "global_pit-as_in_paper", "protocol": "paper"}
     said = (
         "fitted on test rows, or by the rows out of distribution, where the method's paper does so"
@@ -218,7 +218,7 @@ def test_what_was_fitted_on_test_rows_is_told_below_the_title():
 @pytest.mark.parametrize(
     "table", [lambda one: run_table(one, "1cb9f0a2"), lambda one: sweep_table([SweepRun(one)])]
 )
-def test_a_record_that_lacks_a_key_is_told_in_one_line(table):
+def test_a_record_without_a_key_is_refused_in_one_line(table):
     one = record()
     del one["dataset"]["prior"]
     with pytest.raises(UsageError) as caught:

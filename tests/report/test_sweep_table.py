@@ -58,7 +58,7 @@ def test_a_sweep_of_detectors_shows_what_they_detect():
     ]
 
 
-def test_a_sweep_shows_metrics_that_nobody_knows():
+def test_a_sweep_shows_metrics_of_the_user():
     metrics = [*of_both("my_score", 0.2, 0.1), *of_both("other", 0.3, 0.4, "ood", "kmnist")]
     assert "my_score, k 3   other on kmnist" in sweep_table([SweepRun(record(metrics=metrics))])
 
@@ -94,7 +94,7 @@ def test_the_table_of_a_sweep():
     ]
 
 
-def test_choices_that_no_name_tells_are_told():
+def test_choices_that_no_name_contains_are_added():
     runs = [
         SweepRun(
             record(seed, parent=value, calibrated=value / 2),
@@ -137,7 +137,7 @@ def test_choices_that_no_name_tells_are_told():
         ("protocol", ["forest (parent)", "kdf"]),  # which is in a method's name
     ],
 )
-def test_which_rows_a_choice_tells_apart(group, told):
+def test_rows_that_a_choice_distinguishes(group, told):
     lines = sweep_table([SweepRun(record(), {group: choice}) for choice in "ab"]).splitlines()
     assert [line.split("0.")[0].strip() for line in lines[2:]] == told
 
@@ -191,7 +191,7 @@ def test_warnings_of_a_sweep_are_gathered():
     assert (len(many), many[-1]) == (MOST_WARNINGS + 1, "2 more warnings are in the records")
 
 
-def test_other_swept_settings_are_told_apart():
+def test_other_swept_settings_have_different_names():
     runs = [
         SweepRun(record(seed), {"dataset.n_train": n, "calibrator.alpha": "0.1", "seed": str(seed)})
         for n in ("10", "20")
@@ -205,7 +205,7 @@ def test_other_swept_settings_are_told_apart():
     assert text.count("\n  forest-kdf calibrator.alpha=0.1") == 2
 
 
-def test_rows_that_a_setting_tells_apart_have_one_name():
+def test_rows_that_a_setting_distinguishes_have_one_name():
     """The preset's own value is one of those swept, so the labels of the runs differ."""
     found = [("kdf", "0.005"), ("forest-kdf", "0.1")]
     chosen = [

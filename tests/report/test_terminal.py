@@ -131,7 +131,7 @@ def test_one_line_lives_and_is_wiped_away():
     assert live.endswith("\n\x1b[?25h\r\x1b[1A\x1b[2K")
 
 
-def test_nobody_looks(capsys):
+def test_without_a_terminal_nothing_is_shown(capsys):
     with report_progress() as watch:
         watch.begin("spiral → kdn  seed 0")
         watch.stage("fit")

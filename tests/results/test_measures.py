@@ -84,7 +84,7 @@ def test_a_family_that_is_named_by_its_parameter_is_named_once(record) -> None:
     ]
 
 
-def test_options_that_are_numbers_are_told(record) -> None:
+def test_labels_contain_options_that_are_numbers(record) -> None:
     given = {
         "coverage": {"level": 0.9},
         "my_score": {"k": 3, "rule": "max", "strict": True, "_target_": "mine.my_score"},
@@ -99,7 +99,7 @@ def test_options_that_are_numbers_are_told(record) -> None:
     ]
 
 
-def test_the_space_in_which_it_was_measured_is_told(record) -> None:
+def test_labels_contain_the_feature_space(record) -> None:
     given = {
         "one": {"metric": "mlce", "space": "pca", "bandwidth": 0.4},
         "two": {"metric": "mlce", "space": "2", "bandwidth": 0.2},
@@ -138,7 +138,7 @@ def test_where_better_is(record) -> None:
     ]
 
 
-def test_a_metric_of_the_user_s_own_is_what_its_record_says(record) -> None:
+def test_a_metric_of_the_user_is_described_by_its_record(record) -> None:
     one = record(values={"my_score": 1.0, "ece": 0.5, "mine@kmnist": 0.5})
     one["about_metrics"]["my_score"] = {"label": "my score", "better": "higher", "unit": "points"}
     one["about_metrics"]["mine"] = {"label": "mine", "better": None, "detects": True}
@@ -259,7 +259,7 @@ def test_what_was_not_measured_is_an_error_with_what_was(there, metrics, on, sai
     assert str(caught.value) == said
 
 
-def test_of_several_sources_a_set_is_drawn_as_its_own_says(record) -> None:
+def test_a_set_of_several_sources_is_drawn_as_its_own_node_describes(record) -> None:
     """Another table among the other sources is no other way to draw noise."""
     sources = [
         {

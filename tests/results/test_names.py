@@ -29,7 +29,9 @@ def test_a_setting_alone_goes_by_its_own_name(record, found) -> None:
     } == {(0,), (1,)}
 
 
-def test_settings_of_one_method_on_one_data_set_are_told_apart_everywhere(record, found) -> None:
+def test_settings_of_one_method_on_one_data_set_have_different_names_everywhere(
+    record, found
+) -> None:
     changed = {"calibrator.alpha": 0.05, "calibrator.robust": False}
     runs = name_runs(
         found([record("a"), record("a", config=changed), record("b"), record("b", "isotonic")])
@@ -54,7 +56,7 @@ def test_what_is_measured_or_drawn_makes_no_other_method(record, found) -> None:
     } == {"kdf"}
 
 
-def test_a_composed_name_says_its_settings_beside_the_preset_of_the_same_parts(
+def test_a_composed_name_contains_its_settings_if_a_preset_has_the_same_components(
     record, found
 ) -> None:
     composed = record("a", "random_forest-kdf", calibrator="kdf", config={"calibrator.alpha": 1.0})
@@ -122,7 +124,7 @@ def test_as_in_its_paper_a_method_may_be_fitted_by_what_is_out_of_distribution(
     ]
 
 
-def test_sizes_of_one_data_set_are_told_apart_and_so_are_their_methods_not(record, found) -> None:
+def test_sizes_of_one_data_set_have_different_names_and_their_methods_do_not(record, found) -> None:
     runs = name_runs(
         found([record("a", config={"dataset.n_train": n}) for n in (100, 1000)] + [record("b")])
     )
@@ -138,7 +140,7 @@ def test_folds_repeat_a_run_as_seeds_do(record, found) -> None:
     assert [(run.dataset, run.repetition) for run in runs] == [("a", (1, 0)), ("a", (1, 1))]
 
 
-def test_parents_of_other_settings_are_told_apart_too(record, found) -> None:
+def test_parents_of_different_settings_have_different_names(record, found) -> None:
     changed = {"parent.n_estimators": 10}
     runs = name_runs(
         found(
@@ -156,7 +158,7 @@ def test_parents_of_other_settings_are_told_apart_too(record, found) -> None:
     ]
 
 
-def test_what_differs_between_data_sets_alone_is_one_method_and_is_said(record, found) -> None:
+def test_differences_between_data_sets_alone_are_listed_for_one_method(record, found) -> None:
     runs = name_runs(
         found([record("a", "kdn"), record("b", "kdn", parent="cnn"), record("b", "isotonic")])
     )

@@ -54,7 +54,7 @@ def mixed(record, file):
     return made
 
 
-def test_runs_of_an_earlier_content_are_left_out_and_a_line_tells_how_to_see_them(mixed, outputs):
+def test_runs_of_an_earlier_content_are_left_out_with_a_line_on_outdated(mixed, outputs):
     told: list[str] = []
     out = outputs(mixed)
     assert [one.record["run_id"] for one in find_runs(out, note=told.append)] == [
@@ -73,7 +73,7 @@ def test_runs_of_an_earlier_content_are_left_out_and_a_line_tells_how_to_see_the
     assert names == [f"t content={digest}" for digest in digests] and len(set(names)) == 2
 
 
-def test_nothing_is_told_of_runs_that_were_not_asked_for(mixed, outputs, record):
+def test_no_line_is_about_runs_that_the_filters_exclude(mixed, outputs, record):
     told: list[str] = []
     assert (
         len(find_runs(outputs([*mixed, record("spiral")]), ["dataset=spiral"], note=told.append))
@@ -100,7 +100,7 @@ def test_where_all_are_of_an_earlier_content_the_error_names_the_way_out(mixed, 
     assert one == "t"  # a single content needs no name of its own
 
 
-def test_contents_of_a_file_that_is_gone_are_told_apart_by_name(mixed, outputs, file):
+def test_contents_of_a_file_that_is_gone_have_different_names(mixed, outputs, file):
     out = outputs(mixed)
     file.unlink()
     told: list[str] = []
@@ -151,7 +151,7 @@ def test_a_space_of_one_name_and_other_parameters_is_another_measure(record):
     ]
 
 
-def test_rows_that_differ_under_one_name_are_told(record):
+def test_rows_that_differ_under_one_name_are_reported(record):
     one, other = record("a", "kdf"), record("a", "isotonic", fingerprint="other rows")
     assert hidden_differences([one, record("a", "isotonic")]) == []
     assert hidden_differences([one, other, record("b", fingerprint="c")]) == [
@@ -160,7 +160,7 @@ def test_rows_that_differ_under_one_name_are_told(record):
     ]
 
 
-def test_versions_that_differ_are_told_but_for_those_that_decide_no_number(record):
+def test_versions_that_differ_are_reported_if_they_change_numbers(record):
     made = [record(seed=s) for s in range(3)]
     for one, version in zip(made, ("1.5.2", "1.6.0", "1.6.0"), strict=True):
         one["versions"] = {"scikit-learn": version, "matplotlib": version, "numpy": "2.0"}

@@ -62,7 +62,7 @@ def test_a_run_that_is_not_finished_is_none(record, outputs) -> None:
     assert len(find_runs(out)) == 1
 
 
-def test_what_cannot_be_used_is_left_out_and_said_in_one_line(record, outputs, capsys) -> None:
+def test_unusable_records_are_left_out_with_one_line(record, outputs, capsys) -> None:
     out = outputs([record(), record("a", schema=2), record("b", schema=1), record("c", schema=2)])
     (out / "c" / "kdf" / record("c", schema=2)["run_id"] / "result.json").write_text(
         '{"schema": 2}'
@@ -82,7 +82,7 @@ def test_what_cannot_be_used_is_left_out_and_said_in_one_line(record, outputs, c
     assert told == [said] and capsys.readouterr().err == ""
 
 
-def test_a_record_that_lacks_a_key_is_left_out_and_the_key_is_said(record, outputs) -> None:
+def test_a_record_without_a_key_is_left_out_with_the_key(record, outputs) -> None:
     broken = {name: record(name) for name in "abc"}
     del broken["a"]["dataset"]["prior"], broken["b"]["detector"], broken["c"]["detector"]
     told: list[str] = []
@@ -133,7 +133,9 @@ def test_the_garbage_collector_is_left_as_it_was(collects) -> None:
         (gc.enable if was else gc.disable)()
 
 
-def test_a_folder_and_a_record_of_another_user_are_left_out_and_told(record, outputs, monkeypatch):
+def test_a_folder_and_a_record_of_another_user_are_left_out_with_one_line(
+    record, outputs, monkeypatch
+):
     out = outputs([record("a"), record("b"), record("c")])
     closed_folder, (closed_file,) = str(out / "b" / "kdf"), (out / "c").rglob("result.json")
     scandir, read_bytes = os.scandir, Path.read_bytes

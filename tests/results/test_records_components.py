@@ -79,7 +79,7 @@ def test_so_is_one_of_a_number(record, key) -> None:
 
 
 @pytest.mark.parametrize("name", ["nll", "pit_histogram"])
-def test_so_is_a_metric_or_a_table_of_which_nothing_is_said(record, name) -> None:
+def test_a_metric_or_table_without_a_description_is_named(record, name) -> None:
     one = record()
     one["files"]["tables"] = {"pit_histogram": "tables/pit_histogram.csv"}
     one["about_metrics"]["pit_histogram"] = {"label": "PIT histogram", "better": None}

@@ -62,7 +62,7 @@ def test_unlike_is_the_opposite_of_like(key, values) -> None:
 
 
 @pytest.mark.parametrize("word", ["spiral", "=spiral", "dataset=", "data set=x"])
-def test_a_word_that_is_no_filter_says_what_one_is(word) -> None:
+def test_a_word_that_is_no_filter_is_refused(word) -> None:
     with pytest.raises(UsageError) as caught:
         parse_filter(word)
     assert str(caught.value) == f"a filter is key=value[,value…] or key!=value, got '{word}'"

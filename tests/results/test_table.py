@@ -75,7 +75,7 @@ def test_every_number_is_a_row_under_documented_columns(runs) -> None:
     assert table["options"][1] == "bins=15 strategy=uniform norm=l1"
 
 
-def test_a_regressor_has_no_prior_and_says_what_recalibrates_it(record, found) -> None:
+def test_a_regressor_has_no_prior_and_a_recalibrator(record, found) -> None:
     parts = {"calibrator": "none", "recalibrator": "global_pit", "prior": None, "protocol": "paper"}
     table = number_table(
         found(

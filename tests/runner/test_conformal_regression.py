@@ -15,7 +15,7 @@ LINE = (
     " less, and have no width or score;"
 )
 METHOD = [
-    "method=local_pit_conformal",
+    "method=conformal_local_pit",
     "recalibrator.recalibrator.k=60",
     "figures=none",
     "dataset.path=t.csv",

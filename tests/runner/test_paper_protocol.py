@@ -15,7 +15,7 @@ from kdgraph.errors import ConfigError
 from kdgraph.runner.run import run
 from kdgraph.runner.stages import calibrate, fit, ood_sets, split, stage_keys
 
-METHODS = ["odin_calibrated", "odin"]
+METHODS = ["odin_temperature", "odin"]
 LITTLE = [
     "dataset=wine",
     "network=tabular_mlp",
@@ -59,7 +59,7 @@ def test_it_is_fitted_with_the_sets_of_the_run(method):
             X_ood=drawn.X,
         )
     assert again.describe() == part.describe() != other.describe()
-    if method == "odin_calibrated":
+    if method == "odin_temperature":
         assert part.temperature_ in TEMPERATURES and other.temperature_ not in TEMPERATURES
     np.testing.assert_array_equal(drawn.X, next(iter(ood_sets(config.ood, splits, 0))).X)
 
@@ -82,17 +82,17 @@ def test_without_such_rows_there_is_nothing_to_choose_by():
     with pytest.raises(
         ConfigError,
         match=(
-            r"^calibrator=odin is fitted with rows out of distribution under protocol=paper, and"
+            r"^calibrator=odin_temperature is fitted with rows out of distribution under protocol=paper, and"
             r" ood=none has "
         ),
     ):
-        asked("odin_calibrated", "ood=none", "protocol=paper")
-    asked("odin_calibrated", "ood=none")
+        asked("odin_temperature", "ood=none", "protocol=paper")
+    asked("odin_temperature", "ood=none")
 
 
 @pytest.mark.filterwarnings("default:.*rows out of distribution chose")
 def test_record_and_label_say_so(tmp_path):
-    record = run(asked("odin_calibrated", "ood=noise", "protocol=paper", f"out={tmp_path}"))
+    record = run(asked("odin_temperature", "ood=noise", "protocol=paper", f"out={tmp_path}"))
     assert (record["protocol"], record["method"].rpartition("-")[2]) == ("paper", "as_in_paper")
     assert record["learnt"]["calibrator"]["temperature"] in TEMPERATURES
     assert any(

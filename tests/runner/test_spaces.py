@@ -105,13 +105,14 @@ def test_another_method_on_the_parent_is_measured_in_the_same_space_without_a_ne
     )
     more = [JOINT, *ASKED, "+metrics.test.lce_joint={metric: lce, space: joint, bandwidth: 0.2}"]
     first, second = (
-        values(run(made(f"method={method}", *more))) for method in ("histogram", "isotonic_top")
+        values(run(made(f"method={method}", *more)))
+        for method in ("histogram", "isotonic_top_label")
     )
     assert sorted(calls) == ["pca", "tsne"]
     for metric in ("lce_leaves", "lce_joint"):
         assert first[metric, "test", "parent"] == second[metric, "test", "parent"]
         assert first[metric, "test", "calibrated"] != second[metric, "test", "calibrated"]
-    again = values(run(made("method=isotonic_top", *more, "force=true")))
+    again = values(run(made("method=isotonic_top_label", *more, "force=true")))
     assert sorted(calls) == ["pca", "pca", "tsne", "tsne"] and again == second
 
 
@@ -123,7 +124,10 @@ def test_each_run_is_told_what_an_embedding_warned_of(made, monkeypatch):
 
     monkeypatch.setattr(FeatureMap, "fit", fit)
     monkeypatch.setattr(FeatureMap, "transform", lambda self, parent, X: X)
-    for method in ("histogram", "isotonic_top"):  # one makes it, the other has it from the store
+    for method in (
+        "histogram",
+        "isotonic_top_label",
+    ):  # one makes it, the other has it from the store
         assert run(made(f"method={method}", *ASKED))["warnings"] == [
             {"stage": "evaluate", "message": "the map did not settle"}
         ]

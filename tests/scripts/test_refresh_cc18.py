@@ -62,7 +62,11 @@ def serve_suite(openml_server):
 
 
 def shipped_ids() -> dict[str, int]:
-    return {name: id for name, id in Catalogue([conf_dir()]).openml_ids().items() if name.startswith("cc18/")}
+    return {
+        name: id
+        for name, id in Catalogue([conf_dir()]).openml_ids().items()
+        if name.startswith("cc18/")
+    }
 
 
 def test_all_72_data_sets_of_the_suite_are_shipped():

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.common.markdown import counted
+from experiments.common.markdown import counted_noun
 from experiments.p1.cc18.records import OURS, PARENTS, Tables, label, parents_of, tables
 from experiments.p1.cc18.sizes import improvement_by_size
 from kdgraph.figures import RepeatedCurves, plot_dataset_pages, plot_improvement_summary
@@ -80,7 +80,7 @@ def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]
     }
     seeds = [n for one in found.values() for n in one.seeds]
     return plot_dataset_pages(
-        rows, band_of=counted(seeds, "seed") if max(seeds) > 1 else None, rows=rows_a_page
+        rows, band_of=counted_noun(seeds, "seed") if max(seeds) > 1 else None, rows=rows_a_page
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from experiments.common.markdown import counted, head, line, number, signed
+from experiments.common.markdown import counted_noun, head, line, number, signed
 from experiments.p1.cc18.records import CHOICE, OURS, Tables, label
 from experiments.p1.cc18.statistics import DECIMALS, median
 from kdgraph.metrics import relative_improvement
@@ -126,7 +126,7 @@ def heading(found: Tables, of_paper: int | None = None) -> str:
     rows = found.learn.values()
     paper = f" of the paper's {of_paper}" if of_paper else ""
     text = (
-        f"{len(found.datasets)}{paper} tables, {counted(found.seeds, 'seed')} each, {min(rows):,}"
+        f"{len(found.datasets)}{paper} tables, {counted_noun(found.seeds, 'seed')} each, {min(rows):,}"
         f" to {max(rows):,} rows"
     )
     text += " that fit and calibrate."

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.markdown import counted
+from experiments.common.markdown import counted_noun
 from experiments.common.models import models_of
 from experiments.common.pictures import save_picture
 from experiments.common.published import read_published
@@ -346,7 +346,7 @@ def _seeds(*frames: pd.DataFrame) -> str:
     counts = pd.concat(
         [one.groupby(["dataset", "n_train", "n_dims"]).seed.nunique() for one in frames if len(one)]
     )
-    return counted(counts, "seed")
+    return counted_noun(counts, "seed")
 
 
 def _save(figure: Any, stem: Path) -> None:

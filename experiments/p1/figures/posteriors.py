@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim
-from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
-from experiments.common.markdown import counted, number
+from experiments.common.command import claims_parser, in_one_line, print_claims
+from experiments.common.markdown import counted_noun, number
 from experiments.common.models import models_of
 from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
@@ -110,7 +110,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             f" {called} on every simulation"
         )
         text += ": each 95 % interval of the mean difference is below 0"
-        seeds = counted(rows.groupby("dataset").seed.nunique().tolist(), "seed")
+        seeds = counted_noun(rows.groupby("dataset").seed.nunique().tolist(), "seed")
         yield Claim(
             text,
             clear == len(told),
@@ -121,7 +121,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the claims of the runs below a folder, and keep them if asked to."""
-    parser = parser_that_keeps(__doc__)
+    parser = claims_parser(__doc__)
     parser.add_argument(
         "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
     )
@@ -146,7 +146,7 @@ def main() -> None:
             )
         )
     )
-    tell_claims(told, given.keep, "p1_posteriors")
+    print_claims(told, given.keep, "p1_posteriors")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.common.claims import keep, verdicts
-from experiments.common.command import parser_that_keeps
+from experiments.common.claims import save_claims, verdicts
+from experiments.common.command import claims_parser
 from experiments.common.pictures import save_picture
 from experiments.p2.figures import bars, curves, densities, joint, schematics
 from experiments.p2.figures.claims import (
@@ -85,7 +85,7 @@ def _missing(study: Study, name: str) -> bool:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = parser_that_keeps(__doc__)
+    parser = claims_parser(__doc__)
     parser.add_argument(
         "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
     )
@@ -168,7 +168,7 @@ def _print(study: Study, given: argparse.Namespace) -> None:
         print("## Claims, fitted to one half and judged by the other\n\n" + verdicts(halves) + "\n")
         told += of_new_rows(halves)
     if given.keep is not None:
-        keep([*told, *of_added(study, densities.added(study))], given.keep, "p2_phanns")
+        save_claims([*told, *of_added(study, densities.added(study))], given.keep, "p2_phanns")
 
 
 def _save(figure: Any, stem: Path) -> None:

@@ -29,7 +29,7 @@ def nll_table(study: Study) -> str:
         if not len(study.mine(name)):
             continue
         values = {method: study.nll[method][name] for method in methods}
-        least = min(value for method, value in values.items() if method != "isotonic_top")
+        least = min(value for method, value in values.items() if method != "isotonic_top_label")
         cells = [
             f"**{number(value)}**" if value == least else number(value) for value in values.values()
         ]

@@ -48,7 +48,7 @@ LABELS = {
     "cum": "Cum",
     "cum_plus": "Cum+",
     "cum_star": "Cum*",
-    "isotonic_top": "isotonic",
+    "isotonic_top_label": "isotonic",
 }
 """Calibrators by the names of the configuration and of the paper, in the order of tables."""
 FIGURE_17 = ("histogram", "kde_b_mon", "kde", "kde_b_opt", "cum_star", "none")

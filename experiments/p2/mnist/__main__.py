@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.common.claims import Claim, keep, verdicts
-from experiments.common.command import in_one_line, parser_that_keeps
-from experiments.common.markdown import counted
+from experiments.common.claims import Claim, save_claims, verdicts
+from experiments.common.command import claims_parser, in_one_line
+from experiments.common.markdown import counted_noun
 from experiments.common.pictures import save_picture
 from experiments.p2.mnist import figures
 from experiments.p2.mnist.claims import claims, of_fully_trained
@@ -88,7 +88,7 @@ def main() -> None:
             _draw(pool, recipe, ensembles, combine, arguments.figures)
     if arguments.keep is not None:
         for name, asked in told.items():
-            keep(asked, arguments.keep, name)
+            save_claims(asked, arguments.keep, name)
 
 
 def _asked(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> Iterator[Claim]:
@@ -99,7 +99,7 @@ def _asked(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> Iterato
     else:
         told = [(ensembles, of_fully_trained(found, _saturated(pool, combine)))]
     for n, parts in told:
-        of = f"{counted([n], 'ensemble')} of {pool.size} networks, {combine.replace('_', ' ')}"
+        of = f"{counted_noun([n], 'ensemble')} of {pool.size} networks, {combine.replace('_', ' ')}"
         yield from (replace(one, text=f"{of}: {one.text}") for one in parts)
 
 
@@ -158,7 +158,7 @@ def _told(lines: Iterator[str], n: int, what: str) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = parser_that_keeps(__doc__)
+    parser = claims_parser(__doc__)
     parser.add_argument(
         "--scale", choices=list(SCALES), default="smoke", help="how many networks and ensembles"
     )

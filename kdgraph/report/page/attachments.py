@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from kdgraph.report.run_table import Record
 from kdgraph.results.names import NamedRun
+from kdgraph.results.origins import Record
 from kdgraph.runner.files import file_checksum
 from kdgraph.wording import counted
 

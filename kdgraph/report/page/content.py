@@ -17,7 +17,7 @@ from typing import Any
 
 from kdgraph.metrics import METRICS, options_of
 from kdgraph.report.page.attachments import browser_figures
-from kdgraph.report.run_table import Entry, Record
+from kdgraph.report.run_table import MetricEntry
 from kdgraph.results.comparison.aggregate import MeasureComparison, compare_methods
 from kdgraph.results.comparison.study import Study
 from kdgraph.results.comparison.tables import caution_notes, datasets_section, spread_notes
@@ -34,13 +34,14 @@ from kdgraph.results.measures import (
     unique_labels,
 )
 from kdgraph.results.names import NamedRun, drop_noise
+from kdgraph.results.origins import Record
 from kdgraph.results.records import MODEL_COMPONENTS, component_chain, post_hoc_names, run_task
 
 SHOWN_METRICS = (*DEFAULT_METRICS, "brier")
 """Metrics on test rows and on the grid that are shown until a reader chooses others."""
-MOST_SETS = 3
+MOST_SHOWN_SETS = 3
 """OOD sets that are shown until a reader chooses others."""
-FEWEST_COLUMNS = 4
+FEWEST_SHOWN = 4
 """Columns that are shown at least, if the runs have as many."""
 VALUE_DIGITS, ERROR_DIGITS = 6, 3
 """Significant digits of values and of standard errors; the records contain all of them."""
@@ -176,7 +177,7 @@ class Content:
 
     def _number_positions(self, record: Record) -> dict[str, int]:
         """Return positions of the parent's and of the model's numbers."""
-        entries: dict[str, dict[int, Entry]] = {"parent": {}, "calibrated": {}}
+        entries: dict[str, dict[int, MetricEntry]] = {"parent": {}, "calibrated": {}}
         for column, entry in self.columns.read(record):
             entries[entry["of"]][column] = entry
         return {
@@ -184,7 +185,7 @@ class Content:
             for model, of_model in entries.items()
         }
 
-    def _numbers(self, entries: Mapping[int, Entry]) -> dict[str, Any]:
+    def _numbers(self, entries: Mapping[int, MetricEntry]) -> dict[str, Any]:
         """Return values and standard errors in the order of a layout.
 
         Most numbers of a run are means over the same number of rows, ``n``; ``other_n`` contains
@@ -370,9 +371,9 @@ def _shown_by_default(measures: Sequence[Measure]) -> set[Measure]:
     confidence = [name for name in ("oce", "mmc") if name in metrics][:1]
     for name in (*confidence, *detection):
         of_metric = [measure for measure in outside if measure.metric == name]
-        chosen |= set(representative_sets(of_metric, 1)[:MOST_SETS])
+        chosen |= set(representative_sets(of_metric, 1)[:MOST_SHOWN_SETS])
     others = [measure for measure in measures if measure not in chosen]
-    return chosen | set(others[: max(0, FEWEST_COLUMNS - len(chosen))])
+    return chosen | set(others[: max(0, FEWEST_SHOWN - len(chosen))])
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

@@ -25,7 +25,17 @@ from kdgraph.runner.run_dir import LOCK_FILE, RunDir
 UnfinishedState = Literal["failed", "running", "cut off"]
 PATH_KEYS = ("dataset", "method")
 """Keys of filters that the directory of a run can be judged by."""
-SCRIPTS = ("elements", "data", "grid", "methods", "datasets", "runs", "details", "tables", "page")
+PAGE_SCRIPTS = (
+    "elements",
+    "data",
+    "grid",
+    "methods",
+    "datasets",
+    "runs",
+    "details",
+    "tables",
+    "page",
+)
 """In the order in which they are joined: functions of the first ones are used by the later ones."""
 
 
@@ -106,7 +116,7 @@ def render_page(
     info : PageInfo
         Title, command and notes.
     """
-    script = "(() => {\n" + "\n".join(_source(f"{name}.js") for name in SCRIPTS) + "})();"
+    script = "(() => {\n" + "\n".join(_source(f"{name}.js") for name in PAGE_SCRIPTS) + "})();"
     style, theme = _source("page.css"), _source("theme.js")
     rows = [{**asdict(run), "path": str(run.path)} for run in unfinished]
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(

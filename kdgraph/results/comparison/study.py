@@ -17,7 +17,7 @@ from kdgraph.results.names import NamedRun, Repetition, name_runs, repetition_te
 from kdgraph.results.records import FinishedRun
 from kdgraph.wording import some
 
-Cells = dict[tuple[str, Repetition, str], float]
+StudyCells = dict[tuple[str, Repetition, str], float]
 """Data set, repetition and method → number, NaN if the metric is not defined."""
 SAME_FIT = 1e-9
 """Relative difference of a parent's values in two runs of the same fit.
@@ -34,9 +34,9 @@ class Study:
     ----------
     runs : sequence of NamedRun
         The runs.
-    values : mapping of Measure to Cells
+    values : mapping of Measure to StudyCells
         Their numbers.
-    own_parent : mapping of Measure to Cells
+    own_parent : mapping of Measure to StudyCells
         Numbers of each method's own parent, measured in the same run.
     parents : frozenset of str
         Names of the methods that are parents.
@@ -47,8 +47,8 @@ class Study:
     """
 
     runs: Sequence[NamedRun]
-    values: Mapping[Measure, Cells]
-    own_parent: Mapping[Measure, Cells]
+    values: Mapping[Measure, StudyCells]
+    own_parent: Mapping[Measure, StudyCells]
     parents: frozenset[str]
     parent_of: Mapping[str, str]
     conflicts: Sequence[str]
@@ -98,7 +98,7 @@ class Study:
         """
         return self._frame(self.own_parent[measure]).drop(columns=list(self.parents))
 
-    def _frame(self, cells: Cells) -> pd.DataFrame:
+    def _frame(self, cells: StudyCells) -> pd.DataFrame:
         index = [
             (dataset, repetition)
             for dataset, repetitions in self.repetitions.items()
@@ -135,8 +135,8 @@ def build_study(
     measured = list(
         dict.fromkeys(measure for run in named for measure, _ in read_measures(run.record))
     )
-    values: dict[Measure, Cells] = {measure: {} for measure in choose(measured)}
-    own_parent: dict[Measure, Cells] = {measure: {} for measure in values}
+    values: dict[Measure, StudyCells] = {measure: {} for measure in choose(measured)}
+    own_parent: dict[Measure, StudyCells] = {measure: {} for measure in values}
     disagreements: dict[tuple[str, str, Repetition], list[Measure]] = {}
     methods_of_parents: dict[str, set[str]] = {}
     for run in named:
@@ -191,7 +191,7 @@ def pool_ood_sets(study: Study) -> Study:
     return replace(study, values=values, own_parent=own_parent)
 
 
-def _put(cells: Cells, key: tuple[str, Repetition, str], value: float) -> bool:
+def _put(cells: StudyCells, key: tuple[str, Repetition, str], value: float) -> bool:
     """Store a number unless there is one; return False if the two disagree."""
     old = cells.setdefault(key, value)
     if np.isnan(old) and not np.isnan(value):
@@ -239,7 +239,7 @@ def _without_set(measure: Measure) -> Measure:
     return replace(measure, ood=None, params=(), drawn=(), in_distribution=False)
 
 
-def _mean_cells(cells_of_sets: list[Cells]) -> Cells:
+def _mean_cells(cells_of_sets: list[StudyCells]) -> StudyCells:
     """Return means over the sets on which any method has a number on that data set."""
     sets: dict[tuple[str, Repetition], set[int]] = {}
     for i, cells in enumerate(cells_of_sets):

@@ -154,7 +154,7 @@ def test_selection_behind_a_gate(parent, rows):
 @pytest.mark.slow
 def test_preset_has_its_candidates(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
-    node = compose(["calibrator=best_top"]).calibrator
+    node = compose(["calibrator=best_top_label"]).calibrator
     best = build(node, estimator=parent, random_state=0).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )

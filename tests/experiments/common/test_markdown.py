@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.common.markdown import counted, number, signed, spread
+from experiments.common.markdown import counted_noun, number, signed, spread
 
 
 def test_a_spread_is_a_mean_and_a_standard_deviation_of_a_sample() -> None:
@@ -23,7 +23,7 @@ def test_a_spread_is_a_mean_and_a_standard_deviation_of_a_sample() -> None:
     ("numbers", "said"), [([1], "1 seed"), ([3, 3], "3 seeds"), ([2, 1000, 2], "2 to 1,000 seeds")]
 )
 def test_what_is_counted_is_one_number_or_its_range(numbers, said) -> None:
-    assert counted(iter(numbers), "seed") == said
+    assert counted_noun(iter(numbers), "seed") == said
 
 
 def test_no_zero_stands_before_the_point_and_a_sign_may() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.common.settings import apart, by_size
+from experiments.common.settings import by_size, differing_settings
 
 
 def run(n_train: int | None, found: int, **config: Any) -> dict:
@@ -41,11 +41,16 @@ def test_what_differs_among_those_that_are_alike_is_said() -> None:
         ),
         run(20, 20, parent={"name": "q"}),
     ]
-    assert apart(records, ["a"] * 3 + ["b"]) == [
+    assert differing_settings(records, ["a"] * 3 + ["b"]) == [
         "parent.max_epochs=3",
         "parent.max_epochs=5",
         "parent.max_epochs=5, detector.encoder.k=4",
         "",
     ]
-    assert apart(records, ["a"] * 4, ["detector"]) == ["", "", "detector.encoder.k=4", ""]
-    assert apart(records, range(4)) == [""] * 4
+    assert differing_settings(records, ["a"] * 4, ["detector"]) == [
+        "",
+        "",
+        "detector.encoder.k=4",
+        "",
+    ]
+    assert differing_settings(records, range(4)) == [""] * 4

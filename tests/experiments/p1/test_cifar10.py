@@ -32,16 +32,21 @@ def record(method: str, seed: int, value: float, sets=("cifar100", "noise"), par
         for of, number in (("parent", 0.25), ("calibrated", value))
     ]
     rows = {"name": "cifar10", "n_train": 8000, "n_calibration": 2000, "n_test": 1000}
+    exposures = {"oe": "OutlierExposure", "acet": "Acet"}
     calibrator = {
-        "calibrator": method.removeprefix("gated_"),
+        "calibrator": "none" if method in exposures else method.removeprefix("gated_"),
         "gate": "density" if method.startswith("gated") else "none",
     }
+    parent = parent or {"name": "lenet"}
+    if method in exposures:
+        target = f"kdgraph.parents.networks.exposure.{exposures[method]}"
+        parent = {**parent, "exposure": {"_target_": target}}
     return {
         **calibrator,
         "seed": seed,
         "dataset": rows,
         "metrics": entries,
-        "config": {"parent": parent or {"name": "lenet"}},
+        "config": {"parent": parent},
     }
 
 
@@ -240,10 +245,12 @@ def test_no_published_number_is_missing():
 def test_the_experiment_measures_these_and_trains_with_none_of_its_sets(experiment, parent):
     swept = plan([f"experiment=paper/p1/{experiment}", "seed=0"]).jobs
     called = [
-        (
-            job.config.calibrator["name"]
-            if job.config.gate["name"] == "none"
-            else f"gated_{job.config.calibrator['name']}"
+        cifar10._method(
+            {
+                "calibrator": job.config.calibrator["name"],
+                "gate": job.config.gate["name"],
+                "config": {"parent": job.config.parent},
+            }
         )
         for job in swept
     ]

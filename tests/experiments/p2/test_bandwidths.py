@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from experiments.common.claims import kept
+from experiments.common.claims import saved_claims
 from experiments.p2 import bandwidths
 from experiments.p2.bandwidths import (
     ALL_ROWS,
@@ -96,7 +96,7 @@ def test_fits_that_are_made_and_what_is_said_of_them(record, tmp_path, monkeypat
     monkeypatch.setattr("sys.argv", words)
     bandwidths.main()
     assert "## scores: 800 rows" in capsys.readouterr().out
-    assert [one.text for one in kept(tmp_path, "p2_bandwidths")] == [
+    assert [one.text for one in saved_claims(tmp_path, "p2_bandwidths")] == [
         one.text for one in claims("scores", found)
     ]
 

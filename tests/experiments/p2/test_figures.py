@@ -36,7 +36,7 @@ CALIBRATORS = {
     "cum": (CumulativeConfidence, {"theta": "none"}),
     "cum_plus": (CumulativeConfidence, {"theta": "median"}),
     "cum_star": (CumulativeConfidence, {"theta": "best"}),
-    "isotonic_top": (IsotonicConfidence, {}),
+    "isotonic_top_label": (IsotonicConfidence, {}),
 }
 PER_CLASS = 60
 

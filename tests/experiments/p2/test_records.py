@@ -46,7 +46,7 @@ def drawn(chosen_wins: int = 20) -> list[dict]:
     rng, found = np.random.default_rng(0), []
     for seed in range(20):
         binary = {"sts": 0.5 + 0.01 * rng.normal(), "temperature": 0.52}
-        binary["best_top"] = binary["sts"] + (-0.01 if seed < chosen_wins else 0.01)
+        binary["best_top_label"] = binary["sts"] + (-0.01 if seed < chosen_wins else 0.01)
         parent = {"nll_top": 0.6, "nll": 2.0 + 0.1 * rng.random(), "nll_top_clipped": 0.0}
         for name, value in binary.items():
             full = 1.9 if name == "temperature" else None
@@ -100,14 +100,14 @@ def test_the_table_has_a_row_for_each_calibrator_and_the_parent():
         "clipped",
     ]
     found = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
-    assert next(iter(found)) == "best_top" and set(found) == {
-        "best_top",
+    assert next(iter(found)) == "best_top_label" and set(found) == {
+        "best_top_label",
         "sts",
         "temperature",
         "none",
     }
-    assert found["best_top"]["beats sts"] == "17/20" and found["sts"]["beats sts"] == "–"
-    assert found["best_top"]["binary NLL"].startswith("**") and found["none"][
+    assert found["best_top_label"]["beats sts"] == "17/20" and found["sts"]["beats sts"] == "–"
+    assert found["best_top_label"]["binary NLL"].startswith("**") and found["none"][
         "full NLL"
     ].startswith("2.0")
     assert found["temperature"]["full NLL"] == "**1.9000**" and found["sts"]["full NLL"].startswith(
@@ -115,7 +115,7 @@ def test_the_table_has_a_row_for_each_calibrator_and_the_parent():
     )
     assert (
         found["temperature"]["binary NLL"].startswith(".5200 ± ")
-        and found["best_top"]["clipped"] == "1.0"
+        and found["best_top_label"]["clipped"] == "1.0"
     )
 
 
@@ -151,7 +151,7 @@ def test_the_experiment_runs_and_its_table_is_printed(kdg, tmp_path, monkeypatch
     words = [
         "experiment=paper/p2/records",
         f"dataset.path={tmp_path / 'few.npz'}",
-        "method=sts,best_top",
+        "method=sts,best_top_label",
         "seed=0,1",
         f"out={tmp_path}",
     ]
@@ -165,5 +165,5 @@ def test_the_experiment_runs_and_its_table_is_printed(kdg, tmp_path, monkeypatch
     monkeypatch.setattr("sys.argv", ["records", str(tmp_path)])
     main()
     said = capsys.readouterr().out
-    assert "100 calibration rows, 100 test rows, 2 splits" in said and "| best_top |" in said
+    assert "100 calibration rows, 100 test rows, 2 splits" in said and "| best_top_label |" in said
     assert "few: chosen by cross-validated binary NLL beats sts" in said

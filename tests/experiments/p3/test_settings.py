@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.common.claims import Claim, kept
+from experiments.common.claims import Claim, saved_claims
 from experiments.p3 import attack, latents, trees
 from experiments.p3.command import asked
 from experiments.p3.seconds import faster, in_turn
@@ -131,4 +131,4 @@ def test_what_is_asked_is_kept_where_the_command_line_says(tmp_path, monkeypatch
         lambda frame: [Claim("seeds", True, str(list(frame.seed)), ("a",))],
     )
     assert capsys.readouterr().out == "- pass: seeds. [0, 1]\n\n1 of 1 hold.\n"
-    assert [one.found for one in kept(tmp_path, "p3_made")] == ["[0, 1]"]
+    assert [one.found for one in saved_claims(tmp_path, "p3_made")] == ["[0, 1]"]

@@ -77,6 +77,13 @@ def values(frame: pd.DataFrame, method: str, metric: str) -> np.ndarray:
     )
 
 
+def test_parent_of_a_network_with_mmce_is_not_the_one_without_a_method() -> None:
+    trained = record("mmce", 0)
+    trained["config"]["parent"]["loss"] = "mmce"
+    assert {row["method"] for row in entries([trained])} == {"mmce"}
+    assert {row["method"] for row in entries([record("isotonic", 0)])} == {"none", "isotonic"}
+
+
 def test_there_is_one_number_of_each_on_test_rows(frame) -> None:
     assert set(frame.method) == {"none", "histogram", "lore_pca"}
     assert (

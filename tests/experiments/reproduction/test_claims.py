@@ -10,7 +10,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from experiments.common.claims import Claim, below, in_every_seed, keep, kept, verdicts
+from experiments.common.claims import (
+    Claim,
+    below,
+    in_every_seed,
+    save_claims,
+    saved_claims,
+    verdicts,
+)
 from experiments.reproduction import claims_page
 from experiments.reproduction.claims import STANDINGS, Asked, Sentence, ask, function_of, sentences
 from experiments.reproduction.declared import Paper
@@ -152,10 +159,10 @@ def test_the_pages_show_quotes_parts_and_runs(tmp_path) -> None:
 
 def test_what_was_computed_is_kept(tmp_path) -> None:
     claims = [Claim("a, and b", True, 'said "so"', ("x", "y")), Claim("c", False, "1,000")]
-    assert kept(tmp_path, "study") == []
-    keep(claims, tmp_path, "study")
-    assert kept(tmp_path, "study") == claims
-    assert verdicts(kept(tmp_path, "study")).endswith("1 of 2 hold.")
+    assert saved_claims(tmp_path, "study") == []
+    save_claims(claims, tmp_path, "study")
+    assert saved_claims(tmp_path, "study") == claims
+    assert verdicts(saved_claims(tmp_path, "study")).endswith("1 of 2 hold.")
 
 
 def test_below_needs_its_whole_interval() -> None:

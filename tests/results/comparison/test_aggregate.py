@@ -142,7 +142,7 @@ def test_ranks_leave_out_a_method_with_few_runs_and_then_what_is_not_complete() 
     assert one.ranks == rank_methods(pd.DataFrame(complete, columns=[PARENT, "a", "b", "c"]))
 
 
-def test_best_are_those_that_the_test_over_seeds_does_not_tell_from_the_best_mean() -> None:
+def test_best_are_those_without_a_significant_difference_to_the_best_mean() -> None:
     rng = np.random.default_rng(3)
     base = rng.random((1, 10, 1))
     values = base + np.concatenate(

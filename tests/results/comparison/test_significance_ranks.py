@@ -195,7 +195,7 @@ def test_another_unit_changes_no_rank(unit, seed) -> None:
 
 
 @given(st.lists(st.floats(1, 8), min_size=3, max_size=8), st.floats(0.1, 8))
-def test_groups_are_the_largest_sets_that_are_not_told_apart(means, difference) -> None:
+def test_groups_are_the_largest_sets_without_a_significant_difference(means, difference) -> None:
     means = sorted(means)
     found = Ranks({str(i): mean for i, mean in enumerate(means)}, 10, 0.0, 0.0, 0.01, difference)
     k = len(means)

@@ -70,7 +70,7 @@ def test_of_runs_that_differ_in_what_is_measured_the_first_number_counts(record,
     ] and one.conflicts == []
 
 
-def test_numbers_that_disagree_are_told(record, found) -> None:
+def test_numbers_that_disagree_are_listed(record, found) -> None:
     parents = [{"error": 0.5, "nll": 0.7}, {"error": 0.5 + 1e-12, "nll": 0.8}]
     runs = [
         record("a", m, values={"error": 0.1, "nll": 0.1}, of_parent=of)

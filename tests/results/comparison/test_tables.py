@@ -190,7 +190,7 @@ def test_one_seed_has_means_alone(record, found) -> None:
     assert only.rows[2] == ["kdf", "0.4000", "0.9000"]
 
 
-def test_missing_runs_are_dashes_and_fewer_seeds_are_said(record, found) -> None:
+def test_missing_runs_are_dashes_and_fewer_seeds_are_counted(record, found) -> None:
     records = list(runs(record, 2, 3))
     kept = [
         r
@@ -254,7 +254,7 @@ def test_few_data_sets_have_no_p(record, found) -> None:
     ]
 
 
-def test_two_data_sets_tell_three_methods_apart_in_no_case(record, found) -> None:
+def test_no_difference_of_three_methods_on_two_data_sets_is_significant(record, found) -> None:
     """Both rank them alike, with an infinite F; so does one of six pairs of data sets between
     equals.
     """

@@ -98,7 +98,7 @@ def test_even_runs_need_no_caution(record, of) -> None:
     assert caution_notes(one, [compare_methods(one, measure) for measure in one.measures]) == []
 
 
-def test_what_is_uneven_is_said(record, of) -> None:
+def test_uneven_runs_have_notes(record, of) -> None:
     runs = [record("a", "kdf", seed=s) for s in (0, 1)]
     runs += [record("a", "isotonic", seed=0, values={"error": None}, of_parent={"error": 0.7})]
     runs += [
@@ -138,7 +138,7 @@ def test_a_method_for_classes_lacks_no_run_of_a_regression(record, of) -> None:
     ]
 
 
-def test_what_was_fitted_on_test_rows_is_said(record, of) -> None:
+def test_the_paper_protocol_has_a_note(record, of) -> None:
     one = of(
         [record("a", "pit"), record("a", "pit-as_in_paper", calibrator="pit", protocol="paper")]
     )
@@ -148,7 +148,7 @@ def test_what_was_fitted_on_test_rows_is_said(record, of) -> None:
     ]
 
 
-def test_of_many_disagreements_some_are_told(record, of) -> None:
+def test_some_of_many_disagreements_are_listed(record, of) -> None:
     runs = [
         record("a", m, seed=s, of_parent={"error": v})
         for s in range(7)
@@ -167,5 +167,5 @@ def test_of_many_disagreements_some_are_told(record, of) -> None:
         (0, 0, ""),
     ],
 )
-def test_too_few_to_tell(n, tests, said) -> None:
+def test_too_few_pairs_have_a_note(n, tests, said) -> None:
     assert too_few_note(n, tests, "seed") == said

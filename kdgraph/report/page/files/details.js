@@ -151,7 +151,7 @@ function provenance(run) {
   const rows = {
     ...Object.fromEntries(Object.entries(run.setting.parts).filter(([, name]) => name !== "none")),
     protocol: run.setting.protocol === "paper" ? `paper: ${byId("runs-paper").textContent.replace(/^†\s*/, "")}` : "",
-    "data set": `${facts.name}: ${rowsInWords(facts)}; ${counted(facts.n_features, "feature")}${facts.n_categorical ? `, ${facts.n_categorical} of them categorical` : ""}${classesInWords(facts).map((words) => `; ${words}`).join("")}${facts.missing_share ? `; ${(100 * facts.missing_share).toFixed(1)} % of the training values missing` : ""}`,
+    "data set": `${facts.name}: ${rowsInWords(facts)}; ${counted(facts.n_features, "feature")}${facts.n_categorical ? `, ${facts.n_categorical} of them categorical` : ""}${classesInWords(facts).map((words) => `; ${words}`).join("")}${facts.missing_fraction ? `; ${(100 * facts.missing_fraction).toFixed(1)} % of the training values missing` : ""}`,
     prior: (facts.prior ?? []).map((share, i) => `${facts.classes[i]} ${three(share)}`).slice(0, 12).join(", ") + (facts.prior?.length > 12 ? " …" : ""),
     source, fingerprint: run.fingerprint,
     "other sets": run.sets.map((set) => `${set.name} (${count(set.n)} rows)`).join(", "),
