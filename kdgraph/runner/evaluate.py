@@ -86,7 +86,7 @@ def evaluate(
         Metrics, tables and predictions.
     """
     stored_outputs = None if parent_outputs is None else iter(parent_outputs)
-    outputs = [_outputs_of(each, metrics) for each in (parent, model)]
+    outputs = [_outputs_of(parent, metrics), _outputs_of(model, metrics)]
     roles = {role for role, wanted in metrics.items() if wanted}
     predictions = []
     for batch in _batches(_sets(dataset, ood, splits, roles, seed), BATCH_BYTES):
@@ -126,9 +126,13 @@ def _outputs_of(model: FittedModel, metrics: Mapping[str, Any]) -> list[str]:
     return [*per_row, *required_outputs(metrics)]
 
 
+def _test_predictions(predictions: Sequence[Predictions]) -> Predictions:
+    return next(entry for entry in predictions if entry.role == "test")
+
+
 def _warn_of_unseen_scores(model: FittedModel, predictions: Sequence[Predictions]) -> None:
     """Let components that store the range of their scores compare those of the test rows."""
-    outputs = next(each for each in predictions if each.role == "test").parent
+    outputs = _test_predictions(predictions).parent
     for component in model.post_hoc.values():
         if hasattr(component, "warn_of_unseen_scores") and "proba" in outputs:
             component.warn_of_unseen_scores(TopLabel.from_proba(outputs["proba"]))
@@ -294,7 +298,7 @@ def measure(
     ValueError
         A metric names a space, and ``spaces`` is None.
     """
-    test = next(each for each in predictions if each.role == "test")
+    test = _test_predictions(predictions)
     numbers: list[Entry] = []
     tables: dict[str, list[Entry]] = {}
     for set_predictions in predictions:

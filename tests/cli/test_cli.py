@@ -368,9 +368,9 @@ def test_a_sweep_that_is_to_fail_fast_ends_with_its_first_failure(kdg, failing):
 def test_a_claim_that_was_left_behind_with_its_record_goes(kdg):
     record = json.loads(kdg("run", *TINY, "--json")[1])
     (folder,) = Path("outputs/spiral").glob(f"*/{record['run_id']}")
-    claim = folder / "running.json"
-    claim.write_text(json.dumps({**process_identity(), "start": "of a process that is gone"}))
-    assert kdg("run", *TINY)[0] == 0 and not claim.exists()
+    lock_file = folder / "running.json"
+    lock_file.write_text(json.dumps({**process_identity(), "start": "of a process that is gone"}))
+    assert kdg("run", *TINY)[0] == 0 and not lock_file.exists()
 
 
 @pytest.mark.parametrize(

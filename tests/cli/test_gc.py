@@ -136,7 +136,7 @@ def test_what_another_process_is_making_stays(kdg, configs, tmp_path):
     assert len(find_garbage(out)) == 3
 
 
-def test_the_claim_of_a_killed_process_goes(kdg, configs, tmp_path):
+def test_the_lock_of_a_killed_process_goes(kdg, configs, tmp_path):
     path = tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.lock"
     path.write_text(json.dumps({**process_identity(), "start": "1"}))
     assert [(each.path, each.kind) for each in find_garbage(tmp_path / "outputs")] == [

@@ -59,7 +59,7 @@ X, Y = RNG.random((60, 3)), np.arange(60) % 2
         "sklearn.metrics._scorer:_MultimetricScorer",
         "sklearn.model_selection._split:_CVIterableWrapper",
         "kdgraphs:Thing",
-        "kdgraph.runner.rundir:RunDir",
+        "kdgraph.runner.run_dir:RunDir",
         "kdgraph.cli:UsageError",
         "kdgraph.data.files.arrays:Reader",
         "kdgraph.parents.networks.checkpoint:Checkpoint",

@@ -32,7 +32,7 @@ def test_each_has_its_number_and_its_label(done):
         if m.metric_name == "ece" and entry["of"] == "calibrated"
     }
     assert found == {
-        f"ECE ({bins} bins)": pytest.approx(ece(y, proba, bins=bins), abs=1e-12) for bins in (15, 4)
+        f"ECE, {bins} bins": pytest.approx(ece(y, proba, bins=bins), abs=1e-12) for bins in (15, 4)
     }
 
 

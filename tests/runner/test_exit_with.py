@@ -32,9 +32,9 @@ PARENT = (
 
 
 @pytest.mark.parametrize("kind", ["child", "grandchild"])
-def test_a_process_ends_with_the_one_that_was_killed_and_gives_its_claim_back(tmp_path, kind):
+def test_a_process_ends_with_the_one_that_was_killed_and_gives_its_lock_back(tmp_path, kind):
     """The pipe that all of them hold is at its end once all have ended."""
-    path = tmp_path / "claim"
+    path = tmp_path / "lock"
     command = [sys.executable, "-c", PARENT, CHILD, str(path), kind]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None

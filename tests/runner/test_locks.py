@@ -1,4 +1,4 @@
-"""Claims: exclusive, given back, taken over from the dead, and respected where nothing can be
+"""Locks: exclusive, given back, taken over from the dead, and respected where nothing can be
 known.
 """
 
@@ -32,7 +32,7 @@ HOLD = (
     "with lock(Path(sys.argv[1]), print):\n"
     "    print('held', flush=True); time.sleep(60)"
 )
-IS_CLAIMED = (
+IS_LOCKED = (
     "import sys; from pathlib import Path; from kdgraph.runner.locks import is_locked;"
     " print(is_locked(Path(sys.argv[1])))"
 )
@@ -93,13 +93,13 @@ def test_it_is_held_and_given_back(tmp_path):
 
 
 def test_it_is_given_back_when_the_work_fails(tmp_path):
-    with pytest.raises(ZeroDivisionError), lock(tmp_path / "claim", nobody):
+    with pytest.raises(ZeroDivisionError), lock(tmp_path / "lock", nobody):
         1 / 0  # noqa: B018
-    assert not (tmp_path / "claim").exists()
+    assert not (tmp_path / "lock").exists()
 
 
-def test_the_claim_of_a_dead_process_is_taken_over(tmp_path):
-    path = tmp_path / "claim"
+def test_the_lock_of_a_dead_process_is_taken_over(tmp_path):
+    path = tmp_path / "lock"
     dead_owner(path)
     assert not is_locked(path)
     with lock(path, nobody):
@@ -107,8 +107,8 @@ def test_the_claim_of_a_dead_process_is_taken_over(tmp_path):
     assert not path.exists()
 
 
-def test_only_the_claim_of_a_dead_process_is_cleared(tmp_path):
-    path = tmp_path / "claim"
+def test_only_the_lock_of_a_dead_process_is_cleared(tmp_path):
+    path = tmp_path / "lock"
     dead_owner(path)
     break_stale_lock(path)
     break_stale_lock(path)  # there is none any more
@@ -119,19 +119,19 @@ def test_only_the_claim_of_a_dead_process_is_cleared(tmp_path):
 
 
 def test_a_living_process_with_the_number_of_a_dead_one_is_not_its_owner(tmp_path):
-    path = tmp_path / "claim"
+    path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "start": "1"}))
     assert not is_locked(path)
 
 
-def test_the_claim_of_another_machine_is_respected(tmp_path):
-    path = tmp_path / "claim"
+def test_the_lock_of_another_machine_is_respected(tmp_path):
+    path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "host": "elsewhere", "pid": 2**22 + 1}))
     assert is_locked(path)
 
 
-def test_a_claim_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatch):
-    path = tmp_path / "claim"
+def test_a_lock_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatch):
+    path = tmp_path / "lock"
     path.touch()
     assert is_locked(path)
     monkeypatch.setattr(locks, "UNREADABLE_SECONDS", 0.3)
@@ -146,7 +146,7 @@ def test_a_claim_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatc
 def test_who_is_silent_on_another_machine_counts_as_gone_whatever_its_clock_says(
     tmp_path, monkeypatch, clock
 ):
-    path = tmp_path / "claim"
+    path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "host": "elsewhere"}))
     os.utime(path, (clock, clock))
     monkeypatch.setattr(locks, "SILENT_SECONDS", 0.5)
@@ -157,7 +157,7 @@ def test_who_is_silent_on_another_machine_counts_as_gone_whatever_its_clock_says
 
 
 def test_who_beats_on_another_machine_is_waited_for(tmp_path, monkeypatch):
-    path = tmp_path / "claim"
+    path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "host": "elsewhere"}))
     monkeypatch.setattr(locks, "SILENT_SECONDS", 0.5)
     monkeypatch.setattr(locks, "HEARTBEAT_SECONDS", 0.05)
@@ -175,15 +175,15 @@ def test_who_beats_on_another_machine_is_waited_for(tmp_path, monkeypatch):
     other.join()
 
 
-def test_of_many_that_find_a_dead_claim_one_at_a_time_holds_it(tmp_path):
+def test_of_many_that_find_a_dead_lock_one_at_a_time_holds_it(tmp_path):
     """Each enters, leaves a file that the others must not find, and removes it."""
-    path = tmp_path / "claim"
+    path = tmp_path / "lock"
     dead_owner(path)
     code = (
         "import sys, os, time; from pathlib import Path; from kdgraph.runner.locks import lock\n"
         "folder = Path(sys.argv[1])\n"
         "for turn in range(5):\n"
-        "    with lock(folder / 'claim', lambda line: None):\n"
+        "    with lock(folder / 'lock', lambda line: None):\n"
         "        os.close(os.open(folder / 'inside', os.O_CREAT | os.O_EXCL))\n"
         "        time.sleep(0.005)\n"
         "        os.unlink(folder / 'inside')\n"
@@ -202,11 +202,11 @@ def test_of_many_that_find_a_dead_claim_one_at_a_time_holds_it(tmp_path):
 @in_another_table
 @pytest.mark.parametrize("owner_is_inside", [True, False])
 def test_a_living_owner_in_another_table_of_processes_is_respected(tmp_path, owner_is_inside):
-    path = tmp_path / "claim"
+    path = tmp_path / "lock"
     process = holder(path, *(UNSHARE if owner_is_inside else []))
     try:
         assert json.loads(path.read_text())["host"] == process_identity()["host"]
-        other = [*([] if owner_is_inside else UNSHARE), sys.executable, "-c", IS_CLAIMED, str(path)]
+        other = [*([] if owner_is_inside else UNSHARE), sys.executable, "-c", IS_LOCKED, str(path)]
         assert (
             subprocess.run(other, cwd=ROOT, capture_output=True, text=True, check=True).stdout
             == "True\n"
@@ -217,7 +217,7 @@ def test_a_living_owner_in_another_table_of_processes_is_respected(tmp_path, own
 
 
 def test_a_silent_owner_in_another_table_of_processes_counts_as_gone(tmp_path, monkeypatch):
-    path = tmp_path / "claim"
+    path = tmp_path / "lock"
     path.write_text(json.dumps({**process_identity(), "table": "another boot"}))
     monkeypatch.setattr(locks, "SILENT_SECONDS", 0.3)
     with lock(path, lambda line: None) as waited:
@@ -228,7 +228,7 @@ def test_a_stopped_owner_on_this_machine_is_waited_for(tmp_path, monkeypatch):
     """Nothing but its end takes the lock of a process that the kernel shows alive, however long it
     has not touched it.
     """
-    path = tmp_path / "claim"
+    path = tmp_path / "lock"
     process = holder(path)
     try:
         process.send_signal(signal.SIGSTOP)
@@ -240,8 +240,8 @@ def test_a_stopped_owner_on_this_machine_is_waited_for(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o002, 0o664), (0o022, 0o644), (0o077, 0o600)])
-def test_the_umask_decides_who_may_write_a_claim(tmp_path, umask, mode):
-    path = tmp_path / "claim"
+def test_the_umask_decides_who_may_write_a_lock(tmp_path, umask, mode):
+    path = tmp_path / "lock"
     before = os.umask(umask)
     try:
         with lock(path, nobody):
@@ -253,17 +253,17 @@ def test_the_umask_decides_who_may_write_a_claim(tmp_path, umask, mode):
         os.umask(before)
 
 
-def test_a_dead_claim_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp_path, as_user):
-    """Whatever the mode of the claim: the right to write to the folder is what counts."""
+def test_a_dead_lock_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp_path, as_user):
+    """Whatever the mode of the lock: the right to write to the folder is what counts."""
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_uid == 0 and folder not in (Path("/"), Path("/tmp")):
             folder.chmod(folder.stat().st_mode | 0o055)
-    path = tmp_path / "shared" / "claim"
+    path = tmp_path / "shared" / "lock"
     path.parent.mkdir()
     os.chown(path.parent, 2001, 3000)
     path.parent.chmod(0o2775)
     first = holder(path, *as_user(2001))
-    second = [*as_user(2002), sys.executable, "-c", IS_CLAIMED, str(path)]
+    second = [*as_user(2002), sys.executable, "-c", IS_LOCKED, str(path)]
     assert (
         subprocess.run(second, cwd=ROOT, capture_output=True, text=True, check=True).stdout
         == "True\n"
@@ -277,8 +277,8 @@ def test_a_dead_claim_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe{", b"[]", b'{"pid": "1"}'])
-def test_a_claim_that_cannot_be_read_is_taken_over(tmp_path, monkeypatch, content):
-    path = tmp_path / "claim"
+def test_a_lock_that_cannot_be_read_is_taken_over(tmp_path, monkeypatch, content):
+    path = tmp_path / "lock"
     path.write_bytes(content)
     monkeypatch.setattr(locks, "UNREADABLE_SECONDS", 0.2)
     with lock(path, lambda line: None):
@@ -301,7 +301,7 @@ def test_a_process_that_is_about_to_end_gives_back_what_it_holds_and_nothing_els
 
 
 @pytest.mark.usefixtures("_about_to_end")
-def test_a_claim_that_is_being_taken_when_the_process_ends_is_given_back_too(tmp_path, monkeypatch):
+def test_a_lock_that_is_being_taken_when_the_process_ends_is_given_back_too(tmp_path, monkeypatch):
     real, made, go = locks._acquire, threading.Event(), threading.Event()
 
     def take_slowly(path, silence):
@@ -331,7 +331,7 @@ def test_a_claim_that_is_being_taken_when_the_process_ends_is_given_back_too(tmp
 
 
 @pytest.mark.usefixtures("_about_to_end")
-def test_a_process_that_is_about_to_end_takes_no_claim(tmp_path):
+def test_a_process_that_is_about_to_end_takes_no_lock(tmp_path):
     release_all_locks()
 
     def hold():

@@ -62,9 +62,9 @@ def test_two_processes_at_once_do_the_work_once(parts):
     second = parts.start("--json", slow="fit")
     assert second.stderr is not None
     line = second.stderr.readline()
-    (claim,) = parts.files("running.json")
+    (lock_file,) = parts.files("running.json")
     assert line.startswith(f"kdg: waiting for process {first.pid} on ") and line.endswith(
-        f"holds {claim}; delete that file if the process is gone\n"
+        f"holds {lock_file}; delete that file if the process is gone\n"
     )
     (parts.folder / "go").touch()
     assert first.communicate()[1] == "" and first.returncode == 0
@@ -73,7 +73,7 @@ def test_two_processes_at_once_do_the_work_once(parts):
     assert [parts.visits(stage) for stage in ("fit", "calibrate", "evaluate")] == [1, 1, 1]
 
 
-def test_an_interrupted_run_gives_its_claim_back(parts):
+def test_an_interrupted_run_gives_its_lock_back(parts):
     process = parts.start(slow="fit")
     wait_until(lambda: parts.visits("fit") == 1)
     process.send_signal(signal.SIGINT)
