@@ -101,15 +101,16 @@ def _summary(runs: Sequence[PlannedRun], times: RunTimes, at_once: int) -> str:
 
 def _basis(estimates: Sequence[Estimate]) -> str:
     """Return the finished runs that estimates rest on, and how they were scaled."""
-    bases = set(estimates)
-    scaled = [estimate for estimate in bases if estimate.scaled_to is not None]
-    if len(bases) == 1:
-        (only,) = bases
-        runs = f"from {counted(only.n_runs, 'run')} of {counted(only.rows, 'row')}"
-        runs += f" of another {only.differs_in}" if only.differs_in else ""
-        return runs if only.scaled_to is None else f"{runs}, scaled to {only.scaled_to:,}"
+    first = estimates[0]
+    # Runs of one data set, method and number of rows share the object of their estimate. Equal
+    # numbers would not do: runs of a few milliseconds may have them by chance.
+    if all(estimate is first for estimate in estimates):
+        runs = f"from {counted(first.n_runs, 'run')} of {counted(first.rows, 'row')}"
+        runs += f" of another {first.differs_in}" if first.differs_in else ""
+        return runs if first.scaled_to is None else f"{runs}, scaled to {first.scaled_to:,}"
     # Estimates of several methods may rest on one run, so the runs are not added up.
-    return "from the closest finished runs" + (", scaled by their rows" if scaled else "")
+    is_scaled = any(estimate.scaled_to is not None for estimate in estimates)
+    return "from the closest finished runs" + (", scaled by their rows" if is_scaled else "")
 
 
 def _estimates(runs: Sequence[PlannedRun], times: RunTimes) -> list[Estimate | None]:
