@@ -34,8 +34,8 @@ def test_each_key_has_the_comment_of_the_file_that_defines_it(kdg, tmp_path):
         "bins: 7  # as many as days\n"
     )
     lines = [line.strip() for line in kdg("show")[1].splitlines()]
-    assert "criterion: nll                        # what the search minimises: nll | ece" in lines
-    assert "# Two arms that turn around each other; P(y|x) of a sample of this size." in lines
+    assert "criterion: nll                        # objective of the search: nll | ece" in lines
+    assert "# Two arms of a spiral as classes; the true posterior is known" in lines
     code, out, err = kdg("show", "--config-dir", "mine", "calibrator=mine")
     assert (code, err) == (0, "")
     shown = [" ".join(line.split()) for line in out.splitlines()]
