@@ -221,6 +221,19 @@ def test_only_the_command_line_imports_hydra():
     assert not [name for name, roots in libraries.items() if roots & {"hydra", "omegaconf"}]
 
 
+def test_hydra_is_used_through_its_public_api():
+    root = PACKAGE.parent
+    folders = [PACKAGE, *(root / name for name in ("docs", "experiments", "scripts", "tests"))]
+    private = [
+        path
+        for folder in folders
+        for path in folder.rglob("*.py")
+        for module in imports(path, at_run_time_only=False)
+        if module.startswith(("hydra._", "omegaconf._"))
+    ]
+    assert not private
+
+
 def test_only_networks_import_torch():
     """The import takes 2 s, which users of forests do not wait for."""
     violations = []

@@ -6,7 +6,6 @@ import shlex
 import subprocess
 
 import pytest
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -46,9 +45,8 @@ NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 def test_a_pasted_override_is_read_back_with_the_same_types(values):
     (word,) = shlex.split(override("dataset.missing", values))
     config = OmegaConf.create({"dataset": {"missing": None}})
-    ConfigLoaderImpl._apply_overrides_to_config(
-        OverridesParser.create().parse_overrides([word]), config
-    )
+    (parsed,) = OverridesParser.create().parse_overrides([word])
+    OmegaConf.update(config, parsed.key_or_group, parsed.value(), merge=True)  # as Hydra does
     read = OmegaConf.to_container(config, resolve=True)["dataset"]["missing"]
     assert [(type(value), value) for value in read] == [(type(value), value) for value in values]
 

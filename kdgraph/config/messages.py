@@ -89,7 +89,7 @@ def config_error(
     causes = list(_causes(error))
     for cause in causes:
         if missing := getattr(cause, "missing_cfg_file", None):
-            # A group of Hydra has two words. Of ours the rest may be a folder in the group.
+            # A group of Hydra has two words. Of others the rest may be a folder in the group.
             words = str(missing).split("/")
             depth = 2 if words[0] == "hydra" else 1
             group, name = "/".join(words[:depth]), "/".join(words[depth:])
