@@ -19,6 +19,7 @@ def main(arguments: list[str]) -> int:
     check_jobs(planned, [job for job in planned.jobs if job.known is None])
     from kdgraph.report.plan_table import UNFINISHED_STATES, PlannedRun, plan_table
     from kdgraph.report.terminal import show, terminal_width
+    from kdgraph.results.export import wrap_line
     from kdgraph.runner.availability import by_reason, find_missing
 
     states = {job: _state(job, planned.force) for job in planned.jobs}
@@ -33,7 +34,8 @@ def main(arguments: list[str]) -> int:
         runs.append(PlannedRun(dataset, method, state, sizes))
     show(plan_table(runs, times, _n_parallel(planned), terminal_width()))
     for reason, names in by_reason(absent.values()).items():
-        print(f"not at hand: {', '.join(names)} ({reason})")
+        line = f"not at hand: {', '.join(names)} ({reason})"
+        print("\n".join(wrap_line(line, terminal_width())))
     return 0
 
 

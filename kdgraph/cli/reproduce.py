@@ -126,9 +126,9 @@ def _run(tasks: Sequence[Task]) -> int:
                 print(f"kdg: {task.called}: {name}", file=sys.stderr)
                 task.compute(name)
         for sweep in task.sweeps:
-            with report_progress() as watch:
-                watch.note(f"{task.called}: {counted(len(sweep.jobs), 'run')}")
-                result = run_plan(sweep, watch)
+            with report_progress() as reporter:
+                reporter.note(f"{task.called}: {counted(len(sweep.jobs), 'run')}")
+                result = run_plan(sweep, reporter)
             print_missing_data(result.absent)
             for outcome in result.outcomes:
                 if outcome.record is None:

@@ -38,8 +38,8 @@ def main(arguments: list[str]) -> int:
         return _print_with_hydra(arguments)
     from kdgraph.report.terminal import report_progress
 
-    with report_progress() as watch:
-        result = run_plan(planned, watch)
+    with report_progress() as reporter:
+        result = run_plan(planned, reporter)
     code = _print_outcomes(result.outcomes, planned, result.before, args)
     print_missing_data(result.absent)
     return code or (0 if result.outcomes else DataNotAvailable.exit_code)
@@ -151,7 +151,7 @@ class PlanResult:
     absent: Mapping[str, MissingData]
 
 
-def run_plan(planned: Plan, watch: ProgressReporter) -> PlanResult:
+def run_plan(planned: Plan, reporter: ProgressReporter) -> PlanResult:
     """Check all jobs, fetch their data, and run those that are not done.
 
     Raises
@@ -163,18 +163,19 @@ def run_plan(planned: Plan, watch: ProgressReporter) -> PlanResult:
     from kdgraph.runner.run_dir import RunDir
     from kdgraph.runner.sweep import Outcome, launch
 
-    todo, records = _split_by_record(planned, watch.note)
+    todo, records = _split_by_record(planned, reporter.note)
     for job in records:
         RunDir(job.run_dir).break_stale_lock()
-    watch.begin(f"checking {counted(len(todo), 'run')}")
+    if todo:
+        reporter.begin(f"checking {counted(len(todo), 'run')}")
     check_jobs(planned, todo)
     _make_folders(todo)
-    watch.begin("data")
-    absent = fetch_all(todo, watch.note)
+    reporter.begin("data")
+    absent = fetch_all(todo, reporter.note)
     if absent and not planned.multirun:
         raise next(iter(absent.values())).error
     ended = launch(
-        planned, [job for job in todo if job.config.run_id not in absent], len(records), watch
+        planned, [job for job in todo if job.config.run_id not in absent], len(records), reporter
     )
     outcomes = [*ended, *(Outcome(job, record) for job, record in records.items())]
     position = {job: k for k, job in enumerate(planned.jobs)}

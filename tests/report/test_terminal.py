@@ -132,10 +132,10 @@ def test_one_line_lives_and_is_wiped_away():
 
 
 def test_without_a_terminal_nothing_is_shown(capsys):
-    with report_progress() as watch:
-        watch.begin("spiral → kdn  seed 0")
-        watch.stage("fit")
-        watch.progress(HALF)
-    assert type(watch) is LogProgress and capsys.readouterr() == ("", "")
+    with report_progress() as reporter:
+        reporter.begin("spiral → kdn  seed 0")
+        reporter.stage("fit")
+        reporter.progress(HALF)
+    assert type(reporter) is LogProgress and capsys.readouterr() == ("", "")
     show("a ± 0.1 ◂")
     assert capsys.readouterr().out == "a ± 0.1 ◂\n"

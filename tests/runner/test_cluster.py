@@ -129,10 +129,10 @@ def sweep(fake, tmp_path):
             "hydra/launcher=submitit_slurm",
             *more,
         ]
-        planned, watch = plan(words, multirun=True), Notes()
+        planned, reporter = plan(words, multirun=True), Notes()
         seeds = {job.run_dir: job.config.seed for job in planned.jobs}
-        failures = run_through_submitit(planned, planned.jobs, lambda config: None, watch)
-        return {seeds[path]: line for path, line in failures.items()}, watch.lines
+        failures = run_through_submitit(planned, planned.jobs, lambda config: None, reporter)
+        return {seeds[path]: line for path, line in failures.items()}, reporter.lines
 
     return run
 
