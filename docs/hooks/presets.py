@@ -1,8 +1,7 @@
-"""What conf/ says of methods: their parts, commands and parameters, below what pages of
-docs/methods say by hand.
+"""Parts, commands and parameters of methods, from conf/, below the text of pages of docs/methods.
 
 A page names its presets in its front matter (``presets: [kdf, kdf_whitened]``). What stands in
-YAML, in annotations and in docstrings is read there, so that the site says what a run would do.
+YAML, in annotations and in docstrings is read there, so that the site has what a run would use.
 """
 
 from __future__ import annotations
@@ -50,9 +49,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
-    """Append what is said of a page's presets, and put the list of all methods where a page asks
-    for it.
-    """
+    """Append the presets of a page, and replace the mark for the list of all methods."""
     if page.file.src_uri == "methods/index.md":
         markdown = HAND_WRITTEN.sub(lambda _: listing(files), markdown)
     presets = page.meta.get("presets", [])
@@ -62,8 +59,8 @@ def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str
 
 
 def pages_of(files: Files) -> dict[str, File]:
-    """Each preset with the page that it stands on."""
-    found = {}
+    """Return the page of each preset."""
+    pages = {}
     for file in files:
         front = (
             re.match(r"---\n(.*?)\n---\n", file.content_string, re.DOTALL)
@@ -71,12 +68,12 @@ def pages_of(files: Files) -> dict[str, File]:
             else None
         )
         for preset in yaml.safe_load(front[1]).get("presets", []) if front else ():
-            found[preset] = file
-    return found
+            pages[preset] = file
+    return pages
 
 
 def listing(files: Files) -> str:
-    """A table for each family: preset, and what it is."""
+    """Return a table for each family: preset and its first line."""
     pages, lines = pages_of(files), []
     for folder, title in FAMILIES.items():
         inside = {
@@ -86,18 +83,16 @@ def listing(files: Files) -> str:
         }
         lines += [f"## {title}", "", "| method | |", "|---|---|"]
         for preset, file in inside.items():
-            said = first_comment(CONF / "method" / f"{preset}.yaml")
+            sentence = first_comment(CONF / "method" / f"{preset}.yaml")
             lines.append(
-                f"| [`{preset}`]({file.src_uri.removeprefix('methods/')}#{preset}) | {cell(said)} |"
+                f"| [`{preset}`]({file.src_uri.removeprefix('methods/')}#{preset}) | {cell(sentence)} |"
             )
         lines.append("")
     return "\n".join(lines)
 
 
 def sections(presets: list[str], runs: dict[str, str]) -> list[str]:
-    """A part of the page for each preset; a component like one that was shown before shows what is
-    other.
-    """
+    """Return a section for each preset; of a component that was shown before, the differences."""
     lines = ["## Presets and parameters", ""]
     shown: dict[str, tuple[str, Component]] = {}
     for preset in presets:
@@ -157,23 +152,23 @@ def parameters(group: str, name: str, shown: dict[str, tuple[str, Component]]) -
     """A table of a component's keys, or of those that differ from one of the same class that was
     shown before.
     """
-    here = read_component(CONF / group / f"{name}.yaml", [CONF])
-    if not here.target:
+    component = read_component(CONF / group / f"{name}.yaml", [CONF])
+    if not component.target:
         return []
     label = f"{group} `{name}`" if not name.startswith("_") else f"what {group} `…{name}` adds"
     target = (
-        f"[`{here.target.rpartition('.')[2]}`][{here.target}]"
-        if here.target.startswith("kdgraph.")
-        else f"`{here.target}`"
+        f"[`{component.target.rpartition('.')[2]}`][{component.target}]"
+        if component.target.startswith("kdgraph.")
+        else f"`{component.target}`"
     )
-    before = shown.get(here.target)
-    shown.setdefault(here.target, (label, here))
+    before = shown.get(component.target)
+    shown.setdefault(component.target, (label, component))
     keys = (
-        here.keys
+        component.keys
         if before is None
-        else {key: said for key, said in here.keys.items() if before[1].keys.get(key) != said}
+        else {name: key for name, key in component.keys.items() if before[1].keys.get(name) != key}
     )
-    keys = {key: said for key, said in keys.items() if not key.endswith("_target_")}
+    keys = {name: key for name, key in keys.items() if not name.endswith("_target_")}
     if before is not None and not keys:
         return []
     title = (
@@ -182,30 +177,28 @@ def parameters(group: str, name: str, shown: dict[str, tuple[str, Component]]) -
         else f"As {before[0]}, but of {label}:"
     )
     head = ["", "| key | default | is | meaning |", "|---|---|---|---|"]
-    return [title, *head, *(row(key, said, here) for key, said in keys.items()), ""]
+    return [title, *head, *(row(name, key, component) for name, key in keys.items()), ""]
 
 
-def row(key: str, said: Key, of: Component) -> str:
-    """A line of the table: the rule is the annotation's, the meaning the comment's or else the
-    docstring's.
-    """
-    target = of.keys.get(f"{key.rpartition('.')[0]}._target_", Key(of.target, "")).default
-    name = key.rpartition(".")[2]
+def row(name: str, key: Key, component: Component) -> str:
+    """Return a line of the table: the annotation's rule, and the comment or else the docstring."""
+    owner = f"{name.rpartition('.')[0]}._target_"
+    target = component.keys.get(owner, Key(component.target, "")).default
+    parameter = name.rpartition(".")[2]
     factory = imported(target)
-    meaning = said.meaning or described(factory, name)
-    return f"| `{key}` | {code(said.default)} | {cell(rule(factory, name))} | {cell(meaning)} |"
+    meaning = key.meaning or described(factory, parameter)
+    words = cell(rule(factory, parameter))
+    return f"| `{name}` | {code(key.default)} | {words} | {cell(meaning)} |"
 
 
 def imported(target: str) -> Any:
-    """The class that a config names."""
+    """Return the class that a config names."""
     module, _, name = target.rpartition(".")
     return getattr(import_module(module), name)
 
 
 def rule(factory: Any, name: str) -> str:
-    """What a parameter may be, in the words of the message that refuses anything else; empty where
-    everything goes.
-    """
+    """Return the values that a parameter may have, in the words of its error; "" if any."""
     try:
         check_value(name, object(), annotations_of(factory).get(name, Any))
     except ParameterError as error:
