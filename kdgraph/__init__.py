@@ -27,9 +27,7 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for: ``kdg --help`` must not wait for
-    scikit-learn.
-    """
+    """Import a public name on first access: ``kdg --help`` must not wait for scikit-learn."""
     if name in _WHERE:
         return getattr(import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'kdgraph' has no attribute {name!r}")

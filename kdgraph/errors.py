@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 
 class KdgError(Exception):
-    """Base of all errors that kdgraph raises on purpose; ``kdg`` prints its one line without a
-    traceback.
+    """Base of the errors that kdgraph raises on purpose.
+
+    ``kdg`` prints its one line without a traceback.
     """
 
     exit_code = 1
@@ -24,9 +25,7 @@ class UsageError(KdgError, ValueError):
 
 
 class ConfigError(UsageError):
-    """A key, an option or a combination in the configuration that does not exist or does not
-    fit.
-    """
+    """A key, an option or a combination of a config does not exist or does not fit."""
 
 
 class ParameterError(UsageError):
@@ -38,8 +37,9 @@ class DataError(UsageError):
 
 
 class DataNotAvailable(DataError):
-    """A data set or a file of rows is not available here, or its ``require`` excludes it; a sweep
-    lists it as not runnable and continues.
+    """A data set or a file of rows is not available here, or its ``require`` excludes it.
+
+    A sweep lists it as not runnable and continues.
     """
 
 
@@ -48,14 +48,16 @@ class RunFailed(KdgError):
 
 
 class CannotWrite(RunFailed):
-    """A file of a run cannot be written: the disk is full, or the folder is closed. What was whole
-    before it stays whole.
+    """A file of a run cannot be written: the disk is full, or the folder is closed.
+
+    Files that were complete before stay complete.
     """
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP arrived: a KeyboardInterrupt, so that all that ends cleanly at Ctrl-C ends
-    cleanly here.
+    """SIGTERM or SIGHUP arrived.
+
+    It is a KeyboardInterrupt, so that code that ends cleanly at Ctrl-C ends cleanly here.
 
     Parameters
     ----------
@@ -68,8 +70,9 @@ class Terminated(KeyboardInterrupt):
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """``; did you mean 'spiral'?`` if something known is close to ``word``, else ``otherwise``: the
-    end of a message.
+    """Return the end of a message: ``; did you mean 'spiral'?``.
+
+    It is ``otherwise`` where no known word is close to ``word``.
 
     >>> did_you_mean("spirl", ["spiral", "circle"])
     "; did you mean 'spiral'?"

@@ -1,5 +1,4 @@
-"""Types and ranges of parameters, written once as annotations of ``__init__`` and checked from
-there.
+"""Types and ranges of parameters, written once as annotations of ``__init__``.
 
 ``alpha: Fraction = 0.005`` is documentation, the check in ``fit`` and the check of
 ``calibrator.alpha=…`` on the command line.
@@ -23,7 +22,7 @@ from kdgraph.quoting import override
 
 @dataclass(frozen=True)
 class Range:
-    """An interval of numbers; ``closed`` says which ends belong to it."""
+    """An interval of numbers; ``closed`` names the ends that belong to it."""
 
     low: float
     high: float = math.inf
@@ -65,7 +64,7 @@ _WORDS = {
 
 
 def check_value(name: str, value: Any, annotation: Any) -> None:
-    """Raise :class:`ParameterError` unless ``value`` is what ``annotation`` says.
+    """Raise :class:`ParameterError` unless ``value`` fits ``annotation``.
 
     Knows ``int``, ``float`` (integers too), ``bool``, ``str``, ``None``, ``Literal``, unions,
     ``Annotated[…, Range]``, sequences and mappings; every other annotation is taken as
@@ -105,26 +104,22 @@ def _as_text_or_list(name: str, value: Any, annotation: Any) -> str:
 
 
 def allows_null(annotation: Any) -> bool:
-    """Whether ``None`` is a value of this annotation."""
+    """Return whether ``None`` is a value of this annotation."""
     return _problem(None, annotation) is None
 
 
 def check_parameters(component: Any, prefix: str = "") -> None:
-    """Check every annotated ``__init__`` parameter of ``component`` (an estimator that stored them
-    under the same names).
-    """
+    """Check every annotated ``__init__`` parameter of an estimator, by its attribute."""
     for name, annotation in annotations_of(type(component)).items():
         check_value(prefix + name, getattr(component, name), annotation)
 
 
 def annotations_of(factory: Any) -> dict[str, Any]:
-    """Annotations of a class's ``__init__`` or of a function, by parameter name; parameters without
-    one are left out.
-    """
+    """Return the annotations of a class's ``__init__`` or of a function, by parameter."""
     return dict(_annotations(factory))
 
 
-# every fit and every point of a sweep asks, and it takes a millisecond to evaluate the words
+# Called in every fit and for every point of a sweep; evaluating annotations takes a millisecond.
 @cache
 def _annotations(factory: Any) -> dict[str, Any]:
     owner = (
@@ -149,7 +144,7 @@ def _annotations(factory: Any) -> dict[str, Any]:
 
 
 def _problem(value: Any, annotation: Any) -> str | None:
-    """What ``value`` would have to be, in words, or None if it is that."""
+    """Return the rule that ``value`` breaks, in words; None if it breaks none."""
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation is Any or annotation is inspect.Parameter.empty:
         return None

@@ -1,6 +1,4 @@
-"""Values as Hydra's override grammar and a POSIX shell read them back: the one place that
-quotes.
-"""
+"""Values quoted for Hydra's override grammar and for a POSIX shell."""
 
 from __future__ import annotations
 
@@ -18,8 +16,7 @@ _PLAIN_WORD = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
 
 
 def as_value(value: Any) -> str:
-    r"""Return ``value`` as it stands on the right of an override, so that Hydra reads back the same
-    value of the same type.
+    r"""Return ``value`` as text from which Hydra reads the same value of the same type.
 
     Parameters
     ----------
@@ -50,8 +47,10 @@ def override(key: str, value: Any) -> str:
 
     Examples
     --------
-    >>> print(override("dataset.drop", ["age", "zip code"]), override("dataset.task", "classification"))
-    'dataset.drop=[age,"zip code"]' dataset.task=classification
+    >>> print(override("dataset.drop", ["age", "zip code"]))
+    'dataset.drop=[age,"zip code"]'
+    >>> print(override("dataset.task", "classification"))
+    dataset.task=classification
     """
     return _shell_word(f"{key}={as_value(value)}")
 

@@ -20,8 +20,7 @@ def counted(n: int, what: str) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Write a number so that it never looks like another one: fixed decimals while these show it,
-    else significant digits.
+    """Return a number as text: fixed decimals while these show it, else significant digits.
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ def with_spread(value: float, spread: float, digits: int = 3) -> str:
 
 
 def some(names: Sequence[str], at_most: int = 5) -> str:
-    """The first names, and how many more there are.
+    """Return the first names, and the number of the others.
 
     >>> some(["a", "b", "c"], at_most=2)
     'a, b and 1 more'

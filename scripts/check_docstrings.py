@@ -52,12 +52,6 @@ PRIVATE_WORDS = re.compile(
     re.IGNORECASE,
 )
 """Words of a private language, also as parts of names such as ``as_told``."""
-PLAIN = (
-    *("base", "calibration", "cli", "config", "data", "density", "detection", "distributions"),
-    *("features", "figures", "geometry", "metrics", "parents", "persistence", "recalibration"),
-    *("report", "results", "runner", "smoothing"),
-)
-"""Packages that keep the two rules about words."""
 PLUMBING = frozenset(
     {
         "data/ood/synthetic.py",
@@ -67,9 +61,7 @@ PLUMBING = frozenset(
         "parents/networks/torch_state.py",
     }
 )
-"""Modules of those rooms that have nothing to cite: they hold, cut and pass on what the others
-make.
-"""
+"""Modules of those packages that have nothing to cite."""
 
 
 class Definition(NamedTuple):
@@ -106,8 +98,7 @@ def problems(path: Path, name: str) -> Iterator[str]:
     if (lines := len(text.splitlines())) > MOST_LINES:
         yield f"kdgraph/{name}: {lines} lines; no module has over {MOST_LINES}"
     tree = ast.parse(text)
-    if name.startswith(PLAIN):
-        yield from _language(tree, name)
+    yield from _language(tree, name)
     for each in definitions(tree):
         at = f"kdgraph/{name}:{each.line}: {each.name}"
         if (
