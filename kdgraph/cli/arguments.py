@@ -10,7 +10,7 @@ import argparse
 import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from kdgraph.cli import COMMANDS
 from kdgraph.errors import UsageError, did_you_mean
@@ -128,18 +128,8 @@ class CommandParser(argparse.ArgumentParser):
 class OverrideParser(CommandParser):
     """Parser of ``kdg COMMAND [-m] [--config-dir DIR] [key=value ...]``."""
 
-    def __init__(
-        self,
-        command: str,
-        description: str,
-        *,
-        examples: Sequence[str],
-        notes: str = "",
-        exit_codes: Mapping[int, str] = EXIT_CODES,
-    ) -> None:
-        super().__init__(
-            command, description, examples=examples, notes=notes, exit_codes=exit_codes
-        )
+    def __init__(self, command: str, description: str, **texts: Any) -> None:
+        super().__init__(command, description, **texts)
         self.add_argument(
             "overrides",
             nargs="*",
@@ -159,22 +149,9 @@ class OverrideParser(CommandParser):
 class FilterParser(CommandParser):
     """Parser of ``kdg COMMAND [options] [filters]``."""
 
-    def __init__(
-        self,
-        command: str,
-        description: str,
-        *,
-        examples: Sequence[str],
-        notes: str = "",
-        exit_codes: Mapping[int, str] = EXIT_CODES,
-    ) -> None:
-        super().__init__(
-            command,
-            description,
-            examples=examples,
-            notes="\n\n".join(part for part in (_FILTERS, notes) if part),
-            exit_codes=exit_codes,
-        )
+    def __init__(self, command: str, description: str, *, notes: str = "", **texts: Any) -> None:
+        notes = "\n\n".join(part for part in (_FILTERS, notes) if part)
+        super().__init__(command, description, notes=notes, **texts)
         self.add_argument(
             "filters", nargs="*", metavar="key=value", help="which runs (default: all)"
         )

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 MOST_DATASETS = 6
 """Most data sets that are shown one by one on the terminal."""
-MOST_DIGITS = 15
-KINDS = ("csv", "md", "tex")
+MOST_SIGNIFICANT_DIGITS = 15
+FILE_KINDS = ("csv", "md", "tex")
 PICTURES = ("svg", "png", "pdf")
 
 
@@ -26,10 +26,10 @@ def main(arguments: list[str]) -> int:
     args = parser().parse(arguments)
     from kdgraph.results.export import file_kind
 
-    if not 1 <= args.digits <= MOST_DIGITS:
-        raise UsageError(f"--digits must be from 1 to {MOST_DIGITS}, got {args.digits}")
+    if not 1 <= args.digits <= MOST_SIGNIFICANT_DIGITS:
+        raise UsageError(f"--digits must be from 1 to {MOST_SIGNIFICANT_DIGITS}, got {args.digits}")
     if args.output:
-        file_kind(args.output, KINDS)
+        file_kind(args.output, FILE_KINDS)
     if args.figure:
         file_kind(args.figure, PICTURES, "--figure")
     from kdgraph.results.comparison.aggregate import compare_methods

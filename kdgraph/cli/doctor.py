@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kdgraph.cli.arguments import INTERRUPTED, UNUSABLE, CommandParser
 
-WIDTH = 120
+MOST_COLUMNS = 120
 """Most columns of a line."""
 
 
@@ -18,9 +18,9 @@ def main(arguments: list[str]) -> int:
     args = parser().parse(arguments)
     from kdgraph.runner.checkup import check_up
 
-    width = WIDTH
+    width = MOST_COLUMNS
     if sys.stdout.isatty():
-        width = min(WIDTH, shutil.get_terminal_size().columns)
+        width = min(MOST_COLUMNS, shutil.get_terminal_size().columns)
     n_wrong = 0
     for finding in check_up(args.out):
         mark = "!" if finding.wrong else " "

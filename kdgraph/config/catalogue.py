@@ -15,8 +15,7 @@ from typing import Any
 
 import yaml
 
-from kdgraph.config.messages import not_yaml
-from kdgraph.config.yaml_files import check_mapping, option_files, read_text
+from kdgraph.config.yaml_files import load_yaml, option_files, read_text
 
 GROUPS = {
     "dataset": "the data: simulations, tables, images, text, your own files",
@@ -58,7 +57,6 @@ KINDS = {
 _FILE_CLASSES = ("ArrayFile", "ImageFiles", "ScoreFile", "TableFile", "TextFile")
 
 _LINE = re.compile(r"^( *)([\w.]+):(?: ([^#]*?))?(?: +# (.*))?$")
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ class Catalogue:
     def defaults(self) -> dict[str, str]:
         """Group → option that is chosen without any override."""
         path = self.folders[0] / "config.yaml"
-        entries = _values(path).get("defaults") or () if path.is_file() else ()
+        entries = _defaults(path) if path.is_file() else ()
         return {
             str(group): str(option)
             for entry in entries
@@ -178,7 +176,7 @@ class Catalogue:
         """Return the options that a method chooses, by group; empty for an unknown one."""
         path = self.file(f"method/{preset}")
         chosen: dict[str, str] = {}
-        for entry in _values(path).get("defaults") or () if path else ():
+        for entry in _defaults(path) if path else ():
             if isinstance(entry, dict):
                 for key, option in entry.items():
                     group = str(key).removeprefix("override ").lstrip("/")
@@ -282,7 +280,7 @@ def read_component(path: Path, folders: Sequence[Path]) -> Component:
 
 def _bases(path: Path, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
     """Yield the files that an option builds on, and the prefix of their keys in it."""
-    for entry in _values(path).get("defaults") or ():
+    for entry in _defaults(path):
         if not isinstance(entry, str) or entry == "_self_":
             continue
         source, _, package = entry.partition("@")
@@ -330,7 +328,7 @@ def _flow_mapping(text: str) -> dict[str, Any]:
     if not text.startswith("{"):
         return {}
     try:
-        values = yaml.load(text, _LOADER)
+        values = yaml.safe_load(text)
     except yaml.YAMLError:  # it goes on in the next line
         return {}
     return values if isinstance(values, dict) else {}
@@ -348,22 +346,17 @@ def flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return values
 
 
-def _values(path: Path) -> dict[str, Any]:
-    """Return the content of a YAML file, or raise ConfigError in one line."""
-    try:
-        values = yaml.load(read_text(path), _LOADER) or {}
-    except yaml.YAMLError as error:
-        raise not_yaml(path, error) from error
-    check_mapping(path, values)
-    return values
+def _defaults(path: Path) -> list[Any]:
+    """Return the defaults list of a file; empty if it has none that Hydra can read."""
+    defaults = load_yaml(path)[1].get("defaults")
+    return defaults if isinstance(defaults, list) else []
 
 
 def _openml_id(path: Path, files: Mapping[str, Path]) -> int | None:
-    values = _values(path)
-    if isinstance(values.get("id"), int):
-        return values["id"]
-    defaults = values.get("defaults")
-    for entry in defaults if isinstance(defaults, list) else ():
+    number = load_yaml(path)[1].get("id")
+    if isinstance(number, int):
+        return number
+    for entry in _defaults(path):
         base = str(entry).partition("@")[0]
         file = files.get(base.lstrip("/") if base.startswith("/") else f"dataset/{base}")
         if file and file != path and (number := _openml_id(file, files)) is not None:

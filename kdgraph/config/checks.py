@@ -10,7 +10,7 @@ from typing import Any
 
 from kdgraph.config.compatibility import unfitted_model
 from kdgraph.config.components import check_component, check_options, is_node, target_of
-from kdgraph.config.data_sources import check_outliers, ood_sets
+from kdgraph.config.data_sources import check_outliers, ood_nodes
 from kdgraph.config.messages import unknown_key
 from kdgraph.config.run_config import COMPONENTS, FigureOptions, RunConfig
 from kdgraph.errors import ConfigError
@@ -45,7 +45,7 @@ def _check_ood_sources(ood: Mapping[str, Any], dataset: Mapping[str, Any]) -> No
 
     A data set of OpenML can have two names, and one number.
     """
-    for path, node in ood_sets("ood", ood):
+    for path, node in ood_nodes("ood", ood):
         source: Mapping[str, Any] = node.get("source") or {}
         if not is_node(source):
             continue

@@ -25,6 +25,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from kdgraph.config.yaml_files import load_yaml
+from kdgraph.errors import ConfigError
 
 Value = tuple[str, Any]
 """A full key of the config and its new value."""
@@ -245,7 +246,10 @@ class Footprints:
             )
         own = {package} if package else {str(key) for key in values if key != "defaults"}
         footprint = Footprint(frozenset(own))
-        for entry in values.get("defaults") or []:
+        defaults = values.get("defaults") or []
+        if not isinstance(defaults, list):
+            raise _Unclear
+        for entry in defaults:
             if entry != "_self_":
                 footprint |= self._entry(entry, name.rpartition("/")[0], package, chosen)
         return footprint
@@ -299,7 +303,10 @@ class Footprints:
         for folder in self._folders:
             path = folder / f"{name}.yaml"
             if path.is_file():
-                package, values = load_yaml(path)
+                try:
+                    package, values = load_yaml(path)
+                except ConfigError as error:  # Hydra may never read it: another option is chosen
+                    raise _Unclear from error
                 return package or "_group_", values
         raise _Unclear
 

@@ -24,7 +24,7 @@ INJECTED = frozenset(
 )
 """Parameters that a run sets; no config lists them."""
 
-GROUPS = frozenset({"dataset", "method", "metrics", "network", "ood", "parent", "protocol"})
+TOP_LEVEL_KEYS = frozenset({"dataset", "method", "metrics", "network", "ood", "parent", "protocol"})
 """Keys of the config, as messages name them without a group in front."""
 
 
@@ -79,7 +79,9 @@ def _unique_keys(path: str, node: Node) -> dict[str, str]:
             if isinstance(value, Mapping):
                 nodes.append((f"{prefix}.{key}", value))
     return {
-        key: names[0] for key, names in full_keys.items() if len(names) == 1 and key not in GROUPS
+        key: names[0]
+        for key, names in full_keys.items()
+        if len(names) == 1 and key not in TOP_LEVEL_KEYS
     }
 
 

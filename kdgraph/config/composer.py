@@ -44,7 +44,7 @@ from kdgraph.config.run_config import (
     RunConfig,
     method_label,
 )
-from kdgraph.config.yaml_files import check_mapping, check_option, option_files, read_text
+from kdgraph.config.yaml_files import check_option, load_yaml, option_files, read_text
 from kdgraph.errors import ConfigError, KdgError
 
 MOST_REFERENCES = 60
@@ -123,7 +123,7 @@ class Composer:
         """
         parsed = self.parse(override)
         return not parsed.is_sweep_override() and (
-            _is_how_to_run(parsed) or not self._sets_a_value(parsed)
+            _is_no_node(parsed) or not self._sets_a_value(parsed)
         )
 
     def _sets_a_value(self, override: Override) -> bool:
@@ -191,7 +191,7 @@ class Composer:
             override.type is OverrideType.CHANGE
             and not override.is_sweep_override()
             and self._sets_a_value(override)
-            and (of_many or not _is_how_to_run(override))
+            and (of_many or not _is_no_node(override))
             for override in parsed
         ]
         first = waits.index(True) if True in waits else len(waits)
@@ -400,8 +400,7 @@ class Composer:
         )
 
     def _is_how_to_run(self, override: str) -> bool:
-        key = re.split(r"[./]", str(self.parse(override).key_or_group))[0]
-        return key in HOW_TO_RUN or key == "hydra"
+        return _root(self.parse(override)) in {"hydra", *HOW_TO_RUN}
 
     def _label(
         self, nodes: Mapping[str, Any], options: Mapping[str, str], overrides: Sequence[str]
@@ -425,7 +424,7 @@ class Composer:
         if self._is_choice(override):
             footprint = self._footprint(override, explicit)
             return footprint is not None and not footprint.writes & METHOD
-        return not self._is_group(key) and re.split(r"[./]", key)[0] not in METHOD
+        return not self._is_group(key) and _root(self.parse(override)) not in METHOD
 
     def options(self, group: str) -> list[str]:
         """Return the names of a group's options.
@@ -452,16 +451,21 @@ class Composer:
         return list(_keys(self._composed_by_hydra(choices).nodes))
 
 
-def _is_how_to_run(override: Override) -> bool:
-    """Return whether an override is of Hydra's node or of a key that is no component."""
-    return re.split(r"[./]", str(override.key_or_group))[0] in ("hydra", *PLAIN)
+def _is_no_node(override: Override) -> bool:
+    """Return whether an override is of Hydra's node, or of a plain key such as ``seed``."""
+    return _root(override) in ("hydra", *PLAIN)
+
+
+def _root(override: Override) -> str:
+    """Return the top-level key or the group of an override."""
+    return re.split(r"[./]", str(override.key_or_group))[0]
 
 
 def _check_file(path: Path) -> None:
     """Raise ConfigError unless a file of the user's is a mapping in YAML that Hydra can read."""
     try:
-        check_mapping(path, yaml.safe_load(read_text(path)) or None)
-        OmegaConf.create(read_text(path))
+        load_yaml(path)
+        OmegaConf.create(read_text(path))  # refuses more, such as a key twice
     except yaml.YAMLError as error:
         raise messages.not_yaml(path, error) from error
     except (OmegaConfBaseException, RecursionError) as error:

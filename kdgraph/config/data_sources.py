@@ -51,7 +51,7 @@ def seen_in_training(science: Science) -> list[str]:
     sentences = []
     for path, outliers in _outliers(science):
         kinds, rows = set(_kinds(outliers)), list(_rows_of(outliers))
-        for name, node in ood_sets("ood", science["ood"]):
+        for name, node in ood_nodes("ood", science["ood"]):
             if _SIMILAR_KIND.get(_class(node)) in kinds or any(
                 _have_rows_of(node, *source) for source in rows
             ):
@@ -63,16 +63,16 @@ def seen_in_training(science: Science) -> list[str]:
     return sentences
 
 
-def ood_sets(path: str, ood: Node) -> Iterator[tuple[str, Node]]:
+def ood_nodes(path: str, ood: Node) -> Iterator[tuple[str, Node]]:
     """Yield key and node of each OOD source.
 
     There is one, or several (``sources``), or one that perturbs the rows of another (``images``).
     """
     sources = ood.get("sources") or {}
     for key, node in sources.items():
-        yield from ood_sets(f"{path}.sources.{key}", {"name": key, **node})
+        yield from ood_nodes(f"{path}.sources.{key}", {"name": key, **node})
     if ood.get("images"):
-        yield from ood_sets(f"{path}.images", {"name": ood.get("name"), **ood["images"]})
+        yield from ood_nodes(f"{path}.images", {"name": ood.get("name"), **ood["images"]})
     elif not sources:
         yield path, ood
 
@@ -163,7 +163,7 @@ def files_read(science: Mapping[str, Any]) -> dict[str, Read]:
     nodes = {"": science["dataset"] or {}}
     nodes |= {
         f"{path}.": node["source"]
-        for path, node in ood_sets("ood", science["ood"] or {})
+        for path, node in ood_nodes("ood", science["ood"] or {})
         if node.get("source")
     }
     nodes |= {f"outliers.{i}.": source for i, source in enumerate(sources_of_outliers(science))}

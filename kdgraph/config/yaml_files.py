@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from kdgraph.config.messages import not_yaml
 from kdgraph.errors import ConfigError
 
 _PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
@@ -43,21 +44,32 @@ def read_text(path: Path) -> str:
 def load_yaml(path: Path) -> tuple[str | None, Mapping[str, Any]]:
     """Return the package that the first lines of a config file name, and its content.
 
-    Parameters
-    ----------
-    path : a file that Hydra can read.
-
     Returns
     -------
     (str or None, mapping)
         ``_global_`` for ``# @package _global_``; None where no line names one. Shared, so not for
         writing.
+
+    Raises
+    ------
+    ConfigError
+        If it is no text, no YAML, or no mapping.
     """
-    return _load_yaml(read_text(path))
+    text = read_text(path)
+    try:
+        package, values = _load_yaml(text)
+    except yaml.YAMLError:
+        try:
+            yaml.safe_load(text)  # slower, but it names the character that stopped it
+        except yaml.YAMLError as error:
+            raise not_yaml(path, error) from error
+        raise
+    check_mapping(path, values or None)
+    return package, values
 
 
 @lru_cache(maxsize=4096)
-def _load_yaml(text: str) -> tuple[str | None, Mapping[str, Any]]:
+def _load_yaml(text: str) -> tuple[str | None, Any]:
     values = yaml.load(text, _Loader)
     for line in text.splitlines():
         if not line.startswith("#"):

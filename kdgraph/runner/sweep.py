@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LOST = "its process ended before it did; out of memory, or killed"
 NOT_STARTED = "not started: another run failed, and fail_fast=true"
-POLL_SECONDS = 1.0
+STATUS_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ class SweepCounter:
 def counting(counter: SweepCounter, report: Callable[[SweepStatus], None]) -> Iterator[None]:
     """Report the status of a sweep about once a second, in a thread, and when the block ends."""
     try:
-        with call_every(POLL_SECONDS, lambda: report(counter.status()), name="sweep status"):
+        with call_every(STATUS_SECONDS, lambda: report(counter.status()), name="sweep status"):
             yield
     finally:
         report(counter.status())

@@ -134,6 +134,14 @@ def test_files_that_are_not_understood_have_no_footprint(tmp_path):
     assert footprints.of("part", "missing") is None
 
 
+@pytest.mark.parametrize("content", [b"a: [\n", b"- a\n", b"\xe9", b"defaults: 3\n"])
+def test_a_file_that_is_not_chosen_may_be_anything(tmp_path, content):
+    (tmp_path / "parent").mkdir()
+    (tmp_path / "parent" / "broken.yaml").write_bytes(content)
+    jobs = plan(["dataset=wine,iris", "method=kdn,kdf"], multirun=True, config_dir=tmp_path).jobs
+    assert [job.config.method for job in jobs] == ["kdn", "kdf"] * 2
+
+
 NODES = {
     "seed": 0,
     "text": "${seed}",

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kdgraph.errors import UsageError
-from kdgraph.results.measures import Measure, read_measures, select_measures, unique_labels
+from kdgraph.results.measures import (
+    Measure,
+    choose_measures,
+    choose_ood_measures,
+    read_measures,
+    representative_sets,
+    select_measures,
+    unique_labels,
+)
 
 EVERYTHING = {
     "error": 0.1,
@@ -276,3 +284,114 @@ def test_a_set_of_several_sources_is_drawn_as_its_own_node_describes(record) -> 
     )
     assert [a == b for a, b in zip(one, two, strict=True)] == [True, False]
     assert dict(one[1].drawn) == {"columns": "cycle"} and dict(one[0].drawn) == {"std": "1.0"}
+
+
+@pytest.fixture
+def measures_named(record):
+    """Return a function from names to the measures of a record that has them."""
+    return lambda *names: measures_of(record(values=dict.fromkeys(names, 0.1)))
+
+
+def test_by_default_it_is_what_is_read_most(measures_named) -> None:
+    assert ids(choose_measures(measures_named(*EVERYTHING))) == [
+        "error",
+        "nll",
+        "ece",
+        "oce@sphere:radius=2",
+        "oce@kmnist",
+    ]
+    assert ids(choose_measures(measures_named(*EVERYTHING), ["hellinger", "mmc"])) == [
+        "hellinger@grid",
+        "mmc",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        (("rmse", "interval_score", "crps", "coverage", "pit_ks"), ["rmse", "crps", "coverage"]),
+        (("error", "nll_top", "brier_top", "ece", "mmc"), ["error", "ece", "nll_top"]),
+        (("error", "auroc@x", "fpr95@x", "mmc@x"), ["error", "auroc@x", "fpr95@x"]),
+        (("my_score", "error", "coverage", "other@x"), ["error", "coverage"]),
+        (
+            ("my_score", "other@x"),
+            ["my_score", "other@x"],
+        ),  # nobody knows which direction is better, and measures_named is nothing else
+    ],
+)
+def test_by_default_methods_are_compared_by_what_was_measured(
+    measures_named, measured, expected
+) -> None:
+    assert ids(choose_measures(measures_named(*measured))) == expected
+
+
+def test_by_default_it_is_what_was_measured_on_the_chosen_rows(measures_named) -> None:
+    measures = measures_named("error", "nll", "mmc@x", "fpr95@x", "oce@y")
+    assert ids(choose_measures(measures, on=["x"])) == ["fpr95@x"]
+
+
+def test_of_a_family_without_radius_2_it_is_the_middle_of_what_is_outside(record) -> None:
+    values = {
+        f"oce@{name}:{key}={r}": 0.1
+        for name, key in (("sphere", "radius"), ("shift", "t"))
+        for r in (0.5, 3, 4, 6)
+    }
+    one = record(values=values)
+    for item in one["metrics"]:
+        item["in_distribution"] = item["params"] in ({"t": 0.5}, {"t": 6.0})
+    assert ids(choose_measures(measures_of(one))) == ["oce@sphere:radius=4", "oce@shift:t=3"]
+
+
+def test_of_many_radii_2_1_and_5_come_first(measures_named) -> None:
+    found = measures_named(*(f"mmc@sphere:radius={r}" for r in (0, 0.5, 1, 1.5, 2, 3, 5)))
+    radii = {
+        at_most: [dict(measure.params)["radius"] for measure in representative_sets(found, at_most)]
+        for at_most in (1, 2, 3)
+    }
+    assert radii == {1: [2], 2: [1, 2], 3: [1, 2, 5]}
+    others = measures_named(*(f"oce@box:low={low}" for low in (-2, -3, -4, -5)))
+    assert ids(representative_sets(others, 2)) == ["oce@box:low=-2", "oce@box:low=-4"]
+
+
+def test_where_there_are_training_data_nothing_is_to_be_detected(measures_named) -> None:
+    measures = measures_named(
+        *(f"{metric}@sphere:radius={r}" for r in (1, 2, 3, 5) for metric in ("mmc", "auroc"))
+    )
+    assert ids(choose_ood_measures(measures, 3, detects=True)) == [
+        "auroc@sphere:radius=2",
+        "auroc@sphere:radius=5",
+    ]
+    assert ids(choose_ood_measures(measures, 2, detects=False)) == [
+        "mmc@sphere:radius=1",
+        "mmc@sphere:radius=2",
+        "auroc@sphere:radius=2",
+    ]
+
+
+SETS = ("a", "b")
+FAR = tuple(
+    f"{metric}@{name}"
+    for name in SETS
+    for metric in ("mmc", "oce", "aupr_in", "fpr95", "auroc", "my_score")
+)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "detects", "expected"),
+    [
+        ((), False, ["mmc@a", "mmc@b", "auroc@a", "auroc@b"]),
+        ((), True, ["auroc@a", "auroc@b", "fpr95@a", "fpr95@b"]),
+        (("mmc",), False, ["auroc@a", "auroc@b", "fpr95@a", "fpr95@b"]),
+        (("auroc",), True, ["fpr95@a", "fpr95@b", "aupr_in@a", "aupr_in@b"]),
+        (("auroc", "fpr95", "aupr_in"), True, ["mmc@a", "mmc@b"]),
+        (("auroc", "fpr95", "aupr_in", "mmc", "oce"), False, ["my_score@a", "my_score@b"]),
+        (("auroc", "fpr95", "aupr_in", "mmc", "oce", "my_score"), False, []),
+    ],
+)
+def test_far_from_the_data_it_is_the_confidence_or_how_well_that_is_detected(
+    measures_named, left_out, detects, expected
+) -> None:
+    measures = measures_named(
+        "error", *(name for name in FAR if name.partition("@")[0] not in left_out)
+    )
+    assert ids(choose_ood_measures(measures, 3, detects=detects)) == expected

@@ -77,7 +77,7 @@ def test_the_time_that_is_left_is_that_of_the_runs_that_ended(runs, monkeypatch)
 
 
 def test_it_is_told_while_the_block_runs_and_when_it_ends(runs, monkeypatch):
-    monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(module, "STATUS_SECONDS", 0.01)
     told: list[SweepStatus] = []
     with counting(SweepCounter(runs, cached=0), told.append):
         time.sleep(0.1)

@@ -26,7 +26,7 @@ from kdgraph.runner.prediction.tables import ArrayRows, NewTable, table_of
 from kdgraph.wording import reads_as_number, some
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff", ".npz")
-NO_GROUP = -1
+MISSING_GROUP = -1
 """Position of a group that the model was not fitted with."""
 Unseen = Literal["refuse", "missing"]
 MOST_DIGITS = 40
@@ -167,7 +167,9 @@ class NewRows:
         for X in file.arrays(rows):
             yield (
                 self._rows(X, start),
-                np.full(len(X), NO_GROUP) if groups is None else groups[start : start + len(X)],
+                np.full(len(X), MISSING_GROUP)
+                if groups is None
+                else groups[start : start + len(X)],
             )
             start += len(X)
 
@@ -195,7 +197,7 @@ class NewRows:
             groups = (
                 self._cells.groups(frame, start)
                 if self.schema.groups
-                else np.full(len(frame), NO_GROUP)
+                else np.full(len(frame), MISSING_GROUP)
             )
             yield self._rows(self._cells.encode(frame[features], start), start), groups
             start += len(frame)
@@ -310,7 +312,7 @@ class Cells:
     def groups(self, frame: pd.DataFrame, start: int) -> np.ndarray:
         """Return the group of each row of a frame, Int[n]: positions in the schema's group names.
 
-        :data:`NO_GROUP` where the cell is read as missing, or no column is above 0.
+        :data:`MISSING_GROUP` where the cell is read as missing, or no column is above 0.
         """
         schema = self.schema.groups
         assert schema is not None
@@ -325,7 +327,7 @@ class Cells:
                     f"the model knows the groups {some(schema.names)}; --unseen missing treats"
                     " others as it treats all rows"
                 )
-                self._refuse(positions == NO_GROUP, column, feature, start, rule)
+                self._refuse(positions == MISSING_GROUP, column, feature, start, rule)
             return positions.astype(np.int64)
         values = np.stack(
             [self._numbers(frame[feature.name], feature, start) for feature in schema.columns],
@@ -339,7 +341,7 @@ class Cells:
                 start,
                 "the model wants the largest of several columns",
             )
-        other = schema.names.index(OTHER_GROUP) if OTHER_GROUP in schema.names else NO_GROUP
+        other = schema.names.index(OTHER_GROUP) if OTHER_GROUP in schema.names else MISSING_GROUP
         return np.where((values > 0).any(axis=1), values.argmax(axis=1), other)
 
     def _numbers(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:

@@ -99,7 +99,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupSchema:
     """Subgroups of rows that the model treats apart.
 
     Attributes
@@ -143,7 +143,7 @@ class Schema:
         Separator of their cells, if the config names one.
     ood_score : str
         A key of :data:`OOD_SCORES`.
-    groups : Groups or None
+    groups : GroupSchema or None
         Groups of rows, if the model takes them.
     scores : str or None
         Kind of the class scores, one for each class, that each row begins with, if the run was made
@@ -161,7 +161,7 @@ class Schema:
     encoding: str
     separator: str | None
     ood_score: ScoreKind
-    groups: Groups | None = None
+    groups: GroupSchema | None = None
     scores: ClassScoreKind | None = None
 
     @property
@@ -232,13 +232,13 @@ def _json_cell(cell: str | float) -> str | float:
     return str(cell) if isinstance(cell, float) and not np.isfinite(cell) else cell
 
 
-def _groups(node: Mapping[str, Any], splits: Splits, model: FittedModel) -> Groups | None:
+def _groups(node: Mapping[str, Any], splits: Splits, model: FittedModel) -> GroupSchema | None:
     if splits.train.groups is None or not model.takes_groups:
         return None
     names, group = list(splits.train.group_names), node.get("group")
     columns = column_names(ARRAY_OF_GROUPS if group is None else group)
     several = group is not None and not isinstance(stringify_names(group), str)
-    return Groups(
+    return GroupSchema(
         [Feature(column) for column in columns] if several else [Feature(columns[0], names)], names
     )
 
@@ -274,7 +274,7 @@ def read_schema(path: Path) -> Schema:
             if name not in ("format", "ood_score_means", "groups")
         }
         parts["text"] = content["text"] and Texts(**content["text"])
-        groups = content["groups"] and Groups(
+        groups = content["groups"] and GroupSchema(
             _features(content["groups"]["columns"]), content["groups"]["names"]
         )
         schema = Schema(**{**parts, "features": _features(parts["features"]), "groups": groups})

@@ -20,7 +20,7 @@ from kdgraph.data.files.paths import sha256_of
 from kdgraph.data.tables import TableFile, TextFile
 from kdgraph.errors import DataError, UsageError
 from kdgraph.runner.prediction.rows import NewRows, regroup
-from kdgraph.runner.prediction.schema import Feature, Groups, Schema, Texts, read_schema
+from kdgraph.runner.prediction.schema import Feature, GroupSchema, Schema, Texts, read_schema
 
 FRAME = pd.DataFrame(
     {
@@ -245,17 +245,17 @@ def test_categories_that_are_new_can_be_read_as_missing(tmp_path):
     ] and new.became_missing == {"color": 3, "month": 0}
 
 
-def groups_read(path: Path, groups: Groups, unseen="refuse") -> list[int]:
+def groups_read(path: Path, groups: GroupSchema, unseen="refuse") -> list[int]:
     blocks = list(NewRows(path, schema(groups=groups), unseen, lambda line: None).blocks(4))
     assert [len(block.X) for block in blocks] == [len(block.groups) for block in blocks] == [4, 2]
     return np.concatenate([block.groups for block in blocks]).tolist()
 
 
 MONTHS, COLORS = (
-    Groups([Feature("month", ["1", "2", "12"])], ["1", "2", "12"]),
-    Groups([Feature("hue", ["red", "sky"])], ["red", "sky"]),
+    GroupSchema([Feature("month", ["1", "2", "12"])], ["1", "2", "12"]),
+    GroupSchema([Feature("hue", ["red", "sky"])], ["red", "sky"]),
 )
-LARGEST = Groups([Feature("black"), Feature("white")], ["black", "white", "other"])
+LARGEST = GroupSchema([Feature("black"), Feature("white")], ["black", "white", "other"])
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".arff"])
@@ -276,7 +276,7 @@ def test_the_largest_of_several_columns_is_the_group(tmp_path):
     ]
     assert groups_read(
         written(tmp_path, ".csv", FRAME.assign(**shares)),
-        Groups(LARGEST.columns, LARGEST.names[:2]),
+        GroupSchema(LARGEST.columns, LARGEST.names[:2]),
     ) == [1, 0, -1, 0, 1, 1]
 
 
@@ -306,7 +306,7 @@ def test_a_row_without_a_group_is_refused(tmp_path, unseen):
 
 
 def test_groups_of_arrays_are_an_array(tmp_path):
-    of, path = Groups([Feature("groups", ["a", "b"])], ["a", "b"]), tmp_path / "new.npz"
+    of, path = GroupSchema([Feature("groups", ["a", "b"])], ["a", "b"]), tmp_path / "new.npz"
     numbers = schema(features=[Feature("x"), Feature("z")], shape=[2], groups=of)
     X = np.arange(12.0).reshape(6, 2)
     np.savez(path, X=X, groups=np.array(["a", "b", "b", "a", "b", "a"]))
@@ -593,7 +593,9 @@ def test_large_integers_are_the_categories_and_groups_of_training(tmp_path, endi
         read(path, schema(features=[Feature("code", names)], shape=[1]), 2)[:, 0], [1, np.nan, 0, 2]
     )
     grouped = schema(
-        features=[Feature("code", names)], shape=[1], groups=Groups([Feature("code", names)], names)
+        features=[Feature("code", names)],
+        shape=[1],
+        groups=GroupSchema([Feature("code", names)], names),
     )
     if ending != ".arff":
         frame.dropna().to_csv(tmp_path / "full.csv", index=False)
