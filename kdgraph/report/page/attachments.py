@@ -31,69 +31,17 @@ TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 @dataclass
-class PageFigures:
-    """Figures in the page.
+class _Attachments:
+    """Files of runs in the page.
 
     Attributes
     ----------
     by_run : dict of int to list of dict
-        Position of the run → name, type and content (text of SVG, base64 of PNG) of its figures.
+        Position of the run → contents of its files.
     left_out : int
-        Figures that are not in the page.
+        Files that are not in the page.
     missing : int
-        Figures whose file does not exist.
-    size : int
-        Bytes in the page.
-    """
-
-    by_run: dict[int, list[dict[str, str]]] = field(default_factory=dict)
-    left_out: int = 0
-    missing: int = 0
-    size: int = 0
-
-    @property
-    def count(self) -> int:
-        """Number of figures in the page."""
-        return sum(map(len, self.by_run.values()))
-
-    def summary(self, amount: FigureAmount) -> str:
-        """Return one sentence about the figures; "" if no run has any.
-
-        Parameters
-        ----------
-        amount : {"none", "some", "all"}
-            What the user chose.
-        """
-        if not self.count + self.left_out + self.missing:
-            return ""
-        reason = (
-            "--figures some or all takes them"
-            if amount == "none"
-            else f"figures take at most {FIGURE_BUDGET / 1e6:g} MB; --figures all takes all"
-        )
-        parts = [f"{counted(self.count, 'figure')} {_are(self.count)} in the page"]
-        parts += (
-            [f"{self.left_out:,} {_are(self.left_out)} not ({reason})"] if self.left_out else []
-        )
-        parts += (
-            [f"{counted(self.missing, 'file')} {_are(self.missing)} gone"] if self.missing else []
-        )
-        return ", ".join(parts)
-
-
-@dataclass
-class PageTables:
-    """Tables (curves, histograms, maps) in the page.
-
-    Attributes
-    ----------
-    by_run : dict of int to list of dict
-        Position of the run → name, label, file, columns, rows as text and number of rows of its
-        tables.
-    left_out : int
-        Tables that are not in the page.
-    missing : int
-        Tables whose file does not exist, has changed since it was written, or is not a table.
+        Files that cannot be in the page: gone, or changed since they were written.
     size : int
         Bytes in the page.
     """
@@ -104,22 +52,53 @@ class PageTables:
     size: int = 0
 
     @property
+    def count(self) -> int:
+        """Number of files in the page."""
+        return sum(map(len, self.by_run.values()))
+
+    def _sentence(self, noun: str, reason: str, problem: str) -> str:
+        """Return one sentence about the files; "" if no run has any."""
+        if not self.count + self.left_out + self.missing:
+            return ""
+        parts = [f"{counted(self.count, noun)} {_are(self.count)} in the page"]
+        if self.left_out:
+            parts.append(f"{self.left_out:,} {_are(self.left_out)} not ({reason})")
+        return ", ".join([*parts, problem] if self.missing else parts)
+
+
+@dataclass
+class PageFigures(_Attachments):
+    """Figures in the page: name, type and content (text of SVG, base64 of PNG) of each."""
+
+    def summary(self, amount: FigureAmount) -> str:
+        """Return one sentence about the figures; "" if no run has any.
+
+        Parameters
+        ----------
+        amount : {"none", "some", "all"}
+            What the user chose.
+        """
+        reason = (
+            "--figures some or all takes them"
+            if amount == "none"
+            else f"figures take at most {FIGURE_BUDGET / 1e6:g} MB; --figures all takes all"
+        )
+        problem = f"{counted(self.missing, 'file')} {_are(self.missing)} gone"
+        return self._sentence("figure", reason, problem)
+
+
+@dataclass
+class PageTables(_Attachments):
+    """Tables (curves, histograms, maps) in the page.
+
+    Each has a name, a label, a file, columns, rows as text and the number of rows in the file.
+    """
+
+    @property
     def summary(self) -> str:
         """One sentence about the tables; "" if no run has any."""
-        count = sum(map(len, self.by_run.values()))
-        if not count + self.left_out + self.missing:
-            return ""
-        parts = [f"{counted(count, 'table')} {_are(count)} in the page"]
-        if self.left_out:
-            parts.append(
-                f"{self.left_out:,} {_are(self.left_out)} not (tables take at most"
-                f" {TABLE_BUDGET / 1e6:g} MB)"
-            )
-        if self.missing:
-            parts.append(
-                f"{self.missing:,} of their files {_are(self.missing)} gone, changed or no tables"
-            )
-        return ", ".join(parts)
+        problem = f"{self.missing:,} of their files {_are(self.missing)} gone, changed or no tables"
+        return self._sentence("table", f"tables take at most {TABLE_BUDGET / 1e6:g} MB", problem)
 
 
 def read_figures(runs: Sequence[NamedRun], amount: FigureAmount) -> PageFigures:
