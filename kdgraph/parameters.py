@@ -53,6 +53,13 @@ Share = Annotated[float, Range(0, 1, "both")]
 """A share in [0, 1]."""
 OpenFraction = Annotated[float, Range(0, 1, "neither")]
 """A share in (0, 1)."""
+CalibrationMode = Literal["held_out", "oob", "cross_fit"]
+"""Outputs that calibrate what is fitted after a parent.
+
+"held_out": those for rows that the parent is not fitted on. "oob": those for all rows, each
+predicted by the trees of a bagged forest that were not fitted on it. "cross_fit": those for all
+rows, each predicted by a parent that was fitted on the other folds.
+"""
 
 _WORDS = {
     int: "an integer",

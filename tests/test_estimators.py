@@ -18,7 +18,6 @@ from kdgraph.calibration import (
     GroupWise,
     LinearPool,
     OdinCalibration,
-    Refit,
     ScoreMap,
     Uncalibrated,
 )
@@ -117,7 +116,6 @@ ESTIMATORS = [
     DensityGate(forest(), random_state=0),
     DensityGate(network(), random_state=0),
     Uncalibrated(forest(), random_state=0),
-    Refit(forest(), random_state=0),
     ScoreMap(tree(), method="isotonic", random_state=0),
     ScoreMap(tree(), method="sigmoid", random_state=0),
     ScoreMap(tree(), method="temperature", random_state=0),

@@ -13,7 +13,6 @@ from sklearn.datasets import make_moons
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph import DensityGate
-from kdgraph.calibration import Refit
 from kdgraph.parents.networks import (
     MultilayerPerceptronEnsemble,
     MultilayerPerceptronRegressor,
@@ -95,8 +94,6 @@ def test_rows_of_weight_0_are_left_out(estimator):
 
 
 def freeze_parent(estimator):
-    if isinstance(estimator, Refit):
-        pytest.skip("it refits the parent with the original weights")
     parent = FrozenEstimator(clone(estimator.estimator).fit(X, Y))
     return clone(estimator).set_params(estimator=parent)
 

@@ -3,7 +3,9 @@
 Its modules contain:
 
 - the base classes of everything that is fitted after a parent (held-out rows, cloning, validation
-  of inputs) in :mod:`kdgraph.base.posthoc`;
+  of inputs) in :mod:`kdgraph.base.posthoc` and :mod:`kdgraph.base.posthoc_classifier`;
+- outputs of a parent for its own training rows, out of bag or by cross-fitting, in
+  :mod:`kdgraph.base.out_of_sample`;
 - a parent and the components fitted after it as one model, its outputs, and the columns of
   ``predictions.parquet`` in :mod:`kdgraph.base.fitted_model`;
 - rows with their weights and groups, and the inputs that an estimator accepts (missing values,
@@ -24,7 +26,8 @@ from kdgraph.base.fitted_model import (
     SetScores,
     predictions_frame,
 )
-from kdgraph.base.posthoc import PostHoc, PostHocClassifier, seeded_clone
+from kdgraph.base.posthoc import PostHoc, seeded_clone
+from kdgraph.base.posthoc_classifier import PostHocClassifier
 from kdgraph.base.rows import Rows, select_rows
 
 __all__ = [

@@ -149,7 +149,7 @@ def warn_calibration_rows_seen(estimator: Any, owner: str, X: Any) -> None:
         warnings.warn(message, stacklevel=_user_stacklevel())
 
 
-def was_fitted_on(estimator: Any, X: Any) -> bool:
+def was_fitted_on(estimator: Any, X: Any, *, min_leaves: int = _MIN_LEAVES) -> bool:
     """Return whether a fitted tree ensemble was fitted on exactly these rows.
 
     Parameters
@@ -159,6 +159,9 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
         pipeline. The result for any other estimator is False, because it cannot be found out.
     X : Float[n, d] or DataFrame
         The rows. Their order matters for forests that draw bootstrap samples.
+    min_leaves : int, default=10
+        The result is False if the first tree has fewer leaves, because other rows may fill them
+        alike.
 
     Notes
     -----
@@ -185,7 +188,7 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
     tree, sample = _first_tree_and_sample(estimator, n)
     counts, is_leaf = tree.tree_.n_node_samples, tree.tree_.children_left == -1
     # The number of rows decides most calls, before any row is transformed.
-    if sample is None or counts[0] != len(sample) or is_leaf.sum() < _MIN_LEAVES:
+    if sample is None or counts[0] != len(sample) or is_leaf.sum() < min_leaves:
         return False
     for transformer in transformers:
         X = transformer.transform(X) if len(transformer) else X

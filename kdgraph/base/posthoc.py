@@ -1,34 +1,27 @@
-"""Base classes of the estimators that are fitted after a parent.
+"""Base class of the estimators that are fitted after a parent.
 
 Calibrators, detectors and recalibrators repair or extend the outputs of a *parent*, a classifier or
-regressor. They need rows that the parent has not seen. :class:`PostHoc` validates the rows, holds
-calibration rows out, and clones and fits the parent, or uses a frozen one unchanged.
-:class:`PostHocClassifier` adds what calibrators need: labels as positions among the parent's
-classes, the class prior, sample weights, subgroups, and hold-out by class.
-
-:func:`use_class_names` lets warnings name classes by their labels, although a run fits all
-estimators on positions. Original to kdgraph; the conventions are those of scikit-learn's
-``CalibratedClassifierCV``.
+regressor. They need outputs for rows that the parent has not seen. :class:`PostHoc` validates the
+rows, holds calibration rows out or computes outputs without each row, and clones and fits the
+parent, or uses a frozen one unchanged. Original to kdgraph; the conventions are those of
+scikit-learn's ``CalibratedClassifierCV``.
 """
 
 from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
     _check_y,
     check_consistent_length,
     check_is_fitted,
@@ -41,10 +34,19 @@ from kdgraph.base.frozen import (
     check_parameters_are_instances,
     is_frozen_and_trained,
     missing_method_advice,
-    skip_row_checks,
     unwrap_frozen,
     warn_calibration_rows_seen,
     warn_fit_rows_calibrate,
+    was_fitted_on,
+)
+from kdgraph.base.out_of_sample import (
+    CrossFitted,
+    CrossFittedOutputs,
+    OutOfBag,
+    UnseenRows,
+    draw_folds_of_rows,
+    is_bagged,
+    last_step,
 )
 from kdgraph.base.rows import (
     IMPUTATION_ADVICE,
@@ -53,47 +55,16 @@ from kdgraph.base.rows import (
     accepts_dataframe,
     allows_missing,
     check_numeric_columns,
-    check_per_row,
     has_category_columns,
     has_missing,
     has_transformer_steps,
     is_dataframe,
     is_meta_estimator,
     sample_weight_kwargs,
+    select_rows,
     warn_precision_loss,
 )
-from kdgraph.parameters import OpenFraction, check_parameters
-
-_class_labels: ContextVar[Sequence[Any]] = ContextVar("class_labels", default=())
-
-
-@contextmanager
-def use_class_names(labels: Sequence[Any]) -> Iterator[None]:
-    """Name classes by these labels, in messages within the block, and not by their positions.
-
-    Parameters
-    ----------
-    labels : sequence of shape [K]
-        Label of each class.
-    """
-    token = _class_labels.set(labels)
-    try:
-        yield
-    finally:
-        _class_labels.reset(token)
-
-
-def display_label(label: Any) -> str:
-    """Return the name of a class for messages.
-
-    >>> with use_class_names(["setosa", "virginica"]):
-    ...     display_label(1), display_label("1"), display_label("any class")
-    ('virginica', 'virginica', 'any class')
-    >>> display_label(1)
-    '1'
-    """
-    labels, text = _class_labels.get(), str(label)
-    return str(labels[int(text)]) if text.isdigit() and int(text) < len(labels) else text
+from kdgraph.parameters import CalibrationMode, OpenFraction
 
 
 @dataclass(eq=False, repr=False)
@@ -121,6 +92,13 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     was fitted on a data frame. Rows may have missing values if the parent takes them. The checks
     are those of scikit-learn (``validate_data``), for an estimator that wraps another one.
 
+    No row has to be held out if ``calibration`` is "oob" or "cross_fit": the parent is fitted on
+    all rows, and each row calibrates with outputs that were computed without it, by its out-of-bag
+    trees or by a parent that was fitted on the other folds. A frozen parent must then have been
+    fitted on the rows of ``fit``, in their order; for "cross_fit", clones of it are fitted on the
+    folds, unless it is a :class:`~kdgraph.base.CrossFitted`. A parent that is itself fitted after
+    another one, such as the calibrator behind a gate, calibrates in the same way.
+
     Parameters
     ----------
     estimator : estimator
@@ -130,12 +108,20 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         frozen estimator, pass rows that it was not fitted on, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None, default=None
-        Seed of the hold-out, and of the parent if it has no seed.
+        Seed of the hold-out or of the folds, and of the parent if it has no seed.
+    calibration : {"held_out", "oob", "cross_fit"}, default="held_out"
+        Source of the outputs that calibrate, see :data:`~kdgraph.parameters.CalibrationMode`. "oob"
+        needs a forest with ``bootstrap=True``.
+    cv : int, cross-validator or iterable, default=5
+        Folds of "cross_fit": their number, a cross-validator of scikit-learn, or pairs of training
+        and test positions.
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted parent.
+    calibration_ : {"held_out", "oob", "cross_fit"}
+        Source of the outputs that calibrated.
 
     Notes
     -----
@@ -164,6 +150,8 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     _: KW_ONLY
     calibration_size: OpenFraction = 0.3
     random_state: Any = None
+    calibration: CalibrationMode = "held_out"
+    cv: Any = 5
 
     required_method: ClassVar[str | None] = None
     """Method that the parent must have, if any."""
@@ -284,9 +272,18 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """Return training and calibration rows.
 
         If calibration rows are passed, all ``rows`` are training rows. Otherwise some of ``rows``
-        are held out. All rows have both roles if there are too few to hold any out, with a warning,
-        and after a frozen parent, unless training rows are required.
+        are held out. All rows have both roles if there are too few to hold any out, with a warning;
+        after a frozen parent, unless training rows are required; and if they calibrate with outputs
+        that are computed without each row, which :meth:`_add_unseen_outputs` adds.
         """
+        self.calibration_: CalibrationMode = self._calibration_mode(X_calibration is not None)
+        if self.calibration_ != "held_out":
+            if X_calibration is not None or y_calibration is not None:
+                raise ValueError(
+                    f"calibration={self.calibration_!r} calibrates on the training rows; leave out"
+                    " X_calibration and y_calibration, or use calibration='held_out'"
+                )
+            return rows, rows
         # Rows that the parent was trained on do not show its errors on new rows. So the function
         # prefers rows that it has certainly not seen, and warns if the caller's rows may be seen.
         parent = self._default_estimator() if self._needs_unseen_rows() else None
@@ -314,6 +311,95 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
             train_index = calibration_index = np.arange(len(rows))
         return rows[train_index], rows[calibration_index]
 
+    def _take_parent_of(self, other: PostHoc) -> None:
+        """Take the fitted parent of another estimator, with its features and calibration."""
+        parent = other.estimator_
+        self.estimator = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
+        self._check_parent()
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+        self.estimator_, self.calibration_ = self.estimator, other.calibration_
+
+    def _calibration_mode(self, has_calibration_rows: bool) -> CalibrationMode:
+        """Return the source of the outputs that calibrate."""
+        return self.calibration
+
+    def _add_unseen_outputs(self, rows: Rows, parent: Any, *, always: bool = False) -> Rows:
+        """Return calibration rows with outputs of the parent that are computed without each row.
+
+        Parameters
+        ----------
+        rows : Rows
+            Calibration rows, which are all training rows unless they were held out; then they are
+            returned unchanged.
+        parent : estimator
+            The parent before the fit of ``estimator_``: its clones are fitted on the folds.
+        always : bool, default=False
+            Add the outputs even if the fit of this estimator does not depend on them.
+
+        Raises
+        ------
+        ValueError
+            If a frozen parent was fitted on other rows, or its trees are not bagged.
+        """
+        if self.calibration_ == "held_out" or not (always or self._needs_unseen_rows()):
+            return rows
+        fitted = last_step(self.estimator_)
+        all_rows = np.arange(len(rows))
+        if hasattr(fitted, "_out_of_sample_outputs") and not isinstance(parent, CrossFitted):
+            source: Any = fitted._out_of_sample_outputs(rows)
+            has_output = np.ones(len(rows), dtype=bool)
+        elif self._unseen_source() == "oob":
+            is_given = isinstance(parent, FrozenEstimator)
+            if is_given and is_bagged(parent) and not was_fitted_on(parent, rows.X, min_leaves=1):
+                raise ValueError(
+                    f"calibration='oob' needs the rows that the frozen {type(fitted).__name__} was"
+                    f" fitted on, in their order, got {len(rows)} other rows; pass those, or use"
+                    " calibration='held_out'"
+                )
+            source = OutOfBag(self.estimator_, rows.X)
+            has_output = source.has_trees
+            if not has_output.any():
+                raise ValueError(
+                    f"no row is out of bag in any of the {len(fitted.estimators_)} trees; use more"
+                    " trees, or calibration='cross_fit'"
+                )
+        else:
+            source, has_output = self._cross_fit(rows, parent), np.ones(len(rows), dtype=bool)
+        rows = replace(rows, unseen=UnseenRows(source, all_rows))
+        return rows if has_output.all() else rows[has_output]
+
+    def _unseen_source(self) -> CalibrationMode:
+        """Return the source of outputs for rows that are not held out, "oob" or "cross_fit"."""
+        return self.calibration_
+
+    def _cross_fit(self, rows: Rows, parent: Any) -> CrossFittedOutputs:
+        """Return the outputs of parents that are fitted on all folds but one."""
+        if isinstance(parent, CrossFitted) and parent.fold is not None:
+            if len(parent.fold) != len(rows):
+                raise ValueError(
+                    f"the folds of the CrossFitted parent have {len(parent.fold)} rows, fit got"
+                    f" {len(rows)}; pass the rows that it was fitted on"
+                )
+            fold, fitted = parent.fold, parent.fold_estimators
+        else:
+            fold = draw_folds_of_rows(len(rows), self.cv, self._strata(rows), self.random_state)
+            unfitted = unwrap_frozen(parent)
+            fitted = [
+                self._fit_parent(unfitted, rows[fold != f], None, self.random_state)
+                for f in range(fold.max() + 1)
+            ]
+        return CrossFittedOutputs(fitted, fold, rows.X, self._class_labels(), select_rows)
+
+    def _strata(self, rows: Rows) -> np.ndarray | None:
+        """Return the classes by which folds are drawn, Int[n], or None."""
+        return None
+
+    def _class_labels(self) -> np.ndarray | None:
+        """Return the labels that the parent predicts probabilities of, or None."""
+        return None
+
     def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
         """Return the calibration rows that were passed to ``fit``, validated."""
         if y is None and self._needs_labels():
@@ -339,9 +425,20 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """
         if isinstance(parent, FrozenEstimator):
             check_is_fitted(parent)
-            return parent
+            # The parents of the folds are needed by the fit only, not by predictions.
+            return FrozenEstimator(parent.estimator) if isinstance(parent, CrossFitted) else parent
         kwargs: dict[str, Any] = sample_weight_kwargs(parent, train.weight)
-        if calibration is not None and "X_calibration" in inspect.signature(parent.fit).parameters:
+        if self.calibration_ != "held_out":
+            # What is fitted before this estimator, such as the calibrator behind a gate, has no
+            # other calibration rows either.
+            if isinstance(last_step(parent), PostHoc):
+                prefix = pipeline_prefix(parent)
+                parent = clone(parent).set_params(
+                    **{f"{prefix}calibration": self.calibration_, f"{prefix}cv": self.cv}
+                )
+        elif (
+            calibration is not None and "X_calibration" in inspect.signature(parent.fit).parameters
+        ):
             kwargs |= {
                 "X_calibration": calibration.X,
                 "y_calibration": self._parent_targets(calibration),
@@ -364,6 +461,15 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         )
         tags.target_tags.required = self._needs_labels()
         return tags
+
+
+def pipeline_prefix(estimator: Any) -> str:
+    """Return the prefix of the parameters of the last step of any pipelines, such as "svc__"."""
+    prefix = ""
+    while isinstance(estimator, Pipeline):
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return prefix
 
 
 def any_requires_training_rows(estimators: Iterable[Any]) -> bool:
@@ -410,231 +516,3 @@ def seeded_clone(estimator: Any, random_state: Any) -> Any:
         if name.split("__")[-1] == "random_state" and value is None
     }
     return copy.set_params(**unset) if unset else copy
-
-
-@dataclass(eq=False, repr=False)
-class PostHocClassifier(ClassifierMixin, PostHoc):
-    """Base class of classifiers that are fitted after a parent with ``predict_proba``.
-
-    A subclass implements ``_fit_after(train, calibration)`` and ``predict_proba``. Rows, held-out
-    rows and parents are handled by :class:`~kdgraph.base.PostHoc`, in the way of scikit-learn's
-    ``CalibratedClassifierCV`` with ``FrozenEstimator``.
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        The fitted parent.
-    classes_ : ndarray of shape [K]
-        Labels, sorted.
-    prior_ : Float[K]
-        Class frequencies of the training rows.
-
-    Notes
-    -----
-    Original to kdgraph.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> @dataclass(eq=False, repr=False)
-    ... class PriorMixture(PostHocClassifier):
-    ...     def _fit_after(self, train, calibration):
-    ...         self.weight_ = 0.5
-    ...
-    ...     def predict_proba(self, X):
-    ...         proba = self.estimator_.predict_proba(self._validate_X(X))
-    ...         return self.weight_ * proba + (1 - self.weight_) * self.prior_
-    >>> X, y = np.arange(20.0)[:, None], np.array(["low", "high"])[np.arange(20) // 10]
-    >>> model = PriorMixture(LogisticRegression(), random_state=0).fit(X, y)
-    >>> model.predict([[0.0], [19.0]]).tolist(), model.prior_.tolist()
-    (['low', 'high'], [0.5, 0.5])
-    """
-
-    required_method: ClassVar = "predict_proba"
-    takes_groups: ClassVar = False
-    """True if the estimator uses subgroups. ``fit`` and the prediction methods then take the
-    subgroup of each row.
-    """
-    uses_raw_weights: ClassVar = False
-    """True if ``_fit_after`` gets weights without normalisation, e.g. to fit a parent once more."""
-
-    def fit(
-        self,
-        X,
-        y,
-        sample_weight=None,
-        *,
-        X_calibration=None,
-        y_calibration=None,
-        sample_weight_calibration=None,
-        groups=None,
-        groups_calibration=None,
-    ):
-        """Fit the parent on training rows and what comes after it on calibration rows.
-
-        After a frozen parent, pass ``X_calibration`` and ``y_calibration``, rows that it was not
-        fitted on, in addition to its training rows X and y. Without them, X and y count as rows
-        that it was not fitted on, and calibrate, with a warning.
-
-        Parameters
-        ----------
-        X : Float[n, d], images Float[n, c, h, w] or DataFrame
-            Training rows, of which some are held out if no calibration rows are passed.
-        y : array of shape [n]
-            Labels.
-        sample_weight : Float[n], default=None
-            Weights of the rows of X, also of those that are held out. A row of weight 0 is left
-            out. The parent gets the weights unchanged. What is fitted after it gets them divided by
-            their mean, so that a common factor changes nothing: rows weigh 1 on average wherever a
-            row is compared with a pseudo-count, a penalty or a number of rows.
-        X_calibration : array or DataFrame, default=None
-            Calibration rows, m rows like those of X.
-        y_calibration : array of shape [m], default=None
-            Labels of ``X_calibration``.
-        sample_weight_calibration : Float[m], default=None
-            Weights of ``X_calibration``, treated like ``sample_weight``. They can correct for
-            label shift, with a weight for each class.
-        groups, groups_calibration : array of shape [n] and [m], default=None
-            Subgroup of each row. They are only used if :attr:`takes_groups`.
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
-        Raises
-        ------
-        TypeError
-            If the parent does not predict probabilities.
-        ValueError
-            For infinite features; for NaN, unless the parent takes it, and imputes it if distances
-            are measured; for a single class; for calibration labels that are not among the training
-            labels; for weights without their rows, or below 0; for groups whose number is not that
-            of the rows.
-        """
-        check_parameters(self)
-        parent = self._check_parent()
-        X, y = self._validate_rows(X, y, reset=True)
-        check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        group = None if groups is None else check_per_row("groups", groups, len(X))
-        rows = _drop_zero_weights(Rows(X, y, weight, group))
-        self.classes_ = self._classes_of(rows.y)
-        # From here on, labels are positions in ``classes_``.
-        rows = replace(rows, y=np.searchsorted(self.classes_, rows.y))
-        train, calibration = self._split_rows(rows, X_calibration, y_calibration, self.random_state)
-        if groups_calibration is not None:
-            calibration = replace(
-                calibration,
-                group=check_per_row("groups_calibration", groups_calibration, len(calibration)),
-            )
-        if sample_weight_calibration is not None:
-            calibration = _drop_zero_weights(
-                self._set_weights(calibration, sample_weight_calibration, X_calibration is not None)
-            )
-        self.prior_ = train.one_hot(len(self.classes_)).sum(0) / train.weight.sum()
-        self.estimator_ = self._fit_parent(parent, train, calibration, self.random_state)
-        # Held-out rows share the scale of the training rows they were split from. Calibration rows
-        # that are passed have weights on a scale of their own, so each set is normalised alone.
-        with skip_row_checks():
-            if self.uses_raw_weights:
-                self._fit_after(train, calibration)
-            elif X_calibration is None:
-                self._fit_after(*_normalise_weights(train, calibration))
-            else:
-                self._fit_after(*_normalise_weights(train), *_normalise_weights(calibration))
-        return self
-
-    def predict(self, X) -> np.ndarray:
-        """Return the label of the largest posterior for each row (Dey et al. 2023, Eq. 8).
-
-        Parameters
-        ----------
-        X : Float[n, d], images or DataFrame
-            Rows as in ``fit``.
-
-        Returns
-        -------
-        ndarray of shape [n]
-        """
-        check_is_fitted(self)
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def _classes_of(self, y: np.ndarray) -> np.ndarray:
-        """Return the sorted classes: those of a frozen parent, otherwise those in ``y``."""
-        labels = classes = np.unique(y)
-        if isinstance(self.estimator, FrozenEstimator):
-            check_is_fitted(self.estimator)
-            classes = np.asarray(self.estimator.classes_)
-            unknown = np.setdiff1d(labels, classes)
-            if len(unknown):
-                raise ValueError(
-                    f"labels {unknown.tolist()} are not among the classes of the frozen parent,"
-                    f" {classes.tolist()}"
-                )
-        if len(labels) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs rows of at least two classes, got one class:"
-                f" {labels.tolist()}"
-            )
-        return classes
-
-    def _set_weights(self, calibration: Rows, weight: Any, has_calibration_rows: bool) -> Rows:
-        """Return the calibration rows with these weights, Float[m].
-
-        Raises ValueError if the rows were held out of the training rows and have weights already.
-        """
-        if not has_calibration_rows:
-            raise ValueError(
-                "sample_weight_calibration needs X_calibration; rows that are held out keep their"
-                " sample_weight"
-            )
-        return replace(
-            calibration,
-            weight=_check_sample_weight(
-                weight, calibration.X, dtype=np.float64, ensure_non_negative=True
-            ),
-        )
-
-    def _parent_targets(self, rows: Rows) -> np.ndarray:
-        return self.classes_[rows.y]
-
-    def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
-        rows = super()._validate_calibration_rows(X, y)
-        unknown = np.setdiff1d(rows.y, self.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"calibration labels {unknown.tolist()} are not among the training labels"
-                f" {self.classes_.tolist()}"
-            )
-        return Rows.unweighted(rows.X, np.searchsorted(self.classes_, rows.y))
-
-    def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return positions of training and calibration rows, drawn by class.
-
-        A class with a single row cannot be divided: its row is a training row.
-        """
-        is_single = np.bincount(rows.y)[rows.y] == 1
-        divisible = np.flatnonzero(~is_single)
-        train_index, calibration_index = train_test_split(
-            divisible,
-            test_size=self.calibration_size,
-            stratify=rows.y[divisible],
-            random_state=seed,
-        )
-        return np.concatenate([train_index, np.flatnonzero(is_single)]), calibration_index
-
-
-def _drop_zero_weights(rows: Rows) -> Rows:
-    """Return the rows whose weight is above 0."""
-    has_weight = rows.weight > 0
-    return rows if has_weight.all() else rows[has_weight]
-
-
-def _normalise_weights(*row_sets: Rows) -> list[Rows]:
-    """Return the sets with all weights divided by one factor, so that their joint mean is 1."""
-    weight = np.concatenate([rows.weight for rows in row_sets])
-    # Dividing by the largest weight first keeps the sum finite and all its digits.
-    largest = weight.max()
-    mean = (weight / largest).mean()
-    return [replace(rows, weight=rows.weight / largest / mean) for rows in row_sets]

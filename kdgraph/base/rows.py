@@ -10,7 +10,7 @@ single precision, in which scikit-learn's trees compute.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from kdgraph.base.frozen import TREE_MODELS, unwrap_frozen
+from kdgraph.base.out_of_sample import UnseenRows
 from kdgraph.wording import reads_as_number, some
 
 IMPUTATION_ADVICE = (
@@ -44,6 +45,9 @@ class Rows:
         Sample weights.
     group : ndarray of shape [n] or None, default=None
         Subgroup of each row; None if there are no subgroups.
+    unseen : UnseenRows or None, default=None
+        Outputs of the parent for training rows, computed without each row. None for rows that the
+        parent was not fitted on.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class Rows:
     y: Any
     weight: np.ndarray
     group: np.ndarray | None = None
+    unseen: UnseenRows | None = None
 
     @classmethod
     def unweighted(cls, X: Any, y: Any = None) -> Rows:
@@ -69,10 +74,14 @@ class Rows:
 
     def __getitem__(self, index) -> Rows:
         y, group = (None if values is None else values[index] for values in (self.y, self.group))
-        return Rows(select_rows(self.X, index), y, self.weight[index], group)
+        unseen = None if self.unseen is None else self.unseen[index]
+        return Rows(select_rows(self.X, index), y, self.weight[index], group, unseen)
 
     def __add__(self, other: Rows) -> Rows:
-        """Return the rows of both, those of ``other`` last; with groups if both have them."""
+        """Return the rows of both, those of ``other`` last; with groups if both have them.
+
+        Outputs of a parent are not kept.
+        """
         groups = [rows.group for rows in (self, other) if rows.group is not None]
         return Rows(
             concatenate_rows(self.X, other.X),
@@ -80,6 +89,39 @@ class Rows:
             np.concatenate([self.weight, other.weight]),
             np.concatenate(groups) if len(groups) == 2 else None,
         )
+
+    def predict(self, estimator: Any, method: str = "predict_proba") -> Any:
+        """Return the outputs of a fitted parent for these rows.
+
+        They are computed without each row if the parent was fitted on it.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The parent.
+        method : str, default="predict_proba"
+            Name of its method.
+        """
+        if self.unseen is not None:
+            return self.unseen.predict(method)
+        return getattr(estimator, method)(self.X)
+
+    def apply(self, estimator: Any, function: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
+        """Return a function of a fitted parent and these rows, [n, …].
+
+        Parameters
+        ----------
+        estimator : estimator
+            The parent. For rows that it was fitted on, the parents of their folds take its place.
+        function : callable
+            Function of a parent and rows X that returns one value, or array, for each row.
+
+        Raises
+        ------
+        TypeError
+            If the outputs of the parent for these rows are computed out of bag.
+        """
+        return function(estimator, self.X) if self.unseen is None else self.unseen.apply(function)
 
     def one_hot(self, n_classes: int) -> np.ndarray:
         """Return Float[n, K] with the weight of each row in the column of its class."""

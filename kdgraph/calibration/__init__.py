@@ -1,6 +1,6 @@
 """Calibration of the probabilities of a fitted parent."""
 
-from kdgraph.calibration.baselines import LinearPool, Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration.baselines import LinearPool, ScoreMap, Uncalibrated
 from kdgraph.calibration.groupwise import GroupWise
 from kdgraph.calibration.odin import OdinCalibration
 from kdgraph.calibration.selection import BestCalibrator
@@ -10,7 +10,6 @@ __all__ = [
     "GroupWise",
     "LinearPool",
     "OdinCalibration",
-    "Refit",
     "ScoreMap",
     "Uncalibrated",
 ]

@@ -1,4 +1,4 @@
-"""Baselines of calibration: the uncalibrated parent, scikit-learn's maps, refits and a linear pool.
+"""Baselines of calibration: the uncalibrated parent, scikit-learn's maps and a linear pool.
 
 Every calibrator is compared with them. Original to kdgraph, except where a paper is cited.
 """
@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.metaestimators import available_if
 
 from kdgraph.base import PostHocClassifier, Rows, seeded_clone
 from kdgraph.base.posthoc import any_requires_training_rows
-from kdgraph.base.rows import sample_weight_kwargs
 from kdgraph.errors import ParameterError
 
 MapName = Literal["isotonic", "sigmoid", "temperature"]
+ResponseName = Literal["decision_function", "log_odds", "predict_proba"]
 
 
 def fit_behind_parent(model: Any, calibrator: Any, train: Rows, rows: Rows) -> Any:
@@ -34,19 +36,7 @@ def fit_behind_parent(model: Any, calibrator: Any, train: Rows, rows: Rows) -> A
     train, rows : Rows
         Training rows and calibration rows, [n, …] each.
     """
-    parent = model.estimator_
-    frozen = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
-    return (
-        seeded_clone(calibrator, model.random_state)
-        .set_params(estimator=frozen)
-        .fit(
-            train.X,
-            model.classes_[train.y],
-            X_calibration=rows.X,
-            y_calibration=model.classes_[rows.y],
-            sample_weight_calibration=rows.weight,
-        )
-    )
+    return seeded_clone(calibrator, model.random_state).fit_behind(model, train, rows)
 
 
 class Uncalibrated(PostHocClassifier):
@@ -89,46 +79,11 @@ class Uncalibrated(PostHocClassifier):
         X = self._validate_X(X)
         return self.calibrated_.predict_proba(X)
 
-
-class Refit(Uncalibrated):
-    """The parent, refitted on training and held-out rows together.
-
-    The refit shows how much the held-out rows improve the parent if they are not used for
-    calibration.
-
-    Parameters
-    ----------
-    estimator, calibration_size, random_state
-        See :class:`Uncalibrated`. If the parent is frozen, an unfitted clone of it is fitted.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, y = make_moons(200, noise=0.3, random_state=0)
-    >>> Refit(LogisticRegression(), random_state=0).fit(X, y).predict_proba(X).shape
-    (200, 2)
-    """
-
-    uses_raw_weights: ClassVar = True
-
-    def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        parent = (
-            self.estimator_.estimator
-            if isinstance(self.estimator_, FrozenEstimator)
-            else self.estimator_
-        )
-        rows = train + calibration
-        missing = np.setdiff1d(np.arange(len(self.classes_)), rows.y)
-        if len(missing):
-            raise ValueError(
-                "Refit needs rows of every class of the frozen parent, got none of"
-                f" {self.classes_[missing].tolist()}"
-            )
-        again = seeded_clone(parent, self.random_state)
-        self.calibrated_ = again.fit(
-            rows.X, self.classes_[rows.y], **sample_weight_kwargs(again, rows.weight)
-        )
+    def _predict_rows(self, rows: Rows) -> np.ndarray:
+        calibrated = self.calibrated_
+        if calibrated is self.estimator_:
+            return rows.predict(calibrated)
+        return calibrated._predict_rows(rows)
 
 
 @dataclass(eq=False, repr=False)
@@ -164,71 +119,129 @@ class ScoreMap(Uncalibrated):
         return True
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        self.calibrated_ = score_map(self.estimator_, self.method, calibration, self.classes_)
+        self.response_ = self._choose_response()
+        self.calibrated_ = fit_score_map(
+            self.method, self._scores_of(calibration), calibration, self.classes_, self.response_
+        )
 
+    def predict_proba(self, X) -> np.ndarray:
+        """Return the class probabilities, Float[n, K]."""
+        return self._predict_rows(Rows.unweighted(self._validate_X(X)))
 
-class AgainstTheRest(FrozenEstimator):
-    """Fitted classifier whose scores are the log odds of each class against the rest."""
+    @np.errstate(under="ignore")
+    def _predict_rows(self, rows: Rows) -> np.ndarray:
+        return self.calibrated_.predict_proba(self._scores_of(rows))
 
-    def decision_function(self, X) -> np.ndarray:
-        """Return the log odds, Float[n, K], with probabilities kept off 0 and 1."""
+    def _choose_response(self) -> ResponseName:
+        """Return the scores of the parent that are mapped."""
+        has_logits, has_proba = (
+            hasattr(self.estimator_, name) for name in ("decision_function", "predict_proba")
+        )
+        if has_logits and has_proba and self.method != "temperature" and len(self.classes_) > 2:
+            return "log_odds"
+        return "decision_function" if has_logits else "predict_proba"
+
+    def _scores_of(self, rows: Rows) -> np.ndarray:
+        """Return the scores of rows, Float[n, K], or Float[n] of binary logits."""
+        if self.response_ != "log_odds":
+            return rows.predict(self.estimator_, self.response_)
+        # Probabilities are kept off 0 and 1, where the log odds are infinite.
         limits = np.finfo(np.float64)
         proba = np.clip(
-            self.estimator.predict_proba(X).astype(np.float64), limits.tiny, 1 - limits.epsneg
+            rows.predict(self.estimator_).astype(np.float64), limits.tiny, 1 - limits.epsneg
         )
         return np.log(proba) - np.log1p(-proba)
 
 
-def score_map(
-    parent: Any, method: MapName, rows: Rows, classes: np.ndarray
-) -> CalibratedClassifierCV:
-    """Return scikit-learn's map ``method`` behind a fitted parent.
+class GivenScores(ClassifierMixin, BaseEstimator):
+    """Classifier whose rows are scores that another classifier has computed.
 
     Parameters
     ----------
-    parent : classifier
-        Fitted parent.
+    response : {"decision_function", "predict_proba"}, default="predict_proba"
+        Method that returns the rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Labels.
+    """
+
+    def __init__(self, response: str = "predict_proba"):
+        self.response = response
+
+    def fit(self, X, y) -> GivenScores:
+        """Take the labels of ``y`` as classes."""
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        """Return the labels of the largest scores, or of binary logits above 0."""
+        positions = np.argmax(X, axis=1) if np.ndim(X) == 2 else (np.asarray(X) > 0).astype(int)
+        return self.classes_[positions]
+
+    @available_if(lambda self: self.response == "predict_proba")
+    def predict_proba(self, X) -> np.ndarray:
+        """Return the rows."""
+        return X
+
+    @available_if(lambda self: self.response == "decision_function")
+    def decision_function(self, X) -> np.ndarray:
+        """Return the rows."""
+        return X
+
+
+def fit_score_map(
+    method: MapName,
+    scores: np.ndarray,
+    rows: Rows,
+    classes: np.ndarray,
+    response: ResponseName = "predict_proba",
+) -> CalibratedClassifierCV:
+    """Return scikit-learn's map ``method`` of scores.
+
+    Parameters
+    ----------
     method : "isotonic", "sigmoid" or "temperature"
         Name of the map.
+    scores : Float[n, K] or Float[n]
+        Scores of the rows.
     rows : Rows
-        Calibration rows, [n, …].
+        Calibration rows; only their labels and weights are used.
     classes : ndarray of shape (K,)
-        Labels, [K].
+        Labels.
+    response : "decision_function", "log_odds" or "predict_proba", default="predict_proba"
+        Kind of the scores.
 
     Raises
     ------
     ValueError
         If a class has no calibration row; for "temperature", if fewer than two classes have one.
     """
-    frozen = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
-    if (
-        method != "temperature"
-        and len(classes) > 2
-        and hasattr(frozen, "decision_function")
-        and hasattr(frozen, "predict_proba")
-    ):
-        frozen = AgainstTheRest(frozen.estimator)
-    missing = np.setdiff1d(np.arange(len(classes)), rows.y)
+    kind = "predict_proba" if response == "predict_proba" else "decision_function"
+    frozen = FrozenEstimator(GivenScores(kind).fit(None, classes))
+    y, weight = rows.y, rows.weight
+    missing = np.setdiff1d(np.arange(len(classes)), y)
     if method == "temperature" and len(missing) >= len(classes) - 1:
-        available = classes[np.unique(rows.y)].tolist()
+        available = classes[np.unique(y)].tolist()
         raise ValueError(
             "temperature calibration needs rows of two classes, the calibration rows have only"
             f" {available}"
         )
     # scikit-learn requires rows of all classes; rows of weight 0 do not change the temperature.
     if method == "temperature" and len(missing):
-        rows = rows + replace(
-            rows[np.zeros(len(missing), dtype=np.intp)], y=missing, weight=np.zeros(len(missing))
-        )
+        scores = np.concatenate([scores, np.repeat(scores[:1], len(missing), axis=0)])
+        y, weight = np.concatenate([y, missing]), np.append(weight, np.zeros(len(missing)))
     elif len(missing):
         named = classes[missing].tolist()
         raise ValueError(
             f"{method} calibration needs rows of every class, the calibration rows have none of"
             f" {named}"
         )
-    labels, all_rows = classes[rows.y], np.arange(len(rows))
-    weights = {} if (rows.weight == 1).all() else {"sample_weight": rows.weight}
-    # A frozen parent ignores the weights; only the maps are fitted, so the warning is suppressed.
+    all_rows = np.arange(len(y))
+    weights = {} if (weight == 1).all() else {"sample_weight": weight}
+    # A frozen estimator ignores the weights; only the maps are fitted, so the warning is
+    # suppressed.
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="Since FrozenEstimator does not appear to accept sample_weight"
@@ -236,7 +249,7 @@ def score_map(
         maps = CalibratedClassifierCV(
             frozen, method=method, cv=[(all_rows, all_rows)], ensemble=False
         )
-        return maps.fit(rows.X, labels, **weights)
+        return maps.fit(scores, classes[y], **weights)
 
 
 @dataclass(eq=False, repr=False)
@@ -309,3 +322,6 @@ class LinearPool(Uncalibrated):
         """Return the mean of the members' probabilities, Float[n, K]."""
         X = self._validate_X(X)
         return np.mean([member.predict_proba(X) for member in self.members_.values()], axis=0)
+
+    def _predict_rows(self, rows: Rows) -> np.ndarray:
+        return np.mean([member._predict_rows(rows) for member in self.members_.values()], axis=0)

@@ -172,6 +172,15 @@ class GroupWise(PostHocClassifier):
         """Return the labels that the calibrator of each row's group predicts, [n]."""
         return self._by_group("predict", X, groups)
 
+    def _predict_rows(self, rows: Rows) -> np.ndarray:
+        proba = self.shared_._predict_rows(rows)
+        group_of_row = known_groups(rows, "GroupWise", "GroupWise needs the group of each row")
+        for group, calibrator in zip(self.groups_, self.calibrators_, strict=True):
+            mask = group_of_row == group
+            if mask.any():
+                proba[mask] = calibrator._predict_rows(rows[mask])
+        return proba
+
     def _by_group(self, method: str, X: Any, groups: Any) -> np.ndarray:
         """Return the prediction of each row's calibrator."""
         check_is_fitted(self)

@@ -158,9 +158,9 @@ class OdinCalibration(PostHocClassifier):
     @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
         """Return the class probabilities, Float[n, K]."""
-        X = self._validate_X(X)
+        rows = Rows.unweighted(self._validate_X(X))
         return softmax(
-            self._logits(X, self.temperature_, [self.epsilon_])[0] / self.temperature_, axis=1
+            self._logits(rows, self.temperature_, [self.epsilon_])[0] / self.temperature_, axis=1
         )
 
     def describe(self) -> dict[str, Any]:
@@ -173,11 +173,16 @@ class OdinCalibration(PostHocClassifier):
             float(size) for size in (self.epsilons if self.epsilon == "auto" else [self.epsilon])
         ]
 
-    def _logits(self, X: Any, temperature: float, epsilons: Sequence[float]) -> list[np.ndarray]:
+    def _logits(
+        self, rows: Rows, temperature: float, epsilons: Sequence[float]
+    ) -> list[np.ndarray]:
         """Return the logits after a step of each size, Float[n, K] each."""
-        return logits_after_step(
-            self.estimator_, X, temperature, [self.unit_ * step for step in epsilons]
+        sizes = [self.unit_ * step for step in epsilons]
+        stacked = rows.apply(
+            self.estimator_,
+            lambda parent, X: np.stack(logits_after_step(parent, X, temperature, sizes), axis=1),
         )
+        return list(np.moveaxis(stacked, 1, 0))
 
     def _compare_by_likelihood(self, rows: Rows) -> Iterator[tuple[float, float, float]]:
         """Yield ε, T and the negative log likelihood of each pair."""
@@ -186,21 +191,23 @@ class OdinCalibration(PostHocClassifier):
             t = float(self.temperature)
             yield from (
                 (e, t, _nll(logits, rows, t))
-                for e, logits in zip(steps, self._logits(rows.X, t, steps), strict=True)
+                for e, logits in zip(steps, self._logits(rows, t, steps), strict=True)
             )
             return
         # The gradient of every step size is taken at the temperature without a step, so a search
         # for T needs one pass through the network. The loss of the pair is computed with its own T.
-        unstepped = _best_temperature(self._logits(rows.X, 1.0, [0.0])[0], rows)
-        for e, logits in zip(steps, self._logits(rows.X, unstepped, steps), strict=True):
+        unstepped = _best_temperature(self._logits(rows, 1.0, [0.0])[0], rows)
+        for e, logits in zip(steps, self._logits(rows, unstepped, steps), strict=True):
             t = _best_temperature(logits, rows) if e else unstepped
-            yield e, t, _nll(self._logits(rows.X, t, [e])[0], rows, t)
+            yield e, t, _nll(self._logits(rows, t, [e])[0], rows, t)
 
     def _compare_by_outliers(self, rows: Rows, X_ood: Any) -> Iterator[tuple[float, float, float]]:
         """Yield ε, T and the fraction of outliers that pass for each pair."""
         for t in TEMPERATURES if self.temperature == "auto" else [float(self.temperature)]:
             steps = self._steps()
-            logits_by_step = (self._logits(X, t, steps) for X in (X_ood, rows.X))
+            logits_by_step = (
+                self._logits(each, t, steps) for each in (Rows.unweighted(X_ood), rows)
+            )
             for e, *logits_of_sets in zip(steps, *logits_by_step, strict=True):
                 scores = [-softmax(logits / t, axis=1).max(axis=1) for logits in logits_of_sets]
                 yield e, t, fpr95(*scores)

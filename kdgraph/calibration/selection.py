@@ -226,7 +226,11 @@ class BestCalibrator(CrossValidatedChoice, Uncalibrated):
         return fold
 
     def _loss(self, fitted: Any, rows: Rows) -> np.ndarray:
-        return _nll_by_row(rows.y, fitted.predict_proba(rows.X))
+        return _nll_by_row(rows.y, self._proba_of(fitted, rows))
+
+    def _proba_of(self, fitted: Any, rows: Rows) -> np.ndarray:
+        """Return the probabilities of a fitted candidate, Float[n, K]."""
+        return rows.predict(fitted) if fitted is self.estimator_ else fitted._predict_rows(rows)
 
     def _fit_candidate(self, name: str, train: Rows, rows: Rows) -> Any:
         if name == NONE:

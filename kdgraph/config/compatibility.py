@@ -52,12 +52,15 @@ def unfitted_model(config: RunConfig) -> FittedModel | None:
     with errors_by_key("parent", config.parent):
         parent = build(config.parent)
     after: dict[str, Any] = {}
+    if config.calibration == "cross_fit":
+        check_can_be_cloned(config.parent, parent)
     check_task(config.parent, parent, str(config.dataset["name"]), task_of(build(config.dataset)))
     for group, node in config.after.items():
         below, upstream = upstream_of(group, parent, after)
         with errors_by_key(group, node):
-            component = build(node, estimator=upstream)
+            component = build(node, estimator=upstream, calibration=config.calibration)
         if component is not None:
+            check_calibration(group, node, component, parent, config)
             choice = f"{below}={getattr(config, below)['name']}"
             check_upstream(group, node, component, upstream, choice)
             check_protocol(group, node, component, config.protocol)
@@ -170,6 +173,41 @@ def takes(estimator: Any, kind: Literal["two_d_array", "three_d_array"]) -> bool
         return True
     tags = estimator.__sklearn_tags__()
     return tags.no_validation or getattr(tags.input_tags, kind)
+
+
+def check_can_be_cloned(node: Node, parent: Any) -> None:
+    """Raise ConfigError for a parent that learns nothing from rows, so that folds are pointless."""
+    if not getattr(parent, "learns_from_rows", True):
+        raise ConfigError(
+            f"calibration=cross_fit fits the parent on folds, and parent={node['name']} trains"
+            " nothing; choose calibration=held_out"
+        )
+
+
+def check_calibration(
+    group: str, node: Node, component: Any, parent: Any, config: RunConfig
+) -> None:
+    """Raise ConfigError for a component that cannot be calibrated in the way of the config."""
+    from kdgraph.base.out_of_sample import is_bagged
+
+    way = f"calibration={config.calibration}"
+    if config.calibration == "held_out":
+        return
+    if config.protocol == "paper" and getattr(component, "paper_protocol", None) is not None:
+        raise ConfigError(
+            f"protocol=paper fits {group}={node['name']} on test or OOD rows, and {way} on training"
+            " rows; choose calibration=held_out"
+        )
+    if not hasattr(component, "calibration"):
+        raise ConfigError(
+            f"{group}={node['name']} is calibrated on held-out rows only; choose"
+            " calibration=held_out"
+        )
+    if config.calibration == "oob" and not is_bagged(parent):
+        raise ConfigError(
+            f"{way} needs a forest with bootstrap=true, and parent={config.parent['name']} is none;"
+            " choose calibration=cross_fit or held_out, or parent=random_forest"
+        )
 
 
 def check_protocol(group: str, node: Node, component: Any, protocol: str) -> None:

@@ -20,7 +20,17 @@ from kdgraph.parameters import allows_null, annotations_of, check_value
 
 Node = Mapping[str, Any]
 INJECTED = frozenset(
-    {"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint", "layer_widths"}
+    {
+        "estimator",
+        "random_state",
+        "n_jobs",
+        "verbose",
+        "report",
+        "checkpoint",
+        "layer_widths",
+        "calibration",
+        "cv",
+    }
 )
 """Parameters that a run sets; no config lists them."""
 

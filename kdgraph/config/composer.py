@@ -49,7 +49,7 @@ from kdgraph.errors import ConfigError, KdgError
 
 MOST_REFERENCES = 60
 """Compositions of a sweep that are tried as reference of another one, each in 50 microseconds."""
-METHOD = frozenset({"parent", *AFTER})
+METHOD = frozenset({"parent", *AFTER, "calibration", "cv"})
 """Nodes that a method consists of."""
 HOW_TO_RUN = frozenset({"n_jobs", "force", "fail_fast", "save", "out", "post_report"})
 """Keys of a config that decide how and where it is run, and none of its numbers."""

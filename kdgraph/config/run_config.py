@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from kdgraph.config.components import given_options
 from kdgraph.config.data_sources import file_digests
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import Count, Seed, check_value
+from kdgraph.parameters import CalibrationMode, Count, Range, Seed, check_value
 
-RECORD_SCHEMA = 10
+RECORD_SCHEMA = 11
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a
 new one.
 """
@@ -31,8 +31,10 @@ so.
 """
 METHOD_ENDS = {"paper": "-as_in_paper"}
 """Suffix of a method's label, by protocol, so that every table shows it."""
-SCIENCE = (*COMPONENTS, "metrics", "figures", "protocol", "seed")
+SCIENCE = (*COMPONENTS, "metrics", "figures", "calibration", "cv", "protocol", "seed")
 PLAIN = {
+    "calibration": CalibrationMode,
+    "cv": Annotated[int, Range(2)],
     "protocol": Protocol,
     "seed": Seed,
     "n_jobs": int,
@@ -91,6 +93,10 @@ class RunConfig:
         Metrics and figures, with their options.
     method : str
         Label of the parent and of what is fitted after it; see :func:`method_label`.
+    calibration : {"held_out", "oob", "cross_fit"}
+        Rows and outputs that calibrate; see :data:`~kdgraph.parameters.CalibrationMode`.
+    cv : int
+        Number of folds of ``calibration=cross_fit``.
     protocol : {"held_out", "paper"}
         Rows that methods are fitted with; see :data:`Protocol`.
     seed : int
@@ -122,6 +128,8 @@ class RunConfig:
     recalibrator: Mapping[str, Any]
     metrics: Mapping[str, Any]
     figures: Mapping[str, Any]
+    calibration: CalibrationMode = "held_out"
+    cv: int = 5
     protocol: Protocol = "held_out"
     seed: int = 0
     n_jobs: int = -1
@@ -211,10 +219,17 @@ def method_label(
 
     It is the last part of the preset's name if parent and what is fitted after it are in ``nodes``
     as in ``preset_nodes``, else ``<parent>-<calibrator>[-<gate>]…``. Every table shows it, so it
-    has a suffix where a method was fitted on test rows, as in its paper.
+    has a suffix where a method was fitted on test rows, as in its paper, and where it was
+    calibrated in another way than its preset prescribes: ``kdf-cross_fit``.
     """
-    end = METHOD_ENDS.get(str(nodes.get("protocol")), "")
-    if preset and all(nodes[part] == preset_nodes[part] for part in ("parent", *AFTER)):
+    is_preset = bool(preset) and all(
+        nodes[part] == preset_nodes[part] for part in ("parent", *AFTER)
+    )
+    way = str(nodes.get("calibration", "held_out"))
+    usual_way = preset_nodes.get("calibration", "held_out") if is_preset else "held_out"
+    end = "" if way == usual_way else f"-{way}"
+    end += METHOD_ENDS.get(str(nodes.get("protocol")), "")
+    if preset and is_preset:
         return preset.rpartition("/")[2] + end
     names = [str((nodes[part] or {}).get("name", "none")) for part in AFTER]
     after = [name for name in names if name != "none"] or ["none"]

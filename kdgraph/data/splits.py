@@ -404,6 +404,7 @@ def make_splits(
     split: SplitMode = "auto",
     rare: RareClassPolicy = "refuse",
     left_out: LeftOutSetting = None,
+    hold_out: bool = True,
     rng: np.random.Generator,
     **sizes: Any,
 ) -> Splits:
@@ -427,6 +428,9 @@ def make_splits(
         Labels of the classes of a table that no role contains, or the number of such classes, which
         are then drawn. Fractions of rows refer to the remaining rows. ``Splits.left_out`` contains
         the rows of these classes.
+    hold_out : bool, default=True
+        Hold calibration rows out of training. False: the rows that would calibrate are training
+        rows too, and ``Splits.calibration`` has none; the test rows are the same.
     rng : Generator
         Only source of random numbers.
     **sizes
@@ -468,6 +472,9 @@ def make_splits(
     if roles[0].task == "classification" and not roles[0].has_scores:
         roles = _drop_rare_classes(roles) if rare == "drop" else roles
         _check_rows_per_class(roles[0], roles[1])
+    if not hold_out:
+        train, calibration, test = roles
+        roles = [_join(train, calibration), calibration.rows(np.empty(0, dtype=np.intp)), test]
     if roles[0].has_scores and scale != "none":
         raise DataError(
             f"dataset.scale must be none, since {source.name} has class scores, which would be none"
@@ -594,6 +601,20 @@ def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator
             Dataset(source.name, X, y, source.classes, tuple(source.feature_names), task, **truth)
         )
     return roles
+
+
+def _join(first: Dataset, second: Dataset) -> Dataset:
+    """Return the rows of two roles of one source, those of ``second`` last."""
+    by_row = ("X", "y", "split_groups", "groups", "roles", "source_rows")
+    joined: dict[str, Any] = {
+        name: None
+        if getattr(first, name) is None
+        else np.concatenate([getattr(first, name), getattr(second, name)])
+        for name in by_row
+    }
+    if isinstance(first.posterior, ScaledPosterior):
+        joined["posterior"] = replace(first.posterior, n=len(first.y) + len(second.y))
+    return replace(first, **joined)
 
 
 def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:

@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.base import Rows
 from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.base.out_of_sample import OutOfBag, unseen_rows
 from kdgraph.density.floor import (
     DensityFloorClassifier,
     blend_with_prior,
@@ -21,15 +22,30 @@ from kdgraph.density.floor import (
     paper_log_floor,
 )
 from kdgraph.density.graph import PolytopeDistance, iterate_blocks
+from kdgraph.density.out_of_sample import (
+    FoldGraphs,
+    OutOfBagGraph,
+    cross_fitted_posterior,
+    fit_cross_fitted,
+    fit_out_of_bag,
+    out_of_bag_posterior,
+)
 from kdgraph.density.posterior import (
     FOREST_SETTINGS,
     NETWORK_SETTINGS,
     PublishedSettings,
+    QueryPosterior,
     SearchCriterion,
 )
-from kdgraph.density.variants import VARIANTS, KernelDensityOptions, VariantName
+from kdgraph.density.variants import (
+    VARIANTS,
+    FittedVariant,
+    KernelDensityOptions,
+    VariantName,
+)
+from kdgraph.errors import ParameterError
 from kdgraph.geometry import Partition, partition_kind
-from kdgraph.parameters import Count, OpenFraction, Positive, Share
+from kdgraph.parameters import CalibrationMode, Count, OpenFraction, Positive, Share
 
 
 @dataclass(eq=False, repr=False)
@@ -63,20 +79,54 @@ class KernelDensityClassifier(DensityFloorClassifier):
         """Return the partition of the fitted parent."""
         return self._partition_of(self.estimator_)
 
+    def _options(self) -> KernelDensityOptions:
+        """Return the options of the variant."""
+        # They have the names of constructor parameters; only the published settings belong to the
+        # class.
+        return KernelDensityOptions(
+            **{field.name: getattr(self, field.name) for field in fields(KernelDensityOptions)}
+        )
+
+    def _partition_options(self) -> dict[str, Any]:
+        """Return the options of the partition, by name."""
+        return {}
+
+    def _fold_graphs(self, rows: Rows, train: Rows | None = None) -> FoldGraphs:
+        """Return the graphs of the parents of the folds, from their source once they are made."""
+        options = self._partition_options()
+        return FoldGraphs(
+            lambda parent: self._partition_of(parent, **options),
+            rows if train is None else train,
+            unseen_rows(rows),
+            len(self.classes_),
+            self._options(),
+            tuple(options.items()),
+        )
+
+    def _fit_variant(self, train: Rows, calibration: Rows) -> FittedVariant:
+        """Fit graph and posterior in the way of the variant and of the calibration."""
+        common = (self.prior_, self._options())
+        if calibration.unseen is None:
+            return VARIANTS[self.variant](self._partition(), train, calibration, *common)
+        vote = calibration.predict(self.estimator_)
+        if isinstance(calibration.unseen.source, OutOfBag):
+            return fit_out_of_bag(self._partition(), train, calibration, vote, *common)
+        folds = self._fold_graphs(calibration, train)
+        return fit_cross_fitted(self._partition(), folds, train, calibration, vote, *common)
+
+    def _calibration_mode(self, has_calibration_rows: bool) -> CalibrationMode:
+        """Return the source of the outputs that calibrate."""
+        mode = super()._calibration_mode(has_calibration_rows)
+        if mode != "held_out" and self.variant != "kdgraph":
+            raise ParameterError(
+                f"variant={self.variant!r} is calibrated on held-out rows, as in its publication;"
+                f" calibration={mode!r} needs variant='kdgraph'"
+            )
+        return mode
+
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         """Fit graph, posterior and floor."""
-        # The options of a variant have the names of constructor parameters; only the published
-        # settings belong to the class.
-        parameters = {
-            field.name: getattr(self, field.name) for field in fields(KernelDensityOptions)
-        }
-        fitted = VARIANTS[self.variant](
-            self._partition(),
-            train,
-            calibration,
-            self.prior_,
-            KernelDensityOptions(**parameters),
-        )
+        fitted = self._fit_variant(train, calibration)
         self.graph_, self.posterior_ = fitted.graph, fitted.posterior
         floor = fitted.log_floor if self.floor is None else self.floor
         if floor == "paper":
@@ -85,6 +135,22 @@ class KernelDensityClassifier(DensityFloorClassifier):
             conformal_log_floor(fitted.held_out_log_density, self.alpha)
             if floor in (None, "auto")
             else float(floor)
+        )
+
+    def _predict_rows(self, rows: Rows) -> np.ndarray:
+        if rows.unseen is None:
+            return self.predict_proba(rows.X)
+        vote, graph = rows.predict(self.estimator_), self.graph_
+        assert isinstance(self.posterior_, QueryPosterior)
+        if isinstance(graph, OutOfBagGraph):
+            posterior, log_density = out_of_bag_posterior(graph, self.posterior_, rows, vote)
+        else:
+            folds = self._fold_graphs(rows)
+            posterior, log_density = cross_fitted_posterior(
+                graph, folds, self.posterior_, rows, vote
+            )
+        return blend_with_prior(
+            posterior, self.prior_, log_density, self.log_floor_, self.min_weight
         )
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
@@ -311,5 +377,8 @@ class KernelDensityNetwork(KernelDensityClassifier):
 
     def _partition(self) -> Partition:
         """Return the partition of the fitted network."""
-        options = {name: getattr(self, name) for name in ("output_bits", "layers", "embedding")}
-        return self._partition_of(self.estimator_, **options)
+        return self._partition_of(self.estimator_, **self._partition_options())
+
+    def _partition_options(self) -> dict[str, Any]:
+        """Return the options of the partition, by name."""
+        return {name: getattr(self, name) for name in ("output_bits", "layers", "embedding")}

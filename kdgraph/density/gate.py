@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from kdgraph.base import Rows
+from kdgraph.base.out_of_sample import unseen_rows
 from kdgraph.density.floor import (
     DensityFloorClassifier,
     blend_with_prior,
@@ -131,6 +132,8 @@ class DensityGate(DensityFloorClassifier):
         # A partition that is fitted by the gate is never fitted on the held-out rows, so that their
         # densities are unbiased even if ``estimator`` is. The mean shift depends on the
         # probabilities of ``estimator`` too.
+        if self.calibration != "held_out":
+            return self.max_mean_shift is not None
         return self.partition is None or self.max_mean_shift is not None
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
@@ -155,25 +158,49 @@ class DensityGate(DensityFloorClassifier):
         # The graph uses calibration rows for one number only, the shrinkage of the spacing.
         partition = self._partition_of(forest)
         labels = train.one_hot(len(self.classes_))
-        locations, held_out = partition.locate(train.X), partition.embed(calibration.X)
+        locations = partition.locate(train.X)
+        leaves_out = self.calibration_ != "held_out"
         self.graph_ = KernelDensityGraph(
             partition,
             locations,
             labels,
             shrunk_variances,
             distance=self.distance,
-            held_out=held_out,
+            held_out=None if leaves_out else partition.embed(calibration.X),
+            leave_one_out=leaves_out,
         )
-        self.log_floor_ = self._log_floor(
-            calibration.X, apply_in_blocks(self.graph_.log_density, calibration.X)
-        )
+        # Without held-out rows, all rows populate the polytopes and the density of each is computed
+        # without it, which needs no other parent.
+        if not leaves_out:
+            log_density = apply_in_blocks(self.graph_.log_density, calibration.X)
+        elif self.max_mean_shift is None:
+            log_density = self.graph_.floor_log_density(locations.points)
+        else:
+            positions = unseen_rows(calibration).positions
+            log_density = self.graph_.leave_one_out_log_density(
+                locations.points[positions], positions
+            )
+        self.log_floor_ = self._log_floor(calibration, log_density)
 
-    def _log_floor(self, X, log_density: np.ndarray) -> float:
-        """Return the floor from held-out rows X (Float[m, d]) and log densities (Float[m])."""
+    def _log_floor(self, rows: Rows, log_density: np.ndarray) -> float:
+        """Return the floor from calibration rows and log densities (Float[m])."""
         if self.max_mean_shift is None:
             return conformal_log_floor(log_density, self.alpha)
-        distance = 0.5 * np.abs(self.estimator_.predict_proba(X) - self.prior_).sum(axis=1)
+        distance = 0.5 * np.abs(rows.predict(self.estimator_) - self.prior_).sum(axis=1)
         return mean_shift_log_floor(log_density, distance, self.max_mean_shift)
+
+    def _predict_rows(self, rows: Rows) -> np.ndarray:
+        if rows.unseen is None:
+            return self.predict_proba(rows.X)
+        positions = rows.unseen.positions
+        points = self.graph_.partition.embed(rows.X)
+        return blend_with_prior(
+            rows.predict(self.estimator_),
+            self.prior_,
+            self.graph_.leave_one_out_log_density(points, positions),
+            self.log_floor_,
+            self.min_weight,
+        )
 
     def log_density(self, X) -> np.ndarray:
         """Return the log density f that is compared with the floor.

@@ -161,13 +161,18 @@ class PolytopeMoments:
     variance : Float[p, d]
         Biased variance by feature.
     held_out : Float[m, d] or None, default=None
-        Held-out rows that choose the shrinkage of the spacing. None for no shrinkage.
+        Held-out rows that choose the shrinkage of the spacing. None for no shrinkage, or for a
+        choice by leave-one-out.
+    training : tuple of Float[n, d] and Int[n], or None, default=None
+        Rows in the polytopes, and the polytope of each. With them, the shrinkage of the spacing is
+        chosen by leave-one-out.
     """
 
     sizes: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
     held_out: np.ndarray | None = None
+    training: tuple[np.ndarray, np.ndarray] | None = None
 
     @cached_property
     def spacing(self) -> np.ndarray:
@@ -180,13 +185,12 @@ class PolytopeMoments:
         # all rows. So spacings shrunk towards their mean are tried too, and used if they make
         # held-out rows more likely by a clear margin.
         spacing = self._spacing_by_feature()
-        if self.held_out is None:
+        if self.held_out is None and self.training is None:
             return spacing
         candidates = [
             (1 - weight) * spacing + weight * spacing.mean() for weight in _SHRINKAGE_GRID
         ]
-        sample = _subsample(self.held_out)
-        likelihood = [self._log_likelihood(sample, candidate) for candidate in candidates]
+        likelihood = [self._log_likelihood(candidate) for candidate in candidates]
         best = int(np.argmax(likelihood))
         is_better = likelihood[best] > likelihood[0] + _MIN_LIKELIHOOD_GAIN
         return candidates[best] if is_better else spacing
@@ -219,8 +223,62 @@ class PolytopeMoments:
             VARIANCE_LAMBDA * np.finfo(float).eps,
         )
 
-    def _log_likelihood(self, rows: np.ndarray, spacing: np.ndarray) -> float:
-        """Return the mean log density of ``rows`` (Float[m, d]) under shrunk Gaussians."""
+    def leave_one_out(
+        self, rows: np.ndarray, polytope: np.ndarray, spacing: np.ndarray
+    ) -> np.ndarray:
+        """Return log densities of rows in the polytopes, each without the row itself.
+
+        Parameters
+        ----------
+        rows : Float[m, d]
+            Some of the rows that the moments were computed from.
+        polytope : Int[m]
+            Polytope of each of them.
+        spacing : Float[d]
+            Spacing between polytopes: unit of distance, and pooled variance.
+
+        Returns
+        -------
+        Float[m]
+            Log density of the Gaussian with the nearest mean, with variances by
+            :func:`shrunk_variances`. -inf if no other row is left.
+
+        Notes
+        -----
+        Original to kdgraph. The row is taken out of its polytope, whose mean and variance are
+        computed without it; a polytope of one row is gone. The spacing, a mean over all polytopes,
+        stays.
+        """
+        size = self.sizes[polytope][:, None].astype(np.float64)
+        mean, others = self.mean[polytope], np.maximum(size - 1, 1)
+        # n·mean - x and the sum of squares without x, by the update of Welford (1962).
+        own_mean = mean + (mean - rows) / others
+        own_squares = np.maximum(
+            size * self.variance[polytope] - (rows - mean) ** 2 * (size / others), 0
+        )
+        own_variance = (own_squares + spacing) / size
+        nearest = NearestMean(self.mean, np.sqrt(spacing)).other_than(rows, polytope)
+        other_mean = self.mean[nearest]
+        other_variance = self.shrink_variances(spacing)[nearest]
+        # Of equally near means the one with the lowest number is taken, as in NearestMean.
+        own_distance, other_distance = (
+            (((rows - centre) ** 2) / spacing).sum(axis=1) for centre in (own_mean, other_mean)
+        )
+        own_is_nearest = (own_distance < other_distance) | (
+            (own_distance == other_distance) & (polytope < nearest)
+        )
+        takes_own = (size[:, 0] > 1) & (own_is_nearest | (nearest < 0))
+        centre = np.where(takes_own[:, None], own_mean, other_mean)
+        variance = np.where(takes_own[:, None], own_variance, other_variance)
+        log_density = PolytopeGaussians(centre, variance).log_density(rows, np.arange(len(rows)))
+        return np.where(takes_own | (nearest >= 0), log_density, -np.inf)
+
+    def _log_likelihood(self, spacing: np.ndarray) -> float:
+        """Return the mean log density of held-out or left-out rows under shrunk Gaussians."""
+        if self.training is not None:
+            rows, polytope = (_subsample(values) for values in self.training)
+            return float(self.leave_one_out(rows, polytope, spacing).mean())
+        rows = _subsample(self.held_out) if self.held_out is not None else self.mean
         nearest = NearestMean(self.mean, np.sqrt(spacing))(rows)
         return float(
             PolytopeGaussians(self.mean, self.shrink_variances(spacing))
@@ -230,7 +288,11 @@ class PolytopeMoments:
 
 
 def polytope_moments(
-    X: np.ndarray, polytopes: Polytopes, held_out: np.ndarray | None = None
+    X: np.ndarray,
+    polytopes: Polytopes,
+    held_out: np.ndarray | None = None,
+    *,
+    leave_one_out: bool = False,
 ) -> PolytopeMoments:
     """Return the moments of the rows in each polytope; the mean is Eq. 9 of Dey et al.
 
@@ -242,6 +304,8 @@ def polytope_moments(
         Their polytopes.
     held_out : Float[m, d], default=None
         See :class:`PolytopeMoments`.
+    leave_one_out : bool, default=False
+        Choose the shrinkage of the spacing by leave-one-out.
 
     Returns
     -------
@@ -255,6 +319,7 @@ def polytope_moments(
         mean,
         polytopes.sum_by_polytope((X - mean[polytopes.polytope_of_row]) ** 2) / sizes,
         held_out,
+        (X, polytopes.polytope_of_row) if leave_one_out else None,
     )
 
 
@@ -354,9 +419,29 @@ class NearestMean:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return the number of the nearest mean, Int[n], for the rows ``X`` (Float[n, d])."""
+        return nearest_of_candidates(self._means, self._scaled(X), 1, self._candidates, 0.0)[1][
+            :, 0
+        ]
+
+    def other_than(self, X: np.ndarray, excluded: np.ndarray) -> np.ndarray:
+        """Return the nearest mean other than one excluded for each row, Int[n]; -1 if none is left.
+
+        Parameters
+        ----------
+        X : Float[n, d]
+            The rows.
+        excluded : Int[n]
+            Number of the mean that is not considered for each row.
+        """
+        if len(self._means) < 2:
+            return np.full(len(X), -1)
+        nearest = nearest_of_candidates(self._means, self._scaled(X), 2, self._candidates, 0.0)[1]
+        return np.where(nearest[:, 0] == excluded, nearest[:, 1], nearest[:, 0])
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        """Return the rows in units of distance."""
         with np.errstate(over="ignore"):
-            scaled = np.clip(X / self.scale, -_MAX_COORDINATE, _MAX_COORDINATE)
-        return nearest_of_candidates(self._means, scaled, 1, self._candidates, 0.0)[1][:, 0]
+            return np.clip(X / self.scale, -_MAX_COORDINATE, _MAX_COORDINATE)
 
     def _candidates(self, queries: np.ndarray, k: int) -> np.ndarray:
         """Return the k nearest means of each query (Float[m, d]), Int[m, k]."""

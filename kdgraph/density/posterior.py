@@ -138,11 +138,16 @@ class QueryPosterior:
         self, query_result: QueryResult, graph: KernelDensityGraph
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the posterior, Float[n, K], and the log density, Float[n]."""
-        smoothed = additive_smoothing(query_result.masses[:, :, 0], self.pseudo_count, self.prior)
+        masses = query_result.masses[:, :, 0]
+        vote = graph.partition.vote(query_result.locations) if self.vote_share else masses
+        return self.mix(masses, vote), query_result.log_density
+
+    def mix(self, masses: np.ndarray, vote: np.ndarray) -> np.ndarray:
+        """Return the posterior, Float[n, K], of class masses and votes (Float[n, K] each)."""
+        smoothed = additive_smoothing(masses, self.pseudo_count, self.prior)
         if not self.vote_share:
-            return smoothed, query_result.log_density
-        vote = temper(graph.partition.vote(query_result.locations), self.vote_power)
-        return self.vote_share * vote + (1 - self.vote_share) * smoothed, query_result.log_density
+            return smoothed
+        return self.vote_share * temper(vote, self.vote_power) + (1 - self.vote_share) * smoothed
 
 
 @dataclass(frozen=True)
@@ -261,35 +266,73 @@ def clipped_nll(proba: np.ndarray, rows: Rows) -> float:
     )
 
 
-def search_query_posterior(
+def masses_without_own(
     graph: KernelDensityGraph,
     locations: Locations,
-    held_out: Rows,
-    prior: np.ndarray,
-    *,
-    own_similarity: np.ndarray | None,
+    rows: Rows,
     exponents: np.ndarray,
-    pseudo_count: float | Literal["auto"] = "auto",
-    vote_share: float | Literal["auto"] = "auto",
-    vote_power: float | Literal["auto"] = "auto",
-    criterion: SearchCriterion = "nll",
-) -> tuple[QueryPosterior, np.ndarray]:
-    """Search the best query posterior on held-out rows.
+    own_similarity: np.ndarray | None,
+    n_classes: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the class masses around held-out rows, without their own, and their log densities.
 
     Parameters
     ----------
     graph : KernelDensityGraph
         The graph.
     locations : Locations
-        Positions of the held-out rows.
-    held_out : Rows
+        Positions of the rows.
+    rows : Rows
         Held-out rows, m of them.
+    exponents : Float[k]
+        Powers of the similarity.
+    own_similarity : Float[m] or None
+        Similarity of each row to the polytope that contains its mass, if the graph contains the
+        masses of held-out rows; None if it does not.
+    n_classes : int
+        Number of classes K.
+
+    Returns
+    -------
+    masses : Float[m, K, k]
+        Class masses.
+    log_density : Float[m]
+        Log densities.
+    """
+    query_result = graph.query(locations, exponents)
+    if own_similarity is None:
+        return query_result.masses, query_result.log_density
+    # Rounding may leave a negative mass where a row's own mass is all of it.
+    own_mass = own_similarity[:, None] ** exponents
+    own = rows.one_hot(n_classes)[:, :, None] * own_mass[:, None, :]
+    return np.maximum(query_result.masses - own, 0), query_result.log_density
+
+
+def search_query_posterior(
+    masses_of: Callable[[slice], np.ndarray],
+    vote: np.ndarray,
+    rows: Rows,
+    prior: np.ndarray,
+    *,
+    exponents: np.ndarray,
+    pseudo_count: float | Literal["auto"] = "auto",
+    vote_share: float | Literal["auto"] = "auto",
+    vote_power: float | Literal["auto"] = "auto",
+    criterion: SearchCriterion = "nll",
+) -> QueryPosterior:
+    """Search the best query posterior on rows that the parent was not fitted on.
+
+    Parameters
+    ----------
+    masses_of : callable
+        Function of a slice of the rows that returns their class masses at all ``exponents``,
+        Float[c, K, k], without the mass of each row itself.
+    vote : Float[m, K]
+        Class probabilities of the parent.
+    rows : Rows
+        Rows of the search, m of them.
     prior : Float[K]
         Class prior.
-    own_similarity : Float[m] or None
-        Similarity of each held-out row to the polytope that contains its mass, if the graph
-        contains the masses of held-out rows. Each row is then evaluated without its own mass
-        (leave-one-out).
     exponents : Float[k]
         Exponents to try.
     pseudo_count, vote_share, vote_power : float or "auto", default="auto"
@@ -299,56 +342,43 @@ def search_query_posterior(
 
     Returns
     -------
-    posterior : QueryPosterior
+    QueryPosterior
         The best posterior.
-    log_density : Float[m]
-        Log density at each held-out row.
     """
     # All combinations of exponent, pseudo-count and weight of the vote are scored. The power of the
     # vote is fitted first, alone, by temperature scaling: the vote is tried with this power and
     # with power 1, not with every power, which would multiply the grid by 41.
     pseudo_counts = PSEUDO_COUNT_GRID if pseudo_count == "auto" else np.array([pseudo_count])
     vote_shares = VOTE_SHARE_GRID if vote_share == "auto" else np.array([vote_share])
-    vote = graph.partition.vote(locations)
     vote_powers = (
-        list(dict.fromkeys([1.0, fit_vote_power(vote, held_out)]))
+        list(dict.fromkeys([1.0, fit_vote_power(vote, rows)]))
         if vote_power == "auto"
         else [vote_power]
     )
     scores = np.zeros((len(vote_powers), len(exponents), len(pseudo_counts), len(vote_shares)))
-    log_density = np.empty(len(held_out))
     # NLL is a sum over rows and can be accumulated by chunks; ECE cannot.
-    chunk_rows = _CHUNK_ROWS if criterion == "nll" else len(held_out)
-    for start in range(0, len(held_out), chunk_rows):
+    chunk_rows = _CHUNK_ROWS if criterion == "nll" else len(rows)
+    for start in range(0, len(rows), chunk_rows):
         chunk = slice(start, start + chunk_rows)
-        rows = held_out[chunk]
-        query_result = graph.query(locations[chunk], exponents)
-        masses = query_result.masses
-        if own_similarity is not None:
-            # Rounding may leave a negative mass where a row's own mass is all of it.
-            own_mass = own_similarity[chunk, None] ** exponents
-            one_hot = rows.one_hot(len(prior))[:, :, None]
-            masses = np.maximum(masses - one_hot * own_mass[:, None, :], 0)
+        masses = masses_of(chunk)
         for power_scores, power in zip(scores, vote_powers, strict=True):
             power_scores += _grid_scores(
                 masses,
                 temper(vote[chunk], power),
-                rows,
+                rows[chunk],
                 prior,
                 pseudo_counts,
                 vote_shares,
                 criterion,
             )
-        log_density[chunk] = query_result.log_density
     t, k, a, v = np.unravel_index(np.argmin(scores), scores.shape)
-    posterior = QueryPosterior(
+    return QueryPosterior(
         exponent=float(exponents[k]),
         pseudo_count=float(pseudo_counts[a]),
         vote_share=float(vote_shares[v]),
         vote_power=float(vote_powers[t]),
         prior=prior,
     )
-    return posterior, log_density
 
 
 def fit_vote_power(vote: np.ndarray, rows: Rows) -> float:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from kdgraph.density.posterior import (
     SearchCriterion,
     SearchObjective,
     clipped_nll,
+    masses_without_own,
     search_nearest_posterior,
     search_query_posterior,
 )
@@ -75,6 +76,11 @@ class KernelDensityOptions:
     use_calibration_rows: bool = True
     max_polytopes: int | float | None = None
     published_settings: PublishedSettings = FOREST_SETTINGS
+
+    def search_options(self) -> dict[str, Any]:
+        """Return the options of the search besides the exponents, by name."""
+        names = ("pseudo_count", "vote_share", "vote_power", "criterion")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -128,25 +134,32 @@ def _fit_kdgraph(
         max_polytopes=options.max_polytopes,
         held_out=locations[n:].points,
     )
-    posterior, log_density = search_query_posterior(
-        graph,
-        locations[n:],
+    exponents, log_density = exponents_to_try(options, n), np.empty(len(held_out))
+    own_similarity = (
+        graph.representative_similarity(slice(n, None)) if options.use_calibration_rows else None
+    )
+
+    def masses_of(chunk: slice) -> np.ndarray:
+        """Return the class masses around held-out rows, and fill in their log densities."""
+        own = None if own_similarity is None else own_similarity[chunk]
+        masses, log_density[chunk] = masses_without_own(
+            graph, locations[n:][chunk], held_out[chunk], exponents, own, len(prior)
+        )
+        return masses
+
+    posterior = search_query_posterior(
+        masses_of,
+        partition.vote(locations[n:]),
         held_out,
         prior,
-        own_similarity=graph.representative_similarity(slice(n, None))
-        if options.use_calibration_rows
-        else None,
-        exponents=_exponents(options, n),
-        pseudo_count=options.pseudo_count,
-        vote_share=options.vote_share,
-        vote_power=options.vote_power,
-        criterion=options.criterion,
+        exponents=exponents,
+        **options.search_options(),
     )
     return FittedVariant(graph, posterior, log_density)
 
 
-def _exponents(options: KernelDensityOptions, n_train: int) -> np.ndarray:
-    """Return the exponents k log n of Eq. 15 to try, Float[k]."""
+def exponents_to_try(options: KernelDensityOptions, n_train: int) -> np.ndarray:
+    """Return the exponents k log n of Eq. 15 to try for n training rows, Float[k]."""
     factors = EXPONENT_FACTOR_GRID if options.k == "auto" else np.array([options.k])
     return factors * math.log(n_train)
 
@@ -162,7 +175,7 @@ def _fit_paper(
 
     w = K^(k log n) with k searched, variances by Eq. 10, b = exp(-1e-7).
     """
-    exponents = _exponents(options, len(train))
+    exponents = exponents_to_try(options, len(train))
     objective = clipped_nll if options.criterion == "nll" else _ece_objective(15)
     fitted = _fit_nearest_posterior(
         partition,

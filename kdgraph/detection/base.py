@@ -7,9 +7,10 @@ share :class:`FeatureDetector`. Original to kdgraph.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from threadpoolctl import threadpool_limits
 
 from kdgraph.base import PostHoc, Rows, select_rows
 from kdgraph.base.frozen import skip_row_checks
+from kdgraph.base.out_of_sample import unseen_rows
 from kdgraph.features import FeatureMap, FeatureSource, features_of
-from kdgraph.parameters import OpenFraction, check_parameters
+from kdgraph.parameters import CalibrationMode, OpenFraction, check_parameters
 
 # Number of rows in a block. A batch of a network has the same number of rows, or a fraction of it.
 _BLOCK_ROWS = 256
@@ -76,7 +78,10 @@ class PostHocDetector(OutlierMixin, PostHoc):
     distribution.
 
     The threshold is fitted on held-out rows, which the parent has not seen. Rows and parents are
-    described in :class:`~kdgraph.base.PostHoc`.
+    described in :class:`~kdgraph.base.PostHoc`. With ``calibration="oob"`` or "cross_fit" no row is
+    held out. Scores of class probabilities are then computed from out-of-bag or cross-fitted
+    probabilities, densities by leaving the row out, and all other scores by detectors that are
+    fitted on all folds but one.
 
     A subclass implements ``_score(X)``, which returns Float[n] for validated rows, higher for more
     normal ones. It may implement ``_fit_after(train, held_out)`` if the score has parameters to fit
@@ -168,9 +173,16 @@ class PostHocDetector(OutlierMixin, PostHoc):
         # The parent gets no calibration rows, even if it uses such rows: they belong to the
         # threshold.
         self.estimator_ = self._fit_parent(parent, train, None, rng)
+        if self.calibration_ != "held_out":
+            held_out = self._add_unseen_outputs(held_out, parent)
         with skip_row_checks():
             self._fit_after(train, held_out)
-        self.offset_ = conformal_offset(self._held_out_scores(held_out.X, rng), self.target_fpr)
+            scores = (
+                self._held_out_scores(held_out.X, rng)
+                if self.calibration_ == "held_out"
+                else self._left_out_scores(train, held_out, rng)
+            )
+        self.offset_ = conformal_offset(scores, self.target_fpr)
         # The threshold is the score of a held-out row. An equal row may be rounded differently in
         # another block, and must not be out of distribution for that reason.
         self.offset_ -= _THRESHOLD_TOLERANCE * abs(self.offset_)
@@ -217,6 +229,45 @@ class PostHocDetector(OutlierMixin, PostHoc):
     def _held_out_scores(self, X: Any, rng: np.random.RandomState) -> np.ndarray:
         """Return Float[m], the held-out scores of which the threshold is a quantile."""
         return self._score(X)
+
+    def _left_out_scores(
+        self, train: Rows, held_out: Rows, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Return scores of training rows, each by what was fitted without the row.
+
+        Parameters
+        ----------
+        train : Rows
+            All training rows.
+        held_out : Rows
+            The same rows with outputs of the parents of their folds, or out-of-bag outputs.
+        rng : RandomState
+            Draws sets of rows, for a detector of sets.
+
+        Returns
+        -------
+        Float[m]
+            Scores, of which the threshold is a quantile.
+        """
+        # The whole detector is fitted once for each fold: its score may depend on the training rows
+        # in other ways than through the parent.
+        source = unseen_rows(held_out).source
+        scores = []
+        for f, parent in enumerate(source.fold_estimators):
+            detector = copy.copy(self)
+            detector.estimator_ = parent
+            fold_rows = held_out[source.fold == f]
+            detector._fit_after(train[source.fold != f], replace(fold_rows, unseen=None))
+            scores.append(detector._held_out_scores(fold_rows.X, rng))
+            self._keep_of_fold(detector)
+        return np.concatenate(scores)
+
+    def _keep_of_fold(self, detector: PostHocDetector) -> None:
+        """Keep what the scores of a fold have defined, from the detector of the fold."""
+
+    def _unseen_source(self) -> CalibrationMode:
+        # Only some scores are functions of what a forest can predict out of bag.
+        return "cross_fit"
 
     def _requires_training_rows(self) -> bool:
         return True

@@ -24,11 +24,39 @@ from kdgraph.base.network_access import (
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import fpr95
-from kdgraph.parameters import NonNegative, Positive
+from kdgraph.parameters import CalibrationMode, NonNegative, Positive
 
 
 @dataclass(eq=False, repr=False)
-class MaxProbability(PostHocDetector):
+class ProbabilityDetector(PostHocDetector):
+    """Base class of detectors whose score is a function of the parent's class probabilities.
+
+    A subclass implements ``_score_proba(proba)``, which returns Float[n], higher for more normal
+    rows.
+    """
+
+    required_method: ClassVar = "predict_proba"
+
+    def _requires_training_rows(self) -> bool:
+        return False
+
+    def _unseen_source(self) -> CalibrationMode:
+        return self.calibration_
+
+    def _score(self, X: Any) -> np.ndarray:
+        return self._score_proba(self.estimator_.predict_proba(X))
+
+    def _left_out_scores(
+        self, train: Rows, held_out: Rows, rng: np.random.RandomState
+    ) -> np.ndarray:
+        return self._score_proba(held_out.predict(self.estimator_))
+
+    def _score_proba(self, proba: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False)
+class MaxProbability(ProbabilityDetector):
     """Maximum softmax probability (MSP), the baseline of out-of-distribution scores.
 
     Parameters
@@ -75,17 +103,12 @@ class MaxProbability(PostHocDetector):
     array([-1,  1])
     """
 
-    required_method: ClassVar = "predict_proba"
-
-    def _requires_training_rows(self) -> bool:
-        return False
-
-    def _score(self, X: Any) -> np.ndarray:
-        return self.estimator_.predict_proba(X).max(axis=1)
+    def _score_proba(self, proba: np.ndarray) -> np.ndarray:
+        return proba.max(axis=1)
 
 
 @dataclass(eq=False, repr=False)
-class Entropy(PostHocDetector):
+class Entropy(ProbabilityDetector):
     """Negative entropy of the parent's probabilities in nats, Σ_k p_k log p_k.
 
     It is 0 if one class has probability 1. For two classes it ranks rows as
@@ -118,13 +141,7 @@ class Entropy(PostHocDetector):
     array([ 0.   , -0.693])
     """
 
-    required_method: ClassVar = "predict_proba"
-
-    def _requires_training_rows(self) -> bool:
-        return False
-
-    def _score(self, X: Any) -> np.ndarray:
-        proba = self.estimator_.predict_proba(X)
+    def _score_proba(self, proba: np.ndarray) -> np.ndarray:
         return xlogy(proba, proba).sum(axis=1)
 
 
@@ -354,12 +371,13 @@ class Odin(PostHocDetector):
             return
         if not len(self.epsilons):
             raise ParameterError("epsilons must have at least one number, got []")
-        scores = self._scores_by_epsilon(calibration.X, self.epsilons)
+        scores = self._scores_by_epsilon(calibration, self.epsilons)
         if self._X_ood is None:
             self.mean_scores_ = [float(score.mean()) for score in scores]
             self.epsilon_ = float(self.epsilons[int(np.argmax(self.mean_scores_))])
             return
-        ood_scores = self._scores_by_epsilon(self._validate_rows(self._X_ood)[0], self.epsilons)
+        ood_rows = Rows.unweighted(self._validate_rows(self._X_ood)[0])
+        ood_scores = self._scores_by_epsilon(ood_rows, self.epsilons)
         self.fpr95_ = [fpr95(-out, -score) for out, score in zip(ood_scores, scores, strict=True)]
         self.epsilon_ = float(self.epsilons[int(np.argmin(self.fpr95_))])
 
@@ -371,14 +389,22 @@ class Odin(PostHocDetector):
         return False
 
     def _score(self, X: Any) -> np.ndarray:
-        return self._scores_by_epsilon(X, [self.epsilon_])[0]
+        return self._scores_by_epsilon(Rows.unweighted(X), [self.epsilon_])[0]
+
+    def _left_out_scores(
+        self, train: Rows, held_out: Rows, rng: np.random.RandomState
+    ) -> np.ndarray:
+        return self._scores_by_epsilon(held_out, [self.epsilon_])[0]
 
     @np.errstate(under="ignore")
-    def _scores_by_epsilon(self, X: Any, epsilons: Sequence[float]) -> list[np.ndarray]:
+    def _scores_by_epsilon(self, rows: Rows, epsilons: Sequence[float]) -> list[np.ndarray]:
         """Return Float[n] for each step."""
-        logits = logits_after_step(
-            self.estimator_, X, self.temperature, [self.input_scale_ * step for step in epsilons]
-        )
-        return [
-            softmax(step_logits / self.temperature, axis=1).max(axis=1) for step_logits in logits
-        ]
+        sizes = [self.input_scale_ * step for step in epsilons]
+
+        def scores(parent: Any, X: Any) -> np.ndarray:
+            logits = logits_after_step(parent, X, self.temperature, sizes)
+            return np.stack(
+                [softmax(each / self.temperature, axis=1).max(axis=1) for each in logits], axis=1
+            )
+
+        return list(rows.apply(self.estimator_, scores).T)

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.base import select_rows
+from kdgraph.base import Rows, select_rows
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.detection.partitions import PartitionDetector, TrainingLabels
 from kdgraph.metrics.set_tests import SHARES, Statistic, power_curve, set_p_values
@@ -143,6 +143,16 @@ class SetDetector(PostHocDetector):
         return self._score_drawn_sets(
             X, draws, np.random.default_rng(rng.randint(np.iinfo(np.int32).max))
         )
+
+    def _left_out_scores(
+        self, train: Rows, held_out: Rows, rng: np.random.RandomState
+    ) -> np.ndarray:
+        self.set_size_ = self.set_size
+        return super()._left_out_scores(train, held_out, rng)
+
+    def _keep_of_fold(self, detector: PostHocDetector) -> None:
+        assert isinstance(detector, SetDetector)
+        self.set_size_ = min(self.set_size_, detector.set_size_)
 
     def _score_drawn_sets(self, X: Any, repeats: int, rng: np.random.Generator) -> np.ndarray:
         """Return Float[units], the scores of drawn sets; only drawn rows are represented."""

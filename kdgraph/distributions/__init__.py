@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kdgraph.distributions.base import Distribution, StandardForm
+from kdgraph.distributions.concatenated import ConcatenatedDistribution
 from kdgraph.distributions.conformal import (
     ConformalIntervals,
     CorrectedIntervals,
@@ -15,6 +16,7 @@ from kdgraph.distributions.row_pit_maps import RankedEcdf, RowEcdf, ScoredEcdf
 from kdgraph.distributions.samples import WeightedSamples
 
 __all__ = [
+    "ConcatenatedDistribution",
     "ConformalIntervals",
     "CorrectedIntervals",
     "Distribution",

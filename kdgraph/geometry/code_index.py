@@ -82,7 +82,7 @@ def _to_float(_, bits):
 # processor has AVX-512's VPOPCNTDQ: 0.06 ns a word. Without it LLVM counts by shifts and table
 # look-ups, with the same result, in a few times the time. NumPy's ``bitwise_count`` is not
 # available in compiled code.
-_popcount: Any = intrinsic(_ctpop)
+count_ones: Any = intrinsic(_ctpop)
 _float_to_bits: Any = intrinsic(_to_bits)
 _bits_to_float: Any = intrinsic(_to_float)
 
@@ -108,16 +108,22 @@ def count_mismatches(tile, first, last, a, b, n, counts_a, counts_b):
         for i in range(n):
             x0, x1, x2, x3 = c0[i], c1[i], c2[i], c3[i]
             counts_a[i] += (
-                _popcount(x0 ^ a0) + _popcount(x1 ^ a1) + _popcount(x2 ^ a2) + _popcount(x3 ^ a3)
+                count_ones(x0 ^ a0)
+                + count_ones(x1 ^ a1)
+                + count_ones(x2 ^ a2)
+                + count_ones(x3 ^ a3)
             )
             counts_b[i] += (
-                _popcount(x0 ^ b0) + _popcount(x1 ^ b1) + _popcount(x2 ^ b2) + _popcount(x3 ^ b3)
+                count_ones(x0 ^ b0)
+                + count_ones(x1 ^ b1)
+                + count_ones(x2 ^ b2)
+                + count_ones(x3 ^ b3)
             )
     for t in range(blocks_end, last):
         c0, a0, b0 = tile[t], a[t], b[t]
         for i in range(n):
-            counts_a[i] += _popcount(c0[i] ^ a0)
-            counts_b[i] += _popcount(c0[i] ^ b0)
+            counts_a[i] += count_ones(c0[i] ^ a0)
+            counts_b[i] += count_ones(c0[i] ^ b0)
 
 
 @_compiled

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -23,7 +23,7 @@ from kdgraph.base import PostHoc, Rows
 from kdgraph.base.frozen import skip_row_checks, unwrap_frozen
 from kdgraph.base.posthoc import any_requires_training_rows, seeded_clone
 from kdgraph.base.rows import check_per_row
-from kdgraph.distributions import Distribution, as_distribution
+from kdgraph.distributions import ConcatenatedDistribution, Distribution, as_distribution
 from kdgraph.features import features_of
 from kdgraph.geometry import partition_kind
 from kdgraph.metrics.regression import distance_to_uniform
@@ -120,6 +120,28 @@ class PostHocRegressor(RegressorMixin, PostHoc):
                 group=check_per_row("groups_calibration", groups_calibration, len(calibration)),
             )
         self.estimator_ = self._fit_parent(parent, train, calibration, self.random_state)
+        calibration = self._add_unseen_outputs(calibration, parent)
+        with skip_row_checks():
+            self._fit_after(train, calibration)
+        return self
+
+    def fit_behind(self, other: PostHocRegressor, train: Rows, calibration: Rows) -> Self:
+        """Fit a recalibrator behind the fitted parent of another one, to rows of that one.
+
+        Parameters
+        ----------
+        other : PostHocRegressor
+            Fitted up to its parent, ``estimator_``; this one gets its parent and features.
+        train, calibration : Rows
+            Validated rows.
+
+        Returns
+        -------
+        self : estimator
+            The fitted recalibrator.
+        """
+        check_parameters(self)
+        self._take_parent_of(other)
         with skip_row_checks():
             self._fit_after(train, calibration)
         return self
@@ -145,19 +167,34 @@ class PostHocRegressor(RegressorMixin, PostHoc):
 
     def _parent_distribution(self, X: Any) -> Distribution:
         """Return the distributions that the parent predicts."""
-        parent = self.estimator_
-        if not hasattr(parent, "predict_dist"):
-            # A pipeline of scikit-learn does not delegate methods that scikit-learn does not
-            # define: its transformers and its last step are called one after the other.
-            pipeline = unwrap_frozen(parent)
-            X, parent = pipeline[:-1].transform(X) if len(pipeline) > 1 else X, pipeline[-1]
-        return as_distribution(parent.predict_dist(X))
+        return _predict_distribution(self.estimator_, X)
+
+    def _calibration_distribution(self, rows: Rows) -> Distribution:
+        """Return the distributions that the parent predicts without having seen the rows."""
+        if rows.unseen is None:
+            return self._parent_distribution(rows.X)
+        parts = rows.unseen.apply_by_fold(_predict_distribution)
+        return ConcatenatedDistribution.from_parts(parts, len(rows))
+
+    def _recalibrate_rows(self, rows: Rows) -> Distribution:
+        """Return :meth:`predict_dist` of calibration rows, without the parent having seen them."""
+        return self._recalibrate(self._calibration_distribution(rows), rows.X)
 
     def _supports(self, parent: Any, method: str) -> bool:
         pipeline = unwrap_frozen(parent)
         return hasattr(parent, method) or (
             isinstance(pipeline, Pipeline) and hasattr(pipeline.steps[-1][1], method)
         )
+
+
+def _predict_distribution(parent: Any, X: Any) -> Distribution:
+    """Return the distributions that a parent predicts, also at the end of a pipeline."""
+    if not hasattr(parent, "predict_dist"):
+        # A pipeline of scikit-learn does not delegate methods that scikit-learn does not define:
+        # its transformers and its last step are called one after the other.
+        pipeline = unwrap_frozen(parent)
+        X, parent = pipeline[:-1].transform(X) if len(pipeline) > 1 else X, pipeline[-1]
+    return as_distribution(parent.predict_dist(X))
 
 
 _MIN_STEP = 1e-9
@@ -344,22 +381,15 @@ class SplitConformalRegressor(PostHocRegressor):
         held_out = calibration[np.sort(order[:n_held_out])]
         recalibrating = calibration[np.sort(order[n_held_out:])]
         self.recalibrated_ = self._fit_recalibrator(train, recalibrating)
-        self.held_out_, self.y_held_out_ = self._recalibrated_distribution(held_out.X), held_out.y
+        self.held_out_, self.y_held_out_ = self._recalibrated_rows(held_out), held_out.y
         self._fit_correction(train, recalibrating, held_out)
 
     def _fit_recalibrator(self, train: Rows, recalibrating: Rows) -> Any:
         """Return the recalibrator, fitted after the frozen parent; the parent without one."""
         if self.recalibrator is None or not len(recalibrating):
             return self.estimator_
-        frozen = (
-            self.estimator_
-            if isinstance(self.estimator_, FrozenEstimator)
-            else FrozenEstimator(self.estimator_)
-        )
-        model = seeded_clone(self.recalibrator, self.random_state).set_params(estimator=frozen)
-        return model.fit(
-            train.X, train.y, X_calibration=recalibrating.X, y_calibration=recalibrating.y
-        )
+        model = seeded_clone(self.recalibrator, self.random_state)
+        return model.fit_behind(self, train, recalibrating)
 
     def _recalibrated_distribution(self, X: Any) -> Distribution:
         """Return the distributions before intervals are corrected."""
@@ -368,6 +398,12 @@ class SplitConformalRegressor(PostHocRegressor):
             if self.recalibrated_ is self.estimator_
             else self.recalibrated_.predict_dist(X)
         )
+
+    def _recalibrated_rows(self, rows: Rows) -> Distribution:
+        """Return the distributions of calibration rows before intervals are corrected."""
+        if self.recalibrated_ is self.estimator_:
+            return self._calibration_distribution(rows)
+        return self.recalibrated_._recalibrate_rows(rows)
 
 
 SpaceName = Literal["input", "untransformed", "layer", "output", "geodesic"]

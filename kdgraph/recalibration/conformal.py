@@ -171,7 +171,7 @@ class ConformalPit(SplitConformalRegressor):
             return np.empty(0)
         return np.unique(
             np.quantile(
-                np.sqrt(self._recalibrated_distribution(recalibrating.X).var()),
+                np.sqrt(self._recalibrated_rows(recalibrating).var()),
                 np.arange(1, self.cells) / self.cells,
                 method="inverted_cdf",
             )
@@ -343,10 +343,10 @@ class LocalisedConformalPit(SplitConformalRegressor):
         )
         fitting = recalibrating if len(recalibrating) else held_out
         fitted_coordinates = self.space_.fit(
-            self.estimator_, train, fitting, self._parent_distribution(fitting.X)
+            self.estimator_, train, fitting, self._calibration_distribution(fitting)
         )
         self.coordinates_ = self.space_.coordinates(
-            self.estimator_, held_out.X, self._parent_distribution(held_out.X)
+            self.estimator_, held_out.X, self._calibration_distribution(held_out)
         )
         self.radius_ = (
             float(self.radius)

@@ -124,7 +124,7 @@ class DensityPit(PostHocRegressor):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         from kdgraph.parents.networks.quantile_networks import SimultaneousQuantileNetwork
 
-        deciles = self._parent_distribution(calibration.X).ppf(DECILES)
+        deciles = self._calibration_distribution(calibration).ppf(DECILES)
         in_row_units = self.inputs == "row"
         self.features_ = DecileFeatures.from_deciles(deciles, in_row_units=in_row_units)
         self.n_rows_ = len(calibration)

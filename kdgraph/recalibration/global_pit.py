@@ -72,7 +72,7 @@ class GlobalPit(PostHocRegressor):
         return self.pit_summary_
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        base = self._parent_distribution(calibration.X)
+        base = self._calibration_distribution(calibration)
         pits = compute_pits(base, calibration.y, self.random_state)
         self.pit_summary_, self.n_clipped_ = pits.describe(), pits.n_clipped
         self.pit_map_ = self._fit_map(pits.values)

@@ -339,7 +339,7 @@ class LocalPit(PostHocRegressor):
                 "local_linear=true needs coordinates, and feature_space=geodesic has none;"
                 " use local_linear=false"
             )
-        base = self._parent_distribution(calibration.X)
+        base = self._calibration_distribution(calibration)
         self.space_ = FeatureSpace(
             self.feature_space, self.units, self.layer, self.forest, self.random_state
         )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kdgraph.base import Evaluation, FittedModel, Outputs, Predictions, SetScores
-from kdgraph.base.posthoc import use_class_names
+from kdgraph.base.posthoc_classifier import use_class_names
 from kdgraph.config.components import Node, build
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.metrics import (

@@ -74,7 +74,7 @@ def _prepare(config: RunConfig, folder: RunDir, reporter: ProgressReporter) -> S
     reporter.stage("split")
     try:
         with threadpool_limits(1, user_api="blas"):
-            result = run_stage(lambda: split(config.dataset, config.seed))
+            result = run_stage(lambda: split(config.dataset, config.seed, config.calibration))
             check_stages(config, result.value)
     except KdgError:
         raise
@@ -113,7 +113,8 @@ def _run_stages(
         folder.pin(stages.entries)
 
         fitted = stages.fit()
-        calibrated = stages.calibrate(fitted.value)
+        folds = stages.cross_fit()
+        calibrated = stages.calibrate(fitted.value, folds and folds.value)
         parent, model = FittedModel(fitted.value), calibrated.value
         evaluated = stages.evaluate(parent, model)
         files = _write_outputs(evaluated.value, splits, folder.path)
@@ -147,6 +148,7 @@ def _run_stages(
         results = {
             "split": split_result,
             "fit": fitted,
+            **({"cross_fit": folds} if folds else {}),
             "calibrate": calibrated,
             "evaluate": evaluated,
             "figures": drawn,

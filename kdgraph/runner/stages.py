@@ -19,9 +19,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedGroupKFold
 
 from kdgraph.base import Evaluation, FittedModel
-from kdgraph.base.posthoc import use_class_names
+from kdgraph.base.out_of_sample import CrossFitted, draw_folds_of_rows
+from kdgraph.base.posthoc_classifier import use_class_names
 from kdgraph.base.rows import warn_precision_loss
 from kdgraph.config import AFTER, Protocol, RunConfig, file_digests
 from kdgraph.config.compatibility import (
@@ -37,6 +39,7 @@ from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.openml.client import offline
 from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import DataError, DataNotAvailable
+from kdgraph.parameters import CalibrationMode
 from kdgraph.quoting import override
 from kdgraph.runner.evaluate import Spaces, evaluate, ood_sets, required_outputs
 from kdgraph.runner.monitoring import ProgressReporter
@@ -53,10 +56,18 @@ from kdgraph.runner.store import (
 DEFAULT_PREPROCESS = {"_target_": "kdgraph.parents.Preprocess"}
 
 
-def split(dataset: Node, seed: int) -> Splits:
-    """Return the rows of a data set by role: train, calibration, test."""
+def split(dataset: Node, seed: int, calibration: CalibrationMode = "held_out") -> Splits:
+    """Return the rows of a data set by role: train, calibration, test.
+
+    Unless ``calibration`` is "held_out", the rows that would calibrate are training rows.
+    """
     options = {name: dataset[name] for name in split_options() if name in dataset}
-    return make_splits(build(dataset), **options, rng=stage_rng(seed, "split"))
+    return make_splits(
+        build(dataset),
+        **options,
+        hold_out=calibration == "held_out",
+        rng=stage_rng(seed, "split"),
+    )
 
 
 def fit(
@@ -128,11 +139,59 @@ def fit(
     return pipeline.set_params(**changes) if changes else pipeline
 
 
+def cross_fit(
+    parent: Node,
+    train: Dataset,
+    *,
+    cv: int,
+    preprocess: Node = DEFAULT_PREPROCESS,
+    has_missing: bool | None = None,
+    seed: int,
+    n_jobs: int,
+) -> tuple[list[Any], np.ndarray]:
+    """Fit a parent for each of ``cv`` folds, on the rows outside of the fold.
+
+    Folds are drawn by class, and by group where the rows have groups to keep together. Parameters
+    are those of :func:`fit`.
+
+    Returns
+    -------
+    parents : list of estimator
+        Parent of each fold, fitted.
+    fold : Int[n]
+        Fold of each row.
+    """
+    random_state = _draw_seed(stage_rng(seed, "cross_fit"))
+    strata = train.y if train.task == "classification" else np.zeros(len(train.y), dtype=int)
+    folds: Any = cv
+    if train.split_groups is not None:
+        folds = StratifiedGroupKFold(cv, shuffle=True, random_state=random_state).split(
+            strata, strata, train.split_groups
+        )
+    fold = draw_folds_of_rows(
+        len(train.y), folds, train.y if train.task == "classification" else None, random_state
+    )
+    parents = [
+        fit(
+            parent,
+            train.rows(np.flatnonzero(fold != f)),
+            preprocess=preprocess,
+            has_missing=train.has_missing if has_missing is None else has_missing,
+            seed=seed,
+            n_jobs=n_jobs,
+        )
+        for f in range(cv)
+    ]
+    return parents, fold
+
+
 def calibrate(
     nodes: Mapping[str, Node],
     parent: Any,
     splits: Splits,
     *,
+    calibration: CalibrationMode = "held_out",
+    folds: tuple[list[Any], np.ndarray] | None = None,
     protocol: Protocol = "held_out",
     ood: Node | None = None,
     seed: int,
@@ -149,6 +208,10 @@ def calibrate(
         Fitted parent.
     splits : Splits
         Rows by role.
+    calibration : {"held_out", "oob", "cross_fit"}
+        Rows and outputs that calibrate; see :data:`~kdgraph.parameters.CalibrationMode`.
+    folds : tuple or None
+        Result of :func:`cross_fit`, for "cross_fit".
     protocol : {"held_out", "paper"}
         "paper" shows test rows, or OOD rows, to the components whose ``paper_protocol`` states
         that their paper does.
@@ -169,10 +232,14 @@ def calibrate(
     for group in AFTER:
         random_state = _draw_seed(rng)
         below, upstream = upstream_of(group, parent, components)
+        frozen = FrozenEstimator(upstream)
+        if folds is not None and upstream is parent:
+            frozen = CrossFitted(parent, *folds)
         injected = {
-            "estimator": FrozenEstimator(upstream),
+            "estimator": frozen,
             "random_state": random_state,
             "n_jobs": n_jobs,
+            "calibration": calibration,
         }
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
             check_upstream(group, nodes[group], estimator, upstream, f"the {below}")
@@ -180,6 +247,8 @@ def calibrate(
                 components[group] = _fit_component(
                     estimator, splits, protocol, lambda: ood_sets(ood, splits, seed)
                 )
+            # The parents of the folds are not part of the model.
+            components[group].set_params(estimator=FrozenEstimator(upstream))
     return FittedModel(parent, components)
 
 
@@ -201,6 +270,10 @@ def _fit_component(
                 " there are none; choose an ood"
             )
         arguments["X_ood"] = np.concatenate(arrays)
+    if calibration is None:
+        if getattr(estimator, "takes_groups", False):
+            arguments["groups"] = train.groups
+        return estimator.fit(train.X, train.y, **arguments)
     if getattr(estimator, "takes_groups", False):
         arguments |= {"groups": train.groups, "groups_calibration": calibration.groups}
     return estimator.fit(
@@ -208,8 +281,8 @@ def _fit_component(
     )
 
 
-def _calibration_rows(estimator: Any, splits: Splits, protocol: Protocol) -> Dataset:
-    """Return the rows that a component is calibrated on.
+def _calibration_rows(estimator: Any, splits: Splits, protocol: Protocol) -> Dataset | None:
+    """Return the rows that a component is calibrated on, None for its training rows.
 
     Raises
     ------
@@ -217,6 +290,10 @@ def _calibration_rows(estimator: Any, splits: Splits, protocol: Protocol) -> Dat
         There are none, or they lack groups that the component needs.
     """
     name = type(estimator).__name__
+    if getattr(estimator, "calibration", "held_out") != "held_out":
+        if getattr(estimator, "takes_groups", False):
+            check_groups(name, splits.train)
+        return None
     in_sample = protocol == "paper" and getattr(estimator, "paper_protocol", None) == "in_sample"
     rows = splits.test if in_sample else splits.calibration
     if getattr(estimator, "takes_groups", False):
@@ -266,6 +343,12 @@ def check_stages(config: RunConfig, splits: Splits) -> None:
                     component.check_device()
         for component in model.post_hoc.values():
             _calibration_rows(component, splits, config.protocol)
+        if config.calibration == "oob" and model.post_hoc and splits.train.split_groups is not None:
+            raise DataError(
+                f"{splits.train.name} has groups of rows to keep together, and calibration=oob"
+                " predicts a row by trees that were fitted on other rows of its group; choose"
+                " calibration=cross_fit"
+            )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the evaluation repeats them
         _check_ood(config.ood, splits, config.seed)
@@ -342,13 +425,39 @@ class StoredStages:
             ),
         )
 
-    def calibrate(self, parent: Any) -> StageResult:
+    def cross_fit(self) -> StageResult | None:
+        """Return the parents of the folds, where the run is calibrated by cross-fitting."""
+        config, splits = self.config, self.splits
+        if config.calibration != "cross_fit" or not self._has_components():
+            return None
+        self.reporter.stage("cross_fit")
+        return self.store.get_or_run(
+            "cross_fit",
+            self.keys["cross_fit"],
+            lambda: cross_fit(
+                config.parent,
+                splits.train,
+                cv=config.cv,
+                preprocess=config.preprocess,
+                has_missing=splits.has_missing,
+                seed=config.seed,
+                n_jobs=config.n_jobs,
+            ),
+        )
+
+    def _has_components(self) -> bool:
+        """Return whether anything is fitted after the parent."""
+        return any(node["_target_"] is not None for node in self.config.after.values())
+
+    def calibrate(self, parent: Any, folds: Any = None) -> StageResult:
         """Return the :class:`~kdgraph.base.FittedModel` of the parent and the components after it.
 
-        Its entry leaves the parent out.
+        Its entry leaves the parent out. ``folds``: result of :meth:`cross_fit`.
         """
         config = self.config
         options = {
+            "calibration": config.calibration,
+            "folds": folds,
             "protocol": config.protocol,
             "ood": config.ood,
             "seed": config.seed,
@@ -425,6 +534,9 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     }:
         parent["files"] = outliers
     after = parent | config.after | {"protocol": config.protocol}
+    if config.calibration != "held_out":
+        after["calibration"] = config.calibration
+    folds = {"cv": config.cv} if config.calibration == "cross_fit" else {}
     sets = {"dataset": config.dataset, "ood": config.ood, "files": digests}
     # A run may go on without absent sources: once one of them is there, other sets are drawn.
     if absent := _absent_sources(config.ood):
@@ -440,13 +552,17 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     # Only where there are such metrics: keys of runs without them stay as they were.
     if config.metrics.get("calibration"):
         outputs["calibration"] = True
-    everything = after | sets | {"metrics": config.metrics}
+    everything = after | folds | sets | {"metrics": config.metrics}
+    cross_fitted = (
+        {"cross_fit": stage_key("cross_fit", train, parent | folds, config.seed)} if folds else {}
+    )
     return {
         "fit": stage_key("fit", train, parent, config.seed),
+        **cross_fitted,
         "calibrate": stage_key(
             "calibrate",
             rows_seen,
-            after | (sets if is_fitted_with_ood(config) else {}),
+            after | folds | (sets if is_fitted_with_ood(config) else {}),
             config.seed,
         ),
         "parent_outputs": stage_key("parent_outputs", splits.fingerprint, outputs, config.seed),

@@ -28,15 +28,23 @@ from kdgraph.runner.monitoring import Cost, ProgressReporter, measure_cost, reco
 if TYPE_CHECKING:
     import numpy as np
 
-CODE_SCHEMA = {"fit": 5, "calibrate": 13, "parent_outputs": 3, "space": 3, "evaluate": 12}
+CODE_SCHEMA = {
+    "fit": 5,
+    "cross_fit": 1,
+    "calibrate": 14,
+    "parent_outputs": 3,
+    "space": 3,
+    "evaluate": 12,
+}
 """Version of each stage's code; raise it with a change that alters the stage's values, and old
 entries are no longer found, nor those of stages that build on it.
 """
 BUILDS_ON = {
-    "calibrate": ("fit", "space"),
+    "cross_fit": ("fit",),
+    "calibrate": ("fit", "cross_fit", "space"),
     "parent_outputs": ("fit",),
     "space": ("fit",),
-    "evaluate": ("fit", "space", "calibrate"),
+    "evaluate": ("fit", "cross_fit", "space", "calibrate"),
 }
 STORE_FOLDER = ".store"
 """The store's folder, in the folder of runs."""

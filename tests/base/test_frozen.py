@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.base.frozen import was_fitted_on
-from kdgraph.calibration import BestCalibrator, LinearPool, Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration import BestCalibrator, LinearPool, ScoreMap, Uncalibrated
 from kdgraph.calibration.local import LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning, TemperatureScaling
 from kdgraph.detection import LeafOccupancy, Mahalanobis, MaxProbability, TreeHamming
@@ -167,7 +167,6 @@ def test_no_warning_if_unseen_rows_are_not_needed():
     frozen = FrozenEstimator(FOREST)
     for model in (
         Uncalibrated(frozen),
-        Refit(frozen),
         DensityGate(frozen, partition=RandomForestClassifier(5, random_state=0)),
         TreeHamming(frozen, labels="shuffled", set_size=10),
         ScoreMap(RandomForestClassifier(10)),

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
-from kdgraph.calibration import Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration import ScoreMap, Uncalibrated
 
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
@@ -132,24 +132,6 @@ def test_uncalibrated_is_the_parent(rows, parent):
         assert np.array_equal(model.predict(rows[4]), parent.predict(rows[4]))
 
 
-@pytest.mark.parametrize("frozen", [True, False])
-def test_refit_is_a_clone_fitted_to_training_and_calibration_rows(rows, parent, frozen):
-    X, y, X_calibration, y_calibration, test = rows
-    expected = clone(parent).fit(np.vstack([X, X_calibration]), np.concatenate([y, y_calibration]))
-    model = fit(Refit(FrozenEstimator(parent) if frozen else clone(parent)), rows)
-    assert np.array_equal(model.predict_proba(test), expected.predict_proba(test))
-    assert model.estimator_ is not model.calibrated_
-
-
-def test_refit_of_a_frozen_parent_without_a_seed_follows_random_state(rows):
-    parent = FrozenEstimator(RandomForestClassifier(5).fit(*rows[:2]))
-    first, same, different = (
-        fit(Refit(parent, random_state=seed), rows).predict_proba(rows[4]) for seed in (1, 1, 2)
-    )
-    assert np.array_equal(first, same)
-    assert not np.array_equal(first, different)
-
-
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the calibration rows are training rows
 def test_weights_reach_parents_and_maps(rows, parent):
     X, y, X_calibration, y_calibration, test = rows
@@ -158,15 +140,6 @@ def test_weights_reach_parents_and_maps(rows, parent):
     assert np.array_equal(
         fit(Uncalibrated(clone(parent)), rows, sample_weight=weight).predict_proba(test),
         weighted_parent.predict_proba(test),
-    )
-    weighted_refit = clone(parent).fit(
-        np.vstack([X, X_calibration]),
-        np.concatenate([y, y_calibration]),
-        sample_weight=np.concatenate([weight, np.ones(100)]),
-    )
-    assert np.array_equal(
-        fit(Refit(clone(parent)), rows, sample_weight=weight).predict_proba(test),
-        weighted_refit.predict_proba(test),
     )
     held_out = ScoreMap(FrozenEstimator(parent), random_state=0)
     plain = clone(held_out).fit(X, y).predict_proba(test)
@@ -184,7 +157,7 @@ def test_any_classifier_can_be_a_parent(rows):
     )
 
 
-@pytest.mark.parametrize("model", [Uncalibrated, Refit, ScoreMap])
+@pytest.mark.parametrize("model", [Uncalibrated, ScoreMap])
 def test_pickle_and_seed_reproduce_predictions(rows, model):
     first = model(RandomForestClassifier(5), random_state=0).fit(*rows[:2])
     unpickled = pickle.loads(pickle.dumps(first))
@@ -212,28 +185,6 @@ def test_maps_of_a_pipeline_on_incomplete_data_frames_equal_scikit_learn(rows, m
     model = ScoreMap(parent, method=method).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
-    assert np.array_equal(model.predict_proba(test), expected.predict_proba(test))
-
-
-def test_refit_of_a_pipeline_concatenates_frames_and_weights_its_last_step(rows):
-    X, y, X_calibration, y_calibration, test = rows
-    X, X_calibration, test = (
-        pd.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_calibration, test)
-    )
-    numbers, weight = (
-        ColumnTransformer([("numbers", SimpleImputer(), ["c", "a"])]),
-        np.random.default_rng(0).uniform(0.5, 2, 200),
-    )
-    parent = make_pipeline(numbers, RandomForestClassifier(5, random_state=0))
-    model = Refit(parent).fit(
-        X, y, sample_weight=weight, X_calibration=X_calibration, y_calibration=y_calibration
-    )
-    all_rows, labels, weights = (
-        pd.concat([X, X_calibration]),
-        np.concatenate([y, y_calibration]),
-        np.concatenate([weight, np.ones(100)]),
-    )
-    expected = clone(parent).fit(all_rows, labels, randomforestclassifier__sample_weight=weights)
     assert np.array_equal(model.predict_proba(test), expected.predict_proba(test))
 
 
@@ -276,17 +227,6 @@ def test_temperature_requires_rows_of_two_classes_only(weighted):
     np.testing.assert_allclose(
         model.predict_proba(X), expected, atol=1e-6
     )  # a minimum is accurate to the square root of the precision
-
-
-def test_refit_requires_rows_of_every_class_of_a_frozen_parent():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 2))
-    parent = RandomForestClassifier(5, random_state=0).fit(X, np.arange(90) % 3)
-    with pytest.raises(ValueError, match="Refit needs") as caught:
-        Refit(FrozenEstimator(parent)).fit(X, np.arange(90) % 2 * 2)
-    assert (
-        str(caught.value) == "Refit needs rows of every class of the frozen parent, got none of [1]"
-    )
 
 
 def test_unknown_method_is_refused(rows):

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
-from kdgraph.calibration import Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration import ScoreMap, Uncalibrated
 from kdgraph.data.dataset import Dataset
 from kdgraph.density import graph
 from kdgraph.parents import Preprocess
@@ -87,7 +87,6 @@ METHODS = {
     "density": fit_graph_on,
     "isotonic": lambda parent: ScoreMap(FrozenEstimator(parent)),
     "temperature": lambda parent: ScoreMap(FrozenEstimator(parent), method="temperature"),
-    "refit": lambda parent: Refit(FrozenEstimator(parent)),
     "gate": lambda parent: DensityGate(FrozenEstimator(parent)),
     "gated_isotonic": lambda parent: DensityGate(ScoreMap(FrozenEstimator(parent))),
 }
@@ -202,7 +201,6 @@ ON_FRAMES = [
         for method in ("isotonic", "sigmoid", "temperature")
     ),
     Uncalibrated(FOREST, random_state=0),
-    Refit(FOREST, random_state=0),
 ]
 
 

@@ -105,24 +105,10 @@ def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
         distance="scaled",
         max_polytopes=12,
     )
-    recorded_masses: list[np.ndarray] = []
     own_similarity = graph.representative_similarity(slice(n, None))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            search,
-            "_grid_scores",
-            lambda masses, *arguments: recorded_masses.append(masses) or np.zeros((2, 1, 1)),
-        )
-        search.search_query_posterior(
-            graph,
-            locations[n:],
-            problem.held_out,
-            problem.prior,
-            own_similarity=own_similarity,
-            exponents=np.array([0.7, 3.0]),
-            pseudo_count=1.0,
-            vote_share=0.0,
-        )
+    masses, _ = search.masses_without_own(
+        graph, locations[n:], problem.held_out, np.array([0.7, 3.0]), own_similarity, k
+    )
     merged = merge_polytopes(polytopes_of(locations.codes), locations.points, n, 12)
     holders = locations.codes[merged.representatives]
     for j, exponent in enumerate((0.7, 3.0)):
@@ -130,7 +116,7 @@ def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
             other_rows = np.delete(np.arange(len(locations)), n + i)
             similarity = (locations.codes[n + i] == holders).mean(axis=1) ** exponent
             expected = similarity[merged.polytope_of_row[other_rows]] @ labels[other_rows]
-            np.testing.assert_allclose(recorded_masses[0][i, :, j], expected, atol=1e-10)
+            np.testing.assert_allclose(masses[i, :, j], expected, atol=1e-10)
 
 
 @pytest.mark.parametrize(

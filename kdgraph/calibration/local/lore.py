@@ -387,7 +387,7 @@ class LocalRecalibration(LocalCalibrationMixin, TopLabelCalibrator):
         return proba, TopLabel.from_proba(proba), np.clip(accuracy, 0.0, 1.0)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        proba = self.estimator_.predict_proba(calibration.X)
+        proba = calibration.predict(self.estimator_)
         self._fit_neighbours(calibration, proba, TopLabel.from_proba(proba).correct(calibration.y))
 
     def _parent_output(self, proba: np.ndarray) -> np.ndarray:
@@ -445,7 +445,7 @@ class LocalClassShares(LocalCalibrationMixin, PostHocClassifier):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self._fit_neighbours(
             calibration,
-            self.estimator_.predict_proba(calibration.X),
+            calibration.predict(self.estimator_),
             np.eye(len(self.classes_))[calibration.y],
         )
 

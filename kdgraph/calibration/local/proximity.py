@@ -93,7 +93,7 @@ class ProximityCalibrator(TopLabelCalibrator):
         return proba, top_label, np.clip(confidence, 0.0, 1.0)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        top_label = TopLabel.from_proba(self.estimator_.predict_proba(calibration.X))
+        top_label = TopLabel.from_proba(calibration.predict(self.estimator_))
         self.map_ = self._fit_feature_map(calibration.X)
         features = self.map_.transform_sparse(self.estimator_, calibration.X)
         self.index_ = NearestNeighbors(

@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.posthoc import display_label
+from kdgraph.base.posthoc_classifier import display_label
 from kdgraph.metrics import TopLabel
 
 SAME = 1e-13
@@ -309,7 +309,7 @@ class TopLabelCalibrator(PostHocClassifier):
     paper_protocol: ClassVar = "in_sample"
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        proba = self.estimator_.predict_proba(calibration.X)
+        proba = calibration.predict(self.estimator_)
         top_label = TopLabel.from_proba(proba)
         self._fit_confidence(proba, top_label, top_label.correct(calibration.y), calibration.weight)
 

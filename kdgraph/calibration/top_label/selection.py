@@ -80,7 +80,7 @@ class BestConfidence(CrossValidatedChoice, TopLabelCalibrator):
                     f"candidate {name} must have predict_confidence, {type(candidate).__name__} has"
                     " not; see BestCalibrator"
                 )
-        scores = _normalized_scores(self.estimator_.predict_proba(calibration.X))
+        scores = _normalized_scores(calibration.predict(self.estimator_))
         super()._fit_after(train, Rows(scores, calibration.y, calibration.weight))
 
     def _candidates(self) -> Mapping[str, Any]:

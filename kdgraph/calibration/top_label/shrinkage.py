@@ -144,7 +144,7 @@ class ShrinkageCalibrator(TopLabelCalibrator):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self._fit_scores(
-            Rows(self.estimator_.predict_proba(calibration.X), calibration.y, calibration.weight)
+            Rows(calibration.predict(self.estimator_), calibration.y, calibration.weight)
         )
 
     def _fit_scores(self, rows: Rows) -> Rows:

@@ -1,0 +1,469 @@
+"""Outputs of a fitted parent for its own training rows, each computed without the row.
+
+A parent is more confident on rows that it was fitted on than on new ones, so its outputs there
+calibrate nothing. Two ways give honest outputs for every training row, so that no row has to be
+held out:
+
+- *out of bag*: the trees of a bagged forest that were not fitted on the row (Breiman 1996,
+  "Out-of-bag estimation"), by :class:`OutOfBag`;
+- *cross-fitting*: a parent that was fitted on the other folds, by :class:`CrossFitted`, as in
+  scikit-learn's ``cross_val_predict`` and ``CalibratedClassifierCV(ensemble=False)``.
+
+:class:`UnseenRows` are some of the training rows with these outputs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from kdgraph.base.frozen import FOREST_BASE, unwrap_frozen
+
+
+class OutOfSample(Protocol):
+    """Outputs of a parent for its n training rows, each computed without the row."""
+
+    def predict(self, method: str, rows: np.ndarray) -> Any:
+        """Return the outputs of a method of the parent for some training rows.
+
+        Parameters
+        ----------
+        method : str
+            Name of the method, such as "predict_proba".
+        rows : Int[m]
+            Positions of the rows.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class UnseenRows:
+    """Training rows of a parent whose outputs are computed without each row.
+
+    Attributes
+    ----------
+    source : OutOfSample
+        Outputs of all training rows.
+    positions : Int[m]
+        Positions of these rows among them.
+    """
+
+    source: Any
+    positions: np.ndarray
+
+    def __getitem__(self, index: Any) -> UnseenRows:
+        return UnseenRows(self.source, self.positions[index])
+
+    def predict(self, method: str) -> Any:
+        """Return the outputs of a method of the parent, [m, …]."""
+        return self.source.predict(method, self.positions)
+
+    def apply(self, function: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
+        """Return a function of the parent and the rows, [m, …], by the parents of the folds."""
+        if not hasattr(self.source, "apply"):
+            raise TypeError(
+                "this component needs more of its parent than class probabilities, which trees"
+                " cannot give out of bag; use calibration='cross_fit' or 'held_out'"
+            )
+        return self.source.apply(function, self.positions)
+
+    def apply_by_fold(
+        self, function: Callable[[Any, Any], Any]
+    ) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield the positions of the rows of each fold among these rows, and their result."""
+        return self.source.apply_by_fold(function, self.positions)
+
+
+def unseen_rows(rows: Any) -> UnseenRows:
+    """Return the outputs of the parent for training rows that were computed without each row.
+
+    Parameters
+    ----------
+    rows : Rows
+        Training rows.
+
+    Raises
+    ------
+    TypeError
+        If the rows have no such outputs.
+    """
+    if rows.unseen is None:
+        raise TypeError("the rows have no outputs that were computed without each row")
+    return rows.unseen
+
+
+def is_bagged(estimator: Any) -> bool:
+    """Return whether a forest, fitted or not, draws a bootstrap sample of rows for each tree.
+
+    Parameters
+    ----------
+    estimator : object
+        The forest, also frozen or at the end of a pipeline; the result for others is False.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+    >>> is_bagged(RandomForestClassifier()), is_bagged(ExtraTreesClassifier())
+    (True, False)
+    """
+    last = last_step(estimator)
+    return isinstance(last, FOREST_BASE) and bool(getattr(last, "bootstrap", False))
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the estimator at the end of any pipelines, without ``FrozenEstimator`` around it."""
+    estimator = unwrap_frozen(estimator)
+    while isinstance(estimator, Pipeline):
+        estimator = unwrap_frozen(estimator.steps[-1][1])
+    return estimator
+
+
+def transform_for_last_step(estimator: Any, X: Any) -> Any:
+    """Return the rows as the last step of a fitted pipeline gets them; others unchanged."""
+    estimator = unwrap_frozen(estimator)
+    while isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        estimator = unwrap_frozen(estimator.steps[-1][1])
+    return X
+
+
+def out_of_bag_trees(forest: Any, n_samples: int) -> np.ndarray:
+    """Return which training rows are out of bag in which trees.
+
+    Parameters
+    ----------
+    forest : forest of scikit-learn
+        Fitted forest with ``bootstrap=True``.
+    n_samples : int
+        Number of rows n that it was fitted on.
+
+    Returns
+    -------
+    Bool[n, T]
+        True where a row is not in the bootstrap sample of a tree.
+
+    Raises
+    ------
+    ValueError
+        If the forest draws no bootstrap samples, or was fitted on more rows.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = np.arange(100.0)[:, None], np.arange(100) % 2
+    >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
+    >>> print(f"{out_of_bag_trees(forest, 100).mean():.2f}")
+    0.37
+    """
+    if not is_bagged(forest):
+        raise ValueError(
+            f"{type(forest).__name__} has no out-of-bag rows, because each of its trees is fitted"
+            " on all rows; pass a forest with bootstrap=True, or calibration='cross_fit'"
+        )
+    is_out = np.ones((n_samples, len(forest.estimators_)), dtype=bool, order="F")
+    # ``estimators_samples_`` draws the samples of all trees again at each access, which takes
+    # gigabytes for a large forest. A copy with a single tree draws one sample.
+    one_tree = copy.copy(forest)
+    for t in range(len(forest.estimators_)):
+        one_tree.estimators_ = forest.estimators_[t : t + 1]
+        sample = one_tree.estimators_samples_[0]
+        if sample.max() >= n_samples:
+            raise ValueError(
+                f"the {type(forest).__name__} was fitted on more than {n_samples} rows, because a"
+                f" bootstrap sample contains row {sample.max()}; pass all of its training rows"
+            )
+        is_out[sample, t] = False
+    return is_out
+
+
+class OutOfBag:
+    """Predictions of a bagged forest for its training rows by the trees not fitted on them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted forest with ``bootstrap=True``, also frozen or at the end of a pipeline. The
+        transformers of a pipeline are fitted on all rows.
+    X : Float[n, d] or DataFrame
+        The rows that it was fitted on, in their order.
+
+    Attributes
+    ----------
+    is_out : Bool[n, T]
+        True where a row is out of bag in a tree.
+
+    Notes
+    -----
+    A row that was drawn twice, as two equal training rows, may be in bag by its twin. If new rows
+    have such twins among the training rows as often as training rows have them, its out-of-bag
+    prediction is as good as one for a new row; otherwise leave out duplicates first.
+
+    References
+    ----------
+    Breiman, "Out-of-bag estimation", technical report, UC Berkeley, 1996.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = np.arange(100.0)[:, None], np.arange(100) // 50
+    >>> forest = RandomForestClassifier(50, oob_score=True, random_state=0).fit(X, y)
+    >>> proba = OutOfBag(forest, X).predict("predict_proba", np.arange(100))
+    >>> bool(np.allclose(proba, forest.oob_decision_function_))
+    True
+    """
+
+    def __init__(self, estimator: Any, X: Any):
+        self.forest = last_step(estimator)
+        self.is_out = out_of_bag_trees(self.forest, len(X))
+        X = transform_for_last_step(estimator, X)
+        with np.errstate(over="ignore"):
+            self._X = X if issparse(X) else np.ascontiguousarray(X, dtype=np.float32)
+        self._cache: dict[str, np.ndarray] = {}
+
+    @property
+    def has_trees(self) -> np.ndarray:
+        """True for rows that are out of bag in at least one tree, Bool[n]."""
+        return np.asarray(self.is_out.any(axis=1))
+
+    def predict(self, method: str, rows: np.ndarray) -> np.ndarray:
+        """Return the mean prediction of the out-of-bag trees.
+
+        Parameters
+        ----------
+        method : {"predict_proba", "predict"}
+            Class probabilities of a classifier, or the predictions of a regressor.
+        rows : Int[m]
+            Positions of rows that are out of bag in at least one tree.
+
+        Returns
+        -------
+        Float[m, K] or Float[m]
+            Means over trees.
+
+        Raises
+        ------
+        TypeError
+            If single trees do not have this output.
+        """
+        if method != ("predict_proba" if is_classifier(self.forest) else "predict"):
+            raise TypeError(
+                f"{method} of a {type(self.forest).__name__} cannot be computed out of bag; use"
+                " calibration='cross_fit'"
+            )
+        if method not in self._cache:
+            self._cache[method] = self._mean_over_trees(method)
+        return self._cache[method][rows]
+
+    def _mean_over_trees(self, method: str) -> np.ndarray:
+        """Return the mean prediction of the out-of-bag trees for all rows."""
+        # Trees are added in order, so that the sum does not depend on the number of threads.
+        total: Any = 0.0
+        for t, tree in enumerate(self.forest.estimators_):
+            out = np.flatnonzero(self.is_out[:, t])
+            predicted = getattr(tree, method)(self._X[out])
+            if t == 0:
+                total = np.zeros((len(self.is_out), *predicted.shape[1:]))
+            total[out] += predicted
+        n_trees = np.maximum(self.is_out.sum(axis=1), 1)
+        return total / n_trees.reshape(-1, *[1] * (total.ndim - 1))
+
+
+@dataclass(frozen=True)
+class StoredOutputs:
+    """Class probabilities of a calibrated parent for its training rows, stored by its fit.
+
+    Attributes
+    ----------
+    proba : Float[n, K]
+        Probabilities that were computed without each row.
+    """
+
+    proba: np.ndarray
+
+    def predict(self, method: str, rows: np.ndarray) -> np.ndarray:
+        """Return the probabilities of the rows (Int[m]); there are no other outputs."""
+        if method != "predict_proba":
+            raise TypeError(
+                f"{method} of a calibrated parent cannot be computed for its training rows; use"
+                " calibration='held_out'"
+            )
+        return self.proba[rows]
+
+
+class CrossFitted(FrozenEstimator):
+    """Fitted parent with the parents of a cross-validation, each fitted without one fold.
+
+    It can be passed wherever a ``FrozenEstimator`` can. Calibrators with
+    ``calibration="cross_fit"`` then take the outputs of its folds instead of fitting parents
+    again; see :func:`cross_fit`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Parent that is fitted on all n rows.
+    fold_estimators : sequence of estimators, default=()
+        Parent of each fold, fitted on the rows outside of the fold.
+    fold : Int[n], default=None
+        Fold of each row.
+    """
+
+    def __init__(
+        self, estimator: Any, fold_estimators: Sequence[Any] = (), fold: np.ndarray | None = None
+    ):
+        super().__init__(estimator)
+        self.fold_estimators = fold_estimators
+        self.fold = fold
+
+
+class CrossFittedOutputs:
+    """Outputs of parents for training rows outside of their fits.
+
+    Parameters
+    ----------
+    fold_estimators : sequence of estimators
+        Parent of each fold, fitted on the rows outside of the fold.
+    fold : Int[n]
+        Fold of each row.
+    X : Float[n, …] or DataFrame
+        The rows.
+    classes : ndarray of shape [K] or None
+        Labels of all classes, of which the rows outside of a fold may lack some; None for
+        regressors.
+    take : callable
+        Function of X and positions that returns these rows.
+
+    Attributes
+    ----------
+    memo : dict
+        What components derive from the parents of the folds, by a key of their own, so that several
+        fits to the same rows share it.
+    """
+
+    def __init__(
+        self,
+        fold_estimators: Sequence[Any],
+        fold: np.ndarray,
+        X: Any,
+        classes: np.ndarray | None,
+        take: Callable[[Any, np.ndarray], Any],
+    ):
+        self.fold_estimators, self.fold = fold_estimators, fold
+        self._X, self._classes, self._take = X, classes, take
+        self._cache: dict[str, Any] = {}
+        self.memo: dict[Any, Any] = {}
+
+    def predict(self, method: str, rows: np.ndarray) -> Any:
+        """Return the outputs of a method of the parents for some training rows.
+
+        Parameters
+        ----------
+        method : str
+            Name of the method, such as "predict_proba".
+        rows : Int[m]
+            Positions of the rows.
+
+        Returns
+        -------
+        array of shape [m, …]
+            The outputs. Columns of classes that a parent was not fitted on are 0.
+        """
+        if method not in self._cache:
+            self._cache[method] = self._predict_folds(method)
+        return self._cache[method][rows]
+
+    def apply(self, function: Callable[[Any, Any], np.ndarray], rows: np.ndarray) -> np.ndarray:
+        """Return a function of the parent of its fold and each row, for some rows (Int[m])."""
+        values: Any = None
+        for members, result in self.apply_by_fold(function, rows):
+            if values is None:
+                values = np.zeros((len(rows), *result.shape[1:]), dtype=result.dtype)
+            values[members] = result
+        return values
+
+    def apply_by_fold(
+        self, function: Callable[[Any, Any], Any], rows: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield, for each fold, which of some rows (Int[m]) are in it, and their result."""
+        fold = self.fold[rows]
+        for f in np.unique(fold):
+            members = np.flatnonzero(fold == f)
+            yield members, function(self.fold_estimators[f], self._take(self._X, rows[members]))
+
+    def _predict_folds(self, method: str) -> np.ndarray:
+        """Return the outputs for all rows."""
+
+        def outputs(estimator: Any, X: Any) -> np.ndarray:
+            return self._align(np.asarray(getattr(estimator, method)(X)), estimator)
+
+        return self.apply(outputs, np.arange(len(self.fold)))
+
+    def _align(self, values: np.ndarray, estimator: Any) -> np.ndarray:
+        """Return the columns of all classes."""
+        classes = self._classes
+        if classes is None or values.ndim < 2 or len(estimator.classes_) == len(classes):
+            return values
+        aligned = np.zeros((len(values), len(classes)), dtype=values.dtype)
+        aligned[:, np.searchsorted(classes, estimator.classes_)] = values
+        return aligned
+
+
+def draw_folds_of_rows(
+    n_samples: int, cv: Any, y: np.ndarray | None, random_state: Any
+) -> np.ndarray:
+    """Return the fold of each row.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows n.
+    cv : int, cross-validator or iterable
+        Number of folds, drawn by class if there are classes; a cross-validator of scikit-learn; or
+        an iterable of (training, test) positions.
+    y : Int[n] or None
+        Classes; None in regression.
+    random_state : int, RandomState or None
+        Seed of the draw.
+
+    Returns
+    -------
+    Int[n]
+        Fold of each row.
+
+    Raises
+    ------
+    ValueError
+        If a row is in the test part of no fold, or of several.
+    """
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    splits: Iterable[Any]
+    if isinstance(cv, int | np.integer):
+        if y is None:
+            splits = KFold(int(cv), shuffle=True, random_state=random_state).split(
+                np.zeros(n_samples)
+            )
+        else:
+            # A class with fewer rows than folds is in some folds only; scikit-learn warns of it.
+            splits = StratifiedKFold(int(cv), shuffle=True, random_state=random_state).split(y, y)
+    elif hasattr(cv, "split"):
+        splits = cv.split(np.zeros(n_samples) if y is None else y, y)
+    else:
+        splits = cv
+    fold, count = np.full(n_samples, -1), np.zeros(n_samples, dtype=int)
+    for f, (_, test) in enumerate(splits):
+        fold[test] = f
+        count[test] += 1
+    if (count != 1).any():
+        raise ValueError(
+            f"cv must put each row in the test part of one fold, {int((count != 1).sum())} of"
+            f" {n_samples} rows are in none or in several"
+        )
+    return fold

@@ -1,0 +1,370 @@
+"""Kernel density graphs that no row is held out for.
+
+The parent is fitted on all rows, all rows populate the polytopes, and the parameters of the
+posterior are chosen on outputs that were computed without each row:
+
+- :func:`fit_out_of_bag`, behind a bagged forest. A training row lends its class only in the trees
+  that it is out of bag in, and the training rows of the search are compared in the trees that both
+  are out of bag in (:class:`~kdgraph.geometry.out_of_bag.OutOfBagIndex`). So neither label has
+  shaped a leaf that the pair is compared in.
+- :func:`fit_cross_fitted`, behind any other parent: each fold is evaluated by the graph of a parent
+  that was fitted on the other folds.
+
+The density floor comes from the log density of each row without the row itself. Original to
+kdgraph.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from kdgraph.base import Rows
+from kdgraph.base.out_of_sample import UnseenRows, unseen_rows
+from kdgraph.density.gaussians import shrunk_variances
+from kdgraph.density.graph import KernelDensityGraph
+from kdgraph.density.posterior import QueryPosterior, search_query_posterior
+from kdgraph.density.variants import FittedVariant, KernelDensityOptions, exponents_to_try
+from kdgraph.geometry import Locations, Partition
+from kdgraph.geometry.kinds import forest_partition_of
+from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex
+
+# Rows that choose the parameters, every s-th one. The standard error of their mean NLL is then
+# below .01 nats, and that of differences between candidates far less.
+_MAX_SEARCH_ROWS = 5_000
+
+
+class OutOfBagGraph(KernelDensityGraph):
+    """Kernel density graph of a bagged forest whose rows lend their classes out of bag.
+
+    Polytopes and Gaussians are those of :class:`~kdgraph.density.graph.KernelDensityGraph`. Class
+    masses are sums over rows, by :class:`~kdgraph.geometry.out_of_bag.OutOfBagIndex`.
+
+    Parameters
+    ----------
+    partition : Partition
+        Partition of the forest, also behind transformers.
+    locations : Locations
+        Positions of the n rows that the forest was fitted on.
+    rows : Rows
+        These rows, with classes and weights.
+    is_out : Bool[n, T]
+        True where a row is out of bag in a tree.
+    n_classes : int
+        Number of classes K.
+    **options
+        Options of :class:`~kdgraph.density.graph.KernelDensityGraph`.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        locations: Locations,
+        rows: Rows,
+        is_out: np.ndarray,
+        n_classes: int,
+        **options: Any,
+    ):
+        super().__init__(partition, locations, rows.one_hot(n_classes), shrunk_variances, **options)
+        self._classes, self._weights, self._n_classes = rows.y, rows.weight, n_classes
+        # Only leaves that a row is out of bag in are needed from here on.
+        self._codes = np.where(is_out, locations.codes, IN_BAG)
+
+    def _make_index(self) -> OutOfBagIndex:
+        forest = forest_partition_of(self.partition)
+        if forest is None:
+            raise TypeError("an out-of-bag graph needs the partition of a forest")
+        return OutOfBagIndex(
+            self._codes,
+            self._classes,
+            self._weights,
+            self._n_classes,
+            forest.leaf_starts,
+            n_jobs=forest.n_jobs,
+        )
+
+    def query_training(self, rows: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+        """Return the class masses around training rows, without their own.
+
+        Parameters
+        ----------
+        rows : Int[m]
+            Positions of training rows.
+        exponents : Float[k]
+            Powers of the similarity.
+
+        Returns
+        -------
+        Float[m, K, k]
+            Class masses.
+        """
+        index = self._index
+        assert isinstance(index, OutOfBagIndex)
+        return index.query_training(rows, exponents)[0]
+
+
+def fit_out_of_bag(
+    partition: Partition,
+    train: Rows,
+    calibration: Rows,
+    vote: np.ndarray,
+    prior: np.ndarray,
+    options: KernelDensityOptions,
+) -> FittedVariant:
+    """Fit graph, posterior and densities behind a bagged forest, on all of its rows.
+
+    Parameters
+    ----------
+    partition : Partition
+        Partition of the forest.
+    train : Rows
+        All n rows that the forest was fitted on.
+    calibration : Rows
+        Those of them that choose the parameters, with out-of-bag outputs.
+    vote : Float[m, K]
+        Out-of-bag votes of the calibration rows.
+    prior : Float[K]
+        Class fractions.
+    options : KernelDensityOptions
+        Options of the variant.
+
+    Returns
+    -------
+    FittedVariant
+        Graph, posterior, and leave-one-out log densities for the floor.
+
+    Raises
+    ------
+    ValueError
+        If the nearest polytope is to be found by another distance than "scaled" or "whitened".
+    """
+    locations, unseen = partition.locate(train.X), unseen_rows(calibration)
+    graph = OutOfBagGraph(
+        partition,
+        locations,
+        train,
+        unseen.source.is_out,
+        len(prior),
+        distance=options.distance or "scaled",
+        max_polytopes=options.max_polytopes,
+        leave_one_out=True,
+    )
+    step = max(1, len(calibration) // _MAX_SEARCH_ROWS)
+    rows, positions = calibration[::step], unseen.positions[::step]
+    exponents = exponents_to_try(options, len(train))
+    posterior = search_query_posterior(
+        lambda chunk: graph.query_training(positions[chunk], exponents),
+        vote[::step],
+        rows,
+        prior,
+        exponents=exponents,
+        **options.search_options(),
+    )
+    return FittedVariant(graph, posterior, graph.floor_log_density(locations.points))
+
+
+def out_of_bag_posterior(
+    graph: OutOfBagGraph, posterior: QueryPosterior, rows: Rows, vote: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return posterior and log density of training rows, computed without each row.
+
+    Parameters
+    ----------
+    graph : OutOfBagGraph
+        Graph of the training rows.
+    posterior : QueryPosterior
+        Posterior.
+    rows : Rows
+        Some of the training rows, with out-of-bag outputs.
+    vote : Float[m, K]
+        Their out-of-bag votes.
+
+    Returns
+    -------
+    posterior : Float[m, K]
+        Class probabilities inside the training distribution.
+    log_density : Float[m]
+        Log densities.
+    """
+    positions = unseen_rows(rows).positions
+    masses = graph.query_training(positions, posterior.exponents)[:, :, 0]
+    points = graph.partition.embed(rows.X)
+    return posterior.mix(masses, vote), graph.leave_one_out_log_density(points, positions)
+
+
+class FoldGraphs:
+    """Graphs of the parents of a cross-validation, each of the rows outside of its fold.
+
+    Parameters
+    ----------
+    partition_of_fold : callable
+        Function of the parent of a fold that returns its partition.
+    train : Rows
+        All n rows.
+    unseen : UnseenRows
+        Rows with the parents of all folds as source of their outputs.
+    n_classes : int
+        Number of classes K.
+    options : KernelDensityOptions
+        Options of the variant.
+    key : hashable
+        Options of the partition. Graphs are kept with the parents of the folds, so that several
+        fits with equal options share them.
+    """
+
+    def __init__(
+        self,
+        partition_of_fold: Callable[[Any], Partition],
+        train: Rows,
+        unseen: UnseenRows,
+        n_classes: int,
+        options: KernelDensityOptions,
+        key: Hashable = None,
+    ):
+        self._fold = unseen.source.fold
+        self._n_classes = n_classes
+        memo_key = ("graphs", options.distance, options.max_polytopes, n_classes, key)
+        if memo_key not in unseen.source.memo:
+            unseen.source.memo[memo_key] = [
+                _graph_of(partition_of_fold(parent), train[self._fold != f], n_classes, options)
+                for f, parent in enumerate(unseen.source.fold_estimators)
+            ]
+        self._graphs: list[KernelDensityGraph] = unseen.source.memo[memo_key]
+
+    def query(self, rows: Rows, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return class masses and log densities of rows by the graphs of their folds.
+
+        Parameters
+        ----------
+        rows : Rows
+            Some of the rows, m of them.
+        factors : Float[k]
+            Factors of log n in the exponent; n is the number of rows of each graph.
+
+        Returns
+        -------
+        masses : Float[m, K, k]
+            Class masses.
+        log_density : Float[m]
+            Log densities, per unit of the spacing of each graph.
+        """
+        fold = self._fold[unseen_rows(rows).positions]
+        masses = np.empty((len(rows), self._n_classes, len(factors)))
+        log_density = np.empty(len(rows))
+        for f, graph in enumerate(self._graphs):
+            members = np.flatnonzero(fold == f)
+            if not len(members):
+                continue
+            n_rows = len(graph.polytopes.polytope_of_row)
+            result = graph.query(
+                graph.partition.locate(rows[members].X), factors * math.log(n_rows)
+            )
+            masses[members] = result.masses
+            log_density[members] = result.log_density + graph.log_unit_volume
+        return masses, log_density
+
+
+def _graph_of(
+    partition: Partition, rows: Rows, n_classes: int, options: KernelDensityOptions
+) -> KernelDensityGraph:
+    """Return the graph of all ``rows``, with leave-one-out spacing where distances have a unit."""
+    distance = options.distance or "scaled"
+    return KernelDensityGraph(
+        partition,
+        partition.locate(rows.X),
+        rows.one_hot(n_classes),
+        shrunk_variances,
+        distance=distance,
+        max_polytopes=options.max_polytopes,
+        leave_one_out=distance in ("scaled", "whitened"),
+    )
+
+
+def fit_cross_fitted(
+    partition: Partition,
+    folds: FoldGraphs,
+    train: Rows,
+    calibration: Rows,
+    vote: np.ndarray,
+    prior: np.ndarray,
+    options: KernelDensityOptions,
+) -> FittedVariant:
+    """Fit graph, posterior and densities with parameters chosen by cross-fitting.
+
+    Parameters
+    ----------
+    partition : Partition
+        Partition of the parent that was fitted on all rows.
+    folds : FoldGraphs
+        Graphs of the parents of the folds.
+    train : Rows
+        All n rows.
+    calibration : Rows
+        Those of them that choose the parameters, with outputs of the parents of their folds.
+    vote : Float[m, K]
+        These outputs.
+    prior : Float[K]
+        Class fractions.
+    options : KernelDensityOptions
+        Options of the variant.
+
+    Returns
+    -------
+    FittedVariant
+        Graph, posterior, and log densities for the floor.
+    """
+    # The parameters are chosen on all folds together, so they are one set for all parents. The
+    # factor k of the exponent k·log n is shared, not the exponent: a fold has fewer rows.
+    step = max(1, len(calibration) // _MAX_SEARCH_ROWS)
+    rows, log_n = calibration[::step], math.log(len(train))
+    exponents = exponents_to_try(options, len(train))
+    masses, log_density = folds.query(rows, exponents / log_n)
+    posterior = search_query_posterior(
+        lambda chunk: masses[chunk],
+        vote[::step],
+        rows,
+        prior,
+        exponents=exponents,
+        **options.search_options(),
+    )
+    graph = _graph_of(partition, train, len(prior), options)
+    # Parents of two folds may embed rows in different units, so that log densities are compared per
+    # unit of the spacing of their graph.
+    return FittedVariant(graph, posterior, log_density - graph.log_unit_volume)
+
+
+def cross_fitted_posterior(
+    graph: KernelDensityGraph,
+    folds: FoldGraphs,
+    posterior: QueryPosterior,
+    rows: Rows,
+    vote: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return posterior and log density of training rows by the graphs of their folds.
+
+    Parameters
+    ----------
+    graph : KernelDensityGraph
+        Graph of all rows, whose unit the log densities get.
+    folds : FoldGraphs
+        Graphs of the parents of the folds.
+    posterior : QueryPosterior
+        Posterior.
+    rows : Rows
+        Some of the training rows, with outputs of the parents of their folds.
+    vote : Float[m, K]
+        These outputs.
+
+    Returns
+    -------
+    posterior : Float[m, K]
+        Class probabilities inside the training distribution.
+    log_density : Float[m]
+        Log densities.
+    """
+    factors = posterior.exponents / math.log(len(graph.polytopes.polytope_of_row))
+    masses, log_density = folds.query(rows, factors)
+    return posterior.mix(masses[:, :, 0], vote), log_density - graph.log_unit_volume

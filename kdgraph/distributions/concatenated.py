@@ -1,0 +1,117 @@
+"""Predictive distributions of rows that several models predicted, in the order of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kdgraph.distributions.base import Distribution, ScoreScale, keep_row_axis
+
+
+class ConcatenatedDistribution(Distribution):
+    """Distributions of n rows, each of which belongs to one of several distributions.
+
+    Parameters
+    ----------
+    parts : sequence of Distribution
+        Distributions of some rows each, of one family.
+    part : Int[n]
+        Part that each row belongs to.
+    position : Int[n]
+        Position of each row in its part.
+
+    Notes
+    -----
+    Original to kdgraph. It is what the models of a cross-validation predict for all rows.
+
+    Examples
+    --------
+    >>> from kdgraph.distributions import Normal
+    >>> first, second = Normal(np.array([0.0, 2.0]), 1.0), Normal(np.array([1.0]), 1.0)
+    >>> rows = np.array([0, 2]), np.array([1])
+    >>> both = ConcatenatedDistribution.from_parts(zip(rows, (first, second)), 3)
+    >>> both.mean().tolist(), both[1:].ppf(0.5).tolist()
+    ([0.0, 1.0, 2.0], [1.0, 2.0])
+    """
+
+    def __init__(self, parts: Sequence[Distribution], part: np.ndarray, position: np.ndarray):
+        self.parts, self.part, self.position = list(parts), part, position
+
+    @classmethod
+    def from_parts(
+        cls, parts: Iterable[tuple[np.ndarray, Distribution]], n_rows: int
+    ) -> ConcatenatedDistribution:
+        """Return the distributions of all rows.
+
+        Parameters
+        ----------
+        parts : iterable of (Int[m], Distribution)
+            Positions of the rows of each part, and their distributions.
+        n_rows : int
+            Number of rows n.
+        """
+        part, position = np.zeros(n_rows, dtype=np.intp), np.zeros(n_rows, dtype=np.intp)
+        distributions = []
+        for f, (rows, distribution) in enumerate(parts):
+            part[rows], position[rows] = f, np.arange(len(rows))
+            distributions.append(distribution)
+        return cls(distributions, part, position)
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+    def __getitem__(self, index: Any) -> ConcatenatedDistribution:
+        rows = keep_row_axis(index)
+        return ConcatenatedDistribution(self.parts, self.part[rows], self.position[rows])
+
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+        return self._by_part(lambda part, values: part.cdf(values), y)
+
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+        return self._by_part(lambda part, levels: part.ppf(levels), q, by_row=np.ndim(q) == 2)
+
+    def extended_cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102
+        return self._by_part(lambda part, values: part.extended_cdf(values), y)
+
+    def extended_ppf(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
+        return self._by_part(
+            lambda part, values: part.extended_ppf(values), levels, by_row=np.ndim(levels) == 2
+        )
+
+    def fallback_levels(self) -> tuple[float, float]:  # noqa: D102
+        return self.parts[0].fallback_levels()
+
+    def score_scale(self) -> ScoreScale:  # noqa: D102
+        return self.parts[0].score_scale()
+
+    def mean(self) -> np.ndarray:  # noqa: D102
+        return self._by_part(lambda part, _: part.mean(), None)
+
+    def var(self) -> np.ndarray:  # noqa: D102
+        return self._by_part(lambda part, _: part.var(), None)
+
+    def crps(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+        return self._by_part(lambda part, values: part.crps(values), y)
+
+    def _by_part(
+        self,
+        function: Callable[[Distribution, Any], np.ndarray],
+        argument: Any,
+        *,
+        by_row: bool = True,
+    ) -> np.ndarray:
+        """Return a function of each part and of the rows of an argument that belong to it."""
+        is_array = by_row and argument is not None and np.ndim(argument) > 0
+        result: Any = None
+        for f, distribution in enumerate(self.parts):
+            rows = np.flatnonzero(self.part == f)
+            if not len(rows):
+                continue
+            own = np.asarray(argument)[rows] if is_array else argument
+            values = function(distribution[self.position[rows]], own)
+            if result is None:
+                result = np.empty((len(self), *values.shape[1:]))
+            result[rows] = values
+        return np.empty(0) if result is None else result
