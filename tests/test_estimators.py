@@ -170,6 +170,63 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+WITHOUT_HOLD_OUT = [
+    KernelDensityForest(forest(20), calibration="oob", random_state=0),
+    KernelDensityForest(forest(), calibration="cross_fit", cv=2, random_state=0),
+    KernelDensityNetwork(network(), calibration="cross_fit", cv=2, random_state=0),
+    DensityGate(forest(), calibration="oob", random_state=0),
+    DensityGate(forest(20), calibration="oob", max_mean_shift=0.01, random_state=0),
+    DensityGate(tree(), calibration="cross_fit", max_mean_shift=0.01, cv=2, random_state=0),
+    DensityGate(ScoreMap(forest(20)), partition=forest(), calibration="oob", random_state=0),
+    Uncalibrated(forest(20), calibration="oob", random_state=0),
+    ScoreMap(forest(20), method="isotonic", calibration="oob", random_state=0),
+    ScoreMap(network(), method="sigmoid", calibration="cross_fit", cv=2, random_state=0),
+    OdinCalibration(network(), calibration="cross_fit", cv=2, random_state=0),
+    BestCalibrator(forest(20), folds=2, calibration="oob", random_state=0),
+    LinearPool(forest(20), calibration="oob", random_state=0),
+    HistogramBinning(forest(20), calibration="oob", random_state=0),
+    TemperatureScaling(tree(), calibration="cross_fit", cv=2, random_state=0),
+    BestConfidence(forest(20), candidates=QUICK, folds=2, calibration="oob", random_state=0),
+    LocalRecalibration(forest(20), calibration="oob", random_state=0),
+    DensityRatio(forest(20), calibration="oob", random_state=0),
+    GroupWiseByPosition(
+        forest(20), ScoreMap(None, method="temperature"), calibration="oob", random_state=0
+    ),
+    GlobalPit(GaussianLinear(), calibration="cross_fit", cv=2, random_state=0),
+    ConformalPit(GaussianLinear(), LocalPit(None), calibration="cross_fit", cv=2, random_state=0),
+    LocalisedConformalPit(
+        GaussianLinear(), LocalPit(None), calibration="cross_fit", cv=2, random_state=0
+    ),
+]
+"""Estimators that hold no row out."""
+
+
+def expected_failures(estimator) -> dict[str, str]:
+    """Return the expected failures of an estimator that holds no row out."""
+    # The out-of-bag probabilities of the two blobs are 0 and 1 with and without the weights, and
+    # functions of ranks or bins of them are equal.
+    is_step_function = isinstance(
+        estimator,
+        HistogramBinning | BestConfidence | LocalRecalibration | DensityRatio,
+    ) or (isinstance(estimator, ScoreMap) and estimator.method == "isotonic")
+    return {} if is_step_function and estimator.calibration == "oob" else EXPECTED_FAILURES
+
+
+@with_checks(
+    WITHOUT_HOLD_OUT,
+    expected_failed_checks=expected_failures,
+    already_checked=ESTIMATORS,
+)
+@pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")
+@pytest.mark.filterwarnings("ignore:fewer than two calibration rows are correct, or incorrect")
+@pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")
+@pytest.mark.filterwarnings(
+    "ignore:. of . calibration rows lie where the predicted distribution function"
+)
+def test_scikit_learn_checks_without_held_out_rows(estimator, check):
+    check(estimator)
+
+
 @pytest.mark.slow
 @with_checks(
     PUBLISHED,

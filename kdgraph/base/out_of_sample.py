@@ -401,9 +401,24 @@ class CrossFittedOutputs:
         """Return the outputs for all rows."""
 
         def outputs(estimator: Any, X: Any) -> np.ndarray:
-            return self._align(np.asarray(getattr(estimator, method)(X)), estimator)
+            values = np.asarray(getattr(estimator, method)(X))
+            if method == "predict_proba":
+                return self._align(values, estimator)
+            self._check_classes(estimator, method)
+            return values
 
         return self.apply(outputs, np.arange(len(self.fold)))
+
+    def _check_classes(self, estimator: Any, method: str) -> None:
+        """Raise ValueError if a parent was not fitted on all classes: 0 is no logit of a class."""
+        if self._classes is None:
+            return
+        missing = np.setdiff1d(self._classes, estimator.classes_)
+        if len(missing):
+            raise ValueError(
+                f"{method} has no value for classes {missing.tolist()}, of which the rows outside"
+                " of a fold have no row; use fewer folds, or leave out rare classes"
+            )
 
     def _align(self, values: np.ndarray, estimator: Any) -> np.ndarray:
         """Return the columns of all classes."""

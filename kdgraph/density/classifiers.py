@@ -15,6 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from kdgraph.base import Rows
 from kdgraph.base.frozen import unwrap_frozen
 from kdgraph.base.out_of_sample import OutOfBag, unseen_rows
+from kdgraph.density.averaging import AveragedPosterior
 from kdgraph.density.floor import (
     DensityFloorClassifier,
     blend_with_prior,
@@ -33,8 +34,8 @@ from kdgraph.density.out_of_sample import (
 from kdgraph.density.posterior import (
     FOREST_SETTINGS,
     NETWORK_SETTINGS,
+    NearestPosterior,
     PublishedSettings,
-    QueryPosterior,
     SearchCriterion,
 )
 from kdgraph.density.variants import (
@@ -64,6 +65,7 @@ class KernelDensityClassifier(DensityFloorClassifier):
     vote_share: Share | Literal["auto"] = "auto"
     vote_power: Positive | Literal["auto"] = "auto"
     criterion: SearchCriterion = "nll"
+    isotonic_share: Share | Literal["auto"] = "auto"
     floor: float | Literal["auto", "paper"] | None = None
     distance: PolytopeDistance | None = None
     use_calibration_rows: bool = True
@@ -141,7 +143,7 @@ class KernelDensityClassifier(DensityFloorClassifier):
         if rows.unseen is None:
             return self.predict_proba(rows.X)
         vote, graph = rows.predict(self.estimator_), self.graph_
-        assert isinstance(self.posterior_, QueryPosterior)
+        assert not isinstance(self.posterior_, NearestPosterior)
         if isinstance(graph, OutOfBagGraph):
             posterior, log_density = out_of_bag_posterior(graph, self.posterior_, rows, vote)
         else:
@@ -149,9 +151,7 @@ class KernelDensityClassifier(DensityFloorClassifier):
             posterior, log_density = cross_fitted_posterior(
                 graph, folds, self.posterior_, rows, vote
             )
-        return blend_with_prior(
-            posterior, self.prior_, log_density, self.log_floor_, self.min_weight
-        )
+        return self._blend(posterior, log_density)
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Return :meth:`predict_proba` (Float[n, K]) and :meth:`log_density` (Float[n]) together.
@@ -171,13 +171,24 @@ class KernelDensityClassifier(DensityFloorClassifier):
         """Return probabilities and log densities of one block of rows."""
         query_result = self.graph_.query(self.graph_.partition.locate(X), self.posterior_.exponents)
         posterior, log_density = self.posterior_(query_result, self.graph_)
-        min_weight = self.min_weight if self.variant == "kdgraph" else 0.0
+        return self._blend(posterior, log_density), log_density
+
+    def _blend(self, posterior: np.ndarray, log_density: np.ndarray) -> np.ndarray:
+        """Return the posterior, blended with the prior below the floor, Float[n, K]."""
+        is_own = self.variant == "kdgraph"
         return blend_with_prior(
-            posterior, self.prior_, log_density, self.log_floor_, min_weight
-        ), log_density
+            posterior,
+            self.prior_,
+            log_density,
+            self.log_floor_,
+            self.min_weight if is_own else 0.0,
+            clipped=is_own,
+        )
 
     def _searched_parameters(self) -> dict[str, float]:
         """Return the parameters of the posterior, by name."""
+        if isinstance(self.posterior_, AveragedPosterior):
+            return self.posterior_.describe()
         names = ("exponent", "pseudo_count", "vote_share", "vote_power")
         return {
             name: getattr(self.posterior_, name) for name in names if hasattr(self.posterior_, name)

@@ -31,10 +31,11 @@ from kdgraph.parameters import OpenFraction
 class DensityGate(DensityFloorClassifier):
     """Classifier whose probabilities fall back to the class prior below a density floor.
 
-    g(x) = w(x)·p(x) + (1 - w(x))·P with w = f / (f + floor), where p are the probabilities of
+    g(x) = w(x)·p(x) + (1 - w(x))·P with w = min(1, f / floor), where p are the probabilities of
     ``estimator``, P the class fractions of the training rows, f the Gaussian density at the nearest
-    polytope of a forest, and the floor is fitted to held-out rows. This is the floor of Dey et al.
-    (2024, Eq. 6 and 7) without their posterior.
+    polytope of a forest, and the floor is fitted to rows that the density does not contain. This is
+    the floor of Dey et al. (2024, Eq. 6 and 7) without their posterior, and with a weight that is 1
+    above the floor.
 
     Parameters
     ----------
@@ -46,9 +47,9 @@ class DensityGate(DensityFloorClassifier):
         forest inside ``estimator``.
     distance : {"scaled", "geodesic", "euclidean", "whitened"}, default="scaled"
         Distance by which the nearest polytope is found, as in :class:`KernelDensityForest`.
-    alpha : float, default=0.005
-        Expected fraction of in-distribution rows below the floor. Each held-out row counts once,
-        whatever its weight.
+    alpha : float, default=0.002
+        Expected fraction of in-distribution rows below the floor. Each row counts once, whatever
+        its weight.
     max_mean_shift : float, default=None
         Instead of ``alpha``, the mean shift of in-distribution probabilities by the floor, in total
         variation (:func:`~kdgraph.density.floor.mean_shift_log_floor`). It bounds the effect of the
@@ -91,14 +92,18 @@ class DensityGate(DensityFloorClassifier):
     distance of x to the training rows grows, f → 0, hence w → 0 and |g_y - P_y| ≤ w → 0 for every
     class y and every p. With ``min_weight`` ε the limit is reached up to ε.
 
-    *Inside the data* g tends to p. Let m be the number of held-out rows. By exchangeability an
-    expected fraction of at most max(α, 1/(m + 1)) of such rows has f < floor. For all others w ≥
-    1/2 and |g_y - p_y| ≤ 1 - w = floor/(f + floor) ≤ floor/f, which decreases exponentially above
-    the floor: a row whose log density is t above it shifts by at most e^-t. With ``max_mean_shift``
-    the mean shift is set instead. As α → 0 and m → ∞ the floor falls to the lowest density of the
-    training distribution, and the rejected fraction vanishes.
+    *Inside the data* g is p. Let m be the number of held-out rows. By exchangeability an expected
+    fraction of at most max(α, 1/(m + 1)) of such rows has f < floor; all others have w = 1 and keep
+    their probabilities. With ``max_mean_shift`` the mean shift is set instead. As α → 0 and m → ∞
+    the floor falls to the lowest density of the training distribution, and the fraction of rows
+    that change vanishes. Where no row is held out, the log density of each training row is computed
+    without the row. If one more row never lowers the density of another one, as with equal
+    variances and a fixed spacing, the bound is the same: the n + 1 densities of n training rows and
+    a new one, each without the row itself, are exchangeable, and those of the training rows that
+    also lack the new row are no higher. The spacing and the variances of polytopes of several rows
+    make this approximate.
 
-    Between the two, argmax g = argmax p whenever the priors are equal, because g is then an
+    Everywhere, argmax g = argmax p whenever the priors are equal, because g is then an
     increasing function of p, class by class.
 
     Examples
@@ -174,12 +179,9 @@ class DensityGate(DensityFloorClassifier):
         if not leaves_out:
             log_density = apply_in_blocks(self.graph_.log_density, calibration.X)
         elif self.max_mean_shift is None:
-            log_density = self.graph_.floor_log_density(locations.points)
+            log_density = self.graph_.floor_log_density
         else:
-            positions = unseen_rows(calibration).positions
-            log_density = self.graph_.leave_one_out_log_density(
-                locations.points[positions], positions
-            )
+            log_density = self.graph_.left_out_log_density(unseen_rows(calibration).positions)
         self.log_floor_ = self._log_floor(calibration, log_density)
 
     def _log_floor(self, rows: Rows, log_density: np.ndarray) -> float:
@@ -192,14 +194,13 @@ class DensityGate(DensityFloorClassifier):
     def _predict_rows(self, rows: Rows) -> np.ndarray:
         if rows.unseen is None:
             return self.predict_proba(rows.X)
-        positions = rows.unseen.positions
-        points = self.graph_.partition.embed(rows.X)
         return blend_with_prior(
             rows.predict(self.estimator_),
             self.prior_,
-            self.graph_.leave_one_out_log_density(points, positions),
+            self.graph_.left_out_log_density(rows.unseen.positions),
             self.log_floor_,
             self.min_weight,
+            clipped=True,
         )
 
     def log_density(self, X) -> np.ndarray:
@@ -235,6 +236,7 @@ class DensityGate(DensityFloorClassifier):
                 log_density,
                 self.log_floor_,
                 self.min_weight,
+                clipped=True,
             ),
             log_density,
         )

@@ -27,7 +27,7 @@ VARIANCE_LAMBDA = 1e-6
 # Points whose nearest neighbours determine the whitening, polytopes that determine the typical
 # spacing, and held-out rows that choose it. The standard error of a spacing is then about 2 %, and
 # a covariance of 100 features is accurate to a few per cent.
-_SAMPLE_SIZE = 2000
+SAMPLE_SIZE = 2000
 # The first pass finds neighbours in units of the spread of each feature, the second one along the
 # axes of the first.
 _WHITENING_PASSES = 2
@@ -39,9 +39,9 @@ _MIN_STEP_FRACTION = 1e-3
 # point the mean of three times 0.1 is not 0.1. Trees distinguish 6e-8 at best.
 _CONSTANT_TOLERANCE = 1e-12
 # Weights by which the spacings of the features are shrunk towards their mean.
-_SHRINKAGE_GRID = (0.0, 0.01, 0.1, 1.0)
+SHRINKAGE_GRID = (0.0, 0.01, 0.1, 1.0)
 # Minimum gain of the mean log likelihood, in nats, that justifies this shrinkage.
-_MIN_LIKELIHOOD_GAIN = 1.0
+MIN_LIKELIHOOD_GAIN = 1.0
 # Coordinates are clipped here, so that their sums and squares stay finite. At this distance all
 # means are equally near.
 _MAX_COORDINATE = 1e100
@@ -161,18 +161,17 @@ class PolytopeMoments:
     variance : Float[p, d]
         Biased variance by feature.
     held_out : Float[m, d] or None, default=None
-        Held-out rows that choose the shrinkage of the spacing. None for no shrinkage, or for a
-        choice by leave-one-out.
-    training : tuple of Float[n, d] and Int[n], or None, default=None
-        Rows in the polytopes, and the polytope of each. With them, the shrinkage of the spacing is
-        chosen by leave-one-out.
+        Held-out rows that choose the shrinkage of the spacing. None for no shrinkage.
+    given_spacing : Float[d] or None, default=None
+        Spacing that was chosen in another way, see
+        :func:`~kdgraph.density.left_out.leave_one_out`.
     """
 
     sizes: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
     held_out: np.ndarray | None = None
-    training: tuple[np.ndarray, np.ndarray] | None = None
+    given_spacing: np.ndarray | None = None
 
     @cached_property
     def spacing(self) -> np.ndarray:
@@ -184,15 +183,16 @@ class PolytopeMoments:
         # every other value, and one held-out row with another value lowers the density floor for
         # all rows. So spacings shrunk towards their mean are tried too, and used if they make
         # held-out rows more likely by a clear margin.
+        if self.given_spacing is not None:
+            return self.given_spacing
         spacing = self._spacing_by_feature()
-        if self.held_out is None and self.training is None:
+        if self.held_out is None:
             return spacing
-        candidates = [
-            (1 - weight) * spacing + weight * spacing.mean() for weight in _SHRINKAGE_GRID
-        ]
-        likelihood = [self._log_likelihood(candidate) for candidate in candidates]
+        candidates = [(1 - weight) * spacing + weight * spacing.mean() for weight in SHRINKAGE_GRID]
+        sample = _subsample(self.held_out)
+        likelihood = [self._log_likelihood(sample, candidate) for candidate in candidates]
         best = int(np.argmax(likelihood))
-        is_better = likelihood[best] > likelihood[0] + _MIN_LIKELIHOOD_GAIN
+        is_better = likelihood[best] > likelihood[0] + MIN_LIKELIHOOD_GAIN
         return candidates[best] if is_better else spacing
 
     def shrink_variances(self, spacing: np.ndarray) -> np.ndarray:
@@ -207,9 +207,7 @@ class PolytopeMoments:
         """Return the spacing without shrinkage, Float[d]."""
         if len(self.mean) < 2:
             return np.full(self.mean.shape[1], VARIANCE_LAMBDA)
-        # Neighbours are found in units in which every feature has variance 1.
-        unit = self.mean.std(axis=0)
-        unit[np.ptp(self.mean, axis=0) <= _CONSTANT_TOLERANCE * np.abs(self.mean).max(axis=0)] = 1.0
+        unit = mean_units(self.mean)
         scaled = self.mean / unit
         sample = _subsample(scaled)
         neighbour_ids = (
@@ -218,67 +216,10 @@ class PolytopeMoments:
             .kneighbors(sample, return_distance=False)[:, 1]
         )
         squared = np.mean((sample - scaled[neighbour_ids]) ** 2, axis=0)
-        return np.maximum(
-            np.maximum(squared, _MIN_STEP_FRACTION * squared.mean()) * unit**2,
-            VARIANCE_LAMBDA * np.finfo(float).eps,
-        )
+        return limit_spacing(squared) * unit**2
 
-    def leave_one_out(
-        self, rows: np.ndarray, polytope: np.ndarray, spacing: np.ndarray
-    ) -> np.ndarray:
-        """Return log densities of rows in the polytopes, each without the row itself.
-
-        Parameters
-        ----------
-        rows : Float[m, d]
-            Some of the rows that the moments were computed from.
-        polytope : Int[m]
-            Polytope of each of them.
-        spacing : Float[d]
-            Spacing between polytopes: unit of distance, and pooled variance.
-
-        Returns
-        -------
-        Float[m]
-            Log density of the Gaussian with the nearest mean, with variances by
-            :func:`shrunk_variances`. -inf if no other row is left.
-
-        Notes
-        -----
-        Original to kdgraph. The row is taken out of its polytope, whose mean and variance are
-        computed without it; a polytope of one row is gone. The spacing, a mean over all polytopes,
-        stays.
-        """
-        size = self.sizes[polytope][:, None].astype(np.float64)
-        mean, others = self.mean[polytope], np.maximum(size - 1, 1)
-        # n·mean - x and the sum of squares without x, by the update of Welford (1962).
-        own_mean = mean + (mean - rows) / others
-        own_squares = np.maximum(
-            size * self.variance[polytope] - (rows - mean) ** 2 * (size / others), 0
-        )
-        own_variance = (own_squares + spacing) / size
-        nearest = NearestMean(self.mean, np.sqrt(spacing)).other_than(rows, polytope)
-        other_mean = self.mean[nearest]
-        other_variance = self.shrink_variances(spacing)[nearest]
-        # Of equally near means the one with the lowest number is taken, as in NearestMean.
-        own_distance, other_distance = (
-            (((rows - centre) ** 2) / spacing).sum(axis=1) for centre in (own_mean, other_mean)
-        )
-        own_is_nearest = (own_distance < other_distance) | (
-            (own_distance == other_distance) & (polytope < nearest)
-        )
-        takes_own = (size[:, 0] > 1) & (own_is_nearest | (nearest < 0))
-        centre = np.where(takes_own[:, None], own_mean, other_mean)
-        variance = np.where(takes_own[:, None], own_variance, other_variance)
-        log_density = PolytopeGaussians(centre, variance).log_density(rows, np.arange(len(rows)))
-        return np.where(takes_own | (nearest >= 0), log_density, -np.inf)
-
-    def _log_likelihood(self, spacing: np.ndarray) -> float:
-        """Return the mean log density of held-out or left-out rows under shrunk Gaussians."""
-        if self.training is not None:
-            rows, polytope = (_subsample(values) for values in self.training)
-            return float(self.leave_one_out(rows, polytope, spacing).mean())
-        rows = _subsample(self.held_out) if self.held_out is not None else self.mean
+    def _log_likelihood(self, rows: np.ndarray, spacing: np.ndarray) -> float:
+        """Return the mean log density of ``rows`` (Float[m, d]) under shrunk Gaussians."""
         nearest = NearestMean(self.mean, np.sqrt(spacing))(rows)
         return float(
             PolytopeGaussians(self.mean, self.shrink_variances(spacing))
@@ -287,12 +228,21 @@ class PolytopeMoments:
         )
 
 
+def mean_units(means: np.ndarray) -> np.ndarray:
+    """Return units in which every feature of the means has variance 1, Float[d]; 1 if constant."""
+    unit = means.std(axis=0)
+    unit[np.ptp(means, axis=0) <= _CONSTANT_TOLERANCE * np.abs(means).max(axis=0)] = 1.0
+    return unit
+
+
+def limit_spacing(squared: np.ndarray) -> np.ndarray:
+    """Return squared steps by feature, Float[…, d], raised to a fraction of their mean."""
+    least = _MIN_STEP_FRACTION * squared.mean(axis=-1, keepdims=True)
+    return np.maximum(np.maximum(squared, least), VARIANCE_LAMBDA * np.finfo(float).eps)
+
+
 def polytope_moments(
-    X: np.ndarray,
-    polytopes: Polytopes,
-    held_out: np.ndarray | None = None,
-    *,
-    leave_one_out: bool = False,
+    X: np.ndarray, polytopes: Polytopes, held_out: np.ndarray | None = None
 ) -> PolytopeMoments:
     """Return the moments of the rows in each polytope; the mean is Eq. 9 of Dey et al.
 
@@ -304,8 +254,6 @@ def polytope_moments(
         Their polytopes.
     held_out : Float[m, d], default=None
         See :class:`PolytopeMoments`.
-    leave_one_out : bool, default=False
-        Choose the shrinkage of the spacing by leave-one-out.
 
     Returns
     -------
@@ -319,13 +267,12 @@ def polytope_moments(
         mean,
         polytopes.sum_by_polytope((X - mean[polytopes.polytope_of_row]) ** 2) / sizes,
         held_out,
-        (X, polytopes.polytope_of_row) if leave_one_out else None,
     )
 
 
 def _subsample(rows: np.ndarray) -> np.ndarray:
-    """Return every s-th row, so that about ``_SAMPLE_SIZE`` rows are left."""
-    return rows[:: max(1, len(rows) // _SAMPLE_SIZE)]
+    """Return every s-th row, so that about ``SAMPLE_SIZE`` rows are left."""
+    return rows[:: max(1, len(rows) // SAMPLE_SIZE)]
 
 
 VarianceRule = Callable[[PolytopeMoments], np.ndarray]
@@ -419,24 +366,11 @@ class NearestMean:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return the number of the nearest mean, Int[n], for the rows ``X`` (Float[n, d])."""
-        return nearest_of_candidates(self._means, self._scaled(X), 1, self._candidates, 0.0)[1][
-            :, 0
-        ]
+        return self.nearest(X, 1)[:, 0]
 
-    def other_than(self, X: np.ndarray, excluded: np.ndarray) -> np.ndarray:
-        """Return the nearest mean other than one excluded for each row, Int[n]; -1 if none is left.
-
-        Parameters
-        ----------
-        X : Float[n, d]
-            The rows.
-        excluded : Int[n]
-            Number of the mean that is not considered for each row.
-        """
-        if len(self._means) < 2:
-            return np.full(len(X), -1)
-        nearest = nearest_of_candidates(self._means, self._scaled(X), 2, self._candidates, 0.0)[1]
-        return np.where(nearest[:, 0] == excluded, nearest[:, 1], nearest[:, 0])
+    def nearest(self, X: np.ndarray, k: int) -> np.ndarray:
+        """Return the numbers of the ``k`` nearest means, Int[n, k], for the rows ``X``."""
+        return nearest_of_candidates(self._means, self._scaled(X), k, self._candidates, 0.0)[1]
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         """Return the rows in units of distance."""

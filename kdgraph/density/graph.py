@@ -23,11 +23,12 @@ from kdgraph.base import select_rows
 from kdgraph.density.gaussians import (
     NearestMean,
     PolytopeGaussians,
-    PolytopeMoments,
     VarianceRule,
     neighbour_whitening,
     polytope_moments,
 )
+from kdgraph.density.left_out import leave_one_out as leave_one_out_densities
+from kdgraph.density.left_out import left_out_positions, log_density_by_folds
 from kdgraph.geometry import Locations, Partition, Polytopes, polytopes_of, take_rows
 from kdgraph.geometry.partition import PolytopeIndex
 
@@ -43,9 +44,6 @@ the Gaussians then have these axes too.
 _KMEANS_ITERATIONS = 20
 # Rows of a block in predictions. Their codes, four bytes for each tree, take most of the memory.
 _PREDICTION_BLOCK = 32_768
-# Rows whose leave-one-out densities are computed. At a floor that 1 of 200 rows is below, the
-# standard error of this fraction is then a seventh of it.
-_MAX_LEAVE_ONE_OUT_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,8 @@ class KernelDensityGraph:
         Points that choose the shrinkage of the spacing between polytopes, see
         :class:`~kdgraph.density.gaussians.PolytopeMoments`.
     leave_one_out : bool, default=False
-        Choose this shrinkage by leave-one-out instead of on ``held_out``.
+        Compute the density of training rows without themselves, by which "scaled" distances choose
+        this shrinkage too, instead of on ``held_out``.
 
     Attributes
     ----------
@@ -106,6 +105,9 @@ class KernelDensityGraph:
         Their Gaussians.
     whitening : Whitening or None
         Coordinates of the Gaussians if ``distance`` is "whitened".
+    floor_log_density : Float[m]
+        Log densities of training rows without themselves, with ``leave_one_out``: of all, or of
+        about 10,000 of more than twice as many.
     spacing : Float[d] or None
         Mean squared difference between neighbouring means, by coordinate of the Gaussians, if it is
         the unit of ``distance``.
@@ -154,8 +156,26 @@ class KernelDensityGraph:
             self.whiten(points),
             self.polytopes,
             None if held_out is None else self.whiten(held_out),
-            leave_one_out=leave_one_out,
         )
+        self.floor_log_density = np.empty(0)
+        if leave_one_out and distance == "scaled":
+            moments, self.floor_log_density = leave_one_out_densities(
+                moments, points, self.polytopes.polytope_of_row
+            )
+        elif leave_one_out:
+
+            def graph_outside(others: np.ndarray, fold: np.ndarray) -> KernelDensityGraph:
+                return KernelDensityGraph(
+                    partition,
+                    locations[others],
+                    labels[others],
+                    variance,
+                    distance=distance,
+                    max_polytopes=max_polytopes,
+                    held_out=points[fold],
+                )
+
+            self.floor_log_density = log_density_by_folds(graph_outside, locations[:n_train])
         self.spacing = moments.spacing if distance in ("scaled", "whitened") else None
         self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
         scale = 1.0 if self.spacing is None else np.sqrt(self.spacing)
@@ -227,61 +247,23 @@ class KernelDensityGraph:
         points = self.whiten(self.partition.embed(X))
         return self._log_density_at(points, self._nearest_mean(points))
 
-    def leave_one_out_log_density(self, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def left_out_log_density(self, rows: np.ndarray) -> np.ndarray:
         """Return log densities of training rows, each without the row itself.
 
         Parameters
         ----------
-        points : Float[m, d]
-            Points of some of the rows that populate the polytopes.
         rows : Int[m]
-            Positions of these rows.
+            Positions of rows that populate the polytopes.
 
         Returns
         -------
         Float[m]
-            Log densities.
-
-        Raises
-        ------
-        ValueError
-            If the nearest polytope is found by geodesic or unscaled distance.
-
-        Notes
-        -----
-        Original to kdgraph; see :meth:`~kdgraph.density.gaussians.PolytopeMoments.leave_one_out`.
+            Log densities. Of more than 20,000 rows only every s-th one was left out; the others
+            have an infinite density, so that no floor moves them.
         """
-        if self.spacing is None:
-            raise ValueError(
-                "leave-one-out densities need distance='scaled' or 'whitened'; with another"
-                " distance, calibrate on held-out rows: calibration='held_out'"
-            )
-        # The moments are those of the Gaussians, before one more row was added to each polytope.
-        sizes = self.polytopes.sizes[:, None]
-        squares = (sizes + 1) * self.gaussians.variances - self.spacing
-        moments = PolytopeMoments(
-            self.polytopes.sizes, self.gaussians.means, np.maximum(squares, 0) / sizes
-        )
-        log_density = moments.leave_one_out(
-            self.whiten(points), self.polytopes.polytope_of_row[rows], self.spacing
-        )
-        return log_density if self.whitening is None else log_density + self.whitening.log_volume
-
-    def floor_log_density(self, points: np.ndarray) -> np.ndarray:
-        """Return leave-one-out log densities of training rows, as the density floor needs them.
-
-        Parameters
-        ----------
-        points : Float[n, d]
-            Points of all rows that populate the polytopes.
-
-        Returns
-        -------
-        Float[m]
-            Log densities of all rows; of more than 20,000, of about 10,000 at equal steps.
-        """
-        rows = np.arange(0, len(points), max(1, len(points) // _MAX_LEAVE_ONE_OUT_ROWS))
-        return self.leave_one_out_log_density(points[rows], rows)
+        log_density = np.full(len(self.polytopes.polytope_of_row), np.inf)
+        log_density[left_out_positions(len(log_density))] = self.floor_log_density
+        return log_density[rows]
 
     def whiten(self, points: np.ndarray) -> np.ndarray:
         """Return points of the embedding in the coordinates of the Gaussians, Float[n, d]."""

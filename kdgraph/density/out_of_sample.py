@@ -24,6 +24,7 @@ import numpy as np
 
 from kdgraph.base import Rows
 from kdgraph.base.out_of_sample import UnseenRows, unseen_rows
+from kdgraph.density.averaging import EXPONENT_STEP, AveragedPosterior, average_posteriors
 from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.density.posterior import QueryPosterior, search_query_posterior
@@ -106,6 +107,51 @@ class OutOfBagGraph(KernelDensityGraph):
         return index.query_training(rows, exponents)[0]
 
 
+def choose_posterior(
+    masses_at: Callable[[np.ndarray], Callable[[slice], np.ndarray]],
+    vote: np.ndarray,
+    rows: Rows,
+    prior: np.ndarray,
+    exponents: np.ndarray,
+    options: KernelDensityOptions,
+) -> QueryPosterior | AveragedPosterior:
+    """Return the average of posteriors over the grid, or for another criterion the best of them.
+
+    Parameters
+    ----------
+    masses_at : callable
+        Function of exponents that returns a function of a slice of the rows, which returns the
+        class masses Float[c, K, k], without the mass of each row itself.
+    vote : Float[m, K]
+        Class probabilities of the parent, which was not fitted on the rows.
+    rows : Rows
+        The rows, m of them.
+    prior : Float[K]
+        Class prior.
+    exponents : Float[k]
+        Exponents to try.
+    options : KernelDensityOptions
+        Options of the variant.
+    """
+    search_options = options.search_options()
+    if options.criterion != "nll":
+        return search_query_posterior(
+            masses_at(exponents), vote, rows, prior, exponents=exponents, **search_options
+        )
+    exponents = exponents[::EXPONENT_STEP]
+    del search_options["criterion"]
+    return average_posteriors(
+        masses_at(exponents),
+        vote,
+        rows,
+        prior,
+        exponents=exponents,
+        isotonic_share=options.isotonic_share,
+        random_state=0,
+        **search_options,
+    )
+
+
 def fit_out_of_bag(
     partition: Partition,
     train: Rows,
@@ -135,11 +181,6 @@ def fit_out_of_bag(
     -------
     FittedVariant
         Graph, posterior, and leave-one-out log densities for the floor.
-
-    Raises
-    ------
-    ValueError
-        If the nearest polytope is to be found by another distance than "scaled" or "whitened".
     """
     locations, unseen = partition.locate(train.X), unseen_rows(calibration)
     graph = OutOfBagGraph(
@@ -154,20 +195,22 @@ def fit_out_of_bag(
     )
     step = max(1, len(calibration) // _MAX_SEARCH_ROWS)
     rows, positions = calibration[::step], unseen.positions[::step]
-    exponents = exponents_to_try(options, len(train))
-    posterior = search_query_posterior(
-        lambda chunk: graph.query_training(positions[chunk], exponents),
+    posterior = choose_posterior(
+        lambda exponents: lambda chunk: graph.query_training(positions[chunk], exponents),
         vote[::step],
         rows,
         prior,
-        exponents=exponents,
-        **options.search_options(),
+        exponents_to_try(options, len(train)),
+        options,
     )
-    return FittedVariant(graph, posterior, graph.floor_log_density(locations.points))
+    return FittedVariant(graph, posterior, graph.floor_log_density)
 
 
 def out_of_bag_posterior(
-    graph: OutOfBagGraph, posterior: QueryPosterior, rows: Rows, vote: np.ndarray
+    graph: OutOfBagGraph,
+    posterior: QueryPosterior | AveragedPosterior,
+    rows: Rows,
+    vote: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return posterior and log density of training rows, computed without each row.
 
@@ -190,9 +233,8 @@ def out_of_bag_posterior(
         Log densities.
     """
     positions = unseen_rows(rows).positions
-    masses = graph.query_training(positions, posterior.exponents)[:, :, 0]
-    points = graph.partition.embed(rows.X)
-    return posterior.mix(masses, vote), graph.leave_one_out_log_density(points, positions)
+    masses = graph.query_training(positions, posterior.exponents)
+    return posterior.mix(masses, vote), graph.left_out_log_density(positions)
 
 
 class FoldGraphs:
@@ -270,7 +312,7 @@ class FoldGraphs:
 def _graph_of(
     partition: Partition, rows: Rows, n_classes: int, options: KernelDensityOptions
 ) -> KernelDensityGraph:
-    """Return the graph of all ``rows``, with leave-one-out spacing where distances have a unit."""
+    """Return the graph of all ``rows``."""
     distance = options.distance or "scaled"
     return KernelDensityGraph(
         partition,
@@ -279,7 +321,7 @@ def _graph_of(
         shrunk_variances,
         distance=distance,
         max_polytopes=options.max_polytopes,
-        leave_one_out=distance in ("scaled", "whitened"),
+        leave_one_out=distance == "scaled",
     )
 
 
@@ -320,15 +362,19 @@ def fit_cross_fitted(
     # factor k of the exponent k·log n is shared, not the exponent: a fold has fewer rows.
     step = max(1, len(calibration) // _MAX_SEARCH_ROWS)
     rows, log_n = calibration[::step], math.log(len(train))
-    exponents = exponents_to_try(options, len(train))
-    masses, log_density = folds.query(rows, exponents / log_n)
-    posterior = search_query_posterior(
-        lambda chunk: masses[chunk],
+    log_density = np.empty(len(rows))
+
+    def masses_at(exponents: np.ndarray) -> Callable[[slice], np.ndarray]:
+        masses, log_density[:] = folds.query(rows, exponents / log_n)
+        return lambda chunk: masses[chunk]
+
+    posterior = choose_posterior(
+        masses_at,
         vote[::step],
         rows,
         prior,
-        exponents=exponents,
-        **options.search_options(),
+        exponents_to_try(options, len(train)),
+        options,
     )
     graph = _graph_of(partition, train, len(prior), options)
     # Parents of two folds may embed rows in different units, so that log densities are compared per
@@ -339,7 +385,7 @@ def fit_cross_fitted(
 def cross_fitted_posterior(
     graph: KernelDensityGraph,
     folds: FoldGraphs,
-    posterior: QueryPosterior,
+    posterior: QueryPosterior | AveragedPosterior,
     rows: Rows,
     vote: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -367,4 +413,4 @@ def cross_fitted_posterior(
     """
     factors = posterior.exponents / math.log(len(graph.polytopes.polytope_of_row))
     masses, log_density = folds.query(rows, factors)
-    return posterior.mix(masses[:, :, 0], vote), log_density - graph.log_unit_volume
+    return posterior.mix(masses, vote), log_density - graph.log_unit_volume

@@ -44,7 +44,7 @@ network, and above 1 for a forest, whose fully grown trees are underconfident.
 """
 
 # Minimum probability in the search. Without it, one empty neighbourhood would determine the result.
-_MIN_PROBABILITY = 1e-6
+MIN_PROBABILITY = 1e-6
 # Held-out rows whose masses at all exponents are in memory at once, so that memory does not grow
 # with rows × classes × exponents.
 _CHUNK_ROWS = 4096
@@ -138,13 +138,13 @@ class QueryPosterior:
         self, query_result: QueryResult, graph: KernelDensityGraph
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the posterior, Float[n, K], and the log density, Float[n]."""
-        masses = query_result.masses[:, :, 0]
+        masses = query_result.masses
         vote = graph.partition.vote(query_result.locations) if self.vote_share else masses
         return self.mix(masses, vote), query_result.log_density
 
     def mix(self, masses: np.ndarray, vote: np.ndarray) -> np.ndarray:
-        """Return the posterior, Float[n, K], of class masses and votes (Float[n, K] each)."""
-        smoothed = additive_smoothing(masses, self.pseudo_count, self.prior)
+        """Return the posterior, Float[n, K], of masses Float[n, K, 1] and votes Float[n, K]."""
+        smoothed = additive_smoothing(masses[:, :, 0], self.pseudo_count, self.prior)
         if not self.vote_share:
             return smoothed
         return self.vote_share * temper(vote, self.vote_power) + (1 - self.vote_share) * smoothed
@@ -262,7 +262,7 @@ def clipped_nll(proba: np.ndarray, rows: Rows) -> float:
         The sum.
     """
     return -float(
-        np.log(np.maximum(proba[np.arange(len(rows)), rows.y], _MIN_PROBABILITY)) @ rows.weight
+        np.log(np.maximum(proba[np.arange(len(rows)), rows.y], MIN_PROBABILITY)) @ rows.weight
     )
 
 
@@ -410,7 +410,7 @@ def _grid_scores(
 ) -> np.ndarray:
     """Return the criterion of every candidate, Float[k, a, v]."""
     if criterion == "nll":
-        return _grid_nll(masses, vote, rows, prior, pseudo_counts, vote_shares)
+        return grid_nll(masses, vote, rows, prior, pseudo_counts, vote_shares)
     scores = np.empty((masses.shape[2], len(pseudo_counts), len(vote_shares)))
     for k, a, v in np.ndindex(scores.shape):
         proba = vote_shares[v] * vote + (1 - vote_shares[v]) * additive_smoothing(
@@ -420,7 +420,7 @@ def _grid_scores(
     return scores
 
 
-def _grid_nll(masses, vote, rows: Rows, prior, pseudo_counts, vote_shares) -> np.ndarray:
+def grid_nll(masses, vote, rows: Rows, prior, pseudo_counts, vote_shares) -> np.ndarray:
     """Return the NLL of every candidate, Float[k, a, v]."""
     # NLL needs the column of the true class only, so that the whole grid of pseudo-counts and vote
     # weights of an exponent is one array operation: Float[a, v, m].
@@ -432,7 +432,7 @@ def _grid_nll(masses, vote, rows: Rows, prior, pseudo_counts, vote_shares) -> np
     for k in range(masses.shape[2]):
         smoothed = (true_mass[:, k] + a * prior[rows.y]) / (total_mass[:, k] + a)
         proba = weighted_vote + (1 - weight) * smoothed
-        scores[k] = -np.log(np.maximum(proba, _MIN_PROBABILITY)) @ rows.weight
+        scores[k] = -np.log(np.maximum(proba, MIN_PROBABILITY)) @ rows.weight
     return scores
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.base import Rows
+from kdgraph.density.averaging import AveragedPosterior
 from kdgraph.density.floor import figure1_log_floor, paper_log_floor
 from kdgraph.density.gaussians import (
     VARIANCE_LAMBDA,
@@ -57,6 +58,9 @@ class KernelDensityOptions:
         the variant prescribes.
     criterion : {"nll", "ece"}, default="nll"
         Criterion of the search.
+    isotonic_share : float or "auto", default="auto"
+        Share of isotonic maps in the posterior, where no row is held out. "auto" for the average
+        over a grid.
     distance : str or None, default=None
         Distance to the nearest polytope. None for the distance that the variant prescribes.
     use_calibration_rows : bool, default=True
@@ -72,6 +76,7 @@ class KernelDensityOptions:
     vote_share: float | Literal["auto"] = "auto"
     vote_power: float | Literal["auto"] = "auto"
     criterion: SearchCriterion = "nll"
+    isotonic_share: float | Literal["auto"] = "auto"
     distance: PolytopeDistance | None = None
     use_calibration_rows: bool = True
     max_polytopes: int | float | None = None
@@ -91,7 +96,7 @@ class FittedVariant:
     ----------
     graph : KernelDensityGraph
         The graph.
-    posterior : QueryPosterior or NearestPosterior
+    posterior : QueryPosterior, AveragedPosterior or NearestPosterior
         Posterior inside the training distribution.
     held_out_log_density : Float[m]
         Log densities of the held-out rows.
@@ -100,7 +105,7 @@ class FittedVariant:
     """
 
     graph: KernelDensityGraph
-    posterior: QueryPosterior | NearestPosterior
+    posterior: QueryPosterior | AveragedPosterior | NearestPosterior
     held_out_log_density: np.ndarray
     log_floor: float | None = None
 

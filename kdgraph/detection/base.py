@@ -174,7 +174,7 @@ class PostHocDetector(OutlierMixin, PostHoc):
         # threshold.
         self.estimator_ = self._fit_parent(parent, train, None, rng)
         if self.calibration_ != "held_out":
-            held_out = self._add_unseen_outputs(held_out, parent)
+            held_out = self._leave_out(held_out, parent)
         with skip_row_checks():
             self._fit_after(train, held_out)
             scores = (
@@ -229,6 +229,10 @@ class PostHocDetector(OutlierMixin, PostHoc):
     def _held_out_scores(self, X: Any, rng: np.random.RandomState) -> np.ndarray:
         """Return Float[m], the held-out scores of which the threshold is a quantile."""
         return self._score(X)
+
+    def _leave_out(self, rows: Rows, parent: Any) -> Rows:
+        """Return the training rows with what :meth:`_left_out_scores` needs of parents."""
+        return self._add_unseen_outputs(rows, parent, always=True)
 
     def _left_out_scores(
         self, train: Rows, held_out: Rows, rng: np.random.RandomState

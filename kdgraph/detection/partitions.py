@@ -529,7 +529,7 @@ class GraphDensity(PartitionDetector):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         partition = self._partition()
-        leaves_out = self._leaves_rows_out()
+        leaves_out = self.calibration_ != "held_out"
         self.graph_ = KernelDensityGraph(
             partition,
             partition.locate(train.X),
@@ -540,21 +540,13 @@ class GraphDensity(PartitionDetector):
             leave_one_out=leaves_out,
         )
 
-    def _leaves_rows_out(self) -> bool:
-        """Return whether the density of a training row is computed without it, by one graph."""
-        return self.calibration_ != "held_out" and self.distance in ("scaled", "whitened")
-
-    def _add_unseen_outputs(self, rows: Rows, parent: Any, *, always: bool = False) -> Rows:
-        if self._leaves_rows_out() and not always:
-            return rows
-        return super()._add_unseen_outputs(rows, parent, always=always)
+    def _leave_out(self, rows: Rows, parent: Any) -> Rows:
+        return rows
 
     def _left_out_scores(
         self, train: Rows, held_out: Rows, rng: np.random.RandomState
     ) -> np.ndarray:
-        if self._leaves_rows_out():
-            return self.graph_.floor_log_density(self.graph_.partition.embed(train.X))
-        return super()._left_out_scores(train, held_out, rng)
+        return self.graph_.floor_log_density
 
     def _score(self, X: Any) -> np.ndarray:
         return apply_in_blocks(self.graph_.log_density, X)

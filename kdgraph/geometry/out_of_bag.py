@@ -9,7 +9,6 @@ which both are out of bag. Original to kdgraph.
 
 from __future__ import annotations
 
-import copy
 from functools import partial
 
 import numpy as np
@@ -23,7 +22,7 @@ IN_BAG = -1
 
 
 @compiled
-def _query_training_block(
+def _query_block_pairs(
     leaves,
     query_masks,
     query_ids,
@@ -37,13 +36,13 @@ def _query_training_block(
     masses,
     nearest,
 ):
-    """Fill class masses and nearest rows of training rows, each without the row itself.
+    """Fill class masses and nearest training rows of queries, each without the row itself.
 
     ``leaves``: Int[m, T], leaf numbers of the queries, negative in bag; ``query_masks``: UInt64[m,
-    W] and ``masks``: UInt64[n, W], a bit for each tree that a row is out of bag in; ``query_ids``:
-    Int[m] and ``number``: Int[n], numbers of the rows; ``classes``: Int[n]; ``weights``: Float[n];
-    ``powers``: Float[N, N, k], (c / trees)^exponent at [trees, c]. Filled are ``masses``: Float[m,
-    K, k], zeros before, and ``nearest``: Int[m].
+    W] and ``masks``: UInt64[n, W], a bit for each tree that a row is out of bag in, of a new row
+    all trees; ``query_ids``: Int[m] and ``number``: Int[n], numbers of the rows; ``classes``:
+    Int[n]; ``weights``: Float[n]; ``powers``: Float[N, N, k], (c / trees)^exponent at [trees, c].
+    Filled are ``masses``: Float[m, K, k], zeros before, and ``nearest``: Int[m].
     """
     n, n_classes, n_fractions = number.shape[0], masses.shape[1], powers.shape[0] ** 2
     counts = np.zeros(4 * ((n + 3) // 4), np.uint16)
@@ -163,7 +162,6 @@ class OutOfBagIndex(LeafIndex):
         class_weights = np.zeros((len(codes), n_classes))
         class_weights[np.arange(len(codes)), classes] = weights
         super().__init__(codes, class_weights, leaf_starts, n_jobs=n_jobs)
-        self._scaled: dict[float, OutOfBagIndex] = {}
         order = self._polytope_ids
         is_out = codes >= 0
         self._n_out = is_out.sum(axis=1)[order]
@@ -188,27 +186,7 @@ class OutOfBagIndex(LeafIndex):
         nearest : Int[m]
             The training row that shares most leaves, of several the first; -1 if none shares any.
         """
-        if not len(exponents):
-            return super().query(codes, exponents)
-        masses = np.empty((len(codes), self.n_classes, len(exponents)))
-        nearest = np.empty(0, dtype=np.int64)
-        for k, exponent in enumerate(exponents):
-            scaled = self._scaled_for(float(exponent))
-            masses[:, :, k : k + 1], nearest = LeafIndex.query(scaled, codes, exponents[k : k + 1])
-        return masses, nearest
-
-    def _scaled_for(self, exponent: float) -> OutOfBagIndex:
-        """Return a copy whose weights contain the denominators of the similarity."""
-        # (c / N_s)^p = (c / T)^p · (T / N_s)^p for c common leaves and N_s out-of-bag trees of row
-        # s: the second factor belongs to s alone, so that the histogram of counts still serves. A
-        # fitted posterior has one exponent, whose copy is kept; all copies share their arrays.
-        if exponent not in self._scaled:
-            scaled = copy.copy(self)
-            ratio = self.n_trees / np.maximum(self._n_out, 1)
-            row_of_weight = np.repeat(np.arange(self.n_polytopes), np.diff(self._class_starts))
-            scaled._weight_of = self._weight_of * ratio[row_of_weight] ** exponent
-            self._scaled = {exponent: scaled}
-        return self._scaled[exponent]
+        return self._query_pairs(codes, np.full(len(codes), -1), exponents)
 
     def query_training(
         self, rows: np.ndarray, exponents: np.ndarray
@@ -229,32 +207,42 @@ class OutOfBagIndex(LeafIndex):
         nearest : Int[m]
             The other row with the largest similarity, of several the first; -1 if all are 0.
         """
+        return self._query_pairs(self._codes[rows], np.asarray(rows), exponents)
+
+    def _query_pairs(
+        self, codes: np.ndarray, row_ids: np.ndarray, exponents: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return masses and nearest rows of queries with codes Int[m, T].
+
+        ``row_ids``: Int[m], position of each query among the training rows, -1 for new rows.
+        """
         # The table has a row for each number of trees that a pair can have in common.
         trees = np.arange(self._n_out.max(initial=0) + 1)
         fractions = np.minimum(trees / np.maximum(trees, 1)[:, None], 1.0)
         powers = fractions[:, :, None] ** np.asarray(exponents, dtype=np.float64)
-        masses = np.zeros((len(rows), self.n_classes, len(exponents)))
-        nearest = np.full(len(rows), -1, dtype=np.int64)
-        order = np.argsort(self._codes[rows, 0], kind="stable")
-        blocks = [order[start : start + QUERY_BLOCK] for start in range(0, len(rows), QUERY_BLOCK)]
-        query_block = partial(self._query_training_block, powers=powers)
+        masses = np.zeros((len(codes), self.n_classes, len(exponents)))
+        nearest = np.full(len(codes), -1, dtype=np.int64)
+        order = np.argsort(codes[:, 0], kind="stable")
+        blocks = [order[start : start + QUERY_BLOCK] for start in range(0, len(codes), QUERY_BLOCK)]
+        query_block = partial(self._query_pairs_block, powers=powers)
+        queries = np.column_stack([row_ids, codes])
         for block, (block_masses, block_nearest) in map_blocks(
-            query_block, np.asarray(rows), blocks, self.n_jobs
+            query_block, queries, blocks, self.n_jobs
         ):
             masses[block], nearest[block] = block_masses, block_nearest
         return masses, nearest
 
-    def _query_training_block(
-        self, rows: np.ndarray, powers: np.ndarray
+    def _query_pairs_block(
+        self, queries: np.ndarray, powers: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return masses and nearest rows of a few training rows."""
-        masses = np.zeros((len(rows), self.n_classes, powers.shape[2]))
-        nearest = np.full(len(rows), -1, dtype=np.int64)
-        codes = self._codes[rows]
-        _query_training_block(
+        """Return masses and nearest rows of a few queries, their row numbers before their codes."""
+        masses = np.zeros((len(queries), self.n_classes, powers.shape[2]))
+        nearest = np.full(len(queries), -1, dtype=np.int64)
+        row_ids, codes = queries[:, 0].astype(np.int64), queries[:, 1:]
+        _query_block_pairs(
             self._leaves_of(codes),
             _pack_bits(codes >= 0),
-            np.asarray(rows, dtype=np.int64),
+            row_ids,
             self._starts,
             self._members,
             self._polytope_ids,

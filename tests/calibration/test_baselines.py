@@ -134,7 +134,7 @@ def test_uncalibrated_is_the_parent(rows, parent):
 
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the calibration rows are training rows
 def test_weights_reach_parents_and_maps(rows, parent):
-    X, y, X_calibration, y_calibration, test = rows
+    X, y, _, _, test = rows
     weight = np.random.default_rng(0).uniform(0.5, 2, 200)
     weighted_parent = clone(parent).fit(X, y, sample_weight=weight)
     assert np.array_equal(

@@ -179,7 +179,7 @@ def test_class_weights_of_the_parent_are_respected(blob_rows):
     np.testing.assert_array_equal(
         kdf.graph_.partition.vote(locations), kdf.estimator_.predict_proba(X)
     )
-    weight = 1 / (1 + np.exp(kdf.log_floor_ - kdf.graph_.log_density(X)))[:, None]
+    weight = np.exp(np.minimum(kdf.graph_.log_density(X) - kdf.log_floor_, 0))[:, None]
     np.testing.assert_allclose(
         kdf.predict_proba(X),
         weight * kdf.estimator_.predict_proba(X) + (1 - weight) * kdf.prior_,

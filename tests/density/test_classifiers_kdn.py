@@ -71,7 +71,7 @@ def test_probabilities_match_the_formula(blob_rows, three_blobs, output_bits):
     vote = softmax(p.vote_power * np.log(kdn.estimator_.predict_proba(test)), axis=1)
     posterior = p.vote_share * vote + (1 - p.vote_share) * smoothed
     density = kdn.graph_.log_density(test)
-    weight = np.maximum(1 / (1 + np.exp(kdn.log_floor_ - density)), kdn.min_weight)[:, None]
+    weight = np.maximum(np.exp(np.minimum(density - kdn.log_floor_, 0)), kdn.min_weight)[:, None]
     expected = weight * posterior + (1 - weight) * kdn.prior_
     np.testing.assert_allclose(
         kdn.predict_proba(test), expected, atol=1e-10

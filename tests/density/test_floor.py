@@ -140,6 +140,17 @@ def test_conformal_floor_ignores_zero_densities():
     assert conformal_log_floor(np.empty(0), 0.005) == -math.inf
 
 
+def test_clipped_weight_is_1_above_the_floor_and_continuous_at_it():
+    posterior, prior = np.array([[0.9, 0.1]] * 4), np.array([0.5, 0.5])
+    log_density = np.array([2.0, -5.0, -5.0 - 1e-12, -5.0 - math.log(4)])
+    blended = blend_with_prior(posterior, prior, log_density, -5.0, clipped=True)
+    np.testing.assert_array_equal(blended[:2], posterior[:2])
+    np.testing.assert_allclose(blended[2], posterior[2], rtol=1e-11)
+    np.testing.assert_allclose(blended[3], 0.25 * posterior[3] + 0.75 * prior, rtol=1e-15)
+    far = blend_with_prior(posterior, prior, np.full(4, -np.inf), -5.0, clipped=True)
+    np.testing.assert_array_equal(far, np.tile(prior, (4, 1)))
+
+
 def blend_shift(log_density, distance, log_floor):
     """Mean shift of rows by the blend: between the corners of a simplex whose prior is a corner.
     The extra row that is added to the held-out rows counts too.
@@ -148,7 +159,7 @@ def blend_shift(log_density, distance, log_floor):
     distance = np.append(distance, distance.mean())
     posterior, prior = np.column_stack([distance, 1 - distance]), np.array([0.0, 1.0])
     return (
-        np.abs(blend_with_prior(posterior, prior, log_density, log_floor) - posterior)
+        np.abs(blend_with_prior(posterior, prior, log_density, log_floor, clipped=True) - posterior)
         .sum(axis=1)
         .mean()
         / 2
@@ -185,7 +196,12 @@ def test_mean_shift_of_new_rows_is_close_to_the_bound_with_few_held_out_rows(m, 
     held_out, share = draw((1000, m)), (np.arange(4000) + 0.5) / 4000
     new = norm.ppf(share) if tail == "normal" else np.log(share)
     cost = [
-        float(np.mean(0.5 / (1 + np.exp(new - mean_shift_log_floor(row, np.full(m, 0.5), 0.01)))))
+        float(
+            np.mean(
+                -0.5
+                * np.expm1(np.minimum(new - mean_shift_log_floor(row, np.full(m, 0.5), 0.01), 0.0))
+            )
+        )
         for row in held_out
     ]
     # of 1,000 rows the next is no worse than the lowest, and is counted as if it were

@@ -161,9 +161,10 @@ def test_every_parameter_changes_the_score(blobs):
         "repeats": 7,
         "target_fpr": 0.2,
         "calibration_size": 0.4,
+        "calibration": "cross_fit",
         "random_state": 1,
     }
-    assert set(alternatives) | {"estimator", "n_jobs"} == set(TreeHamming().get_params())
+    assert set(alternatives) | {"estimator", "n_jobs", "cv"} == set(TreeHamming().get_params())
     for name, value in alternatives.items():
         changed_scores = scores(**{name: value})
         assert changed_scores.shape != default_scores.shape or not np.allclose(

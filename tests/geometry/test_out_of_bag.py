@@ -1,0 +1,101 @@
+"""Index of training rows by out-of-bag trees, compared with dense arrays of all pairs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from kdgraph.base.out_of_sample import out_of_bag_trees
+from kdgraph.geometry import forest as leaf_index
+from kdgraph.geometry import out_of_bag, partition_of
+from kdgraph.geometry.out_of_bag import IN_BAG, OutOfBagIndex
+
+EXPONENTS = np.array([0.3, 1.0, 5.0])
+
+
+@pytest.fixture(params=[(1, 70), (40, 130)], ids=["full trees", "large leaves"])
+def problem(request):
+    """Return rows of three classes with weights, and their codes in a forest."""
+    min_samples_leaf, n_trees = request.param
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 3, 300)
+    forest = RandomForestClassifier(n_trees, min_samples_leaf=min_samples_leaf, random_state=0).fit(
+        X, y
+    )
+    partition, is_out = partition_of(forest), out_of_bag_trees(forest, len(X))
+    codes, weights = partition.encode(X), rng.uniform(0.5, 2, 300)
+    new_codes = partition.encode(rng.normal(size=(50, 3)))
+    masked = np.where(is_out, codes, IN_BAG)
+    index = OutOfBagIndex(masked, y, weights, 3, partition.leaf_starts)
+    return SimpleNamespace(
+        index=index,
+        codes=codes,
+        masked=masked,
+        new_codes=new_codes,
+        is_out=is_out,
+        labels=np.eye(3)[y] * weights[:, None],
+        make_index=lambda n_jobs: OutOfBagIndex(
+            masked, y, weights, 3, partition.leaf_starts, n_jobs=n_jobs
+        ),
+    )
+
+
+def dense_masses(similarity: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the class masses of a matrix of similarities, Float[m, K, k]."""
+    powers = [np.where(similarity > 0, similarity**p, 0.0) @ labels for p in EXPONENTS]
+    return np.stack(powers, axis=-1)
+
+
+def test_training_rows_are_compared_in_trees_that_both_are_out_of_bag_in(problem):
+    both_out = problem.is_out[:, None] & problem.is_out[None]
+    equal = (problem.codes[:, None] == problem.codes[None]) & both_out
+    similarity = equal.sum(axis=2) / np.maximum(both_out.sum(axis=2), 1)
+    np.fill_diagonal(similarity, 0)
+    masses, nearest = problem.index.query_training(np.arange(300), EXPONENTS)
+    # Sums of up to 300 terms of size 1, added in another order.
+    np.testing.assert_allclose(masses, dense_masses(similarity, problem.labels), atol=1e-11)
+    expected = np.where(similarity.max(axis=1) > 0, similarity.argmax(axis=1), -1)
+    np.testing.assert_array_equal(nearest, expected)
+
+
+def test_new_rows_are_compared_in_trees_that_the_training_row_is_out_of_bag_in(problem):
+    equal = (problem.new_codes[:, None] == problem.codes[None]) & problem.is_out[None]
+    similarity = equal.sum(axis=2) / problem.is_out.sum(axis=1)
+    masses, _ = problem.index.query(problem.new_codes, EXPONENTS)
+    np.testing.assert_allclose(masses, dense_masses(similarity, problem.labels), atol=1e-11)
+
+
+def test_results_do_not_depend_on_blocks_threads_or_other_queries(problem, monkeypatch):
+    rows = np.random.default_rng(1).permutation(300)[:97]
+    masses, nearest = problem.index.query_training(rows, EXPONENTS)
+    new_masses, _ = problem.index.query(problem.new_codes, EXPONENTS)
+    one_by_one = [problem.index.query_training(rows[i : i + 1], EXPONENTS)[0] for i in range(5)]
+    np.testing.assert_array_equal(np.concatenate(one_by_one), masses[:5])
+    for module in (leaf_index, out_of_bag):
+        monkeypatch.setattr(module, "QUERY_BLOCK", 7)
+    threaded = problem.make_index(2)
+    again, nearest_again = threaded.query_training(rows, EXPONENTS)
+    np.testing.assert_array_equal(again, masses)
+    np.testing.assert_array_equal(nearest_again, nearest)
+    np.testing.assert_array_equal(threaded.query(problem.new_codes, EXPONENTS)[0], new_masses)
+
+
+def test_rows_in_bag_everywhere_have_no_mass(problem):
+    masked = problem.masked.copy()
+    masked[:250] = IN_BAG
+    y = problem.labels.argmax(axis=1)
+    index = OutOfBagIndex(masked, y, np.ones(300), 3, problem.index._leaf_starts)
+    assert not index.query_training(np.arange(250), EXPONENTS)[0].any()
+    masses, _ = index.query(problem.new_codes, np.array([1e-9]))
+    # At an exponent near 0 each lender counts as 1, and only the last 50 rows lend.
+    assert masses.sum(axis=1).max() <= 50
+
+
+def test_a_code_beyond_in_bag_is_refused(problem):
+    masked = problem.masked.copy()
+    masked[0, 0] = -2
+    with pytest.raises(ValueError, match="codes name nodes that their trees do not have"):
+        OutOfBagIndex(masked, np.zeros(300, int), np.ones(300), 3, problem.index._leaf_starts)
