@@ -165,8 +165,8 @@ def out_of_bag_trees(forest: Any, n_samples: int) -> np.ndarray:
     """
     if not is_bagged(forest):
         raise ValueError(
-            f"{type(forest).__name__} has no out-of-bag rows, because each of its trees is fitted"
-            " on all rows; pass a forest with bootstrap=True, or calibration='cross_fit'"
+            f"{type(forest).__name__} has no out-of-bag rows, only a forest with bootstrap=True"
+            " does; pass one, or use calibration='cross_fit'"
         )
     is_out = np.ones((n_samples, len(forest.estimators_)), dtype=bool, order="F")
     # ``estimators_samples_`` draws the samples of all trees again at each access, which takes

@@ -276,7 +276,9 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         after a frozen parent, unless training rows are required; and if they calibrate with outputs
         that are computed without each row, which :meth:`_add_unseen_outputs` adds.
         """
-        self.calibration_: CalibrationMode = self._calibration_mode(X_calibration is not None)
+        self.calibration_: CalibrationMode = self._calibration_mode(
+            X_calibration is not None, rows.X
+        )
         if self.calibration_ != "held_out":
             if X_calibration is not None or y_calibration is not None:
                 raise ValueError(
@@ -321,8 +323,8 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
                 setattr(self, name, getattr(other, name))
         self.estimator_, self.calibration_ = self.estimator, other.calibration_
 
-    def _calibration_mode(self, has_calibration_rows: bool) -> CalibrationMode:
-        """Return the source of the outputs that calibrate."""
+    def _calibration_mode(self, has_calibration_rows: bool, X: Any) -> CalibrationMode:
+        """Return the source of the outputs that calibrate, for rows ``X`` of ``fit``."""
         return self.calibration
 
     def _add_unseen_outputs(self, rows: Rows, parent: Any, *, always: bool = False) -> Rows:

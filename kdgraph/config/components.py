@@ -182,6 +182,9 @@ def check_component(
     annotations = {**(annotations_of(target) if target else {}), **(more or {})}
     parameters = parameters_of(target) if target else {}
     settable = set(parameters) - INJECTED
+    # An estimator and folds of its own belong to a class that is not fitted after a parent.
+    if not hasattr(target, "calibration"):
+        settable |= {"estimator", "cv"} & set(parameters) & set(node)
     for key in (
         key
         for key, parameter in parameters.items()

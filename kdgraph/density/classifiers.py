@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 
 from kdgraph.base import Rows
-from kdgraph.base.frozen import unwrap_frozen
-from kdgraph.base.out_of_sample import OutOfBag, unseen_rows
+from kdgraph.base.frozen import unwrap_frozen, was_fitted_on
+from kdgraph.base.out_of_sample import OutOfBag, is_bagged, unseen_rows
 from kdgraph.density.averaging import AveragedPosterior
 from kdgraph.density.floor import (
     DensityFloorClassifier,
@@ -69,6 +70,7 @@ class KernelDensityClassifier(DensityFloorClassifier):
     floor: float | Literal["auto", "paper"] | None = None
     distance: PolytopeDistance | None = None
     use_calibration_rows: bool = True
+    calibration: CalibrationMode | Literal["auto"] = "auto"
     max_polytopes: Count | OpenFraction | None = None
 
     published_settings: ClassVar[PublishedSettings] = FOREST_SETTINGS
@@ -116,15 +118,25 @@ class KernelDensityClassifier(DensityFloorClassifier):
         folds = self._fold_graphs(calibration, train)
         return fit_cross_fitted(self._partition(), folds, train, calibration, vote, *common)
 
-    def _calibration_mode(self, has_calibration_rows: bool) -> CalibrationMode:
+    def _calibration_mode(self, has_calibration_rows: bool, X: Any) -> CalibrationMode:
         """Return the source of the outputs that calibrate."""
-        mode = super()._calibration_mode(has_calibration_rows)
-        if mode != "held_out" and self.variant != "kdgraph":
+        if self.calibration == "auto":
+            return self._automatic_mode(has_calibration_rows, X)
+        if self.calibration != "held_out" and self.variant != "kdgraph":
             raise ParameterError(
                 f"variant={self.variant!r} is calibrated on held-out rows, as in its publication;"
-                f" calibration={mode!r} needs variant='kdgraph'"
+                f" calibration={self.calibration!r} needs variant='kdgraph'"
             )
-        return mode
+        return self.calibration
+
+    def _automatic_mode(self, has_calibration_rows: bool, X: Any) -> CalibrationMode:
+        """Return "oob" for the training rows of a bagged forest, otherwise "held_out"."""
+        parent = self._default_estimator()
+        if self.variant != "kdgraph" or has_calibration_rows or not is_bagged(parent):
+            return "held_out"
+        # A frozen forest may be new to the rows; then some of them are held out.
+        is_frozen = isinstance(parent, FrozenEstimator)
+        return "held_out" if is_frozen and not was_fitted_on(parent, X) else "oob"
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         """Fit graph, posterior and floor."""
@@ -201,7 +213,10 @@ class KernelDensityForest(KernelDensityClassifier):
     Every polytope of the forest that training rows populate has a Gaussian. The posterior of a row
     is computed from the classes of rows that share leaves with it. The Gaussian of its nearest
     polytope measures the distance of the row to the data; below a density floor, which is fitted to
-    held-out rows, the prior replaces the posterior.
+    rows that the density does not contain, the prior replaces the posterior.
+
+    Behind a forest with bootstrap samples no row is held out: the forest is fitted on all rows, and
+    the trees that were not fitted on a row, in which it is out of bag, calibrate it.
 
     Parameters
     ----------
@@ -215,16 +230,19 @@ class KernelDensityForest(KernelDensityClassifier):
         "figure1": the implementation that produced Figure 1.
     k : float or "auto", default="auto"
         Factor of log n in the exponent of Eq. 15 (the whole exponent in "reference" and "figure1").
-        "auto" for a search on held-out rows.
+        "auto" for a search, or an average over a grid, on rows that the parent was not fitted on.
     pseudo_count, vote_share, vote_power : float or "auto", default="auto"
-        Pseudo-count a, weight v and power β of the vote, see Notes; "kdgraph" only. "auto" for a
-        search on held-out rows.
+        Pseudo-count a, weight v and power β of the vote, see Notes; "kdgraph" only. "auto" as for
+        ``k``.
     criterion : {"nll", "ece"}, default="nll"
-        Criterion that the search minimises.
+        Criterion that the search minimises. With "ece" there is no average over a grid.
+    isotonic_share : float or "auto", default="auto"
+        Share of isotonic maps in the posterior where no row is held out, see Notes. "auto" for the
+        average over a grid.
     floor : float, "auto", "paper" or None, default=None
         Density floor of Eq. 6. "auto": fitted to held-out log densities. "paper": b = exp(-1e-7).
         A number: the log floor. None: what the variant prescribes ("auto" for "kdgraph").
-    alpha : float, default=0.005
+    alpha : float, default=0.002
         Expected fraction of in-distribution rows below an "auto" floor.
     min_weight : float, default=1e-9
         Minimum weight of the posterior in "kdgraph", which keeps its argmax among equal priors.
@@ -235,6 +253,15 @@ class KernelDensityForest(KernelDensityClassifier):
         "scaled" in "kdgraph" and "geodesic" in the other variants.
     use_calibration_rows : bool, default=True
         Add the class masses of the held-out rows; "kdgraph" only.
+    calibration : {"auto", "oob", "cross_fit", "held_out"}, default="auto"
+        Rows and outputs that choose the parameters and the floor. "oob": all rows, by the trees in
+        which each is out of bag; the forest needs ``bootstrap=True``. "cross_fit": all rows, by
+        parents that are fitted on the other folds. "held_out": rows that are held out, or passed to
+        ``fit`` as ``X_calibration``. "auto": "oob" for the training rows of a forest with
+        ``bootstrap=True``, also of a frozen one, if no calibration rows are passed, and "held_out"
+        otherwise. Published variants hold rows out.
+    cv : int, cross-validator or iterable, default=5
+        Folds of "cross_fit".
     max_polytopes : int or float, default=None
         Merge neighbouring polytopes down to this number, or this fraction of the training rows, so
         that predictions take bounded time and memory. None for all polytopes.
@@ -257,33 +284,47 @@ class KernelDensityForest(KernelDensityClassifier):
         Class fractions of the training rows.
     graph_ : KernelDensityGraph
         Graph of the populated polytopes.
-    posterior_ : QueryPosterior or NearestPosterior
-        Posterior inside the training distribution, with the parameters that the search chose.
+    posterior_ : AveragedPosterior, QueryPosterior or NearestPosterior
+        Posterior inside the training distribution, with its parameters.
     log_floor_ : float
         Log density floor.
 
     Notes
     -----
     The "kdgraph" variant is original to kdgraph. Let K be the fraction of trees in which two rows
-    share a leaf (Eq. 14). The posterior is
+    share a leaf (Eq. 14). The posterior of one set of parameters is
 
         p_y(x) = v·vote_y(x)^β/Σ_k vote_k(x)^β + (1 - v)·(Σ_i K(x, x_i)^(k log n) [y_i = y] + a·P_y)
         / (Σ_i K(x, x_i)^(k log n) + a)
 
-    where the sum is over training and held-out rows. (k, a, v) minimise the leave-one-out NLL of
-    the held-out rows, and β is 1 or the inverse temperature with which the vote alone minimises it.
+    *Out of bag*, the sum is over all training rows, and a tree counts for the pair of x and x_i
+    only if x_i is out of bag in it, and for two training rows only if both are: each pair has its
+    own denominator. So no label has shaped a leaf in which it is counted. Every candidate (k, a, v,
+    β) of a grid predicts each training row without it, and the posterior is the average of all
+    candidates with weights proportional to exp(-Σ NLL). It is mixed with isotonic maps of itself,
+    one for each class, whose share is averaged over a grid in the same way, with cross-fitted maps.
+    *By cross-fitting*, the sums are those of the parents of the folds. *On held-out rows*, the sum
+    is over training and held-out rows, and (k, a, v) minimise the leave-one-out NLL of the held-out
+    rows; β is 1 or the inverse temperature with which the vote alone minimises it.
+
     The probabilities are
 
-        g_y(x) = w·p_y(x) + (1 - w)·P_y,   w = f(x) / (f(x) + floor)
+        g_y(x) = w·p_y(x) + (1 - w)·P_y,   w = min(1, f(x) / floor)
 
-    which is Eq. 6 and 7 (see :func:`kdgraph.density.blend_with_prior`). f is the Gaussian density
-    of the polytope whose mean is nearest in units of the spacing between polytopes. The polytope
-    that shares most leaves with a row is not used: it may lie far away along a long leaf, and a few
-    such held-out rows lower the floor until predictions in the OOD region are confident again.
-    Units of features cancel out, unless held-out rows show that a feature hardly varies in
-    training, such as a border pixel. As the distance of x to the data grows, f → 0 and g → P
-    (Proposition 2). At the floor of "paper", w is near 0 for most in-distribution rows too, and the
-    forest's accuracy is lost.
+    which is Eq. 6 and 7 with another weight (see :func:`kdgraph.density.blend_with_prior`). f is
+    the Gaussian density of the polytope whose mean is nearest in units of the spacing between
+    polytopes. The polytope that shares most leaves with a row is not used: it may lie far away
+    along a long leaf, and a few such rows lower the floor until predictions in the OOD region are
+    confident again. The floor is a conformal rank among densities that do not contain their row,
+    so that an expected fraction of at most max(α, 1/(n + 1)) of in-distribution rows changes (see
+    :class:`~kdgraph.density.DensityGate` for what this takes). Units of features cancel out, unless
+    the rows show that a feature hardly varies in training, such as a border pixel. As the distance
+    of x to the data grows, f → 0 and g → P (Proposition 2). At the floor of "paper", the prior has
+    nearly all weight for most in-distribution rows too, and the forest's accuracy is lost.
+
+    Equal rows: a row whose twin is in bag is not new to the tree. That is right if new rows have
+    such twins as often as training rows do, as in tables of few distinct values; copies of rows
+    that were made to balance classes should be weights instead.
 
     References
     ----------
@@ -294,6 +335,7 @@ class KernelDensityForest(KernelDensityClassifier):
     --------
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.ensemble import RandomForestClassifier
+    from sklearn.frozen import FrozenEstimator
     >>> X, y = make_moons(400, noise=0.2, random_state=0)
     >>> kdf = KernelDensityForest(RandomForestClassifier(50), random_state=0).fit(X, y)
     >>> kdf.predict_proba([[0.5, 1.0], [50.0, 50.0]]).round(2)[1]
@@ -324,11 +366,15 @@ class KernelDensityNetwork(KernelDensityClassifier):
         torch module as ``module_``, or a pipeline that ends in one. It is cloned and fitted;
         ``FrozenEstimator(fitted)`` is used without fitting. None for four layers of 1,000 units
         (Table 3).
-    variant, k, pseudo_count, vote_share, vote_power, criterion, floor, alpha, min_weight
+    variant, k, pseudo_count, vote_share, vote_power, criterion, isotonic_share
         As for :class:`~kdgraph.density.KernelDensityForest`, with the published settings for
         networks in "reference" and "figure1".
-    distance, use_calibration_rows, max_polytopes, calibration_size, n_jobs, random_state
+    floor, alpha, min_weight, distance, use_calibration_rows, max_polytopes
         As for :class:`~kdgraph.density.KernelDensityForest`.
+    calibration, cv, calibration_size, n_jobs, random_state
+        As for :class:`~kdgraph.density.KernelDensityForest`. A network has no out-of-bag rows, so
+        that "auto" is "held_out"; ``calibration="cross_fit", cv=3`` takes four fits of the network
+        and holds no row out.
     output_bits : bool, default=True
         Count the bits of the output, p > 1/K, as one more layer.
     layers : {"all", "head"}, default="all"

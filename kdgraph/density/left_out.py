@@ -37,7 +37,7 @@ _N_FOLDS = 5
 
 
 def left_out_positions(n_rows: int) -> np.ndarray:
-    """Return the positions of the rows that are left out: all, or every s-th one of many."""
+    """Return the positions of the rows that are left out, Int[m]: all, or every s-th of many."""
     return np.arange(0, n_rows, max(1, n_rows // MAX_LEFT_OUT_ROWS))
 
 

@@ -74,8 +74,8 @@ def test_forests_without_bootstrap_are_refused():
     with pytest.raises(ValueError, match="has no out-of-bag rows") as caught:
         ScoreMap(ExtraTreesClassifier(5), calibration="oob").fit(X, Y)
     assert str(caught.value) == (
-        "ExtraTreesClassifier has no out-of-bag rows, because each of its trees is fitted on all"
-        " rows; pass a forest with bootstrap=True, or calibration='cross_fit'"
+        "ExtraTreesClassifier has no out-of-bag rows, only a forest with bootstrap=True does; pass"
+        " one, or use calibration='cross_fit'"
     )
 
 
