@@ -141,12 +141,16 @@ class CrossValidatedChoice:
 
     def _cross_validate(self, train: Rows, rows: Rows, fold: np.ndarray) -> dict[str, np.ndarray]:
         """Return the loss of each candidate by row; ``fold`` is Int[n]."""
-        losses = {name: np.empty(len(rows)) for name in (NONE, *self._candidates())}
+        losses = {name: np.empty(len(rows)) for name in self._compared(rows)}
         for held_out in (fold == f for f in range(fold.max() + 1)):
             for name, loss in losses.items():
                 fitted = self._fit_candidate(name, train, rows[~held_out])
                 loss[held_out] = self._loss(fitted, rows[held_out])
         return losses
+
+    def _compared(self, rows: Rows) -> tuple[str, ...]:
+        """Return the names of the candidates to compare on these rows, that of the parent first."""
+        return (NONE, *self._candidates())
 
     def _candidates(self) -> Mapping[str, Any]:
         """Return the candidates by name, without the parent."""

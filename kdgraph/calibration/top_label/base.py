@@ -308,6 +308,11 @@ class TopLabelCalibrator(PostHocClassifier):
 
     paper_protocol: ClassVar = "in_sample"
 
+    @property
+    def _has_one_parameter(self) -> bool:
+        """Return True if a single number is fitted to the calibration rows of all classes."""
+        return False
+
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         proba = self.estimator_.predict_proba(calibration.X)
         top_label = TopLabel.from_proba(proba)

@@ -452,6 +452,10 @@ class TemperatureScaling(ShrinkageCalibrator):
     def _has_class_parameters(self) -> bool:
         return self.by_class or self.awards
 
+    @property
+    def _has_one_parameter(self) -> bool:
+        return not self._has_class_parameters
+
     def _fit_rows(self, rows: Rows) -> None:
         proba, n_classes = rows.X, len(self.classes_)
         predicted = proba.argmax(axis=1)
