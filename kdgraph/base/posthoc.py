@@ -458,6 +458,10 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
     uses_raw_weights: ClassVar = False
     """True if ``_fit_after`` gets weights without normalisation, e.g. to fit a parent once more."""
 
+    def _needs_many_rows(self) -> bool:
+        """Return whether few calibration rows can make predicted probabilities 0 or 1."""
+        return False
+
     def fit(
         self,
         X,

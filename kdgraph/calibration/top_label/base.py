@@ -308,10 +308,8 @@ class TopLabelCalibrator(PostHocClassifier):
 
     paper_protocol: ClassVar = "in_sample"
 
-    @property
-    def _has_one_parameter(self) -> bool:
-        """Return True if a single number is fitted to the calibration rows of all classes."""
-        return False
+    def _needs_many_rows(self) -> bool:
+        return True
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         proba = self.estimator_.predict_proba(calibration.X)

@@ -170,7 +170,7 @@ def test_choice_on_few_rows_costs_little(min_rows):
     assert np.max(excess) < np.log(2 * (n + 1)) * (~is_correct).mean()
 
 
-def test_curves_with_several_parameters_need_enough_rows(parent, rows):
+def test_curves_of_several_parameters_need_enough_rows(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
     for n, options, names in (
         (99, {}, ["none", "sts"]),
