@@ -15,8 +15,10 @@ from sklearn.utils.validation import _num_samples
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import (
     BestCalibrator,
+    DirichletCalibration,
     GroupWise,
     LinearPool,
+    MatrixScaling,
     OdinCalibration,
     ScoreMap,
     Uncalibrated,
@@ -123,6 +125,9 @@ ESTIMATORS = [
     OdinCalibration(network(), random_state=0),
     BestCalibrator(tree(), folds=2, random_state=0),
     LinearPool(tree(), random_state=0),
+    MatrixScaling(tree(), random_state=0),
+    MatrixScaling(tree(), structure="vector", mix_before_temperature=False, random_state=0),
+    DirichletCalibration(tree(), folds=2, random_state=0),
     ClassPrecision(tree(), random_state=0),
     HistogramBinning(tree(), random_state=0),
     CumulativeConfidence(tree(), theta="best", random_state=0),

@@ -106,6 +106,10 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
     subgroup of each row.
     """
 
+    def _needs_many_rows(self) -> bool:
+        """Return whether few calibration rows can make predicted probabilities 0 or 1."""
+        return False
+
     def fit(
         self,
         X,

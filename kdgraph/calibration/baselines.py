@@ -39,6 +39,11 @@ def fit_behind_parent(model: Any, calibrator: Any, train: Rows, rows: Rows) -> A
     return seeded_clone(calibrator, model.random_state).fit_behind(model, train, rows)
 
 
+def needs_many_rows(calibrator: Any) -> bool:
+    """Return whether few calibration rows can make the calibrator predict 0 or 1."""
+    return isinstance(calibrator, PostHocClassifier) and calibrator._needs_many_rows()
+
+
 class Uncalibrated(PostHocClassifier):
     """The uncalibrated parent; held-out rows are not used.
 
@@ -117,6 +122,9 @@ class ScoreMap(Uncalibrated):
 
     def _needs_unseen_rows(self) -> bool:
         return True
+
+    def _needs_many_rows(self) -> bool:
+        return self.method == "isotonic"  # its steps begin at 0 and end at 1
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self.response_ = self._choose_response()
@@ -303,6 +311,10 @@ class LinearPool(Uncalibrated):
 
     def _requires_training_rows(self) -> bool:
         return any_requires_training_rows((self.members or {}).values())
+
+    def _needs_many_rows(self) -> bool:
+        members = (self.members or {}).values()
+        return bool(members) and all(needs_many_rows(member) for member in members)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         members = self.members

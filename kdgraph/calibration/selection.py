@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows
 from kdgraph.base.posthoc import any_requires_training_rows
-from kdgraph.calibration.baselines import ScoreMap, Uncalibrated
+from kdgraph.calibration.baselines import ScoreMap, Uncalibrated, needs_many_rows
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import nll
 from kdgraph.parameters import NonNegative, Range
@@ -57,6 +57,10 @@ class CrossValidatedChoice:
         Number of standard errors of the difference that is clear.
     folds : int, default=5
         Number of folds, at least 2; fewer if there are too few rows of a class.
+    min_rows : int, default=100
+        Smallest number of calibration rows for a comparison of all candidates. With fewer rows, the
+        parent, the default and rigid candidates are compared: not those that fit steps or curves of
+        several parameters without a penalty.
 
     Attributes
     ----------
@@ -79,6 +83,7 @@ class CrossValidatedChoice:
     default: str | None = None
     margin: NonNegative = 2.0
     folds: Annotated[int, Range(2)] = 5
+    min_rows: Annotated[int, Range(0)] = 100
 
     _too_few_rows: ClassVar[str]
     """Reason in the warning if cross-validation is impossible."""
@@ -141,12 +146,27 @@ class CrossValidatedChoice:
 
     def _cross_validate(self, train: Rows, rows: Rows, fold: np.ndarray) -> dict[str, np.ndarray]:
         """Return the loss of each candidate by row; ``fold`` is Int[n]."""
-        losses = {name: np.empty(len(rows)) for name in (NONE, *self._candidates())}
+        losses = {name: np.empty(len(rows)) for name in self._compared(rows)}
         for held_out in (fold == f for f in range(fold.max() + 1)):
             for name, loss in losses.items():
                 fitted = self._fit_candidate(name, train, rows[~held_out])
                 loss[held_out] = self._loss(fitted, rows[held_out])
         return losses
+
+    def _compared(self, rows: Rows) -> tuple[str, ...]:
+        """Return the names of the candidates to compare on these rows, that of the parent first."""
+        # Few rows make a flexible candidate predict 0 or 1 somewhere, and too few of them are left
+        # out of a fit to contain a row that contradicts it.
+        candidates = self._candidates()
+        has_enough_rows = len(rows) >= self.min_rows
+        return (
+            NONE,
+            *(
+                name
+                for name, candidate in candidates.items()
+                if has_enough_rows or name == self.default or not needs_many_rows(candidate)
+            ),
+        )
 
     def _candidates(self) -> Mapping[str, Any]:
         """Return the candidates by name, without the parent."""
@@ -178,7 +198,7 @@ class BestCalibrator(CrossValidatedChoice, Uncalibrated):
     estimator, calibration_size, random_state
         See :class:`~kdgraph.calibration.Uncalibrated`; ``random_state`` also draws the folds, and
         seeds candidates without a seed.
-    candidates, default, margin, folds
+    candidates, default, margin, folds, min_rows
         See :class:`CrossValidatedChoice`. None: temperature, sigmoid and isotonic. There are at
         most as many folds as calibration rows of the rarest class.
 
@@ -190,7 +210,10 @@ class BestCalibrator(CrossValidatedChoice, Uncalibrated):
 
     Notes
     -----
-    Original to kdgraph.
+    Original to kdgraph. With fewer than ``min_rows`` rows isotonic regression is not compared: it
+    gives a class the probability 0 below its lowest row. Behind forests on 12 tables, with 20 and
+    40 calibration rows, a choice that included it raised the NLL by up to .81 and .59 against the
+    parent; without it the largest loss was .07.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
-from kdgraph.calibration import BestCalibrator, ScoreMap
+from kdgraph.calibration import BestCalibrator, LinearPool, MatrixScaling, ScoreMap
 from kdgraph.config import compose
 from kdgraph.config.components import build, check_component
 from kdgraph.errors import ConfigError, ParameterError
@@ -111,6 +111,25 @@ def test_only_candidates_and_the_parent_are_compared(parent, rows):
     )
     assert list(best.nll_) == ["none", "steps"]
     assert candidates["steps"].estimator is None  # candidates are cloned
+
+
+def test_isotonic_regression_needs_enough_rows(parent, rows):
+    X, y, X_calibration, y_calibration, _ = rows
+    candidates = {
+        "steps": ScoreMap(None, method="isotonic"),
+        "pool": LinearPool(None),
+        "pool of steps": LinearPool(None, members={"steps": ScoreMap(None, method="isotonic")}),
+        "matrix": MatrixScaling(None),
+    }
+    n = 60
+    for options, names in (
+        ({}, ["none", "pool", "matrix"]),
+        ({"min_rows": n}, ["none", *candidates]),
+        ({"default": "steps"}, ["none", "steps", "pool", "matrix"]),
+    ):
+        best = BestCalibrator(parent, candidates=candidates, folds=2, random_state=0, **options)
+        best.fit(X, y, X_calibration=X_calibration[:n], y_calibration=y_calibration[:n])
+        assert list(best.nll_) == names
 
 
 def test_kernel_density_forest_is_a_candidate_of_the_preset(parent, rows):

@@ -308,6 +308,9 @@ class TopLabelCalibrator(PostHocClassifier):
 
     paper_protocol: ClassVar = "in_sample"
 
+    def _needs_many_rows(self) -> bool:
+        return True
+
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         proba = calibration.predict(self.estimator_)
         top_label = TopLabel.from_proba(proba)

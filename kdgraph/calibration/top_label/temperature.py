@@ -452,6 +452,9 @@ class TemperatureScaling(ShrinkageCalibrator):
     def _has_class_parameters(self) -> bool:
         return self.by_class or self.awards
 
+    def _needs_many_rows(self) -> bool:
+        return self._has_class_parameters  # one temperature is rigid
+
     def _fit_rows(self, rows: Rows) -> None:
         proba, n_classes = rows.X, len(self.classes_)
         predicted = proba.argmax(axis=1)

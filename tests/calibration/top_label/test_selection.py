@@ -68,7 +68,8 @@ def cross_validated_losses(parent, name, X, y, seed) -> np.ndarray:
             model.fit(
                 X[is_train], y[is_train], X_calibration=X[is_train], y_calibration=y[is_train]
             )
-            confidence[is_test] = model.predict_confidence(X[is_test])
+            n = is_train.sum()
+            confidence[is_test] = (n * model.predict_confidence(X[is_test]) + 0.5) / (n + 1)
     clipped = np.clip(confidence, 1e-12, 1 - 1e-12)
     return -np.log(np.where(right, clipped, 1 - clipped))
 
@@ -91,7 +92,9 @@ def test_candidate_with_the_least_cross_validated_nll_is_used(parent, rows):
     )
     reference.fit(*rows[:2], X_calibration=rows[2], y_calibration=rows[3])
     np.testing.assert_allclose(
-        best.predict_confidence(rows[4]), reference.predict_confidence(rows[4]), atol=1e-12
+        best.predict_confidence(rows[4]),
+        (200 * reference.predict_confidence(rows[4]) + 0.5) / 201,
+        atol=1e-12,
     )
     np.testing.assert_array_equal(best.predict(rows[4]), parent.predict(rows[4]))
     assert best.describe() == {
@@ -123,6 +126,60 @@ def test_calibrated_parent_is_unchanged():
     best.fit(X, y, X_calibration=X, y_calibration=y)
     assert best.chosen_ == "none" and best.calibrated_ is None
     np.testing.assert_array_equal(best.predict_confidence(X), s)
+
+
+def calibrated_scores(n, seed):
+    """Return scores of two classes that are calibrated, and labels."""
+    rng = np.random.default_rng(seed)
+    top = rng.beta(6, 1, size=n) / 2 + 0.5
+    s = np.where(rng.random(n) < 0.5, top, 1 - top)
+    return np.stack([s, 1 - s], axis=1), (rng.random(n) > s).astype(int)
+
+
+@pytest.mark.parametrize("min_rows", [100, 0])
+@pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")
+@pytest.mark.filterwarnings("ignore:fewer than two calibration rows are correct, or incorrect")
+def test_choice_on_few_rows_costs_little(min_rows):
+    """The parent is calibrated, so that every other choice is worse."""
+    n, excess = 25, []
+    X_test, y_test = calibrated_scores(20_000, 1000)
+    is_correct = X_test.argmax(axis=1) == y_test
+
+    def mean_nll(confidence):
+        clipped = np.clip(confidence, 1e-12, 1 - 1e-12)
+        return -np.log(np.where(is_correct, clipped, 1 - clipped)).mean()
+
+    candidates = {
+        "sts": TemperatureScaling(None),
+        "beta": BetaCalibration(None),
+        "histogram": HistogramBinning(None),
+    }
+    for seed in range(40):
+        X, y = calibrated_scores(n, seed)
+        parent = FrozenEstimator(PrecomputedScores().fit(X, y))
+        best = BestConfidence(parent, candidates=candidates, min_rows=min_rows, random_state=0)
+        best.fit(X, y, X_calibration=X, y_calibration=y)
+        excess.append(mean_nll(best.predict_confidence(X_test)) - mean_nll(X_test.max(axis=1)))
+    # A row more costs at most log((n + 1) / n) < 1 / n. One fitted parameter costs chi² / (2 n) with
+    # one degree of freedom: 1 / (2 n) on average, and less than 10.8 / (2 n) in 999 of 1,000 fits.
+    if min_rows:
+        assert np.max(excess) < (10.8 / 2 + 1) / n
+        assert np.mean(excess) < 1.5 / n
+    # Curves with several parameters can be worse, but the bound holds: 0 and 1 are not predicted,
+    # so an incorrect row costs at most log(2 (n + 1)) = 4 nats instead of 27.6.
+    assert np.max(excess) < np.log(2 * (n + 1)) * (~is_correct).mean()
+
+
+def test_curves_of_several_parameters_need_enough_rows(parent, rows):
+    X, y, X_calibration, y_calibration, _ = rows
+    for n, options, names in (
+        (99, {}, ["none", "sts"]),
+        (100, {}, list(NAMES)),
+        (99, {"min_rows": 99}, list(NAMES)),
+        (99, {"default": "histogram"}, ["none", "sts", "histogram"]),
+    ):
+        selected = X, y, X_calibration[:n], y_calibration[:n], None
+        assert list(fit_selection(parent, selected, **options).nll_) == names
 
 
 def test_scores_in_single_precision_are_accepted():
