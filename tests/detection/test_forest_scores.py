@@ -16,7 +16,7 @@ from kdgraph.detection.forest_scores import (
     in_bag_rows,
     leave_one_out_log_density,
 )
-from kdgraph.geometry import partition_of
+from kdgraph.geometry.forest import ForestPartition
 from kdgraph.metrics import auroc
 
 ROUNDING = 1e-10
@@ -38,7 +38,7 @@ def forest(rows):
 @pytest.fixture(scope="module")
 def parts(rows, forest):
     """Return the partition, the locations of the training rows and their in-bag trees."""
-    partition = partition_of(forest)
+    partition = ForestPartition(forest)
     locations = partition.locate(rows[0])
     return partition, locations, in_bag_rows(partition, locations.codes)
 
@@ -58,7 +58,7 @@ def out_of_bag(rows, parts, scores):
 
 
 def test_in_bag_rows_need_the_training_rows_in_their_order(rows, forest):
-    partition = partition_of(forest)
+    partition = ForestPartition(forest)
     codes = partition.encode(rows[0])
     in_bag = in_bag_rows(partition, codes)
     assert in_bag is not None
@@ -70,7 +70,7 @@ def test_in_bag_rows_need_the_training_rows_in_their_order(rows, forest):
 
 
 def test_forests_without_bootstrap_have_no_out_of_bag_rows(rows):
-    partition = partition_of(ExtraTreesClassifier(5, random_state=0).fit(*rows))
+    partition = ForestPartition(ExtraTreesClassifier(5, random_state=0).fit(*rows))
     assert in_bag_rows(partition, partition.encode(rows[0])) is None
 
 
@@ -111,7 +111,7 @@ def test_class_distance_is_to_other_rows_of_the_predicted_class(rows, forest, sc
         for x, k in zip(queries, predicted, strict=True)
     ]
     column = SCORE_NAMES.index("class_distance")
-    new = scores.score(partition_of(forest).locate(queries))[:, column]
+    new = scores.score(ForestPartition(forest).locate(queries))[:, column]
     np.testing.assert_allclose(np.exp(2 * new) - 1e-6, expected, rtol=1e-8)
 
     predicted = forest.oob_decision_function_.argmax(axis=1)
@@ -130,9 +130,10 @@ def test_class_with_few_rows_has_finite_distances():
     X, y = rng.normal(size=(60, 2)), np.repeat([0, 1, 2], [56, 3, 1])
     X[y == 1] += 9
     X[y == 2] -= 9
-    partition = partition_of(RandomForestClassifier(80, random_state=0).fit(X, y))
+    partition = ForestPartition(RandomForestClassifier(80, random_state=0).fit(X, y))
     locations = partition.locate(X)
     in_bag = in_bag_rows(partition, locations.codes)
+    assert in_bag is not None
     scores = ForestScores(partition, locations, y, in_bag)
     assert np.isfinite(scores.score(locations)).all()
     assert np.isfinite(scores.score_training_rows(locations, y, in_bag, np.arange(60))).all()
@@ -165,9 +166,10 @@ def test_out_of_bag_scores_are_like_those_of_new_rows():
     """In sample, density and entropy rate training rows as more normal than new rows."""
     X, y = make_blobs(1200, centers=4, n_features=4, cluster_std=2.5, random_state=1)
     train, test = slice(0, 600), slice(600, None)
-    partition = partition_of(RandomForestClassifier(100, random_state=0).fit(X[train], y[train]))
+    partition = ForestPartition(RandomForestClassifier(100, random_state=0).fit(X[train], y[train]))
     locations, new = partition.locate(X[train]), partition.locate(X[test])
     in_bag = in_bag_rows(partition, locations.codes)
+    assert in_bag is not None
     scores = ForestScores(partition, locations, y[train], in_bag)
     new_scores = scores.score(new)
     out_of_bag = scores.score_training_rows(locations, y[train], in_bag, np.arange(600))

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kdgraph.detection import Entropy, ForestScoreEnsemble, GraphDensity
 from kdgraph.detection.score_ensemble import fit_weights, left_out_tails, synthetic_outliers
-from kdgraph.geometry import partition_of
+from kdgraph.geometry.forest import ForestPartition
 from kdgraph.metrics import auroc
 
 
@@ -137,7 +137,7 @@ def test_rows_of_a_single_class_are_crossed_with_each_other():
 @pytest.mark.parametrize(("n_classes", "n_left_out", "expected"), [(2, 3, 0), (4, 0, 0), (4, 3, 3)])
 def test_classes_are_left_out_if_two_remain(rows, n_classes, n_left_out, expected):
     X, y = (part[rows[1] < n_classes] for part in rows)
-    partition = partition_of(small_forest().fit(X, y))
+    partition = ForestPartition(small_forest().fit(X, y))
     groups = list(left_out_tails(partition, X, y, n_left_out, np.random.default_rng(0)))
     assert len(groups) == expected
     # The clusters are far apart, so that a row of another cluster is an outlier.
