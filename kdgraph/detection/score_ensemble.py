@@ -109,9 +109,23 @@ default=None
     Left-out classes together count as much as all other groups together. Outliers of a left-out
     class are compared with the other classes, both scored by the forest without that class.
 
-    No row out of distribution and no test row enters. Permuted and uniform outliers are like some
-    benchmarks' own; without the two, the mean AUROC on 42 tables is .9600 instead of .9648 far away
-    and .8396 instead of .8392 for left-out classes.
+    No row out of distribution and no test row enters. The scores, the kinds of outliers and the
+    constants were chosen on 42 tables with forests of 200 trees. On 30 other tables, as means of
+    AUROC over tables and two seeds:
+
+    =========================  ==============  ==========================================
+    score                      left-out class  permuted, shifted, other and uniform rows
+    =========================  ==============  ==========================================
+    entropy                    .764            .821
+    density                    .781            .939
+    sum with equal weights     .823            .945
+    sum with learned weights   .819            .947
+    =========================  ==============  ==========================================
+
+    The sum was within .01 of the better of density and entropy on 127 of 140 pairs of a table and a
+    set of rows, and at worst .133 below. Losses are on tables of a few hundred rows, and where two
+    classes remain, so that none can be left out. Permuted and uniform outliers are like two of
+    these sets; without the two kinds the means are .824 and .946.
 
     Examples
     --------
