@@ -66,9 +66,9 @@ class ForestScoreEnsemble(PostHocDetector):
     estimator : forest or tree classifier of scikit-learn, or a pipeline that ends in one, \
 default=None
         None is a random forest of 200 trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used
-        unchanged. Forests with ``bootstrap=True`` that are fitted here score training rows out of
-        bag; others score the held-out rows, and the threshold is then only approximately valid,
-        since the weights are fitted to the same rows.
+        unchanged. Training rows are scored out of bag if the forest has ``bootstrap=True`` and was
+        fitted on the rows that are passed to ``fit``. Otherwise the held-out rows are scored; the
+        threshold is then only approximately valid, because the weights are fitted to the same rows.
     n_left_out : int, default=3
         Number of classes that are left out in turn, each with a forest of its own; with 0, or with
         fewer than three classes, there are none.
@@ -110,8 +110,8 @@ default=None
     class are compared with the other classes, both scored by the forest without that class.
 
     No row out of distribution and no test row enters. The scores, the kinds of outliers and the
-    constants were chosen on 42 tables with forests of 200 trees. On 30 other tables, as means of
-    AUROC over tables and two seeds:
+    constants were chosen on 42 tables. On 30 other tables, as means of AUROC over tables and two
+    seeds, with forests of 200 trees on all training rows:
 
     =========================  ==============  ==========================================
     score                      left-out class  permuted, shifted, other and uniform rows
