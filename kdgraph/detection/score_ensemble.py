@@ -123,9 +123,10 @@ default=None
     =========================  ==============  ==========================================
 
     The sum was within .01 of the better of density and entropy on 127 of 140 pairs of a table and a
-    set of rows, and at worst .133 below; with 30 % of the rows held out it was on 121. Losses are on
-    tables of a few hundred rows, and where two classes remain, so that none can be left out. Permuted and uniform outliers are like two of
-    these sets; without the two kinds the means are .824 and .946.
+    set of rows, and at worst .133 below; with 30 % of the rows held out it was on 121. Losses are
+    on tables of a few hundred rows, and where two classes remain, so that none can be left out.
+    Permuted and uniform outliers are like two of these sets; without the two kinds the means are
+    .824 and .946.
 
     Examples
     --------
