@@ -9,11 +9,13 @@ from kdgraph.detection.features import (
 )
 from kdgraph.detection.outputs import Energy, Entropy, MaxLogit, MaxProbability, Odin
 from kdgraph.detection.partitions import GeodesicDistance, GraphDensity, LeafBox, LeafOccupancy
+from kdgraph.detection.score_ensemble import ForestScoreEnsemble
 from kdgraph.detection.sets import ScoreLevel, SetDetector, SetTest, TreeHamming, aphd, draw_sets
 
 __all__ = [
     "Energy",
     "Entropy",
+    "ForestScoreEnsemble",
     "GeodesicDistance",
     "GraphDensity",
     "KthNeighbourDistance",

@@ -42,6 +42,8 @@ class LeafBoxes:
     min_samples : int, default=1
         Minimum number of training rows in a box. A leaf with fewer rows has the box of its nearest
         ancestor with as many, or of the root.
+    in_bag : Bool[n, T] or None, default=None
+        Rows that enter the boxes of each tree. None for all rows in all trees.
 
     Attributes
     ----------
@@ -78,7 +80,13 @@ class LeafBoxes:
            [0.5]])
     """
 
-    def __init__(self, partition: Partition, locations: Locations, min_samples: int = 1):
+    def __init__(
+        self,
+        partition: Partition,
+        locations: Locations,
+        min_samples: int = 1,
+        in_bag: np.ndarray | None = None,
+    ):
         forest_partition = forest_partition_of(partition)
         if forest_partition is None:
             raise TypeError(
@@ -93,10 +101,11 @@ class LeafBoxes:
         self._starts = forest_partition.leaf_starts[:-1]
         self.node_box = np.full(forest_partition.leaf_starts[-1], -1, dtype=np.int32)
         leaf_boxes, n_boxes = [], 0
-        for start, tree, nodes in zip(
-            self._starts, forest_partition.trees, locations.codes.T, strict=True
+        for t, (start, tree, nodes) in enumerate(
+            zip(self._starts, forest_partition.trees, locations.codes.T, strict=True)
         ):
-            boxes, box_node = _boxes_of_nodes(tree, nodes, points, min_samples)
+            rows = slice(None) if in_bag is None else in_bag[:, t]
+            boxes, box_node = _boxes_of_nodes(tree, nodes[rows], points[rows], min_samples)
             leaves = np.flatnonzero(tree.children_left < 0)
             used_nodes, number = np.unique(box_node[leaves], return_inverse=True)
             self.node_box[start + leaves] = n_boxes + number

@@ -189,6 +189,7 @@ ALTERNATIVES = {
     "labels": "shuffled",
     "level": "set",
     "min_samples": 1,
+    "n_left_out": 0,
     "neighbor": 3,
     "normalize": True,
     "measure": "distance",

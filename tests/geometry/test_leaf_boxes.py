@@ -76,6 +76,17 @@ def test_boxes_match_decision_paths(forest, min_samples, seed):
     assert not boxes.outside_by_feature(partition.locate(X)).any()
 
 
+def test_boxes_of_in_bag_rows_are_those_of_a_forest_with_these_rows_only(blobs, queries):
+    X, y = blobs[:2]
+    forest = RandomForestClassifier(1, bootstrap=False, max_depth=5, random_state=0).fit(X, y)
+    partition = partition_of(forest)
+    is_in_bag = np.arange(len(X)) % 3 > 0
+    expected = LeafBoxes(partition, partition.locate(X[is_in_bag]), 4)
+    boxes = LeafBoxes(partition, partition.locate(X), 4, is_in_bag[:, None])
+    np.testing.assert_array_equal(boxes.boxes, expected.boxes)
+    np.testing.assert_array_equal(boxes.node_box, expected.node_box)
+
+
 @pytest.fixture(scope="module")
 def partition(blob_forest):
     return partition_of(blob_forest, n_jobs=1)
