@@ -15,6 +15,7 @@ held out:
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -473,9 +474,13 @@ def draw_folds_of_rows(
     else:
         splits = cv
     fold, count = np.full(n_samples, -1), np.zeros(n_samples, dtype=int)
-    for f, (_, test) in enumerate(splits):
-        fold[test] = f
-        count[test] += 1
+    # Where a class has fewer rows than there are folds, some parents are not fitted on it, which
+    # is handled; scikit-learn warns of it.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class in y has only")
+        for f, (_, test) in enumerate(splits):
+            fold[test] = f
+            count[test] += 1
     if (count != 1).any():
         raise ValueError(
             f"cv must put each row in the test part of one fold, {int((count != 1).sum())} of"

@@ -15,12 +15,13 @@ import numpy as np
 from scipy.special import xlogy
 from sklearn.neighbors import NearestNeighbors
 
-from kdgraph.density.gaussians import PolytopeGaussians, polytope_moments, shrunk_variances
+from kdgraph.base.out_of_sample import out_of_bag_trees
+from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph, apply_in_blocks
 from kdgraph.geometry import LeafBoxes
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.geometry.partition import Locations
-from kdgraph.smoothing.neighbours import NeighbourSearch, distances_of
+from kdgraph.smoothing.neighbours import distances_of
 
 SCORE_NAMES = ("density", "class_distance", "box", "entropy")
 """Names of the scores of :class:`ForestScores`, in the order of its columns."""
@@ -68,11 +69,11 @@ def in_bag_rows(partition: ForestPartition, codes: np.ndarray) -> np.ndarray | N
     True
     """
     forest = partition.forest
-    if not getattr(forest, "bootstrap", False) or getattr(forest, "_n_samples", 0) != len(codes):
+    try:
+        in_bag = ~out_of_bag_trees(forest, len(codes))
+    except ValueError:
         return None
-    in_bag = np.zeros(codes.shape, dtype=bool)
-    for t, (tree, rows) in enumerate(zip(partition.trees, forest.estimators_samples_, strict=True)):
-        in_bag[rows, t] = True
+    for t, tree in enumerate(partition.trees):
         size = np.bincount(codes[in_bag[:, t], t], minlength=tree.node_count)
         is_leaf = tree.children_left < 0
         if (size[is_leaf] != tree.n_node_samples[is_leaf]).any():
@@ -140,6 +141,7 @@ class ForestScores:
             np.ones((len(locations), 1)),
             shrunk_variances,
             distance="whitened",
+            leave_one_out=in_bag is not None,
         )
         self.boxes = LeafBoxes(partition, locations, _MIN_BOX_SAMPLES, in_bag)
         self._feature_weights = _importance_per_deviation(partition.forest, locations.points)
@@ -198,7 +200,7 @@ class ForestScores:
         outside = self.boxes.outside_by_feature(Locations(points, codes)).mean(axis=1)
         return np.column_stack(
             [
-                -leave_one_out_log_density(self.graph, locations.points, rows),
+                -self.graph.left_out_log_density(rows),
                 self._class_distances(points, proba, labels[rows]),
                 outside * self.partition.n_trees / n_trees,
                 -xlogy(proba, proba).sum(axis=1),
@@ -258,59 +260,6 @@ def _importance_per_deviation(forest: Any, points: np.ndarray) -> np.ndarray:
     largest = importance.max(initial=0.0)
     weight = np.sqrt(importance / largest) if largest > 0 else np.ones(len(importance))
     return weight / np.where(deviation > 0, deviation, 1.0)
-
-
-def leave_one_out_log_density(
-    graph: KernelDensityGraph, points: np.ndarray, rows: np.ndarray
-) -> np.ndarray:
-    """Return the log density of training rows under the graph of the other training rows.
-
-    A row is taken out of its polytope, whose mean and variance are computed again; a polytope of
-    this row alone vanishes. Whitening and spacing remain those of all rows.
-
-    Parameters
-    ----------
-    graph : KernelDensityGraph
-        Graph with ``distance="whitened"``, shrunk variances and no merged polytopes.
-    points : Float[n, d]
-        All training rows in the embedding space.
-    rows : Int[m]
-        Positions of the rows to score.
-
-    Returns
-    -------
-    Float[m]
-        Log densities. That of the only row of a graph is its density at itself.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
-    polytopes, whitened = graph.polytopes, graph.whiten(points)
-    moments = polytope_moments(whitened, polytopes)
-    spacing, at, own = moments.spacing, whitened[rows], polytopes.polytope_of_row[rows]
-    unit = np.sqrt(spacing)
-    variances = moments.shrink_variances(spacing)
-    # The nearest polytope but the own one is among the two nearest.
-    k = min(2, len(polytopes))
-    distance, nearest = NeighbourSearch(moments.mean / unit).nearest(at / unit, k)
-    column = (nearest[:, 0] == own).astype(int) if k == 2 else np.zeros(len(rows), dtype=int)
-    other = np.take_along_axis(nearest, column[:, None], axis=1)[:, 0]
-    other_distance = np.take_along_axis(distance, column[:, None], axis=1)[:, 0]
-    mean, variance = moments.mean[other], variances[other]
-    # Moments of the own polytope without the row, for those that have other rows.
-    n_others = (polytopes.sizes[own] - 1)[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = at - moments.mean[own]
-        own_mean = moments.mean[own] - deviation / n_others
-        scatter = (n_others + 1) * (moments.variance[own] - deviation**2 / n_others)
-    own_variance = (np.maximum(scatter, 0.0) + spacing) / (n_others + 1)
-    own_distance = np.sqrt((((at - own_mean) / unit) ** 2).sum(axis=1))
-    takes_own = (n_others[:, 0] > 0) & ((own_distance <= other_distance) | (other == own))
-    mean = np.where(takes_own[:, None], own_mean, mean)
-    variance = np.where(takes_own[:, None], own_variance, variance)
-    log_density = PolytopeGaussians(mean, variance).log_density(at, np.arange(len(rows)))
-    return log_density if graph.whitening is None else log_density + graph.whitening.log_volume
 
 
 class UpperTails:

@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from kdgraph.base import Rows
+from kdgraph.base.out_of_sample import is_bagged
 from kdgraph.detection.base import _MAX_SCORE, PostHocDetector
 from kdgraph.detection.forest_scores import (
     SCORE_NAMES,
@@ -202,6 +203,32 @@ default=None
 
     def _score(self, X: Any) -> np.ndarray:
         return -self._contributions(X).sum(axis=1)
+
+    def _leave_out(self, rows: Rows, parent: Any) -> Rows:
+        return rows if self._is_out_of_bag() else super()._leave_out(rows, parent)
+
+    def _is_out_of_bag(self) -> bool:
+        """Return whether training rows are scored out of bag, and not by folds."""
+        return self.calibration_ == "oob" and is_bagged(self.estimator_)
+
+    def _left_out_scores(
+        self, train: Rows, held_out: Rows, rng: np.random.RandomState
+    ) -> np.ndarray:
+        if not self._is_out_of_bag():
+            return super()._left_out_scores(train, held_out, rng)
+        partition, locations = self._forest_partition(), self._locate(train.X)
+        in_bag = in_bag_rows(partition, locations.codes)
+        if in_bag is None:
+            raise ValueError(
+                f"calibration='oob' needs the rows that the {type(partition.forest).__name__} was"
+                " fitted on, in their order; pass those, or use calibration='held_out'"
+            )
+        rows = np.flatnonzero(~in_bag.all(axis=1))
+        labels = self._class_positions(train.y)
+        scores = self.scores_.score_training_rows(locations, labels, in_bag, rows)
+        return -np.clip(
+            self.weights_ * self.tails_(scores), None, _MAX_SCORE / len(SCORE_NAMES)
+        ).sum(axis=1)
 
     def _contributions(self, X: Any) -> np.ndarray:
         terms = self.weights_ * self.tails_(self.scores_.score(self._locate(X)))

@@ -8,13 +8,11 @@ from scipy.special import xlogy
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from kdgraph.density.gaussians import polytope_moments
 from kdgraph.detection.forest_scores import (
     SCORE_NAMES,
     ForestScores,
     UpperTails,
     in_bag_rows,
-    leave_one_out_log_density,
 )
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.metrics import auroc
@@ -137,29 +135,6 @@ def test_class_with_few_rows_has_finite_distances():
     scores = ForestScores(partition, locations, y, in_bag)
     assert np.isfinite(scores.score(locations)).all()
     assert np.isfinite(scores.score_training_rows(locations, y, in_bag, np.arange(60))).all()
-
-
-def test_leave_one_out_density_is_that_of_moments_without_the_row(rows, parts, scores):
-    X, graph = rows[0], scores.graph
-    # Deep trees put every row into a polytope of its own, shallow ones do not.
-    assert (graph.polytopes.sizes > 1).any() and (graph.polytopes.sizes == 1).any()
-    result = leave_one_out_log_density(graph, X, np.arange(len(X)))
-    whitened, own = graph.whiten(X), graph.polytopes.polytope_of_row
-    spacing = polytope_moments(whitened, graph.polytopes).spacing
-    for i in range(len(X)):
-        members = [
-            whitened[(own == r) & (np.arange(len(X)) != i)] for r in range(len(graph.polytopes))
-        ]
-        members = [polytope for polytope in members if len(polytope)]
-        means = np.array([polytope.mean(axis=0) for polytope in members])
-        nearest = (((whitened[i] - means) ** 2) / spacing).sum(axis=1).argmin()
-        n = len(members[nearest])
-        variance = (n * members[nearest].var(axis=0) + spacing) / (n + 1)
-        expected = (
-            -0.5
-            * ((whitened[i] - means[nearest]) ** 2 / variance + np.log(2 * np.pi * variance)).sum()
-        )
-        assert result[i] == pytest.approx(expected + graph.whitening.log_volume, rel=1e-8)
 
 
 def test_out_of_bag_scores_are_like_those_of_new_rows():

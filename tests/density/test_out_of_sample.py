@@ -1,0 +1,356 @@
+"""Kernel density forests and gates that hold no row out, compared with dense computations."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.datasets import make_classification, make_moons
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
+from kdgraph.base import Rows
+from kdgraph.base.out_of_sample import out_of_bag_trees
+from kdgraph.density import gaussians, left_out
+from kdgraph.density.averaging import IsotonicMaps, average_posteriors
+from kdgraph.density.gaussians import (
+    PolytopeMoments,
+    polytope_moments,
+    shrunk_variances,
+)
+from kdgraph.density.graph import KernelDensityGraph
+from kdgraph.density.left_out import leave_one_out
+from kdgraph.density.posterior import EXPONENT_FACTOR_GRID, PSEUDO_COUNT_GRID
+from kdgraph.errors import ParameterError
+from kdgraph.geometry import partition_of, polytopes_of
+from kdgraph.parents.networks import MultilayerPerceptron
+from kdgraph.persistence import from_bytes, to_bytes
+
+X, Y = make_moons(250, noise=0.3, random_state=0)
+TEST, TEST_Y = make_moons(200, noise=0.3, random_state=1)
+
+
+def forest(**options) -> RandomForestClassifier:
+    return RandomForestClassifier(**{"n_estimators": 60, "random_state": 0, **options})
+
+
+@pytest.fixture(scope="module")
+def kdf() -> KernelDensityForest:
+    return KernelDensityForest(forest(), random_state=0).fit(X, Y)
+
+
+def out_of_bag_similarity(model) -> tuple[np.ndarray, np.ndarray]:
+    """Return K of all training rows, and of test rows and training rows, from dense arrays."""
+    parent = model.estimator_
+    is_out = out_of_bag_trees(parent, len(X))
+    codes, test_codes = parent.apply(X), parent.apply(TEST)
+    both = is_out[:, None] & is_out[None]
+    training = ((codes[:, None] == codes[None]) & both).sum(axis=2) / np.maximum(
+        both.sum(axis=2), 1
+    )
+    np.fill_diagonal(training, 0)
+    new = ((test_codes[:, None] == codes[None]) & is_out[None]).sum(axis=2) / is_out.sum(axis=1)
+    return training, new
+
+
+def class_masses(similarity: np.ndarray, exponent: float) -> np.ndarray:
+    return np.where(similarity > 0, similarity**exponent, 0) @ np.eye(2)[Y]
+
+
+def test_posterior_is_the_likelihood_weighted_average_of_dense_candidates(kdf):
+    similarity, new_similarity = out_of_bag_similarity(kdf)
+    parent, prior = kdf.estimator_, np.bincount(Y) / len(Y)
+    vote = forest(oob_score=True).fit(X, Y).oob_decision_function_
+    powers = np.geomspace(0.1, 10, 41)
+
+    def temper(p, power):
+        return softmax(power * np.log(np.maximum(p, 1e-300)), axis=1)
+
+    def nll(p):
+        return -np.log(np.maximum(p[np.arange(len(Y)), Y], 1e-6)).sum()
+
+    def smooth(masses, a):
+        return (masses + a * prior) / (masses.sum(axis=1, keepdims=True) + a)
+
+    best_power = powers[np.argmin([nll(temper(vote, power)) for power in powers])]
+    scores, own, new = [], [], []
+    new_vote = parent.predict_proba(TEST)
+    for factor in EXPONENT_FACTOR_GRID[::2]:
+        exponent = factor * np.log(len(Y))
+        masses, new_masses = (class_masses(K, exponent) for K in (similarity, new_similarity))
+        for a in PSEUDO_COUNT_GRID[::2]:
+            for power in (1.0, best_power):
+                for v in np.linspace(0, 1, 21):
+                    p = v * temper(vote, power) + (1 - v) * smooth(masses, a)
+                    scores.append(nll(p))
+                    own.append(p)
+                    new.append(v * temper(new_vote, power) + (1 - v) * smooth(new_masses, a))
+    weights = np.exp(np.min(scores) - np.array(scores))
+    weights[weights < 1e-3] = 0
+    weights /= weights.sum()
+    average, own_average = (np.tensordot(weights, np.array(p), 1) for p in (new, own))
+
+    # The maps of all rows, with the share that the fit has chosen by folds.
+    maps = [
+        IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(own_average[:, k], k == Y)
+        for k in range(2)
+    ]
+    mapped = np.column_stack([maps[k].predict(average[:, k]) for k in range(2)])
+    share = kdf.posterior_.maps.share
+    assert 0 < share < 1
+    posterior = (1 - share) * average + share * mapped / mapped.sum(axis=1, keepdims=True)
+    above = kdf.log_density(TEST) - kdf.log_floor_
+    weight = np.maximum(np.exp(np.minimum(above, 0)), 1e-9)[:, None]
+    # Powers and sums are rounded differently; isotonic knots are equal to 1e-12.
+    np.testing.assert_allclose(
+        kdf.predict_proba(TEST), weight * posterior + (1 - weight) * prior, atol=1e-8
+    )
+
+
+def test_isotonic_share_is_chosen_by_maps_of_other_folds():
+    rng = np.random.default_rng(0)
+    vote = rng.dirichlet([1, 1], 3000)
+    # The vote is calibrated in the first problem, and far too confident in the second.
+    calibrated = (rng.random(3000) < vote[:, 1]).astype(int)
+    noisy = (rng.random(3000) < 0.5 + 0.2 * (vote[:, 1] > 0.9)).astype(int)
+
+    def fit(y):
+        return average_posteriors(
+            lambda chunk: np.zeros((len(vote[chunk]), 2, 1)),
+            vote,
+            Rows(vote, y, np.ones(3000)),
+            np.full(2, 0.5),
+            exponents=np.array([1.0]),
+            vote_share=1.0,
+            random_state=0,
+        )
+
+    assert fit(calibrated).maps.share < 0.5 < fit(noisy).maps.share
+
+
+def test_isotonic_maps_leave_rows_of_zeros_unchanged():
+    maps = IsotonicMaps(1.0, (np.array([0.0, 0.5]),) * 2, (np.array([0.0, 0.0]),) * 2)
+    proba = np.array([[0.3, 0.7]])
+    np.testing.assert_array_equal(maps(proba), proba)
+    np.testing.assert_array_equal(IsotonicMaps(0.0)(proba), proba)
+
+
+def test_fixed_parameters_are_used_as_they_are():
+    model = KernelDensityForest(
+        forest(),
+        k=0.7,
+        pseudo_count=0.2,
+        vote_share=0.25,
+        vote_power=1.5,
+        isotonic_share=0.0,
+        floor=-1e300,
+    ).fit(X, Y)
+    _, similarity = out_of_bag_similarity(model)
+    masses, prior = class_masses(similarity, 0.7 * np.log(250)), np.bincount(Y) / len(Y)
+    smooth = (masses + 0.2 * prior) / (masses.sum(axis=1, keepdims=True) + 0.2)
+    vote = softmax(1.5 * np.log(np.maximum(model.estimator_.predict_proba(TEST), 1e-300)), axis=1)
+    np.testing.assert_allclose(model.predict_proba(TEST), 0.25 * vote + 0.75 * smooth, atol=1e-12)
+
+
+def test_ece_criterion_chooses_one_candidate():
+    model = KernelDensityForest(forest(), criterion="ece").fit(X, Y)
+    assert set(model.describe()) >= {"exponent", "pseudo_count", "vote_share", "vote_power"}
+
+
+def left_out_by_loop(points, polytope_of_row, weight) -> np.ndarray:
+    """Return the log density of each row under moments that are computed again without it."""
+    codes, result = polytope_of_row[:, None], []
+    for i in range(len(points)):
+        others = np.delete(np.arange(len(points)), i)
+        rest = polytope_moments(points[others], polytopes_of(codes[others]))
+        is_single = (polytope_of_row == polytope_of_row[i]).sum() == 1
+        source = rest if is_single else polytope_moments(points, polytopes_of(codes))
+        spacing = (1 - weight) * source.spacing + weight * source.spacing.mean()
+        nearest = np.argmin((((points[i] - rest.mean) ** 2) / spacing).sum(axis=1))
+        variance = rest.shrink_variances(spacing)[nearest]
+        terms = (points[i] - rest.mean[nearest]) ** 2 / variance + np.log(2 * np.pi * variance)
+        result.append(-0.5 * terms.sum())
+    return np.array(result)
+
+
+@pytest.mark.parametrize("sizes", [1, 3])
+def test_left_out_densities_are_those_of_graphs_without_the_row(sizes, monkeypatch):
+    # The unit in which neighbours are found stays that of all rows; here it is 1 with every row.
+    for module in (gaussians, left_out):
+        monkeypatch.setattr(module, "mean_units", lambda means: np.ones(means.shape[1]))
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(90, 3)) * [1.0, 10.0, 0.1]
+    polytope_of_row = np.arange(90) // sizes
+    # Rows of one polytope are near each other.
+    points = points[polytope_of_row] + 0.01 * rng.normal(size=(90, 3)) * (sizes > 1)
+    moments = polytope_moments(points, polytopes_of(polytope_of_row[:, None]))
+    chosen, log_density = leave_one_out(moments, points, polytope_of_row)
+    np.testing.assert_array_equal(chosen.spacing, moments.spacing)
+    expected = left_out_by_loop(points, polytope_of_row, 0.0)
+    np.testing.assert_allclose(log_density, expected, atol=1e-9)
+
+
+def test_shrinkage_of_the_spacing_is_chosen_by_leave_one_out():
+    rng = np.random.default_rng(0)
+    points = np.column_stack([rng.normal(size=(200, 2)), np.zeros(200)])
+    points[::20, 2] = rng.normal(size=10)  # a feature that hardly varies
+    moments = polytope_moments(points, polytopes_of(np.arange(200)[:, None]))
+    chosen, log_density = leave_one_out(moments, points, np.arange(200))
+    assert chosen.spacing[2] > 1.2 * moments.spacing[2]
+    assert np.isfinite(log_density).all()
+    assert isinstance(chosen, PolytopeMoments)
+
+
+def test_the_only_row_has_no_density_without_itself():
+    moments = polytope_moments(np.zeros((1, 2)), polytopes_of(np.zeros((1, 1), int)))
+    assert leave_one_out(moments, np.zeros((1, 2)), np.zeros(1, int))[1].tolist() == [-np.inf]
+
+
+@pytest.mark.parametrize("distance", ["scaled", "whitened", "euclidean", "geodesic"])
+def test_densities_of_left_out_rows_are_lower_than_in_sample(distance):
+    partition = partition_of(forest().fit(X, Y))
+    graph = KernelDensityGraph(
+        partition,
+        partition.locate(X),
+        np.eye(2)[Y],
+        shrunk_variances,
+        distance=distance,
+        leave_one_out=True,
+    )
+    left_out_rows = graph.left_out_log_density(np.arange(250))
+    in_sample, new = graph.log_density(X), graph.log_density(TEST)
+    assert np.median(left_out_rows) < np.median(in_sample) - 0.05
+    # 250 and 200 rows of a standard deviation of 2 to 5; distances that leave out folds have a
+    # fifth fewer rows to be near to.
+    assert abs(np.median(left_out_rows) - np.median(new)) < 0.8
+
+
+@pytest.mark.parametrize(
+    ("n", "n_repeats"),
+    [(100, 60), pytest.param(300, 200, marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize("kind", ["normal", "sparse"])
+def test_share_of_new_rows_below_the_floor_is_within_its_bound(n, n_repeats, kind):
+    shares, alpha = [], 0.02
+    for repeat in range(n_repeats):
+        rng = np.random.default_rng([n, repeat])
+
+        def draw(size, rng=rng):
+            if kind == "normal":
+                return rng.normal(size=(size, 2))
+            return rng.exponential(size=(size, 8)) * (rng.random((size, 8)) < 0.3)
+
+        rows, new = draw(n), draw(500)
+        y = (rows[:, 0] + 0.5 * rng.normal(size=n) > 0.3).astype(int)
+        model = DensityGate(forest(n_estimators=8), alpha=alpha, calibration="oob").fit(rows, y)
+        shares.append(float((model.ood_score(new) > 0).mean()))
+    bound = max(alpha, 1 / (n + 1))
+    error = np.std(shares) / np.sqrt(n_repeats)
+    # The bound holds in expectation; three standard errors of the mean over repeats, and a fifth
+    # for the unit of the features, which stays that of all rows.
+    assert np.mean(shares) < 1.2 * bound + 3 * error
+
+
+def test_automatic_calibration_follows_the_parent_and_the_rows():
+    fitted = FrozenEstimator(forest().fit(X, Y))
+    assert KernelDensityForest(forest()).fit(X, Y).calibration_ == "oob"
+    assert KernelDensityForest(fitted).fit(X, Y).calibration_ == "oob"
+    pipeline = make_pipeline(StandardScaler(), forest())
+    assert KernelDensityForest(pipeline).fit(X, Y).calibration_ == "oob"
+    held_out = {"X_calibration": TEST, "y_calibration": TEST_Y}
+    assert KernelDensityForest(fitted).fit(X, Y, **held_out).calibration_ == "held_out"
+    extra_trees = ExtraTreesClassifier(20, random_state=0)
+    assert KernelDensityForest(extra_trees).fit(X, Y).calibration_ == "held_out"
+    paper = KernelDensityForest(forest(), variant="reference", random_state=0)
+    assert paper.fit(X, Y).calibration_ == "held_out"
+    with pytest.warns(UserWarning, match="takes the 200 rows of fit for rows that the frozen"):
+        new = KernelDensityForest(fitted, random_state=0).fit(TEST, TEST_Y)
+    assert new.calibration_ == "held_out"
+
+
+@pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
+def test_published_variants_hold_rows_out(calibration):
+    model = KernelDensityForest(forest(), variant="paper", calibration=calibration)
+    with pytest.raises(ParameterError, match="variant='paper' is calibrated on held-out rows"):
+        model.fit(X, Y)
+
+
+def test_a_frozen_forest_is_not_calibrated_on_memorised_rows():
+    X_train, y_train = make_classification(400, 10, flip_y=0.2, random_state=0)
+    X_new, y_new = X_train[200:], y_train[200:]
+    X_train, y_train = X_train[:200], y_train[:200]
+    fitted = FrozenEstimator(forest().fit(X_train, y_train))
+
+    def nll(model):
+        p = model.predict_proba(X_new)
+        return -np.log(np.maximum(p[np.arange(200), y_new], 1e-6)).mean()
+
+    # Parameters that are chosen on memorised rows trust the nearest row: the loss is doubled.
+    assert nll(KernelDensityForest(fitted).fit(X_train, y_train)) < 1.1 * nll(fitted)
+
+
+def test_threads_pickles_and_files_change_no_bit(kdf):
+    expected = kdf.predict_proba(TEST)
+    threaded = KernelDensityForest(forest(), n_jobs=2, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(threaded.predict_proba(TEST), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(kdf)).predict_proba(TEST), expected)
+    loaded = from_bytes(to_bytes(kdf), "kdf").value
+    np.testing.assert_array_equal(loaded.predict_proba(TEST), expected)
+    np.testing.assert_array_equal(loaded.ood_score(TEST), kdf.ood_score(TEST))
+
+
+def test_equal_rows_few_trees_and_rare_classes_are_handled():
+    rows, y = np.concatenate([X, X[:100], X[:100]]), np.concatenate([Y, Y[:100], Y[:100]])
+    y[:2] = 2
+    for model in (
+        KernelDensityForest(forest(n_estimators=3), random_state=0),
+        KernelDensityForest(forest(), calibration="cross_fit", cv=3, random_state=0),
+    ):
+        with np.errstate(all="raise", under="ignore"):
+            proba = model.fit(rows, y).predict_proba(TEST)
+        assert proba.shape == (200, 3)
+        np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
+
+
+def test_merged_polytopes_bound_the_density_only(kdf):
+    merged = KernelDensityForest(forest(), max_polytopes=20, random_state=0).fit(X, Y)
+    assert len(merged.graph_.polytopes) == 20
+    inside = merged.log_density(TEST) > merged.log_floor_
+    inside &= kdf.log_density(TEST) > kdf.log_floor_
+    np.testing.assert_array_equal(
+        merged.predict_proba(TEST)[inside], kdf.predict_proba(TEST)[inside]
+    )
+
+
+@pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
+def test_probabilities_tend_to_the_prior_far_from_the_data(calibration):
+    model = KernelDensityForest(forest(), calibration=calibration, random_state=0).fit(X, Y)
+    for radius in (20.0, 1e6, 1e100):
+        far = radius * np.array([[1.0, 0.3], [-1.0, 0.0], [0.2, -1.0]])
+        np.testing.assert_allclose(
+            model.predict_proba(far), np.tile(model.prior_, (3, 1)), atol=1e-8
+        )
+
+
+def test_networks_are_cross_fitted():
+    network = MultilayerPerceptron(
+        hidden=(20, 20), max_epochs=30, learning_rate=0.01, device="cpu", random_state=0
+    )
+    model = KernelDensityNetwork(network, calibration="cross_fit", cv=2, random_state=0).fit(X, Y)
+    parent = clone(network).fit(X, Y)
+
+    def nll(p):
+        return -np.log(np.maximum(p[np.arange(200), TEST_Y], 1e-6)).mean()
+
+    assert model.calibration_ == "cross_fit"
+    # It is as good as the network near the data, and at the prior far away. The standard error of
+    # the difference is about .02.
+    assert nll(model.predict_proba(TEST)) < nll(parent.predict_proba(TEST)) + 0.06
+    np.testing.assert_allclose(model.predict_proba([[1e3, 1e3]])[0], model.prior_, atol=1e-8)
