@@ -65,7 +65,7 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 _NAMES = ("dataset", "method", "parent", "calibrator", "gate", "detector", "recalibrator")
 _MOST_RECORDS = 50
 """Records that are read for keys and values of filters; a folder may have thousands."""
-_RUN_KEYS = ("seed", "protocol", "n_jobs", "force", "fail_fast", "save", "out")
+_RUN_KEYS = ("seed", "calibration", "cv", "protocol", "n_jobs", "force", "fail_fast", "save", "out")
 
 
 def main(arguments: list[str]) -> int:
@@ -206,7 +206,7 @@ def _filters(out: Path, word: str) -> Iterable[str]:
     records = _records(out)
     key, equals, value = re.match(r"([^=!]*)(!?=)?(.*)", word, re.DOTALL).groups()  # type: ignore[union-attr]
     if not equals:
-        keys = {*_NAMES, "seed", "protocol"}
+        keys = {*_NAMES, "seed", "calibration", "protocol"}
         if "." in word:
             keys |= {name for record in records for name in _flat_keys(record.get("config"))}
         return [f"{name}=" for name in keys]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MEANINGS = {
     "fit": "parents",
+    "cross_fit": "parents of the folds of cross-fitting",
     "calibrate": "calibrated models",
     "evaluate": "predictions",
     "parent_outputs": "predictions of parents",

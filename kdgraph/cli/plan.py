@@ -30,7 +30,12 @@ def main(arguments: list[str]) -> int:
         dataset, method = job.run_dir.parts[-3:-1]
         if state != "done" and job.run_dir.name in absent:
             state = "not at hand"
-        sizes = times.sizes(job.config.dataset) if state in UNFINISHED_STATES else None
+        holds_out = job.config.calibration == "held_out"
+        sizes = (
+            times.sizes(job.config.dataset, holds_out=holds_out)
+            if state in UNFINISHED_STATES
+            else None
+        )
         runs.append(PlannedRun(dataset, method, state, sizes))
     show(plan_table(runs, times, _n_parallel(planned), terminal_width()))
     for reason, names in by_reason(absent.values()).items():

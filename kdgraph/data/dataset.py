@@ -406,6 +406,9 @@ class Splits:
         Rows of each role, scaled.
     scaling : Scaling, default=identity
         Scaling of all rows, fitted on ``train``.
+    rows_fingerprint : str, default=""
+        Hex digest of the unscaled rows that learn and of those that test, whether or not some of
+        the former are held out. "" if unknown.
     left_out : Dataset, default=None
         Rows of classes that no role contains, with these classes; None if there are no such
         classes. Only the numbers of out-of-distribution sets depend on them, with one exception: if
@@ -424,6 +427,7 @@ class Splits:
     test: Dataset
     scaling: Scaling = field(default_factory=Scaling)
     left_out: Dataset | None = None
+    rows_fingerprint: str = ""
 
     @property
     def fingerprint(self) -> str:

@@ -8,6 +8,7 @@ out-of-distribution rows near the training distribution.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import warnings
 from collections.abc import Sequence
@@ -472,9 +473,11 @@ def make_splits(
     if roles[0].task == "classification" and not roles[0].has_scores:
         roles = _drop_rare_classes(roles) if rare == "drop" else roles
         _check_rows_per_class(roles[0], roles[1])
+    train, calibration, test = roles
+    learning = _join(train, calibration)
+    parts = [role.fingerprint for role in (learning, test, left_out_rows) if role is not None]
     if not hold_out:
-        train, calibration, test = roles
-        roles = [_join(train, calibration), calibration.rows(np.empty(0, dtype=np.intp)), test]
+        roles = [learning, calibration.rows(np.empty(0, dtype=np.intp)), test]
     if roles[0].has_scores and scale != "none":
         raise DataError(
             f"dataset.scale must be none, since {source.name} has class scores, which would be none"
@@ -486,6 +489,7 @@ def make_splits(
         *(_scale_dataset(role, scaling) for role in roles),
         scaling=scaling,
         left_out=None if left_out_rows is None else _scale_dataset(left_out_rows, scaling),
+        rows_fingerprint=hashlib.sha256("".join(parts).encode()).hexdigest()[:16],
     )
 
 

@@ -30,7 +30,7 @@ from kdgraph.persistence.archive import (
 from kdgraph.persistence.codec import Decoder, Encoder
 
 MODEL_SUFFIX = ".kdg"
-_FORMAT_VERSION = 4
+_FORMAT_VERSION = 5
 # Keys of a document, and the types of their values.
 _DOCUMENT_KEYS = {
     "format": int,

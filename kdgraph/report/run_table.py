@@ -168,11 +168,15 @@ def ood_table(
 
 
 def _title(record: Record) -> str:
-    data = record["dataset"]
+    data, config = record["dataset"], record["config"]
+    names = {"train": "train", "calibration": "calibration", "test": "test"}
+    if post_hoc_names(record):
+        names["train"] += {
+            "oob": " and calibration, out of bag",
+            "cross_fit": f" and calibration, in {config.get('cv')} folds",
+        }.get(str(config.get("calibration")), "")
     rows = " · ".join(
-        f"{data['n_' + role]:,} {role}"
-        for role in ("train", "calibration", "test")
-        if data["n_" + role]
+        f"{data['n_' + role]:,} {name}" for role, name in names.items() if data["n_" + role]
     )
     return f"{data['name']} ({rows}) → {component_chain(record)}        seed {record['seed']}"
 

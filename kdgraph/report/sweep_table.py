@@ -156,6 +156,12 @@ def _rows(runs: Sequence[SweepRun]) -> dict[str, dict[Measure, dict[int, float]]
     A parent is the same in every method that shares it, so it has one number for each seed.
     """
     parents = _distinct([_parent_name(run) for run in runs], runs, lambda run: PARENT_CHOICES)
+    # Where no row is held out, the parent is fitted on more rows.
+    if len({_holds_out(run) for run in runs}) > 1:
+        parents = [
+            name if _holds_out(run) else f"{name} on all rows"
+            for name, run in zip(parents, runs, strict=True)
+        ]
     methods = _distinct([_method_name(run) for run in runs], runs, _method_choices)
     rows: dict[str, dict[Measure, dict[int, float]]] = {
         f"{parent} (parent)": {} for parent in parents
@@ -169,6 +175,10 @@ def _rows(runs: Sequence[SweepRun]) -> dict[str, dict[Measure, dict[int, float]]
                 if of in values and (value := values[of]["value"]) is not None:
                     rows.setdefault(row, {}).setdefault(measure, {})[run.record["seed"]] = value
     return rows
+
+
+def _holds_out(run: SweepRun) -> bool:
+    return run.record["config"].get("calibration", "held_out") == "held_out"
 
 
 def _parent_name(run: SweepRun) -> str:

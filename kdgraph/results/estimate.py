@@ -75,6 +75,7 @@ class _Reference:
         ratios = {
             "split": sizes.total / max(self.sizes.total, 1),
             "fit": sizes.train / max(self.sizes.train, 1),
+            "cross_fit": sizes.train / max(self.sizes.train, 1),
             "calibrate": learn_rows / max(self.learn_rows, 1),
             "evaluate": (sizes.test + self.n_ood) / max(self.sizes.test + self.n_ood, 1),
         }
@@ -106,15 +107,18 @@ class RunTimes:
             )
             for key in ((dataset, method), (None, method), (dataset, None)):
                 self._references.setdefault(key, []).append(reference)
-            self._sizes[_node_key(record["config"]["dataset"])] = sizes
+            if record["config"].get("calibration", "held_out") == "held_out":
+                self._sizes[_node_key(record["config"]["dataset"])] = sizes
 
-    def sizes(self, node: Mapping[str, Any]) -> RoleSizes | None:
+    def sizes(self, node: Mapping[str, Any], *, holds_out: bool = True) -> RoleSizes | None:
         """Return the rows of each role for a data set, without reading its rows.
 
         Parameters
         ----------
         node : mapping
             Of the config.
+        holds_out : bool, default=True
+            True if calibration rows are held out; otherwise they train.
 
         Returns
         -------
@@ -122,7 +126,10 @@ class RunTimes:
             None if the number of rows is not known before they are read.
         """
         key = _node_key(node)
-        return self._sizes[key] if key in self._sizes else _sizes_by_config(key)
+        sizes = self._sizes[key] if key in self._sizes else _sizes_by_config(key)
+        if sizes is None or holds_out:
+            return sizes
+        return RoleSizes(sizes.train + sizes.calibration, 0, sizes.test)
 
     def estimate(
         self, dataset: str, method: str, sizes: RoleSizes | None = None

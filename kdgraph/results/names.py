@@ -347,11 +347,16 @@ def _method_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
     is_composed = record["method"] == method_label(record["config"], None, {})
     groups = (*METHOD_GROUPS, *(("ood",) if uses_paper_protocol(record) else ()))
     config = {group: record["config"][group] for group in groups} | _outlier_group(record)
+    if record["config"].get("calibration") == "cross_fit":
+        config["calibration"] = {"cv": record["config"]["cv"]}
     return _Setting(method_name(record), family, dataset, config, always=is_composed)
 
 
 def _parent_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
     config = {group: record["config"][group] for group in PARENT_GROUPS} | _outlier_group(record)
+    # Where no row is held out, the parent was fitted on more rows than elsewhere.
+    if record["config"].get("calibration", "held_out") != "held_out":
+        config["parent"] = {**config["parent"], "rows": "all"}
     return _Setting(str(record["parent"]), record["parent"], dataset, config)
 
 

@@ -39,6 +39,7 @@ TABLE_COLUMNS = {
     "gate": "name of the gate, or none",
     "detector": "name of the detector, or none",
     "recalibrator": "name of the recalibrator of a regressor, or none",
+    "calibration": "held_out, oob or cross_fit: the rows and outputs that calibrate",
     "protocol": (
         "held_out, or paper: methods are fitted on test rows, or by those out of distribution,"
         " where their paper does so"
@@ -285,6 +286,7 @@ def _run_cells(run: FinishedRun) -> dict[str, Any]:
             name: record[name]
             for name in ("method", *MODEL_COMPONENTS, "protocol", "seed", "run_id")
         },
+        "calibration": record["config"].get("calibration", "held_out"),
         "prior": max(data["prior"] or (), default=None),
         **{
             name: data[name]

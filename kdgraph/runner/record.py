@@ -153,7 +153,7 @@ def make_record(
 def _dataset(config: RunConfig, splits: Splits) -> dict[str, Any]:
     return {
         "name": config.dataset["name"],
-        "fingerprint": splits.fingerprint,
+        "fingerprint": splits.rows_fingerprint or splits.fingerprint,
         "n_train": len(splits.train.y),
         "n_calibration": len(splits.calibration.y),
         "n_test": len(splits.test.y),
