@@ -372,6 +372,10 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         rows = replace(rows, unseen=UnseenRows(source, all_rows))
         return rows if has_output.all() else rows[has_output]
 
+    def takes_out_of_bag_outputs(self) -> bool:
+        """Return whether ``calibration="oob"`` needs a parent that is a bagged forest."""
+        return self._needs_unseen_rows()
+
     def _unseen_source(self) -> CalibrationMode:
         """Return the source of outputs for rows that are not held out, "oob" or "cross_fit"."""
         return self.calibration_

@@ -203,7 +203,8 @@ def check_calibration(
             f"{group}={node['name']} is calibrated on held-out rows only; choose"
             " calibration=held_out"
         )
-    if config.calibration == "oob" and not is_bagged(parent):
+    takes_oob = getattr(component, "takes_out_of_bag_outputs", lambda: False)()
+    if config.calibration == "oob" and takes_oob and not is_bagged(parent):
         raise ConfigError(
             f"{way} needs a forest with bootstrap=true, and parent={config.parent['name']} is none;"
             " choose calibration=cross_fit or held_out, or parent=random_forest"

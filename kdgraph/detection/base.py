@@ -269,6 +269,10 @@ class PostHocDetector(OutlierMixin, PostHoc):
     def _keep_of_fold(self, detector: PostHocDetector) -> None:
         """Keep what the scores of a fold have defined, from the detector of the fold."""
 
+    def takes_out_of_bag_outputs(self) -> bool:
+        """Return whether ``calibration="oob"`` needs a parent that is a bagged forest."""
+        return False
+
     def _unseen_source(self) -> CalibrationMode:
         # Only some scores are functions of what a forest can predict out of bag.
         return "cross_fit"

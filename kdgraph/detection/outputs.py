@@ -40,6 +40,10 @@ class ProbabilityDetector(PostHocDetector):
     def _requires_training_rows(self) -> bool:
         return False
 
+    def takes_out_of_bag_outputs(self) -> bool:
+        """Return whether ``calibration="oob"`` needs a parent that is a bagged forest."""
+        return True
+
     def _unseen_source(self) -> CalibrationMode:
         return self.calibration_
 
