@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,16 +55,20 @@ class UnseenRows:
         Outputs of all training rows.
     positions : Int[m]
         Positions of these rows among them.
+    reads : set of str, default=set()
+        Outputs that were read so far, of these rows or of parts of them.
     """
 
     source: Any
     positions: np.ndarray
+    reads: set[str] = field(default_factory=set, compare=False)
 
     def __getitem__(self, index: Any) -> UnseenRows:
-        return UnseenRows(self.source, self.positions[index])
+        return UnseenRows(self.source, self.positions[index], self.reads)
 
     def predict(self, method: str) -> Any:
         """Return the outputs of a method of the parent, [m, …]."""
+        self.reads.add(method)
         return self.source.predict(method, self.positions)
 
     def apply(self, function: Callable[[Any, Any], np.ndarray]) -> np.ndarray:
@@ -74,12 +78,14 @@ class UnseenRows:
                 "this component needs more of its parent than class probabilities, which trees"
                 " cannot give out of bag; use calibration='cross_fit' or 'held_out'"
             )
+        self.reads.add("apply")
         return self.source.apply(function, self.positions)
 
     def apply_by_fold(
         self, function: Callable[[Any, Any], Any]
     ) -> Iterator[tuple[np.ndarray, Any]]:
         """Yield the positions of the rows of each fold among these rows, and their result."""
+        self.reads.add("apply")
         return self.source.apply_by_fold(function, self.positions)
 
 
@@ -408,7 +414,14 @@ class CrossFittedOutputs:
             self._check_classes(estimator, method)
             return values
 
-        return self.apply(outputs, np.arange(len(self.fold)))
+        inside = np.flatnonzero(self.fold >= 0)
+        values = self.apply(outputs, inside)
+        if len(inside) == len(self.fold):
+            return values
+        # Rows outside of a single fold have no output.
+        padded = np.full((len(self.fold), *values.shape[1:]), np.nan, dtype=values.dtype)
+        padded[inside] = values
+        return padded
 
     def _check_classes(self, estimator: Any, method: str) -> None:
         """Raise ValueError if a parent was not fitted on all classes: 0 is no logit of a class."""
@@ -432,7 +445,11 @@ class CrossFittedOutputs:
 
 
 def draw_folds_of_rows(
-    n_samples: int, cv: Any, y: np.ndarray | None, random_state: Any
+    n_samples: int,
+    cv: Any,
+    y: np.ndarray | None,
+    random_state: Any,
+    test_size: float = 0.3,
 ) -> np.ndarray:
     """Return the fold of each row.
 
@@ -442,26 +459,40 @@ def draw_folds_of_rows(
         Number of rows n.
     cv : int, cross-validator or iterable
         Number of folds, drawn by class if there are classes; a cross-validator of scikit-learn; or
-        an iterable of (training, test) positions.
+        an iterable of (training, test) positions. 1: a single fold of a part of the rows.
     y : Int[n] or None
         Classes; None in regression.
     random_state : int, RandomState or None
         Seed of the draw.
+    test_size : float, default=0.3
+        Fraction of the rows in a single fold.
 
     Returns
     -------
     Int[n]
-        Fold of each row.
+        Fold of each row, -1 for rows outside of a single fold.
 
     Raises
     ------
     ValueError
-        If a row is in the test part of no fold, or of several.
+        If a row is in the test part of several folds, or of none although there are several.
     """
-    from sklearn.model_selection import KFold, StratifiedKFold
+    from sklearn.model_selection import (
+        KFold,
+        ShuffleSplit,
+        StratifiedKFold,
+        StratifiedShuffleSplit,
+    )
 
     splits: Iterable[Any]
-    if isinstance(cv, int | np.integer):
+    is_single = isinstance(cv, int | np.integer) and cv == 1
+    if is_single:
+        # A class with a single row cannot be in both parts.
+        is_divisible = y is not None and np.bincount(y)[np.unique(y)].min() > 1
+        splitter = StratifiedShuffleSplit if is_divisible else ShuffleSplit
+        rows = np.zeros(n_samples)
+        splits = splitter(1, test_size=test_size, random_state=random_state).split(rows, y)
+    elif isinstance(cv, int | np.integer):
         if y is None:
             splits = KFold(int(cv), shuffle=True, random_state=random_state).split(
                 np.zeros(n_samples)
@@ -481,7 +512,7 @@ def draw_folds_of_rows(
         for f, (_, test) in enumerate(splits):
             fold[test] = f
             count[test] += 1
-    if (count != 1).any():
+    if not is_single and (count != 1).any():
         raise ValueError(
             f"cv must put each row in the test part of one fold, {int((count != 1).sum())} of"
             f" {n_samples} rows are in none or in several"

@@ -114,7 +114,9 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         needs a forest with ``bootstrap=True``.
     cv : int, cross-validator or iterable, default=5
         Folds of "cross_fit": their number, a cross-validator of scikit-learn, or pairs of training
-        and test positions.
+        and test positions. With 1, ``calibration_size`` of the rows calibrate, predicted by a
+        parent that is fitted on the others, and the final parent is fitted on all rows: the
+        cheapest way, with two fits.
 
     Attributes
     ----------
@@ -351,7 +353,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         all_rows = np.arange(len(rows))
         if hasattr(fitted, "_out_of_sample_outputs") and not isinstance(parent, CrossFitted):
             source: Any = fitted._out_of_sample_outputs(rows)
-            has_output = np.ones(len(rows), dtype=bool)
+            has_output = np.isfinite(source.proba).all(axis=1)
         elif self._unseen_source() == "oob":
             is_given = isinstance(parent, FrozenEstimator)
             if is_given and is_bagged(parent) and not was_fitted_on(parent, rows.X, min_leaves=1):
@@ -368,7 +370,8 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
                     " trees, or calibration='cross_fit'"
                 )
         else:
-            source, has_output = self._cross_fit(rows, parent), np.ones(len(rows), dtype=bool)
+            source = self._cross_fit(rows, parent)
+            has_output = source.fold >= 0
         rows = replace(rows, unseen=UnseenRows(source, all_rows))
         return rows if has_output.all() else rows[has_output]
 
@@ -380,6 +383,18 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """Return the source of outputs for rows that are not held out, "oob" or "cross_fit"."""
         return self.calibration_
 
+    def _check_reads(self, rows: Rows) -> None:
+        """Raise an error if a fit to training rows did not take the outputs without each row.
+
+        A component that takes those of ``estimator_`` would be calibrated on memorised rows.
+        """
+        if rows.unseen is not None and not rows.unseen.reads:
+            raise TypeError(
+                f"{type(self).__name__} does not support calibration={self.calibration_!r}: its"
+                " _fit_after must read the parent by calibration.predict(self.estimator_), or"
+                " calibration.apply; use calibration='held_out'"
+            )
+
     def _cross_fit(self, rows: Rows, parent: Any) -> CrossFittedOutputs:
         """Return the outputs of parents that are fitted on all folds but one."""
         if isinstance(parent, CrossFitted) and parent.fold is not None:
@@ -390,7 +405,9 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
                 )
             fold, fitted = parent.fold, parent.fold_estimators
         else:
-            fold = draw_folds_of_rows(len(rows), self.cv, self._strata(rows), self.random_state)
+            fold = draw_folds_of_rows(
+                len(rows), self.cv, self._strata(rows), self.random_state, self.calibration_size
+            )
             unfitted = unwrap_frozen(parent)
             fitted = [
                 self._fit_parent(unfitted, rows[fold != f], None, self.random_state)

@@ -25,7 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from kdgraph.base.frozen import skip_row_checks
-from kdgraph.base.out_of_sample import OutOfSample, StoredOutputs
+from kdgraph.base.out_of_sample import StoredOutputs, unseen_rows
 from kdgraph.base.posthoc import PostHoc
 from kdgraph.base.rows import Rows, check_per_row
 from kdgraph.parameters import check_parameters
@@ -194,10 +194,14 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
                 self._fit_after(*_normalise_weights(train, calibration))
             else:
                 self._fit_after(*_normalise_weights(train), *_normalise_weights(calibration))
+        self._check_reads(calibration)
         # The parents of the folds are not kept, but a gate behind this calibrator may need what
         # they make of the training rows. Out-of-bag outputs can be computed again.
         if self.calibration_ == "cross_fit" and self._predicts_rows() and calibration.unseen:
-            self.out_of_sample_proba_ = self._predict_rows(calibration)
+            self.out_of_sample_proba_ = np.full((len(train), len(self.classes_)), np.nan)
+            self.out_of_sample_proba_[calibration.unseen.positions] = self._predict_rows(
+                calibration
+            )
         return self
 
     def fit_behind(self, other: PostHocClassifier, train: Rows, calibration: Rows) -> Self:
@@ -223,7 +227,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             self._fit_after(*_normalise_weights(train), *_normalise_weights(calibration))
         return self
 
-    def _out_of_sample_outputs(self, rows: Rows) -> OutOfSample:
+    def _out_of_sample_outputs(self, rows: Rows) -> StoredOutputs:
         """Return the probabilities of the training rows, computed without each row.
 
         Raises
@@ -240,10 +244,10 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
                 f"{name} has no probabilities of these {len(rows)} rows that were computed without"
                 f" each of them; fit {name} to the same rows with calibration='oob' or 'cross_fit'"
             )
-        parent = FrozenEstimator(self.estimator_)
-        return StoredOutputs(
-            self._predict_rows(self._add_unseen_outputs(rows, parent, always=True))
-        )
+        own = self._add_unseen_outputs(rows, FrozenEstimator(self.estimator_), always=True)
+        proba = np.full((len(rows), len(self.classes_)), np.nan)
+        proba[unseen_rows(own).positions] = self._predict_rows(own)
+        return StoredOutputs(proba)
 
     def _predicts_rows(self) -> bool:
         """Return whether :meth:`_predict_rows` is implemented."""

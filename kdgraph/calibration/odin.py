@@ -139,6 +139,9 @@ class OdinCalibration(PostHocClassifier):
             warnings.warn(f"{type(self).__name__}: {reason}", stacklevel=2)
         return self
 
+    def _needs_unseen_rows(self) -> bool:
+        return "auto" in (self.temperature, self.epsilon)
+
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if not len(self.epsilons):
             raise ParameterError("epsilons must have at least one number, got []")

@@ -42,6 +42,7 @@ from kdgraph.config.run_config import (
     SCIENCE,
     Origin,
     RunConfig,
+    calibration_way,
     method_label,
 )
 from kdgraph.config.yaml_files import check_option, load_yaml, option_files, read_text
@@ -390,7 +391,7 @@ class Composer:
         for group in COMPONENTS:
             check_option(group, options.get(group) or "", nodes[group], self.folders)
         return RunConfig(
-            **nodes,
+            **{**nodes, "calibration": calibration_way(nodes)},
             method=self._label(nodes, options, overrides),
             origin=Origin(
                 tuple(override for override in overrides if not self._is_how_to_run(override)),

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from kdgraph.config.components import given_options
 from kdgraph.config.data_sources import file_digests
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import CalibrationMode, Count, Range, Seed, check_value
+from kdgraph.parameters import CalibrationMode, Count, Seed, check_value
 
 RECORD_SCHEMA = 11
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a
@@ -29,12 +29,15 @@ Protocol = Literal["held_out", "paper"]
 """held_out: no component is fitted with test rows or OOD rows. paper: those are whose paper does
 so.
 """
+AUTO = "auto"
+"""Value of ``calibration`` in a config for the way that suits parent and calibrator."""
+KERNEL_DENSITY_FOREST = "kdgraph.density.KernelDensityForest"
 METHOD_ENDS = {"paper": "-as_in_paper"}
 """Suffix of a method's label, by protocol, so that every table shows it."""
 SCIENCE = (*COMPONENTS, "metrics", "figures", "calibration", "cv", "protocol", "seed")
 PLAIN = {
     "calibration": CalibrationMode,
-    "cv": Annotated[int, Range(2)],
+    "cv": Count,
     "protocol": Protocol,
     "seed": Seed,
     "n_jobs": int,
@@ -96,7 +99,7 @@ class RunConfig:
     calibration : {"held_out", "oob", "cross_fit"}
         Rows and outputs that calibrate; see :data:`~kdgraph.parameters.CalibrationMode`.
     cv : int
-        Number of folds of ``calibration=cross_fit``.
+        Number of folds of ``calibration=cross_fit``; with 1, 30 % of the rows calibrate.
     protocol : {"held_out", "paper"}
         Rows that methods are fitted with; see :data:`Protocol`.
     seed : int
@@ -212,6 +215,26 @@ def run_id(science: Mapping[str, Any], files: Mapping[str, str] | None = None) -
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
+def calibration_way(nodes: Mapping[str, Any]) -> str:
+    """Return how a run is calibrated: "held_out", "oob" or "cross_fit".
+
+    "auto" is "oob" for the kernel density forest of this package behind a forest with bootstrap
+    samples, and "held_out" for everything else.
+
+    Parameters
+    ----------
+    nodes : mapping
+        Key → node or value, of a config.
+    """
+    way = str(nodes.get("calibration", AUTO))
+    if way != AUTO:
+        return way
+    parent, calibrator = (nodes.get(group) or {} for group in ("parent", "calibrator"))
+    is_kdf = str(calibrator.get("_target_")) == KERNEL_DENSITY_FOREST
+    is_own = calibrator.get("variant") == "kdgraph"
+    return "oob" if is_kdf and is_own and parent.get("bootstrap") is True else "held_out"
+
+
 def method_label(
     nodes: Mapping[str, Any], preset: str | None, preset_nodes: Mapping[str, Any]
 ) -> str:
@@ -225,9 +248,9 @@ def method_label(
     is_preset = bool(preset) and all(
         nodes[part] == preset_nodes[part] for part in ("parent", *AFTER)
     )
-    way = str(nodes.get("calibration", "held_out"))
-    usual_way = preset_nodes.get("calibration", "held_out") if is_preset else "held_out"
-    end = "" if way == usual_way else f"-{way}"
+    usual = preset_nodes.get("calibration", AUTO) if is_preset else AUTO
+    way = calibration_way(nodes)
+    end = "" if way == calibration_way({**nodes, "calibration": usual}) else f"-{way}"
     end += METHOD_ENDS.get(str(nodes.get("protocol")), "")
     if preset and is_preset:
         return preset.rpartition("/")[2] + end

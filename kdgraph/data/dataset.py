@@ -407,8 +407,7 @@ class Splits:
     scaling : Scaling, default=identity
         Scaling of all rows, fitted on ``train``.
     rows_fingerprint : str, default=""
-        Hex digest of the unscaled rows that learn and of those that test, whether or not some of
-        the former are held out. "" if unknown.
+        Hex digest of the unscaled rows that learn, held out or not, and of those that test.
     left_out : Dataset, default=None
         Rows of classes that no role contains, with these classes; None if there are no such
         classes. Only the numbers of out-of-distribution sets depend on them, with one exception: if

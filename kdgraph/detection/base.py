@@ -255,12 +255,12 @@ class PostHocDetector(OutlierMixin, PostHoc):
         """
         # The whole detector is fitted once for each fold: its score may depend on the training rows
         # in other ways than through the parent.
-        source = unseen_rows(held_out).source
-        scores = []
+        source, scores = unseen_rows(held_out).source, []
+        fold = source.fold[unseen_rows(held_out).positions]
         for f, parent in enumerate(source.fold_estimators):
             detector = copy.copy(self)
             detector.estimator_ = parent
-            fold_rows = held_out[source.fold == f]
+            fold_rows = held_out[fold == f]
             detector._fit_after(train[source.fold != f], replace(fold_rows, unseen=None))
             scores.append(detector._held_out_scores(fold_rows.X, rng))
             self._keep_of_fold(detector)

@@ -123,6 +123,7 @@ class PostHocRegressor(RegressorMixin, PostHoc):
         calibration = self._add_unseen_outputs(calibration, parent)
         with skip_row_checks():
             self._fit_after(train, calibration)
+        self._check_reads(calibration)
         return self
 
     def fit_behind(self, other: PostHocRegressor, train: Rows, calibration: Rows) -> Self:

@@ -164,6 +164,11 @@ def cross_fit(
     random_state = _draw_seed(stage_rng(seed, "cross_fit"))
     strata = train.y if train.task == "classification" else np.zeros(len(train.y), dtype=int)
     folds: Any = cv
+    if train.split_groups is not None and cv == 1:
+        raise DataError(
+            f"{train.name} has groups of rows to keep together, which a single fold does not; give"
+            " cv=2 or more"
+        )
     if train.split_groups is not None:
         folds = StratifiedGroupKFold(cv, shuffle=True, random_state=random_state).split(
             strata, strata, train.split_groups

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,15 +18,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.base import Rows
+from kdgraph.base import PostHocClassifier, Rows, select_rows
 from kdgraph.base.out_of_sample import (
     CrossFitted,
+    CrossFittedOutputs,
     OutOfBag,
     draw_folds_of_rows,
     is_bagged,
     out_of_bag_trees,
 )
-from kdgraph.calibration import LinearPool, ScoreMap, Uncalibrated
+from kdgraph.calibration import ScoreMap
 from kdgraph.detection import Entropy, GraphDensity, KthNeighbourDistance, LeafBox
 
 X, Y = make_moons(300, noise=0.35, random_state=0)
@@ -151,6 +154,30 @@ def test_cross_fitted_parents_are_not_fitted_again():
         ScoreMap(shared, calibration="cross_fit").fit(X[:-1], Y[:-1])
 
 
+@pytest.mark.parametrize("y", [Y, None], ids=["classes", "regression"])
+def test_a_single_fold_has_a_part_of_the_rows(y):
+    fold = draw_folds_of_rows(300, 1, y, 0, 0.2)
+    assert np.unique(fold).tolist() == [-1, 0] and (fold == 0).sum() == 60
+
+
+def test_a_single_fold_calibrates_and_all_rows_train():
+    model = ScoreMap(
+        LogisticRegression(), method="temperature", calibration="cross_fit", cv=1, random_state=0
+    ).fit(X, Y)
+    fold = draw_folds_of_rows(300, 1, Y, 0, 0.3)
+    inner = LogisticRegression().fit(X[fold < 0], Y[fold < 0])
+    held_out = ScoreMap(FrozenEstimator(inner), method="temperature").fit(
+        X[fold < 0], Y[fold < 0], X_calibration=X[fold == 0], y_calibration=Y[fold == 0]
+    )
+    scale = held_out.calibrated_.calibrated_classifiers_[0].calibrators[0].beta_
+    own = model.calibrated_.calibrated_classifiers_[0].calibrators[0].beta_
+    assert own == pytest.approx(scale, rel=1e-6)  # the accuracy of its minimiser
+    final = LogisticRegression().fit(X, Y)
+    np.testing.assert_array_equal(model.estimator_.coef_, final.coef_)
+    assert np.isnan(model.out_of_sample_proba_[fold < 0]).all()
+    assert np.isfinite(model.out_of_sample_proba_[fold == 0]).all()
+
+
 def test_folds_that_miss_a_row_are_refused():
     with pytest.raises(ValueError, match="2 of 4 rows are in none or in several"):
         draw_folds_of_rows(4, [([0, 1, 2], [3]), ([0, 2, 3], [1])], None, 0)
@@ -160,16 +187,13 @@ def test_classes_missing_from_a_fold_have_probability_0():
     y = Y.copy()
     y[:2] = 2
     parent = GaussianNB()
-    pairs = [(np.arange(150, 300), np.arange(150)), (np.arange(150), np.arange(150, 300))]
-    model = LinearPool(
-        parent, members={"none": Uncalibrated(None)}, calibration="cross_fit", cv=pairs
-    ).fit(X, y)
-    own = model.out_of_sample_proba_
+    fold = (np.arange(300) >= 150).astype(int)
+    fitted = [clone(parent).fit(X[fold != f], y[fold != f]) for f in range(2)]
+    outputs = CrossFittedOutputs(fitted, fold, X, np.arange(3), select_rows)
+    own = outputs.predict("predict_proba", np.arange(300))
     np.testing.assert_array_equal(own[:150, 2], np.zeros(150))
-    np.testing.assert_array_equal(
-        own[:150, :2], clone(parent).fit(X[150:], y[150:]).predict_proba(X[:150])
-    )
-    assert model.predict_proba(TEST).shape == (100, 3)
+    np.testing.assert_array_equal(own[:150, :2], fitted[0].predict_proba(X[:150]))
+    np.testing.assert_array_equal(own[150:], fitted[1].predict_proba(X[150:]))
 
 
 def test_logits_of_a_fold_without_a_class_are_refused():
@@ -228,6 +252,21 @@ def test_own_outputs_of_training_rows_are_as_good_as_those_of_new_rows(model, ca
     # by .2, as the forest's own predictions of its training rows do.
     assert abs(nll(own, y_big) - new) < 0.09
     assert in_sample < new - 0.05
+
+
+@pytest.mark.parametrize("calibration", ["oob", "cross_fit"])
+def test_a_calibrator_that_reads_memorised_outputs_is_refused(calibration):
+    @dataclass(eq=False, repr=False)
+    class Careless(PostHocClassifier):
+        def _fit_after(self, train, calibration):
+            self.weight_ = self.estimator_.predict_proba(calibration.X).max(axis=1).mean()
+
+        def predict_proba(self, X):
+            return self.estimator_.predict_proba(X)
+
+    with pytest.raises(TypeError, match="Careless does not support calibration="):
+        Careless(forest(), calibration=calibration).fit(X, Y)
+    assert Careless(forest(), random_state=0).fit(X, Y).weight_ > 0.5
 
 
 def test_outputs_of_a_calibrator_that_held_rows_out_are_refused():

@@ -233,3 +233,16 @@ def test_unknown_method_is_refused(rows):
     with pytest.raises(ValueError, match="method must") as caught:
         ScoreMap(LogisticRegression(), method="platt").fit(*rows[:2])
     assert str(caught.value) == "method must be one of isotonic, sigmoid, temperature, got 'platt'"
+
+
+@pytest.mark.parametrize("method", ["temperature", "sigmoid", "isotonic"])
+@pytest.mark.parametrize("labels", [[1, 2], [-5, 7], ["no", "yes"]])
+def test_maps_do_not_depend_on_the_names_of_classes(method, labels):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.zeros(200, int)
+    y[X[:, 0] + rng.normal(size=200) > 0] = 1
+    parent = RandomForestClassifier(20, random_state=0)
+    expected = ScoreMap(parent, method=method, random_state=0).fit(X, y)
+    named = ScoreMap(parent, method=method, random_state=0).fit(X, np.array(labels)[y])
+    np.testing.assert_array_equal(named.predict_proba(X), expected.predict_proba(X))
+    assert named.classes_.tolist() == labels

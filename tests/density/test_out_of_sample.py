@@ -339,11 +339,12 @@ def test_probabilities_tend_to_the_prior_far_from_the_data(calibration):
         )
 
 
-def test_networks_are_cross_fitted():
+@pytest.mark.parametrize("cv", [1, 3])
+def test_networks_are_cross_fitted(cv):
     network = MultilayerPerceptron(
         hidden=(20, 20), max_epochs=30, learning_rate=0.01, device="cpu", random_state=0
     )
-    model = KernelDensityNetwork(network, calibration="cross_fit", cv=2, random_state=0).fit(X, Y)
+    model = KernelDensityNetwork(network, calibration="cross_fit", cv=cv, random_state=0).fit(X, Y)
     parent = clone(network).fit(X, Y)
 
     def nll(p):
