@@ -569,8 +569,8 @@ def test_table_with_all_types_of_columns_runs(kdg):
     dataset = json.loads(out)["dataset"]
     assert (dataset["name"], dataset["n_train"], dataset["n_calibration"], dataset["n_test"]) == (
         "my",
-        30,
-        10,
+        40,
+        0,
         20,
     )
 

@@ -21,7 +21,7 @@ SIMULATIONS = ["spiral", "gaussian_xor", "circle", "sinewave", "polynomial"]
 TABLES = ["digits", "breast_cancer", "wine", "iris"]
 METHODS = {
     "parent": "forest",
-    "refit": "forest on all rows",
+    "none": "forest on all rows",
     "sigmoid": "sigmoid",
     "isotonic": "isotonic",
     "gated_isotonic": "gated isotonic",
@@ -39,7 +39,7 @@ DEFAULTS = {
     "use_calibration_rows": True,
     "vote_share": "auto",
     "vote_power": "auto",
-    "alpha": 0.005,
+    "alpha": 0.002,
     "distance": None,
     "max_polytopes": None,
 }
@@ -70,7 +70,11 @@ def entries(records: Iterable[Record]) -> Iterator[Record]:
         }
         setting = ", ".join(f"{key}={value}" for key, value in changed.items()) or "default"
         n_train = record["config"]["dataset"]["n_train"]
+        # A parent that is fitted on all rows is the method of that name.
+        holds_out = record["config"].get("calibration", "held_out") == "held_out"
         for entry in record["metrics"]:
+            if entry["of"] == "parent" and not (holds_out or record["calibrator"] == "none"):
+                continue
             yield {
                 "dataset": record["dataset"]["name"],
                 "n_train": n_train,

@@ -227,8 +227,8 @@ def fit_score_map(
         If a class has no calibration row; for "temperature", if fewer than two classes have one.
     """
     kind = "predict_proba" if response == "predict_proba" else "decision_function"
-    # The map is fitted to positions of classes: temperature scaling of scikit-learn 1.9 takes labels
-    # that are numbers for columns, and reads beyond the scores where they are not 0 to K - 1.
+    # The map is fitted to positions of classes: temperature scaling of scikit-learn 1.9 takes
+    # labels that are numbers for columns, and reads beyond the scores if they are not 0 to K - 1.
     frozen = FrozenEstimator(GivenScores(kind).fit(None, np.arange(len(classes))))
     y, weight = rows.y, rows.weight
     missing = np.setdiff1d(np.arange(len(classes)), y)

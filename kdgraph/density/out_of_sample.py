@@ -87,6 +87,15 @@ class OutOfBagGraph(KernelDensityGraph):
             n_jobs=forest.n_jobs,
         )
 
+    def query_codes(
+        self, codes: np.ndarray, exponents: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return class masses (Float[n, K, k]) around new codes, and their nearest polytopes."""
+        masses, row = self._index.query(codes, exponents)
+        # The index lists rows; the nearest polytope is that of the nearest row.
+        polytope = self.polytopes.polytope_of_row[np.maximum(row, 0)]
+        return masses, np.where(row >= 0, polytope, -1)
+
     def query_training(self, rows: np.ndarray, exponents: np.ndarray) -> np.ndarray:
         """Return the class masses around training rows, without their own.
 

@@ -68,6 +68,10 @@ def test_training_rows_of_a_frozen_forest_are_recognised(kind):
         f" more confident than on new rows: give {name} held-out rows, {ADVICE}"
     )
     model = kind(FrozenEstimator(FOREST), random_state=0)
+    if kind is KernelDensityForest:
+        # By default it takes the training rows of a bagged forest as such, out of bag.
+        assert frozen_warnings(model, X[FIT_ROWS], Y[FIT_ROWS]) == []
+        model.set_params(calibration="held_out")
     if kind is TreeHamming:
         model.set_params(labels="given", set_size=10)
     assert frozen_warnings(model, X[FIT_ROWS], Y[FIT_ROWS]) == [message.format("rows of fit")]

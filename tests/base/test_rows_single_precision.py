@@ -144,7 +144,9 @@ def test_fit_warns_about_its_parent():
         ),
     ):
         KernelDensityForest(
-            RandomForestClassifier(n_estimators=3, random_state=0), random_state=0
+            RandomForestClassifier(n_estimators=3, random_state=0),
+            calibration="held_out",
+            random_state=0,
         ).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -251,7 +251,8 @@ def test_run_prints_a_plain_table_and_the_second_time_the_same(kdg):
     assert (code, err) == (0, "")
     title, stages, names, *metrics, files = out.splitlines()
     assert (
-        title == "spiral (60 train · 26 calibration · 40 test) → random_forest → kdf        seed 0"
+        title == "spiral (86 train and calibration, out of bag · 40 test) → random_forest → kdf"
+        "        seed 0"
     )
     assert stages.split()[0] == "split" and "\x1b" not in out
     assert names.split() == ["random_forest", "kdf"]

@@ -102,7 +102,7 @@ def test_seed_fixes_results_and_threads_do_not_change_them(spiral_rows, variant)
 
 def test_generator_as_random_state_advances(spiral_rows):
     rng = np.random.RandomState(0)
-    kdf = KernelDensityForest(make_forest(), random_state=rng)
+    kdf = KernelDensityForest(make_forest(), calibration="held_out", random_state=rng)
     assert not np.array_equal(
         kdf.fit(*spiral_rows).predict_proba(spiral_rows[0]),
         kdf.fit(*spiral_rows).predict_proba(spiral_rows[0]),
@@ -146,7 +146,9 @@ def test_explicit_calibration_rows_leave_all_other_rows_for_training(spiral_rows
 
 def test_held_out_rows_are_stratified_and_unseen_by_the_forest(blob_rows):
     X, y = blob_rows
-    kdf = KernelDensityForest(make_forest(), calibration_size=0.25, random_state=0).fit(X, y)
+    kdf = KernelDensityForest(
+        make_forest(), calibration="held_out", calibration_size=0.25, random_state=0
+    ).fit(X, y)
     assert len(kdf.graph_.polytopes.polytope_of_row) == 180
     np.testing.assert_allclose(kdf.prior_, np.bincount(y) / 240, atol=1 / 180)
 
@@ -174,7 +176,9 @@ def test_weights_reach_forest_prior_and_masses(blob_rows, variant):
 def test_class_weights_of_the_parent_are_respected(blob_rows):
     X, y = blob_rows
     balanced = make_forest(class_weight="balanced", min_samples_leaf=5)
-    kdf = KernelDensityForest(balanced, vote_share=1.0, vote_power=1.0, random_state=0).fit(X, y)
+    kdf = KernelDensityForest(
+        balanced, vote_share=1.0, vote_power=1.0, isotonic_share=0.0, random_state=0
+    ).fit(X, y)
     locations = kdf.graph_.partition.locate(X)
     np.testing.assert_array_equal(
         kdf.graph_.partition.vote(locations), kdf.estimator_.predict_proba(X)
@@ -317,15 +321,17 @@ def test_describe_lists_fitted_values(fitted_variants):
             "n_polytopes",
             "singleton_fraction",
             "exponent",
-            *(["pseudo_count", "vote_share", "vote_power"] if variant == "kdgraph" else []),
+            *(
+                ["n_exponents", "vote_share", "vote_power", "isotonic_share"]
+                if variant == "kdgraph"
+                else []
+            ),
             "log_floor",
         ]
         assert list(summary) == names
-        assert (
-            summary["n_polytopes"]
-            == len(np.unique(kdf.graph_.codes, axis=0))
-            == len(kdf.graph_.polytopes)
-        )
+        assert summary["n_polytopes"] == len(kdf.graph_.polytopes)
+        if variant != "kdgraph":  # whose graph keeps the codes of out-of-bag trees only
+            assert summary["n_polytopes"] == len(np.unique(kdf.graph_.codes, axis=0))
         assert summary["singleton_fraction"] == (kdf.graph_.polytopes.sizes == 1).mean()
         assert summary["log_floor"] == kdf.log_floor_
         assert all(
@@ -341,6 +347,7 @@ def test_fixed_hyperparameters_are_used(spiral_rows):
         vote_share=0.125,
         vote_power=3,
         floor=-7,
+        calibration="held_out",
         random_state=0,
     ).fit(*spiral_rows)
     summary = kdf.describe()

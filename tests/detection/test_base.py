@@ -141,7 +141,7 @@ def test_held_out_rows_are_not_in_the_training_rows(blobs):
 def test_parent_gets_no_calibration_rows_of_the_threshold(blobs):
     X, y, _ = blobs
     parent = (
-        LeastConfident(KernelDensityForest(forest()), random_state=0)
+        LeastConfident(KernelDensityForest(forest(), calibration="held_out"), random_state=0)
         .fit(X, y, X_calibration=X[:50])
         .estimator_
     )

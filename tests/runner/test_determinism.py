@@ -32,7 +32,14 @@ MIXED = [
 CASES = {
     **{
         method: [*FOREST, f"method={method}"]
-        for method in ("kdf", "isotonic", "sigmoid", "gated_isotonic", "gated_best", "refit")
+        for method in (
+            "kdf",
+            "isotonic",
+            "sigmoid",
+            "gated_isotonic",
+            "gated_best",
+            "random_forest",
+        )
     },
     **{
         method: [*NETWORK, f"method={method}"]

@@ -57,7 +57,7 @@ def test_a_forest_on_flat_images_beside_another_set(sets, tmp_path):
         record["dataset"]["n_train"],
         record["dataset"]["n_calibration"],
         record["dataset"]["n_test"],
-    ) == (28, 12, 20)
+    ) == (40, 0, 20)
     assert "subset" not in record["dataset"]["source"]
     (told,) = record["ood_sets"]
     assert (told["name"], told["n"], told["source"]["rows"]) == (

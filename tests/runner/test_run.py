@@ -62,7 +62,8 @@ def test_the_record_is_complete(small):
         "host",
     ]
     assert (
-        record["dataset"]["n_calibration"] == 26
+        record["dataset"]["n_train"] == 86
+        and record["dataset"]["n_calibration"] == 0
         and record["dataset"]["classes"] == [0, 1]
         and sum(record["dataset"]["prior"]) == 1
     )
@@ -134,7 +135,7 @@ def test_the_figures_are_there(small):
     assert all((config.run_dir / name).stat().st_size > 1000 for name in record["files"]["figures"])
 
 
-@pytest.mark.parametrize("calibrator", ["kdf", "isotonic", "none", "refit"])
+@pytest.mark.parametrize("calibrator", ["kdf", "isotonic", "none", "matrix_scaling"])
 @pytest.mark.parametrize("gate", ["none", "density"])
 def test_the_numbers_are_the_same_to_the_last_bit_from_the_store_or_fresh_and_on_any_cores(
     tmp_path, calibrator, gate
@@ -151,7 +152,7 @@ def test_the_numbers_are_the_same_to_the_last_bit_from_the_store_or_fresh_and_on
     fresh = run(config)
     frame = (config.run_dir / "predictions.parquet").read_bytes()
     entry = Store(tmp_path / ".store", ProgressReporter()).path(
-        "evaluate", stage_keys(config, split(config.dataset, 0))["evaluate"]
+        "evaluate", stage_keys(config, split(config.dataset, 0, config.calibration))["evaluate"]
     )
     entry.unlink()
     (config.run_dir / "result.json").unlink()

@@ -234,6 +234,7 @@ def test_what_builds_on_other_code_is_made_again(stage, monkeypatch):
     changed = {name for name in CODE_SCHEMA if stage_key(name, "data", {}, 0) != before[name]}
     builds_on = {
         "fit": set(CODE_SCHEMA),
+        "cross_fit": {"calibrate", "evaluate"},
         "space": {"calibrate", "evaluate"},
         "calibrate": {"evaluate"},
     }

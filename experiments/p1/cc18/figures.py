@@ -25,7 +25,7 @@ OTHERS = (
     "sigmoid",
     "gated_isotonic",
     "gated_best",
-    "refit",
+    "random_forest",
     "temperature",
     "gated_temperature",
 )

@@ -20,7 +20,7 @@ EUCLIDEAN = "euclidean"
 """Ends the name of a method whose distances these are; those of others are geodesic."""
 METHODS = {
     "parent": "parent",
-    "refit": "refit on all rows",
+    "random_forest": "forest on all rows",
     "kdf": "KDF",
     "kdn": "KDN",
     f"kdf_{EUCLIDEAN}": "KDF, Euclidean",
