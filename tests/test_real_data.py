@@ -56,7 +56,7 @@ def test_openml_table(capsys, tmp_path):
         "ood.n=100",
     )
     assert record["dataset"]["n_features"] == 57 and record["dataset"]["source"]["id"] == 44
-    assert (record["dataset"]["n_train"], record["dataset"]["n_calibration"]) == (700, 300)
+    assert (record["dataset"]["n_train"], record["dataset"]["n_calibration"]) == (1000, 0)
     assert [warning["stage"] for warning in record["warnings"]] == ["split"]
     assert (
         value(record, "error", "calibrated") < 0.1

@@ -335,7 +335,6 @@ class KernelDensityForest(KernelDensityClassifier):
     --------
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.ensemble import RandomForestClassifier
-    from sklearn.frozen import FrozenEstimator
     >>> X, y = make_moons(400, noise=0.2, random_state=0)
     >>> kdf = KernelDensityForest(RandomForestClassifier(50), random_state=0).fit(X, y)
     >>> kdf.predict_proba([[0.5, 1.0], [50.0, 50.0]]).round(2)[1]

@@ -18,6 +18,7 @@ from kdgraph.results.names import MARK, MISSING, format_distinct, format_value, 
 from kdgraph.results.origins import Record
 from kdgraph.results.records import (
     PAPER_PROTOCOL_NOTE,
+    calibration_mode,
     component_chain,
     post_hoc_names,
     refuse_incomplete,
@@ -174,7 +175,7 @@ def _title(record: Record) -> str:
         names["train"] += {
             "oob": " and calibration, out of bag",
             "cross_fit": f" and calibration, in {config.get('cv')} folds",
-        }.get(str(config.get("calibration")), "")
+        }.get(calibration_mode(record), "")
     rows = " · ".join(
         f"{data['n_' + role]:,} {name}" for role, name in names.items() if data["n_" + role]
     )

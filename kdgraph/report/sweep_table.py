@@ -19,12 +19,13 @@ from kdgraph.results.measures import (
     choose_ood_measures,
     unique_labels,
 )
-from kdgraph.results.names import MISSING, format_mean, format_value, number_range
+from kdgraph.results.names import MISSING, ON_ALL_ROWS, format_mean, format_value, number_range
 from kdgraph.results.origins import Record
 from kdgraph.results.records import (
     MODEL_COMPONENTS,
     PAPER_PROTOCOL,
     PAPER_PROTOCOL_NOTE,
+    holds_rows_out,
     method_name,
     post_hoc_names,
     refuse_incomplete,
@@ -157,9 +158,9 @@ def _rows(runs: Sequence[SweepRun]) -> dict[str, dict[Measure, dict[int, float]]
     """
     parents = _distinct([_parent_name(run) for run in runs], runs, lambda run: PARENT_CHOICES)
     # Where no row is held out, the parent is fitted on more rows.
-    if len({_holds_out(run) for run in runs}) > 1:
+    if len({holds_rows_out(run.record) for run in runs}) > 1:
         parents = [
-            name if _holds_out(run) else f"{name} on all rows"
+            name if holds_rows_out(run.record) else f"{name} {ON_ALL_ROWS}"
             for name, run in zip(parents, runs, strict=True)
         ]
     methods = _distinct([_method_name(run) for run in runs], runs, _method_choices)
@@ -175,10 +176,6 @@ def _rows(runs: Sequence[SweepRun]) -> dict[str, dict[Measure, dict[int, float]]
                 if of in values and (value := values[of]["value"]) is not None:
                     rows.setdefault(row, {}).setdefault(measure, {})[run.record["seed"]] = value
     return rows
-
-
-def _holds_out(run: SweepRun) -> bool:
-    return run.record["config"].get("calibration", "held_out") == "held_out"
 
 
 def _parent_name(run: SweepRun) -> str:

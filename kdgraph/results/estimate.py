@@ -19,6 +19,7 @@ from kdgraph.data.openml.cache import announced_row_count
 from kdgraph.data.sizes import RoleSizes, SplitSizes
 from kdgraph.errors import KdgError
 from kdgraph.results.names import REPETITION_KEYS
+from kdgraph.results.records import holds_rows_out
 
 SIMULATIONS = "kdgraph.data.simulations."
 """Beginning of the ``_target_`` of data sets that draw any number of rows."""
@@ -107,7 +108,7 @@ class RunTimes:
             )
             for key in ((dataset, method), (None, method), (dataset, None)):
                 self._references.setdefault(key, []).append(reference)
-            if record["config"].get("calibration", "held_out") == "held_out":
+            if holds_rows_out(record):
                 self._sizes[_node_key(record["config"]["dataset"])] = sizes
 
     def sizes(self, node: Mapping[str, Any], *, holds_out: bool = True) -> RoleSizes | None:

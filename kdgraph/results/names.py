@@ -17,8 +17,10 @@ from kdgraph.results.records import (
     MODEL_COMPONENTS,
     NO_VALUE,
     FinishedRun,
+    calibration_mode,
     config_value,
     flatten_config,
+    holds_rows_out,
     method_name,
     post_hoc_names,
     uses_paper_protocol,
@@ -40,10 +42,14 @@ DIMENSIONLESS_UNITS = (None, "nats", "rows")
 """Units of metrics whose numbers do not change with the unit of the target."""
 METHOD_GROUPS = ("preprocess", *MODEL_COMPONENTS)
 PARENT_GROUPS = ("preprocess", "parent")
+ON_ALL_ROWS = "on all rows"
+"""Distinguishes parents that were fitted on all rows from those whose calibration rows were not."""
 REPETITION_KEYS = ("fold",)
 """Keys of a data set that repeat a run on other rows of it, as a seed does."""
 Repetition = tuple[int, ...]
 """Seed, and the fold if there is one."""
+# Key of a parent's setting that no config has.
+_ROWS = "rows"
 
 
 @dataclass(frozen=True)
@@ -306,7 +312,7 @@ def _distinct_names(settings: Sequence[_Setting]) -> list[str]:
 def _key_values(config: Mapping[str, Any], keys: Mapping[str, None]) -> list[str]:
     values = {key: config_value({"config": config}, key) for key in keys}
     return [
-        f"{key.removeprefix('dataset.')}={value_text(value)}"
+        value if key == f"parent.{_ROWS}" else f"{key.removeprefix('dataset.')}={value_text(value)}"
         for key, value in values.items()
         if value is not NO_VALUE
     ]
@@ -347,16 +353,15 @@ def _method_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
     is_composed = record["method"] == method_label(record["config"], None, {})
     groups = (*METHOD_GROUPS, *(("ood",) if uses_paper_protocol(record) else ()))
     config = {group: record["config"][group] for group in groups} | _outlier_group(record)
-    if record["config"].get("calibration") == "cross_fit":
+    if calibration_mode(record) == "cross_fit":
         config["calibration"] = {"cv": record["config"]["cv"]}
     return _Setting(method_name(record), family, dataset, config, always=is_composed)
 
 
 def _parent_setting(record: Mapping[str, Any], dataset: str) -> _Setting:
     config = {group: record["config"][group] for group in PARENT_GROUPS} | _outlier_group(record)
-    # Where no row is held out, the parent was fitted on more rows than elsewhere.
-    if record["config"].get("calibration", "held_out") != "held_out":
-        config["parent"] = {**config["parent"], "rows": "all"}
+    if not holds_rows_out(record):
+        config["parent"] = {**config["parent"], _ROWS: ON_ALL_ROWS}
     return _Setting(str(record["parent"]), record["parent"], dataset, config)
 
 

@@ -144,6 +144,28 @@ def method_name(record: Mapping[str, Any]) -> str:
     return f"{str(record['method']).removesuffix(METHOD_ENDS['paper'])} {PAPER_PROTOCOL}"
 
 
+def calibration_mode(record: Mapping[str, Any]) -> str:
+    """Return the source of the outputs that calibrated a run: held_out, oob or cross_fit.
+
+    Examples
+    --------
+    >>> calibration_mode({"config": {"calibration": "oob"}})
+    'oob'
+    """
+    return str(record["config"].get("calibration", "held_out"))
+
+
+def holds_rows_out(record: Mapping[str, Any]) -> bool:
+    """Return whether the parent of a run was fitted without the calibration rows.
+
+    Examples
+    --------
+    >>> holds_rows_out({"config": {"calibration": "oob"}})
+    False
+    """
+    return calibration_mode(record) == "held_out"
+
+
 def run_task(record: Mapping[str, Any]) -> RunTask:
     """Return the task of a run: regression without classes, detection with a detector."""
     if not record["dataset"]["classes"]:

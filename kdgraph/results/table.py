@@ -22,6 +22,7 @@ from kdgraph.results.records import (
     MODEL_COMPONENTS,
     NO_VALUE,
     FinishedRun,
+    calibration_mode,
     config_value,
     flatten_config,
     value_text,
@@ -286,7 +287,7 @@ def _run_cells(run: FinishedRun) -> dict[str, Any]:
             name: record[name]
             for name in ("method", *MODEL_COMPONENTS, "protocol", "seed", "run_id")
         },
-        "calibration": record["config"].get("calibration", "held_out"),
+        "calibration": calibration_mode(record),
         "prior": max(data["prior"] or (), default=None),
         **{
             name: data[name]

@@ -163,7 +163,7 @@ def test_statistics_are_those_of_compare():
         make_record(
             f"dataset={dataset}", f"method={method}", seed=seed, values=(error, 0.3, 0.05, 0.9)
         )
-        for method, error in (("kdf", 0.1), ("isotonic", 0.2))
+        for method, error in (("linear_pool", 0.1), ("isotonic", 0.2))
         for dataset in ("spiral", "circle", "moons")
         for seed in (0, 1)
     ]
@@ -176,14 +176,18 @@ def test_statistics_are_those_of_compare():
         )
     )
     assert by_id["mmc"] is None
-    against = by_id["error"]["against"]["kdf"]
+    against = by_id["error"]["against"]["linear_pool"]
     assert (against["better"], against["same"], against["worse"], against["baseline"]) == (
         3,
         0,
         0,
         "random_forest (parent)",
     )
-    assert by_id["error"]["ranks"] == {"kdf": 1.0, "isotonic": 2.0, "random_forest (parent)": 3.0}
+    assert by_id["error"]["ranks"] == {
+        "linear_pool": 1.0,
+        "isotonic": 2.0,
+        "random_forest (parent)": 3.0,
+    }
     assert json.loads(json.dumps(by_id, allow_nan=False)) == by_id
 
 

@@ -158,6 +158,13 @@ def test_parents_of_different_settings_have_different_names(record, found) -> No
     ]
 
 
+def test_a_parent_that_was_fitted_on_all_rows_has_another_name(record, found) -> None:
+    runs = name_runs(
+        found([record("a", "isotonic"), record("a", "kdf", config={"calibration": "oob"})])
+    )
+    assert [run.parent for run in runs] == ["random_forest", "random_forest on all rows"]
+
+
 def test_differences_between_data_sets_alone_are_listed_for_one_method(record, found) -> None:
     runs = name_runs(
         found([record("a", "kdn"), record("b", "kdn", parent="cnn"), record("b", "isotonic")])
