@@ -41,6 +41,7 @@ from kdgraph.calibration.top_label import (
     TemperatureScaling,
     VennAbers,
 )
+from kdgraph.detection import GraphDensity, Mahalanobis, ScoreGate
 from kdgraph.parents import GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.recalibration import (
@@ -118,6 +119,8 @@ ESTIMATORS = [
     KernelDensityForest(make_pipeline(SimpleImputer(), forest()), random_state=0),
     DensityGate(forest(), random_state=0),
     DensityGate(network(), random_state=0),
+    ScoreGate(forest(), random_state=0),
+    ScoreGate(network(), detector=Mahalanobis(None), random_state=0),
     Uncalibrated(forest(), random_state=0),
     ScoreMap(tree(), method="isotonic", random_state=0),
     ScoreMap(tree(), method="sigmoid", random_state=0),
@@ -184,6 +187,8 @@ WITHOUT_HOLD_OUT = [
     DensityGate(forest(20), calibration="oob", max_mean_shift=0.01, random_state=0),
     DensityGate(tree(), calibration="cross_fit", max_mean_shift=0.01, cv=2, random_state=0),
     DensityGate(ScoreMap(forest(20)), partition=forest(), calibration="oob", random_state=0),
+    ScoreGate(ScoreMap(forest(20)), calibration="oob", random_state=0),
+    ScoreGate(tree(), detector=GraphDensity(None), calibration="cross_fit", cv=2, random_state=0),
     Uncalibrated(forest(20), calibration="oob", random_state=0),
     ScoreMap(forest(20), method="isotonic", calibration="oob", random_state=0),
     ScoreMap(network(), method="sigmoid", calibration="cross_fit", cv=2, random_state=0),
@@ -211,7 +216,8 @@ def expected_failures(estimator) -> dict[str, str]:
     """Return the expected failures of an estimator that holds no row out."""
     # The out-of-bag probabilities of the two blobs are 0 and 1 with and without the weights, and
     # functions of ranks or bins of them are equal.
-    if isinstance(estimator, DensityGate) and estimator.partition is not None:
+    has_own_partition = isinstance(estimator, DensityGate) and estimator.partition is not None
+    if has_own_partition or (isinstance(estimator, ScoreGate) and estimator.calibration == "oob"):
         return expected_failures(clone(estimator.estimator).set_params(calibration="oob"))
     is_step_function = isinstance(
         estimator,

@@ -1,28 +1,26 @@
-"""Average of query posteriors over the grid of their parameters, and its isotonic share.
+"""Average of query posteriors over the grid of their parameters.
 
 With some hundred rows, the parameters of least NLL on a grid are partly chosen by noise. On 18
 two-class tables with 240 training rows, out-of-bag parameters chosen in this way cost .006 nats
 against those of the same number of other rows, on 17 tables. :func:`average_posteriors` takes the
-average of all candidates instead, each with the weight of its likelihood, and mixes it with
-isotonic maps of itself, with a share that is averaged in the same way. Original to kdgraph.
+average of all candidates instead, each with the weight of its likelihood, and mixes it with maps of
+itself and of the vote (:mod:`kdgraph.density.maps`). Original to kdgraph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
-from sklearn.model_selection import StratifiedKFold
 
 from kdgraph.base import Rows
 from kdgraph.density.graph import KernelDensityGraph, QueryResult
+from kdgraph.density.maps import PosteriorMaps, fit_posterior_maps, likelihood_weights
 from kdgraph.density.posterior import (
     PSEUDO_COUNT_GRID,
     additive_smoothing,
-    clipped_nll,
     fit_vote_power,
     grid_nll,
     temper,
@@ -32,72 +30,16 @@ EXPONENT_STEP = 2
 """Every second exponent of the search is averaged: neighbours differ by little."""
 _PSEUDO_COUNTS = PSEUDO_COUNT_GRID[::2]
 _VOTE_SHARES = np.linspace(0, 1, 21)
-_ISOTONIC_SHARES = np.linspace(0, 1, 21)
-# Candidates below this fraction of the largest weight are left out; their sum changes nothing.
-_MIN_RELATIVE_WEIGHT = 1e-3
-_N_FOLDS = 5
 # Rows of the search whose masses at all exponents are in memory at once.
 _CHUNK_ROWS = 4096
 
 
 @dataclass(frozen=True)
-class IsotonicMaps:
-    """Increasing map of the probability of each class, and their share in the result.
-
-    Attributes
-    ----------
-    share : float
-        Weight s of the mapped probabilities, against those that are mapped.
-    thresholds, values : tuple of Float[m], one for each class
-        Knots of each map, which is linear between them.
-
-    Notes
-    -----
-    Original to kdgraph.
-    """
-
-    share: float
-    thresholds: tuple[np.ndarray, ...] = ()
-    values: tuple[np.ndarray, ...] = ()
-
-    def __call__(self, proba: np.ndarray) -> np.ndarray:
-        """Return (1 - s)·p + s·map(p) of rows of probabilities, Float[n, K]."""
-        if not self.share:
-            return proba
-        return (1 - self.share) * proba + self.share * self.map(proba)
-
-    def map(self, proba: np.ndarray) -> np.ndarray:
-        """Return mapped and normalised rows, Float[n, K]; unchanged where all maps are 0."""
-        mapped = np.column_stack(
-            [
-                np.interp(column, thresholds, values)
-                for column, thresholds, values in zip(
-                    proba.T, self.thresholds, self.values, strict=True
-                )
-            ]
-        )
-        total = mapped.sum(axis=1, keepdims=True)
-        return np.where(total > 0, mapped / np.where(total > 0, total, 1.0), proba)
-
-    @classmethod
-    def fit(cls, proba: np.ndarray, rows: Rows, share: float = 1.0) -> IsotonicMaps:
-        """Fit the map of each class to rows (m of them) with probabilities Float[m, K]."""
-        thresholds, values = [], []
-        for k, column in enumerate(proba.T):
-            fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
-                column, rows.y == k, sample_weight=rows.weight
-            )
-            thresholds.append(fitted.X_thresholds_)
-            values.append(fitted.y_thresholds_)
-        return cls(share, tuple(thresholds), tuple(values))
-
-
-@dataclass(frozen=True)
 class AveragedPosterior:
-    """Weighted average of query posteriors, mixed with isotonic maps of itself.
+    """Weighted average of query posteriors, mixed with maps of itself and of the vote.
 
-    P(y|x) = Σ_β u_β·vote^β/Σ + Σ_k Σ_a w_ka·(masses_k + a·prior)/(Σ masses_k + a), then (1 - s)·P +
-    s·isotonic(P).
+    P(y|x) = Σ_β u_β·vote^β/Σ + Σ_k Σ_a w_ka·(masses_k + a·prior)/(Σ masses_k + a), then
+    :class:`~kdgraph.density.maps.PosteriorMaps` of it.
 
     Attributes
     ----------
@@ -111,8 +53,8 @@ class AveragedPosterior:
         Powers β of the vote, and weights u.
     prior : Float[K]
         Class prior.
-    maps : IsotonicMaps
-        Maps of the average.
+    maps : PosteriorMaps
+        Maps of the average and of the vote.
 
     Notes
     -----
@@ -125,7 +67,7 @@ class AveragedPosterior:
     vote_powers: np.ndarray
     vote_weights: np.ndarray
     prior: np.ndarray
-    maps: IsotonicMaps = IsotonicMaps(0.0)
+    maps: PosteriorMaps = field(default_factory=PosteriorMaps)
 
     def __call__(
         self, query_result: QueryResult, graph: KernelDensityGraph
@@ -136,10 +78,10 @@ class AveragedPosterior:
 
     def mix(self, masses: np.ndarray, vote: np.ndarray) -> np.ndarray:
         """Return the posterior, Float[n, K], of masses Float[n, K, k] and votes Float[n, K]."""
-        return self.maps(self.average(masses, vote))
+        return self.maps(self.average(masses, vote), vote)
 
     def average(self, masses: np.ndarray, vote: np.ndarray) -> np.ndarray:
-        """Return the average before the isotonic maps, Float[n, K]."""
+        """Return the average before the maps, Float[n, K]."""
         total = np.zeros_like(vote)
         for power, weight in zip(self.vote_powers, self.vote_weights, strict=True):
             if weight:
@@ -162,7 +104,7 @@ class AveragedPosterior:
             "vote_power": float(self.vote_weights @ self.vote_powers / vote_share)
             if vote_share
             else 1.0,
-            "isotonic_share": self.maps.share,
+            **self.maps.describe(),
         }
 
 
@@ -176,6 +118,7 @@ def average_posteriors(
     pseudo_count: float | Literal["auto"] = "auto",
     vote_share: float | Literal["auto"] = "auto",
     vote_power: float | Literal["auto"] = "auto",
+    scaling_share: float | Literal["auto"] = "auto",
     isotonic_share: float | Literal["auto"] = "auto",
     random_state: Any = None,
 ) -> AveragedPosterior:
@@ -194,10 +137,12 @@ def average_posteriors(
         Class prior.
     exponents : Float[k]
         Exponents to average over.
-    pseudo_count, vote_share, vote_power, isotonic_share : float or "auto", default="auto"
+    pseudo_count, vote_share, vote_power : float or "auto", default="auto"
         Fixed values, or "auto" for the average over a grid.
+    scaling_share, isotonic_share : float or "auto", default="auto"
+        Shares of the maps, see :func:`~kdgraph.density.maps.fit_posterior_maps`.
     random_state : int, RandomState or None, default=None
-        Seed of the folds that choose the isotonic share.
+        Seed of the folds that choose the shares.
 
     Returns
     -------
@@ -226,7 +171,7 @@ def average_posteriors(
             power_scores += grid_nll(
                 masses, tempered, rows[chunk], prior, pseudo_counts, vote_shares
             )
-    weights = _likelihood_weights(scores)
+    weights = likelihood_weights(scores)
     kernel_weights = (weights * (1 - vote_shares)).sum(axis=(0, 3))
     is_used = kernel_weights.any(axis=1)
     posterior = AveragedPosterior(
@@ -237,7 +182,7 @@ def average_posteriors(
         vote_weights=(weights * vote_shares).sum(axis=(1, 2, 3)),
         prior=prior,
     )
-    if isotonic_share == 0:
+    if scaling_share == 0 and isotonic_share == 0:
         return posterior
     average = np.concatenate(
         [
@@ -245,51 +190,17 @@ def average_posteriors(
             for chunk in _chunks(len(rows))
         ]
     )
-    maps = _fit_isotonic_maps(average, rows, isotonic_share, random_state)
+    maps = fit_posterior_maps(
+        average,
+        vote,
+        rows,
+        scaling_share=scaling_share,
+        isotonic_share=isotonic_share,
+        random_state=random_state,
+    )
     return AveragedPosterior(**{**vars(posterior), "maps": maps})
 
 
 def _chunks(n_rows: int) -> list[slice]:
     """Return slices of all rows."""
     return [slice(start, start + _CHUNK_ROWS) for start in range(0, n_rows, _CHUNK_ROWS)]
-
-
-def _likelihood_weights(scores: np.ndarray) -> np.ndarray:
-    """Return weights proportional to exp(-scores), without those that are negligible."""
-    weights = np.exp(scores.min() - scores)
-    weights[weights < _MIN_RELATIVE_WEIGHT] = 0.0
-    return weights / weights.sum()
-
-
-def _fit_isotonic_maps(
-    proba: np.ndarray, rows: Rows, share: float | Literal["auto"], random_state: Any
-) -> IsotonicMaps:
-    """Return isotonic maps of all rows, with the share that cross-validation gives them."""
-    # Maps that are fitted to the rows that they are evaluated on would always win, so that the
-    # share is chosen by maps of the other folds.
-    if share != "auto":
-        return IsotonicMaps.fit(proba, rows, float(share))
-    n_folds = min(_N_FOLDS, int(np.bincount(rows.y)[np.unique(rows.y)].max()))
-    if n_folds < 2:
-        return IsotonicMaps(0.0)
-    mapped = np.empty_like(proba)
-    fold_ids = _draw_stratified_folds(rows.y, n_folds, random_state)
-    for f in range(n_folds):
-        inside = fold_ids == f
-        mapped[inside] = IsotonicMaps.fit(proba[~inside], rows[~inside]).map(proba[inside])
-    nll = [clipped_nll((1 - s) * proba + s * mapped, rows) for s in _ISOTONIC_SHARES]
-    share = float(_ISOTONIC_SHARES @ _likelihood_weights(np.array(nll)))
-    return IsotonicMaps.fit(proba, rows, share)
-
-
-def _draw_stratified_folds(y: np.ndarray, n_folds: int, random_state: Any) -> np.ndarray:
-    """Return the fold of each row, Int[m], drawn by class."""
-    import warnings
-
-    fold = np.empty(len(y), dtype=np.intp)
-    # A class with fewer rows than folds is in some of them only, of which scikit-learn warns.
-    with warnings.catch_warnings(action="ignore"):
-        splits = StratifiedKFold(n_folds, shuffle=True, random_state=random_state).split(y, y)
-        for f, (_, inside) in enumerate(splits):
-            fold[inside] = f
-    return fold

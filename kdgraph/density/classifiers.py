@@ -66,6 +66,7 @@ class KernelDensityClassifier(DensityFloorClassifier):
     vote_share: Share | Literal["auto"] = "auto"
     vote_power: Positive | Literal["auto"] = "auto"
     criterion: SearchCriterion = "nll"
+    scaling_share: Share | Literal["auto"] = "auto"
     isotonic_share: Share | Literal["auto"] = "auto"
     floor: float | Literal["auto", "paper"] | None = None
     distance: PolytopeDistance | None = None
@@ -236,9 +237,9 @@ class KernelDensityForest(KernelDensityClassifier):
         ``k``.
     criterion : {"nll", "ece"}, default="nll"
         Criterion that the search minimises. With "ece" there is no average over a grid.
-    isotonic_share : float or "auto", default="auto"
-        Share of isotonic maps in the posterior where no row is held out, see Notes. "auto" for the
-        average over a grid.
+    scaling_share, isotonic_share : float or "auto", default="auto"
+        Shares of matrix scalings and of isotonic maps in the posterior where no row is held out,
+        see Notes. "auto" for the average over a grid.
     floor : float, "auto", "paper" or None, default=None
         Density floor of Eq. 6. "auto": fitted to held-out log densities. "paper": b = exp(-1e-7).
         A number: the log floor. None: what the variant prescribes ("auto" for "kdgraph").
@@ -301,8 +302,9 @@ class KernelDensityForest(KernelDensityClassifier):
     only if x_i is out of bag in it, and for two training rows only if both are: each pair has its
     own denominator. So no label has shaped a leaf in which it is counted. Every candidate (k, a, v,
     β) of a grid predicts each training row without it, and the posterior is the average of all
-    candidates with weights proportional to exp(-Σ NLL). It is mixed with isotonic maps of itself,
-    one for each class, whose share is averaged over a grid in the same way, with cross-fitted maps.
+    candidates with weights proportional to exp(-Σ NLL). It is mixed with structured matrix scalings
+    of the vote and of itself (Berta et al. 2025), and the mixture with isotonic maps of itself, one
+    for each class. Their shares are averaged over grids in the same way, with cross-fitted maps.
     *By cross-fitting*, the sums are those of the parents of the folds. *On held-out rows*, the sum
     is over training and held-out rows, and (k, a, v) minimise the leave-one-out NLL of the held-out
     rows; β is 1 or the inverse temperature with which the vote alone minimises it.
@@ -329,7 +331,8 @@ class KernelDensityForest(KernelDensityClassifier):
     References
     ----------
     Dey et al. (2024), Deep discriminative to kernel density graph for in- and out-of-distribution
-    calibrated inference.
+    calibrated inference. Berta, Holzmüller, Jordan and Bach (2025), "Structured matrix scaling for
+    multi-class calibration", arXiv:2511.03685.
 
     Examples
     --------
@@ -365,7 +368,7 @@ class KernelDensityNetwork(KernelDensityClassifier):
         torch module as ``module_``, or a pipeline that ends in one. It is cloned and fitted;
         ``FrozenEstimator(fitted)`` is used without fitting. None for four layers of 1,000 units
         (Table 3).
-    variant, k, pseudo_count, vote_share, vote_power, criterion, isotonic_share
+    variant, k, pseudo_count, vote_share, vote_power, criterion, scaling_share, isotonic_share
         As for :class:`~kdgraph.density.KernelDensityForest`, with the published settings for
         networks in "reference" and "figure1".
     floor, alpha, min_weight, distance, use_calibration_rows, max_polytopes

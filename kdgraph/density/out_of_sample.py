@@ -155,6 +155,7 @@ def choose_posterior(
         rows,
         prior,
         exponents=exponents,
+        scaling_share=options.scaling_share,
         isotonic_share=options.isotonic_share,
         random_state=0,
         **search_options,

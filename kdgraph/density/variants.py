@@ -58,9 +58,9 @@ class KernelDensityOptions:
         the variant prescribes.
     criterion : {"nll", "ece"}, default="nll"
         Criterion of the search.
-    isotonic_share : float or "auto", default="auto"
-        Share of isotonic maps in the posterior, where no row is held out. "auto" for the average
-        over a grid.
+    scaling_share, isotonic_share : float or "auto", default="auto"
+        Shares of matrix scalings and of isotonic maps in the posterior, where no row is held out.
+        "auto" for the average over a grid.
     distance : str or None, default=None
         Distance to the nearest polytope. None for the distance that the variant prescribes.
     use_calibration_rows : bool, default=True
@@ -76,6 +76,7 @@ class KernelDensityOptions:
     vote_share: float | Literal["auto"] = "auto"
     vote_power: float | Literal["auto"] = "auto"
     criterion: SearchCriterion = "nll"
+    scaling_share: float | Literal["auto"] = "auto"
     isotonic_share: float | Literal["auto"] = "auto"
     distance: PolytopeDistance | None = None
     use_calibration_rows: bool = True

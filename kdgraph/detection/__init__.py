@@ -1,12 +1,14 @@
 """Out-of-distribution detectors with a threshold, for single rows and for sets of rows."""
 
-from kdgraph.detection.base import PostHocDetector, conformal_offset
+from kdgraph.detection.base import PostHocDetector
+from kdgraph.detection.conformal import UpperTails, conformal_offset, conformal_p_values
 from kdgraph.detection.features import (
     KthNeighbourDistance,
     Mahalanobis,
     OutlierEstimator,
     VirtualLogit,
 )
+from kdgraph.detection.gate import ScoreGate
 from kdgraph.detection.outputs import Energy, Entropy, MaxLogit, MaxProbability, Odin
 from kdgraph.detection.partitions import GeodesicDistance, GraphDensity, LeafBox, LeafOccupancy
 from kdgraph.detection.score_ensemble import ForestScoreEnsemble
@@ -27,12 +29,15 @@ __all__ = [
     "Odin",
     "OutlierEstimator",
     "PostHocDetector",
+    "ScoreGate",
     "ScoreLevel",
     "SetDetector",
     "SetTest",
     "TreeHamming",
+    "UpperTails",
     "VirtualLogit",
     "aphd",
     "conformal_offset",
+    "conformal_p_values",
     "draw_sets",
 ]

@@ -8,7 +8,6 @@ share :class:`FeatureDetector`. Original to kdgraph.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -22,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from kdgraph.base import PostHoc, Rows, select_rows
 from kdgraph.base.frozen import skip_row_checks
 from kdgraph.base.out_of_sample import unseen_rows
+from kdgraph.detection.conformal import conformal_offset, conformal_p_values
 from kdgraph.features import FeatureMap, FeatureSource, features_of
 from kdgraph.parameters import CalibrationMode, OpenFraction, check_parameters
 
@@ -104,6 +104,8 @@ class PostHocDetector(OutlierMixin, PostHoc):
         Fitted parent.
     offset_ : float
         Threshold of ``score_samples``.
+    calibration_scores_ : Float[m]
+        Scores of the calibration rows, in increasing order.
 
     Examples
     --------
@@ -182,6 +184,7 @@ class PostHocDetector(OutlierMixin, PostHoc):
                 if self.calibration_ == "held_out"
                 else self._left_out_scores(train, held_out, rng)
             )
+        self.calibration_scores_ = np.sort(scores)
         self.offset_ = conformal_offset(scores, self.target_fpr)
         # The threshold is the score of a held-out row. An equal row may be rounded differently in
         # another block, and must not be out of distribution for that reason.
@@ -204,6 +207,13 @@ class PostHocDetector(OutlierMixin, PostHoc):
     def predict(self, X) -> np.ndarray:
         """Return Int[n], 1 in distribution and -1 out of distribution."""
         return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def p_value(self, X) -> np.ndarray:
+        """Return Float[n], conformal p-values of being in distribution, small for rows farther out.
+
+        See :func:`~kdgraph.detection.conformal.conformal_p_values`.
+        """
+        return conformal_p_values(self.calibration_scores_, self.score_samples(X))
 
     def fit_predict(self, X, y=None, **held_out) -> np.ndarray:
         """Fit the detector and return Int[n], :meth:`predict` of the training rows.
@@ -289,37 +299,6 @@ class PostHocDetector(OutlierMixin, PostHoc):
             if y is None
             else super()._validate_calibration_rows(X, y)
         )
-
-
-def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
-    """Return the split conformal threshold of scores.
-
-    At most a fraction max(target_fpr, 1/(m + 1)) of in-distribution scores is below it, in
-    expectation.
-
-    Parameters
-    ----------
-    score : Float[m]
-        Scores of held-out rows that are exchangeable with in-distribution rows.
-    target_fpr : float
-        Target false positive rate.
-
-    Returns
-    -------
-    float
-        The ⌊(m + 1)·target_fpr⌋-th smallest score, or the smallest if that number is 0.
-
-    References
-    ----------
-    Lei, G'Sell, Rinaldo, Tibshirani and Wasserman (2018), "Distribution-free predictive inference
-    for regression", applied to scores.
-
-    Examples
-    --------
-    >>> conformal_offset(np.arange(100.0), 0.05)
-    4.0
-    """
-    return float(np.sort(score)[max(math.floor((len(score) + 1) * target_fpr), 1) - 1])
 
 
 # Bound of all scores, so that sums of two scores are finite.

@@ -4,7 +4,7 @@
 the kernel density graph, the distance to training rows of the predicted class, the boxes of leaves,
 and the entropy of the votes. It also computes them for training rows as if these were new: trees
 that have a row in bag do not count, and the row is left out of every density and distance.
-:class:`UpperTails` makes scores comparable. Original to kdgraph.
+:class:`~kdgraph.detection.conformal.UpperTails` makes them comparable. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -260,59 +260,3 @@ def _importance_per_deviation(forest: Any, points: np.ndarray) -> np.ndarray:
     largest = importance.max(initial=0.0)
     weight = np.sqrt(importance / largest) if largest > 0 else np.ones(len(importance))
     return weight / np.where(deviation > 0, deviation, 1.0)
-
-
-class UpperTails:
-    """Negative log tail probabilities of scores, extrapolated beyond the scores of a sample.
-
-    Parameters
-    ----------
-    scores : Float[m, s]
-        Scores of in-distribution rows, one column for each of s scores.
-    tail_size : float, default=0.1
-        Fraction of the rows beyond which the tail is extrapolated.
-
-    Notes
-    -----
-    Up to the quantile 1 - ``tail_size`` of a score it is -log p with the rank p of the score among
-    those of the sample, as in a conformal p-value; ties count half. Beyond, it is that of an
-    exponential distribution with the mean excess of the sample, a straight line.
-
-    A conformal p-value is at least 1/(m + 1), so that a sum of their logarithms (Fisher) cannot
-    tell rows far away from rows just outside, and a few nats of entropy outweigh any distance.
-    Over 42 tables the AUROC of Fisher's sum of density and entropy was .012 below that of the
-    density on rows shifted by a standard deviation, and .005 below with extrapolated tails.
-    Original to kdgraph.
-
-    Examples
-    --------
-    >>> tails = UpperTails(np.arange(99.0)[:, None])
-    >>> tails(np.array([[49.0], [98.0], [980.0]])).round(2)[:, 0].tolist()
-    [0.69, 4.15, 170.57]
-    """
-
-    def __init__(self, scores: np.ndarray, tail_size: float = 0.1):
-        self.tail_size = tail_size
-        self.sorted_scores = np.sort(scores, axis=0)
-        self.start = np.quantile(self.sorted_scores, 1 - tail_size, axis=0)
-        excess = np.maximum(self.sorted_scores - self.start, 0.0)
-        n_beyond = (excess > 0).sum(axis=0)
-        deviation = scores.std(axis=0)
-        # If many rows have the largest score, no row is beyond the quantile.
-        self.mean_excess = np.where(
-            n_beyond > 0,
-            excess.sum(axis=0) / np.maximum(n_beyond, 1),
-            np.where(deviation > 0, deviation, 1.0),
-        )
-
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Return the negative log tail probabilities of scores, Float[n, s], in nats."""
-        largest = -np.log(self.tail_size)
-        result = np.empty_like(scores)
-        for j, (column, sample) in enumerate(zip(scores.T, self.sorted_scores.T, strict=True)):
-            below = np.searchsorted(sample, column, "left")
-            at_most = np.searchsorted(sample, column, "right")
-            p = (len(sample) - 0.5 * (below + at_most) + 0.5) / (len(sample) + 1)
-            excess = (column - self.start[j]) / self.mean_excess[j]
-            result[:, j] = np.where(excess > 0, largest + excess, np.minimum(-np.log(p), largest))
-        return result

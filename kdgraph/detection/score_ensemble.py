@@ -24,10 +24,10 @@ from threadpoolctl import threadpool_limits
 from kdgraph.base import Rows
 from kdgraph.base.out_of_sample import is_bagged
 from kdgraph.detection.base import _MAX_SCORE, PostHocDetector
+from kdgraph.detection.conformal import UpperTails
 from kdgraph.detection.forest_scores import (
     SCORE_NAMES,
     ForestScores,
-    UpperTails,
     in_bag_rows,
 )
 from kdgraph.geometry import forest_partition_of, partition_of
@@ -57,7 +57,7 @@ class ForestScoreEnsemble(PostHocDetector):
     """Learned sum of density, class distance, leaf boxes and entropy of a forest.
 
     Each score becomes a negative log tail probability among in-distribution rows, extrapolated for
-    rows far away (:class:`~kdgraph.detection.forest_scores.UpperTails`). Their sum has weights of
+    rows far away (:class:`~kdgraph.detection.conformal.UpperTails`). Their sum has weights of
     at least 0, which are fitted to training rows and to outliers made of training rows: columns
     permuted, uniform in the box of the data, features crossed between rows of different classes,
     rows blown up, and classes that another forest has not seen.
@@ -335,7 +335,7 @@ def left_out_tails(
     ------
     outliers : Float[a, 4]
         Tail probabilities of rows of the left-out class, see
-        :class:`~kdgraph.detection.forest_scores.UpperTails`.
+        :class:`~kdgraph.detection.conformal.UpperTails`.
     inliers : Float[b, 4]
         Those of rows of the other classes, out of sample.
 

@@ -27,7 +27,7 @@ from kdgraph.base.frozen import was_fitted_on
 from kdgraph.calibration import BestCalibrator, LinearPool, ScoreMap, Uncalibrated
 from kdgraph.calibration.local import LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning, TemperatureScaling
-from kdgraph.detection import LeafOccupancy, Mahalanobis, MaxProbability, TreeHamming
+from kdgraph.detection import LeafOccupancy, Mahalanobis, MaxProbability, ScoreGate, TreeHamming
 from kdgraph.parents import GaussianLinear, NearestNeighbourRegressor, PrecomputedScores
 from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
 
@@ -45,7 +45,7 @@ CALIBRATORS = [
     TemperatureScaling,
     LocalRecalibration,
 ]
-WITH_TRAINING_ROWS = [KernelDensityForest, DensityGate, Mahalanobis, LeafOccupancy]
+WITH_TRAINING_ROWS = [KernelDensityForest, DensityGate, ScoreGate, Mahalanobis, LeafOccupancy]
 FOREST = RandomForestClassifier(10, random_state=0).fit(X[FIT_ROWS], Y[FIT_ROWS])
 NETWORK = LogisticRegression().fit(X[FIT_ROWS], Y[FIT_ROWS])
 

@@ -11,14 +11,10 @@ from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.calibration import DirichletCalibration, MatrixScaling, matrix_scaling
-from kdgraph.calibration.matrix_scaling import (
-    DIAGONAL_PENALTY,
-    PENALTY_GRID,
-    fit_inverse_temperature,
-    fit_softmax_map,
-    penalty_matrix,
-)
+from kdgraph.base import softmax_map
+from kdgraph.base.softmax_map import fit_inverse_temperature, fit_softmax_map, penalty_matrix
+from kdgraph.calibration import DirichletCalibration, MatrixScaling
+from kdgraph.calibration.matrix_scaling import DIAGONAL_PENALTY, PENALTY_GRID
 from kdgraph.parents import PrecomputedScores
 
 OPTIMUM = 1e-6
@@ -115,7 +111,7 @@ def test_matrix_scaling_minimises_the_penalised_nll(n, n_classes, structure):
         model.predict_proba(new), expected(np.log(mix(scale(mix(new, n)), n))), atol=OPTIMUM
     )
     if structure == "vector":
-        assert np.array_equal(model.coef_, np.diag(np.diag(model.coef_)))
+        assert np.array_equal(model.map_.coef, np.diag(np.diag(model.map_.coef)))
 
 
 @pytest.mark.parametrize(("n", "n_classes"), [(40, 2), (120, 3), (200, 4)])
@@ -208,9 +204,11 @@ def test_zeros_and_separable_rows_give_bounded_probabilities(calibrator, n_class
 def test_label_with_probability_zero_does_not_decide_the_temperature():
     proba, y = draw_scores(200, 3, noise=0)
     rare = np.append(proba, [[1.0, 0.0, 0.0]], axis=0), np.append(y, 2)
-    expected = fit(MatrixScaling(None), proba, y).inverse_temperature_
-    assert fit(MatrixScaling(None), *rare).inverse_temperature_ == pytest.approx(expected, rel=0.2)
-    clipped = fit(MatrixScaling(None, mix_before_temperature=False), *rare).inverse_temperature_
+    expected = fit(MatrixScaling(None), proba, y).map_.inverse_temperature
+    assert fit(MatrixScaling(None), *rare).map_.inverse_temperature == pytest.approx(
+        expected, rel=0.2
+    )
+    clipped = fit(MatrixScaling(None, mix_before_temperature=False), *rare).map_.inverse_temperature
     assert clipped < 0.6 * expected  # its logit of -87 outweighs the others
 
 
@@ -241,13 +239,13 @@ def test_inverse_temperature_reaches_its_bounds():
 def test_many_classes_converge():
     proba, y = draw_scores(500, 60)
     model = fit(MatrixScaling(None), proba, y)  # a warning of the fit would be an error
-    assert model.coef_.shape == (60, 60)
+    assert model.map_.coef.shape == (60, 60)
     nll = [-np.log(q[np.arange(500), y]).mean() for q in (proba, model.predict_proba(proba))]
     assert nll[1] < nll[0]
 
 
 def test_fit_that_does_not_converge_warns(monkeypatch):
-    monkeypatch.setattr(matrix_scaling, "MAX_ITERATIONS", 1)
+    monkeypatch.setattr(softmax_map, "MAX_ITERATIONS", 1)
     with pytest.warns(ConvergenceWarning, match="the fit of the scaling matrix did not converge"):
         fit(MatrixScaling(None), *draw_scores(100, 3))
 

@@ -177,7 +177,12 @@ def test_class_weights_of_the_parent_are_respected(blob_rows):
     X, y = blob_rows
     balanced = make_forest(class_weight="balanced", min_samples_leaf=5)
     kdf = KernelDensityForest(
-        balanced, vote_share=1.0, vote_power=1.0, isotonic_share=0.0, random_state=0
+        balanced,
+        vote_share=1.0,
+        vote_power=1.0,
+        scaling_share=0.0,
+        isotonic_share=0.0,
+        random_state=0,
     ).fit(X, y)
     locations = kdf.graph_.partition.locate(X)
     np.testing.assert_array_equal(
@@ -322,7 +327,14 @@ def test_describe_lists_fitted_values(fitted_variants):
             "singleton_fraction",
             "exponent",
             *(
-                ["n_exponents", "vote_share", "vote_power", "isotonic_share"]
+                [
+                    "n_exponents",
+                    "vote_share",
+                    "vote_power",
+                    "vote_scaling_share",
+                    "posterior_scaling_share",
+                    "isotonic_share",
+                ]
                 if variant == "kdgraph"
                 else []
             ),

@@ -18,8 +18,9 @@ from sklearn.preprocessing import StandardScaler
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.base import Rows
 from kdgraph.base.out_of_sample import out_of_bag_trees
+from kdgraph.calibration import MatrixScaling
 from kdgraph.density import gaussians, left_out
-from kdgraph.density.averaging import IsotonicMaps, average_posteriors
+from kdgraph.density.averaging import average_posteriors
 from kdgraph.density.gaussians import (
     PolytopeMoments,
     polytope_moments,
@@ -27,9 +28,11 @@ from kdgraph.density.gaussians import (
 )
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.density.left_out import leave_one_out
+from kdgraph.density.maps import IsotonicMaps, PosteriorMaps, fit_posterior_maps
 from kdgraph.density.posterior import EXPONENT_FACTOR_GRID, PSEUDO_COUNT_GRID
 from kdgraph.errors import ParameterError
 from kdgraph.geometry import partition_of, polytopes_of
+from kdgraph.parents import PrecomputedScores
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.persistence import from_bytes, to_bytes
 
@@ -64,7 +67,8 @@ def class_masses(similarity: np.ndarray, exponent: float) -> np.ndarray:
     return np.where(similarity > 0, similarity**exponent, 0) @ np.eye(2)[Y]
 
 
-def test_posterior_is_the_likelihood_weighted_average_of_dense_candidates(kdf):
+def test_posterior_is_the_likelihood_weighted_average_of_dense_candidates():
+    kdf = KernelDensityForest(forest(), scaling_share=0.0, random_state=0).fit(X, Y)
     similarity, new_similarity = out_of_bag_similarity(kdf)
     parent, prior = kdf.estimator_, np.bincount(Y) / len(Y)
     vote = forest(oob_score=True).fit(X, Y).oob_decision_function_
@@ -103,7 +107,7 @@ def test_posterior_is_the_likelihood_weighted_average_of_dense_candidates(kdf):
         for k in range(2)
     ]
     mapped = np.column_stack([maps[k].predict(average[:, k]) for k in range(2)])
-    share = kdf.posterior_.maps.share
+    share = kdf.posterior_.maps.isotonic_share
     assert 0 < share < 1
     posterior = (1 - share) * average + share * mapped / mapped.sum(axis=1, keepdims=True)
     above = kdf.log_density(TEST) - kdf.log_floor_
@@ -129,17 +133,49 @@ def test_isotonic_share_is_chosen_by_maps_of_other_folds():
             np.full(2, 0.5),
             exponents=np.array([1.0]),
             vote_share=1.0,
+            scaling_share=0.0,
             random_state=0,
         )
 
-    assert fit(calibrated).maps.share < 0.5 < fit(noisy).maps.share
+    shares = [fit(y).maps.isotonic_share for y in (calibrated, noisy)]
+    assert shares[0] < 0.5 < shares[1]
 
 
 def test_isotonic_maps_leave_rows_of_zeros_unchanged():
-    maps = IsotonicMaps(1.0, (np.array([0.0, 0.5]),) * 2, (np.array([0.0, 0.0]),) * 2)
+    maps = IsotonicMaps((np.array([0.0, 0.5]),) * 2, (np.array([0.0, 0.0]),) * 2)
     proba = np.array([[0.3, 0.7]])
     np.testing.assert_array_equal(maps(proba), proba)
-    np.testing.assert_array_equal(IsotonicMaps(0.0)(proba), proba)
+    np.testing.assert_array_equal(PosteriorMaps()(proba, proba), proba)
+
+
+def test_scalings_are_those_of_the_calibrator_and_mixed_by_their_shares():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(600, 3))
+    change = np.array([[1.0, 0.8, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    truth, posterior = softmax(logits @ change, axis=1), softmax(0.5 * logits, axis=1)
+    y = (truth.cumsum(axis=1) < rng.random((600, 1))).sum(axis=1)
+    vote, rows = softmax(2 * logits, axis=1), Rows.unweighted(logits, y)
+    maps = fit_posterior_maps(posterior, vote, rows, isotonic_share=0.0, random_state=0)
+    assert maps.vote_share + maps.posterior_share > 0.5 and maps.isotonic is None
+    label = np.arange(9) % 3
+    expected = (1 - maps.vote_share - maps.posterior_share) * posterior
+    for share, proba in ((maps.vote_share, vote), (maps.posterior_share, posterior)):
+        scores = PrecomputedScores().fit(np.eye(3)[label], label)
+        scaling = MatrixScaling(FrozenEstimator(scores)).fit(
+            np.eye(3)[label], label, X_calibration=proba, y_calibration=y
+        )
+        expected += share * scaling.predict_proba(proba)
+    np.testing.assert_allclose(maps(posterior, vote), expected, atol=1e-9)
+    half = fit_posterior_maps(posterior, vote, rows, scaling_share=0.5, isotonic_share=0.0)
+    assert half.vote_share + half.posterior_share == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("y", [[0, 0, 0, 1], [0, 1], [0, 0, 1, 1]])
+def test_a_few_rows_have_maps_only_if_each_fold_leaves_two_classes(y):
+    y, proba = np.array(y), np.full((len(y), 2), 0.5)
+    maps = fit_posterior_maps(proba, proba, Rows.unweighted(proba, y), random_state=0)
+    assert (maps.isotonic is None) == (min(np.bincount(y)) < 2)
+    assert np.isfinite(maps(proba, proba)).all()
 
 
 def test_fixed_parameters_are_used_as_they_are():
@@ -149,6 +185,7 @@ def test_fixed_parameters_are_used_as_they_are():
         pseudo_count=0.2,
         vote_share=0.25,
         vote_power=1.5,
+        scaling_share=0.0,
         isotonic_share=0.0,
         floor=-1e300,
     ).fit(X, Y)

@@ -8,10 +8,10 @@ from scipy.special import xlogy
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
+from kdgraph.detection.conformal import UpperTails
 from kdgraph.detection.forest_scores import (
     SCORE_NAMES,
     ForestScores,
-    UpperTails,
     in_bag_rows,
 )
 from kdgraph.geometry.forest import ForestPartition

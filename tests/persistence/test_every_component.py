@@ -160,8 +160,12 @@ def gates_of(parent_name: str, calibrator_name: str) -> list[str]:
     """
     are_images = fitted_parent(parent_name)[1].train.are_images
     # A gate with a partition of its own fits a forest on vectors.
+    is_forest = parent_name in ("random_forest", "extra_trees")
     gates = [
-        name for name in GATES if not (are_images and config_node("gate", name).get("partition"))
+        name
+        for name in GATES
+        if not (are_images and config_node("gate", name).get("partition"))
+        and (is_forest or name != "score")  # whose detector reads a forest
     ]
     if (parent_name, calibrator_name) in {
         ("random_forest", "none"),

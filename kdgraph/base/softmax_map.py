@@ -1,0 +1,379 @@
+"""Penalised linear maps of log probabilities, and structured matrix scaling.
+
+:func:`fit_softmax_map` fits softmax(W log p + b) with a penalty on the distance from the identity,
+and :func:`fit_structured_scaling` applies it as Berta et al. (2025) do. Calibrators and posteriors
+share them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import logsumexp, softmax
+from sklearn.exceptions import ConvergenceWarning
+
+GRADIENT_TOLERANCE = 1e-10
+"""Largest entry of the gradient at which a fit has converged, in nats per row.
+
+Sums of rounding errors are about 1e-14. The penalties bound the curvature from below by 2 K / n
+(Eq. 7 of Berta et al.), so an entry of W is within n / K 1e-10 of the optimum, for any order of
+summation.
+"""
+MAX_ITERATIONS = 100
+"""Limit of Newton's iterations; 4 to 12 are usual."""
+SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
+"""Value that replaces smaller probabilities before their logarithm is taken."""
+MAX_LOG_SCALE = 16.0
+"""Largest absolute logarithm of an inverse temperature."""
+
+
+@dataclass(frozen=True)
+class SoftmaxMap:
+    """Map softmax(W log q + b) of probabilities p, with q a mixture of p and the uniform one.
+
+    Attributes
+    ----------
+    coef : Float[K, K]
+        The matrix W.
+    intercept : Float[K]
+        The intercepts b.
+    uniform_share : float
+        Share u of the uniform distribution in the mixtures.
+    inverse_temperature : float or None, default=None
+        Factor β of temperature scaling before the map; q is then a mixture of softmax(β log p).
+        None for no such step.
+    mix_before_temperature : bool, default=True
+        Mix p before temperature scaling too. False: replace entries below 1.2e-38 by it.
+
+    Notes
+    -----
+    Original to kdgraph, except where a function that fits it names another source.
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    uniform_share: float
+    inverse_temperature: float | None = None
+    mix_before_temperature: bool = True
+
+    @np.errstate(under="ignore")
+    def __call__(self, proba: np.ndarray) -> np.ndarray:
+        """Return the mapped probabilities, Float[n, K], of probabilities Float[n, K]."""
+        if self.inverse_temperature is not None:
+            logits = temperature_logits(proba, self.uniform_share, self.mix_before_temperature)
+            proba = softmax(self.inverse_temperature * logits, axis=1)
+        logits = np.log(mix_with_uniform(proba, self.uniform_share))
+        # BLAS would add in an order that depends on the other rows.
+        return softmax(np.einsum("nk,jk->nj", logits, self.coef) + self.intercept, axis=1)
+
+
+def mix_with_uniform(proba: np.ndarray, share: float) -> np.ndarray:
+    """Return probabilities with a share of the uniform distribution, Float[n, K].
+
+    >>> mix_with_uniform(np.array([[1.0, 0.0]]), 0.2)
+    array([[0.9, 0.1]])
+    """
+    return (1 - share) * proba + share / proba.shape[1]
+
+
+def temperature_logits(proba: np.ndarray, uniform_share: float, mixes: bool) -> np.ndarray:
+    """Return finite logits for temperature scaling, Float[n, K].
+
+    With ``mixes`` they are those of a mixture with the uniform distribution, otherwise those of
+    probabilities of at least 1.2e-38.
+    """
+    if mixes:
+        return np.log(mix_with_uniform(proba, uniform_share))
+    return np.log(np.maximum(proba, SMALLEST_PROBABILITY))
+
+
+def succession_share(weight: np.ndarray) -> float:
+    """Return 1 / (n + 1), the share of the uniform distribution for rows of total weight n.
+
+    A probability of 0 has no logarithm. Among n rows without an event, the rule of succession
+    leaves the event a probability of about 1 / (n + 1).
+    """
+    return float(1 / (weight.sum() + 1))
+
+
+def fit_structured_scaling(
+    proba: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    *,
+    structure: Literal["matrix", "vector"] = "matrix",
+    mix_before_temperature: bool = True,
+    intercept_penalty: float = 1.0,
+    diagonal_penalty: float = 1.0,
+    off_diagonal_penalty: float = 1.0,
+) -> SoftmaxMap:
+    """Return the map of structured matrix or vector scaling.
+
+    Parameters
+    ----------
+    proba : Float[n, K]
+        Probabilities of rows that the parent was not fitted on.
+    y : Int[n]
+        Their classes.
+    weight : Float[n]
+        Sample weights, 1 on average.
+    structure, mix_before_temperature, intercept_penalty, diagonal_penalty, off_diagonal_penalty
+        See :class:`~kdgraph.calibration.MatrixScaling`.
+
+    Returns
+    -------
+    SoftmaxMap
+
+    References
+    ----------
+    Berta, Holzmüller, Jordan and Bach, "Structured matrix scaling for multi-class calibration",
+    arXiv:2511.03685, 2025.
+
+    Examples
+    --------
+    >>> proba, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), np.array([0, 0, 1])
+    >>> fit_structured_scaling(proba, y, np.ones(3))(proba).argmax(axis=1).tolist()
+    [0, 0, 1]
+    """
+    n_classes, n = proba.shape[1], weight.sum()
+    share = succession_share(weight)
+    logits = temperature_logits(proba, share, mix_before_temperature)
+    inverse_temperature = fit_inverse_temperature(logits, y, weight)
+    with np.errstate(under="ignore"):
+        scaled = softmax(inverse_temperature * logits, axis=1)
+    off_diagonal = (
+        off_diagonal_penalty * n_classes * (n_classes - 1) / n if structure == "matrix" else np.inf
+    )
+    penalty = penalty_matrix(
+        n_classes, diagonal_penalty * n_classes / n, off_diagonal, intercept_penalty * n_classes / n
+    )
+    W = fit_softmax_map(np.log(mix_with_uniform(scaled, share)), y, weight, penalty)
+    return SoftmaxMap(W[:, :-1], W[:, -1], share, inverse_temperature, mix_before_temperature)
+
+
+def log_loss_of_logits(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the negative log likelihood of each row, Float[n]."""
+    return logsumexp(logits, axis=1) - logits[np.arange(len(y)), y]
+
+
+def fit_inverse_temperature(log_proba: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
+    """Return the factor β ≥ 0 of the logits with the least NLL of softmax(β log p).
+
+    Parameters
+    ----------
+    log_proba : ndarray of shape (n, K)
+        Finite logits, Float[n, K].
+    y : ndarray of shape (n,)
+        Labels, Int[n].
+    weight : ndarray of shape (n,)
+        Sample weights, Float[n].
+
+    Returns
+    -------
+    float
+        Between exp(-16) and exp(16), one of which it is if the NLL has no minimum between them.
+
+    Notes
+    -----
+    Guo et al. 2017. The NLL is convex in β, so its slope has one root.
+
+    Examples
+    --------
+    >>> log_proba = np.log([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1]])
+    >>> beta = fit_inverse_temperature(log_proba, np.array([0, 0, 1]), np.ones(3))
+    >>> softmax(beta * log_proba, axis=1)[0].round(6)  # two of three rows are correct
+    array([0.666667, 0.333333])
+    """
+    # Logits relative to the label's: the slope is then free of cancellation between large terms.
+    relative = log_proba - log_proba[np.arange(len(y)), y][:, None]
+
+    def slope(log_scale: float) -> float:
+        proba = softmax(np.exp(log_scale) * relative, axis=1)
+        return float(np.average((proba * relative).sum(axis=1), weights=weight))
+
+    if slope(-MAX_LOG_SCALE) >= 0:
+        return float(np.exp(-MAX_LOG_SCALE))
+    if slope(MAX_LOG_SCALE) <= 0:
+        return float(np.exp(MAX_LOG_SCALE))
+    return float(np.exp(brentq(slope, -MAX_LOG_SCALE, MAX_LOG_SCALE, xtol=1e-12)))
+
+
+def penalty_matrix(
+    n_classes: int, diagonal: float, off_diagonal: float, intercept: float
+) -> np.ndarray:
+    """Return the penalty of each entry of W and, in the last column, of b.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes K.
+    diagonal, off_diagonal, intercept : float
+        Penalty of each kind of entries.
+
+    Returns
+    -------
+    ndarray of shape (K, K + 1)
+        Float[K, K + 1].
+
+    Notes
+    -----
+    Original to kdgraph.
+
+    Examples
+    --------
+    >>> penalty_matrix(2, 1.0, 2.0, 3.0)
+    array([[1., 2., 3.],
+           [2., 1., 3.]])
+    """
+    penalty = np.full((n_classes, n_classes + 1), off_diagonal, dtype=np.float64)
+    np.fill_diagonal(penalty, diagonal)
+    penalty[:, -1] = intercept
+    return penalty
+
+
+def fit_softmax_map(
+    log_proba: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    penalty: np.ndarray,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return W and b that minimise the penalised NLL of softmax(W log p + b).
+
+    The penalty is the sum over all entries of penalty times squared distance from the identity map.
+
+    Parameters
+    ----------
+    log_proba : ndarray of shape (n, K)
+        Finite log probabilities, Float[n, K].
+    y : ndarray of shape (n,)
+        Labels, Int[n].
+    weight : ndarray of shape (n,)
+        Sample weights, Float[n], not all 0.
+    penalty : ndarray of shape (K, K + 1)
+        Penalty of each entry of W and, in the last column, of b. They are above 0; infinity keeps
+        an entry at its value in the identity map.
+    start : ndarray of shape (K, K + 1) or None, default=None
+        Start of the iterations; None: the identity map.
+
+    Returns
+    -------
+    ndarray of shape (K, K + 1)
+        W and, in the last column, b.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the gradient is not small after the last iteration.
+
+    Notes
+    -----
+    Original to kdgraph: Newton's method with step halving. The Hessian has K² (K + 1)² entries, 10⁸
+    for 100 classes, so it is only multiplied with vectors, within conjugate gradients.
+
+    Examples
+    --------
+    >>> log_proba = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
+    >>> W = fit_softmax_map(log_proba, np.array([0, 1, 1]), np.ones(3), penalty_matrix(2, 1, 1, 1))
+    >>> W.shape
+    (2, 3)
+    """
+    n, K = log_proba.shape
+    X = np.column_stack([log_proba, np.ones(n)])
+    weight = weight / weight.sum()
+    identity = np.eye(K, K + 1)
+    is_free = np.isfinite(penalty)
+    penalty = np.where(is_free, penalty, 0.0)
+    one_hot = np.zeros((n, K))
+    one_hot[np.arange(n), y] = 1
+
+    def objective(change: np.ndarray) -> float:
+        nll = log_loss_of_logits(log_proba + X @ change.T, y)
+        return float(weight @ nll + np.sum(penalty * change**2))
+
+    # The variable is the difference from the identity map, which large penalties keep so small that
+    # the entries of W could not hold it.
+    change = np.zeros((K, K + 1)) if start is None else start - identity
+    value, size = objective(change), np.inf
+    for _ in range(MAX_ITERATIONS):
+        proba = softmax(log_proba + X @ change.T, axis=1)
+        residual = weight[:, None] * (proba - one_hot)
+        gradient = np.where(is_free, residual.T @ X + 2 * penalty * change, 0.0)
+        size = float(np.abs(gradient).max())
+        if size <= GRADIENT_TOLERANCE:
+            return identity + change
+        # Accurate directions near the optimum make convergence quadratic; far from it they would
+        # be wasted work.
+        direction = -_solve_newton_system(
+            X, proba, weight, penalty, is_free, gradient, min(0.1, size)
+        )
+        slope = float(np.sum(gradient * direction))
+        change, value, has_moved = _line_search(objective, change, value, direction, slope)
+        if not has_moved:
+            break
+    warnings.warn(
+        f"the fit of the scaling matrix did not converge: its gradient is {size:.1e}, should be"
+        f" {GRADIENT_TOLERANCE:.0e}; larger penalties make the fit easier",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
+    return identity + change
+
+
+def _solve_newton_system(
+    X: np.ndarray,
+    proba: np.ndarray,
+    weight: np.ndarray,
+    penalty: np.ndarray,
+    is_free: np.ndarray,
+    gradient: np.ndarray,
+    tolerance: float,
+) -> np.ndarray:
+    """Return the solution V of H V = gradient to a relative tolerance, Float[K, K + 1]."""
+    shape = gradient.shape
+
+    def multiply(flat: np.ndarray) -> np.ndarray:
+        # Derivative of the softmax in direction U = X Vᵀ: p (U - Σ p U).
+        logits = X @ flat.reshape(shape).T
+        change = proba * (logits - (proba * logits).sum(axis=1, keepdims=True))
+        product = (weight[:, None] * change).T @ X + 2 * penalty * flat.reshape(shape)
+        return np.where(is_free, product, 0.0).ravel()
+
+    # Logits and intercepts have different scales, so the system is scaled by its diagonal.
+    diagonal = (weight[:, None] * proba * (1 - proba)).T @ X**2 + 2 * penalty
+    inverse = np.where(is_free, 1 / np.where(is_free, diagonal, 1.0), 0.0).ravel()
+    operator = LinearOperator((gradient.size,) * 2, matvec=multiply, dtype=np.float64)
+    scaling = LinearOperator(
+        (gradient.size,) * 2, matvec=lambda flat: inverse * flat, dtype=np.float64
+    )
+    solution, _ = cg(operator, gradient.ravel(), rtol=tolerance, M=scaling)
+    return solution.reshape(shape)
+
+
+def _line_search(
+    objective: Callable[[np.ndarray], float],
+    start: np.ndarray,
+    value: float,
+    direction: np.ndarray,
+    slope: float,
+) -> tuple[np.ndarray, float, bool]:
+    """Return the first of start + direction, start + direction / 2, … with a clear decrease.
+
+    Also return its objective, and whether there is one.
+    """
+    # Near the optimum the decrease is below the rounding errors of the objective.
+    rounding = 1e-14 * max(1.0, abs(value))
+    step = 1.0
+    while step > 1e-10:
+        candidate = start + step * direction
+        new_value = objective(candidate)
+        if new_value <= value + 1e-4 * step * slope + rounding:
+            return candidate, new_value, True
+        step /= 2
+    return start, value, False
