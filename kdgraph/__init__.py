@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kdgraph.density import DensityGate, KernelDensityForest, KernelDensityNetwork
+    from kdgraph.detection import ScoreGate
     from kdgraph.geometry import partition_of
 
 __version__ = "0.1.0"
@@ -14,6 +15,7 @@ __all__ = [
     "DensityGate",
     "KernelDensityForest",
     "KernelDensityNetwork",
+    "ScoreGate",
     "__version__",
     "partition_of",
 ]
@@ -22,6 +24,7 @@ _WHERE = {
     "DensityGate": "kdgraph.density",
     "KernelDensityForest": "kdgraph.density",
     "KernelDensityNetwork": "kdgraph.density",
+    "ScoreGate": "kdgraph.detection",
     "partition_of": "kdgraph.geometry",
 }
 
