@@ -219,7 +219,8 @@ def calibration_way(nodes: Mapping[str, Any]) -> str:
     """Return how a run is calibrated: "held_out", "oob" or "cross_fit".
 
     "auto" is "oob" for the kernel density forest of this package behind a forest with bootstrap
-    samples, and "held_out" for everything else.
+    samples, and "held_out" for everything else. It is "held_out" too if rows of one group stay
+    together (``dataset.split_groups``), of which a bootstrap sample draws some.
 
     Parameters
     ----------
@@ -229,10 +230,17 @@ def calibration_way(nodes: Mapping[str, Any]) -> str:
     way = str(nodes.get("calibration", AUTO))
     if way != AUTO:
         return way
-    parent, calibrator = (nodes.get(group) or {} for group in ("parent", "calibrator"))
-    is_kdf = str(calibrator.get("_target_")) == KERNEL_DENSITY_FOREST
-    is_own = calibrator.get("variant") == "kdgraph"
-    return "oob" if is_kdf and is_own and parent.get("bootstrap") is True else "held_out"
+    parent, calibrator, dataset = (
+        nodes.get(group) or {} for group in ("parent", "calibrator", "dataset")
+    )
+    is_own_kdf = (
+        str(calibrator.get("_target_")) == KERNEL_DENSITY_FOREST
+        and calibrator.get("variant") == "kdgraph"
+    )
+    has_groups = dataset.get("split_groups") is not None
+    return (
+        "oob" if is_own_kdf and parent.get("bootstrap") is True and not has_groups else "held_out"
+    )
 
 
 def method_label(

@@ -146,6 +146,9 @@ def test_folds_keep_groups_of_rows_together_and_oob_refuses_them(tmp_path):
     oob = compose([*words, "method=isotonic", *SMALL, "calibration=oob", f"out={tmp_path}"])
     with pytest.raises(DataError, match="choose calibration=cross_fit"):
         run(oob)
+    automatic = compose([*words, "method=kdf", *SMALL, f"out={tmp_path}"])
+    assert automatic.calibration == "held_out"
+    assert run(automatic)["dataset"]["n_calibration"] > 0
 
 
 def test_parents_of_folds_are_fitted_once_for_all_methods(tmp_path):
