@@ -20,6 +20,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
+from kdgraph.base import PostHoc
 from kdgraph.base.frozen import FOREST_BASE, unwrap_frozen
 from kdgraph.base.rows import IMPUTATION_ADVICE, has_missing, is_meta_estimator
 from kdgraph.geometry.forest import ForestPartition
@@ -156,7 +157,8 @@ def partition_kind(parent: Any) -> Literal["forest", "network"] | None:
     if isinstance(parent, Pipeline):
         return partition_kind(parent.steps[-1][1])
     if isinstance(
-        parent, FrozenEstimator | CalibratedClassifierCV | GridSearchCV | RandomizedSearchCV
+        parent,
+        FrozenEstimator | CalibratedClassifierCV | GridSearchCV | RandomizedSearchCV | PostHoc,
     ):
         return partition_kind(parent.estimator)
     if isinstance(parent, FOREST_BASE | BaseDecisionTree):

@@ -13,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from kdgraph import KernelDensityForest
 from kdgraph.calibration import ScoreMap
+from kdgraph.config import check, compose
 from kdgraph.detection import (
     ForestScoreEnsemble,
     GraphDensity,
@@ -23,7 +24,7 @@ from kdgraph.detection import (
     TreeHamming,
     conformal_p_values,
 )
-from kdgraph.errors import ParameterError
+from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.metrics import auroc
 
 WAYS = ["held_out", "oob", "cross_fit"]
@@ -126,6 +127,8 @@ def test_detectors_of_sets_and_others_are_refused(rows, detector, message):
 def test_parents_without_the_partition_of_the_detector_are_refused(rows):
     with pytest.raises(TypeError, match="forest"):
         ScoreGate(GaussianNB()).fit(*rows)
+    with pytest.raises(ConfigError, match="gate=score needs the partition of a forest"):
+        check(compose(["dataset=moons", "method=network_isotonic", "gate=score"]))
     with pytest.raises(ParameterError, match="alpha"):
         ScoreGate(small_forest(), alpha=1.0).fit(*rows)
 
