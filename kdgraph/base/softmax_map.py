@@ -97,7 +97,7 @@ def succession_share(weight: np.ndarray) -> float:
     """Return 1 / (n + 1), the share of the uniform distribution for rows of total weight n.
 
     A probability of 0 has no logarithm. Among n rows without an event, the rule of succession
-    leaves the event a probability of about 1 / (n + 1).
+    leaves the event a probability of about 1 / (n + 1). ``weight`` is Float[n].
     """
     return float(1 / (weight.sum() + 1))
 
