@@ -140,8 +140,9 @@ def test_matrix_scaling_agrees_with_probmetrics(name, structure, n, n_classes):
     with warnings.catch_warnings(action="ignore"):
         peer = factory.get_calibrator(name).fit(proba, y)
     model = fit(MatrixScaling(None, structure=structure, mix_before_temperature=False), proba, y)
-    # The package computes in single precision and stops at a gradient of 1e-5.
-    np.testing.assert_allclose(model.predict_proba(new), peer.predict_proba(new), atol=5e-4)
+    # The package computes in single precision and stops at a gradient of 1e-5; where it stops,
+    # and so its distance from the minimum, depends on the CPU: up to 5.2e-4 with ten classes.
+    np.testing.assert_allclose(model.predict_proba(new), peer.predict_proba(new), atol=2e-3)
     # Both are far from the parent's probabilities, so that equality means something.
     assert np.abs(model.predict_proba(new) - new).max() > 0.05
 
