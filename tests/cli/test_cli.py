@@ -220,7 +220,7 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
         ),
         (
             ["list", "gate", "nothing of", "this"],
-            "no gate has 'nothing of this' in its name or line; 'kdg list gate' shows all 5",
+            "no gate has 'nothing of this' in its name or line; 'kdg list gate' shows all 6",
         ),
         (["completion", "tcsh"], "completion takes one of bash, zsh, fish, got tcsh"),
         (
