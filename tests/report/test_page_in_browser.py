@@ -506,13 +506,14 @@ def test_a_task_is_chosen_on_the_whole_page(mixed):
         "random_forest (parent)",
         "histogram",
         "isotonic (paper protocol) †",
-        "kdf",
         "tood",
         "global_pit",
+        "random_forest on all rows (parent)",
+        "kdf",
     ]
     heads = {
-        "regression": ["RMSE", "CRPS", "coverage"],
-        "detection": ["error", "AUROC\nat radius 2"],
+        "regression": ["Parent", "RMSE", "CRPS", "coverage"],
+        "detection": ["Parent", "error", "AUROC\nat radius 2"],
     }
     for task, method, dataset in (
         ("regression", "global_pit", "tran20"),
