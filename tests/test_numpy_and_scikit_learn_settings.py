@@ -16,15 +16,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
-from kdgraph.calibration import LinearPool, ScoreMap
+from kdgraph.calibration import (
+    BestCalibrator,
+    DirichletCalibration,
+    LinearPool,
+    MatrixScaling,
+    ScoreMap,
+)
 from kdgraph.calibration.local import BinMeanShift, LocalRecalibration
 from kdgraph.calibration.top_label import KernelDensityConfidence
 from kdgraph.detection import (
     Energy,
+    ForestScoreEnsemble,
     KthNeighbourDistance,
     LeafOccupancy,
     Mahalanobis,
     Odin,
+    ScoreGate,
     VirtualLogit,
 )
 from kdgraph.parents.networks import MultilayerPerceptron
@@ -39,6 +47,9 @@ ESTIMATORS = {
     "gate": DensityGate(LogisticRegression(), partition=FOREST, random_state=0),
     "temperature": ScoreMap(NETWORK, method="temperature", random_state=0),
     "pool": LinearPool(FOREST, random_state=0),
+    "matrix": MatrixScaling(NETWORK, random_state=0),
+    "Dirichlet": DirichletCalibration(NETWORK, random_state=0),
+    "best": BestCalibrator(FOREST, random_state=0),
     "kernels": KernelDensityConfidence(
         FOREST, bandwidth="b_opt", boundary="reflect", random_state=0
     ),
@@ -50,6 +61,8 @@ ESTIMATORS = {
     "Mahalanobis": Mahalanobis(FOREST, random_state=0),
     "neighbours": KthNeighbourDistance(FOREST, random_state=0),
     "occupancy": LeafOccupancy(FOREST, random_state=0),
+    "score ensemble": ForestScoreEnsemble(FOREST, random_state=0),
+    "score gate": ScoreGate(FOREST, random_state=0),
 }
 X, Y = make_moons(150, noise=0.2, random_state=0)
 ROWS = {"array": X, "frame": pd.DataFrame(X, columns=["width", "height"])}

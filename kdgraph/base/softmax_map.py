@@ -102,6 +102,7 @@ def succession_share(weight: np.ndarray) -> float:
     return float(1 / (weight.sum() + 1))
 
 
+@np.errstate(under="ignore")
 def fit_structured_scaling(
     proba: np.ndarray,
     y: np.ndarray,
@@ -145,8 +146,7 @@ def fit_structured_scaling(
     share = succession_share(weight)
     logits = temperature_logits(proba, share, mix_before_temperature)
     inverse_temperature = fit_inverse_temperature(logits, y, weight)
-    with np.errstate(under="ignore"):
-        scaled = softmax(inverse_temperature * logits, axis=1)
+    scaled = softmax(inverse_temperature * logits, axis=1)
     off_diagonal = (
         off_diagonal_penalty * n_classes * (n_classes - 1) / n if structure == "matrix" else np.inf
     )
@@ -157,11 +157,13 @@ def fit_structured_scaling(
     return SoftmaxMap(W[:, :-1], W[:, -1], share, inverse_temperature, mix_before_temperature)
 
 
+@np.errstate(under="ignore")
 def log_loss_of_logits(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the negative log likelihood of each row, Float[n]."""
     return logsumexp(logits, axis=1) - logits[np.arange(len(y)), y]
 
 
+@np.errstate(under="ignore")
 def fit_inverse_temperature(log_proba: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
     """Return the factor β ≥ 0 of the logits with the least NLL of softmax(β log p).
 
@@ -237,6 +239,7 @@ def penalty_matrix(
     return penalty
 
 
+@np.errstate(under="ignore")
 def fit_softmax_map(
     log_proba: np.ndarray,
     y: np.ndarray,

@@ -31,6 +31,7 @@ _MIN_RELATIVE_WEIGHT = 1e-3
 ProbabilityMap = Callable[[np.ndarray], np.ndarray]
 
 
+@np.errstate(under="ignore")
 def likelihood_weights(nll: np.ndarray) -> np.ndarray:
     """Return weights proportional to exp(-nll) with sum 1, without those that are negligible.
 

@@ -445,6 +445,7 @@ def fit_weights(synthetic: list[np.ndarray], left_out: list[np.ndarray]) -> np.n
     )
     prior = np.full(differences.shape[1], _PRIOR_WEIGHT)
 
+    @np.errstate(under="ignore")
     def loss_and_gradient(weights: np.ndarray) -> tuple[float, np.ndarray]:
         margin = differences @ weights
         loss = pair_weight @ np.logaddexp(0.0, -margin)
