@@ -31,6 +31,8 @@ SMALLEST_PROBABILITY = float(np.finfo(np.float32).tiny)
 """Value that replaces smaller probabilities before their logarithm is taken."""
 MAX_LOG_SCALE = 16.0
 """Largest absolute logarithm of an inverse temperature."""
+USUAL_LOG_SCALE = 1.0
+"""Absolute logarithm that inverse temperatures rarely exceed."""
 
 
 @dataclass(frozen=True)
@@ -193,17 +195,42 @@ def fit_inverse_temperature(log_proba: np.ndarray, y: np.ndarray, weight: np.nda
     array([0.666667, 0.333333])
     """
     # Logits relative to the label's: the slope is then free of cancellation between large terms.
-    relative = log_proba - log_proba[np.arange(len(y)), y][:, None]
+    relative = _by_class(log_proba - log_proba[np.arange(len(y)), y][:, None])
 
     def slope(log_scale: float) -> float:
-        proba = softmax(np.exp(log_scale) * relative, axis=1)
-        return float(np.average((proba * relative).sum(axis=1), weights=weight))
+        proba, _ = _softmax_by_class(np.exp(log_scale) * relative)
+        return float(np.average((proba * relative).sum(axis=0), weights=weight))
 
-    if slope(-MAX_LOG_SCALE) >= 0:
-        return float(np.exp(-MAX_LOG_SCALE))
-    if slope(MAX_LOG_SCALE) <= 0:
-        return float(np.exp(MAX_LOG_SCALE))
-    return float(np.exp(brentq(slope, -MAX_LOG_SCALE, MAX_LOG_SCALE, xtol=1e-12)))
+    # Most roots are near, where a search takes half as many steps.
+    low, high = -USUAL_LOG_SCALE, USUAL_LOG_SCALE
+    if slope(low) >= 0:
+        low, high = -MAX_LOG_SCALE, low
+        if slope(low) >= 0:
+            return float(np.exp(low))
+    elif slope(high) <= 0:
+        low, high = high, MAX_LOG_SCALE
+        if slope(high) <= 0:
+            return float(np.exp(high))
+    return float(np.exp(brentq(slope, low, high, xtol=1e-12)))
+
+
+def _by_class(values: np.ndarray) -> np.ndarray:
+    """Return values Float[n, K] as a contiguous array Float[K, n].
+
+    Sums over few classes are several times as fast along the first axis.
+    """
+    return np.ascontiguousarray(values.T)
+
+
+def _softmax_by_class(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return probabilities, Float[K, n], and log normalisers, Float[n], of logits Float[K, n].
+
+    For few rows the checks of SciPy's functions take longer than the sums.
+    """
+    largest = logits.max(axis=0)
+    proba = np.exp(logits - largest)
+    total = proba.sum(axis=0)
+    return proba / total, largest + np.log(total)
 
 
 def penalty_matrix(
@@ -288,26 +315,28 @@ def fit_softmax_map(
     (2, 3)
     """
     n, K = log_proba.shape
-    X = np.column_stack([log_proba, np.ones(n)])
+    logits = _by_class(log_proba)
+    X = np.vstack([logits, np.ones(n)])
     weight = weight / weight.sum()
     identity = np.eye(K, K + 1)
     is_free = np.isfinite(penalty)
     penalty = np.where(is_free, penalty, 0.0)
-    one_hot = np.zeros((n, K))
-    one_hot[np.arange(n), y] = 1
+    rows = np.arange(n)
 
-    def objective(change: np.ndarray) -> float:
-        nll = log_loss_of_logits(log_proba + X @ change.T, y)
-        return float(weight @ nll + np.sum(penalty * change**2))
+    def objective(change: np.ndarray) -> tuple[float, np.ndarray]:
+        mapped = logits + change @ X
+        proba, log_total = _softmax_by_class(mapped)
+        nll = weight @ (log_total - mapped[y, rows])
+        return float(nll + np.sum(penalty * change**2)), proba
 
     # The variable is the difference from the identity map, which large penalties keep so small that
     # the entries of W could not hold it.
     change = np.zeros((K, K + 1)) if start is None else start - identity
-    value, size = objective(change), np.inf
+    (value, proba), size = objective(change), np.inf
     for _ in range(MAX_ITERATIONS):
-        proba = softmax(log_proba + X @ change.T, axis=1)
-        residual = weight[:, None] * (proba - one_hot)
-        gradient = np.where(is_free, residual.T @ X + 2 * penalty * change, 0.0)
+        residual = proba.copy()
+        residual[y, rows] -= 1
+        gradient = np.where(is_free, (weight * residual) @ X.T + 2 * penalty * change, 0.0)
         size = float(np.abs(gradient).max())
         if size <= GRADIENT_TOLERANCE:
             return identity + change
@@ -317,7 +346,9 @@ def fit_softmax_map(
             X, proba, weight, penalty, is_free, gradient, min(0.1, size)
         )
         slope = float(np.sum(gradient * direction))
-        change, value, has_moved = _line_search(objective, change, value, direction, slope)
+        change, value, proba, has_moved = _line_search(
+            objective, change, (value, proba), direction, slope
+        )
         if not has_moved:
             break
     warnings.warn(
@@ -338,18 +369,21 @@ def _solve_newton_system(
     gradient: np.ndarray,
     tolerance: float,
 ) -> np.ndarray:
-    """Return the solution V of H V = gradient to a relative tolerance, Float[K, K + 1]."""
+    """Return the solution V of H V = gradient to a relative tolerance, Float[K, K + 1].
+
+    X is Float[K + 1, n], ``proba`` Float[K, n] and ``weight`` Float[n].
+    """
     shape = gradient.shape
 
     def multiply(flat: np.ndarray) -> np.ndarray:
-        # Derivative of the softmax in direction U = X Vᵀ: p (U - Σ p U).
-        logits = X @ flat.reshape(shape).T
-        change = proba * (logits - (proba * logits).sum(axis=1, keepdims=True))
-        product = (weight[:, None] * change).T @ X + 2 * penalty * flat.reshape(shape)
+        # Derivative of the softmax in direction U = V X: p (U - Σ p U).
+        logits = flat.reshape(shape) @ X
+        change = proba * (logits - (proba * logits).sum(axis=0))
+        product = (weight * change) @ X.T + 2 * penalty * flat.reshape(shape)
         return np.where(is_free, product, 0.0).ravel()
 
     # Logits and intercepts have different scales, so the system is scaled by its diagonal.
-    diagonal = (weight[:, None] * proba * (1 - proba)).T @ X**2 + 2 * penalty
+    diagonal = (weight * proba * (1 - proba)) @ X.T**2 + 2 * penalty
     inverse = np.where(is_free, 1 / np.where(is_free, diagonal, 1.0), 0.0).ravel()
     operator = LinearOperator((gradient.size,) * 2, matvec=multiply, dtype=np.float64)
     scaling = LinearOperator(
@@ -360,23 +394,24 @@ def _solve_newton_system(
 
 
 def _line_search(
-    objective: Callable[[np.ndarray], float],
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
     start: np.ndarray,
-    value: float,
+    at_start: tuple[float, np.ndarray],
     direction: np.ndarray,
     slope: float,
-) -> tuple[np.ndarray, float, bool]:
+) -> tuple[np.ndarray, float, np.ndarray, bool]:
     """Return the first of start + direction, start + direction / 2, … with a clear decrease.
 
-    Also return its objective, and whether there is one.
+    Also return its objective and probabilities, and whether there is one.
     """
     # Near the optimum the decrease is below the rounding errors of the objective.
+    value, proba = at_start
     rounding = 1e-14 * max(1.0, abs(value))
     step = 1.0
     while step > 1e-10:
         candidate = start + step * direction
-        new_value = objective(candidate)
+        new_value, new_proba = objective(candidate)
         if new_value <= value + 1e-4 * step * slope + rounding:
-            return candidate, new_value, True
+            return candidate, new_value, new_proba, True
         step /= 2
-    return start, value, False
+    return start, value, proba, False

@@ -32,6 +32,8 @@ _PSEUDO_COUNTS = PSEUDO_COUNT_GRID[::2]
 _VOTE_SHARES = np.linspace(0, 1, 21)
 # Rows of the search whose masses at all exponents are in memory at once.
 _CHUNK_ROWS = 4096
+# Masses that are kept between their two uses: 16 MB.
+_MOST_MASSES = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,7 @@ def average_posteriors(
         else [float(vote_power)]
     )
     scores = np.zeros((len(powers), len(exponents), len(pseudo_counts), len(vote_shares)))
+    masses_of = _remembered(masses_of, vote.size * len(exponents))
     for chunk in _chunks(len(rows)):
         masses = masses_of(chunk)
         for power_scores, power in zip(scores, powers, strict=True):
@@ -199,6 +202,20 @@ def average_posteriors(
         random_state=random_state,
     )
     return AveragedPosterior(**{**vars(posterior), "maps": maps})
+
+
+def _remembered(
+    masses_of: Callable[[slice], np.ndarray], size: int
+) -> Callable[[slice], np.ndarray]:
+    """Return a function that computes the masses of each chunk once, if they are few enough."""
+    known: dict[int, np.ndarray] = {}
+
+    def look_up(chunk: slice) -> np.ndarray:
+        if chunk.start not in known:
+            known[chunk.start] = masses_of(chunk)
+        return known[chunk.start]
+
+    return look_up if size <= _MOST_MASSES else masses_of
 
 
 def _chunks(n_rows: int) -> list[slice]:

@@ -9,7 +9,7 @@ maps were not fitted to. Original to kdgraph.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from kdgraph.base import Rows
 from kdgraph.base.softmax_map import SoftmaxMap, fit_structured_scaling
-from kdgraph.density.posterior import clipped_nll
+from kdgraph.density.posterior import nll_of_true_class
 
 _SHARES = np.linspace(0, 1, 21)
 _COARSE_SHARES = np.linspace(0, 1, 11)
@@ -188,7 +188,7 @@ def fit_posterior_maps(
         if isotonic_share != 0:
             mapped = _predict_by_folds(proba, rows, fold, IsotonicMaps.fit)
             share = (
-                _average_share(proba, mapped, rows)
+                float(_average_shares(proba, [mapped], [(s,) for s in _SHARES], rows)[0])
                 if isotonic_share == "auto"
                 else float(isotonic_share)
             )
@@ -213,11 +213,7 @@ def _fit_scalings(
         if total == "auto"
         else [(total * part, total * (1 - part)) for part in _COARSE_SHARES]
     )
-    nll = [
-        clipped_nll((1 - a - b) * posterior + a * scaled[0] + b * scaled[1], rows)
-        for a, b in shares
-    ]
-    a, b = likelihood_weights(np.array(nll)) @ np.array(shares)
+    a, b = _average_shares(posterior, scaled, shares, rows)
     mixture = (1 - a - b) * posterior + a * scaled[0] + b * scaled[1]
     return mixture, {
         "vote_share": float(a),
@@ -246,10 +242,24 @@ def _predict_by_folds(
     return mapped
 
 
-def _average_share(proba: np.ndarray, mapped: np.ndarray, rows: Rows) -> float:
-    """Return the share of mapped probabilities, averaged by likelihood."""
-    nll = [clipped_nll((1 - s) * proba + s * mapped, rows) for s in _SHARES]
-    return float(_SHARES @ likelihood_weights(np.array(nll)))
+def _average_shares(
+    proba: np.ndarray,
+    mapped: Sequence[np.ndarray],
+    candidates: Sequence[tuple[float, ...]],
+    rows: Rows,
+) -> np.ndarray:
+    """Return the shares of mapped probabilities, Float[j], averaged by likelihood.
+
+    ``proba`` and each of the j ``mapped`` are Float[m, K]; a candidate is a share of each.
+    """
+    # The likelihood is of the true class alone.
+    true_class = np.arange(len(rows)), rows.y
+    true = np.array([each[true_class] for each in (proba, *mapped)])
+    nll = [
+        nll_of_true_class(np.array([1 - sum(shares), *shares]) @ true, rows)
+        for shares in candidates
+    ]
+    return likelihood_weights(np.array(nll)) @ np.array(candidates)
 
 
 def _draw_stratified_folds(y: np.ndarray, n_folds: int, random_state: Any) -> np.ndarray:

@@ -48,6 +48,8 @@ MIN_PROBABILITY = 1e-6
 # Held-out rows whose masses at all exponents are in memory at once, so that memory does not grow
 # with rows × classes × exponents.
 _CHUNK_ROWS = 4096
+# Rows that are scored at once, so that all candidates of an exponent stay in the cache.
+_GRID_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -261,9 +263,12 @@ def clipped_nll(proba: np.ndarray, rows: Rows) -> float:
     float
         The sum.
     """
-    return -float(
-        np.log(np.maximum(proba[np.arange(len(rows)), rows.y], MIN_PROBABILITY)) @ rows.weight
-    )
+    return nll_of_true_class(proba[np.arange(len(rows)), rows.y], rows)
+
+
+def nll_of_true_class(proba: np.ndarray, rows: Rows) -> float:
+    """Return :func:`clipped_nll` of the probabilities of each row's class, Float[n]."""
+    return -float(np.log(np.maximum(proba, MIN_PROBABILITY)) @ rows.weight)
 
 
 def masses_without_own(
@@ -427,13 +432,33 @@ def grid_nll(masses, vote, rows: Rows, prior, pseudo_counts, vote_shares) -> np.
     true_class = np.arange(len(rows)), rows.y
     true_mass, total_mass = masses[true_class], masses.sum(axis=1)
     a = pseudo_counts[:, None, None]
-    weight, weighted_vote = vote_shares[:, None], vote_shares[:, None] * vote[true_class]
-    scores = np.empty((masses.shape[2], len(pseudo_counts), len(vote_shares)))
-    for k in range(masses.shape[2]):
-        smoothed = (true_mass[:, k] + a * prior[rows.y]) / (total_mass[:, k] + a)
-        proba = weighted_vote + (1 - weight) * smoothed
-        scores[k] = -np.log(np.maximum(proba, MIN_PROBABILITY)) @ rows.weight
+    scores = np.zeros((masses.shape[2], len(pseudo_counts), len(vote_shares)))
+    for start in range(0, len(rows), _GRID_ROWS):
+        block = slice(start, start + _GRID_ROWS)
+        scaled_prior, true_vote = a * prior[rows.y[block]], vote[true_class][block]
+        weighted_vote, weight = vote_shares[:, None] * true_vote, 1 - vote_shares[:, None]
+        for k in range(masses.shape[2]):
+            smoothed = (true_mass[block, k] + scaled_prior) / (total_mass[block, k] + a)
+            proba = weighted_vote + weight * smoothed
+            np.maximum(proba, MIN_PROBABILITY, out=proba)
+            scores[k] -= _weighted_log_sum(proba, rows.weight[block])
     return scores
+
+
+def _weighted_log_sum(proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the sums of weight times log, Float[a, v], of probabilities Float[a, v, m].
+
+    A logarithm takes as long as ten products, so that rows of one weight are multiplied first: at
+    most eight of them, each at least 1e-6.
+    """
+    if (weight != weight[0]).any():
+        return np.log(proba) @ weight
+    for _ in range(3):
+        half = proba.shape[2] // 2
+        if proba.shape[2] % 2:
+            break
+        proba = proba[:, :, :half] * proba[:, :, half:]
+    return weight[0] * np.log(proba).sum(axis=2)
 
 
 def search_nearest_posterior(
