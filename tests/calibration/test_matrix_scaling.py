@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
@@ -235,6 +235,25 @@ def test_inverse_temperature_reaches_its_bounds():
     weight = np.ones(2)
     assert fit_inverse_temperature(log_proba, np.array([0, 1]), weight) == np.exp(16)
     assert fit_inverse_temperature(log_proba, np.array([1, 0]), weight) == np.exp(-16)
+
+
+@pytest.mark.parametrize("true_log_scale", [-4.0, -1.5, 0.0, 0.7, 2.0])
+def test_inverse_temperature_is_that_of_a_bounded_minimisation(true_log_scale):
+    rng = np.random.default_rng(1)
+    logits = rng.normal(size=(3000, 4))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    weight = rng.uniform(0.1, 2, size=3000)
+    log_proba = log_softmax(logits / np.exp(true_log_scale), axis=1)
+
+    def nll(log_scale):
+        chosen = log_softmax(np.exp(log_scale) * log_proba, axis=1)[np.arange(3000), labels]
+        return -weight @ chosen
+
+    best = minimize_scalar(nll, bounds=(-16, 16), method="bounded", options={"xatol": 1e-9})
+    # The minimum is flat: a comparison of values finds it to the square root of the precision.
+    fitted = fit_inverse_temperature(log_proba, labels, weight)
+    assert np.log(fitted) == pytest.approx(best.x, abs=1e-5)
+    assert np.log(fitted) == pytest.approx(true_log_scale, abs=0.1)
 
 
 def test_many_classes_converge():

@@ -96,6 +96,24 @@ def unit_similarity(problem) -> np.ndarray:
     return np.ones(len(problem.held_out))
 
 
+@pytest.mark.parametrize("n_rows", [1, 7, 512, 700])
+@pytest.mark.parametrize("weights", ["equal", "unequal"])
+def test_grid_of_candidates_has_the_nll_of_each(n_rows, weights):
+    # In blocks of rows, and with products of probabilities where weights are equal.
+    rng = np.random.default_rng(n_rows)
+    masses = rng.random((n_rows, 3, 4)) * (rng.random((n_rows, 3, 4)) < 0.8)
+    vote, prior = rng.dirichlet(np.full(3, 0.1), size=n_rows), np.array([0.2, 0.3, 0.5])
+    weight = np.full(n_rows, 1.5) if weights == "equal" else rng.uniform(0, 2, n_rows)
+    rows = Rows(rng.normal(size=(n_rows, 2)), rng.integers(3, size=n_rows), weight)
+    pseudo_counts, shares = np.array([1e-9, 0.1, 2.0]), np.array([0.0, 0.4, 1.0])
+    scores = search.grid_nll(masses, vote, rows, prior, pseudo_counts, shares)
+    expected = np.empty((4, 3, 3))
+    for k, a, v in np.ndindex(expected.shape):
+        smoothed = additive_smoothing(masses[:, :, k], pseudo_counts[a], prior)
+        expected[k, a, v] = clipped_nll(shares[v] * vote + (1 - shares[v]) * smoothed, rows)
+    np.testing.assert_allclose(scores, expected, rtol=1e-11)
+
+
 @pytest.mark.parametrize("rows", ["held_out", "weighted"])
 def test_search_leaves_out_the_own_mass_of_held_out_rows(problem, rows, monkeypatch):
     held_out, recorded_masses = getattr(problem, rows), []
