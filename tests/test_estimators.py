@@ -187,7 +187,7 @@ WITHOUT_HOLD_OUT = [
     DensityGate(forest(20), calibration="oob", max_mean_shift=0.01, random_state=0),
     DensityGate(tree(), calibration="cross_fit", max_mean_shift=0.01, cv=2, random_state=0),
     DensityGate(ScoreMap(forest(20)), partition=forest(), calibration="oob", random_state=0),
-    ScoreGate(ScoreMap(forest(20)), detector=GraphDensity(None), calibration="oob", random_state=0),
+    ScoreGate(ScoreMap(forest(20)), calibration="oob", random_state=0),
     ScoreGate(tree(), detector=GraphDensity(None), calibration="cross_fit", cv=2, random_state=0),
     Uncalibrated(forest(20), calibration="oob", random_state=0),
     ScoreMap(forest(20), method="isotonic", calibration="oob", random_state=0),

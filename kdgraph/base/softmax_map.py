@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import brentq
 from scipy.sparse.linalg import LinearOperator, cg
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 GRADIENT_TOLERANCE = 1e-10
@@ -157,12 +157,6 @@ def fit_structured_scaling(
     )
     W = fit_softmax_map(np.log(mix_with_uniform(scaled, share)), y, weight, penalty)
     return SoftmaxMap(W[:, :-1], W[:, -1], share, inverse_temperature, mix_before_temperature)
-
-
-@np.errstate(under="ignore")
-def log_loss_of_logits(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the negative log likelihood of each row, Float[n]."""
-    return logsumexp(logits, axis=1) - logits[np.arange(len(y)), y]
 
 
 @np.errstate(under="ignore")

@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.utils import check_random_state
 
 from kdgraph.base import PostHocClassifier, Rows
@@ -18,7 +19,6 @@ from kdgraph.base.softmax_map import (
     SoftmaxMap,
     fit_softmax_map,
     fit_structured_scaling,
-    log_loss_of_logits,
     mix_with_uniform,
     penalty_matrix,
     succession_share,
@@ -285,7 +285,9 @@ class DirichletCalibration(LogLinearCalibrator):
                     log_proba[fitted], y[fitted], weight[fitted], penalty, maps[f]
                 )
                 logits = log_proba[held_out] @ W[:, :-1].T + W[:, -1]
-                loss[held_out] = log_loss_of_logits(logits, y[held_out])
+                with np.errstate(under="ignore"):
+                    log_proba_held_out = log_softmax(logits, axis=1)
+                loss[held_out] = -log_proba_held_out[np.arange(len(logits)), y[held_out]]
             nll[position] = np.average(loss, weights=weight)
             # Smaller penalties than one that overfits overfit more, and take the longest: 100
             # classes took 270 s for the whole grid.

@@ -448,8 +448,8 @@ def grid_nll(masses, vote, rows: Rows, prior, pseudo_counts, vote_shares) -> np.
 def _weighted_log_sum(proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the sums of weight times log, Float[a, v], of probabilities Float[a, v, m].
 
-    A logarithm takes as long as ten products, so that rows of one weight are multiplied first: at
-    most eight of them, each at least 1e-6.
+    A logarithm takes several times as long as a product, so that rows of one weight are multiplied
+    first: at most eight of them, each at least 1e-6.
     """
     if (weight != weight[0]).any():
         return np.log(proba) @ weight
