@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from scipy.stats import binomtest
 
 from experiments.common.splits import half_width
 from kdgraph.runner.files import write_atomically
@@ -141,3 +142,19 @@ def saved_claims(folder: Path, name: str) -> list[Claim]:
 
 def _claims_path(folder: Path, name: str) -> Path:
     return computed_path(folder, f"claims_{name}")
+
+
+def is_more_often(
+    count: int, n: int, share: float = 0.5, level: float = 0.05
+) -> tuple[bool, float]:
+    """Return whether ``count`` of ``n`` is more than a share by chance, and the one-sided p.
+
+    The exact binomial test; more than half of the cases is not enough for "more often than not".
+
+    Examples
+    --------
+    >>> is_more_often(18, 32)[0], is_more_often(28, 32)[0]
+    (False, True)
+    """
+    p = float(binomtest(count, n, share, alternative="greater").pvalue) if n else 1.0
+    return p < level, p

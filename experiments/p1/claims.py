@@ -12,10 +12,19 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from experiments.common.claims import Claim, below, computed_path, saved_claims
+from experiments.common.claims import Claim, below, computed_path, is_more_often, saved_claims
 from experiments.common.markdown import counted_noun, number, signed
 from experiments.common.runs import runs_of
-from experiments.p1.cc18.records import OURS, Inconsistent, Tables, frame, label, parents_of, tables
+from experiments.p1.cc18.records import (
+    Inconsistent,
+    Tables,
+    frame,
+    kernel_method,
+    label,
+    on_held_out_rows,
+    parents_of,
+    tables,
+)
 from experiments.p1.cc18.statistics import DECIMALS
 from experiments.p1.figures import floors
 from experiments.p1.figures.numbers import frame as numbers_of
@@ -24,7 +33,6 @@ from kdgraph.data.simulations import GaussianXor
 from kdgraph.density import KernelDensityForest
 from kdgraph.geometry import partition_of
 from kdgraph.metrics import relative_improvement
-from kdgraph.results.comparison.significance import wilcoxon
 
 SIMILAR = 0.01
 """Of an error: the paper says no number."""
@@ -226,12 +234,12 @@ def scaling(folder: Path) -> list[Claim]:
 def many_tables(folder: Path) -> Iterator[Claim]:
     """Of tables of OpenML, at the largest sample of each: ``paper/p1/cc18``."""
     try:
-        numbers = frame(runs_of("paper/p1/cc18", folder))
+        numbers = frame(on_held_out_rows(runs_of("paper/p1/cc18", folder)))
     except Inconsistent:
         return
     for parent in parents_of(numbers):
         found = tables(numbers, parent)
-        if found.datasets and OURS[parent] in found.methods:
+        if found.datasets and kernel_method(found) in found.methods:
             yield from of_tables(found)
 
 
@@ -239,21 +247,18 @@ def of_tables(found: Tables) -> Iterator[Claim]:
     """Of one parent: the paper's method and both calibrators in distribution against the parent and
     each other, and far away.
     """
-    ours, n = OURS[found.parent], len(found.datasets)
+    ours, n = kernel_method(found), len(found.datasets)
     parent = label("parent", found.parent)
     error, ece, oce = (
         found.column(name).round(DECIMALS) for name in ("error", "ece_by_edges", f"oce@{FAR:g}")
     )
     no_higher = int((error[ours] <= error.parent).sum())
     gain = _median_gain(error, ours)
-    text = (
-        f"{label(ours)} against the {parent}: relative improvement in error of −.01 or more in the"
-        " median"
-    )
-    text += ", or error no higher on at least half of the tables"
+    # "Similar" accuracy has no number in the paper; a hundredth of the parent's error is ours.
     yield Claim(
-        text,
-        gain >= -0.01 or 2 * no_higher >= n,
+        f"{label(ours)} against the {parent}: relative improvement in error of −.01 or more in the"
+        " median",
+        gain >= -0.01,
         f"{signed(gain)}; no higher on {no_higher} of {n} tables",
         ("fig2_error", "abstract", "intro"),
     )
@@ -282,7 +287,8 @@ def of_tables(found: Tables) -> Iterator[Claim]:
         yield _on_most(ece, other, f"{other} has a lower ECE than the {parent}", ("id_methods_id",))
         higher = int((error[other] > error.parent).sum())
         text = f"{other} has a higher error than the {parent} on more than half of the tables"
-        yield Claim(text, 2 * higher > n, f"on {higher} of {n}", ("fig2_id_error",))
+        holds, p = is_more_often(higher, n)
+        yield Claim(text, holds, f"on {higher} of {n}, one-sided p {p:.2g}", ("fig2_id_error",))
         text = (
             f"the median OCE of {other} at radius {FAR:g} is above that of {label(ours)}, and"
             f" within .1 of the {parent}'s or above"
@@ -312,18 +318,15 @@ def _median_gain(values: pd.DataFrame, method: str) -> float:
 def _on_most(
     values: pd.DataFrame, method: str, text: str, of: tuple[str, ...], share: float = 0.5
 ) -> Claim:
-    """On more than a share of the tables; with Wilcoxon's p of all of them."""
+    """Return the claim that a method is lower than the parent on more than a share of tables."""
     both = values[["parent", method]].dropna()
-    lower, difference = (
-        int((both[method] < both.parent).sum()),
-        (both[method] - both.parent).to_numpy(),
-    )
-    p = wilcoxon(difference) if np.any(difference) else 1.0
+    lower = int((both[method] < both.parent).sum())
+    holds, p = is_more_often(lower, len(both), share)
     which = "half" if share == 0.5 else f"{100 * share:.0f} %"
     return Claim(
         f"{text} on more than {which} of the tables",
-        lower > share * len(both),
-        f"on {lower} of {len(both)}, p {p:.2g}",
+        holds,
+        f"on {lower} of {len(both)}, one-sided p {p:.2g}",
         of,
     )
 

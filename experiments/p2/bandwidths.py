@@ -65,8 +65,8 @@ class Record:
     ----------
     name : what claims call it.
     X, y : Float[n, K], Int[n]: scores and labels.
-    knows_others : whether the scores of classes that were not predicted are its own; those of
-        PhANNs were not published.
+    knows_others : whether the scores of classes that were not predicted are its own; the
+        counts of PhANNs by class and score have none.
     """
 
     name: str

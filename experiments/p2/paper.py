@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from experiments.p2 import phanns_scores
 from experiments.p2.figures import study
 from experiments.p2.mnist import published
 from experiments.reproduction.declared import Paper, Size, Study
@@ -42,6 +43,23 @@ PAPER = Paper(
                 for scale in ("workstation", "paper")
             },
             measured=study.measured,
+        ),
+        Study(
+            items=("Figure 1", "Section IX"),
+            sizes={
+                scale: Size(
+                    [(f"experiment={phanns_scores.EXPERIMENT}", "calibrator=none,sts,csts")],
+                    differs=(
+                        "14,477 of the 46,801 proteins: the scores of class Other are not to be"
+                        " had, so that its row is missing, and the shares by predicted class have"
+                        " the stored sums of all proteins for denominators"
+                    ),
+                    minutes=1,
+                )
+                for scale in ("workstation", "paper")
+            },
+            measured=phanns_scores.measured,
+            deterministic=True,
         ),
         Study(
             items=("Section XIII.D", "Appendix, Network training"),

@@ -7,8 +7,9 @@ is written is for ``kdg run -m experiment=paper/p2/phanns dataset.path=phanns.pa
 0`` puts each score somewhere in its bin, by this seed, and not in its middle: what hangs on where
 it is?
 
-Salamon et al. show these 46,801 proteins in Figures 1, 5 to 9, 13 to 15 and 17, and no protein's
-score was published. But a precision is a fraction TP/(TP + FP) of whole numbers, and TP and FP only
+Salamon et al. show these 46,801 proteins in Figures 1, 5 to 9, 13 to 15 and 17. Scores protein by
+protein are stored without those of the largest class, see
+:mod:`experiments.p2.phanns_scores`; these counts are of all. A precision is a fraction TP/(TP + FP) of whole numbers, and TP and FP only
 fall as the threshold rises. In lowest terms, times the least multiple at which they do, the counts
 follow from the highest threshold down. The totals of the eleven classes then sum to 46,801.
 
@@ -79,8 +80,8 @@ def rows(found: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.Data
     """A row for each protein: the scores of the classes, which sum to 1, and the label.
 
     A score stands in the middle of its bin, or with ``rng`` anywhere in it, as a share of the
-    highest threshold; what it leaves is spread evenly over the other classes, whose scores nobody
-    published. The true class of a row that is wrong was not published either: here it is the class
+    highest threshold; what it leaves is spread evenly over the other classes, whose scores the table
+    lacks. It lacks the true class of a row that is wrong, too: here it is the class
     after the predicted one.
     """
     names = list(dict.fromkeys(found["class"]))

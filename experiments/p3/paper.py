@@ -138,4 +138,5 @@ PAPER = Paper(
     ],
     better={"AUROC": "higher", "AUPR": "higher", "FPR95": "lower", "FPR90": "lower"},
     about=frozenset({"section", "said"}),
+    no_effect={"AUROC": 50, "AUPR": 50, "FPR95": 95, "FPR90": 90},
 )

@@ -46,4 +46,17 @@ PAPER = Paper(
         "mean reduction of max group MCE over the best global method in percent": "higher",
     },
     about=frozenset({"said", "best"}),
+    parents=dict.fromkeys(
+        [
+            "none",
+            "temperature",
+            "histogram",
+            "isotonic",
+            "group temperature",
+            "group histogram",
+            "LoRe t-SNE",
+            "LoRe PCA",
+        ],
+        "none",
+    ),
 )

@@ -128,12 +128,28 @@ PAPER = Paper(
     ],
     better={
         "MSE": "lower",
-        "p-value of Frosini's test, at most": "lower",
-        "exponent of n in the memory of prediction": "lower",
-        "factor of k in the memory of prediction": "lower",
         "sMIS": "lower",
         "RMSE": "lower",
         "coverage (%)": _nominal(100),
         "coverage": _nominal(1),
     },
+    parents={
+        "global_pit": "linear",
+        "local_pit": "linear",
+        "wsir-local_pit": "wsir",
+        "mc_dropout-local_pit": "mc_dropout",
+        **{
+            f"{parent}-{method}": parent
+            for parent in ("gamma_glm", "gamma_network")
+            for method in ("isotonic_pit", "density_pit", "local_pit")
+        },
+    },
+    no_better=frozenset({"truth"}),
+    bounds=frozenset(
+        {
+            "p-value of Frosini's test, at most",
+            "exponent of n in the memory of prediction",
+            "factor of k in the memory of prediction",
+        }
+    ),
 )

@@ -139,10 +139,11 @@ class Item:
 
 @dataclass(frozen=True)
 class Chapter:
-    """One paper: its items."""
+    """One paper: its items, and the measurements by seed that its numbers are of."""
 
     paper: Paper
     items: Sequence[Item]
+    measured: pd.DataFrame
 
     @property
     def cells(self) -> list[Cell]:
@@ -172,9 +173,8 @@ def chapter(paper: Paper, tasks: Sequence[Task], scale: Scale, kept: Kept) -> Ch
         if (said := _said(reasons, MISSING, dict(row)))
     }
     cells = cells_of(paper, published, measured, missing, kept.found(paper, published))
-    return Chapter(
-        paper, [_item(paper, name, cells, reasons, scale) for name in dict.fromkeys(published.item)]
-    )
+    items = [_item(paper, name, cells, reasons, scale) for name in dict.fromkeys(published.item)]
+    return Chapter(paper, items, measured)
 
 
 def _item(

@@ -37,6 +37,7 @@ class Sentence:
     run : what makes the runs that they ask.
     untested : why there is no such function; empty where there is one.
     note : what was or could be asked, and what of the sentence is no number.
+    universal : whether it is about all or any, so that one part that does not hold refutes it.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Sentence:
     run: str
     untested: str
     note: str
+    universal: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,18 +69,15 @@ class Asked:
             return next(each for each in STANDINGS if each == self.sentence.untested)
         if not self.parts:
             return "not run yet"
-        return (
-            "holds" if self.held == len(self.parts) else "partly" if self.held else "does not hold"
-        )
+        if self.held == len(self.parts):
+            return "holds"
+        return "partly" if self.held and not self.sentence.universal else "does not hold"
 
     @property
     def verdict(self) -> str:
-        """The same, with how many parts hold."""
-        return (
-            f"partly ({self.held} of {len(self.parts)})"
-            if self.standing == "partly"
-            else self.standing
-        )
+        """The same, with how many parts hold where not all or none do."""
+        some = 0 < self.held < len(self.parts)
+        return f"{self.standing} ({self.held} of {len(self.parts)})" if some else self.standing
 
 
 def sentences(folder: Path) -> list[Sentence]:
@@ -125,6 +124,7 @@ def _sentence(line: pd.Series) -> Sentence:
         line["run"],
         line["untested"],
         line["note"],
+        line.get("universal", "") == "yes",
     )
 
 

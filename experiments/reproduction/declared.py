@@ -12,7 +12,7 @@ from typing import Literal
 import pandas as pd
 
 Scale = Literal["smoke", "workstation", "paper"]
-Joined = Literal["mean", "median"]
+Joined = Literal["mean", "median", "jackknife"]
 SCALES: tuple[Scale, ...] = ("smoke", "workstation", "paper")
 """Minutes, on simulations and small real data; hours on two cores; the sizes of the papers."""
 Better = Literal["lower", "higher"] | float | Callable[[Mapping[str, object]], float]
@@ -51,9 +51,14 @@ class Study:
     sizes : by scale; a scale that is not here is not offered.
     measured : a folder of its runs → a row for each number: the columns by which ``published.csv``
         tells its numbers apart, ``seed``, ``value``, and ``variant``, empty for the paper's own
-        method, else the title of one of ours that stands in its place. None where all is computed.
+        method, else the title of one of ours that stands in its place; and where the paper's number
+        is over other tables, ``comparable``, its number over these. None where all is computed.
     repeats : over how many repetitions the paper averaged; 1 where it does not say.
-    joined : what it says of these, and so what ours is of its seeds.
+    joined : how the paper joins these, and so how ours joins its seeds; "jackknife" for a statistic
+        of many tables, see
+        :meth:`~experiments.reproduction.verdicts.Measurement.from_rows`.
+    deterministic : whether the numbers come from given data without any draw, so that they are
+        right or wrong.
     """
 
     items: tuple[str, ...]
@@ -61,6 +66,7 @@ class Study:
     measured: Callable[[Path], pd.DataFrame] | None = None
     repeats: int = 1
     joined: Joined = "mean"
+    deterministic: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,12 @@ class Paper:
     about : columns of ``published.csv``, beside the usual ones, that tell of a number and not what
     it is of.
     items : the only ones that are asked for; None: all.
+    parents : method as published → the method that is its parent, where that is published too.
+    no_effect : metric as published → its value without any effect, 0 where it is not here: 50 of an
+        AUROC in percent.
+    bounds : metrics whose published value is an upper bound.
+    no_better : methods of which no number is better, as the true model.
+    reading : item → error of reading its values off a plot.
     """
 
     name: str
@@ -86,6 +98,11 @@ class Paper:
     better: Mapping[str, Better] = field(default_factory=dict)
     about: frozenset[str] = frozenset()
     items: tuple[str, ...] | None = None
+    parents: Mapping[str, str] = field(default_factory=dict)
+    no_effect: Mapping[str, float] = field(default_factory=dict)
+    bounds: frozenset[str] = frozenset()
+    no_better: frozenset[str] = frozenset()
+    reading: Mapping[str, float] = field(default_factory=dict)
 
     def study_of(self, item: str) -> Study | None:
         """The one that makes an item; None where none does."""

@@ -4,7 +4,7 @@ is made again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ import pandas as pd
 from experiments.common.claims import Claim
 from experiments.common.published import ABOUT
 from experiments.reproduction.declared import Paper, Scale
-from experiments.reproduction.verdicts import Found
+from experiments.reproduction.verdicts import Measurement
 from kdgraph.errors import UsageError
 
-CELLS, CLAIMS = "cells.csv", "claims.csv"
-"""Beside a page: its published numbers with ours, a row for each variant too; and the parts that
-claims were asked in.
+CELLS, CLAIMS, MEASURED = "cells.csv", "claims.csv", "measurements.csv"
+"""Beside a page: its published numbers with ours, a row for each variant too; the parts that claims
+were asked in; and the measurements by seed that the numbers are of.
 """
 
 
@@ -32,10 +32,33 @@ class Kept:
     cells : as :func:`experiments.reproduction.page.write` leaves them in :data:`CELLS`; all text,
     empty where nothing is.
     claims : the same of :data:`CLAIMS`.
+    measured : the same of :data:`MEASURED`. Numbers of older pages have no rows in it.
     """
 
     cells: pd.DataFrame = field(default_factory=pd.DataFrame)
     claims: pd.DataFrame = field(default_factory=pd.DataFrame)
+    measured: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    def with_measured(self, measured: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+        """Return the measurements by seed: new ones, and kept ones of other numbers.
+
+        Parameters
+        ----------
+        measured : DataFrame
+            New ones of all papers, with the column ``paper``.
+        keys : sequence of str
+            Columns that identify a number of some paper, beside ``paper`` and ``variant``.
+        """
+        columns = ["paper", *keys, "variant"]
+        if self.measured.empty or measured.empty:
+            return measured if self.measured.empty else self.measured
+        new, old = (
+            [_key(row, columns) for _, row in frame.reindex(columns=columns).iterrows()]
+            for frame in (measured, self.measured)
+        )
+        again = set(new)
+        kept = self.measured[[key not in again for key in old]]
+        return pd.concat([kept, measured.astype(object)], ignore_index=True)
 
     @property
     def items(self) -> dict[str, list[str]]:
@@ -49,7 +72,7 @@ class Kept:
             else {}
         )
 
-    def found(self, paper: Paper, published: pd.DataFrame) -> dict[int, dict[str, Found]]:
+    def found(self, paper: Paper, published: pd.DataFrame) -> dict[int, dict[str, Measurement]]:
         """Label of a published number → variant → what there is of ours; numbers of which there is
         nothing are left out.
         """
@@ -59,9 +82,15 @@ class Kept:
         rows = self.cells[(self.cells.paper == paper.name) & (self.cells.n != "0")].reindex(
             columns=[*self.cells, *_new(keys, self.cells)]
         )
-        known: dict[tuple[str, ...], dict[str, Found]] = {}
+        known: dict[tuple[str, ...], dict[str, Measurement]] = {}
         for _, row in rows.iterrows():
-            found = Found(_float(row["ours"]), _float(row["sd"]), int(row["n"]), row["made"])
+            found = Measurement(
+                _float(row["ours"]),
+                _float(row["sd"]),
+                int(row["n"]),
+                row["made"],
+                _float(row.get("comparable", "")),
+            )
             known.setdefault(_key(row, keys), {})[row["variant"]] = found
         return {
             int(label): known[key]
@@ -96,7 +125,7 @@ def kept_in(folder: Path, scale: Scale) -> Kept:
     """
     found = {
         name: pd.read_csv(folder / name, dtype=str, keep_default_na=False)
-        for name in (CELLS, CLAIMS)
+        for name in (CELLS, CLAIMS, MEASURED)
         if (folder / name).exists()
     }
     for name, frame in found.items():
@@ -110,7 +139,7 @@ def kept_in(folder: Path, scale: Scale) -> Kept:
                 f"{folder} has a page of scale {min(other)}; choose another folder for that of"
                 f" scale {scale}"
             )
-    return Kept(*(found.get(name, pd.DataFrame()) for name in (CELLS, CLAIMS)))
+    return Kept(*(found.get(name, pd.DataFrame()) for name in (CELLS, CLAIMS, MEASURED)))
 
 
 def told(made: Mapping[str, int]) -> str:

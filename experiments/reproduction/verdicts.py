@@ -1,13 +1,28 @@
-"""Each published number beside ours: the difference, how sure it is, and a verdict."""
+"""Each published number beside the measured one: the difference, its interval, and a verdict.
+
+The rules are those of a reviewer who wants to be convinced:
+
+- With n seeds the interval of a mean is Student's t at 95 %, with Welch's degrees of freedom where
+  the paper has a spread too. Below it lies a floor, half a unit of the last printed decimal and the
+  error of reading a value off a plot.
+- A difference within the interval is a *match*, unless the interval is wider than half of the
+  published effect or the signs are opposite: then it is *inconclusive*.
+- A difference beyond the interval is *better* on the better side, where the metric has one, and
+  *differs* otherwise. Where the number is of a parent, or the parent of the same column is another
+  one than the paper's, it is *different parent* on either side: a method cannot be credited with
+  the training of its parent, nor blamed for it.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from experiments.common.published import ABOUT
 from experiments.reproduction.declared import Better, Joined, Paper
@@ -15,7 +30,8 @@ from experiments.reproduction.declared import Better, Joined, Paper
 Verdict = Literal[
     "match",
     "better",
-    "differs, same ranking",
+    "different parent",
+    "inconclusive",
     "differs",
     "one run",
     "not run",
@@ -26,69 +42,121 @@ Verdict = Literal[
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 REACHED = ("match", "better")
 NOT_ASKED = ("not runnable here", "lost in the text", "a setting")
-"""What no run of ours could answer."""
-STANDARD_ERRORS = 2.0
-"""So far apart are numbers that differ."""
-_USUAL = frozenset({"item", "dataset", "metric", "method"})
+"""Verdicts of numbers that no run can be judged by."""
+CONFIDENCE = 0.95
+"""Level of the interval of a difference."""
+MOST_OF_EFFECT = 0.5
+"""An interval that is wider than this fraction of the published effect decides nothing."""
+WEAK = 0.25
+"""A printed number whose rounding is more than this fraction of its effect is weak evidence."""
 SETTING = "setting"
-"""Kind of a number that says how something was done, not what was found."""
+"""Kind of a number that describes how something was done, not what came out."""
+_BOUNDS = {
+    "above": operator.gt,
+    "at least": operator.ge,
+    "at most": operator.le,
+    "below": operator.lt,
+}
+"""How a number is printed that is no number but a bound → what must hold."""
+# The standard error of a median of normal values is this many times that of their mean.
+_OF_MEDIAN = np.sqrt(np.pi / 2)
+_IDENTITY = frozenset({"item", "dataset", "metric", "method"})
 
 
 @dataclass(frozen=True)
-class Found:
-    """What runs of ours have in the place of a published number.
+class Measurement:
+    """What runs have in the place of a published number.
 
     Attributes
     ----------
-    mean, sd, n : its mean and deviation over ``n`` seeds; or its median, as published.
-    made : when, where and by which commit; empty where that is now.
+    mean : float
+        Mean over seeds, or their median where the paper has medians; or a statistic of many tables
+        of which means over seeds were taken first.
+    sd : float
+        Standard deviation over seeds, NaN for one. Of a statistic of many tables: √n times its
+        standard error, by leaving out one seed at a time.
+    n : int
+        Number of seeds.
+    made : str, default=""
+        When, where and by which commit it was measured. Empty for now.
+    comparable : float, default=NaN
+        The published number over the tables that ran, where the paper's own is over more and its
+        numbers for each table are stored. NaN elsewhere.
     """
 
     mean: float
     sd: float
     n: int
     made: str = ""
+    comparable: float = float("nan")
 
     @classmethod
-    def of(cls, values: Sequence[float], joined: Joined = "mean") -> Found:
-        """Of one value for each seed; the deviation of one is NaN."""
-        middle = np.median if joined == "median" else np.mean
-        return cls(
-            float(middle(values)),
-            float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"),
-            len(values),
-        )
+    def from_rows(cls, rows: pd.DataFrame, joined: Joined = "mean") -> Measurement:
+        """Return the measurement of rows with a ``value`` for each ``seed``.
+
+        With ``joined="jackknife"`` the row without a seed has the estimate from all seeds, and the
+        row of a seed the estimate without it. Their spread gives the standard error
+        √((n - 1)/n Σ(θ_i - θ̄)²), which for a mean is sd/√n (Efron and Stein 1981).
+        """
+        of_all = rows.seed.isna()
+        values = rows.value[~of_all].astype(float).to_numpy()
+        comparable = float(rows.get("comparable", pd.Series([np.nan])).astype(float).iloc[0])
+        n = len(values)
+        if joined == "jackknife":
+            centred = values - values.mean() if n else values
+            sd = np.sqrt((n - 1) * np.sum(centred**2)) if n > 1 else np.nan
+            mean = float(rows.value[of_all].astype(float).iloc[0])
+            return cls(mean, float(sd), n, comparable=comparable)
+        mean = float(np.median(values) if joined == "median" else np.mean(values))
+        sd = float(np.std(values, ddof=1)) if n > 1 else float("nan")
+        return cls(mean, sd, n, comparable=comparable)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One published number, and ours.
+    """One published number, and the measured one.
 
     Attributes
     ----------
-    published : its row of ``published.csv``.
-    ours : None where there is none.
-    verdict : see :data:`VERDICTS`.
-    tolerance : how far apart both may be and match; NaN where there is nothing to compare.
-    digits : decimals that the paper prints in such cells.
-    variants : title → what a method of ours has that stands in the place of the paper's.
-    also : what else tells it apart, beside item, data set, metric and method: "radius" → 5.
+    published : mapping
+        Its row of ``published.csv``.
+    ours : Measurement or None
+        None where there is no run.
+    verdict : str
+        One of :data:`VERDICTS`.
+    tolerance : float
+        Largest difference of a match. NaN where there is nothing to compare.
+    digits : int
+        Decimals that the paper prints in such cells.
+    weak : bool, default=False
+        Whether the published number is rounded so much, or is a bound, that a match is weak
+        evidence.
+    variants : mapping, default={}
+        Title → what another method, which the paper has not, has in this place.
+    also : mapping, default={}
+        What identifies the number besides item, data set, metric and method: "radius" → 5.
     """
 
     published: Mapping[str, Any]
-    ours: Found | None
+    ours: Measurement | None
     verdict: Verdict
     tolerance: float
     digits: int
-    variants: Mapping[str, Found] = field(default_factory=dict)
+    weak: bool = False
+    variants: Mapping[str, Measurement] = field(default_factory=dict)
     also: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def target(self) -> float:
+        """The published number to compare with: over the same tables where that is known."""
+        if self.ours is not None and np.isfinite(self.ours.comparable):
+            return self.ours.comparable
+        return float(self.published["value"])
+
+    @property
     def difference(self) -> float:
-        """Ours less the published one."""
-        return (
-            float("nan") if self.ours is None else self.ours.mean - float(self.published["value"])
-        )
+        """The measured number less the published one."""
+        return float("nan") if self.ours is None else self.ours.mean - self.target
 
 
 def cells_of(
@@ -96,36 +164,40 @@ def cells_of(
     published: pd.DataFrame,
     measured: pd.DataFrame,
     missing: Mapping[int, str] | None = None,
-    kept: Mapping[int, Mapping[str, Found]] | None = None,
+    kept: Mapping[int, Mapping[str, Measurement]] | None = None,
 ) -> list[Cell]:
-    """A cell for each row of ``published``, in its order.
+    """Return a cell for each row of ``published``, in its order.
 
     Parameters
     ----------
-    paper : whose numbers they are.
-    published : rows of its ``published.csv``. In one item a metric is printed to equally many
-    decimals, however few some cells need.
-    measured : what runs found, of all its studies; see
-    :class:`~experiments.reproduction.declared.Study`.
-    missing : label of a row → what would have to be fetched to run it.
-    kept : label of a row → variant → what earlier runs found, which stands where ``measured`` has
-        nothing.
+    paper : Paper
+        The paper.
+    published : DataFrame
+        Rows of its ``published.csv``. Within an item a metric is printed to equally many decimals,
+        however few some cells need.
+    measured : DataFrame
+        What runs of all its studies have, see
+        :class:`~experiments.reproduction.declared.Study`.
+    missing : mapping, optional
+        Label of a row → what would have to be fetched to run it.
+    kept : mapping, optional
+        Label of a row → variant → measurement of earlier runs, used where ``measured`` has none.
 
     Raises
     ------
     ValueError
-        A measured number has a key that no published number has: a name is spelt in two ways.
+        If a measured number has a key that no published number has: a name is spelt in two ways.
     """
     keys = [name for name in published if name not in ABOUT | paper.about]
     joined: dict[str, Joined] = {
         item: study.joined for study in paper.studies for item in study.items
     }
-    of = {
+    measurements = {
         key: dict(_by_variant(rows, joined.get(str(rows["item"].iloc[0]), "mean")))
         for key, rows in _grouped(measured, keys).items()
     }
     known = {_key(row, keys) for _, row in published.iterrows()}
-    if strange := [key for key, variants in of.items() if key not in known and "" in variants]:
+    if strange := [key for key, by in measurements.items() if key not in known and "" in by]:
         raise ValueError(
             f"{paper.name}/published.csv has no number of"
             f" {dict(zip(keys, strange[0], strict=True))} ({len(strange)} such)"
@@ -133,117 +205,143 @@ def cells_of(
     digits = published.groupby([published.item, published.metric.fillna("")]).decimals.transform(
         "max"
     )
-    found = []
+    cells = []
     for label, row in published.iterrows():
-        variants = {**(kept or {}).get(label, {}), **of.get(_key(row, keys), {})}  # type: ignore[call-overload]
-        said, ours = dict(row), variants.pop("", None)
-        study = paper.study_of(str(row["item"]))
-        verdict, tolerance = _judged(
-            said,
-            ours,
+        variants = {**(kept or {}).get(label, {}), **measurements.get(_key(row, keys), {})}  # type: ignore[call-overload]
+        cell = Cell(
+            dict(row),
+            variants.pop("", None),
+            "not run",
+            float("nan"),
             int(digits[label]),
-            paper.better.get(str(row["metric"])),
-            study.repeats if study else 1,
+            variants=variants,
+            also={n: row[n] for n in keys if n not in _IDENTITY and not pd.isna(row[n])},
         )
-        if verdict == "not run" and label in (missing or {}):
-            verdict = "not runnable here"
-        also = {name: row[name] for name in keys if name not in _USUAL and not pd.isna(row[name])}
-        found.append(Cell(said, ours, verdict, tolerance, int(digits[label]), variants, also))
-    return _ranked(found, keys)
+        cell = judge(cell, paper)
+        if cell.verdict == "not run" and label in (missing or {}):
+            cell = replace(cell, verdict="not runnable here")
+        cells.append(cell)
+    return _mark_different_parents(cells, paper, keys)
 
 
-def tolerance_of(ours: Found, spread: float, spread_is: str, repeats: int) -> float:
-    """2 √(se² + se'²): se of our mean, se' of the published one.
-
-    A published deviation is that of one repetition, and its mean is over ``repeats`` of them; where
-    none is published, ours takes its place, and where we have one run, the published one takes that
-    of ours.
-    """
-    own = ours.sd if np.isfinite(ours.sd) else spread * np.sqrt(repeats if spread_is == "se" else 1)
-    theirs = (
-        spread
-        if spread_is == "se"
-        else (spread if np.isfinite(spread) else ours.sd) / np.sqrt(repeats)
-    )
-    return float(
-        STANDARD_ERRORS * np.sqrt(np.nan_to_num(own) ** 2 / ours.n + np.nan_to_num(theirs) ** 2)
-    )
-
-
-def _judged(
-    said: Mapping[str, Any], ours: Found | None, digits: int, better: Better | None, repeats: int
-) -> tuple[Verdict, float]:
-    value = float(said["value"])
-    if said.get("kind") == SETTING:
-        return "a setting", float("nan")
-    if np.isnan(value):
-        return "lost in the text", float("nan")
+def judge(cell: Cell, paper: Paper) -> Cell:
+    """Return the cell with its verdict and tolerance, before parents are compared."""
+    row, ours = cell.published, cell.ours
+    if row.get("kind") == SETTING:
+        return replace(cell, verdict="a setting")
+    if np.isnan(float(row["value"])):
+        return replace(cell, verdict="lost in the text")
     if ours is None:
-        return "not run", float("nan")
-    spread_is = said.get("spread_is")
-    tolerance = tolerance_of(
-        ours,
-        float(said.get("spread", np.nan)),
-        spread_is if isinstance(spread_is, str) else "",
-        repeats,
-    )
-    rounded = round(ours.mean, digits)
-    if rounded != value and ours.n == 1 and np.isnan(float(said.get("spread", np.nan))):
-        return "one run", float("nan")  # of which nobody knows how far another one would be
-    if abs(rounded - value) <= tolerance + 1e-12 * abs(value):
-        return "match", tolerance
-    return (
-        "better" if better is not None and _is_better(rounded, value, better, said) else "differs"
-    ), tolerance
+        return cell
+    metric, value = str(row["metric"]), cell.target
+    study = paper.study_of(str(row["item"]))
+    rounding = 0.5 * 10.0**-cell.digits
+    effect = abs(value - paper.no_effect.get(metric, 0.0))
+    # Numbers with few digits match only what rounds to them: an interval on top of so coarse a
+    # rounding would let nearly everything through.
+    bound = "at most" if metric in paper.bounds else str(row.get("said"))
+    weak = bound in _BOUNDS or (cell.digits == 0 and rounding > WEAK * effect)
+    cell = replace(cell, weak=weak)
+    if bound in _BOUNDS:
+        return replace(cell, verdict="match" if _BOUNDS[bound](ours.mean, value) else "differs")
+    exact = study is not None and study.deterministic
+    interval = 0.0 if weak or exact else interval_of(ours, row, study)
+    # A difference of rounded numbers is exact up to rounding in binary.
+    apart = abs(round(ours.mean, cell.digits) - round(value, cell.digits))
+    apart_is_rounding = apart <= 1e-9 * max(1.0, abs(value))
+    if np.isnan(interval):
+        return replace(cell, verdict="match" if apart_is_rounding and weak else "one run")
+    reading = paper.reading.get(str(row["item"]), 0.0) if row.get("kind") == "figure" else 0.0
+    tolerance = max(interval, reading + (rounding if not (weak or exact) else 0.0))
+    cell = replace(cell, tolerance=tolerance)
+    if weak or exact:
+        return replace(
+            cell, verdict="match" if apart_is_rounding else _side(ours.mean, value, paper, row)
+        )
+    if abs(ours.mean - value) > tolerance * (1 + 1e-9):
+        return replace(cell, verdict=_side(ours.mean, value, paper, row))
+    # The effect of a number that is printed as none is unknown, but no smaller than its rounding.
+    too_wide = interval > MOST_OF_EFFECT * max(effect, 2 * rounding)
+    opposite = round(ours.mean, cell.digits) * round(value, cell.digits) < 0
+    return replace(cell, verdict="inconclusive" if too_wide or opposite else "match")
 
 
-def _is_better(ours: float, theirs: float, better: Better, said: Mapping[str, Any]) -> bool:
+def interval_of(ours: Measurement, row: Mapping[str, Any], study: Any = None) -> float:
+    """Return the half width of the 95 % interval of the difference; NaN where no spread is known.
+
+    A published deviation is that of one repetition, its mean is over ``study.repeats`` of them.
+    Where the paper has none, or does not average, its number is taken to be as noisy as one
+    repetition of ours over as many repetitions. Where we have one run, the published deviation
+    stands for that of ours, with the degrees of freedom of the paper.
+    """
+    repeats = study.repeats if study else 1
+    spread = float(row.get("spread", np.nan))
+    is_se = row.get("spread_is") == "se"
+    their_sd = spread * np.sqrt(repeats) if is_se else spread
+    if not (np.isfinite(ours.sd) or np.isfinite(their_sd)):
+        return float("nan")
+    own = ours.sd if np.isfinite(ours.sd) else their_sd
+    theirs = their_sd if np.isfinite(their_sd) else own
+    factor = _OF_MEDIAN**2 if study and study.joined == "median" else 1.0
+    own_variance, their_variance = factor * own**2 / ours.n, factor * theirs**2 / repeats
+    total = own_variance + their_variance
+    if total == 0:
+        return 0.0
+    # Welch and Satterthwaite, with the samples whose deviations were estimated apart. A deviation
+    # that stands for the other sample's has the degrees of freedom of its own sample alone.
+    if np.isfinite(ours.sd) and np.isfinite(their_sd) and repeats > 1:
+        df = total**2 / (own_variance**2 / (ours.n - 1) + their_variance**2 / (repeats - 1))
+    else:
+        df = ours.n - 1 if np.isfinite(ours.sd) else max(repeats - 1, 1)
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, df) * np.sqrt(total))
+
+
+def _side(ours: float, theirs: float, paper: Paper, row: Mapping[str, Any]) -> Verdict:
+    """Return the verdict of a number beyond the interval."""
+    better = paper.better.get(str(row["metric"]))
+    if row.get("method") in paper.no_better:
+        return "differs"
+    return "better" if better is not None and _is_better(ours, theirs, better, row) else "differs"
+
+
+def _is_better(ours: float, theirs: float, better: Better, row: Mapping[str, Any]) -> bool:
     if better == "lower":
         return ours < theirs
     if better == "higher":
         return ours > theirs
-    ideal = better(said) if callable(better) else float(better)
+    ideal = better(row) if callable(better) else float(better)
     return abs(ours - ideal) < abs(theirs - ideal)
 
 
-def _ranked(cells: list[Cell], keys: Sequence[str]) -> list[Cell]:
-    """Where a method differs, and has the same rank among the methods of its column here as it has
-    there.
+def _mark_different_parents(cells: list[Cell], paper: Paper, keys: Sequence[str]) -> list[Cell]:
+    """Return the cells, with "different parent" where a parent differs or what stands on it does.
+
+    A parent stands in the same column as the methods on it: the same number of another method.
     """
-    columns: dict[tuple[str, ...], list[Cell]] = {}
     others = [name for name in keys if name != "method"]
+    beyond = ("better", "differs")
+    parents = set(paper.parents.values())
+    different = {
+        (_key(cell.published, others), str(cell.published["method"]))
+        for cell in cells
+        if cell.published.get("method") in parents and cell.verdict in beyond
+    }
+    marked = []
     for cell in cells:
-        if cell.ours is not None and not np.isnan(float(cell.published["value"])):
-            columns.setdefault(_key(cell.published, others), []).append(cell)
-    same = set()
-    for column in columns.values():
-        theirs, ours = (
-            [float(of(cell)) for cell in column]
-            for of in (lambda c: c.published["value"], lambda c: c.ours.mean)
-        )
-        same |= {
-            id(c)
-            for c, a, b in zip(column, _ranks(theirs), _ranks(ours), strict=True)
-            if len(column) > 1 and a == b
-        }
-    return [
-        (
-            replace(c, verdict="differs, same ranking")
-            if c.verdict == "differs" and id(c) in same
-            else c
-        )
-        for c in cells
-    ]
-
-
-def _ranks(values: Sequence[float]) -> list[int]:
-    return [sum(other < value for other in values) for value in values]
+        method = str(cell.published.get("method"))
+        column = _key(cell.published, others)
+        if cell.verdict in beyond and (
+            (column, method) in different or (column, paper.parents.get(method)) in different
+        ):
+            cell = replace(cell, verdict="different parent")
+        marked.append(cell)
+    return marked
 
 
 def _grouped(measured: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[str, ...], pd.DataFrame]:
     if measured.empty:
         return {}
-    whole = measured.reindex(columns=[*keys, "seed", "value", "variant"])
+    whole = measured.reindex(columns=[*keys, "seed", "value", "variant", "comparable"])
     labels = [_key(row, keys) for _, row in whole.iterrows()]
     return {labels[rows[0]]: whole.iloc[rows] for rows in _places(labels)}
 
@@ -255,9 +353,9 @@ def _places(labels: Sequence[tuple[str, ...]]) -> Iterable[list[int]]:
     return places.values()
 
 
-def _by_variant(rows: pd.DataFrame, joined: Joined) -> Iterable[tuple[str, Found]]:
-    for variant, of in rows.groupby(rows.variant.fillna("")):
-        yield str(variant), Found.of(of.value.astype(float).tolist(), joined)
+def _by_variant(rows: pd.DataFrame, joined: Joined) -> Iterable[tuple[str, Measurement]]:
+    for variant, values in rows.groupby(rows.variant.fillna("")):
+        yield str(variant), Measurement.from_rows(values, joined)
 
 
 def _key(row: Any, keys: Sequence[str]) -> tuple[str, ...]:

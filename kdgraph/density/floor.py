@@ -369,19 +369,20 @@ class DensityFloorClassifier(PostHocClassifier):
         proba, log_density = self.proba_and_log_density(X)
         return proba, density_ood_score(log_density, self.log_floor_)
 
-    def describe(self) -> dict[str, float | int]:
+    def describe(self) -> dict[str, float | int | str]:
         """Return the fitted values that are recorded for a run.
 
         Returns
         -------
         dict
-            Number of polytopes, fraction of polytopes with one row, values chosen by a search, and
-            log floor.
+            Number of polytopes, fraction of polytopes with one row, distance to the nearest
+            polytope, values chosen by a search, and log floor.
         """
         polytopes = self.graph_.polytopes
         summary = {
             "n_polytopes": len(polytopes),
             "singleton_fraction": polytopes.singleton_fraction,
+            "distance": self.graph_.distance,
         }
         return {**summary, **self._searched_parameters(), "log_floor": self.log_floor_}
 

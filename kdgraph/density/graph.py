@@ -189,6 +189,15 @@ class KernelDensityGraph:
     # The index is built at the first query that needs it: a density by distances to means needs
     # none. It is left out of pickles, because it follows from the rest and takes half of the size
     # of a forest's graph on disk.
+    @property
+    def distance(self) -> PolytopeDistance:
+        """Distance by which the nearest polytope is found."""
+        if self._nearest_mean is None:
+            return "geodesic"
+        if self.whitening is not None:
+            return "whitened"
+        return "euclidean" if self.spacing is None else "scaled"
+
     @cached_property
     def _index(self) -> PolytopeIndex:
         """Index of all polytopes, of which the populated ones are the anchors."""

@@ -30,6 +30,7 @@ from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
 from kdgraph.density.posterior import (
     EXPONENT_FACTOR_GRID,
     FOREST_SETTINGS,
+    REFERENCE_GRIDS,
     ExponentGrid,
     NearestPosterior,
     PublishedSettings,
@@ -211,7 +212,7 @@ def _fit_reference(
     # The floor has no effect: log densities reach -1e100 only at distances above 1e47.
     settings = options.published_settings
     exponent_grids: Sequence[ExponentGrid] = (
-        settings.exponent_grids if options.k == "auto" else [lambda _: np.array([options.k])]
+        REFERENCE_GRIDS if options.k == "auto" else [lambda _: np.array([options.k])]
     )
     return FittedVariant(
         *_fit_nearest_posterior(

@@ -519,11 +519,12 @@ class GraphDensity(PartitionDetector):
         return self._default_estimator()
 
     def describe(self) -> dict[str, Any]:
-        """Return number of polytopes, fraction with one row and threshold, for the record."""
+        """Return number of polytopes, fraction with one row, distance and threshold."""
         polytopes = self.graph_.polytopes
         return {
             "n_polytopes": len(polytopes),
             "singleton_fraction": polytopes.singleton_fraction,
+            "distance": self.graph_.distance,
             **super().describe(),
         }
 

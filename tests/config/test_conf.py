@@ -100,7 +100,7 @@ REQUIRED_OVERRIDES |= {name: ["method=kdn"] for name in IDS if name.startswith("
 # Sweeps over the methods or data sets of a file that they extend: some of these, and one seed.
 SHORTENED_SWEEPS = {
     "experiment/bench/tabular_ood_openml": ["method=isotonic,knn,energy_fine_tuning", "seed=0"],
-    "experiment/paper/p1/cc18_published": ["dataset=cc18/balance_scale,cc18/wdbc"],
+    "experiment/paper/p1/cc18_far": ["dataset=cc18/balance_scale,cc18/wdbc"],
     "experiment/paper/p4/celeba_hair_type": [
         "method=paper/p4/celeba/none,paper/p4/celeba/mmce,paper/p4/celeba/lore_pca"
     ],
@@ -127,8 +127,8 @@ COMPONENT_IDS = [name for path, name in zip(FILES, IDS, strict=True) if path in 
 
 
 PAPERS = {
-    "p1": "simulations posteriors trunk shapes cc18 cifar10 cifar10_vit",
-    "p2": "mnist phanns records",
+    "p1": "simulations posteriors trunk shapes cc18 cc18_far cifar10 cifar10_vit",
+    "p2": "mnist phanns phanns_scores records",
     "p3": "simulated tabular mnist cifar text size_labels",
     "p4": "crime celeba_hair_color celeba_hair_type cifar10",
     "p5": "table1 table2 simulation diamonds",

@@ -325,6 +325,7 @@ def test_describe_lists_fitted_values(fitted_variants):
         names = [
             "n_polytopes",
             "singleton_fraction",
+            "distance",
             "exponent",
             *(
                 [
@@ -346,6 +347,7 @@ def test_describe_lists_fitted_values(fitted_variants):
             assert summary["n_polytopes"] == len(np.unique(kdf.graph_.codes, axis=0))
         assert summary["singleton_fraction"] == (kdf.graph_.polytopes.sizes == 1).mean()
         assert summary["log_floor"] == kdf.log_floor_
+        assert summary.pop("distance") == ("scaled" if variant == "kdgraph" else "geodesic")
         assert all(
             type(value) in (int, float) for value in summary.values()
         )  # types that JSON supports

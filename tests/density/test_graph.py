@@ -68,6 +68,7 @@ def test_euclidean_distance_uses_means(problem, problem_locations):
         shrunk_variances,
         distance="euclidean",
     )
+    assert graph.distance == "euclidean"
     query_result = graph.query(test, np.array([1.0]))
     expected = cdist(test.points, graph.gaussians.means).argmin(axis=1)
     assert np.array_equal(query_result.polytope, expected)

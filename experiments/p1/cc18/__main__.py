@@ -36,6 +36,7 @@ from experiments.p1.cc18.records import (
     Tables,
     frame,
     label,
+    on_held_out_rows,
     parents_of,
     tables,
 )
@@ -65,6 +66,8 @@ def main() -> None:
         return
     for experiment in ["every run"] if arguments.every else arguments.experiment:
         records = _found(experiment, arguments)
+        if experiment == "paper/p1/cc18":
+            records = on_held_out_rows(records)
         try:
             numbers = frame(records)
         except Inconsistent as error:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from experiments.common.markdown import head, line, number, signed
-from experiments.p1.cc18.records import CHOICE, OURS, Tables, label
+from experiments.p1.cc18.records import CHOICE, OURS, Tables, kernel_method, label
 from experiments.p1.cc18.statistics import DECIMALS, dominating, median
 from kdgraph.metrics import relative_improvement
 
@@ -28,9 +28,11 @@ RADII = (1.5, 2.0, 5.0)
 
 def claims(found: Tables, published: Tables | None, threshold: float) -> str:
     """One row for each claim: here, and from the published numbers where they hold it."""
-    method = OURS[found.parent]
+    method = kernel_method(found)
     here = _facts(found, method, "ece", threshold)
-    there = _facts(published, method, "ece_by_edges", threshold) if published else {}
+    there = (
+        _facts(published, kernel_method(published), "ece_by_edges", threshold) if published else {}
+    )
     lines = head(
         [f"{label(method)} against the {label('parent', found.parent)}", "here", "published"]
     )

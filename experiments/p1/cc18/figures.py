@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.markdown import counted_noun
-from experiments.p1.cc18.records import OURS, PARENTS, Tables, label, parents_of, tables
+from experiments.p1.cc18.records import PARENTS, Tables, kernel_method, label, parents_of, tables
 from experiments.p1.cc18.sizes import improvement_by_size
 from kdgraph.figures import RepeatedCurves, plot_dataset_pages, plot_improvement_summary
 from kdgraph.figures.panels import MAX_ROWS_PER_PAGE as ROWS_A_PAGE
@@ -70,7 +70,7 @@ def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]
     ]
     rows = {
         dataset: {
-            f"{PARENTS[parent]} and {label(OURS[parent])}": _of_table(
+            f"{PARENTS[parent]} and {label(kernel_method(one))}": _of_table(
                 numbers, one, dataset, methods
             )
             for parent, one in found.items()
@@ -86,7 +86,7 @@ def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]
 
 def _shown(found: Tables) -> list[str]:
     """The paper's method first, then as many others as can be told apart."""
-    return [OURS[found.parent], *(method for method in OTHERS if method in found.methods)][
+    return [kernel_method(found), *(method for method in OTHERS if method in found.methods)][
         :N_STYLES
     ]
 
@@ -163,7 +163,7 @@ def _of_table(
     }
     shown = {
         "parent": "parent",
-        OURS[found.parent]: KERNEL,
+        kernel_method(found): KERNEL,
         **{method: label(method) for method in methods},
     }
     drawn = {}

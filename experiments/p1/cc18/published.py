@@ -4,7 +4,7 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,26 @@ import pandas as pd
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.published import read_published
 from experiments.common.runs import Record, runs_of
-from experiments.p1.cc18.records import EUCLIDEAN, Tables, frame, label, method_of, order, tables
-from experiments.p1.cc18.sizes import at_sizes, improvement_by_size
+from experiments.p1.cc18.records import (
+    AUTHORS,
+    EUCLIDEAN,
+    OURS,
+    Tables,
+    frame,
+    label,
+    method_of,
+    order,
+    tables,
+)
+from experiments.p1.cc18.sizes import FEWEST, at_sizes, improvement_by_size
 from experiments.p1.cc18.statistics import median
 from kdgraph.metrics import absolute_improvement
 
 HERE = Path(__file__).resolve().parent
 NAMES = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
 """Parent of a run → what ``published.csv`` calls it, and the method on it."""
+FAR, OWN = "far", "kdgraph's variant"
+"""The version of the authors' code behind the columns of confidence; and our method, as a title."""
 N_TABLES = 45
 SIZES = (100, 300, 1000, 3000, 8999)
 MEASURES = {
@@ -171,55 +183,125 @@ def by_size(ours: pd.DataFrame, published: pd.DataFrame, parent: str, threshold:
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Of the runs of ``paper/p1/cc18`` below a folder, with Euclidean distances too, as
-    :func:`in_published_terms`.
+    """Return :func:`of_records` of the runs of both experiments below a folder."""
+    near = runs_of("paper/p1/cc18", folder, free=["calibrator.distance", "dataset.n_calibration"])
+    return of_records(near, runs_of("paper/p1/cc18_far", folder))
+
+
+def of_records(near: Sequence[Record], far: Sequence[Record] = ()) -> pd.DataFrame:
+    """Return the numbers of Figure 2 as the paper's ``published.csv`` has them.
+
+    Parameters
+    ----------
+    near, far : sequences of records
+        Runs of ``paper/p1/cc18``, for error and ECE, and of ``paper/p1/cc18_far``, for confidence.
+        The authors made these columns with different versions of their code.
+
+    Returns
+    -------
+    DataFrame
+        Rows as :class:`~experiments.reproduction.declared.Study` has them: an estimate from all
+        seeds, in which means over seeds come first and medians over tables after, and one without
+        each seed. ``comparable`` has the authors' stored numbers over the tables that ran.
     """
-    return of_records(runs_of("paper/p1/cc18", folder, free=["calibrator.distance"]))
-
-
-def of_records(records: Sequence[Record]) -> pd.DataFrame:
-    """The same of records. Euclidean distances have tables of their own, so a seed that they lack
-    stays with the others.
-    """
-    euclidean, others = (
-        [record for record in records if method_of(record).endswith(EUCLIDEAN) == is_one]
-        for is_one in (True, False)
-    )
-    also = in_published_terms(frame(euclidean))
-    also = (
-        also[also.method.str.endswith(EUCLIDEAN)] if len(also) else also
-    )  # their parents are those of the others
-    return pd.concat([in_published_terms(frame(others)), also], ignore_index=True)
-
-
-def in_published_terms(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of runs as Figure 2 has them in the paper's ``published.csv``, by seed; those that it
-    does not have are left out.
-    """
-    rows = [
-        {"item": "Figure 2", "dataset": "cc18", "ood": None, "seed": seed, "variant": "", **row}
-        for (parent, seed), of in numbers.groupby(["parent", "seed"])
-        if parent in NAMES
-        for row in _of_seed(of, str(parent))
+    # Euclidean distances were run at one size with seeds of their own, and our method stands
+    # beside: neither may take a table or seed from the others.
+    groups: dict[str, list[Record]] = {"": [], EUCLIDEAN: [], OWN: []}
+    for record in near:
+        method = method_of(record)
+        groups[
+            EUCLIDEAN if method.endswith(EUCLIDEAN) else OWN if method in OURS.values() else ""
+        ].append(record)
+    parts = [
+        _jackknifed(frame(groups[""]), "geodesic", _is_near),
+        _jackknifed(frame(far), FAR, _is_far),
+        _jackknifed(frame(groups[EUCLIDEAN]), EUCLIDEAN, _is_of_kernel),
+        _jackknifed(frame(groups[OWN]), OWN, _is_of_kernel).assign(variant=OWN),
     ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _is_near(metric: str, method: str) -> bool:
+    return not metric.startswith("mmc")
+
+
+def _is_far(metric: str, method: str) -> bool:
+    return metric.startswith("mmc")
+
+
+def _is_of_kernel(metric: str, method: str) -> bool:
+    return method.startswith(("kdf", "kdn"))
+
+
+def _jackknifed(
+    numbers: pd.DataFrame, version: str, wanted: Callable[[str, str], bool]
+) -> pd.DataFrame:
+    """Return the statistics of all seeds, and without each of them, beside the stored ones."""
     known = read_published(HERE.parent).query("item == 'Figure 2'")
     keys = ["metric", "method", "n_train", "radius"]
-    return pd.DataFrame(rows).merge(known[keys], on=keys) if rows else pd.DataFrame()
+    parts = []
+    for parent, of_parent in numbers.groupby("parent"):
+        if parent not in NAMES:
+            continue
+        seeds = sorted(of_parent.seed.unique())
+        whole = figure2_statistics(of_parent, str(parent), version)
+        without = {
+            seed: figure2_statistics(of_parent[of_parent.seed != seed], str(parent), version)
+            if len(seeds) > 1
+            else whole
+            for seed in seeds
+        }
+        stored = figure2_statistics(_on_tables_of(of_parent, str(parent)), str(parent), "geodesic")
+        if version == EUCLIDEAN:
+            stored = figure2_statistics(
+                _on_tables_of(of_parent, str(parent), EUCLIDEAN), str(parent), EUCLIDEAN
+            )
+        of_seed = [rows.assign(seed=seed) for seed, rows in {None: whole, **without}.items()]
+        rows = pd.concat(of_seed, ignore_index=True)
+        parts.append(
+            rows.merge(stored.rename(columns={"value": "comparable"}), on=keys, how="left")
+        )
+    if not parts:
+        return pd.DataFrame()
+    rows = pd.concat(parts, ignore_index=True).merge(known[keys], on=keys)
+    rows = rows[[wanted(row.metric, row.method) for row in rows.itertuples()]]
+    return rows.assign(item="Figure 2", dataset="cc18", ood=None, variant="")
 
 
-def _of_seed(numbers: pd.DataFrame, parent: str) -> Iterator[dict[str, Any]]:
-    """Improvements by size; then medians, quartiles and counts at the largest samples."""
-    called = {
-        method: name
-        for distance in ("geodesic", EUCLIDEAN)
-        for name, method in _methods(parent, distance)
-    }
+def _on_tables_of(numbers: pd.DataFrame, parent: str, distance: str = "geodesic") -> pd.DataFrame:
+    """Return the stored numbers of the tables that ran, without sizes that ours do not count.
+
+    A sample of 100 rows of a table with many classes has too few rows of most, which we drop; where
+    fewer than :data:`FEWEST` rows are left, the stored sample of the same rank is dropped too.
+    """
+    stored = published_numbers(distance=distance)
+    stored = stored[stored.parent == parent]
+    kept = []
+    for openml, ours in numbers.dropna(subset="openml").groupby("openml"):
+        theirs = stored[stored.openml == int(openml)]
+        sizes = sorted(theirs.learn.unique())
+        few = sum(learn < FEWEST for learn in ours.learn.unique())
+        kept.append(theirs[theirs.learn.isin(sizes[few:] if len(sizes) == 3 else sizes)])
+    return pd.concat(kept, ignore_index=True) if kept else stored.iloc[:0]
+
+
+def figure2_statistics(numbers: pd.DataFrame, parent: str, version: str) -> pd.DataFrame:
+    """Return improvements by size; then medians, quartiles and counts at the largest samples.
+
+    All are of means over seeds.
+    """
+    columns = ["metric", "method", "n_train", "radius", "value"]
+    return pd.DataFrame(_statistic_rows(numbers, parent, version), columns=columns)
+
+
+def _statistic_rows(numbers: pd.DataFrame, parent: str, version: str) -> Iterator[dict[str, Any]]:
+    called = {method: name for name, method in _methods(parent, version)}
     none = float("nan")
     for metric in ("error", "ece_by_edges"):
-        found = improvement_by_size(numbers, metric, threshold=0)
-        for method in found.methods & set(called):
+        by_size = improvement_by_size(numbers, metric, threshold=0)
+        for method in by_size.methods & set(called):
             for n, (value, count) in zip(
-                SIZES, at_sizes(found.curves[method], found.sizes, SIZES), strict=True
+                SIZES, at_sizes(by_size.curves[method], by_size.sizes, SIZES), strict=True
             ):
                 if count:
                     name = f"relative improvement in {metric}, median of tables"
@@ -287,10 +369,20 @@ def _shared(ours: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, st
     }
 
 
-def _methods(parent: str, distance: str) -> list[tuple[str, str]]:
-    """What ``published.csv`` calls it, and what :mod:`experiments.p1.cc18.records` does."""
+def _methods(parent: str, version: str) -> list[tuple[str, str]]:
+    """Return what ``published.csv`` calls each method, and what our records do.
+
+    ``version``: "geodesic" and "euclidean", the authors' code of October 2023; :data:`FAR`, that of
+    August 2023; :data:`OWN`, our method in the place of the geodesic one.
+    """
     name, method = NAMES[parent]
-    ours = f"{method}_{EUCLIDEAN}" if distance == EUCLIDEAN else method
+    ours = {
+        "geodesic": AUTHORS[parent],
+        EUCLIDEAN: f"{AUTHORS[parent]}_{EUCLIDEAN}",
+        FAR: f"{method}_figure1",
+        OWN: method,
+    }[version]
+    distance = EUCLIDEAN if version == EUCLIDEAN else "geodesic"
     return [
         (name, "parent"),
         (f"{method} {distance}", ours),

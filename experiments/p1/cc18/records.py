@@ -17,14 +17,18 @@ from experiments.common.runs import Record
 PARENTS = {"random_forest": "random forest", "mlp": "network"}
 """Parent of a run → what people read."""
 EUCLIDEAN = "euclidean"
-"""Ends the name of a method whose distances these are; those of others are geodesic."""
+"""Ends the name of a kernel density method with such distances. The others have those of their
+preset: geodesic in "kdf_reference" and "kdf_paper", scaled in "kdf".
+"""
 METHODS = {
     "parent": "parent",
     "random_forest": "forest on all rows",
     "kdf": "KDF",
     "kdn": "KDN",
-    f"kdf_{EUCLIDEAN}": "KDF, Euclidean",
-    f"kdn_{EUCLIDEAN}": "KDN, Euclidean",
+    "kdf_reference": "KDF, authors' code",
+    "kdn_reference": "KDN, authors' code",
+    f"kdf_reference_{EUCLIDEAN}": "KDF, authors' code, Euclidean",
+    f"kdn_reference_{EUCLIDEAN}": "KDN, authors' code, Euclidean",
     "isotonic": "isotonic",
     "sigmoid": "sigmoid",
     "temperature": "temperature",
@@ -41,8 +45,12 @@ CHOICE = "gate_on_best"
 :mod:`experiments.p1.cc18.claims`.
 """
 OURS = {"random_forest": "kdf", "mlp": "kdn"}
-"""The paper's method on each parent."""
-ON_TEST = ["error", "nll", "ece", "mce", "ece_by_edges"]
+"""Our kernel density method on each parent."""
+AUTHORS = {parent: f"{method}_reference" for parent, method in OURS.items()}
+"""The paper's method on each parent, as the authors' code of October 2023 has it."""
+MORE_EDGES = "ece_by_15_edges"
+"""ECE as the authors' code has it for networks and KDN; "ece_by_edges" has 10 edges, for all else."""
+ON_TEST = ["error", "nll", "ece", "mce", "ece_by_edges", MORE_EDGES]
 ON_SPHERES = ["oce", "mmc"]
 KEY = ["dataset", "learn", "parent", "method", "seed"]
 SAME = 1e-9
@@ -112,6 +120,12 @@ class Tables:
             self.values[name] if name in self.values else pd.Series(np.nan, index=self.values.index)
         )
         return values.unstack("method")[self.methods]
+
+
+def kernel_method(found: Tables) -> str:
+    """Return the authors' method where it was run, else ours."""
+    theirs = AUTHORS[found.parent]
+    return theirs if theirs in found.methods else OURS[found.parent]
 
 
 def order(method: str) -> tuple[int, str]:
@@ -188,20 +202,40 @@ def tables(numbers: pd.DataFrame, parent: str) -> Tables:
     )
 
 
+def on_held_out_rows(records: Iterable[Record]) -> list[Record]:
+    """Return the runs of the authors' methods, whose parents are fitted on a part of the rows.
+
+    Our own method is calibrated out of bag, on a forest of all rows, so that its parent is another
+    one and cannot stand in one table with theirs.
+    """
+    return [record for record in records if method_of(record) not in OURS.values()]
+
+
 def parents_of(numbers: pd.DataFrame) -> list[str]:
     """In the order of :data:`PARENTS`."""
     return [parent for parent in PARENTS if parent in set(numbers.parent)]
 
 
 def method_of(record: Record) -> str:
-    """The calibrator's name, with ``gated_`` before it if there is a gate, and what its distances
-    are after it if Euclidean.
+    """Return the name of the calibrator, with ``gated_`` before it if there is a gate.
+
+    A kernel density method whose variant or distance is not that of its preset has it in its name.
+    The distance is the one that was used, which the record holds.
     """
-    calibrator = record["calibrator"].removesuffix(
-        "_on_network"
-    )  # a parent's candidates are its own; the choice among them is one method
-    if record["config"]["calibrator"].get("distance") == EUCLIDEAN:
-        calibrator = f"{calibrator}_{EUCLIDEAN}"
+    # Candidates of the choice among calibrators depend on the parent; the choice is one method.
+    calibrator = record["calibrator"].removesuffix("_on_network")
+    config = record["config"]["calibrator"]
+    family, _, preset = calibrator.partition("_")
+    if family in ("kdf", "kdn"):
+        named = preset if preset in ("reference", "paper", "figure1") else "kdgraph"
+        variant = config.get("variant", named)
+        if variant != named:
+            calibrator = f"{family}_{variant}"
+        fitted = record["learnt"].get("calibrator") or {}
+        usual = "scaled" if variant == "kdgraph" else "geodesic"
+        distance = fitted.get("distance") or config.get("distance") or usual
+        if distance != usual and preset != "whitened":
+            calibrator = f"{calibrator}_{distance}"
     return calibrator if record["gate"] == "none" else f"gated_{calibrator}"
 
 
@@ -242,7 +276,16 @@ def _rows(record: Record) -> Iterable[Record]:
         if on_test or (entry["ood"] == "sphere" and entry["metric"] in ON_SPHERES and at >= 1):
             method = "parent" if entry["of"] == "parent" else known["method"]
             value = np.nan if entry["value"] is None else entry["value"]
-            yield {**shared, "method": method, "metric": entry["metric"], "at": at, "value": value}
+            row = {**shared, "method": method, "at": at, "value": value}
+            if not entry["metric"].startswith("ece_by"):
+                yield {**row, "metric": entry["metric"]}
+            elif (entry["metric"] == MORE_EDGES) == _has_more_edges(known["parent"], method):
+                yield {**row, "metric": "ece_by_edges"}
+
+
+def _has_more_edges(parent: str, method: str) -> bool:
+    """Return whether the authors' code measures the ECE of a method between 15 edges."""
+    return parent == "mlp" and (method == "parent" or method.startswith("kdn"))
 
 
 def _key(record: Record) -> Record:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from experiments.common.markdown import counted_noun, head, line, number, signed
-from experiments.p1.cc18.records import CHOICE, OURS, Tables, label
+from experiments.p1.cc18.records import AUTHORS, CHOICE, OURS, Tables, label
 from experiments.p1.cc18.statistics import DECIMALS, median
 from kdgraph.metrics import relative_improvement
 from kdgraph.results.comparison.significance import PairedComparison, compare_pairs, holm
@@ -156,4 +156,4 @@ def _p(value: float) -> str:
 
 def _name(found: Tables, method: str) -> str:
     text = label(method, found.parent)
-    return f"**{text}**" if method in OURS.values() else text
+    return f"**{text}**" if method in (OURS[found.parent], AUTHORS[found.parent]) else text

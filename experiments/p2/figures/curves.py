@@ -14,7 +14,7 @@ from kdgraph.figures import ClassPanel, plot_confidence_curves
 POINTS = 851
 """Scores at which a curve is drawn: thousandths from .15 to 1."""
 SCORE = "PhANNs score of the predicted class"
-NO_TSWA = "no TSwA: the other classes' scores were not published"
+NO_TSWA = "no TSwA: the counts have no scores of the other classes"
 
 
 def grid() -> np.ndarray:

@@ -90,7 +90,7 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
         )
     }
     bins = reliability_bins(top_label.confidence[mine], right[mine], bins=10)
-    note = f"{title}; PhANNs' scores of the classes that were not predicted were not published"
+    note = f"{title}; the counts of PhANNs have no scores of the classes that were not predicted"
     return plot_score_densities(
         lines,
         confidence,

@@ -21,7 +21,7 @@ from kdgraph.figures.style import (
 ROWS = ("right", "wrong", "share right (Conf1)")
 NOT_KNOWN = (
     (
-        "Not published: the true classes of the wrong rows. So no other entry of the joint"
+        "Counted by score: predicted classes, not the true ones. So no other entry of the joint"
         " distribution is known, and no sum of its rows:"
     ),
     (

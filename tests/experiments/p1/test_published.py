@@ -53,10 +53,10 @@ COUNTS = {
 }
 """Of each item, in the paper's order."""
 STORED = {
-    "kdf geodesic": ("kdf", "random_forest"),
+    "kdf geodesic": ("kdf_reference", "random_forest"),
     "isotonic on random_forest": ("isotonic", "random_forest"),
     "sigmoid on random_forest": ("sigmoid", "random_forest"),
-    "kdn geodesic": ("kdn", "mlp"),
+    "kdn geodesic": ("kdn_reference", "mlp"),
     "isotonic on relu network": ("isotonic", "mlp"),
     "sigmoid on relu network": ("sigmoid", "mlp"),
 }

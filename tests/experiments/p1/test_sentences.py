@@ -145,7 +145,7 @@ def test_what_fewer_polytopes_and_an_encoder_save() -> None:
 
 
 def many(ours: tuple[float, float, float], others: tuple[float, float, float]) -> Tables:
-    """Ten tables with the parent's error, ECE and OCE at .2, .1 and .3."""
+    """Thirty-two tables with the parent's error, ECE and OCE at .2, .1 and .3."""
     rng = np.random.default_rng(0)
     values = {"parent": (0.2, 0.1, 0.3), "kdf": ours, "isotonic": others, "sigmoid": others}
     rows = [
@@ -157,13 +157,13 @@ def many(ours: tuple[float, float, float], others: tuple[float, float, float]) -
             "ece_by_edges": c,
             "oce@5": o * (1 + 1e-3 * rng.random()),
         }
-        for i in range(10)
+        for i in range(32)
         for method, (e, c, o) in values.items()
     ]
     return Tables(
         "random_forest",
         pd.DataFrame(rows).set_index(["dataset", "method", "seed"]),
-        {f"t{i}": 100 for i in range(10)},
+        {f"t{i}": 100 for i in range(32)},
         {},
         {},
     )

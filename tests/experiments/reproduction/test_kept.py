@@ -12,7 +12,7 @@ from experiments.common.published import read_published
 from experiments.reproduction.kept import CELLS, Kept, kept_in, told
 from experiments.reproduction.page import write
 from experiments.reproduction.papers import NAMES, chosen, paper, with_items
-from experiments.reproduction.verdicts import Found
+from experiments.reproduction.verdicts import Measurement
 from experiments.reproduction.work import Task
 from kdgraph.errors import UsageError
 from tests.experiments.reproduction.test_page import little
@@ -72,7 +72,7 @@ def test_what_is_measured_now_stands_before_what_is_kept(tmp_path) -> None:
     text = (tmp_path / "page" / "page.md").read_text()
     assert "| <b>Net</b> | error | match | 0.50 | 0.50 ± 0.00 (n = 2) |" in text
     assert (
-        "0.25 ± 0.01 (n = 2)" in text
+        "0.25 ± 0.00 (n = 2)" in text
         and "0.30 ± 0.00 (n = 2)" in text
         and f"Kept from earlier runs: 2 of {THEN}." in text
     )
@@ -112,12 +112,10 @@ def test_every_number_of_every_paper_is_found_again(tmp_path) -> None:
         ignore_index=True,
     )
     whole.assign(sd="", n=1, made=THEN, scale="paper").to_csv(tmp_path / CELLS, index=False)
-    kept = kept_in(tmp_path, "paper")
+    kept, nan = kept_in(tmp_path, "paper"), pytest.approx(float("nan"), nan_ok=True)
     for name, frame in published.items():
         assert kept.found(paper(name), frame) == {
-            label: {
-                "": Found(pytest.approx(label), pytest.approx(float("nan"), nan_ok=True), 1, THEN)
-            }
+            label: {"": Measurement(pytest.approx(label), nan, 1, THEN, nan)}
             for label in frame.index
         }
         assert kept.items[name] == list(dict.fromkeys(frame["item"]))

@@ -35,7 +35,7 @@ missing,Table 2,net,photos can be had from nobody,
 def little(folder: Path) -> Paper:
     (folder / "published.csv").write_text(PUBLISHED)
     (folder / "reasons.csv").write_text(REASONS)
-    rows = [("forest", "", [0.24, 0.26]), ("net", "", [0.7, 0.71]), ("net", "wide", [0.3, 0.3])]
+    rows = [("forest", "", [0.249, 0.251]), ("net", "", [0.7, 0.71]), ("net", "wide", [0.3, 0.3])]
     measured = pd.DataFrame(
         [
             {
@@ -62,12 +62,12 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
     (tmp_path / "out").mkdir()
     told = write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
-    assert "| p0 | 5 | 1 | 0 | 1 | 0 | 0 | 0 | 1 | 1 | 1 | 50 % |" in told
+    assert "| p0 | 5 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 1 | 1 | 1 | 50 % |" in told
     text = (tmp_path / "page" / "page.md").read_text()
-    assert "| Forest | error | match |  | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | – |" in text
+    assert "| Forest | error | match |  | 0.25 | 0.25 ± 0.00 (n = 2) | 0.00 | 0.02 | – |" in text
     assert (
-        "| <b>Net</b> | error | differs, same ranking | 1 | 0.50 | 0.70 ± 0.01 (n = 2) | 0.20 |"
-        " 0.02 | 0.30 ± 0.00 (n = 2) |"
+        "| <b>Net</b> | error | differs | 1 | 0.50 | 0.70 ± 0.01 (n = 2) | 0.20 |"
+        " 0.11 | 0.30 ± 0.00 (n = 2) |"
         in text
         and "\n1. It is another network. (run 7)\n" in text
     )
@@ -76,8 +76,10 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
         and "1. photos can be had from nobody" in text
     )
     assert (
-        "1 of the 2 published numbers that can be run here match or are bettered (50 %)" in text
-        and "all together 50 % where 70 %" in text
+        "Of the 2 published numbers that can be run here 1 match and 0 are better (50 %); 0 stand on"
+        " a different parent, 0 are inconclusive and 1 differ."
+        in text
+        and "That is below the 75 %" in text
     )
     assert "Settings of the paper: photos rows 500." in text
     assert "At scale smoke: two seeds." in text
@@ -85,7 +87,7 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     of_paper = cells[cells.variant.isna()]
     assert of_paper.verdict.tolist() == [
         "match",
-        "differs, same ranking",
+        "differs",
         "not runnable here",
         "lost in the text",
         "a setting",
@@ -117,7 +119,7 @@ def test_what_is_computed_is_kept(tmp_path) -> None:
     assert len(calls) == 1 and task.n_done() == 1
     write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
     assert (
-        "| Forest | error | match |  | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 |"
+        "| Forest | error | match |  | 0.25 | 0.25 ± 0.00 (n = 2) | 0.00 | 0.02 |"
         in (tmp_path / "page" / "page.md").read_text()
     )
 

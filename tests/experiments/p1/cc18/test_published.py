@@ -11,6 +11,7 @@ from experiments.p1.cc18.claims import claims
 from experiments.p1.cc18.published import (
     HERE,
     N_TABLES,
+    OWN,
     SIZES,
     compare_with_published,
     of_records,
@@ -18,19 +19,19 @@ from experiments.p1.cc18.published import (
     published_numbers,
     table_by_table,
 )
-from experiments.p1.cc18.records import frame, tables
+from experiments.p1.cc18.records import frame, method_of, tables
 from experiments.p1.cc18.sizes import at_sizes, improvement_by_size
 
 SUMMARY = {
-    ("random_forest", "error", "kdf"): (-0.004, -0.012, 0.007, -0.006, -0.016),
+    ("random_forest", "error", "kdf_reference"): (-0.004, -0.012, 0.007, -0.006, -0.016),
     ("random_forest", "error", "isotonic"): (-0.010, -0.053, -0.079, -0.073, -0.032),
     ("random_forest", "error", "sigmoid"): (0.023, -0.007, -0.018, -0.009, -0.001),
-    ("random_forest", "ece_by_edges", "kdf"): (0.134, 0.061, 0.513, 0.640, 0.831),
+    ("random_forest", "ece_by_edges", "kdf_reference"): (0.134, 0.061, 0.513, 0.640, 0.831),
     ("random_forest", "ece_by_edges", "isotonic"): (0.239, 0.111, 0.507, 0.676, 0.871),
     ("random_forest", "ece_by_edges", "sigmoid"): (0.261, 0.023, 0.199, 0.380, 0.635),
-    ("mlp", "error", "kdn"): (0.000, 0.000, 0.009, 0.014, 0.016),
+    ("mlp", "error", "kdn_reference"): (0.000, 0.000, 0.009, 0.014, 0.016),
     ("mlp", "error", "isotonic"): (0.003, -0.017, -0.023, -0.014, -0.035),
-    ("mlp", "ece_by_edges", "kdn"): (0.486, 0.322, 0.502, 0.555, 0.690),
+    ("mlp", "ece_by_edges", "kdn_reference"): (0.486, 0.322, 0.502, 0.555, 0.690),
     ("mlp", "ece_by_edges", "isotonic"): (0.605, 0.597, 0.573, 0.608, 0.627),
     ("mlp", "ece_by_edges", "sigmoid"): (0.665, 0.501, 0.213, 0.405, 0.583),
 }
@@ -57,22 +58,22 @@ def test_published_counts_and_medians_at_the_largest_samples() -> None:
     assert "| error lower or equal | 19 of 45 | 19 of 45 |" in text
     assert "| ECE lower" not in text  # what is published is no ECE of 15 bins
     assert "| error lower or equal | 40 of 45 | 40 of 45 |" in claims(network, network, 0)
-    for found, method, lower in ((forest, "kdf", 31), (network, "kdn", 36)):
+    for found, method, lower in ((forest, "kdf_reference", 31), (network, "kdn_reference", 36)):
         ece = found.column("ece_by_edges")
         assert (ece[method] < ece["parent"]).sum() == lower
     assert forest.column("error").median().round(3).to_dict() == {
         "parent": 0.086,
-        "kdf": 0.116,
+        "kdf_reference": 0.116,
         "isotonic": 0.095,
         "sigmoid": 0.09,
     }
     assert forest.column("ece_by_edges").median().round(3).to_dict() == {
         "parent": 0.072,
-        "kdf": 0.046,
+        "kdf_reference": 0.046,
         "isotonic": 0.031,
         "sigmoid": 0.052,
     }
-    assert forest.values.loc[("6", "kdf"), "mmc@5"] == pytest.approx(0.041, abs=5e-4)
+    assert forest.values.loc[("6", "kdf_reference"), "mmc@5"] == pytest.approx(0.041, abs=5e-4)
 
 
 def test_published_rows_cover_every_table_method_and_radius() -> None:
@@ -121,11 +122,13 @@ def test_published_confidence_becomes_oce_where_a_prior_is_known(record) -> None
 
 def test_published_stands_beside_ours_on_shared_tables(record) -> None:
     runs = [
-        record(name, "kdf", openml=number, learn=8000, values={"error": 0.05})
+        record(name, "kdf_reference", openml=number, learn=8000, values={"error": 0.05})
         for name, number in (("letter", 6), ("new", 99999))
     ]
     found = tables(frame(runs), "random_forest")
-    assert "| KDF | .055 / .050 |" in compare_with_published(found, published_numbers())
+    assert "| KDF, authors' code | .055 / .050 |" in compare_with_published(
+        found, published_numbers()
+    )
     assert "Medians over 1 of the 45 published tables." in compare_with_published(
         found, published_numbers()
     )
@@ -137,31 +140,98 @@ def test_published_stands_beside_ours_on_shared_tables(record) -> None:
     )
 
 
-def test_euclidean_runs_take_no_seed_from_the_others(record) -> None:
-    """The parent's error is .1, on three tables; only one seed has Euclidean distances."""
-    runs = [record(name, seed=seed, values={"error": 0.09}) for name in "abc" for seed in (0, 1)]
-    runs += [record(name, distance="euclidean", values={"error": 0.15}) for name in "abc"]
-    found = of_records(runs)
-    improvement = found[
-        (found.metric == "relative improvement in error, median of tables") & found.n_train.isna()
+def value_of(found: pd.DataFrame, seed: int | None, **keys: object) -> list[float]:
+    """Return the values of one seed left out, or of all seeds, in the rows that have the keys."""
+    rows = found[found.seed.isna() if seed is None else found.seed == seed]
+    for name, value in keys.items():
+        rows = rows[rows[name].isna() if value is None else rows[name] == value]
+    return rows.value.tolist()
+
+
+GAIN = {"metric": "relative improvement in error, median of tables", "n_train": None}
+
+
+def test_euclidean_runs_and_ours_take_no_seed_from_the_others(record) -> None:
+    """The parent's error is .1, on three tables; one seed has Euclidean distances, one is ours."""
+    runs = [
+        record(name, "kdf_reference", seed=seed, values={"error": 0.09})
+        for name in "abc"
+        for seed in (0, 1)
     ]
-    assert dict(improvement.groupby("method").value.apply(list)) == {
-        "kdf geodesic": pytest.approx([0.1, 0.1]),
-        "kdf euclidean": pytest.approx([-0.5]),
-    }
-    assert found[found.metric == "error, median of tables"].groupby("method").seed.apply(
-        list
-    ).to_dict() == {
-        "kdf geodesic": [0, 1],
-        "random_forest": [0, 1],
-    }
+    more = {"distance": "euclidean", "values": {"error": 0.15}}
+    runs += [record(name, "kdf_reference", **more) for name in "abc"]
+    runs += [record(name, "kdf", values={"error": 0.05}) for name in "abc"]
+    found = of_records(runs)
+    expected = {("kdf geodesic", ""): 0.1, ("kdf euclidean", ""): -0.5, ("kdf geodesic", OWN): 0.5}
+    for (method, variant), gain in expected.items():
+        assert value_of(found, None, method=method, variant=variant, **GAIN) == pytest.approx(
+            [gain]
+        )
+    geodesic = found[(found.method == "kdf geodesic") & (found.variant == "")]
+    assert set(geodesic.seed.dropna()) == {0, 1}
+    assert set(found[found.method == "random_forest"].variant) == {""}
 
 
-def test_the_confidence_of_test_rows_is_at_radius_0(record) -> None:
-    found = of_records(
-        [record(name, values={"mmc": 0.9}, of_parent={"mmc": 0.8}) for name in "abc"]
-    )
-    assert found[found.radius == 0].set_index("method").value.to_dict() == {
+def test_means_over_seeds_come_before_medians_over_tables(record) -> None:
+    """Three tables, whose medians over tables are .1 and .3 of the seeds, .25 of their means."""
+    errors = {"a": (0.1, 0.3), "b": (0.1, 0.4), "c": (0.6, 0.1)}
+    runs = [
+        record(name, "kdf_reference", seed=seed, values={"error": error})
+        for name, by_seed in errors.items()
+        for seed, error in enumerate(by_seed)
+    ]
+    found = of_records(runs)
+    keys = {"metric": "error, median of tables", "method": "kdf geodesic"}
+    assert value_of(found, None, **keys) == pytest.approx([0.25])
+    # Without the first seed the second is left, and the other way round.
+    assert value_of(found, 0, **keys) == pytest.approx([0.3])
+    assert value_of(found, 1, **keys) == pytest.approx([0.1])
+
+
+def test_published_numbers_are_of_the_tables_that_ran(record) -> None:
+    """Letter and balance-scale, whose stored errors of KDF are .0546 and .1019 at their largest."""
+    stored = published_numbers()
+    both = stored[
+        stored.openml.isin([6, 11])
+        & (stored.method == "kdf_reference")
+        & (stored.metric == "error")
+    ]
+    largest = both.loc[both.groupby("openml").learn.idxmax()].value
+    runs = [
+        record(name, "kdf_reference", openml=number, learn=400, values={"error": 0.1})
+        for name, number in (("letter", 6), ("balance_scale", 11))
+    ]
+    found = of_records(runs)
+    row = found[(found.metric == "error, median of tables") & (found.method == "kdf geodesic")]
+    assert row.comparable.tolist() == pytest.approx(2 * [largest.mean()])
+
+
+def test_the_confidence_of_test_rows_is_at_radius_0_and_of_the_far_runs(record) -> None:
+    runs = [
+        record(name, "kdf_figure1", values={"mmc": 0.9}, of_parent={"mmc": 0.8}) for name in "abc"
+    ]
+    found = of_records([], runs)
+    assert found[(found.radius == 0) & found.seed.isna()].set_index("method").value.to_dict() == {
         "kdf geodesic": 0.9,
         "random_forest": 0.8,
     }
+    near = of_records([record(name, "kdf_reference", values={"mmc": 0.9}) for name in "abc"])
+    assert not near.metric.str.startswith("mmc").any()
+
+
+def test_a_method_is_named_by_the_variant_and_the_distance_that_were_used(record) -> None:
+    def name(method: str, variant: str, config: str | None, fitted: str | None = None) -> str:
+        run = record("a", method, distance=config)
+        run["config"]["calibrator"]["variant"] = variant
+        run["learnt"]["calibrator"] = {} if fitted is None else {"distance": fitted}
+        return method_of(run)
+
+    assert name("kdf", "kdgraph", None) == "kdf"
+    assert name("kdf", "kdgraph", None, "scaled") == "kdf"
+    assert name("kdf", "kdgraph", "geodesic") == "kdf_geodesic"
+    assert name("kdf", "reference", None) == name("kdf_reference", "reference", "geodesic")
+    assert name("kdf", "reference", None) == "kdf_reference"
+    assert name("kdn_reference", "reference", "euclidean") == "kdn_reference_euclidean"
+    assert name("kdf_reference", "reference", None, "euclidean") == "kdf_reference_euclidean"
+    assert name("kdf_reference", "paper", None) == "kdf_paper"
+    assert name("kdf_whitened", "kdgraph", "whitened", "whitened") == "kdf_whitened"

@@ -1,0 +1,93 @@
+"""Scores of PhANNs: rows of the stored arrays, and the numbers of Figure 1 and Section IX."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.common.published import read_published
+from experiments.p2.paper import PAPER
+from experiments.p2.phanns_scores import PREDICTED, figure1, temperatures, to_rows
+
+CLASSES = np.array(list(PREDICTED))
+
+
+def softmax_of(rng: np.random.Generator, n: int) -> np.ndarray:
+    scores = rng.random((n, 10, len(CLASSES))) ** 4
+    return (scores / scores.sum(axis=2, keepdims=True)).astype(np.float32)
+
+
+def predictions_of(rows: pd.DataFrame) -> pd.DataFrame:
+    scores = rows.drop(columns="label")
+    return scores.add_prefix("parent_").assign(y=rows.label)
+
+
+def test_rows_have_the_mean_over_networks() -> None:
+    scores, y = softmax_of(np.random.default_rng(0), 5), np.array([0, 3, 3, 1, 9])
+    rows = to_rows(scores, y, CLASSES)
+    assert rows.label.tolist() == CLASSES[y].tolist()
+    summed = scores.astype(float).sum(axis=1)
+    found = rows[list(CLASSES)].to_numpy()
+    assert found == pytest.approx(summed / 10, abs=1e-6)
+    assert (found.argmax(axis=1) == summed.argmax(axis=1)).all()
+
+
+def test_arrays_that_do_not_belong_together_are_refused() -> None:
+    scores = softmax_of(np.random.default_rng(0), 5)
+    with pytest.raises(ValueError, match=r"\(4, m, 11\), got \(5, 10, 11\)"):
+        to_rows(scores, np.zeros(4, int), CLASSES)
+    with pytest.raises(ValueError, match="must sum to 1"):
+        to_rows(2 * scores, np.zeros(5, int), CLASSES)
+
+
+def test_figure_1_counts_rows_by_true_and_predicted_class() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.integers(10, size=300)  # none of class Other
+    rows = to_rows(softmax_of(rng, 300), y, CLASSES)
+    found = pd.DataFrame(figure1(predictions_of(rows)))
+    predicted = CLASSES[rows[list(CLASSES)].to_numpy().argmax(axis=1)]
+    # By hand, pair by pair.
+    cells = found.set_index(["metric", "true_class", "predicted_class"]).value
+    for true, guess in (("Portal", "Collar"), ("HTJ", "HTJ"), ("Baseplate", "Other")):
+        n = int(((rows.label == true) & (predicted == guess)).sum())
+        assert cells["joint count", true, guess] == n
+        assert cells["share of the true class", true, guess] == pytest.approx(
+            n / (rows.label == true).sum()
+        )
+        assert cells["share of the predicted class", true, guess] == pytest.approx(
+            n / PREDICTED[guess]
+        )
+    assert len(found) == 3 * 10 * 11 and "Other" not in set(found.true_class)
+
+
+def test_section_9_has_the_extremes_of_the_temperatures_by_class() -> None:
+    assert [row["value"] for row in temperatures(0.85, ["a"])] == [0.85]
+    names = sorted(["Baseplate", "HTJ", "Portal"])
+    found = list(temperatures({"0": 0.3, "1": 0.8, "2": 3.6}, names))
+    assert {row["metric"].rpartition(" ")[2]: row["value"] for row in found} == {
+        "down": 3.6,
+        "up": 0.3,
+        "HTJ": 0.8,
+    }
+
+
+@pytest.mark.skipif(
+    "KDGRAPH_PHANNS" not in os.environ,
+    reason="KDGRAPH_PHANNS names no file of the scores of the ten networks",
+)
+def test_the_stored_scores_have_the_counts_of_the_paper() -> None:
+    """All but seven counts to the protein, and those within two."""
+    with np.load(Path(os.environ["KDGRAPH_PHANNS"])) as stored:
+        rows = to_rows(stored["scores"], stored["y"], stored["classes"])
+    assert len(rows) == 14_477
+    ours = pd.DataFrame(figure1(predictions_of(rows)))
+    keys = ["metric", "true_class", "predicted_class"]
+    both = ours.merge(read_published(PAPER.folder), on=keys, suffixes=("", "_published"))
+    counts = both[both.metric == "joint count"].dropna(subset="value_published")
+    apart = (counts.value - counts.value_published).abs()
+    # Nine legible rows of eleven classes, and the stored diagonal of HTJ.
+    assert (len(counts), int((apart > 0).sum()), apart.max()) == (100, 7, 2)
