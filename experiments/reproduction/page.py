@@ -227,7 +227,7 @@ def _number(value: float, digits: int) -> str:
 
 
 def _share(of: Count) -> str:
-    return "–" if np.isnan(of.share) else f"{100 * of.share:.0f} %"
+    return "–" if np.isnan(of.share) else f"{100 * of.share:.3g} %"
 
 
 def _summary(chapters: Sequence[Chapter]) -> list[str]:
