@@ -27,6 +27,8 @@ METHODS = {
     "kdn": "KDN",
     "kdf_reference": "KDF, authors' code",
     "kdn_reference": "KDN, authors' code",
+    "kdf_figure1": "KDF, authors' code of August 2023",
+    "kdn_figure1": "KDN, authors' code of August 2023",
     f"kdf_reference_{EUCLIDEAN}": "KDF, authors' code, Euclidean",
     f"kdn_reference_{EUCLIDEAN}": "KDN, authors' code, Euclidean",
     "isotonic": "isotonic",
@@ -123,9 +125,10 @@ class Tables:
 
 
 def kernel_method(found: Tables) -> str:
-    """Return the authors' method where it was run, else ours."""
-    theirs = AUTHORS[found.parent]
-    return theirs if theirs in found.methods else OURS[found.parent]
+    """Return the authors' method where it was run, of either version, else ours."""
+    ours = OURS[found.parent]
+    theirs = (AUTHORS[found.parent], f"{ours}_figure1")
+    return next((name for name in theirs if name in found.methods), ours)
 
 
 def order(method: str) -> tuple[int, str]:
