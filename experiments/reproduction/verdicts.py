@@ -324,7 +324,9 @@ def _mark_different_parents(cells: list[Cell], paper: Paper, keys: Sequence[str]
     different = {
         (_key(cell.published, others), str(cell.published["method"]))
         for cell in cells
-        if cell.published.get("method") in parents and cell.verdict in beyond
+        if cell.published.get("method") in parents
+        and cell.verdict in beyond
+        and cell.published["metric"] not in paper.bounds
     }
     marked = []
     for cell in cells:

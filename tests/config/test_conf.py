@@ -73,6 +73,8 @@ REQUIRED_OVERRIDES = {
     "recalibrator/local_pit": ["dataset=heteroscedastic", "parent=linear"],
     "recalibrator/localised_conformal_pit": ["dataset=heteroscedastic", "parent=linear"],
     "calibrator/kdn": ["parent=mlp"],
+    "calibrator/kdn_paper": ["parent=mlp"],
+    "calibrator/kdn_reference": ["parent=mlp"],
     "calibrator/odin_temperature": ["parent=mlp"],
     "dataset/arrays": ["dataset.path=my.npz"],
     "dataset/celeba_hair_color": ["dataset.path=list_attr_celeba.parquet"],

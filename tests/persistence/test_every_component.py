@@ -135,7 +135,9 @@ def parents_and_calibrators() -> list[tuple[str, str]]:
     with a forest or, if it requires one, a network.
     """
     network_calibrators = [
-        name for name in CALIBRATORS if name in ("kdn", "network_best", "odin_temperature")
+        name
+        for name in CALIBRATORS
+        if name.startswith("kdn") or name in ("network_best", "odin_temperature")
     ]
     graphs = [
         (name, "kdf" if name in ("random_forest", "extra_trees", "extra_trees_latent") else "kdn")

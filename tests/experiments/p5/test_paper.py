@@ -86,7 +86,14 @@ def test_section_41_in_small(monkeypatch) -> None:
         monkeypatch.setattr(line, name, value)
     found = line.section41()
     assert len(found) == 2 * 4
-    assert set(verdicts(found, "Section 4.1").values()) - {"a setting"} <= {"match", "better"}
+    by_metric = {
+        metric: verdict
+        for metric, verdict in verdicts(found, "Section 4.1").items()
+        if verdict != "a setting"
+    }
+    # Frosini's p is below .001 with the paper's 10,000 calibration rows, not with 500.
+    assert by_metric.pop("p-value of Frosini's test, at most") == "differs"
+    assert set(by_metric.values()) == {"match"} and len(by_metric) == 3
 
 
 @pytest.mark.parametrize(("largest", "holds"), [(0.001, True), (0.002, False)])
