@@ -250,7 +250,7 @@ def judge(cell: Cell, paper: Paper) -> Cell:
     apart = abs(round(ours.mean, cell.digits) - round(value, cell.digits))
     apart_is_rounding = apart <= 1e-9 * max(1.0, abs(value))
     if np.isnan(interval):
-        return replace(cell, verdict="match" if apart_is_rounding and weak else "one run")
+        return replace(cell, verdict="one run")
     reading = paper.reading.get(str(row["item"]), 0.0) if row.get("kind") == "figure" else 0.0
     tolerance = max(interval, reading + (rounding if not (weak or exact) else 0.0))
     cell = replace(cell, tolerance=tolerance)

@@ -251,11 +251,10 @@ def _jackknifed(
             else whole
             for seed in seeds
         }
-        stored = figure2_statistics(_on_tables_of(of_parent, str(parent)), str(parent), "geodesic")
-        if version == EUCLIDEAN:
-            stored = figure2_statistics(
-                _on_tables_of(of_parent, str(parent), EUCLIDEAN), str(parent), EUCLIDEAN
-            )
+        distance = EUCLIDEAN if version == EUCLIDEAN else "geodesic"
+        stored = figure2_statistics(
+            _on_tables_of(of_parent, str(parent), distance), str(parent), distance
+        )
         of_seed = [rows.assign(seed=seed) for seed, rows in {None: whole, **without}.items()]
         rows = pd.concat(of_seed, ignore_index=True)
         parts.append(
@@ -268,7 +267,7 @@ def _jackknifed(
     return rows.assign(item="Figure 2", dataset="cc18", ood=None, variant="")
 
 
-def _on_tables_of(numbers: pd.DataFrame, parent: str, distance: str = "geodesic") -> pd.DataFrame:
+def _on_tables_of(numbers: pd.DataFrame, parent: str, distance: str) -> pd.DataFrame:
     """Return the stored numbers of the tables that ran, without sizes that ours do not count.
 
     A sample of 100 rows of a table with many classes has too few rows of most, which we drop; where
