@@ -6,6 +6,7 @@ from pathlib import Path
 
 from experiments.p1 import cifar10, training_time
 from experiments.p1.cc18 import published as cc18
+from experiments.p1.cc18.archive import archive_path
 from experiments.p1.figures import floors, tables
 from experiments.reproduction.declared import Paper, Size, Study
 
@@ -131,6 +132,8 @@ PAPER = Paper(
                 ),
             },
             measured=cc18.measured,
+            archived=cc18.archived,
+            archive=archive_path,
             repeats=10,
             joined="jackknife",
         ),

@@ -59,6 +59,11 @@ class Study:
         :meth:`~experiments.reproduction.verdicts.Measurement.from_rows`.
     deterministic : whether the numbers come from given data without any draw, so that they are
         right or wrong.
+    archived : a folder of its runs → a row for each run with the numbers that ``measured`` is of,
+        where these are of more than a seed, such as a statistic of many tables; with ``archive``,
+        the file in a folder of runs that counts as the runs that it has. A page keeps it beside
+        itself, so that tables and seeds add up and its numbers can be computed again.
+    archive : see ``archived``.
     """
 
     items: tuple[str, ...]
@@ -67,6 +72,8 @@ class Study:
     repeats: int = 1
     joined: Joined = "mean"
     deterministic: bool = False
+    archived: Callable[[Path], pd.DataFrame] | None = None
+    archive: Callable[[Path], Path] | None = None
 
 
 @dataclass(frozen=True)

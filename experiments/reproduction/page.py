@@ -43,8 +43,9 @@ def write(
     runs : the folder of all runs, of which claims are asked.
     command : what was called.
     to : where ``page.html``, ``page.md``, ``cells.csv``, ``claims.html``, ``claims.md`` and
-        ``claims.csv`` and ``measurements.csv`` go. What these hold already stays, with when it was made, but for what there
-        are runs of now: so a page is made again in parts, and without its runs.
+        ``claims.csv`` and ``measurements.csv`` go, and the archives of studies that have one. What
+        these hold already stays, with when it was made, but for what there are runs of now: so a
+        page is made again in parts, and without its runs.
 
     Raises
     ------
@@ -53,6 +54,8 @@ def write(
     """
     kept = kept_in(to, scale)
     papers = with_items(papers, kept.items)
+    for task in tasks:
+        task.restore(to)
     chapters = [
         chapter(paper, [task for task in tasks if task.paper.name == paper.name], scale, kept)
         for paper in papers
@@ -74,6 +77,8 @@ def write(
     write_atomically(
         to / CLAIMS, claims_page.table(asked, scale, made).to_csv(index=False).encode(), "--page"
     )
+    for task in tasks:
+        task.keep(to)
     by_seed = _by_seed(chapters, kept, scale, made)
     write_atomically(to / MEASURED, by_seed.to_csv(index=False).encode(), "--page")
     others = f"page.md, {CELLS}, {MEASURED}, claims.html, claims.md and {CLAIMS} beside it"

@@ -69,6 +69,24 @@ class Task:
         found = self.size.computed[name]()
         write_atomically(self.file_of(name), found.to_csv(index=False).encode())
 
+    def restore(self, page: Path) -> None:
+        """Put the archive that a page keeps into the folder of runs, in place of one there."""
+        if self.study.archive is None:
+            return
+        here = self.study.archive(self.out)
+        if (kept := page / here.name).exists():
+            here.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(here, kept.read_bytes())
+
+    def keep(self, page: Path) -> None:
+        """Write the archive of the runs beside a page."""
+        if self.study.archive is None or self.study.archived is None or not self.out.is_dir():
+            return
+        rows = self.study.archived(self.out)
+        if len(rows):
+            name = self.study.archive(self.out).name
+            write_atomically(page / name, rows.to_csv(index=False).encode(), "--page")
+
     def measured(self) -> pd.DataFrame:
         """What its runs found, and what was computed."""
         frames = [

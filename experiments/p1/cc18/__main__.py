@@ -3,7 +3,8 @@ finished runs, beside the stored numbers.
 
 ``python -m experiments.p1.cc18 outputs`` after the experiments ``bench/openml`` (one sample size)
 and ``paper/p1/cc18`` (three of them); any subset of runs will do, and it says how many there are.
-It reads result.json only. ``--every`` takes all runs on a forest or a network in the folder,
+It reads result.json, and of ``paper/p1/cc18`` the archive of its numbers too, with far rows of
+``paper/p1/cc18_far``. ``--every`` takes all runs on a forest or a network in the folder,
 whatever their settings, ``--free dataset.max_learn`` those that differ from the experiment in that
 key too.
 """
@@ -19,7 +20,8 @@ from typing import Any
 import pandas as pd
 
 from experiments.common.pictures import save_picture
-from experiments.common.runs import Record, runs_of
+from experiments.common.runs import runs_of
+from experiments.p1.cc18.archive import as_in_figure2, numbers_below
 from experiments.p1.cc18.claims import claims, dominance, with_choice
 from experiments.p1.cc18.figures import figure2, pages
 from experiments.p1.cc18.published import (
@@ -31,12 +33,12 @@ from experiments.p1.cc18.published import (
     table_by_table,
 )
 from experiments.p1.cc18.records import (
+    KEY,
     PARENTS,
     Inconsistent,
     Tables,
     frame,
     label,
-    on_held_out_rows,
     parents_of,
     tables,
 )
@@ -65,11 +67,8 @@ def main() -> None:
     if arguments.only == ["stored"]:
         return
     for experiment in ["every run"] if arguments.every else arguments.experiment:
-        records = _found(experiment, arguments)
-        if experiment == "paper/p1/cc18":
-            records = on_held_out_rows(records)
         try:
-            numbers = frame(records)
+            numbers = _numbers(experiment, arguments)
         except Inconsistent as error:
             sys.exit(f"{experiment}: {error}")
         if others := sorted({parent for parent in numbers.parent if parent not in PARENTS}):
@@ -113,6 +112,8 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
     ]
     if not len(complete):
         return
+    if stem == "figure2":  # between edges, as the published ones
+        complete = complete[complete.metric != "ece"]
     if "figure2" in arguments.only:
         _save(figure2(complete, arguments.threshold), arguments.to / f"{stem}_kdgraph")
         if stem == "figure2":
@@ -122,8 +123,10 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
                 arguments.to / f"{stem}_published",
             )
     if "pages" in arguments.only:
-        for i, page in enumerate(pages(complete), start=1):
-            _save(page, arguments.to / f"{stem}_tables_{i}")
+        rows_a_page = {"rows_a_page": 12} if stem == "figure2" else {}
+        for i, page in enumerate(pages(complete, **rows_a_page), start=1):
+            name = f"figure{i + 4}_kdgraph" if stem == "figure2" else f"{stem}_tables_{i}"
+            _save(page, arguments.to / name)
 
 
 def _sections(
@@ -176,16 +179,24 @@ def _sections(
     return sections
 
 
-def _found(experiment: str, arguments: argparse.Namespace) -> list[Record]:
-    """Its runs; on stderr, how many there are."""
+def _numbers(experiment: str, arguments: argparse.Namespace) -> pd.DataFrame:
+    """Return the numbers of its runs; print to stderr how many there are."""
+    if experiment == "paper/p1/cc18" and not arguments.every:
+        numbers = as_in_figure2(numbers_below(arguments.outputs))
+        _report(experiment, len(numbers[KEY].drop_duplicates()), "models", arguments.outputs)
+        return numbers
     if arguments.every:
         paths = sorted(arguments.outputs.glob("*/*/*/result.json"))
         records = [json.loads(path.read_text()) for path in paths]
     else:
         records = runs_of(experiment, arguments.outputs, arguments.free)
-    more = "" if records else f"; make them: kdg run experiment={experiment}"
-    print(f"{experiment}: {len(records)} runs in {arguments.outputs}{more}", file=sys.stderr)
-    return records
+    _report(experiment, len(records), "runs", arguments.outputs)
+    return frame(records)
+
+
+def _report(experiment: str, count: int, what: str, folder: Path) -> None:
+    more = "" if count else f"; make them: kdg run experiment={experiment}"
+    print(f"{experiment}: {count} {what} in {folder}{more}", file=sys.stderr)
 
 
 def _save(figure: Any, stem: Path) -> None:
@@ -213,7 +224,7 @@ def _arguments() -> argparse.Namespace:
         nargs="*",
         default=[],
         metavar="KEY",
-        help="config keys in which runs may differ from the experiment's",
+        help="config keys in which runs of bench/openml may differ from the experiment's",
     )
     parser.add_argument(
         "--only",

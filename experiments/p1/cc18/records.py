@@ -205,15 +205,6 @@ def tables(numbers: pd.DataFrame, parent: str) -> Tables:
     )
 
 
-def on_held_out_rows(records: Iterable[Record]) -> list[Record]:
-    """Return the runs of the authors' methods, whose parents are fitted on a part of the rows.
-
-    Our own method is calibrated out of bag, on a forest of all rows, so that its parent is another
-    one and cannot stand in one table with theirs.
-    """
-    return [record for record in records if method_of(record) not in OURS.values()]
-
-
 def parents_of(numbers: pd.DataFrame) -> list[str]:
     """In the order of :data:`PARENTS`."""
     return [parent for parent in PARENTS if parent in set(numbers.parent)]
@@ -262,7 +253,7 @@ def _complete(mine: pd.DataFrame, methods: Sequence[str]) -> tuple[pd.DataFrame,
 
 def _rows(record: Record) -> Iterable[Record]:
     about, source = record["dataset"], record["dataset"].get("source") or {}
-    known = _key(record)
+    known = key_of(record)
     shared = {
         **known,
         "openml": source.get("id") if source.get("source") == "openml" else None,
@@ -291,7 +282,8 @@ def _has_more_edges(parent: str, method: str) -> bool:
     return parent == "mlp" and (method == "parent" or method.startswith("kdn"))
 
 
-def _key(record: Record) -> Record:
+def key_of(record: Record) -> Record:
+    """Return what a run is known by, :data:`KEY` → value."""
     about = record["dataset"]
     parent = (
         "mlp" if record["parent"].endswith("mlp") else record["parent"]
@@ -309,7 +301,7 @@ def _key(record: Record) -> Record:
 def _check_one_each(records: Sequence[Record]) -> None:
     seen: dict[tuple, Record] = {}
     for record in records:
-        key = tuple(_key(record).values())
+        key = tuple(key_of(record).values())
         if key in seen:
             differing = sorted(_differing(seen[key]["config"], record["config"]))
             dataset, learn, parent, method, seed = key

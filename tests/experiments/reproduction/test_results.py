@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from experiments.common.published import ABOUT, read_published
+from experiments.p1.cc18 import archive as p1_archive
+from experiments.p1.cc18.published import figure2_numbers
 from experiments.reproduction.kept import kept_in
 from experiments.reproduction.papers import NAMES, paper
 from experiments.reproduction.verdicts import Measurement, cells_of
@@ -53,6 +55,20 @@ def test_random_cells_follow_from_stored_measurements(cells, measured) -> None:
         # Both are read from decimal text, which has all digits of a double.
         assert (again.mean, again.n) == (pytest.approx(cell.ours, rel=1e-12, abs=1e-15), cell.n)
         assert again.sd == pytest.approx(cell.sd, rel=1e-9, abs=1e-12, nan_ok=True)
+
+
+def test_figure_2_of_dey_et_al_follows_from_its_archive(measured) -> None:
+    """Statistics of many tables are computed again from the numbers of each table and seed."""
+    archive = p1_archive.read(RESULTS / p1_archive.archive_path(Path()).name)
+    keys = ["metric", "method", "n_train", "radius", "variant", "seed"]
+    again = figure2_numbers(archive).replace({"variant": {"": np.nan}})
+    stored = measured[(measured.paper == "p1") & (measured["item"] == "Figure 2")]
+    both = stored.merge(again, on=keys, suffixes=("", "_again"), how="outer", indicator=True)
+    assert (both._merge == "both").all() and len(both) > 200
+    for name in ("value", "comparable"):
+        assert both[f"{name}_again"].to_numpy() == pytest.approx(
+            both[name].to_numpy(), rel=1e-9, abs=1e-12, nan_ok=True
+        )
 
 
 def _same(one: tuple, other: tuple) -> bool:

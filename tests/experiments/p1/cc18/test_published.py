@@ -7,14 +7,14 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from experiments.p1.cc18.archive import OWN, by_version
 from experiments.p1.cc18.claims import claims
 from experiments.p1.cc18.published import (
     HERE,
     N_TABLES,
-    OWN,
     SIZES,
     compare_with_published,
-    of_records,
+    figure2_numbers,
     priors_of,
     published_numbers,
     table_by_table,
@@ -161,7 +161,7 @@ def test_euclidean_runs_and_ours_take_no_seed_from_the_others(record) -> None:
     more = {"distance": "euclidean", "values": {"error": 0.15}}
     runs += [record(name, "kdf_reference", **more) for name in "abc"]
     runs += [record(name, "kdf", values={"error": 0.05}) for name in "abc"]
-    found = of_records(runs)
+    found = figure2_numbers(by_version(runs))
     expected = {("kdf geodesic", ""): 0.1, ("kdf euclidean", ""): -0.5, ("kdf geodesic", OWN): 0.5}
     for (method, variant), gain in expected.items():
         assert value_of(found, None, method=method, variant=variant, **GAIN) == pytest.approx(
@@ -180,7 +180,7 @@ def test_means_over_seeds_come_before_medians_over_tables(record) -> None:
         for name, by_seed in errors.items()
         for seed, error in enumerate(by_seed)
     ]
-    found = of_records(runs)
+    found = figure2_numbers(by_version(runs))
     keys = {"metric": "error, median of tables", "method": "kdf geodesic"}
     assert value_of(found, None, **keys) == pytest.approx([0.25])
     # Without the first seed the second is left, and the other way round.
@@ -201,7 +201,7 @@ def test_published_numbers_are_of_the_tables_that_ran(record) -> None:
         record(name, "kdf_reference", openml=number, learn=400, values={"error": 0.1})
         for name, number in (("letter", 6), ("balance_scale", 11))
     ]
-    found = of_records(runs)
+    found = figure2_numbers(by_version(runs))
     row = found[(found.metric == "error, median of tables") & (found.method == "kdf geodesic")]
     assert row.comparable.tolist() == pytest.approx(2 * [largest.mean()])
 
@@ -210,12 +210,14 @@ def test_the_confidence_of_test_rows_is_at_radius_0_and_of_the_far_runs(record) 
     runs = [
         record(name, "kdf_figure1", values={"mmc": 0.9}, of_parent={"mmc": 0.8}) for name in "abc"
     ]
-    found = of_records([], runs)
+    found = figure2_numbers(by_version([], runs))
     assert found[(found.radius == 0) & found.seed.isna()].set_index("method").value.to_dict() == {
         "kdf geodesic": 0.9,
         "random_forest": 0.8,
     }
-    near = of_records([record(name, "kdf_reference", values={"mmc": 0.9}) for name in "abc"])
+    near = figure2_numbers(
+        by_version([record(name, "kdf_reference", values={"mmc": 0.9}) for name in "abc"])
+    )
     assert not near.metric.str.startswith("mmc").any()
 
 

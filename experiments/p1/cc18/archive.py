@@ -1,0 +1,173 @@
+"""Numbers of finished runs on tables, by table, method and seed, in one file.
+
+Statistics of Figure 2 are over many tables, so the values by seed that other studies keep do not
+suffice to add a table or a seed later, or to compute the statistic again. This file does, and it
+outlives the folders of runs. It lies in a folder of runs (:func:`archive_path`), where it counts as
+the runs that it is of, and beside a page of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.claims import computed_path
+from experiments.common.runs import Record, runs_of
+from experiments.p1.cc18.records import AUTHORS, EUCLIDEAN, KEY, OURS, frame, key_of, method_of
+
+GEODESIC, FAR, OWN = "geodesic", "far", "kdgraph's variant"
+"""Versions of the authors' code: that of October 2023, behind error and ECE, and that of August
+2023, behind the columns of confidence; and our method, as a title.
+"""
+VERSIONS = (GEODESIC, EUCLIDEAN, OWN, FAR)
+DIGITS = 6
+"""Significant digits of a stored number; the papers print at most four."""
+SAME = 1e-4
+"""Largest difference between two values of one parent, which are rounded and may have been
+predicted on two machines.
+"""
+_ON_TEST = ("error", "nll", "ece", "mce", "ece_by_edges", "prior")
+_ON_SPHERES = ("mmc", "oce", "prior")
+_METRICS = {
+    GEODESIC: _ON_TEST,
+    EUCLIDEAN: _ON_TEST,
+    OWN: (*_ON_TEST, *_ON_SPHERES),
+    FAR: _ON_SPHERES,
+}
+_FIT = [name for name in KEY if name != "method"]
+_WHERE = [*KEY, "metric", "at"]
+_COLUMNS = [*_WHERE, "openml", "value", "commit"]
+
+
+def archive_path(folder: Path) -> Path:
+    """Return the path of the file in a folder of runs."""
+    return computed_path(folder, "p1_figure2")
+
+
+def numbers_below(folder: Path) -> dict[str, pd.DataFrame]:
+    """Return the numbers of all runs of Figure 2 below a folder, and of its archive.
+
+    Parameters
+    ----------
+    folder : Path
+        Of runs of ``paper/p1/cc18`` and ``paper/p1/cc18_far``.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        Version → numbers as :func:`~experiments.p1.cc18.records.frame` has them, in
+        :data:`DIGITS` digits. A run replaces the archived numbers of the same table, method and
+        seed; archived numbers that stand on another fit of the parent than a run are left out.
+    """
+    near = runs_of("paper/p1/cc18", folder, free=["calibrator.distance", "dataset.n_calibration"])
+    found = by_version(near, runs_of("paper/p1/cc18_far", folder))
+    path = archive_path(folder)
+    return joined(found, read(path)) if path.exists() else found
+
+
+def by_version(near: Iterable[Record], far: Sequence[Record] = ()) -> dict[str, pd.DataFrame]:
+    """Return the numbers of records by version.
+
+    Euclidean distances were run at one size with seeds of their own, and our method is calibrated
+    out of bag, on a forest of all rows: neither may take a table or a seed from the others.
+
+    Parameters
+    ----------
+    near, far : iterables of records
+        Runs of ``paper/p1/cc18`` and of ``paper/p1/cc18_far``.
+    """
+    groups: dict[str, list[Record]] = {version: [] for version in VERSIONS}
+    for record in near:
+        method = method_of(record)
+        version = EUCLIDEAN if method.endswith(EUCLIDEAN) else GEODESIC
+        groups[OWN if method in OURS.values() else version].append(record)
+    groups[FAR] = list(far)
+    return {version: _numbers(records, version) for version, records in groups.items()}
+
+
+def as_in_figure2(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return numbers of one method name for both versions: error and ECE of the first, far rows of
+    the second.
+
+    Parameters
+    ----------
+    numbers : mapping of str to DataFrame
+        By version.
+    """
+    near, far = numbers[GEODESIC], numbers[FAR]
+    if far.empty:
+        return near
+    second = {f"{method}_figure1": AUTHORS[parent] for parent, method in OURS.items()}
+    far = far[far.metric != "prior"].replace({"method": second})
+    return pd.concat([near, far], ignore_index=True)
+
+
+def joined(
+    runs: Mapping[str, pd.DataFrame], archived: Mapping[str, pd.DataFrame]
+) -> dict[str, pd.DataFrame]:
+    """Return the numbers of runs, and those archived ones that they do not replace."""
+    return {version: _joined(runs[version], archived[version]) for version in VERSIONS}
+
+
+def to_rows(numbers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return a row for each version, table, method and seed, and a column for each number."""
+    frames = []
+    for version, of in numbers.items():
+        if of.empty:
+            continue
+        at = of["at"].map(lambda radius: "" if np.isnan(radius) else f"@{radius:g}")
+        index = ["version", *KEY, "openml", "commit"]
+        long = of.assign(version=version, column=of.metric + at, openml=of.openml.astype("Int64"))
+        frames.append(long.set_index([*index, "column"]).value.unstack("column").reset_index())
+    if not frames:
+        return pd.DataFrame(columns=["version", *KEY, "openml", "commit"])
+    return pd.concat(frames, ignore_index=True)
+
+
+def read(path: Path) -> dict[str, pd.DataFrame]:
+    """Return the numbers by version of a file with the rows of :func:`to_rows`."""
+    rows = pd.read_csv(path, dtype={"commit": str, "openml": float}).astype({"dataset": str})
+    index = ["version", *KEY, "openml", "commit"]
+    long = rows.melt(id_vars=index, var_name="column").dropna(subset="value")
+    name = long.column.str.partition("@")
+    long = long.assign(metric=name[0], at=pd.to_numeric(name[2]), commit=long.commit.fillna(""))
+    return {
+        version: long.loc[long.version == version, _COLUMNS].reset_index(drop=True)
+        for version in VERSIONS
+    }
+
+
+def _numbers(records: Sequence[Record], version: str) -> pd.DataFrame:
+    """Return the numbers that figures, statistics and claims of a version are of."""
+    numbers = frame(records)
+    wanted = numbers.metric.isin(_METRICS[version])
+    commits = {tuple(key_of(record).values()): _commit(record) for record in records}
+    numbers = numbers[wanted].dropna(subset="value")
+    return numbers.assign(
+        value=[float(f"{value:.{DIGITS}g}") for value in numbers.value],
+        commit=[commits.get(key, "") for key in numbers[KEY].itertuples(index=False, name=None)],
+    ).reindex(columns=_COLUMNS)
+
+
+def _joined(runs: pd.DataFrame, archived: pd.DataFrame) -> pd.DataFrame:
+    if runs.empty or archived.empty:
+        return archived if runs.empty else runs
+    parents = (
+        numbers[(numbers.method == "parent") & (numbers.metric == "error")].set_index(_FIT).value
+        for numbers in (runs, archived)
+    )
+    now, before = pd.Series.align(*parents, join="inner")
+    other_fit = now.index[(now - before).abs() > SAME]
+    kept = archived[~pd.MultiIndex.from_frame(archived[_FIT]).isin(other_fit)]
+    replaced = pd.MultiIndex.from_frame(runs[KEY].drop_duplicates())
+    kept = kept[~pd.MultiIndex.from_frame(kept[KEY]).isin(replaced)]
+    return pd.concat([kept, runs], ignore_index=True)
+
+
+def _commit(record: Record) -> str:
+    """Return the commit that a run was made with, and a plus sign if there were changes."""
+    git = record.get("git") or {}
+    return f"{git['commit'][:12]}{'+' if git.get('dirty') else ''}" if git.get("commit") else ""
