@@ -30,6 +30,8 @@ class Claim:
         claim of the project.
     made : str
         Time, machine and commit of the test; empty for a test of now.
+    scale : str
+        Scale of the computation, where it may be another than that of the page; else empty.
     """
 
     text: str
@@ -37,6 +39,7 @@ class Claim:
     found: str
     of: tuple[str, ...] = ()
     made: str = ""
+    scale: str = ""
 
 
 ClaimTest = Callable[[Path], Iterable[Claim]]
@@ -120,6 +123,7 @@ def save_claims(claims: Iterable[Claim], folder: Path, name: str) -> None:
             "holds": claim.holds,
             "found": claim.found,
             "of": " ".join(claim.of),
+            "scale": claim.scale,
         }
         for claim in claims
     ]
@@ -135,7 +139,13 @@ def saved_claims(folder: Path, name: str) -> list[Claim]:
         return []
     rows = pd.read_csv(path, keep_default_na=False).itertuples(index=False)
     return [
-        Claim(str(row.text), bool(row.holds), str(row.found), tuple(str(row.of).split()))
+        Claim(
+            str(row.text),
+            bool(row.holds),
+            str(row.found),
+            tuple(str(row.of).split()),
+            scale=str(getattr(row, "scale", "")),
+        )
         for row in rows
     ]
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.common.claims import Claim
 from experiments.common.markdown import head, line
 from experiments.reproduction.claims import STANDINGS, Asked, ask, sentences
 from experiments.reproduction.declared import Paper, Scale
 from experiments.reproduction.kept import Kept, told
 
-__all__ = ["STANDINGS", "Sayings", "asked_of", "markdown", "summary"]
+__all__ = ["STANDINGS", "Sayings", "asked_of", "found_of", "markdown", "summary"]
 
 
 @dataclass(frozen=True)
@@ -37,24 +38,28 @@ class Sayings:
         return Counter(part.made for each in self.asked for part in each.parts if part.made)
 
 
-def asked_of(papers: Sequence[Paper], runs: Path, kept: Kept) -> list[Sayings]:
-    """Of every paper that has a list of them, asked of the runs below a folder; parts that these
-    say nothing of stay as they were.
+def asked_of(papers: Sequence[Paper], runs: Path, kept: Kept, scale: Scale) -> list[Sayings]:
+    """Return the claims of every paper that has a list of them, tested on the runs below a folder.
+
+    Parts of which there is no run stay as they were. The scale of a part is empty where it is that
+    of the page.
     """
     listed = [paper for paper in papers if (paper.folder / "claims.csv").exists()]
     return [
         Sayings(
-            paper, [_with_kept(paper, each, kept) for each in ask(sentences(paper.folder), runs)]
+            paper,
+            [_with_kept(paper, each, kept, scale) for each in ask(sentences(paper.folder), runs)],
         )
         for paper in listed
     ]
 
 
-def _with_kept(paper: Paper, asked: Asked, kept: Kept) -> Asked:
-    return (
-        asked
-        if asked.sentence.untested
-        else replace(asked, parts=kept.parts(paper.name, asked.sentence.name, asked.parts))
+def _with_kept(paper: Paper, asked: Asked, kept: Kept, scale: Scale) -> Asked:
+    if asked.sentence.untested:
+        return asked
+    parts = kept.parts(paper.name, asked.sentence.name, asked.parts)
+    return replace(
+        asked, parts=[replace(one, scale="") if one.scale == scale else one for one in parts]
     )
 
 
@@ -70,7 +75,7 @@ def table(chapters: Sequence[Sayings], scale: Scale, made: str) -> pd.DataFrame:
             "holds": part.holds,
             "found": part.found,
         }
-        | {"scale": scale, "made": part.made or made}
+        | {"scale": part.scale or scale, "made": part.made or made}
         for of in chapters
         for each in of.asked
         for part in each.parts
@@ -85,6 +90,11 @@ def summary(chapters: Sequence[Sayings]) -> list[str]:
         line([of.paper.name, str(len(of.asked)), *(str(of.counts[name]) for name in STANDINGS)])
         for of in chapters
     ]
+
+
+def found_of(part: Claim) -> str:
+    """Return the numbers behind a part, and its scale where it is not that of the page."""
+    return f"{part.found}; {part.scale} scale" if part.scale else part.found
 
 
 def markdown(chapters: Sequence[Sayings], about: Sequence[str]) -> str:
@@ -103,7 +113,7 @@ def markdown(chapters: Sequence[Sayings], about: Sequence[str]) -> str:
             ]
             parts += [
                 "\n".join(
-                    f"- {'holds' if one.holds else '**fails**'}: {one.text}. {one.found}"
+                    f"- {'holds' if one.holds else '**fails**'}: {one.text}. {found_of(one)}"
                     for one in each.parts
                 )
             ]

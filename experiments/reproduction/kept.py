@@ -107,7 +107,14 @@ class Kept:
             return now
         rows = self.claims[(self.claims.paper == paper) & (self.claims.claim == sentence)]
         before = [
-            Claim(row["text"], row["holds"] == "True", row["found"], (sentence,), row["made"])
+            Claim(
+                row["text"],
+                row["holds"] == "True",
+                row["found"],
+                (sentence,),
+                row["made"],
+                row["scale"],
+            )
             for _, row in rows.iterrows()
         ]
         again = {claim.text: claim for claim in now}
@@ -134,7 +141,8 @@ def kept_in(folder: Path, scale: Scale) -> Kept:
                 f"{folder / name} is not beside a page of this version: it has no column"
                 f" {min(missing)}; move it away"
             )
-        if other := set(frame.scale) - {scale}:
+        # Claims may come from computations of another scale than the page's, and name it.
+        if name != CLAIMS and (other := set(frame.scale) - {scale}):
             raise UsageError(
                 f"{folder} has a page of scale {min(other)}; choose another folder for that of"
                 f" scale {scale}"

@@ -60,7 +60,7 @@ def write(
         chapter(paper, [task for task in tasks if task.paper.name == paper.name], scale, kept)
         for paper in papers
     ]
-    asked = claims_page.asked_of(papers, runs, kept)
+    asked = claims_page.asked_of(papers, runs, kept, scale)
     made = _made()
     about = [f"Scale: {scale}", f"Made by: {command}", f"On {made}"]
     shown: dict[str, Any] = {"about": about, "style": (HERE / "page.css").read_text()}
@@ -108,7 +108,7 @@ def _write_html(path: Path, shown: dict[str, Any]) -> None:
         published=_published,
         verdict=_verdict,
     )
-    environment.globals.update(kept_from=told)
+    environment.globals.update(kept_from=told, found_of=claims_page.found_of)
     write_atomically(
         path, environment.get_template(f"{path.name}.j2").render(**shown).encode(), "--page"
     )

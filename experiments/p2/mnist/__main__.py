@@ -82,7 +82,7 @@ def main() -> None:
             )
             print(_text(pool, recipe, ensembles, combine))
             if recipe in KEPT:
-                asked = list(_asked(pool, recipe, ensembles, combine))
+                asked = list(_asked(pool, recipe, ensembles, combine, arguments.scale))
                 print("\n" + verdicts(asked))
                 told.setdefault(KEPT[recipe], []).extend(asked)
             _draw(pool, recipe, ensembles, combine, arguments.figures)
@@ -91,8 +91,10 @@ def main() -> None:
             save_claims(asked, arguments.keep, name)
 
 
-def _asked(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> Iterator[Claim]:
-    """Claims that are kept, each with what it was asked of."""
+def _asked(
+    pool: Pool, recipe: str, ensembles: int, combine: Combine, scale: str
+) -> Iterator[Claim]:
+    """Claims that are kept, each with what it was asked of and the scale of the networks."""
     found, few = measured(pool, ensembles, combine), min(ensembles, CURVES)
     if recipe == "under_trained":
         told = [(ensembles, claims(found)), (few, of_ensembles(pool, few, combine))]
@@ -100,7 +102,7 @@ def _asked(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> Iterato
         told = [(ensembles, of_fully_trained(found, _saturated(pool, combine)))]
     for n, parts in told:
         of = f"{counted_noun([n], 'ensemble')} of {pool.size} networks, {combine.replace('_', ' ')}"
-        yield from (replace(one, text=f"{of}: {one.text}") for one in parts)
+        yield from (replace(one, text=f"{of}: {one.text}", scale=scale) for one in parts)
 
 
 def _saturated(pool: Pool, combine: Combine) -> float:

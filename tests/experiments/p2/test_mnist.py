@@ -123,7 +123,8 @@ def test_a_study_from_networks_to_tables_and_figures(said, monkeypatch):
         ("under_trained", {"two_rules_alike_on_mnist", "noise_of_histograms"}),
         ("fully_trained", {"moot_if_saturated"}),
     ):
-        asked = list(command._asked(said, recipe, 3, "mean"))
+        asked = list(command._asked(said, recipe, 3, "mean", "smoke"))
+        assert {one.scale for one in asked} == {"smoke"}
         assert of < {name for one in asked for name in one.of}
         assert all(
             one.text.startswith(f"3 ensembles of {NETWORKS} networks, mean: ") for one in asked

@@ -147,7 +147,9 @@ def test_the_pages_show_quotes_parts_and_runs(tmp_path) -> None:
         f"{HEAD}a,3,we <b>win</b>,{HERE_TOLD},kdg run x,,a note\nb,4,we often win,{HERE_TOLD},kdg"
         " run x,,another\nc,5,it is nice,,,not testable,no number\n"
     )
-    of = claims_page.asked_of([Paper("p0", "Nobody, 1999", tmp_path, [])], tmp_path, Kept())
+    of = claims_page.asked_of(
+        [Paper("p0", "Nobody, 1999", tmp_path, [])], tmp_path, Kept(), "smoke"
+    )
     assert claims_page.summary(of)[-1] == "| p0 | 3 | 1 | 1 | 0 | 0 | 0 | 0 | 1 |"
     text = claims_page.markdown(of, ["Scale: smoke"])
     assert (
@@ -158,11 +160,32 @@ def test_the_pages_show_quotes_parts_and_runs(tmp_path) -> None:
 
 
 def test_what_was_computed_is_kept(tmp_path) -> None:
-    claims = [Claim("a, and b", True, 'said "so"', ("x", "y")), Claim("c", False, "1,000")]
+    claims = [
+        Claim("a, and b", True, 'said "so"', ("x", "y"), scale="smoke"),
+        Claim("c", False, "1,000"),
+    ]
     assert saved_claims(tmp_path, "study") == []
     save_claims(claims, tmp_path, "study")
     assert saved_claims(tmp_path, "study") == claims
     assert verdicts(saved_claims(tmp_path, "study")).endswith("1 of 2 hold.")
+
+
+def test_a_part_of_another_scale_names_it_and_keeps_it(tmp_path, monkeypatch) -> None:
+    (tmp_path / "claims.csv").write_text(f"{HEAD}a,3,we win,{HERE_TOLD},kdg run x,,a note\n")
+    paper = Paper("p0", "Nobody, 1999", tmp_path, [])
+    parts = [Claim("x", True, "7", ("a",), scale="smoke"), Claim("y", True, "8", ("a",), scale="")]
+    monkeypatch.setattr(f"{__name__}.told", lambda _: parts)
+    of = claims_page.asked_of([paper], tmp_path, Kept(), "workstation")
+    text = claims_page.markdown(of, ["Scale: workstation"])
+    assert "- holds: x. 7; smoke scale\n- holds: y. 8\n" in text
+    rows = claims_page.table(of, "workstation", "now")
+    assert rows.scale.tolist() == ["smoke", "workstation"]
+    kept = Kept(claims=rows.astype(str))
+    monkeypatch.setattr(f"{__name__}.told", lambda _: [])
+    again = claims_page.asked_of([paper], tmp_path, kept, "workstation")
+    assert claims_page.table(again, "workstation", "later").equals(rows.astype({"holds": bool}))
+    (of,) = claims_page.asked_of([paper], tmp_path, kept, "smoke")
+    assert [one.scale for one in of.asked[0].parts] == ["", "workstation"]
 
 
 def test_below_needs_its_whole_interval() -> None:

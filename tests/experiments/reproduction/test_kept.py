@@ -139,10 +139,10 @@ def test_parts_of_a_claim_are_known_by_their_text() -> None:
     ]
     kept = Kept(
         claims=pd.DataFrame(rows, columns=["paper", "claim", "text", "holds", "found"]).assign(
-            made=THEN
+            made=THEN, scale="smoke"
         )
     )
     now = [Claim("y is less", True, "1 < 2", ("a",)), Claim("z is less", True, "0 < 2", ("a",))]
     x, y, z = kept.parts("p1", "a", now)
-    assert (x, y, z) == (Claim("x is less", True, "1 < 2", ("a",), THEN), *now)
+    assert (x, y, z) == (Claim("x is less", True, "1 < 2", ("a",), THEN, "smoke"), *now)
     assert kept.parts("p2", "a", now) == now and Kept().parts("p1", "a", now) == now
