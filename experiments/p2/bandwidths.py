@@ -112,7 +112,7 @@ def claims(name: str, found: pd.DataFrame) -> Iterator[Claim]:
     kept = f"{int(rule.curves.sum())} of {int(rule.classes.sum())} classes of {len(rule)} splits"
     text = (
         f"{name}: each class with right and wrong calibration rows has a {RULE} with no more turns"
-        " than it allows"
+        " than it allows (weak: it is chosen so)"
     )
     yield Claim(text, bool((rule.curves == rule.classes).all()), kept, ("bulletproof_bandwidth",))
     text = f"{name}: held-out binary NLL of KDE({RULE}) is below that of {PRECISION}"

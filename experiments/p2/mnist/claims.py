@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from experiments.common.claims import Claim
+from experiments.common.claims import Claim, is_more_often
 from experiments.p2.mnist.measure import ALL, BANDWIDTHS, METHODS, TEMPERATURES, UNCALIBRATED
 
 WORST_CLASS = "5"
@@ -92,12 +92,10 @@ def _bandwidths_fall(found: pd.DataFrame) -> Claim:
         .pivot_table(index=["ensemble", "class"], columns="method", values="value")
         .dropna()
     )
-    falls = (rows["KDE(b_mon)"] >= rows["KDE(b_mon2)"]) & (
-        rows["KDE(b_mon2)"] >= rows["KDE(b_mon4)"]
-    )
+    falls = (rows["KDE(b_mon)"] > rows["KDE(b_mon2)"]) & (rows["KDE(b_mon2)"] > rows["KDE(b_mon4)"])
     medians = ", ".join(f"{name[4:-1]} {rows[name].median():.4f}" for name in BANDWIDTHS)
     return Claim(
-        "b_mon ≥ b_mon2 ≥ b_mon4 (appendix)",
+        "b_mon > b_mon2 > b_mon4 on each class of each ensemble (appendix)",
         bool(falls.all()),
         f"{falls.sum():,} of {len(falls):,} classes; medians {medians}",
         ("bandwidths_in_order",),
@@ -193,24 +191,27 @@ def _kernels_beat_histograms(found: pd.DataFrame) -> Claim:
     rows = found[(found.metric == "NLL") & (found.test_set == "2") & (found["class"] != ALL)]
     medians = rows.pivot_table(index="class", columns="method", values="value", aggfunc="median")
     better = medians["KDE(b_mon2)"] <= medians["histogram"]
+    holds, p = is_more_often(int(better.sum()), len(better))
     seen = (
         f"{better.sum()} of {len(better)} classes on test set 2, which no method saw (medians of"
-        " NLL)"
+        f" NLL), one-sided p {p:.2g}"
     )
     return Claim(
-        "KDE(b_mon2) is at or below the histogram on most classes (Section XIV)",
-        bool(better.sum() > len(better) / 2),
+        "KDE(b_mon2) is at or below the histogram on most classes (Section XIV), by a one-sided"
+        " sign test at .05",
+        holds,
         seen,
         ("kde_at_or_below_histogram",),
     )
 
 
 def _no_sign(found: pd.DataFrame) -> Iterator[Claim]:
-    """The paper's sentence has two halves: no sign at all, and in particular no bias of what was
-    fitted on set 1.
+    """Yield the two halves of the paper's sentence: no sign, and no bias of fits on set 1.
 
-    All ensembles share both sets, so one of them may be harder for all methods alike; the
-    uncalibrated scores, which were fitted on neither, tell.
+    All ensembles share both sets, and set 2 is the easier one for all methods alike. So a bias is
+    measured against the uncalibrated scores, which are fitted on neither: on a class, a method has
+    one where its NLL on set 2, as a multiple of that on set 1, exceeds that of the uncalibrated
+    scores.
     """
     rows = found[(found.metric == "NLL") & (found["class"] != ALL)]
     medians = rows.pivot_table(
@@ -219,16 +220,30 @@ def _no_sign(found: pd.DataFrame) -> Iterator[Claim]:
     higher = (medians["2"] > medians["1"]).groupby(level="method").sum()
     classes = medians.index.get_level_values("class").nunique()
     seen = ", ".join(f"{name} {higher[name]}" for name in [*METHODS, UNCALIBRATED])
-    for says, alternative, of in (
-        ("Differences of test sets 1 and 2 have no sign", "two-sided", "sets_differ_at_random"),
-        ("Set 2 is not uniformly worse", "greater", "bias_within_noise"),
-    ):
-        chance = min(
-            binomtest(int(higher[name]), classes, alternative=alternative).pvalue
-            for name in METHODS
-        )
-        seen_here = (
-            f"classes of {classes} with a higher median NLL on set 2: {seen}; least p {chance:.3f}"
-            f" ({alternative} sign test)"
-        )
-        yield Claim(f"{says} (appendix)", bool(chance > LEVEL), seen_here, (of,))
+    chance = min(binomtest(int(higher[name]), classes).pvalue for name in METHODS)
+    yield Claim(
+        "Differences of test sets 1 and 2 have no sign (appendix)",
+        bool(chance > LEVEL),
+        f"classes of {classes} with a higher median NLL on set 2: {seen}; least p {chance:.3f}"
+        " (two-sided sign test)",
+        ("sets_differ_at_random",),
+    )
+    ratio = (medians["2"] / medians["1"]).unstack("method")
+    # Rounding of equal ratios has no sign.
+    biased = {
+        name: int((ratio[name] > ratio[UNCALIBRATED] * (1 + 1e-12)).sum()) for name in METHODS
+    }
+    # The least p of several methods is below .05 by chance more often than in one of twenty.
+    least = min(
+        1.0, len(biased) * min(is_more_often(count, classes)[1] for count in biased.values())
+    )
+    yield Claim(
+        "a fit on set 1 loses no more on set 2 than the uncalibrated scores do (appendix): sign"
+        f" test over classes at {LEVEL:g}, Bonferroni over methods",
+        least > LEVEL,
+        f"classes of {classes} on which the NLL on set 2, as a multiple of that on set 1, exceeds"
+        " the uncalibrated one: "
+        + ", ".join(f"{name} {count}" for name, count in biased.items())
+        + f"; least p {least:.3f}",
+        ("bias_within_noise",),
+    )

@@ -11,6 +11,7 @@ from scipy.special import log_softmax
 
 from experiments.p2 import bandwidths as of_bandwidths
 from experiments.p2 import claims as p2
+from experiments.p2 import phanns_scores
 from experiments.p2.mnist import claims as of_networks
 from experiments.p2.mnist import ensembles as of_networks_scores
 from experiments.p2.mnist.pool import Pool
@@ -34,7 +35,7 @@ def test_score_records_of_salamon_et_al() -> None:
         none=0.5,
     )
     bad = splits(
-        histogram=0.9, csts=0.6, tswa=0.7, kde=0.6, sts=0.5, temperature=0.4, isotonic=0.4, none=0.3
+        histogram=0.9, csts=0.6, tswa=0.7, kde=0.5, sts=0.5, temperature=0.4, isotonic=0.4, none=0.3
     )
     sentences = {
         "top_label",
@@ -50,6 +51,70 @@ def test_score_records_of_salamon_et_al() -> None:
         == all_are(p2.of_scores(bad, bad, "scores", 0.1), False)
         == sentences
     )
+
+
+def test_recalibration_hurts_where_one_split_of_many_loses() -> None:
+    none = pd.Series([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
+    nll = pd.DataFrame({"none": none, "kde": none - [0.1, 0.1, 0.1, 0.1, 0.1, -0.01]})
+    found = held(p2.of_scores(nll, pd.DataFrame(), "scores", 0.1))
+    assert found == {"cannot_hurt": {False}, "always_calibrate": {True}}
+
+
+def test_a_competitive_method_may_lose_a_tenth() -> None:
+    kde = pd.Series([0.5 * (1 + jitter(seed)) for seed in SEEDS])
+    for ratio, holds in ((1.05, True), (1.15, False)):
+        nll = pd.DataFrame({"csts": ratio * kde, "kde": kde})
+        assert held(p2.of_scores(nll, pd.DataFrame(), "scores", 0.1)) == {
+            "csts_competitive": {holds}
+        }
+
+
+def proteins(**nll: float) -> dict[str, pd.DataFrame]:
+    """Losses of the methods of Figure 17 on PhANNs of which all claims hold; ``method class`` or
+    ``method`` → NLL.
+    """
+    means = {
+        "histogram": 0.105,
+        "kde_b_mon": 0.12,
+        "kde": 0.11,
+        "sts": 0.3,
+        "csts": 0.12,
+        "tswa": 0.115,
+        "cum_star": 0.12,
+        "none": 0.3,
+    }
+    classes = [name for name in phanns_scores.PREDICTED if name != "Other"]
+    return {
+        method: pd.DataFrame(
+            {
+                "predicted": [*classes, "Other"],
+                "nll": [nll.get(f"{method} {k}", nll.get(method, value)) for k in classes] + [0.1],
+            }
+        )
+        for method, value in means.items()
+    }
+
+
+def test_claims_on_the_scores_of_phanns() -> None:
+    sentences = {
+        "shared_temperature",
+        "csts_competitive",
+        "awards_beat_csts",
+        "top_label_temperatures",
+        "kde_at_or_below_histogram",
+    }
+    of = phanns_scores.of_losses
+    assert all_are(of(proteins()), True) == sentences
+    apart = {"csts_competitive": {False}}
+    assert all_are(of(proteins(csts=0.13)), True, apart) == sentences
+    # TSwA is better of all rows, by one class alone.
+    by_one = {f"tswa {k}": 0.121 for k in ("HTJ", "Portal", "Collar", "Baseplate", "Major tail")}
+    part = {"awards_beat_csts": {True, False}}
+    assert all_are(of(proteins(**by_one, **{"tswa Tail fiber": 0.05})), True, part) == sentences
+    assert all_are(of(proteins(kde=0.2)), True, {"kde_at_or_below_histogram": {False}}) == sentences
+    holds = {"kde_at_or_below_histogram": {True}}
+    assert all_are(of(proteins(csts=0.29, tswa=0.3)), False, holds) == sentences
+    assert list(of({"none": proteins()["none"]})) == []
 
 
 def halves(**changed: float) -> pd.DataFrame:
