@@ -7,10 +7,15 @@ phanns_scores.parquet``, then ``kdg run experiment=paper/p2/phanns_scores``. The
 the arrays ``scores``, Float[n, 10, K] of softmax outputs, ``y``, Int[n], and ``classes``, the K
 names.
 
-The file of the 33,402 proteins of class Other is not among those that were to be had, so that 14,477
-of the 46,801 proteins are here. What depends on the others: the row of Other in Figure 1, its
-shares by predicted class, whose denominators therefore are the stored column sums of all proteins,
-and every calibration of a class that proteins of class Other are taken for, as HTJ.
+The file of class Other is not among those that were to be had, so that 14,477 of the 46,801 proteins
+are here. The row of Other in Figure 1 is what the others lack of the stored counts of all proteins
+by predicted class, 32,324 proteins. What cannot be had without their scores: every calibration of a
+class that proteins of class Other are taken for, as HTJ, and that of Other itself.
+
+``--counts test_set_stats.csv`` adds rows for the proteins of class Other, for
+``experiment=paper/p2/phanns_rebuilt``: predicted class and score, to a hundredth, are what is left of
+the stored counts, and the other ten scores, which nobody stored, share evenly what the highest one
+leaves. Calibrators of the highest score do not depend on them; temperatures do.
 """
 
 from __future__ import annotations
@@ -27,39 +32,17 @@ from experiments.common.claims import Claim, is_more_often
 from experiments.common.markdown import number
 from experiments.common.published import read_published
 from experiments.common.runs import runs_of
+from experiments.p2.figures.joint import PREDICTED, with_other
+from experiments.p2.figures.study import SCORE_LABELS
+from experiments.p2.phanns import counted
 
 EXPERIMENT = "paper/p2/phanns_scores"
-FIGURE_17 = {
-    "histogram": "histogram",
-    "kde_b_mon": "KDE(b_mon)",
-    "kde": "KDE(b_mon2)",
-    "sts": "STS",
-    "csts": "CSTS",
-    "tswa": "TSwA",
-    "cum_star": "Cum*",
-    "none": "uncalibrated",
-}
-"""Calibrators of the runs, as the configuration names them → their names in Figure 17."""
+REBUILT = "paper/p2/phanns_rebuilt"
+REBUILT_VARIANT = "class Other rebuilt from counts"
 COMPETITIVE = 1.1
 """Ratio of NLLs up to which a method is competitive with another; the paper has no number."""
 MUCH = 0.05
 """Share of an NLL that is much less; the paper has no number."""
-PREDICTED = {
-    "Major capsid": 2791,
-    "Minor capsid": 876,
-    "Baseplate": 927,
-    "Major tail": 726,
-    "Minor tail": 1326,
-    "Portal": 5295,
-    "Tail fiber": 1387,
-    "Tail shaft": 1934,
-    "Collar": 507,
-    "HTJ": 1923,
-    "Other": 29109,
-}
-"""Proteins of all classes that are predicted as each: the right and wrong rows at threshold 0 that
-:mod:`experiments.p2.phanns` counts in the authors' ``test_set_stats.csv``.
-"""
 
 
 def to_rows(scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> pd.DataFrame:
@@ -94,8 +77,44 @@ def to_rows(scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> pd.DataFr
     return rows.assign(label=[str(classes[k]) for k in y])
 
 
+def rebuilt_other(rows: pd.DataFrame, counts: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each protein of class Other, from counts of the scores of all proteins.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Proteins of the other classes, as :func:`to_rows` returns them.
+    counts : DataFrame
+        Right and wrong rows at or above each threshold, of 0 to 10, by predicted class, as
+        :func:`experiments.p2.phanns.counted` returns them.
+    """
+    names = [name for name in rows if name != "label"]
+    scores = rows[names].to_numpy()
+    predicted, highest = scores.argmax(axis=1), scores.max(axis=1)
+    parts = []
+    for k, name in enumerate(names):
+        of_class = counts[counts["class"] == name].sort_values("threshold")
+        threshold = of_class.threshold.to_numpy() / of_class.threshold.max()
+        mine = highest[predicted == k]
+        wrong_here = (mine[:, None] >= threshold - 1e-9)[rows.label[predicted == k] != name].sum(0)
+        left = (
+            of_class.right.to_numpy() if name == "Other" else of_class.wrong.to_numpy() - wrong_here
+        )
+        # The stored scores are of a slightly other run, so that a few bins are short of a protein:
+        # the number at or above a threshold is kept from falling as the threshold falls.
+        at_least = np.maximum.accumulate(np.maximum(left, 0)[::-1])[::-1]
+        middle = np.minimum(threshold + np.diff(threshold).min() / 2, 1)
+        score = np.repeat(middle, at_least - np.append(at_least[1:], 0))
+        filled = np.repeat((1 - score)[:, None] / (len(names) - 1), len(names), axis=1)
+        filled[:, k] = score
+        parts.append(pd.DataFrame(filled, columns=names).assign(label="Other"))
+    return pd.concat(parts, ignore_index=True)
+
+
 def measured(folder: Path) -> pd.DataFrame:
     """Return the numbers of Figure 1 and Section IX from the runs below a folder.
+
+    Runs with class Other rebuilt are a variant of Section IX.
 
     Rows are as :class:`~experiments.reproduction.declared.Study` has them.
     """
@@ -110,12 +129,20 @@ def measured(folder: Path) -> pd.DataFrame:
             found = temperatures(record["learnt"]["calibrator"]["temperature"], names)
         else:
             continue
-        rows += [{**row, "seed": seed} for row in found]
-    return pd.DataFrame(rows).assign(dataset="phanns", variant="") if rows else pd.DataFrame()
+        rows += [{**row, "seed": seed, "variant": ""} for row in found]
+    for record in runs_of(REBUILT, folder, ["dataset.path"]):
+        if record["calibrator"] in ("sts", "csts"):
+            names = sorted(record["dataset"]["classes"])
+            found = temperatures(record["learnt"]["calibrator"]["temperature"], names)
+            shared = {"seed": record["seed"], "variant": REBUILT_VARIANT}
+            rows += [{**row, **shared} for row in found]
+    return pd.DataFrame(rows).assign(dataset="phanns") if rows else pd.DataFrame()
 
 
 def figure1(predictions: pd.DataFrame) -> Iterator[dict]:
     """Yield the joint counts of true and predicted class, and their shares of rows and columns.
+
+    The row of class Other is what is missing of the stored counts of all proteins.
 
     Parameters
     ----------
@@ -128,12 +155,11 @@ def figure1(predictions: pd.DataFrame) -> Iterator[dict]:
     counts = pd.crosstab(predictions.y.astype(str).to_numpy(), predicted).reindex(
         index=names, columns=names, fill_value=0
     )
+    counts = with_other(counts)
     published = read_published(Path(__file__).parent).query("item == 'Figure 1'")
     for _, cell in published.iterrows():
         true, guess = cell.true_class, cell.predicted_class
         count = counts.loc[true, guess]
-        if counts.loc[true].sum() == 0:  # the class without scores
-            continue
         value = {
             "joint count": count,
             "share of the true class": count / counts.loc[true].sum(),
@@ -162,16 +188,30 @@ def temperatures(fitted: float | Mapping[str, float], names: list[str]) -> Itera
 def claims(folder: Path) -> Iterator[Claim]:
     """Yield the claims on recall and precision, and on temperatures, of the runs below a folder.
 
-    All numbers are of the proteins of ten classes, fitted to them as in the paper. No protein of
-    class Other is here, so that all that are predicted as Other are wrong: that class has no part.
+    All fits are in sample as in the paper. Of the proteins of ten classes those that are predicted
+    as Other are left out of losses: no protein of that class is there, so that all of them are
+    wrong.
     """
-    by_method: dict[str, pd.DataFrame] = {}
-    for record in runs_of(EXPERIMENT, folder, ["dataset.path"]):
-        (path,) = folder.glob(f"*/*/{record['run_id']}/{record['files']['predictions']}")
-        by_method[record["calibrator"]] = pd.read_parquet(path).query("set == 'test'")
+    by_method = _predictions(EXPERIMENT, folder)
     if "none" in by_method:
         yield _precision_below_recall(pd.DataFrame(figure1(by_method["none"])))
-    yield from of_losses({name: losses(frame) for name, frame in by_method.items()})
+    for of, frames in (
+        ("ten classes", by_method),
+        (REBUILT_VARIANT, _predictions(REBUILT, folder)),
+    ):
+        found = {name: losses(frame) for name, frame in frames.items()}
+        if frames is by_method:
+            found = {name: frame[frame.predicted != "Other"] for name, frame in found.items()}
+        yield from of_losses(found, f"PhANNs, {of}")
+
+
+def _predictions(experiment: str, folder: Path) -> dict[str, pd.DataFrame]:
+    """Return the predictions on test rows of the runs of an experiment, by calibrator."""
+    by_method = {}
+    for record in runs_of(experiment, folder, ["dataset.path"]):
+        (path,) = folder.glob(f"*/*/{record['run_id']}/{record['files']['predictions']}")
+        by_method[record["calibrator"]] = pd.read_parquet(path).query("set == 'test'")
+    return by_method
 
 
 def losses(predictions: pd.DataFrame) -> pd.DataFrame:
@@ -196,24 +236,25 @@ def losses(predictions: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"predicted": guess, "nll": -np.log(np.clip(chance, 1e-12, None))})
 
 
-def of_losses(found: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
+def of_losses(found: Mapping[str, pd.DataFrame], rows: str) -> Iterator[Claim]:
     """Yield the claims on the NLL of methods; those whose methods are missing are left out.
 
     Parameters
     ----------
     found : mapping of str to DataFrame
         Calibrator → what :func:`losses` returns.
+    rows : str
+        Name of the rows in the texts.
     """
     nll = {name: float(frame.nll.mean()) for name, frame in found.items()}
     by_class = pd.DataFrame(
         {name: frame.groupby("predicted").nll.mean() for name, frame in found.items()}
     )
-    by_class = by_class.drop(index="Other", errors="ignore")
 
     def claim(text: str, holds: bool, of: str, *names: str) -> Claim:
-        listed = ", ".join(f"{FIGURE_17[name]} {number(nll[name])}" for name in names)
+        listed = ", ".join(f"{SCORE_LABELS[name]} {number(nll[name])}" for name in names)
         n = len(found[names[0]])
-        return Claim(f"PhANNs: {text}", holds, f"{listed}; {n:,} proteins, fitted to them", (of,))
+        return Claim(f"{rows}: {text}", holds, f"{listed}; {n:,} proteins, fitted to them", (of,))
 
     if {"sts", "csts"} <= nll.keys():
         yield claim(
@@ -240,7 +281,7 @@ def of_losses(found: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
             "csts",
         )
         yield _on_most_classes(
-            "the NLL of TSwA is below that of CSTS",
+            f"{rows}: the NLL of TSwA is below that of CSTS",
             by_class.csts - by_class.tswa,
             "awards_beat_csts",
         )
@@ -253,10 +294,10 @@ def of_losses(found: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
             "tswa",
             "sts",
         )
-    if by_class.columns.isin(FIGURE_17).sum() == len(FIGURE_17):
-        others = by_class[[name for name in FIGURE_17 if not name.startswith("kde")]].min(axis=1)
+    if by_class.columns.isin(SCORE_LABELS).sum() == len(SCORE_LABELS):
+        others = by_class[[name for name in SCORE_LABELS if not name.startswith("kde")]].min(axis=1)
         yield _on_most_classes(
-            f"the NLL of KDE(b_mon2) is below {COMPETITIVE:g} times that of the best other method of"
+            f"{rows}: the NLL of KDE(b_mon2) is below {COMPETITIVE:g} times that of the best other method of"
             " Figure 17 (Section XIV)",
             COMPETITIVE * others - by_class.kde,
             "kde_at_or_below_histogram",
@@ -269,7 +310,7 @@ def _on_most_classes(text: str, margin: pd.Series, of: str) -> Claim:
     holds, p = is_more_often(count, len(margin))
     listed = ", ".join(f"{name} {number(value)}" for name, value in margin.items())
     return Claim(
-        f"PhANNs: {text} on most classes, by a one-sided sign test at .05",
+        f"{text} on most classes, by a one-sided sign test at .05",
         holds,
         f"{count} of {len(margin)}, p {p:.2g}; {listed}",
         (of,),
@@ -298,9 +339,16 @@ def main() -> None:
     )
     parser.add_argument("scores", type=Path, help=".npz file with scores, y and classes")
     parser.add_argument("rows", type=Path, help="the parquet file to write")
+    parser.add_argument(
+        "--counts", type=Path, help="test_set_stats.csv, to rebuild the proteins of class Other"
+    )
     given = parser.parse_args()
     with np.load(given.scores) as stored:
         rows = to_rows(stored["scores"], stored["y"], stored["classes"])
+    if given.counts is not None:
+        rows = pd.concat(
+            [rows, rebuilt_other(rows, counted(pd.read_csv(given.counts)))], ignore_index=True
+        )
     rows.to_parquet(given.rows, index=False)
     for name, n in rows.label.value_counts(sort=False).items():
         print(f"{name:14}{n:8,}")

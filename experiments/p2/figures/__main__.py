@@ -1,8 +1,9 @@
 """Draw what can be drawn of the figures of Salamon et al. on PhANNs, from finished runs, and print
 their claims with pass or FAIL.
 
-``python -m experiments.p2.figures outputs`` after the experiment ``paper/p2/phanns``. ``--only
-figure9`` draws one; ``--spread 5`` asks the claims 5 times more, with the scores anywhere in their
+``python -m experiments.p2.figures outputs`` after the experiments ``paper/p2/phanns`` and
+``paper/p2/phanns_scores`` and ``paper/p2/phanns_rebuilt``, which have the figures whose names end in
+``_scores`` and ``_rebuilt``. ``--only figure9`` draws one; ``--spread 5`` asks the claims 5 times more, with the scores anywhere in their
 bins, ``--halves 5`` of rows that were not fitted; ``--record wideresnet-16-4-cifar-10.npz`` draws
 Figure 6, which needs scores of classes that were not predicted, from another data set.
 """
@@ -18,6 +19,7 @@ from typing import Any
 from experiments.common.claims import save_claims, verdicts
 from experiments.common.command import claims_parser
 from experiments.common.pictures import save_picture
+from experiments.p2 import phanns_scores
 from experiments.p2.figures import bars, curves, densities, joint, schematics
 from experiments.p2.figures.claims import (
     claims,
@@ -27,7 +29,7 @@ from experiments.p2.figures.claims import (
     of_several,
     with_spread_scores,
 )
-from experiments.p2.figures.study import LABELS, Study, study_of
+from experiments.p2.figures.study import LABELS, SCORE_LABELS, Study, study_of
 from kdgraph.data.tables import ScoreFile
 
 PAPER = Path(__file__).resolve().parents[1]
@@ -46,7 +48,27 @@ DRAWN = {
 """Figures that runs alone can be asked for, and the calibrators whose runs they need; 6 and 15 need
 more, and 2 needs none.
 """
-NO_RUNS = {"figure2", "figure6"}
+WITH_SCORES = {
+    "figure1_scores": (joint.figure1_scores, ("none",)),
+    "figure7_scores": (curves.figure7_scores, ("tswa", "kde")),
+    "figure10_scores": (curves.figure10_scores, ("sts",)),
+    "figure11_scores": (curves.figure11_scores, ("csts",)),
+    "figure12_scores": (curves.figure12_scores, ("tswa",)),
+    "figure17_scores": (
+        lambda study: bars.figure17(study, list(SCORE_LABELS), curves.with_scores(study)),
+        tuple(SCORE_LABELS),
+    ),
+}
+"""The same of the runs of proteins that have all scores."""
+REBUILT = {
+    name.replace("scores", "rebuilt"): made
+    for name, made in WITH_SCORES.items()
+    if name != "figure1_scores"
+}
+"""The same with class Other rebuilt from counts."""
+OF_SCORES = {phanns_scores.EXPERIMENT: WITH_SCORES, phanns_scores.REBUILT: REBUILT}
+"""Figures by experiment."""
+NO_RUNS = {"figure2", "figure6", *WITH_SCORES, *REBUILT}
 NO_FIGURE_6 = (
     "figure6: needs the scores of rows that were not predicted as the class, which PhANNs did not"
     " publish; give --record FILE"
@@ -58,7 +80,10 @@ def main() -> None:
     given = _arguments()
     wanted = given.only or FIGURES
     study = study_of(given.outputs, tuple(given.free)) if not NO_RUNS.issuperset(wanted) else None
-    for name in wanted:
+    for experiment, drawn in OF_SCORES.items():
+        if some := [name for name in wanted if name in drawn]:
+            _of_scores(study_of(given.outputs, tuple(given.free), experiment), some, given.to)
+    for name in (name for name in wanted if name not in WITH_SCORES | REBUILT):
         start = time.monotonic()
         if name == "figure6":
             _figure6(given)
@@ -75,9 +100,24 @@ def main() -> None:
         _print(study, given)
 
 
+def _of_scores(study: Study | None, names: list[str], to: Path) -> None:
+    """Draw figures of proteins with all scores, and print the table of Figure 17."""
+    for name in names:
+        if study is None or _missing(study, name):
+            continue
+        _save((WITH_SCORES | REBUILT)[name][0](study), to / name)
+        if name.startswith("figure17"):
+            other = ", class Other rebuilt from counts" if curves.has_other(study) else ""
+            print(
+                f"## Figure 17 of {len(study.y):,} proteins with all scores{other}: mean NLL in"
+                f" nats, in sample\n\n{bars.nll_table(study, curves.with_scores(study))}\n"
+            )
+
+
 def _missing(study: Study, name: str) -> bool:
     """Whether a run is not there that the figure needs, and say so."""
-    needed = DRAWN[name][1] if name in DRAWN else ("kde",)
+    known = DRAWN | WITH_SCORES | REBUILT
+    needed = known[name][1] if name in known else ("kde",)
     missing = [method for method in needed if method not in study.models]
     if missing:
         print(f"{name}: not drawn without the runs of {', '.join(missing)}", file=sys.stderr)
@@ -189,6 +229,8 @@ FIGURES = (
     "figure14a",
     "figure15",
     "figure17",
+    *WITH_SCORES,
+    *REBUILT,
 )
 
 if __name__ == "__main__":

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib.figure import Figure
 
 from experiments.common.markdown import head, line, number
-from experiments.p2.figures.study import FIGURE_17, LABELS, Study
+from experiments.p2.figures.study import FIGURE_17, LABELS, SCORE_LABELS, Study
 from kdgraph.figures import plot_method_bars
 
+NAMES = LABELS | SCORE_LABELS
 
-def figure17(study: Study) -> Figure:
-    """Bars of the mean NLL, in sample as in the paper."""
+
+def figure17(
+    study: Study, methods: Sequence[str] = FIGURE_17, names: Sequence[str] | None = None
+) -> Figure:
+    """Draw bars of the mean NLL, in sample as in the paper, of methods on classes (None: all)."""
     values = {
-        LABELS[method]: {name: [value] for name, value in study.nll[method].items()}
-        for method in FIGURE_17
+        NAMES[method]: {
+            name: [value]
+            for name, value in study.nll[method].items()
+            if names is None or name in names
+        }
+        for method in methods
         if method in study.nll
     }
     return plot_method_bars(values, ylabel="NLL of right and wrong, nats a row", sets=["in sample"])
 
 
-def nll_table(study: Study) -> str:
-    """A row for each class, a column for each method; the least of a row in bold, isotonic
-    regression aside, which overfits in sample.
+def nll_table(study: Study, names: Sequence[str] | None = None) -> str:
+    """Return a row for each class (None: all), a column for each method.
+
+    The least of a row is bold; isotonic regression, which overfits in sample, is left aside.
     """
-    methods = [method for method in LABELS if method in study.nll]
-    lines = head(["predicted class", "rows", *(LABELS[method] for method in methods)])
-    for name in study.shown:
+    methods = [method for method in NAMES if method in study.nll]
+    lines = head(["predicted class", "rows", *(NAMES[method] for method in methods)])
+    for name in study.shown if names is None else names:
         if not len(study.mine(name)):
             continue
         values = {method: study.nll[method][name] for method in methods}

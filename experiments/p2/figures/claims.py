@@ -263,8 +263,7 @@ def _cum_star_is_not_stellar(study: Study) -> Claim:
 
 def _densities_are_at_or_below_the_histogram(study: Study) -> Claim:
     text = (
-        "KDE(b_mon2) works as well as the histogram or better on most classes (Section XIV): NLL of"
-        " the histogram less its own"
+        "the NLL of KDE(b_mon2) is at or below that of the histogram on most classes (Section XIV)"
     )
     return _on_most(text, study, lambda nll: nll["histogram"] - nll["kde"], or_equal=True)
 
@@ -305,7 +304,7 @@ def _two_turns_more_change_little(study: Study) -> Claim:
     listed = _listed({name: difference for name, (difference, _) in lost.items()})
     holds, p = is_more_often(len(small), len(lost))
     return Claim(
-        f"{text} {MOST}", holds, f"{len(small)} of {len(lost)}, one-sided p {p:.2g}; {listed}"
+        f"{text}, {MOST}", holds, f"{len(small)} of {len(lost)}, one-sided p {p:.2g}; {listed}"
     )
 
 
@@ -387,7 +386,7 @@ def _on_most(
     count = len(_above(found, or_equal))
     holds, p = is_more_often(count, len(found))
     return Claim(
-        f"{text} {MOST}",
+        f"{text}, {MOST}",
         holds,
         f"{count} of {len(found)}, one-sided p {p:.2g}; {_listed(found)}",
     )

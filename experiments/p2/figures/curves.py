@@ -1,4 +1,4 @@
-"""Figures 7 to 9, 13 and 14 A: confidence against the score, class by class."""
+"""Figures 7 to 14 A on PhANNs: confidence against the score, class by class."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from experiments.p2.figures.study import LABELS, LOW, Study
+from experiments.p2.figures.study import LABELS, LOW, SCORE_LABELS, Study
 from kdgraph.figures import ClassPanel, plot_confidence_curves
 
 POINTS = 851
 """Scores at which a curve is drawn: thousandths from .15 to 1."""
 SCORE = "PhANNs score of the predicted class"
 NO_TSWA = "no TSwA: the counts have no scores of the other classes"
+MISSING_CLASS = "Other"
+"""Class whose proteins are not among those with all scores."""
 
 
 def grid() -> np.ndarray:
@@ -25,6 +27,64 @@ def grid() -> np.ndarray:
 def figure7(study: Study) -> Figure:
     """Classes whose score is nearly calibrated as it is."""
     return by_class(study, ["kde"], ["Minor tail", "Portal"], note=NO_TSWA)
+
+
+def with_scores(study: Study) -> list[str]:
+    """Return the classes that have proteins, in the order of the paper.
+
+    Without proteins of class Other, all that are predicted as Other are wrong.
+    """
+    return [name for name in study.shown if name != MISSING_CLASS or has_other(study)]
+
+
+def has_other(study: Study) -> bool:
+    """Return whether the rows of class Other are there, rebuilt from counts."""
+    return bool((study.y == study.classes.index(MISSING_CLASS)).any())
+
+
+def figure7_scores(study: Study) -> Figure:
+    """Draw Figure 7 with its cloud of TSwA, of the proteins that have all scores."""
+    return clouds(study, ["tswa"], ["Minor tail", "Portal"], ["kde"])
+
+
+def figure10_scores(study: Study) -> Figure:
+    """Draw Figure 10 on PhANNs: one temperature of all classes."""
+    return clouds(study, ["sts"], with_scores(study))
+
+
+def figure11_scores(study: Study) -> Figure:
+    """Draw Figure 11 on PhANNs: a temperature of each class."""
+    return clouds(study, ["csts"], with_scores(study))
+
+
+def figure12_scores(study: Study) -> Figure:
+    """Draw Figure 12 on PhANNs: one temperature, and an award of each class."""
+    return clouds(study, ["tswa"], with_scores(study))
+
+
+def clouds(
+    study: Study, methods: Sequence[str], names: Sequence[str], lines: Sequence[str] = ()
+) -> Figure:
+    """Draw a dot for each protein, a panel for each class, over curves of other methods.
+
+    The confidence of a temperature depends on all scores, so that it is no function of that of the
+    predicted class.
+    """
+    scores = grid()
+    panels = {
+        name: ClassPanel(
+            {SCORE_LABELS[method]: (scores, study.curve(method, name, scores)) for method in lines}
+            | {SCORE_LABELS[method]: study.cloud(method, name) for method in methods},
+            {"PhANNs": study.bins(name)},
+        )
+        for name in names
+    }
+    other = (
+        f"those of class {MISSING_CLASS} rebuilt from counts, their lower scores even"
+        if has_other(study)
+        else f"none of class {MISSING_CLASS}"
+    )
+    return _on_their_scale(panels, note=f"{len(study.y):,} proteins, fitted to them; {other}")
 
 
 def figure8(study: Study, name: str = "Tail fiber") -> Figure:

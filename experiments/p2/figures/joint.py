@@ -1,13 +1,18 @@
-"""What is known of Figure 1: the diagonal of the joint distribution, the rest of each column, and
-the shares of the diagonal in it.
+"""Figure 1 on PhANNs: the joint distribution of true and predicted class.
+
+Counts by score have its diagonal, the rest of each column, and the shares of the diagonal in it. The
+proteins that have all scores give ten of its eleven rows; the row of class Other is what is missing
+of the counts of all proteins.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.p2.figures.study import Study
+from kdgraph.figures import plot_joint_distribution
 from kdgraph.figures.style import (
     BLUE,
     FULL_WIDTH,
@@ -18,6 +23,22 @@ from kdgraph.figures.style import (
     style_context,
 )
 
+PREDICTED = {
+    "Major capsid": 2791,
+    "Minor capsid": 876,
+    "Baseplate": 927,
+    "Major tail": 726,
+    "Minor tail": 1326,
+    "Portal": 5295,
+    "Tail fiber": 1387,
+    "Tail shaft": 1934,
+    "Collar": 507,
+    "HTJ": 1923,
+    "Other": 29109,
+}
+"""Proteins of all classes that are predicted as each: the right and wrong rows at threshold 0 that
+:mod:`experiments.p2.phanns` counts in the authors' ``test_set_stats.csv``.
+"""
 ROWS = ("right", "wrong", "share right (Conf1)")
 NOT_KNOWN = (
     (
@@ -30,6 +51,38 @@ NOT_KNOWN = (
     ),
 )
 _LEFT, _CELL, _ROW, _TOP, _FOOT = 1.1, 0.525, 0.22, 0.62, 0.36  # inches
+
+
+def figure1_scores(study: Study) -> Figure:
+    """Draw the joint distribution and its two normalisations, of the proteins with all scores."""
+    found = study.top_label.predicted
+    names = study.shown
+    counts = pd.crosstab(np.array(study.classes)[study.y], np.array(study.classes)[found]).reindex(
+        index=names, columns=names, fill_value=0
+    )
+    return plot_joint_distribution(with_other(counts).to_numpy(), names)
+
+
+def with_other(counts: pd.DataFrame) -> pd.DataFrame:
+    """Return counts by true (rows) and predicted class, with the row of class Other.
+
+    It is by predicted class what the other rows lack of all proteins, :data:`PREDICTED`.
+
+    Raises
+    ------
+    ValueError
+        If more proteins are predicted as a class than there are.
+    """
+    rest = pd.Series(PREDICTED)[counts.columns] - counts.drop(index="Other").sum()
+    if (rest < 0).any():
+        name = rest.idxmin()
+        raise ValueError(
+            f"{PREDICTED[name] - rest[name]:,} proteins are predicted as {name}, more than the"
+            f" {PREDICTED[name]:,} of all classes; give the scores of the test set of PhANNs"
+        )
+    whole = counts.copy()
+    whole.loc["Other"] = rest
+    return whole
 
 
 def figure1(study: Study) -> Figure:

@@ -1,5 +1,7 @@
-"""What the finished runs of ``experiment=paper/p2/phanns`` say: rows, fitted calibrators, their
-curves, and NLL by predicted class.
+"""Rows, fitted calibrators, curves and NLL by predicted class of finished runs on PhANNs.
+
+The experiment ``paper/p2/phanns`` has all proteins by counts of scores, ``paper/p2/phanns_scores``
+the proteins of ten classes with all scores.
 """
 
 from __future__ import annotations
@@ -51,9 +53,20 @@ LABELS = {
     "isotonic_top_label": "isotonic",
 }
 """Calibrators by the names of the configuration and of the paper, in the order of tables."""
+SCORE_LABELS = {
+    "histogram": "histogram",
+    "kde_b_mon": "KDE(b_mon)",
+    "kde": "KDE(b_mon2)",
+    "sts": "STS",
+    "csts": "CSTS",
+    "tswa": "TSwA",
+    "cum_star": "Cum*",
+    "none": "uncalibrated",
+}
+"""The same of the runs that have all scores: the methods of Figure 17."""
 FIGURE_17 = ("histogram", "kde_b_mon", "kde", "kde_b_opt", "cum_star", "none")
-"""The methods of that figure that the published counts allow; the three temperatures need the
-scores of the other classes.
+"""The methods of that figure that counts of scores allow; temperatures need the scores of the other
+classes, see :data:`SCORE_LABELS`.
 """
 LOW = 0.15
 """Where the paper's curves begin, since "the kernel density's imagination" goes "wild" below
@@ -150,6 +163,11 @@ class Study:
         )["top_label"]
         return top_label.confidence
 
+    def cloud(self, method: str, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return score and confidence of the rows that are predicted as a class, Float[m] each."""
+        mine = self.mine(name)
+        return self.top_label.confidence[mine], self.confidence[method].confidence[mine]
+
     def fitted_to(self, X: np.ndarray, y: np.ndarray | None = None) -> Study:
         """The same calibrators, fitted to other rows, Float[m, K], with labels Int[m] (default: the
         same), and judged by them.
@@ -187,17 +205,21 @@ def rows_at(scores: np.ndarray, k: int, n_classes: int) -> np.ndarray:
     return rows
 
 
-def study_of(outputs: Path, free: tuple[str, ...] = ()) -> Study | None:
-    """The finished runs below ``outputs``, of the file that most of them are of; None where there
-    is none.
+def study_of(
+    outputs: Path, free: tuple[str, ...] = (), experiment: str = EXPERIMENT
+) -> Study | None:
+    """Return the finished runs of an experiment below a folder, or None where there is none.
+
+    Of runs of several files, those of the most frequent one are taken.
     """
-    records = runs_of(EXPERIMENT, outputs, [*FREE, *free])
+    labels = LABELS if experiment == EXPERIMENT else SCORE_LABELS
+    records = runs_of(experiment, outputs, [*FREE, *free])
     missing = [
-        method for method in LABELS if method not in {record["calibrator"] for record in records}
+        method for method in labels if method not in {record["calibrator"] for record in records}
     ]
     if missing:
         print(
-            f"{EXPERIMENT}: no run of {', '.join(missing)} found; kdg run experiment={EXPERIMENT}"
+            f"{experiment}: no run of {', '.join(missing)} found; kdg run experiment={experiment}"
             " makes them",
             file=sys.stderr,
         )
@@ -207,7 +229,7 @@ def study_of(outputs: Path, free: tuple[str, ...] = ()) -> Study | None:
     most, _ = files.most_common(1)[0]
     if len(files) > 1:
         print(
-            f"{EXPERIMENT}: runs of {len(files)} files; those of {most} are drawn", file=sys.stderr
+            f"{experiment}: runs of {len(files)} files; those of {most} are drawn", file=sys.stderr
         )
     loaded = {
         record["calibrator"]: (record, *models_of(record, outputs))
@@ -215,7 +237,7 @@ def study_of(outputs: Path, free: tuple[str, ...] = ()) -> Study | None:
         if record["dataset"]["fingerprint"] == most
     }
     record, splits, *_ = next(iter(loaded.values()))
-    models = {method: loaded[method][3] for method in LABELS if method in loaded}
+    models = {method: loaded[method][3] for method in labels if method in loaded}
     return Study(splits.test.X, splits.test.y, tuple(record["dataset"]["classes"]), models)
 
 

@@ -253,6 +253,7 @@ def test_verdicts_say_pass_or_fail_and_count() -> None:
     "draw",
     [
         joint.figure1,
+        joint.figure1_scores,
         curves.figure7,
         curves.figure8,
         curves.figure13,
@@ -265,6 +266,26 @@ def test_it_is_drawn_on_the_scale_of_the_paper(study, draw) -> None:
     figure.canvas.draw()
     if draw in (curves.figure7, curves.figure8, curves.figure13):
         assert {axes.xaxis.get_major_formatter()(1.0) for axes in figure.axes} == {"10"}
+
+
+def test_a_cloud_has_a_dot_for_each_row_of_its_class(study) -> None:
+    """Class Other has a panel where it has rows, and none where its predictions are all wrong."""
+    figure = curves.clouds(study, ["histogram"], curves.with_scores(study), ["kde"])
+    for axes, name in zip(figure.axes, ORDER, strict=True):
+        (cloud,) = (line for line in axes.lines if line.get_gid() == "cloud histogram")
+        mine = study.mine(name)
+        shown = study.top_label.confidence[mine] >= 0.15
+        np.testing.assert_array_equal(
+            cloud.get_ydata(), study.confidence["histogram"].confidence[mine][shown]
+        )
+        assert any(line.get_gid() == "curve KDE(b_mon2)" for line in axes.lines)
+    others = np.where(study.y == ORDER.index("Other"), 0, study.y)
+    without = replace(study, y=others)
+    assert curves.with_scores(without) == [name for name in ORDER if name != "Other"]
+    assert "none of class Other" in {
+        text.get_text().rpartition("; ")[2]
+        for text in curves.clouds(without, ["kde"], curves.with_scores(without)).texts
+    }
 
 
 @pytest.mark.slow

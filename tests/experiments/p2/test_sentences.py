@@ -4,14 +4,18 @@ and can fail.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import log_softmax
 
+from experiments.common.claims import Claim
 from experiments.p2 import bandwidths as of_bandwidths
 from experiments.p2 import claims as p2
 from experiments.p2 import phanns_scores
+from experiments.p2.figures.joint import PREDICTED
 from experiments.p2.mnist import claims as of_networks
 from experiments.p2.mnist import ensembles as of_networks_scores
 from experiments.p2.mnist.pool import Pool
@@ -83,12 +87,12 @@ def proteins(**nll: float) -> dict[str, pd.DataFrame]:
         "cum_star": 0.12,
         "none": 0.3,
     }
-    classes = [name for name in phanns_scores.PREDICTED if name != "Other"]
+    classes = [name for name in PREDICTED if name != "Other"]
     return {
         method: pd.DataFrame(
             {
-                "predicted": [*classes, "Other"],
-                "nll": [nll.get(f"{method} {k}", nll.get(method, value)) for k in classes] + [0.1],
+                "predicted": classes,
+                "nll": [nll.get(f"{method} {k}", nll.get(method, value)) for k in classes],
             }
         )
         for method, value in means.items()
@@ -103,7 +107,10 @@ def test_claims_on_the_scores_of_phanns() -> None:
         "top_label_temperatures",
         "kde_at_or_below_histogram",
     }
-    of = phanns_scores.of_losses
+
+    def of(found: dict[str, pd.DataFrame]) -> Iterator[Claim]:
+        return phanns_scores.of_losses(found, "PhANNs")
+
     assert all_are(of(proteins()), True) == sentences
     apart = {"csts_competitive": {False}}
     assert all_are(of(proteins(csts=0.13)), True, apart) == sentences
