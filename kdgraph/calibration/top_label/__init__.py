@@ -9,7 +9,7 @@ from kdgraph.calibration.top_label.curves import (
     VennAbers,
 )
 from kdgraph.calibration.top_label.kernel_density import KernelDensityConfidence
-from kdgraph.calibration.top_label.selection import BestConfidence
+from kdgraph.calibration.top_label.selection import BestConfidence, CrossFittedConfidence
 from kdgraph.calibration.top_label.shrinkage import ClassPrecision, ShrinkageCalibrator
 from kdgraph.calibration.top_label.temperature import TemperatureScaling
 
@@ -17,6 +17,7 @@ __all__ = [
     "BestConfidence",
     "BetaCalibration",
     "ClassPrecision",
+    "CrossFittedConfidence",
     "CumulativeConfidence",
     "HistogramBinning",
     "IsotonicConfidence",

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -17,7 +18,9 @@ from kdgraph.calibration.top_label import (
     BestConfidence,
     BetaCalibration,
     ClassPrecision,
+    CrossFittedConfidence,
     HistogramBinning,
+    IsotonicConfidence,
     TemperatureScaling,
 )
 from kdgraph.calibration.top_label.base import draw_folds
@@ -289,3 +292,90 @@ def test_weights_count_in_loss_evidence_and_fit(rows, parent):
         X, y, X_calibration=X_calibration, y_calibration=labels
     )
     assert unweighted.nll_["none"] != pytest.approx(best.nll_["none"], rel=1e-3)
+
+
+def test_cross_fitted_confidence_is_that_of_a_loop_over_folds(rows, parent) -> None:
+    """Each calibration row by the accuracy of its bin in the other folds, counted here by hand."""
+    X, y, X_calibration, y_calibration, new = rows
+    model = CrossFittedConfidence(
+        parent, calibrator=HistogramBinning(None, by_class=False), folds=4, random_state=3
+    ).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    proba = parent.predict_proba(X_calibration)
+    right, score = proba.argmax(axis=1) == y_calibration, proba.max(axis=1)
+    fold = draw_folds(proba.argmax(axis=1), right, 4, np.random.RandomState(3))
+    np.testing.assert_array_equal(model.fold_, fold)
+    new_score = parent.predict_proba(new).max(axis=1)
+    bins, new_bins = (np.clip(np.ceil(10 * s - 1e-9) - 1, 0, 9) for s in (score, new_score))
+    expected, new_expected = np.empty(len(y_calibration)), np.zeros(len(new))
+    for f in range(4):
+        others = fold != f
+
+        def accuracy(b: float, others: np.ndarray = others) -> float:
+            mine = others & (bins == b)
+            # A bin without rows has the accuracy of all.
+            return right[mine].mean() if mine.any() else right[others].mean()
+
+        expected[~others] = [accuracy(b) for b in bins[~others]]
+        new_expected += np.array([accuracy(b) for b in new_bins]) / 4
+    np.testing.assert_allclose(model.confidence_, expected, rtol=1e-12)
+    np.testing.assert_allclose(model.predict_confidence(new), new_expected, rtol=1e-12)
+    clipped = np.clip(expected, 1e-12, 1 - 1e-12)
+    assert model.nll_ == pytest.approx(-np.log(np.where(right, clipped, 1 - clipped)).mean())
+    assert model.describe() == {"fits": 4, "cross_fitted_nll": model.nll_}
+
+
+def test_the_mean_over_folds_is_that_of_scikit_learn() -> None:
+    """Of one class that is always predicted, top-label confidence is its calibrated probability."""
+    rng = np.random.default_rng(0)
+    score = rng.uniform(0.5, 1, 300)
+    X = np.column_stack([1 - score, score])
+    y = (rng.random(300) < score**2).astype(int)
+    parent = FrozenEstimator(PrecomputedScores().fit(X, y))
+    model = CrossFittedConfidence(
+        parent, calibrator=IsotonicConfidence(None, by_class=False), folds=3, random_state=0
+    ).fit(X, y, X_calibration=X, y_calibration=y)
+    rows_of = [np.flatnonzero(model.fold_ == f) for f in range(3)]
+    others = [np.flatnonzero(model.fold_ != f) for f in range(3)]
+    # scikit-learn fits the map to the second part of a split, behind a frozen classifier.
+    theirs = CalibratedClassifierCV(
+        parent, method="isotonic", cv=list(zip(rows_of, others, strict=True)), ensemble=True
+    ).fit(X, y)
+    new = np.column_stack([1 - (s := rng.uniform(0.5, 1, 50)), s])
+    np.testing.assert_allclose(
+        model.predict_confidence(new), theirs.predict_proba(new)[:, 1], atol=1e-12
+    )
+
+
+def test_cross_fitting_removes_the_bias_of_a_fit_to_the_same_rows(rows, parent) -> None:
+    """A flexible curve has a lower loss on its own rows than on new ones; folds show the latter."""
+    rng = np.random.default_rng(1)
+    score = rng.uniform(0.5, 1, 4000)
+    X = np.column_stack([1 - score, score])
+    y = (rng.random(4000) < score).astype(int)
+    frozen = FrozenEstimator(PrecomputedScores().fit(X, y))
+    fine = HistogramBinning(frozen, bins=200, by_class=False)
+    few = {"X_calibration": X[:1000], "y_calibration": y[:1000]}
+    in_sample = fine.fit(X, y, **few)
+    crossed = CrossFittedConfidence(frozen, calibrator=fine, random_state=0).fit(X, y, **few)
+
+    def brier(confidence: np.ndarray, labels: np.ndarray) -> float:
+        return float(np.mean((confidence - labels) ** 2))
+
+    new = brier(in_sample.predict_confidence(X[1000:]), y[1000:])
+    assert brier(in_sample.predict_confidence(X[:1000]), y[:1000]) < 0.9 * new
+    # Four fifths of the rows fit each fold, which costs a little.
+    assert brier(crossed.confidence_, y[:1000]) == pytest.approx(new, rel=0.1)
+
+
+def test_cross_fitting_needs_two_rows_of_either_kind(rows, parent) -> None:
+    X, y, X_calibration, _, new = rows
+    right = parent.predict(X_calibration)
+    model = CrossFittedConfidence(parent, calibrator=ClassPrecision(None))
+    with pytest.warns(UserWarning, match=r"cross-fitting is impossible, ClassPrecision is fitted"):
+        model.fit(X, y, X_calibration=X_calibration, y_calibration=right)
+    assert model.nll_ is None and model.confidence_ is None and len(model.calibrators_) == 1
+    assert (model.predict_confidence(new) == 1).all()
+    with pytest.raises(ParameterError, match=r"calibrator must have predict_confidence, ScoreMap"):
+        CrossFittedConfidence(parent, calibrator=ScoreMap(None)).fit(
+            X, y, X_calibration=X_calibration, y_calibration=right
+        )
