@@ -12,26 +12,41 @@ from kdgraph.detection.gate import ScoreGate
 from kdgraph.detection.outputs import Energy, Entropy, MaxLogit, MaxProbability, Odin
 from kdgraph.detection.partitions import GeodesicDistance, GraphDensity, LeafBox, LeafOccupancy
 from kdgraph.detection.score_ensemble import ForestScoreEnsemble
+from kdgraph.detection.set_tests import (
+    ClassifierTwoSample,
+    FeatureSetDetector,
+    KolmogorovSmirnov,
+    MaximumMeanDiscrepancy,
+    SetMean,
+    SetStatisticDetector,
+    holm_adjusted,
+)
 from kdgraph.detection.sets import ScoreLevel, SetDetector, SetTest, TreeHamming, aphd, draw_sets
 
 __all__ = [
+    "ClassifierTwoSample",
     "Energy",
     "Entropy",
+    "FeatureSetDetector",
     "ForestScoreEnsemble",
     "GeodesicDistance",
     "GraphDensity",
+    "KolmogorovSmirnov",
     "KthNeighbourDistance",
     "LeafBox",
     "LeafOccupancy",
     "Mahalanobis",
     "MaxLogit",
     "MaxProbability",
+    "MaximumMeanDiscrepancy",
     "Odin",
     "OutlierEstimator",
     "PostHocDetector",
     "ScoreGate",
     "ScoreLevel",
     "SetDetector",
+    "SetMean",
+    "SetStatisticDetector",
     "SetTest",
     "TreeHamming",
     "UpperTails",
@@ -40,4 +55,5 @@ __all__ = [
     "conformal_offset",
     "conformal_p_values",
     "draw_sets",
+    "holm_adjusted",
 ]
