@@ -66,14 +66,16 @@ def seen_in_training(science: Science) -> list[str]:
 def ood_nodes(path: str, ood: Node) -> Iterator[tuple[str, Node]]:
     """Yield key and node of each OOD source.
 
-    There is one, or several (``sources``), or one that perturbs the rows of another (``images``).
+    There is one, or several (``sources``), or one that perturbs the rows of another (``images``) or
+    mixes them with test rows (``outliers``).
     """
     sources = ood.get("sources") or {}
     for key, node in sources.items():
         yield from ood_nodes(f"{path}.sources.{key}", {"name": key, **node})
-    if ood.get("images"):
-        yield from ood_nodes(f"{path}.images", {"name": ood.get("name"), **ood["images"]})
-    elif not sources:
+    inner = [key for key in ("images", "outliers") if isinstance(ood.get(key), Mapping)]
+    for key in inner:
+        yield from ood_nodes(f"{path}.{key}", {"name": ood.get("name"), **ood[key]})
+    if not sources and not inner:
         yield path, ood
 
 

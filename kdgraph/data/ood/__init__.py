@@ -4,7 +4,7 @@ They are points far away from the training rows, noise, shifted test rows, left-
 other data sets, and combinations of these.
 """
 
-from kdgraph.data.ood.other_data import CompositeOod, LeftOutClasses, OtherDataset
+from kdgraph.data.ood.other_data import CompositeOod, Contaminated, LeftOutClasses, OtherDataset
 from kdgraph.data.ood.shifts import PermutedColumns, ShapeShifts, ShiftedRows
 from kdgraph.data.ood.synthetic import Annulus, Box, GaussianNoise, Sphere, UniformNoise
 
@@ -12,6 +12,7 @@ __all__ = [
     "Annulus",
     "Box",
     "CompositeOod",
+    "Contaminated",
     "GaussianNoise",
     "LeftOutClasses",
     "OtherDataset",

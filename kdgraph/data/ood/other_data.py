@@ -2,7 +2,8 @@
 
 ``OtherDataset`` draws rows of another data set and brings them into the shape of the training rows.
 ``LeftOutClasses`` draws rows of the classes that the split has left out. These are near to the
-training distribution and new to every model. ``CompositeOod`` joins several sources in one run.
+training distribution and new to every model. ``CompositeOod`` joins several sources in one run, and
+``Contaminated`` mixes the rows of a source with test rows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from kdgraph.data.dataset import (
 from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.data.ood.synthetic import draw_seed, match_training_rows, numeric_rows
 from kdgraph.errors import DataError, DataNotAvailable, ParameterError
-from kdgraph.parameters import Count, check_parameters
+from kdgraph.parameters import Count, Share, check_parameters
 
 
 def cycle_columns(
@@ -458,6 +459,81 @@ class CompositeOod:
                 if self.missing == "refuse":
                     raise
                 warnings.warn(_skip_message(key, error), stacklevel=2)
+
+
+CONTAMINATION_SHARES = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Shares of out-of-distribution rows, from few to all."""
+
+
+class Contaminated:
+    """Sets of test rows of which a share is out of distribution, drawn from another source.
+
+    Detectors of sets draw theirs from these rows, so that a set of m rows has share · m rows out of
+    distribution on average. All shares use the same order of both kinds of rows and differ only in
+    the number of each, so that differences between shares are more accurate than each value.
+
+    Parameters
+    ----------
+    outliers : OodSource
+        Source of the out-of-distribution rows. Each of its sets becomes one set for each share.
+    shares : sequence of float, default=(0.05, 0.1, 0.2, 0.5, 1)
+        Fractions of out-of-distribution rows. 0 gives a set in distribution.
+    n : int, default=1000
+        Number of rows of each set, at most all test rows, and at most all rows of the set of
+        ``outliers``.
+
+    Notes
+    -----
+    Original to kdgraph. Test rows of a contaminated set are among the rows in distribution that it
+    is compared with. This makes the two dependent and does not favour either.
+
+    Examples
+    --------
+    >>> from kdgraph.data.ood import UniformNoise
+    >>> Contaminated(UniformNoise(), shares=[0.1, 1]).shares
+    [0.1, 1]
+    """
+
+    def __init__(
+        self,
+        outliers: OodSource,
+        shares: Sequence[Share] = CONTAMINATION_SHARES,
+        n: Count = 1000,
+    ) -> None:
+        self.outliers = outliers
+        self.shares = shares
+        self.n = n
+        check_parameters(self)
+        if not hasattr(outliers, "sets"):
+            raise ParameterError(
+                f"outliers must be a source of out-of-distribution rows, got {outliers!r};"
+                " name one: +ood@ood.outliers=noise"
+            )
+        if not len(shares):
+            raise ParameterError("shares must have at least one number, got []")
+
+    def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
+        """Fetch the data of the source if they are not on this machine."""
+        fetch = getattr(self.outliers, "prefetch", None)
+        if fetch is not None:
+            fetch(progress)
+
+    def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
+        """Yield a set for each set of the source and each share, with parameter ``share``."""
+        source_rng, order_rng = rng.spawn(2)
+        for ood_set in self.outliers.sets(splits, source_rng):
+            n = min(self.n, len(ood_set.X), len(splits.test.y))
+            ood_rows = ood_set.X[order_rng.permutation(len(ood_set.X))[:n]]
+            test_rows = splits.test.X[order_rng.permutation(len(splits.test.y))[:n]]
+            for share in self.shares:
+                n_ood = min(max(round(share * n), int(share > 0)), n)
+                yield OodSet(
+                    ood_set.name,
+                    np.concatenate([ood_rows[:n_ood], test_rows[: n - n_ood]]),
+                    {**ood_set.params, "share": float(share)},
+                    id_values=(0.0,),
+                    facts={**ood_set.facts, "contamination": f"{n_ood} of {n} rows"},
+                )
 
 
 def _skip_message(key: str, error: DataNotAvailable) -> str:
