@@ -4,7 +4,7 @@ of each metric is better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -96,6 +96,9 @@ class Paper:
     bounds : metrics whose published value is an upper bound.
     no_better : methods of which no number is better, as the true model.
     reading : item → error of reading its values off a plot.
+    measurement : published row → what identifies the measurement of ours that stands beside it,
+        where a paper prints one number in several tables. The first of them is judged, and the
+        others are repeats, which count for nothing. None: each row has a measurement of its own.
     """
 
     name: str
@@ -110,6 +113,7 @@ class Paper:
     bounds: frozenset[str] = frozenset()
     no_better: frozenset[str] = frozenset()
     reading: Mapping[str, float] = field(default_factory=dict)
+    measurement: Callable[[Mapping[str, object]], Hashable] | None = None
 
     def study_of(self, item: str) -> Study | None:
         """The one that makes an item; None where none does."""

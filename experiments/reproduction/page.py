@@ -165,7 +165,9 @@ def _lines(item: Item) -> list[str]:
 
 
 def _verdict(cell: Cell) -> str:
-    """Return the verdict, and whether a match is weak evidence."""
+    """Return the verdict, whether a match is weak evidence, and where a repeat is judged."""
+    if cell.judged_in:
+        return f"{cell.verdict} of {cell.judged_in}"
     return f"{cell.verdict} (weak)" if cell.weak and cell.verdict in REACHED else cell.verdict
 
 
@@ -260,7 +262,7 @@ def _told(chapters: Sequence[Chapter]) -> list[str]:
         f" ({_share(whole)}); {whole.of.get('different parent', 0):,} stand on a different parent,"
         f" {whole.of.get('inconclusive', 0):,} are inconclusive and"
         f" {whole.of.get('differs', 0):,} differ. {whole.cells - whole.asked:,} more cannot be run,"
-        " or are settings."
+        " are settings, or repeat a number that is judged elsewhere."
     ]
     if weak:
         sentences.append(

@@ -11,12 +11,14 @@ The rules are those of a reviewer who wants to be convinced:
   *differs* otherwise. Where the number is of a parent, or the parent of the same column is another
   one than the paper's, it is *different parent* on either side: a method cannot be credited with
   the training of its parent, nor blamed for it.
+- One measurement is judged once: where a paper prints a number in several tables, the first is
+  judged, and the others are *a repeat*.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -38,11 +40,12 @@ Verdict = Literal[
     "not runnable here",
     "lost in the text",
     "a setting",
+    "a repeat",
 ]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 REACHED = ("match", "better")
-NOT_ASKED = ("not runnable here", "lost in the text", "a setting")
-"""Verdicts of numbers that no run can be judged by."""
+NOT_ASKED = ("not runnable here", "lost in the text", "a setting", "a repeat")
+"""Verdicts of numbers that no run can be judged by, or is judged by in another place."""
 CONFIDENCE = 0.95
 """Level of the interval of a difference."""
 MOST_OF_EFFECT = 0.5
@@ -135,6 +138,8 @@ class Cell:
         Title → what another method, which the paper has not, has in this place.
     also : mapping, default={}
         What identifies the number besides item, data set, metric and method: "radius" → 5.
+    judged_in : str, default=""
+        Item in which the measurement is judged, of a repeat.
     """
 
     published: Mapping[str, Any]
@@ -145,6 +150,7 @@ class Cell:
     weak: bool = False
     variants: Mapping[str, Measurement] = field(default_factory=dict)
     also: Mapping[str, Any] = field(default_factory=dict)
+    judged_in: str = ""
 
     @property
     def target(self) -> float:
@@ -221,7 +227,7 @@ def cells_of(
         if cell.verdict == "not run" and label in (missing or {}):
             cell = replace(cell, verdict="not runnable here")
         cells.append(cell)
-    return _mark_different_parents(cells, paper, keys)
+    return _mark_repeats(_mark_different_parents(cells, paper, keys), paper)
 
 
 def judge(cell: Cell, paper: Paper) -> Cell:
@@ -336,6 +342,23 @@ def _mark_different_parents(cells: list[Cell], paper: Paper, keys: Sequence[str]
             (column, method) in different or (column, paper.parents.get(method)) in different
         ):
             cell = replace(cell, verdict="different parent")
+        marked.append(cell)
+    return marked
+
+
+def _mark_repeats(cells: Sequence[Cell], paper: Paper) -> list[Cell]:
+    """Return the cells, with "a repeat" where the measurement is judged in an earlier cell."""
+    if paper.measurement is None:
+        return list(cells)
+    judged: dict[Hashable, str] = {}
+    marked = []
+    for cell in cells:
+        if cell.ours is not None and cell.verdict not in NOT_ASKED:
+            key, item = paper.measurement(cell.published), str(cell.published["item"])
+            if key in judged:
+                cell = replace(cell, verdict="a repeat", weak=False, judged_in=judged[key])
+            else:
+                judged[key] = item
         marked.append(cell)
     return marked
 

@@ -62,7 +62,7 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
     (tmp_path / "out").mkdir()
     told = write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
-    assert "| p0 | 5 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 1 | 1 | 1 | 50 % |" in told
+    assert "| p0 | 5 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 1 | 1 | 1 | 0 | 50 % |" in told
     text = (tmp_path / "page" / "page.md").read_text()
     assert "| Forest | error | match |  | 0.25 | 0.25 ± 0.00 (n = 2) | 0.00 | 0.02 | – |" in text
     assert (

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from experiments.reproduction.chapters import Count
 from experiments.reproduction.declared import Paper, Size, Study
 from experiments.reproduction.verdicts import Measurement, cells_of, interval_of
 
@@ -233,6 +234,26 @@ def test_variants_stand_beside_and_count_for_nothing() -> None:
     } == {"k chosen": 0.1, "other": 0.2}
     (cell,) = cells_of(paper(), said, ours, missing={0: "weights"})
     assert cell.verdict == "not runnable here"
+
+
+def test_one_measurement_is_judged_once_in_the_first_table_that_has_it() -> None:
+    """Table 2 prints the numbers of Table 1 again, and one that Table 1 has lost."""
+    first = published([("error", "a", 0.3), ("error", "b", np.nan), ("error", "c", 0.3)])
+    again = published([("error", "a", 0.3), ("error", "b", 0.3)], item="Table 2")
+    numbers = pd.concat([first, again], ignore_index=True)
+    ours = found(("error", "a", [0.3, 0.31]), ("error", "b", [0.3, 0.31]))
+    both = pd.concat([ours, ours.assign(item="Table 2")], ignore_index=True)
+    of = paper()
+    assert [cell.verdict for cell in cells_of(of, numbers, both)] == [
+        *("match", "lost in the text", "not run", "match", "match"),
+    ]
+    of = replace(of, measurement=lambda row: (row["metric"], row["method"]))
+    cells = cells_of(of, numbers, both)
+    assert [cell.verdict for cell in cells] == [
+        *("match", "lost in the text", "not run", "a repeat", "match"),
+    ]
+    assert [cell.judged_in for cell in cells] == ["", "", "", "Table 1", ""]
+    assert Count({"match": 2, "a repeat": 1}).asked == 2
 
 
 def test_a_name_in_two_spellings_is_told() -> None:
