@@ -139,6 +139,12 @@ def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> 
         ]
         for seed in (0, 1)
     )
+    variants = found[(found.method == "TOOD") & (found.metric != "APHD")].groupby("item").variant
+    own, swapped = {cells.GIVEN, cells.SHUFFLED}, {"", cells.LABELS_GIVEN}
+    assert {name: set(rows) for name, rows in variants} == {
+        "Table 4": own,
+        **{f"Appendix E, table {i}": own if i < 3 else swapped for i in range(1, 5)},
+    }
     of = found[found.metric == "APHD"]
     assert (
         set(of["item"]) == {"Section 4"}
@@ -155,6 +161,40 @@ def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> 
     }
     keys = set(map(tuple, read_published(PAPER.folder)[KEYS].fillna("").to_numpy()))
     assert set(map(tuple, pd.concat([found, of])[KEYS].fillna("").to_numpy())) <= keys
+
+
+def test_tables_with_shuffled_labels_are_judged_by_them_and_no_measurement_twice(
+    monkeypatch, tmp_path
+) -> None:
+    """Given labels have .5 against notMNIST, shuffled ones .9; the published number is 100."""
+    by_method = {"tood_given": 0.5, "tood_shuffled": 0.9, "msp": 0.3}
+    made = [
+        record("mnist", method, seed, ["notmnist"], lambda *_, v=value: v)
+        for method, value in by_method.items()
+        for seed in (0, 1)
+    ]
+    monkeypatch.setattr(images, "read", lambda folder: made)
+    found = cells.of_images(images.MNIST, tmp_path)
+    judged = {
+        (c.published["item"], c.published["metric"]): c
+        for c in cells_of(PAPER, read_published(PAPER.folder), found)
+        if c.ours is not None
+        and c.published["method"] == "TOOD"
+        and c.published["ood"] == "notmnist"
+        and c.published["dataset"] == "mnist"
+    }
+    again, first = judged["Appendix E, table 1", "AUROC"], judged["Table 4", "AUROC"]
+    assert (again.verdict, again.judged_in) == ("a repeat", "Table 4")
+    assert first.verdict == "differs" and first.judged_in == ""
+    shuffled = judged["Appendix E, table 3", "AUROC"]
+    assert shuffled.ours is not None and first.ours is not None
+    assert (first.ours.mean, shuffled.ours.mean) == (pytest.approx(50), pytest.approx(90))
+    assert shuffled.variants[cells.LABELS_GIVEN].mean == pytest.approx(50)
+    assert shuffled.verdict == "differs"
+    measurements = [
+        cells.measurement(c.published) for c in judged.values() if c.verdict != "a repeat"
+    ]
+    assert len(set(measurements)) == len(measurements)
 
 
 def test_texts_stand_beside_and_are_not_judged(monkeypatch, tmp_path) -> None:
