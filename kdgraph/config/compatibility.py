@@ -55,6 +55,7 @@ def unfitted_model(config: RunConfig) -> FittedModel | None:
     if config.calibration == "cross_fit":
         check_can_be_cloned(config.parent, parent)
     check_task(config.parent, parent, str(config.dataset["name"]), task_of(build(config.dataset)))
+    check_parent_protocol(config, parent)
     for group, node in config.after.items():
         below, upstream = upstream_of(group, parent, after)
         with errors_by_key(group, node):
@@ -66,6 +67,7 @@ def unfitted_model(config: RunConfig) -> FittedModel | None:
             check_protocol(group, node, component, config.protocol)
             check_ood_rows(group, node, component, config)
             after[group] = component
+    check_protocol_matters(config, parent, after)
     return FittedModel(parent, after)
 
 
@@ -220,6 +222,59 @@ def check_protocol(group: str, node: Node, component: Any, protocol: str) -> Non
         raise ConfigError(
             f"{what}, so it sees test rows; set protocol=paper, or choose another map:"
             f" {group}.features.reduce=pca"
+        )
+
+
+def check_parent_protocol(config: RunConfig, parent: Any) -> None:
+    """Raise ConfigError for a parent that trains on the rows to predict where it must not.
+
+    It may with ``protocol=paper``, and no row can then calibrate with outputs of parents of folds.
+    """
+    if getattr(parent, "paper_protocol", None) is None:
+        return
+    name = f"parent={config.parent['name']}"
+    if config.protocol != "paper":
+        raise ConfigError(
+            f"{name} trains its encoder on the rows to predict, so it sees test rows; set"
+            " protocol=paper, or parent.encoder.unlabelled_epochs=0"
+        )
+    if config.calibration != "held_out":
+        raise ConfigError(
+            f"{name} trains its encoder on the rows to predict, and"
+            f" calibration={config.calibration} on training rows; choose calibration=held_out"
+        )
+
+
+def trains_on_unlabelled(config: RunConfig) -> bool:
+    """Return whether the parent is trained on test and OOD rows too, as in its paper."""
+    if config.protocol != "paper" or not inspect.isclass(target_of(config.parent)):
+        return False
+    return getattr(build(config.parent), "paper_protocol", None) is not None
+
+
+def check_protocol_matters(config: RunConfig, parent: Any, after: Mapping[str, Any]) -> None:
+    """Raise ConfigError for ``protocol=paper`` if no component is fitted otherwise under it.
+
+    The run would have the numbers of ``protocol=held_out``, and every table would mark it as fitted
+    on test rows. The parent alone, the baseline of a sweep over calibrators, is not refused.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The run.
+    parent : estimator
+        The parent.
+    after : mapping of str to estimator
+        Group → component that is fitted after the parent.
+    """
+    if config.protocol != "paper" or not after:
+        return
+    components = (parent, *after.values())
+    if all(getattr(component, "paper_protocol", None) is None for component in components):
+        choices = " ".join(f"{group}={getattr(config, group)['name']}" for group in after)
+        raise ConfigError(
+            "protocol=paper fits components on test or OOD rows where their paper does, and that of"
+            f" {choices} does not; leave protocol=held_out"
         )
 
 

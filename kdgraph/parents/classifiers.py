@@ -185,6 +185,34 @@ class LatentClassifier(Pipeline):
     def __init__(self, encoder: Any, classifier: Any) -> None:
         super().__init__([("encoder", encoder), ("classifier", classifier)])
 
+    def fit(self, X, y=None, *, X_unlabelled=(), **params):
+        """Fit both steps.
+
+        Parameters
+        ----------
+        X : Float[n, c, h, w] or Float[n, d]
+            Training rows.
+        y : array of shape (n,)
+            Labels.
+        X_unlabelled : sequence of arrays like X, default=()
+            Further sets that the encoder is trained on, such as those that are predicted
+            afterwards; see :class:`~kdgraph.parents.networks.ConvolutionalAutoencoder`.
+        **params : object
+            Parameters of the ``fit`` of the steps, as for scikit-learn's pipelines.
+
+        Returns
+        -------
+        self : LatentClassifier
+        """
+        if len(X_unlabelled):
+            params["encoder__X_unlabelled"] = X_unlabelled
+        return super().fit(X, y, **params)
+
+    @property
+    def paper_protocol(self) -> str | None:
+        """State "unlabelled" if the encoder is trained on the rows to predict, as in TOOD."""
+        return "unlabelled" if getattr(self.encoder, "unlabelled_epochs", 0) else None
+
     @property
     def encoder(self) -> Any:
         """The first step."""

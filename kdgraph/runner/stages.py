@@ -13,7 +13,7 @@ test rows fit nothing again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from kdgraph.config.compatibility import (
     check_rows,
     check_upstream,
     is_fitted_with_ood,
+    trains_on_unlabelled,
     unfitted_model,
     upstream_of,
 )
@@ -80,6 +81,7 @@ def fit(
     n_jobs: int,
     report: Callable[[Any], None] | None = None,
     checkpoint: Path | None = None,
+    unlabelled: Sequence[np.ndarray] = (),
 ) -> Any:
     """Fit the parent on the training rows.
 
@@ -105,6 +107,8 @@ def fit(
         Receives the progress of a parent that trains for long.
     checkpoint : Path or None
         File of the state of a training, from which it resumes.
+    unlabelled : sequence of arrays, default=()
+        Test and OOD rows, for a parent that trains on them too in its paper.
 
     Returns
     -------
@@ -121,8 +125,9 @@ def fit(
     )
     check_rows(parent, estimator, train)
     pipeline = build(preprocess).wrap(estimator, train, has_missing=has_missing)
+    further = {"X_unlabelled": list(unlabelled)} if len(unlabelled) else {}
     with errors_by_key("parent", parent):
-        pipeline.fit(train.X, train.y)
+        pipeline.fit(train.X, train.y, **further)
     warn_precision_loss(
         train.name,
         pipeline,
@@ -427,8 +432,17 @@ class StoredStages:
                 checkpoint=self.store.path("fit", self.keys["fit"]).with_suffix(".training"),
                 seed=config.seed,
                 n_jobs=config.n_jobs,
+                unlabelled=self._unlabelled(),
             ),
         )
+
+    def _unlabelled(self) -> list[np.ndarray]:
+        """Return test rows and the rows of each OOD set, if the parent trains on them."""
+        config, splits = self.config, self.splits
+        if not trains_on_unlabelled(config):
+            return []
+        sets = ood_sets(config.ood, splits, config.seed)
+        return [splits.test.X, *(ood_set.X for ood_set in sets)]
 
     def cross_fit(self) -> StageResult | None:
         """Return the parents of the folds, where the run is calibrated by cross-fitting."""
@@ -538,14 +552,17 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
         name: digest for name, digest in digests.items() if name.startswith("outliers.")
     }:
         parent["files"] = outliers
-    after = parent | config.after | {"protocol": config.protocol}
-    if config.calibration != "held_out":
-        after["calibration"] = config.calibration
-    folds = {"cv": config.cv} if config.calibration == "cross_fit" else {}
     sets = {"dataset": config.dataset, "ood": config.ood, "files": digests}
     # A run may go on without absent sources: once one of them is there, other sets are drawn.
     if absent := _absent_sources(config.ood):
         sets["absent"] = absent
+    fitted_on = train
+    if trains_on_unlabelled(config):
+        fitted_on, parent["unlabelled"] = splits.fingerprint, sets
+    after = parent | config.after | {"protocol": config.protocol}
+    if config.calibration != "held_out":
+        after["calibration"] = config.calibration
+    folds = {"cv": config.cv} if config.calibration == "cross_fit" else {}
     outputs = (
         parent
         | sets
@@ -562,7 +579,7 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
         {"cross_fit": stage_key("cross_fit", train, parent | folds, config.seed)} if folds else {}
     )
     return {
-        "fit": stage_key("fit", train, parent, config.seed),
+        "fit": stage_key("fit", fitted_on, parent, config.seed),
         **cross_fitted,
         "calibrate": stage_key(
             "calibrate",

@@ -106,6 +106,13 @@ REFUSED = {
             " rows, such as those out of distribution or on a grid; choose metrics=top_label"
         ),
     ),
+    "a method whose paper fits nothing on test rows": (
+        ["method=tood", "protocol=paper"],
+        (
+            "protocol=paper fits components on test or OOD rows where their paper does, and that of"
+            " detector=tood does not; leave protocol=held_out"
+        ),
+    ),
     "a recalibrator on a classifier": (
         ["dataset=iris", "method=none", "recalibrator=global_pit"],
         (

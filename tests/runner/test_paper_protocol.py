@@ -8,12 +8,21 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from kdgraph.calibration.odin import TEMPERATURES
 from kdgraph.config import RunConfig, compose
 from kdgraph.errors import ConfigError
+from kdgraph.runner.monitoring import ProgressReporter
 from kdgraph.runner.run import run
-from kdgraph.runner.stages import calibrate, fit, ood_sets, split, stage_keys
+from kdgraph.runner.stages import (
+    StoredStages,
+    calibrate,
+    fit,
+    ood_sets,
+    split,
+    stage_keys,
+)
 
 METHODS = ["odin_temperature", "odin"]
 LITTLE = [
@@ -64,7 +73,7 @@ def test_it_is_fitted_with_the_sets_of_the_run(method):
     np.testing.assert_array_equal(drawn.X, next(iter(ood_sets(config.ood, splits, 0))).X)
 
 
-@pytest.mark.parametrize("method", [*METHODS, "kdn"])
+@pytest.mark.parametrize("method", METHODS)
 def test_other_rows_out_of_distribution_are_another_fit_only_where_they_choose(method):
     _, splits = parent()
     keys = {
@@ -75,7 +84,7 @@ def test_other_rows_out_of_distribution_are_another_fit_only_where_they_choose(m
         for ood in ("noise", "permuted")
     }
     assert keys["held_out", "noise"] == keys["held_out", "permuted"]
-    assert (keys["paper", "noise"] != keys["paper", "permuted"]) == (method in METHODS)
+    assert keys["paper", "noise"] != keys["paper", "permuted"]
 
 
 def test_without_such_rows_there_is_nothing_to_choose_by():
@@ -99,3 +108,68 @@ def test_record_and_label_say_so(tmp_path):
         "rows out of distribution chose temperature" in each["message"]
         for each in record["warnings"]
     )
+
+
+IMAGES = [
+    *("dataset=shapes", "dataset.size=16", "dataset.radius=3", "dataset.sides=[8,4]"),
+    *("dataset.n_train=40", "dataset.n_calibration=30", "dataset.n_test=30", "ood=noise"),
+    *("ood.n=20", "method=paper/p3/cifar/tood_transductive", "parent.encoder.max_epochs=1"),
+    *("parent.encoder.channels=[4,4]", "parent.encoder.strides=[2,2]"),
+    *("parent.encoder.unlabelled_epochs=2", "parent.classifier.n_estimators=5"),
+    *("detector.set_size=20", "metrics=default", "figures=none", "save=false"),
+]
+
+
+def test_encoder_is_trained_on_each_set_that_is_scored(tmp_path):
+    """The run's parent equals one that is fitted by hand on test rows and noise."""
+    config = compose([*IMAGES, f"out={tmp_path}"])
+    splits = split(config.dataset, 0)
+    stored = StoredStages(config, splits, ProgressReporter()).fit().value
+    (noise,) = ood_sets(config.ood, splits, 0)
+    encoder = clone(stored.encoder).set_params(random_state=stored.encoder.random_state)
+    encoder.fit(splits.train.X, X_unlabelled=[splits.test.X, noise.X])
+    latents = stored.encoder.transform(splits.test.X)
+    np.testing.assert_array_equal(encoder.transform(splits.test.X), latents)
+    assert len(stored.encoder.history_) == 1 + 2 + 2
+    alone = clone(encoder).fit(splits.train.X)
+    assert np.abs(alone.transform(splits.test.X) - latents).max() > 1e-4
+
+
+def test_other_rows_to_predict_are_another_parent_only_where_it_sees_them():
+    def keys(*more: str) -> dict[str, str]:
+        config = compose([*IMAGES, *more])
+        return stage_keys(config, split(config.dataset, 0))
+
+    held_out = ("protocol=held_out", "parent.encoder.unlabelled_epochs=0")
+    for stage in ("fit", "calibrate", "parent_outputs"):
+        assert keys()[stage] != keys("ood.n=19")[stage]
+        assert keys()[stage] != keys("dataset.n_test=29")[stage]
+    for stage in ("fit", "calibrate"):
+        assert keys(*held_out)[stage] == keys(*held_out, "ood.n=19")[stage]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            ["protocol=held_out"],
+            "parent=extra_trees_latent trains its encoder on the rows to predict, so it sees test"
+            " rows; set protocol=paper, or parent.encoder.unlabelled_epochs=0",
+        ),
+        (
+            ["calibration=cross_fit"],
+            "parent=extra_trees_latent trains its encoder on the rows to predict, and"
+            " calibration=cross_fit on training rows; choose calibration=held_out",
+        ),
+        (
+            ["parent.encoder.unlabelled_epochs=0"],
+            "protocol=paper fits components on test or OOD rows where their paper does, and that of"
+            " detector=tood does not; leave protocol=held_out",
+        ),
+    ],
+    ids=["held out", "cross-fitted", "no further epochs"],
+)
+def test_encoder_that_sees_test_rows_is_refused_elsewhere(more, message):
+    with pytest.raises(ConfigError) as raised:
+        compose([*IMAGES, *more])
+    assert str(raised.value) == message

@@ -6,6 +6,7 @@ Estimators that require vectors, such as forests, can use it as a preprocessing 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -124,6 +125,10 @@ class ConvolutionalAutoencoder(Network):
         Number of epochs of the paper.
     patience : int or None, default=None
         The paper does not stop early, so all rows are training rows.
+    unlabelled_epochs : int, default=0
+        Number of epochs on each further set of images that ``fit`` gets, after those on the
+        training rows. The paper has 30 for CIFAR-10 and CIFAR-100, after 3 on the training rows,
+        and its further sets are those that are scored afterwards.
     **others
         Parameters of :class:`Network`.
 
@@ -132,8 +137,8 @@ class ConvolutionalAutoencoder(Network):
     latent_shape_ : tuple of int
         Channels, height and width of the latents, which ``transform`` returns flattened.
     reconstruction_error_ : float or None
-        Mean squared error per pixel of the training rows during the epoch whose weights were kept;
-        None if nothing was trained.
+        Mean squared error per pixel of the training rows during the epoch whose weights were kept,
+        before any further set; None if nothing was trained.
 
     Notes
     -----
@@ -160,13 +165,23 @@ class ConvolutionalAutoencoder(Network):
     learning_rate: Positive = 1e-3
     max_epochs: Annotated[int, Range(0)] = 30
     patience: Count | None = None
+    unlabelled_epochs: Annotated[int, Range(0)] = 0
 
     images_only: ClassVar[bool] = True
     learns_from_labels: ClassVar[bool] = False
     """True if ``fit`` uses y; otherwise one fit serves all labels of the same rows."""
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """Return a new autoencoder; raise ValueError if images of this shape cannot be encoded."""
+        """Return a new autoencoder, or the one that is trained further.
+
+        Raises
+        ------
+        ValueError
+            If images of this shape cannot be encoded.
+        """
+        initial = getattr(self, "_initial_module", None)
+        if initial is not None:
+            return initial
         channels, strides = [int(c) for c in self.channels], [int(s) for s in self.strides]
         check_image_shape(self, input_shape, math.prod(strides), f"strides={tuple(strides)}")
         if any(side % math.prod(strides) for side in input_shape[1:]):
@@ -183,8 +198,8 @@ class ConvolutionalAutoencoder(Network):
         """Return the reconstruction loss."""
         return ReconstructionLoss()
 
-    def fit(self, X, y=None):
-        """Train a new module to reconstruct the images.
+    def fit(self, X, y=None, X_unlabelled=()):
+        """Train a new module to reconstruct the images, and then those of each further set.
 
         Parameters
         ----------
@@ -192,6 +207,9 @@ class ConvolutionalAutoencoder(Network):
             Images in [0, 1].
         y : object, default=None
             Ignored.
+        X_unlabelled : sequence of ndarray, Float[m, c, h, w], default=()
+            Further sets of images, on each of which the module is trained for
+            ``unlabelled_epochs``, one set after the other. Rows of these sets are no longer unseen.
 
         Returns
         -------
@@ -201,7 +219,8 @@ class ConvolutionalAutoencoder(Network):
         Raises
         ------
         ParameterError
-            If a parameter is outside its range, or channels and strides differ in number.
+            If a parameter is outside its range, or channels and strides differ in number; if there
+            are further sets and ``unlabelled_epochs`` is 0.
         ValueError
             If X contains vectors, images whose size the strides do not divide, values outside [0,
             1], NaN or infinity; if the device is missing or the training diverges.
@@ -212,15 +231,15 @@ class ConvolutionalAutoencoder(Network):
                 "channels and strides must have the same number of entries, one for each layer, got"
                 f" {list(self.channels)} and {list(self.strides)}"
             )
+        if len(X_unlabelled) and not self.unlabelled_epochs:
+            raise ParameterError(
+                "unlabelled_epochs must be at least 1 to train on further sets, got 0"
+            )
         # Report a missing device before the images are validated.
         self._device()
         X = validate_data(self, X, dtype=[np.float64, np.float32], allow_nd=True)
-        if X.ndim == 4 and (X.min() < 0 or X.max() > 1):
-            raise ValueError(
-                f"{type(self).__name__} needs images in [0, 1], got {X.min():g} to {X.max():g};"
-                " divide by the largest intensity"
-            )
-        self._fit_arrays(X, to_float32(X), np.ones(len(X)), math.prod(X.shape[1:]))
+        self._check_intensities(X)
+        self._fit_images(X)
         with default_torch_state(), torch.no_grad():
             self.latent_shape_ = tuple(
                 self._autoencoder_module()
@@ -230,7 +249,32 @@ class ConvolutionalAutoencoder(Network):
         self.reconstruction_error_ = (
             self.history_[self.best_epoch_ - 1]["loss"] if self.history_ else None
         )
+        for images in X_unlabelled:
+            self._train_further(images)
         return self
+
+    def _check_intensities(self, X: np.ndarray) -> None:
+        if X.ndim == 4 and (X.min() < 0 or X.max() > 1):
+            raise ValueError(
+                f"{type(self).__name__} needs images in [0, 1], got {X.min():g} to {X.max():g};"
+                " divide by the largest intensity"
+            )
+
+    def _fit_images(self, X: np.ndarray) -> None:
+        self._fit_arrays(X, to_float32(X), np.ones(len(X)), math.prod(X.shape[1:]))
+
+    def _train_further(self, images: Any) -> None:
+        """Train the fitted module on a further set, from its weights and with a new optimiser."""
+        images = self._validate_X(images)
+        # Noise may leave [0, 1], which no output of the decoder can; its latents are trained too.
+        images = np.clip(images, 0, 1)
+        other = copy.copy(self)
+        other.max_epochs, other.checkpoint = self.unlabelled_epochs, None
+        other._initial_module = self._autoencoder_module()
+        other._fit_images(images)
+        self.module_ = other.module_
+        self.history_ = [*self.history_, *other.history_]
+        self.n_epochs_ = len(self.history_)
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
         """Return the latents of images, or the outputs of another layer.

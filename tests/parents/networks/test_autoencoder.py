@@ -222,3 +222,40 @@ def test_rejects_rows_of_another_shape(fitted_autoencoder):
         fitted_autoencoder.transform(np.zeros((2, 1, 4, 8)))
     with pytest.raises(ValueError, match="a row of latents has 32 numbers, got 4"):
         fitted_autoencoder.inverse_transform(np.zeros((2, 4)))
+
+
+def test_training_on_a_further_set_improves_its_reconstruction(digits):
+    """Inverted digits are unlike the training rows."""
+    X, _ = digits
+    inverted = 1 - X[:100]
+    options = {"max_epochs": 3, "unlabelled_epochs": 3, "batch_size": 16, "learning_rate": 0.01}
+    before = make_autoencoder(**options).fit(X)
+    after = make_autoencoder(**options).fit(X, X_unlabelled=[inverted])
+
+    def error(encoder) -> float:
+        return float(
+            ((encoder.inverse_transform(encoder.transform(inverted)) - inverted) ** 2).mean()
+        )
+
+    assert error(after) < 0.8 * error(before)
+    assert (len(before.history_), len(after.history_), after.n_epochs_) == (3, 6, 6)
+    assert after.reconstruction_error_ == before.reconstruction_error_
+
+
+def test_further_sets_are_trained_on_in_turn_and_by_the_seed(digits):
+    X, _ = digits
+    sets = [X[:50], 1 - X[:50]]
+    fitted = [
+        make_autoencoder(unlabelled_epochs=1).fit(X[:200], X_unlabelled=order).transform(X[:5])
+        for order in (sets, sets, sets[::-1])
+    ]
+    np.testing.assert_array_equal(fitted[0], fitted[1])
+    assert np.abs(fitted[0] - fitted[2]).max() > 0
+
+
+def test_further_sets_without_epochs_or_of_another_shape_are_refused(digits):
+    X, _ = digits
+    with pytest.raises(ParameterError, match="unlabelled_epochs must be at least 1 to train on"):
+        make_autoencoder().fit(X, X_unlabelled=[X])
+    with pytest.raises(ValueError, match="8"):
+        make_autoencoder(unlabelled_epochs=1).fit(X, X_unlabelled=[X[:, :, :4, :4]])
