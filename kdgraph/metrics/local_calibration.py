@@ -16,7 +16,7 @@ import numpy as np
 
 from kdgraph.metrics.inputs import Top, TopLabel
 from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
-from kdgraph.metrics.reliability_bins import bin_of, reliability_bins
+from kdgraph.metrics.reliability_bins import Strategy, bin_of, reliability_bins
 from kdgraph.parameters import Count, Positive, check_value
 from kdgraph.smoothing import Kernel, check_bandwidths, local_means, rms_of
 from kdgraph.smoothing.kernel_means import check_vectors
@@ -66,6 +66,7 @@ def local_errors(
     *,
     bandwidths: Sequence[Positive] = (0.2,),
     bins: Count = 15,
+    strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
@@ -85,8 +86,11 @@ def local_errors(
     bandwidths : sequence of float, default=(0.2,)
         Kernel bandwidths γ.
     bins : int, default=15
-        Number of equal-width bins of confidence over [0, 1], ``(lower, upper]``, as for
+        Number of bins of confidence over [0, 1], ``(lower, upper]``, as for
         :func:`~kdgraph.metrics.ece`.
+    strategy : {"uniform", "mass"}, default="uniform"
+        "uniform": bins of equal width, as in the paper. "mass": bins with equal numbers of these
+        rows, as far as ties allow; see :func:`~kdgraph.metrics.reliability_bins`.
     scale : {"rms", "none"}, default="rms"
         Unit of the bandwidths. "rms": the root mean square distance of these rows from their mean,
         per dimension. It is a single number, so it preserves the shape of the space and removes
@@ -137,7 +141,7 @@ def local_errors(
     [[1.7, 1.7, 1.7, 1.7], [4.0, 4.0, 4.0, 4.0]]
     """
     rows = _vectors("X", X)
-    sample = _Sample.from_rows(confidence, correct, rows, bandwidths, bins, scale)
+    sample = _Sample.from_rows(confidence, correct, rows, bandwidths, bins, strategy, scale)
     return sample.errors_at(
         rows, sample.bin, kernel=kernel, leave_one_out=leave_one_out, n_jobs=n_jobs
     )
@@ -152,6 +156,7 @@ def local_errors_at(
     *,
     bandwidths: Sequence[Positive] = (0.2,),
     bins: Count = 15,
+    strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     n_jobs: int | None = None,
@@ -166,7 +171,7 @@ def local_errors_at(
         Points at which the error is evaluated.
     confidence_at : Float[m]
         Confidences of the model at the points, in [0, 1].
-    confidence, correct, X, bandwidths, bins, scale, kernel, n_jobs
+    confidence, correct, X, bandwidths, bins, strategy, scale, kernel, n_jobs
         As for :func:`local_errors`. The scale is that of ``X``.
 
     Raises
@@ -192,7 +197,7 @@ def local_errors_at(
     ([[-0.5, 0.5, nan]], [4, 4, 0])
     """
     vectors_at, rows = _vectors("points", points), _vectors("X", X)
-    sample = _Sample.from_rows(confidence, correct, rows, bandwidths, bins, scale)
+    sample = _Sample.from_rows(confidence, correct, rows, bandwidths, bins, strategy, scale)
     predicted = np.asarray(confidence_at, dtype=np.float64)
     if predicted.shape != (len(vectors_at),):
         raise ValueError(
@@ -234,13 +239,14 @@ class _Sample:
         rows: np.ndarray,
         bandwidths: Sequence[float],
         bins: int,
+        strategy: Strategy,
         scale: DistanceScale,
     ) -> _Sample:
         """Check the arguments of :func:`local_errors` and sort the rows into bins."""
         check_bandwidths(bandwidths)
         check_value("scale", scale, DistanceScale)
         confidence = np.asarray(confidence, dtype=np.float64)
-        reliability = reliability_bins(confidence, correct, bins=bins)
+        reliability = reliability_bins(confidence, correct, bins=bins, strategy=strategy)
         if len(rows) != len(confidence):
             raise ValueError(
                 f"X must have a row for each of {len(confidence)} confidences, got {len(rows)}"
@@ -278,6 +284,7 @@ def cached_local_errors(
     X: np.ndarray,
     bandwidths: Sequence[float],
     bins: int,
+    strategy: Strategy,
     scale: DistanceScale,
     kernel: Kernel,
     leave_one_out: bool,
@@ -288,11 +295,9 @@ def cached_local_errors(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : TopLabel
-        Predicted classes with their confidence.
-    X, bandwidths, bins, scale, kernel, leave_one_out
+    y, top_label
+        As for :func:`lce`.
+    X, bandwidths, bins, strategy, scale, kernel, leave_one_out
         As for :func:`local_errors`.
     """
     # local_errors treats every bandwidth separately, given the distances. An error therefore does
@@ -305,13 +310,15 @@ def cached_local_errors(
         correct.tobytes(),
         IdentityKey(X),
         bins,
+        strategy,
         scale,
         kernel,
         leave_one_out,
     )
     if missing := [bandwidth for bandwidth in bandwidths if bandwidth not in cache]:
-        options = {"bins": bins, "scale": scale, "kernel": kernel, "leave_one_out": leave_one_out}
-        errors = local_errors(top_label.confidence, correct, X, bandwidths=missing, **options)
+        options: dict[str, Any] = {"bins": bins, "strategy": strategy, "scale": scale}
+        options |= {"bandwidths": missing, "kernel": kernel, "leave_one_out": leave_one_out}
+        errors = local_errors(top_label.confidence, correct, X, **options)
         cache |= {
             bandwidth: (slce, n_eff, errors.count)
             for bandwidth, slce, n_eff in zip(missing, errors.slce, errors.n_eff, strict=True)
@@ -357,13 +364,13 @@ def _number(
     X: np.ndarray,
     min_count: int,
     bandwidth: float,
-    bins: int,
-    scale: DistanceScale,
-    kernel: Kernel,
-    leave_one_out: bool,
+    *options: Any,
 ) -> float:
-    """Return one column of :func:`summarize_local_errors` at one bandwidth."""
-    errors = cached_local_errors(y, top_label, X, [bandwidth], bins, scale, kernel, leave_one_out)
+    """Return one column of :func:`summarize_local_errors` at one bandwidth.
+
+    ``options`` are those of :func:`cached_local_errors` after the bandwidths.
+    """
+    errors = cached_local_errors(y, top_label, X, [bandwidth], *options)
     return float(summarize_local_errors(errors, min_count)[column][0])
 
 
@@ -375,6 +382,7 @@ def lce(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
+    strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
@@ -396,7 +404,7 @@ def lce(
         (:class:`~kdgraph.metrics.TopLabel`).
     X : Float[n, d] or Float[n, ...]
         Features or images.
-    bandwidth, bins, scale, kernel, leave_one_out
+    bandwidth, bins, strategy, scale, kernel, leave_one_out
         As for :func:`local_errors`.
     min_count : int, default=1
         Rows in bins with fewer rows are left out; the number is NaN if no row is left.
@@ -413,7 +421,9 @@ def lce(
 
     At a large bandwidth it is the gap of the bin, |0.75 - 0.5|.
     """
-    return _number("lce", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out)
+    return _number(
+        "lce", y, top_label, X, min_count, bandwidth, bins, strategy, scale, kernel, leave_one_out
+    )
 
 
 @metric("MLCE", better="lower")
@@ -424,6 +434,7 @@ def mlce(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
+    strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
@@ -437,12 +448,7 @@ def mlce(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
-    X, bandwidth, bins, scale, kernel, min_count, leave_one_out
+    y, top_label, X, bandwidth, bins, strategy, scale, kernel, min_count, leave_one_out
         As for :func:`lce`.
 
     References
@@ -456,7 +462,7 @@ def mlce(
     0.75
     """
     return _number(
-        "mlce", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
+        "mlce", y, top_label, X, min_count, bandwidth, bins, strategy, scale, kernel, leave_one_out
     )
 
 
@@ -468,6 +474,7 @@ def lce_n_eff(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
+    strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
@@ -479,12 +486,7 @@ def lce_n_eff(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
-    X, bandwidth, bins, scale, kernel, min_count, leave_one_out
+    y, top_label, X, bandwidth, bins, strategy, scale, kernel, min_count, leave_one_out
         As for :func:`lce`.
 
     Examples
@@ -494,7 +496,7 @@ def lce_n_eff(
     (1.7, 4.0)
     """
     return _number(
-        "n_eff", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
+        "n_eff", y, top_label, X, min_count, bandwidth, bins, strategy, scale, kernel, leave_one_out
     )
 
 
@@ -506,6 +508,7 @@ def mlce_n_eff(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
+    strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
@@ -517,12 +520,7 @@ def mlce_n_eff(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
-    X, bandwidth, bins, scale, kernel, min_count, leave_one_out
+    y, top_label, X, bandwidth, bins, strategy, scale, kernel, min_count, leave_one_out
         As for :func:`lce`.
 
     Examples
@@ -532,7 +530,17 @@ def mlce_n_eff(
     1.7
     """
     return _number(
-        "mlce_n_eff", y, top_label, X, min_count, bandwidth, bins, scale, kernel, leave_one_out
+        "mlce_n_eff",
+        y,
+        top_label,
+        X,
+        min_count,
+        bandwidth,
+        bins,
+        strategy,
+        scale,
+        kernel,
+        leave_one_out,
     )
 
 
@@ -548,6 +556,7 @@ def slce(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
+    strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
@@ -556,12 +565,7 @@ def slce(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
-    X, bandwidth, bins, scale, kernel, leave_one_out
+    y, top_label, X, bandwidth, bins, strategy, scale, kernel, leave_one_out
         As for :func:`lce`.
 
     Returns
@@ -581,7 +585,9 @@ def slce(
     >>> slce(y, proba, X)["slce"].round(2).tolist()
     [-0.25, -0.25, 0.75, 0.75]
     """
-    errors = cached_local_errors(y, top_label, X, [bandwidth], bins, scale, kernel, leave_one_out)
+    errors = cached_local_errors(
+        y, top_label, X, [bandwidth], bins, strategy, scale, kernel, leave_one_out
+    )
     return {
         "confidence": top_label.confidence,
         "correct": top_label.correct(y),
@@ -600,6 +606,7 @@ def lce_map(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
+    strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
@@ -608,14 +615,11 @@ def lce_map(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
+    y, top_label
+        As for :func:`lce`.
     X : Float[n, 2]
         Features. For any other shape the table is empty.
-    bandwidth, bins, scale, kernel, leave_one_out
+    bandwidth, bins, strategy, scale, kernel, leave_one_out
         As for :func:`local_errors`.
 
     Returns
@@ -638,8 +642,9 @@ def lce_map(
     """
     if X.shape[1:] != (2,):
         return {}
-    options = {"scale": scale, "kernel": kernel, "leave_one_out": leave_one_out}
-    errors = slce(y, top_label, X, bandwidth=bandwidth, bins=bins, **options)
+    options: dict[str, Any] = {"bins": bins, "strategy": strategy, "scale": scale}
+    options |= {"bandwidth": bandwidth, "kernel": kernel, "leave_one_out": leave_one_out}
+    errors = slce(y, top_label, X, **options)
     return {"x1": X[:, 0], "x2": X[:, 1], **errors}
 
 
@@ -651,6 +656,7 @@ def lce_by_bandwidth(
     *,
     bandwidths: Sequence[Positive] = BANDWIDTHS,
     bins: Count = 15,
+    strategy: Strategy = "uniform",
     scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
@@ -660,16 +666,11 @@ def lce_by_bandwidth(
 
     Parameters
     ----------
-    y : Int[n]
-        Labels, as positions in the classes.
-    top_label : Float[n, K] or TopLabel
-        Class probabilities, or predicted classes with their confidence
-        (:class:`~kdgraph.metrics.TopLabel`).
-    X : Float[n, d] or Float[n, ...]
-        Features or images.
+    y, top_label, X
+        As for :func:`lce`.
     bandwidths : sequence of float
         Bandwidths γ, in the order of the table. The default ranges from 0.0125 to 12.8.
-    bins, scale, kernel, min_count, leave_one_out
+    bins, strategy, scale, kernel, min_count, leave_one_out
         As for :func:`lce`.
 
     Returns
@@ -689,7 +690,9 @@ def lce_by_bandwidth(
     >>> [table[column].round(2).tolist() for column in ("lce", "mlce", "n_eff")]
     [[0.5, 0.25], [0.75, 0.25], [1.65, 4.0]]
     """
-    errors = cached_local_errors(y, top_label, X, bandwidths, bins, scale, kernel, leave_one_out)
+    errors = cached_local_errors(
+        y, top_label, X, bandwidths, bins, strategy, scale, kernel, leave_one_out
+    )
     return {
         "bandwidth": np.asarray(bandwidths, dtype=np.float64),
         **summarize_local_errors(errors, min_count),

@@ -43,14 +43,27 @@ It holds for bandwidths of at least 0.05 of the spread of the features: distance
 
 
 def local_errors_by_loop(
-    confidence, correct, X, *, bandwidth, bins, unit, kernel="laplacian", leave_one_out=False
+    confidence,
+    correct,
+    X,
+    *,
+    bandwidth,
+    bins,
+    unit,
+    strategy="uniform",
+    kernel="laplacian",
+    leave_one_out=False,
 ) -> tuple[list[float], list[float]]:
     """Return Eq. 4 without the absolute value, and (Σw)² / Σw², for each row.
 
-    Bins are (j/b, (j+1)/b].
+    Bins are (j/b, (j+1)/b], or of mass the ranks of distinct confidences in b equal parts.
     """
     gaussian, gamma = kernel == "gaussian", bandwidth * unit
-    bin_of = [max(math.ceil(round(c * bins, 9)), 1) for c in confidence]
+    if strategy == "mass":
+        rank = {c: position for position, c in enumerate(sorted(confidence))}
+        bin_of = [rank[c] * bins // len(rank) for c in confidence]
+    else:
+        bin_of = [max(math.ceil(round(c * bins, 9)), 1) for c in confidence]
     slce, n_eff = [], []
     for i, x in enumerate(X):
         weighted_gaps = total_weight = squares = 0.0
@@ -86,6 +99,7 @@ def labels_and_predictions(confidence, correct) -> tuple[np.ndarray, TopLabel]:
     return np.where(correct, 0, 1), TopLabel(predicted, np.asarray(confidence), 2)
 
 
+@pytest.mark.parametrize("strategy", ["uniform", "mass"])
 @pytest.mark.parametrize("leave_one_out", [False, True])
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
 @pytest.mark.parametrize(
@@ -93,10 +107,15 @@ def labels_and_predictions(confidence, correct) -> tuple[np.ndarray, TopLabel]:
     [(1, 1, 0.2, "rms"), (2, 15, 0.2, "rms"), (3, 5, 0.4, "none"), (20, 10, 1.0, "rms")],
 )
 def test_lce_matches_a_double_loop(
-    d: int, bins: int, bandwidth: float, scale: str, kernel: str, leave_one_out: bool
+    d: int, bins: int, bandwidth: float, scale: str, kernel: str, leave_one_out: bool, strategy: str
 ) -> None:
-    confidence, correct, X = calibrated_rows(120, d)
-    options = {"bins": bins, "kernel": kernel, "leave_one_out": leave_one_out}
+    confidence, correct, X = calibrated_rows(120, d)  # 120 is divisible by each number of bins
+    options = {
+        "bins": bins,
+        "strategy": strategy,
+        "kernel": kernel,
+        "leave_one_out": leave_one_out,
+    }
     result = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale=scale, **options)
     unit = math.sqrt(((X - X.mean(axis=0)) ** 2).mean()) if scale == "rms" else 1.0
     slce, n_eff = local_errors_by_loop(
@@ -159,18 +178,20 @@ def test_laplacian_kernel_matches_scikit_learn() -> None:
     )
 
 
+@pytest.mark.parametrize("strategy", ["uniform", "mass"])
 @pytest.mark.parametrize("bins", [1, 5, 15])
-def test_large_bandwidth_gives_mce_and_ece(bins: int) -> None:
+def test_large_bandwidth_gives_mce_and_ece(bins: int, strategy: str) -> None:
     """Lemma 1; weights differ from 1 by less than 1e-11 at this bandwidth."""
     confidence, correct, X = calibrated_rows(500, 3)
     y, top_label = labels_and_predictions(confidence, correct)
-    assert mlce(y, top_label, X, bandwidth=1e12, bins=bins) == pytest.approx(
-        mce(y, top_label, bins=bins), abs=1e-10
+    options = {"bins": bins, "strategy": strategy}
+    assert mlce(y, top_label, X, bandwidth=1e12, **options) == pytest.approx(
+        mce(y, top_label, **options), abs=1e-10
     )
-    assert lce(y, top_label, X, bandwidth=1e12, bins=bins) == pytest.approx(
-        ece(y, top_label, bins=bins), abs=1e-10
+    assert lce(y, top_label, X, bandwidth=1e12, **options) == pytest.approx(
+        ece(y, top_label, **options), abs=1e-10
     )
-    result = local_errors(confidence, correct, X, bandwidths=[1e12], bins=bins)
+    result = local_errors(confidence, correct, X, bandwidths=[1e12], **options)
     np.testing.assert_allclose(result.n_eff[0], result.count, rtol=1e-10)
 
 
@@ -299,6 +320,26 @@ def test_map_requires_two_features(shape: tuple[int, ...]) -> None:
     splits = SimpleNamespace(prior=np.array([0.5, 0.5]), test=rows, calibration=rows)
     _, tables = measure([test], {"test": {"lce_map": {}, "lce_by_bandwidth": {}}}, splits, "here")
     assert list(tables) == ["lce_by_bandwidth"]
+
+
+def test_bins_of_equal_mass_leave_no_row_alone() -> None:
+    """The row of test_min_count_leaves_out_rows_in_small_bins shares a bin with 39 others."""
+    confidence, correct, X = calibrated_rows(199, 2)
+    confidence, correct = np.append(confidence, 0.1), np.append(correct, True)
+    X = np.vstack([X, X[:1]])
+    errors = local_errors(confidence, correct, X, bins=5, strategy="mass")
+    assert set(errors.count) == {40}
+    at_rows = local_errors_at(X, confidence, confidence, correct, X, bins=5, strategy="mass")
+    np.testing.assert_array_equal(at_rows.slce, errors.slce)
+    y, top_label = labels_and_predictions(confidence, correct)
+    options = {"bins": 5, "strategy": "mass"}
+    assert mlce(y, top_label, X, **options) == np.abs(errors.slce).max()
+    assert lce_by_bandwidth(y, top_label, X, **options)["mlce"][4] == np.abs(errors.slce).max()
+    np.testing.assert_array_equal(lce_map(y, top_label, X, **options)["slce"], errors.slce[0])
+    # Both kinds of bins are cached apart.
+    assert mlce(y, top_label, X, bins=5, bandwidth=1e9) == pytest.approx(0.9)
+    with pytest.raises(ParameterError, match="strategy must be one of uniform, mass, got 'rows'"):
+        local_errors(confidence, correct, X, strategy="rows")
 
 
 def test_table_by_bandwidth_matches_single_bandwidths() -> None:

@@ -29,7 +29,7 @@ from kdgraph.calibration.local.neighbours import (
 from kdgraph.calibration.top_label.base import TopLabelCalibrator, fill_rows, fills_rows
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
-from kdgraph.metrics.reliability_bins import bin_edges
+from kdgraph.metrics.reliability_bins import Strategy, bin_edges
 from kdgraph.parameters import Count, Positive
 from kdgraph.smoothing import check_bandwidths
 
@@ -100,8 +100,11 @@ class LocalCalibrationMixin:
     bandwidths : sequence of float, default=(0.00625, …, 3.2, 12.8)
         Candidates of "cv".
     bins : int or "cv", default=15
-        Number of bins of equal width over [0, 1]; only rows in the same bin of confidence are
-        averaged. "cv": 1, 5 or 15, chosen with the bandwidth.
+        Number of bins over [0, 1]; only rows in the same bin of confidence are averaged. "cv": 1, 5
+        or 15, chosen with the bandwidth.
+    strategy : "uniform" or "mass", default="uniform"
+        Kind of the bins. "uniform": equal widths, as in the paper. "mass": equal numbers of
+        calibration rows, as far as ties allow, so that no bin is left with one or two of them.
     choice : "best" or "simplest", default="best"
         Rule of "cv". "best": the least Brier score. "simplest": among the settings whose score is
         within one standard error of the least, those with the fewest bins, because the edge of a
@@ -135,6 +138,7 @@ class LocalCalibrationMixin:
     bandwidth: Positive | Literal["cv"] = "cv"
     bandwidths: Sequence[Positive] = DEFAULT_BANDWIDTHS
     bins: Count | Literal["cv"] = 15
+    strategy: Strategy = "uniform"
     choice: Literal["best", "simplest"] = "best"
     n_jobs: int | None = None
 
@@ -242,7 +246,9 @@ class LocalCalibrationMixin:
                 _BinTrial(
                     b,
                     gammas,
-                    *self._leave_one_out_errors(neighbours.with_bins(b), query, gammas, view),
+                    *self._leave_one_out_errors(
+                        neighbours.with_bins(b, self.strategy), query, gammas, view
+                    ),
                 )
                 for b in bins
             ]
@@ -250,7 +256,7 @@ class LocalCalibrationMixin:
             self.bandwidth_, self.bins_ = _select_setting(
                 trials, neighbours.weight, simplest=self.choice == "simplest"
             )
-        return neighbours.with_bins(self.bins_)
+        return neighbours.with_bins(self.bins_, self.strategy)
 
     def _leave_one_out_errors(
         self, neighbours: Neighbours, query: QueryRows, gammas: Sequence[float], view: FeatureView
@@ -330,7 +336,7 @@ class LocalRecalibration(LocalCalibrationMixin, TopLabelCalibrator):
     estimator : classifier
         Any classifier with ``predict_proba``. It is cloned and fitted; a
         ``FrozenEstimator(fitted)`` is not refitted.
-    features, kernel, bandwidth, bandwidths, bins, choice, n_jobs
+    features, kernel, bandwidth, bandwidths, bins, strategy, choice, n_jobs
         See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`.
     fill_proba, calibration_size, random_state
         See :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`; ``random_state`` also seeds
@@ -404,7 +410,7 @@ class LocalClassShares(LocalCalibrationMixin, PostHocClassifier):
     ----------
     estimator, calibration_size, random_state
         See :class:`LocalRecalibration`.
-    features, kernel, bandwidth, bandwidths, bins, choice, n_jobs
+    features, kernel, bandwidth, bandwidths, bins, strategy, choice, n_jobs
         See :class:`~kdgraph.calibration.local.lore.LocalCalibrationMixin`; the Brier score is that
         of all classes.
 

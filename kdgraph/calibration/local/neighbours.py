@@ -17,7 +17,7 @@ import numpy as np
 
 from kdgraph.features import FeatureMap
 from kdgraph.geometry import Partition, partition_kind, partition_of
-from kdgraph.metrics.reliability_bins import bin_edges, bin_of
+from kdgraph.metrics.reliability_bins import Strategy, bin_edges, bin_of
 from kdgraph.smoothing import LocalMeans, local_means, local_means_by_distance
 from kdgraph.smoothing.kernel_means import DistanceFunction
 
@@ -90,14 +90,16 @@ class Neighbours:
     group: np.ndarray
     n_groups: int = 1
 
-    def with_bins(self, bins: int) -> Neighbours:
-        """Return the same rows in another number of bins of equal width.
+    def with_bins(self, bins: int, strategy: Strategy = "uniform") -> Neighbours:
+        """Return the same rows in another number of bins, of equal width or of equal mass.
+
+        Bins of equal mass have equal numbers of these rows, whatever their weights.
 
         Notes
         -----
         Original to kdgraph.
         """
-        return replace(self, edges=bin_edges(self.confidence, bins, "uniform"))
+        return replace(self, edges=bin_edges(self.confidence, bins, strategy))
 
     def kernel_average(
         self,

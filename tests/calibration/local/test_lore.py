@@ -14,8 +14,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph.calibration import GroupWise
-from kdgraph.calibration.local import LocalRecalibration
+from kdgraph.calibration.local import LocalClassShares, LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning
+from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.geometry import partition_of
 from tests.calibration.local.conftest import (
@@ -85,6 +86,27 @@ def test_wide_bandwidth_is_histogram_binning(kernel, bins):
     np.testing.assert_allclose(
         confidence[in_used_bin], histogram.predict_confidence(new)[in_used_bin], atol=1e-7
     )  # weights are within 1e-8 of 1
+
+
+@pytest.mark.parametrize("calibrator", [LocalRecalibration, LocalClassShares])
+def test_bins_of_equal_mass_have_equal_numbers_of_calibration_rows(calibrator):
+    (X, y), (new, _) = random_rows(300), random_rows(200, 1)
+    options = {"features": ROWS, "bandwidth": 1e9, "bins": 5, "random_state": 0}
+    model = fit(calibrator(PARENT, strategy="mass", **options), X, y)
+    confidence, edges = X[:, :3].max(axis=1), model.neighbours_.edges
+    in_bin = (edges[:-1] < confidence[:, None]) & (confidence[:, None] <= edges[1:])
+    assert in_bin.sum(axis=0).tolist() == [60] * 5
+    chosen = fit(calibrator(PARENT, strategy="mass", features=ROWS, bins="cv"), X, y)
+    assert len(chosen.neighbours_.edges) == chosen.bins_ + 1
+    if calibrator is LocalRecalibration:  # at this bandwidth it is histogram binning
+        histogram = HistogramBinning(PARENT, by_class=False, bins=5, strategy="mass")
+        np.testing.assert_allclose(
+            model.predict_confidence(new),
+            fit(histogram, X, y).predict_confidence(new),
+            atol=1e-7,  # weights are within 1e-8 of 1
+        )
+    with pytest.raises(ParameterError, match="strategy must be one of uniform, mass, got 'rows'"):
+        fit(calibrator(PARENT, strategy="rows", **options), X, y)
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
