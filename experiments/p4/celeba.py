@@ -63,6 +63,8 @@ HAIR_COLOR = setting.Setting(
         "group_mce_100": "max group MCE over cells of 100 rows or more",
     },
     own={"error": "error"},
+    titles={"lore_pca": setting.REFITTED},
+    own_units=("",),
     resplit=False,
 )
 HAIR_TYPE = replace(

@@ -30,10 +30,13 @@ from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, ece, lce, mce, mlce
 
 MAPS = {"tsne": "t-SNE", "pca": "PCA"}
-READINGS = {"_printed": "γ in the map's own units", "": "γ in units of spread"}
-"""The paper does not say in which units its bandwidths are: end of a method or metric → how it
-reads them.
-"""
+READINGS = {
+    "_spread": "γ as printed, in units of spread",
+    "_printed": "γ in the map's own units",
+}
+"""The paper does not print in which units its bandwidths are: end of a method → their units."""
+METRIC_ENDS = {"_spread": "", "_printed": "_printed"}
+"""End of a method → that of a local error in the same units."""
 GLOBAL = {
     "none": "none",
     "temperature": "temperature",
@@ -42,6 +45,8 @@ GLOBAL = {
     "mmce": "MMCE",
 }
 BY_GROUP = {"group_temperature": "temperature by group", "group_histogram": "histogram by group"}
+LORE, IN_WIDTH, IN_MASS = "LoRe", "lore_pca_spread", "lore_pca_mass"
+"""LoRe as one method, and in bins of equal width and of equal mass."""
 GAMMA_02 = "lore_tsne_02"
 """LoRe as it is on ImageNet: in t-SNE at the printed bandwidth."""
 OVERALL = {"ece": "ECE", "nll_top": "NLL", "brier_top": "Brier score"}
@@ -63,10 +68,14 @@ Numbers = Mapping[str, pd.DataFrame]
 
 
 def crime(folder: Path) -> Iterator[Claim]:
-    """Of Communities and Crime, the first of the paper's three settings: ``paper/p4/crime``."""
+    """Of Communities and Crime, the first of the paper's three settings, behind the network of 60
+    epochs: ``paper/p4/crime_long``.
+    """
     records = runs_of(of_crime.EXPERIMENT, folder)
     if records:
         yield from of_setting(pd.DataFrame(entries(records)), share_of(records[0]))
+        with suppress(DataError):  # no run of the network alone yet
+            yield from of_bandwidths(study_of(records, folder, ("none",)))
 
 
 def of_setting(frame: pd.DataFrame, share: float) -> Iterator[Claim]:
@@ -88,6 +97,18 @@ def of_setting(frame: pd.DataFrame, share: float) -> Iterator[Claim]:
         yield from _correlations(frame, end, reading)
 
 
+def of_bandwidths(study: Study) -> Iterator[Claim]:
+    """MLCE of the network alone at the least and the largest bandwidth, in means over seeds."""
+    for one, called in MAPS.items():
+        gammas, values = study.table(f"lce_by_bandwidth_{one}", "bandwidth", "mlce")
+        means = values[label_of("none")].mean(axis=0)
+        text = (
+            f"Crime: mean MLCE in {called} rounds to 1.00 at γ = {gammas[0]:g} in units of spread"
+        )
+        found = f"{means[0]:.4f}; {study.runs_of}"
+        yield Claim(text, bool(means[0] >= 0.995), found, ("mlce_becomes_one",))
+
+
 def _against(
     wide: Numbers, lore: str, title: str, one: str, end: str, share: float
 ) -> Iterator[Claim]:
@@ -102,7 +123,7 @@ def _against(
     ]
     asked += [
         (
-            f"mlce_{one}{end}",
+            f"mlce_{one}{METRIC_ENDS[end]}",
             f"MLCE in {MAPS[one]}",
             GLOBAL,
             "lowest_mlce_everywhere improves_lce_most",
@@ -142,7 +163,7 @@ def _below_all(
     found = ", ".join(
         f"{others[other]} {signed(means[other])} ± {number(halves[other])}" for other in there
     )
-    found = f"less that of {found}; {len(values)} seeds"
+    found = f"less that of {found}; {counted_noun([len(d) for d in differences.values()], 'seed')}"
     yield Claim(
         f"{title} is the lowest, in the mean over seeds, of {len(there) + 1}",
         max(means.values()) < 0,
@@ -175,9 +196,10 @@ def _comparable(wide: Numbers, lore: str, title: str) -> Iterator[Claim]:
         values = wide.get(metric, pd.DataFrame())
         other = given or _best(values)
         if other in values and lore in values:
+            both = values[[lore, other]].dropna()
             excess, deviation = (
-                float(values[lore].mean() - values[other].mean()),
-                float(values[other].std(ddof=1)),
+                float((both[lore] - both[other]).mean()),
+                float(both[other].std(ddof=1)),
             )
             which = (
                 f"that of {GLOBAL[str(other)]}"
@@ -188,7 +210,8 @@ def _comparable(wide: Numbers, lore: str, title: str) -> Iterator[Claim]:
             yield Claim(
                 text,
                 excess <= deviation,
-                f"{signed(excess)}, deviation {number(deviation)}, {len(values)} seeds",
+                f"{signed(excess)}, deviation {number(deviation)},"
+                f" {counted_noun([len(both)], 'seed')}",
                 (of,),
             )
 
@@ -197,7 +220,8 @@ def _reductions(worst: pd.DataFrame, lore: str, title: str) -> Iterator[Claim]:
     for other, least, name in LEAST:
         other = _best(worst) if other == "next" else other
         if other in worst and lore in worst:
-            share = float(1 - worst[lore].mean() / worst[other].mean())
+            both = worst[[lore, other]].dropna()
+            share = float(1 - both[lore].mean() / both[other].mean())
             text = (
                 f"{title} takes at least {100 * least:.0f} % of max group MCE off {name}, here in"
                 " one setting of three"
@@ -205,7 +229,7 @@ def _reductions(worst: pd.DataFrame, lore: str, title: str) -> Iterator[Claim]:
             yield Claim(
                 text,
                 share >= least,
-                f"{100 * share:.0f} % in the means of {len(worst)} seeds",
+                f"{100 * share:.0f} % in the means of {counted_noun([len(both)], 'seed')}",
                 ("half_of_group_mce",),
             )
 
@@ -213,17 +237,19 @@ def _reductions(worst: pd.DataFrame, lore: str, title: str) -> Iterator[Claim]:
 def _robust(worst: pd.DataFrame, end: str, reading: str) -> Iterator[Claim]:
     both, best = [f"lore_{one}{end}" for one in MAPS], _best(worst)
     if best is not None and set(both) <= set(worst):
-        means = worst[both].mean()
+        common = worst[[*both, best]].dropna()
+        means = common[both].mean()
         apart, ahead = (
             abs(float(means.iloc[0] - means.iloc[1])),
-            float(worst[best].mean() - means.max()),
+            float(common[best].mean() - means.max()),
         )
         text = (
             f"both maps ({reading}) differ less in mean max group MCE than the worse of them is"
             " below the best global method"
         )
         found = (
-            f"apart by {number(apart)}, below {GLOBAL[best]} by {signed(ahead)}; {len(worst)} seeds"
+            f"apart by {number(apart)}, below {GLOBAL[best]} by {signed(ahead)};"
+            f" {counted_noun([len(common)], 'seed')}"
         )
         yield Claim(text, apart < ahead, found, ("robust_to_map",))
 
@@ -237,10 +263,14 @@ def _correlations(frame: pd.DataFrame, end: str, reading: str) -> Iterator[Claim
         index=["method", "seed"], columns="metric", values="value"
     )
     plain = {"ece": "ECE", "mce": "MCE", "nll_top": "NLL", "brier_top": "Brier score"}
-    if WORST not in wide or wide.index.unique("seed").size < 3:
+    run = wide.index.unique("method")
+    counts = wide.groupby("seed").size()
+    wide = wide[wide.index.get_level_values("seed").isin(counts.index[counts == len(run)])]
+    n_seeds = wide.index.unique("seed").size
+    if WORST not in wide or n_seeds < 3:
         return
     for one, called in MAPS.items():
-        if (local := f"mlce_{one}{end}") not in wide:
+        if (local := f"mlce_{one}{METRIC_ENDS[end]}") not in wide:
             continue
         there = wide[[WORST, local, *(name for name in plain if name in wide)]].dropna()
         gaps = _differences(there, local)
@@ -252,22 +282,50 @@ def _correlations(frame: pd.DataFrame, end: str, reading: str) -> Iterator[Claim
             f"MLCE in {called} ({reading}) correlates more with max group MCE than every global"
             " metric: each 95 % interval is above 0"
         )
-        found = f"correlation less that of {found}; seeds drawn anew {DRAWS:,} times"
+        found = (
+            f"correlation less that of {found}; {counted_noun([n_seeds], 'seed')}, drawn anew"
+            f" {DRAWS:,} times"
+        )
         yield Claim(text, all(low > 0 for _, low, _ in gaps.values()), found, ("mlce_foretells",))
-        r = [
-            float(np.corrcoef(rows[local], rows[WORST])[0, 1])
-            for rows in (there, there - there.groupby("method").transform("mean"))
-        ]
         text = (
-            f"MLCE in {called} ({reading}) correlates with max group MCE by more than .1, over all"
-            " and within methods"
+            f"MLCE in {called} ({reading}) correlates with max group MCE, over all and within"
+            " methods: each 95 % interval is above 0"
         )
-        yield Claim(
-            text,
-            min(r) > 0.1,
-            f"{signed(r[0], 2)} over all, {signed(r[1], 2)} within",
-            ("lower_lce_lower_cost",),
+        yield _correlated(there, local, WORST, 1, text, "lower_lce_lower_cost")
+
+
+def _correlated(there: pd.DataFrame, one: str, other: str, sign: int, text: str, of: str) -> Claim:
+    """That two metrics correlate with this sign, over all (method, seed) and within methods, by
+    percentiles over draws of whole seeds.
+    """
+    found = {
+        name: _interval_of_correlation(rows[[one, other]])
+        for name, rows in (
+            ("over all", there),
+            ("within", there - there.groupby("method").transform("mean")),
         )
+    }
+    told = ", ".join(
+        f"{signed(r, 2)} ({signed(low, 2)} to {signed(high, 2)}) {name}"
+        for name, (r, low, high) in found.items()
+    )
+    seeds = counted_noun([there.index.unique("seed").size], "seed")
+    holds = all(min(sign * low, sign * high) > 0 for _, low, high in found.values())
+    return Claim(text, holds, f"{told}; {seeds}, drawn anew {DRAWS:,} times", (of,))
+
+
+def _interval_of_correlation(both: pd.DataFrame) -> tuple[float, float, float]:
+    """Correlation of two columns, and its 2.5 and 97.5 % percentiles over draws of seeds."""
+    by_seed = [rows.to_numpy() for _, rows in both.groupby("seed")]
+    rng = np.random.default_rng(0)
+    drawn = [
+        np.corrcoef(
+            np.concatenate([by_seed[i] for i in rng.integers(len(by_seed), size=len(by_seed))]).T
+        )[0, 1]
+        for _ in range(DRAWS)
+    ]
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return float(np.corrcoef(both.to_numpy().T)[0, 1]), float(low), float(high)
 
 
 def _differences(there: pd.DataFrame, one: str) -> dict[str, tuple[float, float, float]]:
@@ -326,6 +384,17 @@ def of_decisions(frame: pd.DataFrame, name: str, share: float) -> Iterator[Claim
             sign * wide.get(metric, pd.DataFrame()), GAMMA_02, title, GLOBAL, (of,), share
         )
 
+    local = "mlce_resnet"
+    both = frame[frame.metric.isin((local, "reward"))].pivot(
+        index=["method", "seed"], columns="metric", values="value"
+    )
+    if {local, "reward"} <= set(both) and both.index.unique("seed").size >= 3:
+        text = (
+            f"{name}: MLCE in t-SNE correlates negatively with the reward at w/u = 10, over all and"
+            " within methods: each 95 % interval is below 0"
+        )
+        yield _correlated(both.dropna(), local, "reward", -1, text, "lower_lce_lower_cost")
+
 
 def of_rewards(study: Study, name: str) -> Iterator[Claim]:
     """Who gains most by abstaining, whatever a mistake costs: means over seeds at each ratio."""
@@ -359,30 +428,44 @@ def finer(folder: Path) -> list[Claim]:
 
 
 def equal_mass(folder: Path) -> Iterator[Claim]:
-    """Of Communities and Crime, measured in both kinds of bins: ``paper/p4/crime_bins``."""
-    if records := runs_of("paper/p4/crime_bins", folder):
+    """Of Communities and Crime, calibrated and measured in both kinds of bins:
+    ``paper/p4/crime_readings``.
+    """
+    if records := runs_of(of_crime.READINGS, folder):
         yield from of_bins(pd.DataFrame(entries(records)))
 
 
 def of_bins(frame: pd.DataFrame) -> Iterator[Claim]:
-    """That what is said of methods in bins of equal width is said in bins of equal mass too, in
-    means over seeds.
+    """That what is measured of methods in bins of equal width is measured in bins of equal mass
+    too, in means over seeds; LoRe has the bins that it is measured in.
     """
-    of, lore = ("equal_mass_alike",), "lore_tsne"
+    of = ("equal_mass_alike",)
     wide = (
-        frame.pivot(index=["seed", "method"], columns="metric", values="value")
+        frame[frame.method != "isotonic_labels"]
+        .pivot(index=["seed", "method"], columns="metric", values="value")
         .groupby("method")
         .mean()
     )
-    seeds = counted_noun([frame.seed.nunique()], "seed")
-    for metric, name in (("ece", "ECE"), ("mce", "MCE"), (WORST, "max group MCE")):
+    seeds = counted_noun(frame.groupby("method").seed.nunique(), "seed")
+    for metric, name in (
+        ("ece", "ECE"),
+        ("mce", "MCE"),
+        (WORST, "max group MCE"),
+        ("mlce_pca", "MLCE in PCA"),
+    ):
         if not {metric, f"{metric}_mass"} <= set(wide):
             continue
-        width, mass = wide[metric], wide[f"{metric}_mass"]
+        width, mass = (
+            wide[column].rename({own: LORE}).drop(other, errors="ignore")
+            for column, own, other in (
+                (metric, IN_WIDTH, IN_MASS),
+                (f"{metric}_mass", IN_MASS, IN_WIDTH),
+            )
+        )
         ratio, r = mass / width, float(width.corr(mass, method="spearman"))
         text = (
             f"Crime: mean {name} in bins of equal mass is within a tenth of that in bins of equal"
-            " width, of each of the paper's methods"
+            " width, of each method"
         )
         found = (
             f"{number(float(ratio.min()), 2)} to {number(float(ratio.max()), 2)} times it,"
@@ -390,16 +473,16 @@ def of_bins(frame: pd.DataFrame) -> Iterator[Claim]:
         )
         yield Claim(text, bool((ratio - 1).abs().max() <= ALIKE), found, of)
         text = (
-            f"Crime: both kinds of bins order the paper's methods alike in mean {name}: the rank"
+            f"Crime: both kinds of bins order the methods alike in mean {name}: the rank"
             " correlation is at least .9"
         )
         yield Claim(text, r >= 0.9, f"{signed(r, 2)}, {len(ratio)} methods, {seeds}", of)
-        if lore in wide.index and len(wide) > 1:
-            signs = [np.sign(each[lore] - each.drop(lore)) for each in (width, mass)]
+        if LORE in width and LORE in mass and len(width) > 1:
+            signs = [np.sign(each[LORE] - each.drop(LORE)) for each in (width, mass)]
             same = int((signs[0] == signs[1]).sum())
             text = (
-                f"Crime: LoRe in t-SNE has a lower mean {name} than the same methods in both kinds"
-                " of bins"
+                f"Crime: LoRe in principal components has a lower mean {name} than the same methods"
+                " in both kinds of bins"
             )
             yield Claim(
                 text,

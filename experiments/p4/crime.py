@@ -1,14 +1,15 @@
 """Communities and Crime beside Tables 1 to 3 (setting 1) of Luo et al.: what ``kdg run
-experiment=paper/p4/crime`` prints at its end.
+experiment=paper/p4/crime_long`` prints at its end.
 
 ``python -m experiments.p4.crime outputs`` prints it again, from any subset of the runs, and with
-``paper/p4/crime_long`` behind it that of the network that is trained for long.
+``paper/p4/crime`` behind it that of the network that is stopped early.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +17,12 @@ import pandas as pd
 from experiments.common.runs import Record, runs_of
 from experiments.p4 import setting
 
-EXPERIMENT, LONG = "paper/p4/crime", "paper/p4/crime_long"
+EXPERIMENT, STOPPED = "paper/p4/crime_long", "paper/p4/crime"
+READINGS, INCOME = "paper/p4/crime_readings", "paper/p4/crime_income"
+LABELS, MASS = "isotonic regression fitted on labels", "LoRe in bins of equal mass"
+BINS_15, BY_INCOME = "ECE in 15 bins (Section 3.2)", "groups by the largest of five incomes"
+EARLY = "network stopped early"
+"""Titles of variants."""
 SETTING = setting.Setting(
     title="Luo et al., setting 1",
     dataset="crime",
@@ -29,6 +35,8 @@ SETTING = setting.Setting(
         "mmce": "mmce",
         "group_temperature": "group temperature",
         "group_histogram": "group histogram",
+        "lore_tsne_spread": "LoRe t-SNE",
+        "lore_pca_spread": "LoRe PCA",
         "lore_tsne": "LoRe t-SNE",
         "lore_pca": "LoRe PCA",
         "lore_tsne_printed": "LoRe t-SNE",
@@ -62,11 +70,17 @@ SETTING = setting.Setting(
         "group_mce_10": None,
     },
     note="Mean ± standard deviation over seeds, of 500 test rows each; five equal bins.",
+    titles={
+        "lore_tsne": setting.REFITTED,
+        "lore_pca": setting.REFITTED,
+        "lore_tsne_printed": setting.OWN_UNITS,
+        "lore_pca_printed": setting.OWN_UNITS,
+    },
     called={
         "mlce_tsne": "MLCE, γ = 0.2 (t-SNE), γ in units of spread",
         "mlce_pca": "MLCE, γ = 0.4 (PCA), γ in units of spread",
-        "mlce_tsne_printed": "MLCE, γ = 0.2 (t-SNE), as printed",
-        "mlce_pca_printed": "MLCE, γ = 0.4 (PCA), as printed",
+        "mlce_tsne_printed": "MLCE, γ = 0.2 (t-SNE), γ in the map's own units",
+        "mlce_pca_printed": "MLCE, γ = 0.4 (PCA), γ in the map's own units",
         "group_mce_10": "max group MCE over cells of ten rows or more",
     },
 )
@@ -79,20 +93,60 @@ def compare_with_published(records: Sequence[Record]) -> str:
     return setting.compare_with_published(records, SETTING)
 
 
+STOPPED_SETTING = replace(
+    SETTING,
+    methods={
+        "mmce_stopped" if method == "mmce" else method: row
+        for method, row in SETTING.methods.items()
+    },
+)
+"""The same behind the network that is stopped early, and so MMCE's."""
+
+
 def measured(folder: Path) -> pd.DataFrame:
-    """Its numbers as :func:`experiments.p4.setting.measured` has them, behind both networks; MMCE
-    trains one of its own, stopped early.
+    """Its numbers as :func:`experiments.p4.setting.measured` has them: behind the network of 60
+    epochs, and as variants behind the one that is stopped early and in other readings of the text.
     """
+    readings = pd.DataFrame(setting.entries(runs_of(READINGS, folder)))
+    income = pd.DataFrame(setting.entries(runs_of(INCOME, folder)))
     found = [
         setting.measured(pd.DataFrame(setting.entries(runs_of(EXPERIMENT, folder))), SETTING),
         setting.measured(
-            pd.DataFrame(setting.entries(runs_of(LONG, folder))),
-            SETTING,
-            "60 epochs",
-            alone=("mmce",),
+            pd.DataFrame(setting.entries(runs_of(STOPPED, folder))), STOPPED_SETTING, EARLY
         ),
+        *read_otherwise(readings),
+        by_income(income),
     ]
     return pd.concat(found, ignore_index=True)
+
+
+def read_otherwise(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Numbers of ``paper/p4/crime_readings`` as variants: isotonic regression on labels, LoRe in
+    bins of equal mass, and the ECE in fifteen bins.
+    """
+    if frame.empty:
+        return
+    for method, row, title in (
+        ("isotonic_labels", "isotonic", LABELS),
+        ("lore_pca_mass", "LoRe PCA", MASS),
+    ):
+        one = replace(SETTING, methods={method: row}, titles={method: title}, ours={})
+        yield setting.measured(frame[frame.method == method], one, correlated=False)
+    finer = frame[frame.metric == "ece_15"].assign(metric="ece")
+    yield setting.measured(finer, replace(SETTING, titles={}, ours={}), BINS_15, correlated=False)
+
+
+def by_income(frame: pd.DataFrame) -> pd.DataFrame:
+    """Max group MCE of ``paper/p4/crime_income`` as a variant; errors of all rows are those of the
+    same networks, which the groups do not change.
+    """
+    if frame.empty:
+        return frame
+    methods = {
+        method: row for method, row in SETTING.methods.items() if method not in SETTING.titles
+    }
+    one = replace(SETTING, methods=methods, titles={}, ours={})
+    return setting.measured(frame[frame.metric == setting.WORST], one, BY_INCOME, correlated=False)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -32,7 +32,8 @@ AGAINST = (
 WORST = "group_mce"
 CORRELATION = "correlation with max group MCE"
 REFITTED = "LoRe's γ by CV, in units of spread"
-"""Title of what has another bandwidth than the paper prints."""
+OWN_UNITS = "LoRe's γ in the map's own units"
+"""Titles of what has another bandwidth than the paper prints, or the same in other units."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class Setting:
     note : stands below Tables 1 and 3.
     called : metric → what Table 2 calls it here, where the paper's name does not say all.
     own : metric → column of numbers that the paper does not have.
+    titles : method that has a row of the paper's but is no method of the paper's in its main column
+        → title of the variant that it is.
+    own_units : titles of methods whose γ is in the units of the map, "" for the main column.
     not_run : method of the paper that is not run here → its row in the paper's tables.
     ours : method of ours → the row of the paper's tables that it stands in for, and its title.
     resplit : whether each seed divides the rows anew, so that seeds share rows; else they have the
@@ -70,6 +74,8 @@ class Setting:
     note: str
     called: Mapping[str, str] = field(default_factory=dict)
     own: Mapping[str, str] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
+    own_units: Sequence[str] = (OWN_UNITS,)
     not_run: Mapping[str, str] = field(default_factory=dict)
     ours: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     resplit: bool = True
@@ -81,23 +87,41 @@ class Setting:
 
     @property
     def in_paper(self) -> list[str]:
-        """The methods that the paper has, but for those that it has in other units."""
-        return [
-            method
-            for method, row in self.methods.items()
-            if row is not None and not method.endswith("_printed")
-        ]
+        """The methods that the paper has, as its main column has them."""
+        return self.family("")
 
     @property
     def stands_for(self) -> Mapping[str, tuple[str, str]]:
-        """Method → its row in the paper's tables, and a title where it is not done as printed,
-        which is with γ in the map's own units.
-        """
-        rows = {method: row for method, row in self.methods.items() if row is not None}
+        """Method → its row in the paper's tables, and its title where it is a variant."""
         return {
-            method: (row, REFITTED if f"{method}_printed" in rows else "")
-            for method, row in rows.items()
+            method: (row, self.titles.get(method, ""))
+            for method, row in self.methods.items()
+            if row is not None
         } | dict(self.ours)
+
+    def family(self, title: str) -> list[str]:
+        """One method for each row of the paper's tables: the variant of this title, or where there
+        is none that of the main column.
+        """
+        rows: dict[str, str] = {}
+        for method, row in self.methods.items():
+            if row is None or self.titles.get(method, "") not in ("", title):
+                continue
+            if row not in rows or method in self.titles:
+                rows[row] = method
+        return list(rows.values())
+
+    def metrics_of(self, title: str) -> list[str]:
+        """The metrics of Table 2 beside methods of this title, local errors in the same units."""
+        other = "" if title in self.own_units else "_printed"
+        return [
+            metric
+            for metric, row in self.correlated.items()
+            if row is not None
+            and not (
+                metric.endswith("_printed") if other else f"{metric}_printed" in self.correlated
+            )
+        ]
 
     @property
     def published(self) -> pd.DataFrame:
@@ -278,7 +302,7 @@ def _both(wide: pd.DataFrame, metric: str, methods: Sequence[str]) -> pd.DataFra
 
 
 def measured(
-    frame: pd.DataFrame, setting: Setting, network: str = "", alone: Sequence[str] = ()
+    frame: pd.DataFrame, setting: Setting, network: str = "", *, correlated: bool = True
 ) -> pd.DataFrame:
     """Numbers as ``published.csv`` tells them apart: ``item, dataset, metric, method, seed,
     variant, value``.
@@ -287,9 +311,8 @@ def measured(
     ----------
     frame : of :func:`entries`.
     setting : whose tables they stand in.
-    network : title of another network than the paper's text has, in every variant.
-    alone : methods that have a network of their own whatever that is, and rows for which are left
-        out.
+    network : title of the variant that all of them are; empty for the main column.
+    correlated : whether all methods are there, so that Table 2 is too.
 
     Notes
     -----
@@ -320,39 +343,40 @@ def measured(
         for method, seed, metric, value in frame[["method", "seed", "metric", "value"]].itertuples(
             index=False
         )
-        if method in setting.stands_for and method not in alone and metric in shown
+        if method in setting.stands_for and metric in shown
         for item, name, factor in [shown[metric]]
         for row, title in [setting.stands_for[method]]
         if (item, name, row) in printed
     ]
-    found = pd.DataFrame([*rows, *_correlated(frame, setting)]).assign(dataset=setting.dataset)
+    found = pd.DataFrame([*rows, *(_correlated(frame, setting) if correlated else ())]).assign(
+        dataset=setting.dataset
+    )
     return found.assign(
         variant=[", ".join(filter(None, (network, title))) for title in found.variant]
     )
 
 
 def _correlated(frame: pd.DataFrame, setting: Setting) -> Iterable[Record]:
-    """Table 2 in its terms: as printed, and of LoRe and MLCE in units of spread."""
+    """Table 2: of the methods of the main column, and of each variant of LoRe among them, over the
+    seeds that all of them have.
+    """
     wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
-    as_printed = [method for method, (_, title) in setting.stands_for.items() if not title]
-    refitted = {
-        metric for metric in setting.correlated if f"{metric}_printed" in setting.correlated
-    }
-    literal = {f"{metric}_printed" for metric in refitted}
-    for methods, title, without in (
-        (as_printed, "", refitted),
-        (setting.in_paper, REFITTED, literal),
-    ):
+    for title in ("", *dict.fromkeys(setting.titles.values())):
+        methods = setting.family(title)
         if not set(methods) <= set(wide.index.unique("method")):
             continue  # it is of all methods; of some it is another number
-        for metric, row in setting.correlated.items():
-            if row is None or metric not in wide or metric in without:
+        counts = wide.loc[methods].groupby("seed").size()
+        common = wide[
+            wide.index.get_level_values("seed").isin(counts.index[counts == len(methods)])
+        ]
+        for metric in setting.metrics_of(title):
+            if metric not in wide:
                 continue
-            for seed, value in _pseudo_values(_both(wide, metric, methods)):
+            for seed, value in _pseudo_values(_both(common, metric, methods)):
                 yield {
                     "item": "Table 2",
                     "metric": CORRELATION,
-                    "method": row,
+                    "method": setting.correlated[metric],
                     "seed": seed,
                     "variant": title,
                     "value": value,

@@ -12,7 +12,7 @@ import yaml
 from experiments.common.published import ABOUT, read_published
 from experiments.p4 import crime, setting
 from experiments.p4.paper import PAPER
-from experiments.p4.setting import REFITTED, entries, measured
+from experiments.p4.setting import OWN_UNITS, REFITTED, entries, measured
 from experiments.reproduction.declared import SCALES
 from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.verdicts import cells_of
@@ -83,7 +83,8 @@ def test_numbers_are_in_published_units_and_places(frame, found) -> None:
         of(found, "Table 3", "NLL", "none"), values(frame, "none", "nll_top")
     )
     for variant, method in (
-        ("", "lore_pca_printed"),
+        ("", "lore_pca_spread"),
+        (OWN_UNITS, "lore_pca_printed"),
         (REFITTED, "lore_pca"),
         ("simplest γ and bins", "lore_free"),
     ):
@@ -95,7 +96,11 @@ def test_numbers_are_in_published_units_and_places(frame, found) -> None:
 
 @pytest.mark.parametrize(
     ("variant", "end", "metric"),
-    [("", "_printed", "mlce_tsne_printed"), (REFITTED, "", "mlce_tsne")],
+    [
+        ("", "_spread", "mlce_tsne"),
+        (OWN_UNITS, "_printed", "mlce_tsne_printed"),
+        (REFITTED, "", "mlce_tsne"),
+    ],
 )
 def test_a_correlation_is_that_of_the_papers_nine_methods(
     frame, found, variant, end, metric
@@ -134,46 +139,87 @@ def test_of_one_seed_the_correlation_is_itself(frame) -> None:
     )  # of some methods it is another number
 
 
+def test_of_methods_with_fewer_seeds_the_correlation_is_over_those_that_all_have(frame) -> None:
+    few = frame[(frame.seed < 3) | ~frame.method.isin(["lore_tsne", "lore_pca"])]
+    ours, of_three = measured(few, crime.SETTING), measured(frame[frame.seed < 3], crime.SETTING)
+    row = ("Table 2", "correlation with max group MCE", "ECE")
+    assert len(of(ours, *row)) == SEEDS and len(of(ours, *row, REFITTED)) == 3
+    np.testing.assert_array_equal(of(ours, *row, REFITTED), of(of_three, *row, REFITTED))
+
+
 def test_both_networks_are_read_and_mmce_has_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path
 ) -> None:
     made = {
-        name: [record(m, s) for m in ("none", "mmce") for s in range(2)]
-        for name in (crime.EXPERIMENT, crime.LONG)
+        crime.EXPERIMENT: [record(m, s) for m in ("none", "mmce") for s in range(2)],
+        crime.STOPPED: [record(m, s) for m in ("none", "mmce_stopped", "mmce") for s in range(2)],
     }
     monkeypatch.setattr(
-        crime, "runs_of", lambda name, folder: made[name] if folder == tmp_path else []
+        crime, "runs_of", lambda name, folder: made.get(name, []) if folder == tmp_path else []
     )
     ours = crime.measured(tmp_path)
     first = ours[ours.item == "Table 1"]
-    assert set(zip(first.method, first.variant, strict=True)) == {
-        ("none", ""),
-        ("mmce", ""),
-        ("none", "60 epochs"),
-    }
+    assert sorted(zip(first.method, first.variant, first.seed, strict=True)) == sorted(
+        (method, variant, seed)
+        for method in ("none", "mmce")
+        for variant in ("", crime.EARLY)
+        for seed in range(2)
+    )
+    mmce = values(pd.DataFrame(entries(made[crime.STOPPED])), "mmce_stopped", "group_mce")
+    np.testing.assert_array_equal(of(ours, "Table 1", "max group MCE", "mmce", crime.EARLY), mmce)
     assert crime.measured(tmp_path / "empty").empty
     cells = cells_of(PAPER, read_published(PAPER.folder), ours)
     assert (
         sum(cell.ours is not None for cell in cells) == 2 * 4
     )  # one of Table 1 and three of Table 3
-    assert next(iter(cells)).variants.keys() == {"60 epochs"}
+    assert next(iter(cells)).variants.keys() == {crime.EARLY}
 
 
-def test_what_is_run_are_the_methods_of_the_experiment() -> None:
+def test_other_readings_of_the_text_are_variants(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    methods = ["none", "isotonic", "isotonic_labels", "lore_pca_spread", "lore_pca_mass"]
+    made = {
+        crime.READINGS: [
+            record(m, s, metrics=[*METRICS, "ece_15"]) for m in methods for s in range(2)
+        ],
+        crime.INCOME: [record(m, s, metrics=METRICS) for m in methods[:2] for s in range(2)],
+    }
+    monkeypatch.setattr(crime, "runs_of", lambda name, folder: made.get(name, []))
+    ours = crime.measured(tmp_path)
+    frame = pd.DataFrame(entries(made[crime.READINGS]))
+    assert set(ours.item) == {"Table 1", "Table 3"} and "" not in set(ours.variant)
+    for row, variant, method, metric in (
+        (("Table 1", "max group MCE", "isotonic"), crime.LABELS, "isotonic_labels", "group_mce"),
+        (("Table 3", "NLL", "isotonic"), crime.LABELS, "isotonic_labels", "nll_top"),
+        (("Table 3", "Brier", "LoRe PCA"), crime.MASS, "lore_pca_mass", "brier_top"),
+    ):
+        np.testing.assert_array_equal(of(ours, *row, variant), values(frame, method, metric))
+    np.testing.assert_array_equal(
+        of(ours, "Table 3", "ECE in percent", "LoRe PCA", crime.BINS_15),
+        100 * values(frame, "lore_pca_spread", "ece_15"),
+    )
+    incomes = ours[ours.variant == crime.BY_INCOME]
+    assert set(zip(incomes["item"], incomes.method, strict=True)) == {
+        ("Table 1", "none"),
+        ("Table 1", "isotonic"),
+    }
+
+
+def test_what_is_run_are_the_methods_of_the_experiments() -> None:
     swept = yaml.safe_load((conf_dir() / "experiment" / "paper" / "p4" / "crime.yaml").read_text())[
         "hydra"
     ]["sweeper"]["params"]["method"]
     known = {method.strip() for method in swept.split(",")}
     for size in PAPER.studies[0].sizes.values():
-        assert [words[0] for words in size.runs] == [
-            "experiment=paper/p4/crime",
-            "experiment=paper/p4/crime_long",
-        ]
-        for words in size.runs:
-            asked = words[1].removeprefix("method=").split(",")
-            assert set(asked) <= known and {method.split("/")[-1] for method in asked} == set(
-                crime.SETTING.stands_for
-            )
+        asked: dict[str, set[str]] = {}
+        for experiment, *words in size.runs:
+            methods = words[0].removeprefix("method=").split(",") if words else []
+            asked.setdefault(experiment.removeprefix("experiment="), set()).update(methods)
+        assert asked.keys() == {crime.EXPERIMENT, crime.STOPPED, crime.READINGS, crime.INCOME}
+        assert set().union(*asked.values()) <= known
+        names = {method.split("/")[-1] for method in asked[crime.EXPERIMENT]}
+        assert names == set(crime.SETTING.stands_for)
+        names = {method.split("/")[-1] for method in asked[crime.STOPPED]}
+        assert set(crime.STOPPED_SETTING.in_paper) <= names <= set(crime.STOPPED_SETTING.stands_for)
     assert set(PAPER.studies[0].sizes) <= set(SCALES)
 
 

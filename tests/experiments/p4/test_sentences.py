@@ -32,7 +32,7 @@ def setting(lore: float) -> pd.DataFrame:
         "brier_top",
         "lce_tsne",
         "lce_pca",
-        *(f"mlce_{one}{end}" for one in p4.MAPS for end in p4.READINGS),
+        *(f"mlce_{one}{end}" for one in p4.MAPS for end in p4.METRIC_ENDS.values()),
     ]
     for method in methods:
         for seed in range(12):
@@ -128,20 +128,72 @@ def test_rewards_of_luo_et_al() -> None:
     assert not lost.holds and lost.found.startswith("at 1; ") and lost.of == ("highest_reward",)
 
 
+def test_decisions_follow_local_errors_of_luo_et_al(monkeypatch) -> None:
+    monkeypatch.setattr(p4, "DRAWS", 40)
+    rng = np.random.default_rng(0)
+
+    def scores(sign: float) -> pd.DataFrame:
+        rows = []
+        for method, level in (("none", 0.9), ("lore_tsne_02", 0.2), ("histogram", 0.5)):
+            for seed in range(8):
+                error = level + 0.05 * rng.normal()
+                values = {"mlce_resnet": error, "reward": sign * error + 0.001 * rng.normal()}
+                rows += [
+                    {"method": method, "seed": seed, "metric": m, "value": v}
+                    for m, v in values.items()
+                ]
+        return pd.DataFrame(rows)
+
+    for sign, holds in ((-1.0, True), (1.0, False), (0.0, False)):
+        found = [c for c in p4.of_decisions(scores(sign), "x", 0.1) if "correlates" in c.text]
+        assert all_are(found, holds) == {"lower_lce_lower_cost"}
+
+
+def test_methods_without_all_seeds_are_compared_over_those_that_both_have(monkeypatch) -> None:
+    monkeypatch.setattr(p4, "DRAWS", 40)
+    frame = setting(0.3)
+    few = frame[(frame.seed < 9) | ~frame.method.str.endswith("_printed")]
+    texts = {claim.text: claim.found for claim in p4.of_setting(few, 0.1)}
+    assert set(texts) == {claim.text for claim in p4.of_setting(frame, 0.1)}
+    for text, told in texts.items():
+        n = "9 seeds" if p4.READINGS["_printed"] in text else "12 seeds"
+        assert n in told or told.startswith("clearly below"), (text, told)
+
+
+def test_ends_of_the_bandwidth_of_luo_et_al() -> None:
+    def study(least: float) -> Study:
+        rows = [
+            {"method": "none", "seed": s, "bandwidth": gamma, "mlce": value + jitter(s)}
+            for s in SEEDS
+            for gamma, value in ((0.0125, least), (12.8, 0.2))
+        ]
+        tables = {f"lce_by_bandwidth_{one}": pd.DataFrame(rows) for one in p4.MAPS}
+        return Study(["none"], list(SEEDS), pd.DataFrame(), tables)
+
+    assert all_are(p4.of_bandwidths(study(0.999)), True) == {"mlce_becomes_one"}
+    assert all_are(p4.of_bandwidths(study(0.97)), False) == {"mlce_becomes_one"}
+
+
 def test_bins_of_equal_mass_of_luo_et_al() -> None:
+    width = {"none": 0.4, "temperature": 0.3, "histogram": 0.2, "lore_pca_spread": 0.1}
+    wrong = 5.0  # of LoRe in other bins than those it is measured in, and of no method of the paper
+
     def bins(mass: Mapping[str, float]) -> pd.DataFrame:
-        width = {"none": 0.4, "temperature": 0.3, "histogram": 0.2, "lore_tsne": 0.1}
         rows = [
             {"method": method, "seed": seed, "metric": metric + end, "value": value + jitter(seed)}
-            for metric in ("ece", "mce", "group_mce")
-            for end, values in (("", width), ("_mass", mass))
+            for metric in ("ece", "mce", "group_mce", "mlce_pca")
+            for end, values in (
+                ("", {**width, "lore_pca_mass": wrong, "isotonic_labels": wrong}),
+                ("_mass", {**mass, "lore_pca_spread": wrong, "isotonic_labels": 1.0}),
+            )
             for method, value in values.items()
             for seed in SEEDS
         ]
         return pd.DataFrame(rows)
 
-    alike = {"none": 0.42, "temperature": 0.29, "histogram": 0.2, "lore_tsne": 0.105}
-    assert all_are(p4.of_bins(bins(alike)), True) == {"equal_mass_alike"}
+    alike = {"none": 0.42, "temperature": 0.29, "histogram": 0.2, "lore_pca_mass": 0.105}
+    found = list(p4.of_bins(bins(alike)))
+    assert len(found) == 4 * 3 and all_are(found, True) == {"equal_mass_alike"}
     assert all_are(
         p4.of_bins(bins(dict(zip(alike, [0.1, 0.2, 0.3, 0.4], strict=True)))), False
     ) == {"equal_mass_alike"}

@@ -1,0 +1,173 @@
+"""Early stopping on the 500 rows that recalibrate, as the paper's split of 994, 500 and 500 rows has
+it: a variant of Tables 1 and 3 of Luo et al. on Communities and Crime.
+
+A run of ``kdg`` holds rows of the training set out to stop on, so that calibration rows are seen by
+nothing before they calibrate. The paper has one validation set for both. Here a network is trained
+so, for each seed and criterion, and the methods that need no t-SNE and no training of their own are
+fitted behind it. ``python -m experiments.p4.stopping --seeds 60`` prints means.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.command import in_one_line
+from experiments.p4 import crime, setting
+from kdgraph.base import FittedModel
+from kdgraph.config import RunConfig, plan
+from kdgraph.data.dataset import Splits
+from kdgraph.parents.networks import MultilayerPerceptron
+from kdgraph.runner import stages
+from kdgraph.runner.evaluate import evaluate
+
+METHODS = (
+    "none",
+    "temperature",
+    "histogram",
+    "isotonic",
+    "group_temperature",
+    "group_histogram",
+    "lore_pca_spread",
+)
+SEEDS = 60
+N_VALIDATION = 500
+"""Rows that stop the training and recalibrate."""
+ON_THEM = "network stopped on the 500 rows that recalibrate"
+METRICS = {
+    "test": {
+        "nll_top": {"clip": 1e-12},
+        "brier_top": {},
+        "ece": {"bins": 5},
+        "group_mce": {"bins": 5, "reduce": "max"},
+    },
+    "calibration": {},
+    "ood": {},
+    "grid": {},
+}
+
+
+@dataclass(eq=False, repr=False)
+class StoppedOnLastRows(MultilayerPerceptron):
+    """Multilayer perceptron whose last training rows are the ones that training stops on.
+
+    Parameters
+    ----------
+    n_validation : int, default=500
+        Number of these rows; no step is made on them.
+
+    See :class:`~kdgraph.parents.networks.MultilayerPerceptron` for the others.
+    """
+
+    n_validation: int = N_VALIDATION
+
+    def _split_rows(
+        self, target: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None, int]:
+        *_, seed = super()._split_rows(target, weight)
+        last = len(target) - self.n_validation
+        return np.arange(last), np.arange(last, len(target)), seed
+
+
+def fit_on_both(config: RunConfig, splits: Splits) -> Any:
+    """Return the network of a config, fitted to training rows and stopped on calibration rows.
+
+    Columns are imputed and standardised by the rows of both, without their labels.
+    """
+    train, calibration = splits.train, splits.calibration
+    both = replace(
+        train,
+        **{
+            name: np.concatenate([getattr(train, name), getattr(calibration, name)])
+            for name in ("X", "y", "groups")
+        },
+        source_rows=None,
+    )
+    node = dict(config.parent) | {
+        "_target_": f"{__name__}.{StoppedOnLastRows.__name__}",
+        "n_validation": len(calibration.y),
+    }
+    return stages.fit(
+        node,
+        both,
+        preprocess=config.preprocess,
+        has_missing=splits.has_missing,
+        seed=config.seed,
+        n_jobs=1,
+    )
+
+
+def configs_of(methods: Sequence[str]) -> dict[str, RunConfig]:
+    """Return method → config of its first run behind the network that is stopped early."""
+    words = [
+        f"experiment={crime.STOPPED}",
+        f"method=choice({','.join(f'paper/p4/crime/{method}' for method in methods)})",
+        "seed=choice(0)",
+    ]
+    jobs = plan(words).jobs
+    return dict(zip(methods, (job.config for job in jobs), strict=True))
+
+
+def entries_of(configs: Mapping[str, RunConfig], seed: int) -> Iterator[dict[str, Any]]:
+    """A row for each method and metric of one seed, as :func:`experiments.p4.setting.entries`."""
+    first = replace(next(iter(configs.values())), seed=seed)
+    splits = stages.split(first.dataset, seed)
+    parent = fit_on_both(first, splits)
+    for method, config in configs.items():
+        model = stages.calibrate(
+            config.after,
+            parent,
+            splits,
+            protocol=config.protocol,
+            ood=config.ood,
+            seed=seed,
+            n_jobs=1,
+        )
+        found = evaluate(
+            FittedModel(parent),
+            model,
+            METRICS,
+            dataset=config.dataset,
+            ood=config.ood,
+            splits=splits,
+            seed=seed,
+        )
+        for entry in found.metrics:
+            if entry["on"] == "test" and entry["of"] == (
+                "parent" if method == "none" else "calibrated"
+            ):
+                yield {
+                    "method": method,
+                    "seed": seed,
+                    "metric": entry["metric"],
+                    "value": entry["value"],
+                }
+
+
+def tables(seeds: int = SEEDS) -> pd.DataFrame:
+    """Tables 1 and 3 as a variant, as :func:`experiments.p4.setting.measured` has them."""
+    configs = configs_of(METHODS)
+    frame = pd.DataFrame(entry for seed in range(seeds) for entry in entries_of(configs, seed))
+    methods = {method: crime.SETTING.methods[method] for method in METHODS}
+    one = replace(crime.SETTING, methods=methods, titles={}, ours={})
+    return setting.measured(frame, one, ON_THEM, correlated=False)
+
+
+def main() -> None:
+    """Print means and standard deviations over seeds."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many networks")
+    given = parser.parse_args()
+    by = tables(given.seeds).groupby(["item", "metric", "method"]).value
+    print(by.agg(["mean", "std", "count"]).round(3).to_string())
+
+
+if __name__ == "__main__":
+    in_one_line(main)
