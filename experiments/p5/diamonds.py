@@ -127,8 +127,9 @@ def claims(frame: pd.DataFrame) -> Iterable[Claim]:
             ("real_data",),
         )
     for parent, (called, _) in CALLED.items():
-        if (local := f"{parent}_local_1000") in have:
-            yield _covers(frame, local, f"{called}, local")
+        for end, after in (("_local_1000", "local"), ("_isotonic", "isotonic")):
+            if (method := f"{parent}{end}") in have:
+                yield _covers(frame, method, f"{called}, {after}")
     if {"network", "network_local_1000"} <= have:
         p, d = _lower(frame, "network_local_1000")
         text = "local recalibration lowers the network's RMSE (a paired test at 5 %)"

@@ -11,8 +11,8 @@ from experiments.reproduction.declared import SCALES, Paper, Size, Study
 _T1 = "experiment=paper/p5/table1"
 _T2 = "experiment=paper/p5/table2"
 _T3 = "experiment=paper/p5/diamonds"
-_SAMPLES = "20 samples of 90,000 rows each, where the paper has one"
-_SPLITS = "ten divisions of the rows, where the paper has one"
+_SAMPLES = "n samples of 100,000 rows each, where the paper has one"
+_SPLITS = "n divisions of the rows, where the paper has one"
 _WIDE = ("parent.hidden=[6400,6400,240,240]", "parent.max_epochs=75")
 _SMALL = (
     "a network of 256, 256, 64 and 64 units, 15 epochs, 100 masks (paper: 25 times as many units in"
@@ -72,7 +72,7 @@ PAPER = Paper(
                 scale: Size(
                     computed={"section43": memory.section43},
                     differs=(
-                        "the truth's error on five samples of 100,000 rows; memory is that which"
+                        "the truth's error on n samples of 100,000 rows; memory is that which"
                         " predicted distributions keep"
                     ),
                     minutes=0.5,
@@ -96,7 +96,7 @@ PAPER = Paper(
         Study(
             items=("Table 2",),
             sizes={
-                "workstation": Size([(_T2,)], differs=f"{_SMALL}; three samples", minutes=11),
+                "workstation": Size([(_T2,)], differs=f"{_SMALL}; n samples", minutes=11),
                 "paper": Size(
                     [
                         (_T2, _methods("table2", "wsir_50 wsir_50_local_radius"), *_WIDE),
@@ -107,7 +107,7 @@ PAPER = Paper(
                             "parent.masks=1000",
                         ),
                     ],
-                    differs="three samples, where the paper has one",
+                    differs="n samples, where the paper has one",
                 ),
             },
             measured=table2.measured,

@@ -7,6 +7,7 @@ those of ``simulation_k``, ``simulation_eps`` and ``simulation_knn``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ EXPERIMENTS = {
 than 64, which would take hours.
 """
 NETWORKS = ("small", "big")
+SIZES = (1000, 10_000, 100_000)
+"""Rows of all roles that the study has; a claim about sizes is judged on all of them or on none."""
 PLACES = {
     "input": "input (l = 1)",
     "6": "third hidden layer (l = 4)",
@@ -280,6 +283,12 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             " each size"
         )
         yield Claim(text, bool((both.small < both.big).all()), found, ("better_mse",))
+        small = gains["small"].sort_index()
+        if set(SIZES) <= set(small.index):
+            found = ", ".join(f"{n:,} rows {signed(value, 1)} %" for n, value in small.items())
+            text = "recalibration takes the more of the small network's MSE off, the more rows"
+            yield Claim(text, _falls(small), found, ("better_mse",))
+    yield from _of_alternatives(exact)
     yield from _of_coverage(exact)
     knn = (
         exact[(exact.network == "knn") & (exact.metric == "mse_y")]
@@ -301,22 +310,59 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
         yield Claim(text, bool((both.knn > both.local).all()), found, ("knn",))
 
 
+def _of_alternatives(exact: pd.DataFrame) -> Iterator[Claim]:
+    """CRPS and coverage of local recalibration against the other recalibrators, at each size."""
+    for network, (metric, called) in itertools.product(
+        NETWORKS, (("crps_excess", "CRPS"), ("coverage", "distance of coverage to 95 %"))
+    ):
+        wide = _by_seed(exact, network, metric)
+        for other in ("isotonic", "density"):
+            if not {"local", other} <= set(wide):
+                continue
+            margin = (wide[other] - wide.local).dropna().groupby("size")
+            median, lower = margin.median(), margin.agg(lambda one: int((one > 0).sum()))
+            found = ", ".join(
+                f"{n:,} rows lower in {lower[n]} of {count}" for n, count in margin.size().items()
+            )
+            text = (
+                f"local recalibration has a lower {called} than {ROWS[other]} in the median seed of"
+                f" each size, {network} network"
+            )
+            yield Claim(text, bool((median > 0).all()), found, ("alternatives",))
+
+
 def _of_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
-    """Of all methods by size, and of local recalibration by k at the largest size that has
-    several.
+    """Of all methods by size, on average and one by one, and of local recalibration by k at each
+    size that has several; nothing where runs of a size are missing.
     """
     coverage = exact[(exact.metric == "coverage") & exact.network.isin(NETWORKS)]
-    gap = (coverage.value - LEVEL).abs().groupby(coverage["size"]).mean()
-    if len(gap) > 1:
-        found = ", ".join(
-            f"{size:,} rows {number(100 * value, 1)} points" for size, value in gap.items()
-        )
-        yield Claim(
-            "coverage comes nearer to 95 % with more rows, on average over methods",
-            _falls(gap),
-            found,
-            RELIABLE,
-        )
+    if not has_all_sizes(coverage):
+        return
+    # With fewer calibration rows than neighbours every k is the same map, so only one k counts.
+    plain = coverage[(coverage.k == K) | coverage.k.isna()]
+    off = (plain.value - LEVEL).abs()
+    gap = off.groupby(plain["size"]).mean()
+    seeds = plain.groupby("size").seed.nunique()
+    found = ", ".join(
+        f"{size:,} rows {number(100 * value, 1)} points ({counted_noun([int(seeds[size])], 'seed')})"
+        for size, value in gap.items()
+    )
+    yield Claim(
+        "coverage comes nearer to 95 % with more rows, on average over methods",
+        _falls(gap),
+        found,
+        RELIABLE,
+    )
+    by_model = off.groupby([plain.network, plain.method, plain["size"]]).mean().unstack("size")
+    reached = by_model.dropna().apply(_falls, axis=1)
+    others = [f"{network}, {ROWS[method]}" for network, method in reached.index[~reached]]
+    told = f"; not {'; '.join(others)}" if others else ""
+    yield Claim(
+        "coverage comes nearer to 95 % with more rows, for each network and method, mean over seeds",
+        bool(reached.all()),
+        f"{int(reached.sum())} of {len(reached)}{told}",
+        RELIABLE,
+    )
     local = coverage[coverage.method.isin(LOCAL) & coverage.k.isin([100, 500, K])]
     for size, of in local[local["size"] >= 10 * K].groupby("size"):
         spread = of.groupby(of.k.astype(int)).value.std()
@@ -328,18 +374,28 @@ def _of_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
                 f"coverage of local recalibration varies less with more neighbours, {size:,} rows"
                 " (deviation over places and seeds)"
             )
-            yield Claim(text, _falls(spread), found, RELIABLE)
+            counted = counted_noun([of.seed.nunique()], "seed")
+            yield Claim(text, _falls(spread), f"{found}, {counted}", RELIABLE)
+
+
+def has_all_sizes(frame: pd.DataFrame) -> bool:
+    """Return whether both networks have runs of each of :data:`SIZES`."""
+    return {*itertools.product(NETWORKS, SIZES)} <= {
+        *zip(frame.network, frame["size"], strict=True)
+    }
 
 
 def _falls(values: pd.Series) -> bool:
     return bool((values.diff().dropna() < 0).all())
 
 
-def _by_seed(exact: pd.DataFrame, network: str) -> pd.DataFrame:
-    """MSE to y: size and seed in rows; network, isotonic, density and the mean of local in
-    columns.
+def _by_seed(exact: pd.DataFrame, network: str, metric: str = "mse_y") -> pd.DataFrame:
+    """A metric, of coverage its distance to 95 %: size and seed in rows; network, isotonic, density
+    and the mean of local in columns.
     """
-    of = exact[(exact.network == network) & (exact.metric == "mse_y")]
+    of = exact[(exact.network == network) & (exact.metric == metric)]
+    if metric == "coverage":
+        of = of.assign(value=(of.value - LEVEL).abs())
     kind = of.method.where(~of.method.isin(LOCAL), "local")
     return of.assign(kind=kind).pivot_table(
         index=["size", "seed"], columns="kind", values="value", aggfunc="mean"

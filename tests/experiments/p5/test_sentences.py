@@ -14,9 +14,12 @@ import pytest
 from experiments.common.claims import Claim
 from experiments.p5 import bias, cost, low_x2, two_diamonds
 from experiments.p5 import claims as p5
+from experiments.p5 import simulation as of_simulation
 from experiments.p5.records import TRUTH
 from kdgraph.parents.networks import MultilayerPerceptronRegressor
 from tests.experiments.sentences import SEEDS, all_are, by_seed, held, jitter
+
+RELIABLE = "reliable_by_size"
 
 
 def test_the_line_of_torres_et_al() -> None:
@@ -253,37 +256,71 @@ def test_seconds_are_measured_of_every_setting_by_turns(monkeypatch) -> None:
     )
 
 
-def test_the_simulation_of_torres_et_al() -> None:
-    def study(change: Callable[[str, float], float]) -> pd.DataFrame:
-        rows = []
-        for network in ("small", "big"):
-            for method in ("network", "input", "6", "8", "output"):
-                for k in (100.0, 500.0, 1000.0) if method != "network" else (np.nan,):
-                    for seed in SEEDS:
-                        shared = {
-                            "size": 10_000,
-                            "network": network,
-                            "method": method,
-                            "k": k,
-                            "eps": 0.0,
-                            "seed": seed,
-                        }
-                        values = {
-                            "mse_y": change(method, k),
-                            "smis": 1.0 + (method == "network"),
-                            "coverage": 0.95 - 0.03 * (method == "network"),
-                        }
-                        rows += [
-                            {**shared, "metric": name, "value": value * (1 + jitter(seed))}
-                            for name, value in values.items()
-                        ]
-        return pd.DataFrame(rows)
+def simulated(
+    change: Callable[[str, float, float], float],
+    sizes: tuple[int, ...] = of_simulation.SIZES,
+    coverage: Callable[[str, float, int], float] = lambda method, k, size: 0.95,
+) -> pd.DataFrame:
+    """Numbers of the simulation study whose MSE is a function of method, k and eps."""
+    rows = []
+    settings = [("network", np.nan, 0.0)]
+    settings += [(place, k, 0.0) for place in of_simulation.LOCAL for k in (100.0, 500.0, 1000.0)]
+    settings += [(place, 1000.0, 0.5) for place in of_simulation.LOCAL]
+    for size in sizes:
+        for network in of_simulation.NETWORKS:
+            for method, k, eps in settings:
+                for seed in SEEDS:
+                    shared = {"size": size, "network": network, "method": method, "k": k}
+                    values = {
+                        "mse_y": change(method, k, eps) * (1 + jitter(seed)),
+                        "smis": (1.0 + (method == "network")) * (1 + jitter(seed)),
+                        "coverage": coverage(method, k, size) - 0.03 * (method == "network"),
+                    }
+                    rows += [
+                        {**shared, "eps": eps, "seed": seed, "metric": name, "value": value}
+                        for name, value in values.items()
+                    ]
+    return pd.DataFrame(rows)
 
+
+def test_the_simulation_of_torres_et_al() -> None:
     falls = {100.0: 3.0, 500.0: 2.0, 1000.0: 1.5}
-    good = study(lambda method, k: falls.get(k, 5.0) + 0.0001 * (method == "output"))
+    good = simulated(lambda method, k, eps: falls.get(k, 5.0) + 0.01 * (method == "output"))
     sentences = {"more_neighbours", "layer_no_influence", "layer_richer", "consistently"}
     assert all_are(p5.of_sizes(good), True) == sentences
-    bad = study(
-        lambda method, k: 1.0 if method == "network" else 6 - falls[k] - 0.5 * (method == "output")
+    bad = simulated(
+        lambda method, k, eps: (
+            1.0 if method == "network" else 6 - falls[k] - 0.5 * (method == "output") + 2 * eps
+        )
     )
     assert all_are(p5.of_sizes(bad), False, {"consistently": {True}}) == sentences
+
+
+def test_layers_are_not_judged_without_the_largest_size() -> None:
+    few = simulated(lambda method, k, eps: 2.0, of_simulation.SIZES[:2])
+    assert "layer_no_influence" not in held(p5.of_sizes(few))
+    assert not [one for one in of_simulation.claims(few) if "reliable_by_size" in one.of]
+
+
+@pytest.mark.parametrize(("last", "holds"), [(0.949, True), (0.92, False)])
+def test_reliability_is_judged_on_every_method_and_size(last: float, holds: bool) -> None:
+    def coverage(method: str, k: float, size: int) -> float:
+        value = (0.90, 0.93, 0.94)[of_simulation.SIZES.index(size)]
+        return last if method == "input" and size == 100_000 else value
+
+    frame = simulated(lambda method, k, eps: 2.0, coverage=coverage)
+    texts = {one.text: one.holds for one in of_simulation.claims(frame) if one.of[0] == RELIABLE}
+    assert texts[next(text for text in texts if "for each network and method" in text)] is holds
+    assert texts[next(text for text in texts if "on average over methods" in text)] is True
+
+
+def test_one_lucky_layer_of_many_is_not_richer() -> None:
+    """A p-value that is small by itself is not small among twenty cases."""
+    rng = np.random.default_rng(0)
+    noise = {f"case {i}": pd.Series(rng.normal(size=5)) for i in range(20)}
+    (claim,) = p5._is_richer(noise)
+    assert not claim.holds and claim.of == ("layer_richer",)
+    clear = noise | {"clear": pd.Series([1.0, 1.001, 0.999, 1.002, 0.998])}
+    (claim,) = p5._is_richer(clear)
+    assert claim.holds and "clear" in claim.found
+    assert not list(p5._is_richer({"equal": pd.Series([0.0, 0.0])}))

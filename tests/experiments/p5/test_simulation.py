@@ -48,11 +48,9 @@ def mse(size: int, network: str, method: str, k: int, eps: float) -> float:
     recalibration, of few neighbours least.
     """
     base = {"small": 40.0, "big": 20.0}[network] * 1000 / size + 1
-    return (
-        base
-        if method in ("network", "isotonic", "density")
-        else base * ({"small": 0.8, "big": 0.9}[network] + k / 1e5 + eps / 1000)
-    )
+    less = {"small": 0.8 - size / 1e6, "big": 0.9}[network]
+    is_local = method not in ("network", "isotonic", "density")
+    return base * (less + k / 1e5 + eps / 1000) if is_local else base
 
 
 def record(
@@ -71,9 +69,10 @@ def knn(size: int, seed: int, value: float, k: int) -> dict:
 
 
 def _record(size: int, parent: dict, after: dict, seed: int, value: float) -> dict:
+    off = 20 / size * (1 + seed * (after.get("k", 1000) / 1000) ** -0.5)
     numbers = {
         "mse_y": value + seed / 100,
-        "coverage": 0.95 - 20 / size * (1 + seed * (after.get("k", 1000) / 1000) ** -0.5),
+        "coverage": 0.95 - off * (1 if after["name"] == "local_pit" else 2),
         "crps_excess": value / 10,
     }
     sides = [
@@ -182,14 +181,13 @@ def test_approximate_searches_are_compared_run_by_run():
 
 
 def test_claims_hold_of_numbers_as_the_paper_has_them_and_fail_of_others():
-    assert {claim.holds for claim in claims(frame_of(study()))} == {True} and len(
-        list(claims(frame_of(study())))
-    ) == 11
+    good = list(claims(frame_of(study())))
+    assert {claim.holds for claim in good} == {True} and len(good) == 21
     worse = frame_of(
         study(lambda size, network, method, k, eps: 9.0 + (method in simulation.LOCAL))
     )
     failed = [claim.text for claim in claims(worse) if not claim.holds]
-    assert len(failed) == 7 and all("MSE" in text for text in failed)
+    assert len(failed) == 12 and all("MSE" in text or "CRPS" in text for text in failed)
     assert not list(claims(frame_of([record(1000, "small", "input", 0, 30.0)])))
     assert not list(claims(frame_of([knn(1000, 0, 400.0, 100)])))
 
@@ -197,7 +195,7 @@ def test_claims_hold_of_numbers_as_the_paper_has_them_and_fail_of_others():
 def test_what_is_printed_at_the_end():
     text = compare_with_published(study())
     assert text.startswith("## Torres et al., Figure 4: 3 seeds;") and text.endswith(
-        "11 of 11 hold."
+        "21 of 21 hold."
     )
     assert compare_with_published([]) == "no run of the function of 20 features is there"
     assert "hold." not in compare_with_published([record(1000, "small", "8", 0, 30.0)])
