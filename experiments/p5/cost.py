@@ -38,7 +38,9 @@ RATE = {"small": 0.01, "big": 0.003}
 KS = 100, 500, 1000
 EPS = 0.5, 1.0
 TREE = "6", "8", "output"
-"""Places of the small network where a search can be approximate: of the 20 features it is exact."""
+"""Places of the small network whose units are few: in 20 features an approximate search is slower
+than all distances.
+"""
 UNITS = {"8": 5, "input": 20, "6": 200}
 """Place → units, of the big network."""
 ASKED = 2000

@@ -117,6 +117,27 @@ class RowEcdf(PitMap):
     def atoms(self) -> tuple[np.ndarray, np.ndarray]:  # noqa: D102
         return self._level_of(self._keys()), normalise_weights(self.weights)
 
+    def sample(self, uniform: np.ndarray) -> Self:
+        """Return maps of PIT values that are drawn from each row, with equal weights.
+
+        Parameters
+        ----------
+        uniform : Float[n, s]
+            Independent uniform numbers of each row. The s values of a row are its quantiles at
+            these levels, that is, draws with replacement by weight.
+
+        Returns
+        -------
+        RowEcdf
+            Maps of s values for each row.
+        """
+        keys = np.empty(uniform.shape, self._keys().dtype)
+        for rows in row_blocks(len(self), max(self.n_atoms, uniform.shape[1])):
+            steps = first_step_reaching(self.weights[rows], uniform[rows])
+            keys[rows] = np.sort(np.take_along_axis(self._keys()[rows], steps, axis=1), axis=1)
+        weights = np.ones(uniform.shape, dtype=np.float32)
+        return replace(self, **{"weights": weights, self._key_field: keys})
+
 
 @dataclass(frozen=True, eq=False)
 class RankedEcdf(RowEcdf):

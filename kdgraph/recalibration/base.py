@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -196,6 +197,39 @@ def _predict_distribution(parent: Any, X: Any) -> Distribution:
         pipeline = unwrap_frozen(parent)
         X, parent = pipeline[:-1].transform(X) if len(pipeline) > 1 else X, pipeline[-1]
     return as_distribution(parent.predict_dist(X))
+
+
+def hash_rows(X: Any) -> np.ndarray:
+    """Return a hash of each row, UInt64[n]; equal rows have the same one.
+
+    Parameters
+    ----------
+    X : Float[n, ...] or data frame
+        Rows, of any number of axes.
+    """
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.reshape(X, (len(X), -1)))
+    return pd.util.hash_pandas_object(frame, index=False).to_numpy()
+
+
+def uniform_numbers(hashes: np.ndarray, n_draws: int, seed: int) -> np.ndarray:
+    """Return independent uniform numbers of each row, Float[n, n_draws].
+
+    The numbers of a row depend on the seed and on the hash of the row, not on the rows beside it.
+
+    Parameters
+    ----------
+    hashes : UInt64[n]
+        Result of :func:`hash_rows`.
+    n_draws : int
+        Numbers of each row.
+    seed : int
+        Seed of the recalibrator, not negative.
+    """
+    numbers = np.empty((len(hashes), n_draws))
+    for i, row_hash in enumerate(hashes):
+        key = np.array([row_hash, seed], dtype=np.uint64)
+        np.random.Generator(np.random.Philox(key=key)).random(out=numbers[i])
+    return numbers
 
 
 _MIN_STEP = 1e-9

@@ -6,29 +6,77 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows
-from kdgraph.distributions import Distribution, LinearMap, PitMap, Recalibrated, WeightedEcdf
-from kdgraph.recalibration.base import PostHocRegressor, compute_pits
+from kdgraph.distributions import (
+    Distribution,
+    LinearMap,
+    PitMap,
+    RankedEcdf,
+    Recalibrated,
+    WeightedEcdf,
+)
+from kdgraph.distributions.base import row_blocks
+from kdgraph.distributions.row_pit_maps import rank_pits
+from kdgraph.parameters import Count
+from kdgraph.recalibration.base import (
+    PostHocRegressor,
+    compute_pits,
+    hash_rows,
+    uniform_numbers,
+)
+
+_MAX_SEED = np.iinfo(np.int32).max
 
 
-class GlobalPit(PostHocRegressor):
+class _SharedMapPit(PostHocRegressor):
+    """Base of recalibrators with one map of PIT values for all rows."""
+
+    def describe(self) -> dict[str, int | float]:
+        """Return the fitted summary for the record.
+
+        See :meth:`~kdgraph.recalibration.base.PitValues.describe`.
+        """
+        return self.pit_summary_
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        base = self._calibration_distribution(calibration)
+        pits = compute_pits(base, calibration.y, self.random_state)
+        self.pit_summary_, self.n_clipped_ = pits.describe(), pits.n_clipped
+        self.pit_map_ = self._fit_map(pits.values)
+
+    def _fit_map(self, pits: np.ndarray) -> PitMap:
+        """Return the map of PIT values Float[n]."""
+        raise NotImplementedError
+
+    def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
+        return Recalibrated(base, self.pit_map_)
+
+
+@dataclass(eq=False, repr=False)
+class GlobalPit(_SharedMapPit):
     """Recalibrator by the empirical distribution function of the PIT values on held-out rows.
 
     Parameters
     ----------
     estimator : regressor with ``predict_dist``
         Parent; it is cloned and fitted, unless frozen.
+    draws : int, default=None
+        Number of values that are drawn from the recalibrated distribution of each row, as in
+        :class:`~kdgraph.recalibration.LocalPit`. None: the distribution itself.
     calibration_size : float, default=0.3
         Fraction of the rows that is held out if ``fit`` gets no calibration rows. After a frozen
         estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
         y_calibration=…)``, see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None, default=None
         Seed of the held-out rows, of PIT values at steps
-        (:func:`~kdgraph.recalibration.base.compute_pits`), and of the parent if it has no seed.
+        (:func:`~kdgraph.recalibration.base.compute_pits`), of the draws, and of the parent if it
+        has no seed.
 
     Attributes
     ----------
@@ -46,8 +94,8 @@ class GlobalPit(PostHocRegressor):
     F_new(y | x) = R(F(y | x)), where R is the empirical distribution function (Kuleshov et al.
     2018). This is Algorithm 1 of Torres et al. (2024) with all calibration rows as neighbours and
     equal weights. The distributions are :class:`~kdgraph.distributions.Recalibrated`: exact
-    weighted samples, not draws from them. Errors that are the same everywhere are repaired. Errors
-    that differ between regions are not, if they cancel on average.
+    weighted samples, not draws from them, unless ``draws`` is given. Errors that are the same
+    everywhere are repaired. Errors that differ between regions are not, if they cancel on average.
 
     Examples
     --------
@@ -64,28 +112,30 @@ class GlobalPit(PostHocRegressor):
     [-0.01, 2.86]
     """
 
-    def describe(self) -> dict[str, int | float]:
-        """Return the fitted summary for the record.
-
-        See :meth:`~kdgraph.recalibration.base.PitValues.describe`.
-        """
-        return self.pit_summary_
-
-    def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        base = self._calibration_distribution(calibration)
-        pits = compute_pits(base, calibration.y, self.random_state)
-        self.pit_summary_, self.n_clipped_ = pits.describe(), pits.n_clipped
-        self.pit_map_ = self._fit_map(pits.values)
+    draws: Count | None = None
 
     def _fit_map(self, pits: np.ndarray) -> PitMap:
-        """Return the map of PIT values Float[n]."""
+        if self.draws is not None:
+            self.ranked_pits_ = rank_pits(pits)
+            self.draw_seed_ = int(check_random_state(self.random_state).randint(_MAX_SEED))
         return WeightedEcdf.from_pits(pits)
 
     def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
-        return Recalibrated(base, self.pit_map_)
+        if self.draws is None:
+            return super()._recalibrate(base, X)
+        # All PIT values have the same weight, so a draw of one is a draw of its position.
+        table, rank = self.ranked_pits_
+        ranks = np.empty((len(base), self.draws), dtype=rank.dtype)
+        hashes = hash_rows(X)
+        for rows in row_blocks(len(base), self.draws):
+            uniform = uniform_numbers(hashes[rows], self.draws, self.draw_seed_)
+            positions = np.minimum((uniform * len(rank)).astype(np.intp), len(rank) - 1)
+            ranks[rows] = np.sort(rank[positions], axis=1)
+        weights = np.ones(ranks.shape, dtype=np.float32)
+        return Recalibrated(base, RankedEcdf(weights, table, ranks))
 
 
-class IsotonicPit(GlobalPit):
+class IsotonicPit(_SharedMapPit):
     """Recalibrator by a continuous increasing function of PIT values, the same for all rows.
 
     Parameters

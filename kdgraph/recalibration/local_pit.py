@@ -26,6 +26,8 @@ from kdgraph.recalibration.base import (
     PostHocRegressor,
     SpaceName,
     compute_pits,
+    hash_rows,
+    uniform_numbers,
 )
 from kdgraph.recalibration.local_linear import local_linear_scores
 from kdgraph.smoothing.neighbours import (
@@ -219,12 +221,17 @@ class LocalPit(PostHocRegressor):
     k_min : int, default=10
         Number of nearest rows that are used if none is within the radius.
     eps : float, default=0
-        Each of k neighbours is at most 1 + eps times as far away as the true one. With many
-        features, and with a radius, the search is exact.
+        Each of k neighbours is at most 1 + eps times as far away as the true one of its rank. 0:
+        the search is exact. With a radius, and for leaves of a forest, it has to be 0.
     local_linear : bool, default=False
         False: PIT values of the neighbours, as in the paper. True: with a local-linear correction,
         which removes the slopes of their location and spread across the neighbourhood
         (:func:`~kdgraph.recalibration.local_linear.local_linear_scores`).
+    draws : int, default=None
+        Number of PIT values that are drawn for each row from those of its neighbours, by weight and
+        with replacement; the distribution of the row is then the unweighted sample of as many
+        outcomes, as in Section 4.2 of the paper, which has 1,000. None: the distribution itself.
+        Draws come after the choice of k, which is by the distribution itself.
     n_selection_rows : int, default=10000
         Number of calibration rows, drawn at random, on which k is chosen. Fewer are used if they
         would take too long (see Notes).
@@ -233,7 +240,8 @@ class LocalPit(PostHocRegressor):
         estimator, pass rows that it was not fitted on: ``fit(X, y, X_calibration=…,
         y_calibration=…)``, see :class:`~kdgraph.base.PostHoc`.
     random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, of the rows that choose k, and of the parent if it has no seed.
+        Seed of the held-out rows, of the rows that choose k, of the draws, and of the parent if it
+        has no seed.
 
     Attributes
     ----------
@@ -264,9 +272,10 @@ class LocalPit(PostHocRegressor):
     Notes
     -----
     F_new(y | x) = R_x(F(y | x)), where R_x is the weighted empirical distribution function of the
-    neighbours' PIT values. This is the weighted sample of Algorithm 1 itself. Draws from it, as in
-    the paper, add noise: with 1,000 draws, a third of the mean squared error of the paper's first
-    experiment. With a constant kernel and all rows as neighbours the method is
+    neighbours' PIT values. This is the weighted sample of Algorithm 1 itself. Draws from it
+    (``draws``) add noise: with 1,000 draws, a third of the mean squared error of the paper's first
+    experiment. The draws of a row depend on its values and on the seed alone. With a constant
+    kernel and all rows as neighbours the method is
     :class:`~kdgraph.recalibration.GlobalPit`.
 
     Among the numbers of neighbours that are at most one standard error behind the best, by paired
@@ -302,6 +311,7 @@ class LocalPit(PostHocRegressor):
     k_min: Count = 10
     eps: NonNegative = 0.0
     local_linear: bool = False
+    draws: Count | None = None
     n_selection_rows: Count = 10_000
 
     def describe(self) -> dict[str, Any]:
@@ -339,6 +349,7 @@ class LocalPit(PostHocRegressor):
                 "local_linear=true needs coordinates, and feature_space=geodesic has none;"
                 " use local_linear=false"
             )
+        self._check_eps()
         base = self._calibration_distribution(calibration)
         self.space_ = FeatureSpace(
             self.feature_space, self.units, self.layer, self.forest, self.random_state
@@ -368,10 +379,25 @@ class LocalPit(PostHocRegressor):
             self.crps_by_k_, self.n_selection_rows_ = result.mean, result.n_rows
             self.k_ = result.largest_within_one_error
         self.n_eff_, self.reach_ = self._diagnose(search, selection_ids[:_N_DIAGNOSTIC_ROWS])
-        is_approximate = self.radius is None and self.eps > 0 and search.backend == "tree"
         self.recall_ = (
-            self._recall(search, selection_ids[:_N_RECALL_ROWS]) if is_approximate else None
+            self._recall(search, selection_ids[:_N_RECALL_ROWS]) if self.eps > 0 else None
         )
+        if self.draws is not None:
+            seeds = check_random_state(self.random_state)
+            self.draw_seed_ = int(seeds.randint(np.iinfo(np.int32).max))
+
+    def _check_eps(self) -> None:
+        """Refuse an approximate search where every search is exact."""
+        if self.eps > 0 and self.radius is not None:
+            raise ParameterError(
+                f"eps={self.eps:g} is for a number of neighbours, and those within"
+                f" radius={self.radius:g} are found exactly; use eps=0"
+            )
+        if self.eps > 0 and self.feature_space == "geodesic":
+            raise ParameterError(
+                f"eps={self.eps:g} is for Euclidean distances, and feature_space=geodesic has none;"
+                " use eps=0"
+            )
 
     def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
         coordinates = self.space_.coordinates(self.estimator_, X, base)
@@ -383,6 +409,7 @@ class LocalPit(PostHocRegressor):
         )
         # One pass finds the neighbours of a block of rows, counts what the warnings need, and adds
         # the PIT maps of the rows; the maps of all rows share the table of ranked PIT values.
+        hashes = None if self.draws is None else hash_rows(X)
         n_empty = n_outside = 0
         for rows in weighting.query_blocks(search, coordinates):
             neighbours = weighting.find_neighbours(search, coordinates[rows])
@@ -391,7 +418,11 @@ class LocalPit(PostHocRegressor):
             if self.reach_:
                 distance = self._neighbour_distance(neighbours, coordinates[rows])
                 n_outside += int((distance > _MAX_RELATIVE_DISTANCE * self.reach_).sum())
-            buffer.append(self._pit_map(neighbours, coordinates[rows], ranked_pits))
+            pit_map = self._pit_map(neighbours, coordinates[rows], ranked_pits)
+            if hashes is not None:
+                uniform = uniform_numbers(hashes[rows], self.draws, self.draw_seed_)
+                pit_map = pit_map.sample(uniform)
+            buffer.append(pit_map)
         if n_empty:
             warnings.warn(
                 f"{n_empty} of {len(base)} rows have no calibration row within"

@@ -6,6 +6,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -519,3 +520,80 @@ def test_summary_of_the_fit():
     )
     assert 10 < result["n_eff_05"] <= result["n_eff"] < 40  # 5/6 of 40 if rows are evenly spaced
     assert result["pit_ks"] == pytest.approx(stats.kstest(model.pits_, "uniform").statistic)
+
+
+@pytest.mark.parametrize("local_linear", [False, True])
+def test_draws_are_a_sample_of_the_weighted_neighbours(local_linear):
+    """Draws follow the exact map, for each row, and are values of it.
+
+    The distance of the empirical distribution function of s draws from R is at most .06 for
+    s = 1,000 but with a probability of 2 exp(-2 · 1000 · .06²) = .0015 (Dvoretzky, Kiefer and
+    Wolfowitz, with Massart's constant): of 40 rows one may exceed it, two are a probability of
+    .0017.
+    """
+    train, calibration, X, _ = split_rows()
+    shared = {"k": 80, "local_linear": local_linear, "random_state": 0}
+    exact = LocalPit(GaussianLinear(), **shared).fit(*train, **calibration).predict_dist(X)
+    model = LocalPit(GaussianLinear(), draws=1000, **shared).fit(*train, **calibration)
+    drawn = model.predict_dist(X)
+    grid = exact.ppf(np.linspace(0.01, 0.99, 99))
+    distance = np.abs(drawn.cdf(grid) - exact.cdf(grid)).max(axis=1)
+    assert (distance > 0.06).sum() <= 1 and distance.min() > 0
+    levels, weights = drawn.pit_map.atoms()
+    assert weights.shape == (len(X), 1000) and np.allclose(weights, 1e-3, rtol=1e-6)
+    for row, (values, chosen) in enumerate(zip(exact.pit_map.atoms()[0], levels, strict=True)):
+        assert set(chosen) <= set(values), row
+
+
+def test_draws_are_quantiles_at_uniform_numbers_of_the_row():
+    """Against numpy's choice by inversion: the same uniform numbers, sorted weights, searchsorted.
+
+    The numbers of a row are those of a Philox generator whose key is the hash of the row.
+    """
+    train, calibration, X, _ = split_rows()
+    model = LocalPit(GaussianLinear(), k=30, draws=200, random_state=3).fit(*train, **calibration)
+    drawn = model.predict_dist(X)
+    scale = calibration["X_calibration"].std(axis=0)
+    hashes = pd.util.hash_pandas_object(pd.DataFrame(X), index=False).to_numpy()
+    for i in range(len(X)):
+        values, weights = algorithm_1(
+            model.pits_, calibration["X_calibration"] / scale, X[i] / scale, 30, lambda p: p
+        )
+        order = np.argsort(values)
+        steps = np.cumsum(np.asarray(weights)[order]) / np.sum(weights)
+        key = np.array([hashes[i], model.draw_seed_], dtype=np.uint64)
+        uniform = np.random.Generator(np.random.Philox(key=key)).random(200)
+        expected = np.sort(np.asarray(values)[order][np.searchsorted(steps, uniform)])
+        # A weight is stored in 32 bits, so that a uniform number within 1e-7 of a step may fall on
+        # its other side: of 8,000 numbers none or one does.
+        assert (drawn.pit_map[[i]].atoms()[0][0] != expected).sum() <= 1
+
+
+def test_draws_of_a_row_do_not_depend_on_the_rows_beside_it(monkeypatch):
+    train, calibration, X, _ = split_rows()
+    for model in (
+        LocalPit(GaussianLinear(), k=30, draws=50, random_state=0),
+        GlobalPit(GaussianLinear(), draws=50, random_state=0),
+    ):
+        model.fit(*train, **calibration)
+        together = model.predict_dist(X).pit_map.atoms()[0]
+        monkeypatch.setattr("kdgraph.smoothing.neighbours.BLOCK_SIZE", 100)
+        alone = [model.predict_dist(X[[i]]).pit_map.atoms()[0][0] for i in range(len(X))]
+        assert np.array_equal(together, alone)
+        assert not np.array_equal(together[0], together[1])
+        restored = from_bytes(to_bytes(model), "it").value
+        assert np.array_equal(restored.predict_dist(X).pit_map.atoms()[0], together)
+
+
+def test_global_draws_have_the_mean_and_variance_of_the_exact_map():
+    """Within 5 standard errors of a mean of 4,000 draws, for each of 40 rows."""
+    train, calibration, X, _ = split_rows()
+    exact = GlobalPit(GaussianLinear(), random_state=0).fit(*train, **calibration).predict_dist(X)
+    drawn = (
+        GlobalPit(GaussianLinear(), draws=4000, random_state=0)
+        .fit(*train, **calibration)
+        .predict_dist(X)
+    )
+    z = (drawn.mean() - exact.mean()) / np.sqrt(exact.var() / 4000)
+    assert np.abs(z).max() < 5 and 0.6 < z.std() < 1.4  # 40 values: sd of the sd is .11
+    assert np.allclose(drawn.var(), exact.var(), rtol=0.2)

@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic, Tran20
 from kdgraph.data.tables import FriedmanTable
+from kdgraph.errors import ParameterError
 from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import LocalPit
 from kdgraph.smoothing.neighbours import NeighbourSearch
@@ -146,22 +147,41 @@ def test_recall_of_an_approximate_search():
     )
 
 
-def test_no_recall_for_an_exact_search():
-    """The search is exact without eps, with one or many features, and in a radius.
-
-    A tree with a small eps finds nearly all neighbours.
-    """
+def test_recall_is_reported_with_eps_for_any_number_of_features():
+    """Without eps the search is exact; a tree with a small eps finds nearly all neighbours."""
     X, y = make_local_pit_reach_rows(300)
     many_features = np.random.default_rng(0).normal(size=(300, 12))
     cases = (
         (X, {}, False),
-        (X[:, :1], {"eps": 1.0}, False),
-        (many_features, {"eps": 1.0}, False),
-        (X, {"eps": 1.0, "radius": 0.5}, False),
+        (X, {"radius": 0.5}, False),
+        (X[:, :1], {"eps": 1.0}, True),
+        (many_features, {"eps": 1.0}, True),
+        (X, {"eps": 1e-6}, True),
     )
-    for inputs, settings, reported in (*cases, (X, {"eps": 1e-6}, True)):
+    for inputs, settings, reported in cases:
         model = LocalPit(GaussianLinear(), **{"k": 20} | settings).fit(
             inputs[:100], y[:100], X_calibration=inputs[100:], y_calibration=y[100:]
         )
         assert ("recall" in model.describe()) == reported
     assert model.recall_ == 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"radius": 0.5},
+            "eps=0.5 is for a number of neighbours, and those within radius=0.5 are found exactly;"
+            " use eps=0",
+        ),
+        (
+            {"feature_space": "geodesic"},
+            "eps=0.5 is for Euclidean distances, and feature_space=geodesic has none; use eps=0",
+        ),
+    ],
+)
+def test_eps_is_refused_where_the_search_is_exact(settings, message):
+    X, y = make_local_pit_reach_rows(60)
+    with pytest.raises(ParameterError) as refused:
+        LocalPit(GaussianLinear(), eps=0.5, k=20, **settings).fit(X, y)
+    assert str(refused.value) == message

@@ -254,3 +254,22 @@ def test_distances_of_an_index_of_scikit_learn_have_all_digits(d):
     np.testing.assert_allclose(
         distances_of(index, None, 6), np.sort(other_distances, axis=1)[:, :6], rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("n_features", [1, 6, 20])
+def test_eps_is_honoured_for_any_number_of_features(n_features):
+    """Distances may be up to 1 + eps times the true ones, and with a large eps some are longer."""
+    X, at = normal_rows(2000, n_features), normal_rows(50, n_features, 1)
+    exact = NeighbourSearch(X).nearest(at, 20)[0]
+    approximate = NeighbourSearch(X, eps=3.0).nearest(at, 20)[0]
+    # 1e-12: the tree and the exact search sum squares in another order.
+    assert (approximate <= 4 * exact + 1e-12).all() and (approximate > exact + 1e-9).any()
+
+
+def test_eps_is_refused_by_an_exact_back_end():
+    message = r"^eps=0\.5 needs the tree, and backend=brute is exact; use eps=0$"
+    for rows in (normal_rows(30, 3), csr_array(np.eye(3))):
+        with pytest.raises(ValueError, match=message):
+            NeighbourSearch(rows, eps=0.5, backend="brute")
+    with pytest.raises(ValueError, match=message):
+        NeighbourSearch(csr_array(np.eye(3)), eps=0.5)
