@@ -409,7 +409,7 @@ class LocalPit(PostHocRegressor):
         )
         # One pass finds the neighbours of a block of rows, counts what the warnings need, and adds
         # the PIT maps of the rows; the maps of all rows share the table of ranked PIT values.
-        hashes = None if self.draws is None else hash_rows(X)
+        hashes = np.empty(0, np.uint64) if self.draws is None else hash_rows(X)
         n_empty = n_outside = 0
         for rows in weighting.query_blocks(search, coordinates):
             neighbours = weighting.find_neighbours(search, coordinates[rows])
@@ -419,7 +419,7 @@ class LocalPit(PostHocRegressor):
                 distance = self._neighbour_distance(neighbours, coordinates[rows])
                 n_outside += int((distance > _MAX_RELATIVE_DISTANCE * self.reach_).sum())
             pit_map = self._pit_map(neighbours, coordinates[rows], ranked_pits)
-            if hashes is not None:
+            if self.draws is not None:
                 uniform = uniform_numbers(hashes[rows], self.draws, self.draw_seed_)
                 pit_map = pit_map.sample(uniform)
             buffer.append(pit_map)
