@@ -179,7 +179,7 @@ def of_networks(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def diamonds(folder: Path) -> Iterator[Claim]:
     """Of the prices of diamonds: ``paper/p5/diamonds``."""
-    frame = frame_of(of_diamonds.read(folder), of_diamonds.PARENTS)
+    frame = of_diamonds.numbers(of_diamonds.read(folder))
     if not frame.empty:
         yield from of_diamonds.claims(frame)
 

@@ -29,13 +29,23 @@ from experiments.p5.records import (
 from kdgraph.results.comparison.significance import wilcoxon
 
 EXPERIMENT = "paper/p5/diamonds"
-PARENTS = {"gamma_glm": "glm", "mlp_gamma": "network"}
-CALLED = {"glm": ("GLM", "gamma_glm"), "network": ("network", "gamma_network")}
+WITHOUT_LAYERS = "mlp_gamma_linear"
+PARENTS = {"gamma_glm": "glm", "mlp_gamma": "network", WITHOUT_LAYERS: "glm_adam"}
+"""Parent → its row; a Gamma network without hidden layers is a GLM that Adam trains."""
+CALLED = {
+    "glm": ("GLM", "gamma_glm", ""),
+    "network": ("network", "gamma_network", ""),
+    "glm_adam": ("GLM by Adam (ours)", "gamma_glm", "trained by Adam"),
+}
+"""Start of a method → what it is called, its row in the paper's table, and its title where it
+stands beside that.
+"""
 AFTER = {
     "": ("", "", False),
     "_isotonic": ("isotonic", "-isotonic_pit", False),
     "_density": ("density estimation", "-density_pit", False),
     "_local_1000": ("local, k = 1,000, raw units", "-local_pit", False),
+    "_local_1000_draws": ("local, k = 1,000, raw units, 1,000 draws (ours)", "-local_pit", True),
     "_global": ("global (ours, to compare)", "-isotonic_pit", True),
     "_density_row": ("density estimation in units of the row (ours)", "-density_pit", True),
     "_local_1000_sd": ("local, k = 1,000, standard units (ours)", "-local_pit", True),
@@ -45,6 +55,15 @@ AFTER = {
 """End of a method → what it is called, the end of its row in the paper's table, and whether it only
 stands beside that, being ours.
 """
+BY_ADAM = ("", "_isotonic", "_local_1000")
+"""Ends of the methods behind the GLM that Adam trains."""
+METHODS = {
+    parent + end: (parent, end)
+    for parent in CALLED
+    for end in AFTER
+    if parent != "glm_adam" or end in BY_ADAM
+}
+"""Method → its parent and its end."""
 LEVELS = {0.9: ("coverage_90", 1.5), 0.95: ("coverage_95", 1.0), 0.99: ("coverage_99", 1.0)}
 """Level → its metric, and by how many points recalibrated coverage may miss it."""
 NOTE = """Mean ± standard deviation over seeds, which divide the same rows anew. *Gap*: the largest of 20 cells between coverage and 95 %.
@@ -56,7 +75,7 @@ def compare_with_published(records: Sequence[Record]) -> str:
     """Table 3, published and found, and what is claimed of it, of the records of a sweep;
     markdown.
     """
-    frame = frame_of(records, PARENTS)
+    frame = numbers(records)
     if frame.empty:
         return "no run of the diamonds is there"
     rows = records[0]["dataset"]
@@ -93,11 +112,11 @@ def table(frame: pd.DataFrame, share: float | None) -> str:
             "p",
         ]
     )
-    for parent, (called, printed) in CALLED.items():
+    for parent, (called, printed, beside) in CALLED.items():
         for end, (after, row, ours) in AFTER.items():
             if (method := parent + end) not in set(frame.method):
                 continue
-            item = None if ours else printed + row
+            item = None if ours or beside else printed + row
             cells = [f"{called}, {after}" if after else f"**{called}**"]
             cells += [found(frame, method, "rmse", 1), said("Table 3", item, "RMSE", 1)]
             for level, (metric, _) in LEVELS.items():
@@ -126,7 +145,8 @@ def claims(frame: pd.DataFrame) -> Iterable[Claim]:
             f"{gain.mean():+.1f} %, {gain.min():+.1f} to {gain.max():+.1f}",
             ("real_data",),
         )
-    for parent, (called, _) in CALLED.items():
+    for parent in ("glm", "network"):
+        called = CALLED[parent][0]
         for end, after in (("_local_1000", "local"), ("_isotonic", "isotonic")):
             if (method := f"{parent}{end}") in have:
                 yield _covers(frame, method, f"{called}, {after}")
@@ -174,15 +194,30 @@ def measured(folder: Path) -> pd.DataFrame:
     """Its numbers as :func:`experiments.p5.records.in_published_terms` has them; what the paper has
     not stands beside what it has.
     """
-    rows = {
-        parent + end: (row + after, called.partition(" (ours")[0] if ours else "")
-        for parent, (_, row) in CALLED.items()
-        for end, (called, after, ours) in AFTER.items()
-    }
+    rows = {}
+    for method, (parent, end) in METHODS.items():
+        (_, row, beside), (called, after, ours) = CALLED[parent], AFTER[end]
+        title = called.partition(" (ours")[0] if ours else ""
+        rows[method] = row + after, ", ".join(filter(None, [title, beside]))
     shown = {"rmse": Shown("RMSE")} | {
         metric: Shown("coverage", level) for level, (metric, _) in LEVELS.items()
     }
-    return in_published_terms(frame_of(read(folder), PARENTS), "Table 3", "diamonds", rows, shown)
+    return in_published_terms(numbers(read(folder)), "Table 3", "diamonds", rows, shown)
+
+
+def numbers(records: Iterable[Record]) -> pd.DataFrame:
+    """As :func:`~experiments.p5.records.frame_of`, with the network without hidden layers as a
+    parent of its own.
+    """
+    return frame_of(
+        (
+            record | {"parent": WITHOUT_LAYERS}
+            if record["config"]["parent"].get("hidden") == []
+            else record
+            for record in records
+        ),
+        PARENTS,
+    )
 
 
 def read(folder: Path) -> list[Record]:

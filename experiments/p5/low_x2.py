@@ -11,7 +11,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim, in_every_seed
 from experiments.common.runs import Record, runs_of
-from experiments.p5.table2 import EXPERIMENT, PARENTS, PUBLISHED_DROPOUT, ROWS
+from experiments.p5.table2 import EXPERIMENT, NETWORKS, PUBLISHED_DROPOUT, ROWS
 from kdgraph.runner.stages import split
 
 QUARTER = 0.25
@@ -37,6 +37,7 @@ def _asked(record: Record) -> bool:
         record["config"]["parent"]["dropout"] == PUBLISHED_DROPOUT
         and after["name"] == "local_pit"
         and after["radius"] is not None
+        and after.get("draws") is not None
     )
 
 
@@ -49,7 +50,7 @@ def _means(record: Record, folder: Path) -> dict[str, object]:
     assert test.distribution is not None
     truth = float(test.distribution(test.X[low]).mean().mean())
     known = {
-        "method": PARENTS[record["parent"]],
+        "method": NETWORKS[record["parent"]],
         "units": max(record["config"]["parent"]["hidden"]),
         "seed": record["seed"],
     }

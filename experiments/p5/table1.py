@@ -33,12 +33,16 @@ ROWS = {
     "linear": ("linear", "linear"),
     "global_pit": ("global", "global_pit"),
     "local_pit_1000": ("local, k = 1,000", "local_pit"),
+    "global_pit_draws": ("global, 1,000 draws", None),
+    "local_pit_1000_draws": ("local, k = 1,000, 1,000 draws", None),
     "isotonic_pit": ("isotonic", None),
     "local_pit": ("local, k chosen (ours)", None),
     "local_linear_pit": ("local-linear, k chosen (ours)", None),
     TRUTH: ("*true distribution*", None),
 }
 """Method → what it is called, and its row in the paper's table."""
+HISTOGRAMS = "histograms of 1,000 draws"
+"""Title of the second divergence, which is symmetric."""
 LOCAL, LINEAR = "local_pit_1000", "local_linear_pit"
 EXACT = {
     ("linear", "mse_mean"): (14536.0, 188.0),
@@ -207,6 +211,8 @@ def measured(folder: Path) -> pd.DataFrame:
     frame = frame_of(read(folder), {"linear": "linear"})
     rows = {method: (row, "") for method, (_, row) in ROWS.items()}
     rows |= {
+        "global_pit_draws": ("global_pit", "1,000 draws"),
+        "local_pit_1000_draws": ("local_pit", "1,000 draws"),
         "local_pit": ("local_pit", "k chosen"),
         LINEAR: ("local_pit", "local-linear, k chosen"),
     }
@@ -216,7 +222,21 @@ def measured(folder: Path) -> pd.DataFrame:
         "coverage": Shown("coverage (%)", 0.95, 100),
         "smis": Shown("sMIS", 0.95),
     }
-    return in_published_terms(frame, "Table 1", "heteroscedastic", rows, shown)
+    histograms = {
+        method: (row, ", ".join(filter(None, [variant, HISTOGRAMS])))
+        for method, (row, variant) in rows.items()
+    }
+    parts = [
+        in_published_terms(frame, "Table 1", "heteroscedastic", rows, shown),
+        in_published_terms(
+            frame,
+            "Table 1",
+            "heteroscedastic",
+            histograms,
+            {"kl_hist30_sym": Shown("KL divergence")},
+        ),
+    ]
+    return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
 
 def measured_in_section2(folder: Path) -> pd.DataFrame:

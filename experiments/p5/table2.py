@@ -29,12 +29,20 @@ from experiments.p5.records import (
 )
 
 EXPERIMENT = "paper/p5/table2"
-PARENTS = {"mlp_lognormal": "wsir", "mc_dropout": "mc_dropout"}
+NETWORKS = {"mlp_lognormal": "wsir", "mc_dropout": "mc_dropout"}
+"""Parent → the paper's row of it."""
+PARENTS = NETWORKS | {"mlp_lognormal": "wsir_training"}
+"""Parent → the row of the parent itself: WSIR has the variance of its training rows before that of
+the calibration rows, which the paper has, replaces it.
+"""
 ROWS = {
     "wsir": ("WSIR", "wsir"),
+    "wsir_training": ("WSIR, variance of training rows (ours)", None),
     "mc_dropout": ("MC dropout", "mc_dropout"),
     "wsir_local_radius": ("WSIR, local within .5", "wsir-local_pit"),
     "mc_dropout_local_radius": ("MC dropout, local within .5", "mc_dropout-local_pit"),
+    "wsir_local_radius_exact": ("WSIR, local within .5, no draws (ours)", None),
+    "mc_dropout_local_radius_exact": ("MC dropout, local within .5, no draws (ours)", None),
     "wsir_local": ("WSIR, local, k chosen (ours)", None),
     "mc_dropout_local": ("MC dropout, local, k chosen (ours)", None),
     "wsir_local_linear": ("WSIR, local-linear, k chosen (ours)", None),
@@ -46,7 +54,11 @@ SHARE = r"_(05|50)(?=$|_)"
 """What the names of methods say of their share of dropout."""
 CHOSEN = re.compile("_local(_linear)?$")
 PUBLISHED_DROPOUT = 0.5
-BETWEEN = {"_local": "k chosen", "_local_linear": "local-linear, k chosen"}
+BETWEEN = {
+    "_local_radius_exact": "no draws",
+    "_local": "k chosen",
+    "_local_linear": "local-linear, k chosen",
+}
 """End of a method of ours → its title."""
 CLOSEST = ("recalibrated_closest",)
 """The sentence of ``claims.csv`` that the errors of the mean are about."""
@@ -200,6 +212,8 @@ def measured(folder: Path) -> pd.DataFrame:
         here = pd.concat([frame[frame.dropout == dropout], of_truth(some, dropout)])
         at = "" if dropout == PUBLISHED_DROPOUT else f"dropout {dropout:g}"
         rows = {method: (row, at) for method, (_, row) in ROWS.items() if method != TRUTH or not at}
+        training = ", ".join(filter(None, ["variance of training rows", at]))
+        rows |= {"wsir_training": ("wsir", training)}
         for parent, local in RADIUS.items():
             row = ROWS[local][1]
             rows |= {

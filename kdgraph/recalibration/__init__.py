@@ -3,7 +3,7 @@
 from kdgraph.recalibration.base import PostHocRegressor
 from kdgraph.recalibration.conformal import ConformalPit, LocalisedConformalPit
 from kdgraph.recalibration.density_pit import DensityPit
-from kdgraph.recalibration.global_pit import GlobalPit, IsotonicPit
+from kdgraph.recalibration.global_pit import GlobalPit, IsotonicPit, ResidualScale
 from kdgraph.recalibration.local_pit import LocalPit
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "LocalPit",
     "LocalisedConformalPit",
     "PostHocRegressor",
+    "ResidualScale",
 ]

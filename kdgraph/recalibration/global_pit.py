@@ -1,7 +1,8 @@
-"""Global recalibration: the same map of PIT values for all rows.
+"""Global recalibration: the same map for all rows.
 
 :class:`GlobalPit` uses the empirical distribution function of the PIT values of calibration rows,
 :class:`IsotonicPit` a continuous increasing function through them (Kuleshov et al. 2018).
+:class:`ResidualScale` replaces the spread alone, by that of the residuals of calibration rows.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from kdgraph.base import Rows
 from kdgraph.distributions import (
     Distribution,
     LinearMap,
+    Normal,
     PitMap,
     RankedEcdf,
     Recalibrated,
+    ScipyFamily,
     WeightedEcdf,
 )
 from kdgraph.distributions.base import row_blocks
 from kdgraph.distributions.row_pit_maps import rank_pits
+from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count
 from kdgraph.recalibration.base import (
     PostHocRegressor,
@@ -186,3 +190,90 @@ class IsotonicPit(_SharedMapPit):
 
     def _fit_map(self, pits: np.ndarray) -> PitMap:
         return LinearMap.from_pits(pits)
+
+
+class ResidualScale(PostHocRegressor):
+    """Recalibrator by the root mean square residual of calibration rows.
+
+    Parameters
+    ----------
+    estimator : regressor with ``predict_dist``
+        Parent that predicts normal or lognormal distributions; it is cloned and fitted, unless
+        frozen.
+    calibration_size : float, default=0.3
+        Fraction of the rows that is held out, see :class:`~kdgraph.recalibration.GlobalPit`.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out rows, and of the parent if it has no seed.
+
+    Attributes
+    ----------
+    estimator_ : object
+        The fitted parent.
+    spread_ : float
+        Root mean square residual of calibration rows, in the units of y; for lognormal
+        distributions that of log y.
+    is_log_ : bool
+        True for lognormal distributions.
+
+    Raises
+    ------
+    ParameterError
+        If the parent predicts other distributions.
+
+    Notes
+    -----
+    The medians of the parent stay. The normal distribution of y, or of log y, gets one standard
+    deviation for all rows: the square root of the mean squared error on calibration rows, where a
+    network takes that of its training rows, which it has learnt.
+
+    References
+    ----------
+    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural
+    networks", 2024, Section 4.2: "a Normal distribution with variance equal to the validation set
+    MSE".
+
+    Examples
+    --------
+    Parents of few rows are too certain:
+
+    >>> from kdgraph.parents import GaussianLinear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1040, 20))
+    >>> y = rng.normal(size=1040)
+    >>> held_out = {"X_calibration": X[40:], "y_calibration": y[40:]}
+    >>> model = ResidualScale(GaussianLinear()).fit(X[:40], y[:40], **held_out)
+    >>> parent = np.sqrt(model.estimator_.predict_dist(X[:1]).var()[0])
+    >>> round(float(parent), 2), round(model.spread_, 2)
+    (0.54, 1.38)
+    """
+
+    def describe(self) -> dict[str, float]:
+        """Return the fitted summary for the record, the spread."""
+        return {"spread": self.spread_}
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        base = self._calibration_distribution(calibration)
+        self.is_log_ = self._is_lognormal(self._parent_distribution(calibration.X[:1]))
+        medians, y = base.ppf(0.5), calibration.y
+        residuals = np.log(y / medians) if self.is_log_ else y - medians
+        rms = float(np.sqrt(np.mean(np.square(residuals))))
+        self.spread_ = max(rms, np.finfo(np.float64).tiny)
+
+    def _recalibrate(self, base: Distribution, X: Any) -> Distribution:
+        medians = base.ppf(0.5)
+        if self.is_log_:
+            return ScipyFamily("lognorm", {"s": self.spread_, "scale": medians})
+        return Normal(medians, np.full(len(medians), self.spread_))
+
+    @staticmethod
+    def _is_lognormal(base: Distribution) -> bool:
+        """Return whether distributions are lognormal; raise unless they are that or normal."""
+        if isinstance(base, ScipyFamily) and base.family == "lognorm":
+            return True
+        if isinstance(base, Normal) or (isinstance(base, ScipyFamily) and base.family == "norm"):
+            return False
+        kind = base.family if isinstance(base, ScipyFamily) else type(base).__name__
+        raise ParameterError(
+            f"residual_scale is for normal or lognormal distributions, and the parent predicts"
+            f" {kind}; use recalibrator=global_pit"
+        )

@@ -17,9 +17,10 @@ from sklearn.preprocessing import StandardScaler
 from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.distributions import Normal, ScipyFamily
+from kdgraph.errors import ParameterError
 from kdgraph.metrics import coverage, mse_mean
 from kdgraph.parents import GaussianLinear, Preprocess
-from kdgraph.recalibration import GlobalPit, LocalPit
+from kdgraph.recalibration import GlobalPit, LocalPit, ResidualScale
 
 
 def make_global_pit_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -326,3 +327,72 @@ def test_accepts_a_pipeline_as_parent(frozen):
         TypeError, match=r"^GlobalPit needs an estimator with predict_dist, got Pipeline"
     ):
         GlobalPit(make_pipeline(StandardScaler(), LinearRegression())).fit(X, y)
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+def test_residual_scale_is_the_root_of_the_held_out_squared_error(is_log):
+    """Against scipy's distribution of y, or of log y, with the sd of the held-out residuals."""
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(300, 2)), 0.3 * rng.normal(size=300)
+    center = X[:, 0]
+    y = np.exp(center + noise) if is_log else center + noise
+
+    class TooNarrow(RegressorMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.n_features_in_ = X.shape[1]
+            return self
+
+        def predict_dist(self, X):
+            if is_log:
+                return ScipyFamily("lognorm", {"s": 0.01, "scale": np.exp(X[:, 0])})
+            return Normal(X[:, 0], np.full(len(X), 0.01))
+
+    held_out = {"X_calibration": X[100:200], "y_calibration": y[100:200]}
+    model = ResidualScale(TooNarrow()).fit(X[:100], y[:100], **held_out)
+    spread = np.sqrt(np.mean(noise[100:200] ** 2))
+    assert model.describe() == {"spread": pytest.approx(spread, rel=1e-12)}
+    law = stats.lognorm(spread, scale=np.exp(center)) if is_log else stats.norm(center, spread)
+    distribution = model.predict_dist(X)
+    np.testing.assert_allclose(distribution.cdf(y), law.cdf(y), rtol=1e-9)
+    np.testing.assert_allclose(distribution.mean(), law.mean(), rtol=1e-9, atol=1e-12)
+
+
+def test_residual_scale_refuses_other_distributions():
+    X, y = np.ones((20, 1)), np.ones(20)
+    with pytest.raises(ParameterError) as refused:
+        ResidualScale(GammaParent()).fit(X, y)
+    assert str(refused.value) == (
+        "residual_scale is for normal or lognormal distributions, and the parent predicts gamma;"
+        " use recalibrator=global_pit"
+    )
+
+
+def test_local_recalibration_does_not_depend_on_one_spread_for_all_rows():
+    """PIT values of a location-scale family cancel its scale, so Section 4.2 of Torres et al. has
+    the same recalibrated row with the variance of training or of validation rows.
+
+    1e-6: weights are stored in 32 bits, quantiles go through the normal distribution and back.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 1))
+    y = X[:, 0] + rng.normal(size=300)
+
+    class Line(RegressorMixin, BaseEstimator):
+        def __init__(self, spread):
+            self.spread = spread
+
+        def fit(self, X, y):
+            self.n_features_in_ = X.shape[1]
+            return self
+
+        def predict_dist(self, X):
+            return Normal(X[:, 0], np.full(len(X), self.spread))
+
+    narrow, wide = (
+        LocalPit(Line(spread), k=30)
+        .fit(X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:])
+        .predict_dist(X[:20])
+        for spread in (0.5, 2.0)
+    )
+    np.testing.assert_allclose(narrow.interval(0.9), wide.interval(0.9), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(narrow.mean(), wide.mean(), rtol=1e-6, atol=1e-6)

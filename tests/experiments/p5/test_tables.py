@@ -219,7 +219,7 @@ def networks(excess: float) -> list[dict]:
                 "parent": {"dropout": dropout},
             },
         )
-        for parent, name in table2.PARENTS.items()
+        for parent, name in table2.NETWORKS.items()
         for method in (name, f"{name}_local_radius")
         for dropout in (0.05, 0.5)
         for seed in (0, 1)
@@ -295,7 +295,7 @@ def stones(factor: float, isotonic: float = 1.0) -> list[dict]:
             ["rmse", "coverage_90", "coverage_95", "coverage_99", "crps"],
             value,
         )
-        for parent, own in diamonds.PARENTS.items()
+        for parent, own in (("gamma_glm", "glm"), ("mlp_gamma", "network"))
         for end in ("", "_isotonic", "_local_1000")
         for seed in range(SEEDS)
     ]
@@ -316,6 +316,41 @@ def test_table_3_stands_beside_what_was_published():
         said.endswith("7 of 7 hold.")
         and diamonds.compare_with_published([]) == "no run of the diamonds is there"
     )
+
+
+def test_a_network_without_layers_stands_beside_the_glm(monkeypatch, tmp_path):
+    """Neither its own numbers nor those of its parent are the network's."""
+    shared = ["rmse"], lambda method, metric, seed: 700.0, {"parent": {"hidden": []}}
+    linear = [
+        record("mlp_gamma", "mlp_gamma", method, 0, *shared)
+        for method in ("glm_adam", "glm_adam_local_1000")
+    ]
+    network = record("mlp_gamma", "network", "network", 0, ["rmse"], lambda *_: 550.0)
+    monkeypatch.setattr(diamonds, "read", lambda folder: [*linear, network])
+    rows = diamonds.measured(tmp_path).set_index(["method", "variant"]).value
+    assert rows.to_dict() == {
+        ("gamma_glm", "trained by Adam"): 700.0,
+        ("gamma_glm-local_pit", "trained by Adam"): 700.0,
+        ("gamma_network", ""): 550.0,
+    }
+
+
+def test_histograms_and_draws_stand_beside_table_1(monkeypatch, tmp_path):
+    def value(method: str, metric: str, seed: int) -> float:
+        return {"kl": 0.25, "kl_hist30_sym": 0.7}[metric]
+
+    runs = [
+        record("linear", "linear", method, 0, ["kl", "kl_hist30_sym"], value)
+        for method in ("linear", "global_pit_draws")
+    ]
+    monkeypatch.setattr(table1, "read", lambda folder: runs)
+    rows = table1.measured(tmp_path).set_index(["method", "variant"]).value
+    assert rows.to_dict() == {
+        ("linear", ""): 0.25,
+        ("linear", "histograms of 1,000 draws"): 0.7,
+        ("global_pit", "1,000 draws"): 0.25,
+        ("global_pit", "1,000 draws, histograms of 1,000 draws"): 0.7,
+    }
 
 
 def test_claims_on_table_3_can_fail():
@@ -364,7 +399,7 @@ def test_relative_differences_are_tested_seed_by_seed():
 
 
 @pytest.mark.parametrize(
-    ("module", "runs"), [(table1, 6 * 20), (table2, 16 * 3), (diamonds, 18 * 10)]
+    ("module", "runs"), [(table1, 8 * 20), (table2, 18 * 3), (diamonds, 23 * 10)]
 )
 def test_the_experiment_has_the_rows_of_the_table(module, runs):
     """Every method that a table has a row for is a point of its experiment, and the other way
@@ -380,8 +415,8 @@ def test_the_experiment_has_the_rows_of_the_table(module, runs):
         {re.sub(table2.SHARE, "", method) for method in methods} if module is table2 else methods
     )
     rows = (
-        {p + end for p in diamonds.CALLED for end in diamonds.AFTER}
+        set(diamonds.METHODS)
         if module is diamonds
-        else set(module.ROWS) - {TRUTH}
+        else set(module.ROWS) - {TRUTH, *table2.PARENTS.values()} | set(table2.RADIUS) & methods
     )
     assert methods == rows
