@@ -24,7 +24,10 @@ from experiments.p5.records import (
     frame_of,
     in_published_terms,
     of,
+    of_parent,
+    of_recalibrator,
     said,
+    settings_of,
 )
 from kdgraph.results.comparison.significance import wilcoxon
 
@@ -202,7 +205,18 @@ def measured(folder: Path) -> pd.DataFrame:
     shown = {"rmse": Shown("RMSE")} | {
         metric: Shown("coverage", level) for level, (metric, _) in LEVELS.items()
     }
-    return in_published_terms(numbers(read(folder)), "Table 3", "diamonds", rows, shown)
+    records = read(folder)
+    local = "gamma_glm-local_pit and gamma_network-local_pit"
+    settings = {("neighbours", local): of_recalibrator("glm_local_1000", "k")} | {
+        (f"units of hidden layer {i + 1}", "gamma_network"): of_parent("mlp_gamma", "hidden", i)
+        for i in range(3)
+    }
+    with_layers = [r for r in records if r["config"]["parent"].get("hidden") != []]
+    parts = [
+        in_published_terms(numbers(records), "Table 3", "diamonds", rows, shown),
+        settings_of(with_layers, "Section 4.4", "diamonds", settings),
+    ]
+    return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
 
 def numbers(records: Iterable[Record]) -> pd.DataFrame:

@@ -94,7 +94,7 @@ PAPER = Paper(
             measured=table1.measured,
         ),
         Study(
-            items=("Table 2",),
+            items=("Table 2", "Section 4.2"),
             sizes={
                 "workstation": Size([(_T2,)], differs=f"{_SMALL}; n samples", minutes=11),
                 "paper": Size(
@@ -113,7 +113,7 @@ PAPER = Paper(
             measured=table2.measured,
         ),
         Study(
-            items=("Table 3",),
+            items=("Table 3", "Section 4.4"),
             sizes={
                 "smoke": Size(
                     [(_T3, "seed=0", _methods("diamonds", "glm glm_isotonic glm_local_1000"))],

@@ -4,7 +4,7 @@ place, and differences seed by seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,6 +132,77 @@ def in_published_terms(
         and methods.get(method, (None, ""))[0] is not None
     ]
     return pd.DataFrame(rows)
+
+
+def settings_of(
+    records: Iterable[Record],
+    item: str,
+    dataset: str,
+    settings: Mapping[tuple[str, str], Callable[[Record], float | None]],
+) -> pd.DataFrame:
+    """How runs were done, beside the settings that the paper prints: as
+    :func:`in_published_terms`, a row for each setting and seed.
+
+    Parameters
+    ----------
+    records : of a sweep; those of one seed have the same settings.
+    item, dataset : the section, and what it is of.
+    settings : metric and method as published → a record's value; None where the record has none.
+    """
+    rows = [
+        {"item": item, "dataset": dataset, "metric": metric, "method": method, "level": np.nan}
+        | {"seed": record["seed"], "variant": "", "value": value}
+        for record in records
+        for (metric, method), value_of in {**ROLES, **settings}.items()
+        if (value := value_of(record)) is not None
+    ]
+    columns = ["item", "dataset", "metric", "method", "level", "seed", "variant", "value"]
+    return pd.DataFrame(rows, columns=columns).drop_duplicates(["metric", "method", "seed"])
+
+
+def _share(role: str) -> Callable[[Record], float | None]:
+    return lambda record: 100 * record["dataset"][role] / _n_rows(record)
+
+
+def _n_rows(record: Record) -> float:
+    return sum(record["dataset"][role] for role in ("n_train", "n_calibration", "n_test"))
+
+
+ROLES: dict[tuple[str, str | None], Callable[[Record], float | None]] = {
+    ("rows", None): _n_rows,
+    ("training rows (%)", None): _share("n_train"),
+    ("validation rows (%)", None): _share("n_calibration"),
+    ("test rows (%)", None): _share("n_test"),
+}
+"""Setting → a record's value, of every data set."""
+
+
+def of_parent(name: str, key: str, position: int | None = None) -> Callable[[Record], float | None]:
+    """Return a record's value of a parameter of a parent, of a list at a position; None if the
+    record is of another parent.
+    """
+
+    def value(record: Record) -> float | None:
+        parent = record["config"]["parent"]
+        if record["parent"] != name or key not in parent:
+            return None
+        if position is None:
+            return float(len(parent[key]) if isinstance(parent[key], list) else parent[key])
+        return float(parent[key][position])
+
+    return value
+
+
+def of_recalibrator(method: str, key: str) -> Callable[[Record], float | None]:
+    """Return a record's value of a parameter of its recalibrator; None if it is of another
+    method.
+    """
+
+    def value(record: Record) -> float | None:
+        is_asked = record["method"] == method
+        return float(record["config"]["recalibrator"][key]) if is_asked else None
+
+    return value
 
 
 def found(frame: pd.DataFrame, method: str, metric: str, digits: int, factor: float = 1.0) -> str:

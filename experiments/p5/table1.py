@@ -24,8 +24,10 @@ from experiments.p5.records import (
     frame_of,
     in_published_terms,
     of,
+    of_recalibrator,
     of_truth,
     said,
+    settings_of,
 )
 
 EXPERIMENT = "paper/p5/table1"
@@ -208,7 +210,8 @@ def _agrees(method: str, metric: str, values: pd.Series, mean: float, deviation:
 
 def measured(folder: Path) -> pd.DataFrame:
     """Its numbers as :func:`experiments.p5.records.in_published_terms` has them."""
-    frame = frame_of(read(folder), {"linear": "linear"})
+    records = read(folder)
+    frame = frame_of(records, {"linear": "linear"})
     rows = {method: (row, "") for method, (_, row) in ROWS.items()}
     rows |= {
         "global_pit_draws": ("global_pit", "1,000 draws"),
@@ -226,7 +229,9 @@ def measured(folder: Path) -> pd.DataFrame:
         method: (row, ", ".join(filter(None, [variant, HISTOGRAMS])))
         for method, (row, variant) in rows.items()
     }
+    neighbours = {("neighbours", "local_pit"): of_recalibrator(LOCAL, "k")}
     parts = [
+        settings_of(records, "Section 4.1", "heteroscedastic", neighbours),
         in_published_terms(frame, "Table 1", "heteroscedastic", rows, shown),
         in_published_terms(
             frame,

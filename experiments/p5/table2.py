@@ -24,8 +24,11 @@ from experiments.p5.records import (
     frame_of,
     in_published_terms,
     of,
+    of_parent,
+    of_recalibrator,
     of_truth,
     said,
+    settings_of,
 )
 
 EXPERIMENT = "paper/p5/table2"
@@ -63,6 +66,23 @@ BETWEEN = {
 CLOSEST = ("recalibrated_closest",)
 """The sentence of ``claims.csv`` that the errors of the mean are about."""
 RADIUS = {"wsir": "wsir_local_radius", "mc_dropout": "mc_dropout_local_radius"}
+_BOTH = "wsir and mc_dropout"
+SETTINGS = {
+    ("hidden layers", _BOTH): of_parent("mc_dropout", "hidden"),
+    **{
+        (f"units of hidden layer {i + 1}", _BOTH): of_parent("mc_dropout", "hidden", i)
+        for i in range(4)
+    },
+    ("dropout", _BOTH): of_parent("mc_dropout", "dropout"),
+    ("epochs", _BOTH): of_parent("mc_dropout", "max_epochs"),
+    ("learning rate", _BOTH): of_parent("mc_dropout", "learning_rate"),
+    ("batch size", _BOTH): of_parent("mc_dropout", "batch_size"),
+    ("draws", "mc_dropout"): of_parent("mc_dropout", "masks"),
+    ("radius of neighbours", "wsir-local_pit and mc_dropout-local_pit"): of_recalibrator(
+        "mc_dropout_50_local_radius", "radius"
+    ),
+}
+"""Setting and method as published → a record's value. WSIR has the same network."""
 NOTE = """Mean ± standard deviation over seeds. MSE is to y, so the true distribution has what no prediction goes below; *excess* is the MSE
 to the true mean. KL is that of the truth from the prediction in 30 bins of its mass, *gap* the largest of 20 cells between coverage and
 95 %. The paper's network has 25 times as many units in a wide layer, 75 epochs and 1,000 masks, with a dropout of .5."""
@@ -226,6 +246,8 @@ def measured(folder: Path) -> pd.DataFrame:
             "smis": Shown("sMIS", 0.95),
         }
         parts.append(in_published_terms(here, "Table 2", "rosenbrock", rows, shown))
+        if not at:
+            parts.append(settings_of(some, "Section 4.2", "rosenbrock", SETTINGS))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 

@@ -192,9 +192,10 @@ def _absent(item: Item) -> str:
 
 
 def _settings(item: Item) -> str:
-    """How it was done in the paper, a sentence; empty where nothing is said."""
+    """How it was done in the paper, and where runs have it, here; a sentence, or nothing."""
     told = [
         f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}"
+        + ("" if cell.ours is None else f" (ours {_number(cell.ours.mean, cell.digits)})")
         for cell in item.settings
     ]
     return f"Settings of the paper: {'; '.join(told)}." if told else ""

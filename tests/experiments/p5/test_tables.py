@@ -13,12 +13,16 @@ import pytest
 import yaml
 from scipy import stats
 
+from experiments.common.published import read_published
 from experiments.common.runs import expected
 from experiments.p5 import diamonds, table1, table2
+from experiments.p5.paper import PAPER
 from experiments.p5.records import TRUTH, against, chosen_k, frame_of, of, of_truth
+from experiments.reproduction.verdicts import cells_of as cells_of_paper
 from kdgraph.config import conf_dir
 from kdgraph.runner.stages import split
 
+PUBLISHED = read_published(PAPER.folder)
 SEEDS = 6
 HETEROSCEDASTIC = {
     "name": "heteroscedastic",
@@ -327,12 +331,43 @@ def test_a_network_without_layers_stands_beside_the_glm(monkeypatch, tmp_path):
     ]
     network = record("mlp_gamma", "network", "network", 0, ["rmse"], lambda *_: 550.0)
     monkeypatch.setattr(diamonds, "read", lambda folder: [*linear, network])
-    rows = diamonds.measured(tmp_path).set_index(["method", "variant"]).value
+    measured = diamonds.measured(tmp_path)
+    rows = measured[measured.item == "Table 3"].set_index(["method", "variant"]).value
     assert rows.to_dict() == {
         ("gamma_glm", "trained by Adam"): 700.0,
         ("gamma_glm-local_pit", "trained by Adam"): 700.0,
         ("gamma_network", ""): 550.0,
     }
+
+
+def test_settings_of_runs_stand_beside_those_of_the_paper(monkeypatch, tmp_path):
+    """Of the paper's share of dropout alone, and without a value where no run has one."""
+    runs = networks(5.0)
+    for run in runs:
+        run["config"]["parent"] |= {
+            "hidden": [256, 256, 64, 64],
+            "max_epochs": 15,
+            "learning_rate": 0.001,
+            "batch_size": 100,
+        }
+        if run["parent"] == "mc_dropout":
+            run["config"]["parent"]["masks"] = 100
+        run["config"]["recalibrator"] = {"radius": 0.5}
+    monkeypatch.setattr(table2, "read", lambda folder: runs)
+    measured = table2.measured(tmp_path)
+    cells = cells_of_paper(PAPER, PUBLISHED, measured)
+    ours = {
+        (cell.published["metric"], cell.published["method"]): (cell.ours.mean, cell.ours.n)
+        for cell in cells
+        if cell.published["item"] == "Section 4.2" and cell.ours is not None
+    }
+    assert {cell.verdict for cell in cells if cell.published["kind"] == "setting"} == {"a setting"}
+    values = {metric: value for (metric, _), (value, _) in ours.items()}
+    assert values["units of hidden layer 1"] == 256 and values["epochs"] == 15
+    assert values["draws"] == 100 and ("draws", "wsir") not in ours
+    assert values["dropout"] == 0.5 and values["radius of neighbours"] == 0.5
+    assert values["rows"] == 1000 and values["training rows (%)"] == 80
+    assert {n for _, n in ours.values()} == {2} and len(ours) == 15
 
 
 def test_histograms_and_draws_stand_beside_table_1(monkeypatch, tmp_path):
@@ -344,7 +379,8 @@ def test_histograms_and_draws_stand_beside_table_1(monkeypatch, tmp_path):
         for method in ("linear", "global_pit_draws")
     ]
     monkeypatch.setattr(table1, "read", lambda folder: runs)
-    rows = table1.measured(tmp_path).set_index(["method", "variant"]).value
+    measured = table1.measured(tmp_path)
+    rows = measured[measured.item == "Table 1"].set_index(["method", "variant"]).value
     assert rows.to_dict() == {
         ("linear", ""): 0.25,
         ("linear", "histograms of 1,000 draws"): 0.7,
