@@ -30,13 +30,16 @@ from kdgraph.parents.networks.torch_state import default_torch_state
 from kdgraph.parents.networks.training import Examples, TrainingLoss, monitored_loss
 from kdgraph.parents.regressors import MAX_GAMMA_SHAPE, check_positive_targets, gamma_shape_mle
 
-HeadName = Literal["normal", "normal_scale", "lognormal", "gamma", "gamma_shape"]
+HeadName = Literal[
+    "normal", "normal_scale", "lognormal", "gamma", "gamma_trained_shape", "gamma_shape"
+]
 """Name of a head.
 
 - normal: a mean for each row and one standard deviation for all, by the squared error.
 - normal_scale: a mean and a standard deviation for each row.
 - lognormal: normal for log y.
-- gamma: the logarithm of a mean for each row and one shape for all.
+- gamma: the logarithm of a mean for each row and one shape for all, by maximum likelihood.
+- gamma_trained_shape: the same, and the shape is trained with the mean.
 - gamma_shape: the logarithm of a mean and a shape for each row.
 """
 
@@ -85,6 +88,8 @@ class DistributionHead(ABC):
         Number of outputs of the module for a row.
     requires_positive_target : bool
         True if outcomes must be above 0.
+    constant_outputs : tuple of int
+        Positions of the outputs that are the same for all rows, biases without weights.
 
     Notes
     -----
@@ -94,6 +99,7 @@ class DistributionHead(ABC):
     name: str = ""
     n_outputs: int = 1
     requires_positive_target: bool = False
+    constant_outputs: tuple[int, ...] = ()
 
     def fit_scaler(self, y: np.ndarray, weight: np.ndarray) -> TargetScaler:
         """Return mean and standard deviation of outcomes Float[n] with weights Float[n].
@@ -288,7 +294,8 @@ class GammaHead(DistributionHead):
 
     It has the likelihood of Torres et al. (2024), Section 4.4. The maximum likelihood mean does not
     depend on the shape. So the network is trained for the mean alone, and the shape is its maximum
-    likelihood estimate given the means. The network of the paper learns both by gradients.
+    likelihood estimate given the means. The network of the paper learns both by gradients:
+    :class:`GammaTrainedShapeHead`.
     """
 
     name = "gamma"
@@ -376,6 +383,18 @@ class GammaShapeHead(GammaHead):
         )
 
 
+class GammaTrainedShapeHead(GammaShapeHead):
+    """Gamma distribution with a log mean for each row and one log shape, outputs Float64[n, 2].
+
+    The second output has a bias and no weights: "a forked output with two exponential layers, one
+    for estimating the mean, and the other with zero-constrained weights for estimating the shape
+    parameter" (Torres et al. 2024, Section 4.4).
+    """
+
+    name = "gamma_trained_shape"
+    constant_outputs = (1,)
+
+
 def _gamma_distribution(mean: np.ndarray, shape: np.ndarray) -> ScipyFamily:
     """Return gamma distributions with given means and shapes."""
     return ScipyFamily("gamma", {"a": shape, "scale": mean / shape})
@@ -383,7 +402,14 @@ def _gamma_distribution(mean: np.ndarray, shape: np.ndarray) -> ScipyFamily:
 
 DISTRIBUTION_HEADS: dict[str, DistributionHead] = {
     head.name: head
-    for head in (NormalHead(), NormalScaleHead(), LogNormalHead(), GammaHead(), GammaShapeHead())
+    for head in (
+        NormalHead(),
+        NormalScaleHead(),
+        LogNormalHead(),
+        GammaHead(),
+        GammaTrainedShapeHead(),
+        GammaShapeHead(),
+    )
 }
 """Heads by the name that the parameter ``head`` has."""
 
@@ -505,7 +531,7 @@ class NetworkRegressor(RegressorMixin, Network):
         X : ndarray, Float[n, d]
             Rows. They may have more axes, such as images Float[n, channels, height, width].
         y : ndarray, Float[n]
-            Outcomes; above 0 with the heads "lognormal", "gamma" and "gamma_shape".
+            Outcomes; above 0 with the head "lognormal" and those of Gamma distributions.
         sample_weight : ndarray, Float[n], or None, default=None
             Weights, from 0; a row of weight 0 is ignored.
 
