@@ -31,8 +31,6 @@ LITTLE = 0.05
 """Of an MSE: the paper says no number."""
 SIGNIFICANCE = 0.001
 """Of Frosini's test, as the paper has it."""
-ALPHA = 0.05
-"""Of a test where the paper has none."""
 NEAR = 1.1
 """So many times the truth's interval score is very close to it; the paper's own is 1.05."""
 
@@ -336,7 +334,7 @@ def _is_richer(cases: dict[str, pd.Series]) -> Iterator[Claim]:
         "neighbours in the input or in a hidden layer give a lower MSE than neighbours in the"
         " output in at least one case of layer, network and size (paired t-tests, p < .05 after"
         " Bonferroni's correction)",
-        corrected < ALPHA,
+        corrected < of_simulation.ALPHA,
         f"least p of {len(p)} cases {p[best]:.2g}, corrected {corrected:.2g}: {best},"
         f" {cases[best].mean():.3g} lower, {len(cases[best])} seeds",
         ("layer_richer",),

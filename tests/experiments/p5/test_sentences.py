@@ -314,6 +314,14 @@ def test_reliability_is_judged_on_every_method_and_size(last: float, holds: bool
     assert texts[next(text for text in texts if "on average over methods" in text)] is True
 
 
+def test_a_smaller_deviation_is_told_from_chance() -> None:
+    rng = np.random.default_rng(0)
+    wide = pd.Series(rng.normal(size=40))
+    assert of_simulation.smaller_deviation(0.3 * wide + 0.1 * rng.normal(size=40), wide) < 0.001
+    assert of_simulation.smaller_deviation(wide + 0.01 * rng.normal(size=40), wide) > 0.05
+    assert of_simulation.smaller_deviation(wide, 0.3 * wide + 0.1 * rng.normal(size=40)) > 0.99
+
+
 def test_one_lucky_layer_of_many_is_not_richer() -> None:
     """A p-value that is small by itself is not small among twenty cases."""
     rng = np.random.default_rng(0)
