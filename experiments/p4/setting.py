@@ -17,7 +17,8 @@ from experiments.common.published import read_published
 from experiments.common.runs import Record
 from experiments.common.settings import trains_otherwise
 from experiments.common.splits import half_width
-from kdgraph.results.comparison.significance import holm, wilcoxon
+from kdgraph.metrics import holm
+from kdgraph.results.comparison.significance import wilcoxon
 
 AGAINST = (
     "none",

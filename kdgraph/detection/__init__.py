@@ -19,7 +19,6 @@ from kdgraph.detection.set_tests import (
     MaximumMeanDiscrepancy,
     SetMean,
     SetStatisticDetector,
-    holm_adjusted,
 )
 from kdgraph.detection.sets import ScoreLevel, SetDetector, SetTest, TreeHamming, aphd, draw_sets
 
@@ -55,5 +54,4 @@ __all__ = [
     "conformal_offset",
     "conformal_p_values",
     "draw_sets",
-    "holm_adjusted",
 ]

@@ -28,6 +28,7 @@ from kdgraph.base import Rows, seeded_clone
 from kdgraph.detection.base import FeatureDetector, PostHocDetector, apply_in_fixed_blocks
 from kdgraph.detection.outputs import MaxProbability
 from kdgraph.detection.sets import ScoreLevel, SetDetector
+from kdgraph.metrics import holm
 from kdgraph.parameters import Count, Positive, Range
 
 # Relative to the largest number. A smaller spread is the rounding error of a constant statistic.
@@ -506,7 +507,7 @@ class KolmogorovSmirnov(FeatureSetDetector):
     def feature_p_values(self, X) -> np.ndarray:
         """Return the p-value of each feature for X as one set, with Holm's correction, Float[d]."""
         features = self._represent(self._validate_X(X))
-        return holm_adjusted(ks_2samp(features, self.reference_, axis=0).pvalue)
+        return holm(ks_2samp(features, self.reference_, axis=0).pvalue)
 
     def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
         self.reference_ = np.sort(features, axis=0)
@@ -525,36 +526,3 @@ class KolmogorovSmirnov(FeatureSetDetector):
             before_rows = np.searchsorted(reference, rows, "left") / n
             largest = max(largest, (above - at_rows).max(), (before_rows - below).max())
         return float(largest)
-
-
-def holm_adjusted(p_values: np.ndarray) -> np.ndarray:
-    """Return p-values that are corrected for their number by Holm's method.
-
-    Parameters
-    ----------
-    p_values : Float[d]
-        P-values of d tests.
-
-    Returns
-    -------
-    Float[d]
-        Smallest levels at which each test is rejected, if the probability of any false rejection
-        is to stay below the level: with p_(1) ≤ p_(2) ≤ …, that of the j-th smallest is max_{i≤j}
-        min(1, (d - i + 1)·p_(i)).
-
-    References
-    ----------
-    Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-    Statistics 6, 1979, Section 3.
-
-    Examples
-    --------
-    >>> holm_adjusted(np.array([0.02, 0.5, 0.01]))
-    array([0.04, 0.5 , 0.03])
-    """
-    p_values = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p_values, kind="stable")
-    factors = np.arange(len(p_values), 0, -1)
-    adjusted = np.empty_like(p_values)
-    adjusted[order] = np.maximum.accumulate(np.minimum(factors * p_values[order], 1.0))
-    return adjusted

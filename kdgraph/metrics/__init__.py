@@ -114,7 +114,7 @@ from kdgraph.metrics.regression import (
     worst_group_gap,
 )
 from kdgraph.metrics.reliability_bins import ReliabilityBins, reliability_bins
-from kdgraph.metrics.set_tests import contamination, power_curve, set_p_values
+from kdgraph.metrics.set_tests import contamination, holm, power_curve, set_p_values
 from kdgraph.smoothing import LocalMeans, local_means, rms_of
 
 __all__ = [
@@ -160,6 +160,7 @@ __all__ = [
     "group_ece",
     "group_mce",
     "hellinger",
+    "holm",
     "interval_score",
     "interval_score_excess",
     "kl",

@@ -1,7 +1,8 @@
 """Permutation tests of whether a set of rows comes from the distribution of a reference sample.
 
 The tests use any OOD score of rows. :func:`set_p_values` returns their p-values,
-:func:`power_curve` and :func:`contamination` their power by the fraction of OOD rows in a set.
+:func:`power_curve` and :func:`contamination` their power by the fraction of OOD rows in a set, and
+:func:`holm` adjusts p-values of several tests for their number.
 """
 
 from __future__ import annotations
@@ -244,6 +245,39 @@ def contamination(
         column: np.concatenate([curve[column] for curve in curves])
         for column in ("fraction", "set_size", "power")
     }
+
+
+def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Adjust the p-values of several tests for their number by Holm's method.
+
+    Parameters
+    ----------
+    p : sequence of float
+        One for each of m tests.
+
+    Returns
+    -------
+    ndarray
+        Smallest level at which each test is rejected if the probability of any false rejection is
+        to stay below the level, Float[m]: with p_(1) ≤ p_(2) ≤ …, that of the j-th smallest is
+        max_{i≤j} min(1, (m - i + 1)·p_(i)).
+
+    References
+    ----------
+    Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
+    Statistics 6, 1979, Section 3.
+
+    Examples
+    --------
+    >>> holm([0.02, 0.5, 0.01])
+    array([0.04, 0.5 , 0.03])
+    """
+    values = np.asarray(p, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    stepped = np.maximum.accumulate(values[order] * (len(values) - np.arange(len(values))))
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
 
 
 def _p_values(

@@ -19,10 +19,10 @@ from kdgraph.detection import (
     SetMean,
     SetStatisticDetector,
     TreeHamming,
-    holm_adjusted,
 )
 from kdgraph.detection.set_tests import _median_of_positive
 from kdgraph.features import FeatureMap
+from kdgraph.metrics import holm
 
 UNCHANGED = FeatureMap(source="rows", reduce="none", scale="none")
 """Features in their own units, so that a test can compute with the rows."""
@@ -174,7 +174,7 @@ def test_ks_statistic_is_the_largest_of_scipys(rounded):
     )
     np.testing.assert_allclose(
         detector.feature_p_values(new),
-        holm_adjusted([test.pvalue for test in tests]),
+        holm([test.pvalue for test in tests]),
         rtol=1e-12,
     )
 
@@ -193,7 +193,7 @@ def rejected_step_by_step(p_values: list[float], level: float) -> set[int]:
     st.integers(1, 63).map(lambda k: (k + 0.5) / 64),
 )
 def test_holm_rejects_as_the_procedure_step_by_step(p_values, level):
-    adjusted = holm_adjusted(np.array(p_values))
+    adjusted = holm(np.array(p_values))
     # A level times a whole number never equals an adjusted p-value here, but for rounding at 1/d.
     if np.abs(adjusted - level).min() > 1e-9:
         assert set(np.flatnonzero(adjusted <= level).tolist()) == rejected_step_by_step(

@@ -10,8 +10,8 @@ from itertools import combinations
 from experiments.common.markdown import counted_noun, head, line, number, signed
 from experiments.p1.cc18.records import AUTHORS, CHOICE, OURS, Tables, label
 from experiments.p1.cc18.statistics import DECIMALS, median
-from kdgraph.metrics import relative_improvement
-from kdgraph.results.comparison.significance import PairedComparison, compare_pairs, holm
+from kdgraph.metrics import holm, relative_improvement
+from kdgraph.results.comparison.significance import PairedComparison, compare_pairs
 
 TITLES = {"error": "error", "nll": "NLL", "ece": "ECE", "mce": "MCE", "oce": "OCE"}
 IMPROVED = ["error", "ece", "mce"]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from kdgraph.metrics import holm
 from kdgraph.results.comparison.significance import (
     ALPHA,
     PairedComparison,
     Ranks,
     compare_arrays,
-    holm,
     rank_methods,
     untied_difference,
 )

@@ -9,7 +9,7 @@ Numbers that differ by floating-point noise alone are ties in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
@@ -277,27 +277,6 @@ def pairs_needed(tests: int, alpha: float = ALPHA) -> int:
     (6, 9)
     """
     return int(np.ceil(1 + np.log2(tests / alpha)))
-
-
-def holm(p: Sequence[float]) -> np.ndarray:
-    """Adjust the p values of m tests by the method of Holm (1979).
-
-    Parameters
-    ----------
-    p : sequence of float
-        One for each test.
-
-    Returns
-    -------
-    ndarray
-        Float[m].
-    """
-    values = np.asarray(p, dtype=np.float64)
-    order = np.argsort(values, kind="stable")
-    stepped = np.maximum.accumulate(values[order] * (len(values) - np.arange(len(values))))
-    result = np.empty(len(values))
-    result[order] = np.minimum(stepped, 1.0)
-    return result
 
 
 def datasets_needed(k: int, alpha: float = ALPHA) -> int:

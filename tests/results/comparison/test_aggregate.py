@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdgraph.metrics import METRICS
+from kdgraph.metrics import METRICS, holm
 from kdgraph.results.comparison.aggregate import compare_methods
-from kdgraph.results.comparison.significance import compare_pairs, holm, rank_methods
+from kdgraph.results.comparison.significance import compare_pairs, rank_methods
 from kdgraph.results.comparison.study import Study, build_study
 from kdgraph.results.records import FinishedRun
 from tests.results.conftest import make_record

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from kdgraph.metrics import holm
 from kdgraph.results.comparison.significance import (
     PairedComparison,
     compare_arrays,
     compare_pairs,
-    holm,
     merge_noise,
     pairs_needed,
     wilcoxon,
