@@ -34,7 +34,7 @@ from kdgraph.results.records import (
 from kdgraph.wording import counted, printable, some
 
 MOST_FAMILY_SETS, MOST_OOD_COLUMNS = 2, 6
-"""OOD sets of a family that are shown, and columns of all of them."""
+"""OOD sets of a family that are shown, and columns of all of them, unless a row has none of these."""
 FEWEST_COLUMNS = 4
 """Columns that are shown at least, if the runs have as many."""
 MOST_WARNINGS = 10
@@ -141,14 +141,31 @@ def _section(name: str, runs: Sequence[SweepRun]) -> Section:
 
 def _columns(rows: Iterable[Mapping[Measure, Any]], *, detects: bool) -> list[Measure]:
     """Choose common measures, and others if these are few; the records contain everything."""
+    rows = list(rows)
     measures = list(dict.fromkeys(measure for values in rows for measure in values))
     on_test = [measure for measure in measures if measure.is_test]
-    outside = choose_ood_measures(measures, MOST_FAMILY_SETS, detects=detects)[:MOST_OOD_COLUMNS]
+    outside = _columns_outside(
+        choose_ood_measures(measures, MOST_FAMILY_SETS, detects=detects), rows
+    )
     common = [measure for measure in on_test if measure.metric in DEFAULT_METRICS]
     others = [measure for measure in on_test if measure not in common]
     n_others = max(0, FEWEST_COLUMNS - len(common) - len(outside))
     chosen = {*common, *others[:n_others]}
     return [*(measure for measure in on_test if measure in chosen), *outside]
+
+
+def _columns_outside(
+    measures: Sequence[Measure], rows: Sequence[Mapping[Measure, Any]]
+) -> list[Measure]:
+    """Return the first of some measures, and of each row that has any of them at least one.
+
+    A method that judges sets of rows has numbers of its own, which come after those of single rows.
+    """
+    of_rows = (next((m for m in measures if m in values), None) for values in rows)
+    needed = {measure for measure in of_rows if measure is not None}
+    n_others = max(0, MOST_OOD_COLUMNS - len(needed))
+    others = [measure for measure in measures if measure not in needed][:n_others]
+    return [measure for measure in measures if measure in needed or measure in others]
 
 
 def _rows(runs: Sequence[SweepRun]) -> dict[str, dict[Measure, dict[int, float]]]:

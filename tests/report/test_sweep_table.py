@@ -9,6 +9,7 @@ import pytest
 from kdgraph.report.sweep_table import MOST_WARNINGS, SweepRun, sweep_table, sweep_warnings
 from tests.report.table_records import (
     detection_run,
+    entry,
     in_sample,
     of_both,
     record,
@@ -56,6 +57,21 @@ def test_a_sweep_of_detectors_shows_what_they_detect():
             "          0.250"
         ),
     ]
+
+
+def test_every_row_has_a_number_where_many_sets_come_first():
+    """Single rows are scored on seven sets; sets of rows, which one method judges, come after."""
+    single = [one for i in range(7) for one in of_both("auroc", 0.7, 0.8, "ood", f"noise{i}")]
+    of_sets = [entry("auroc", "calibrated", 0.95, "ood", "noise0", rows=100)]
+    parts = {"calibrator": "none", "detector": "tood", "parent": "extra_trees"}
+    runs = [
+        record(0, "msp", metrics=single, parts=parts | {"detector": "msp"}),
+        record(0, "tood", metrics=of_sets, parts=parts),
+    ]
+    lines = sweep_table([SweepRun(run, {"method": run["method"]}) for run in runs]).splitlines()
+    assert lines[1].count("AUROC") == 6
+    (row,) = (line for line in lines if line.strip().startswith("tood"))
+    assert "0.950" in row
 
 
 def test_a_sweep_shows_metrics_of_the_user():
