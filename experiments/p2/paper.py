@@ -12,6 +12,7 @@ from experiments.p2.mnist import published
 from experiments.reproduction.declared import Paper, Size, Study
 
 _MNIST = f"experiment={published.EXPERIMENT}"
+_SEEDS = range(2)
 _UNDER_TRAINED = (_MNIST, "calibrator=none", "parent.learning_rate=0.001,5e-5")
 _SCORES = f"experiment={phanns_scores.EXPERIMENT}"
 _REBUILT = f"experiment={phanns_scores.REBUILT}"
@@ -68,16 +69,23 @@ PAPER = Paper(
             items=("Section XIII.D", "Appendix, Network training"),
             sizes={
                 "workstation": Size(
-                    [(*_UNDER_TRAINED, "seed=0,1"), (*_FULLY_TRAINED, "seed=0")],
+                    [
+                        (*_UNDER_TRAINED, f"seed={','.join(map(str, _SEEDS))}"),
+                        (*_FULLY_TRAINED, "seed=0"),
+                    ],
+                    computed={"one_batch": published.one_batch},
                     differs=(
-                        "20 under-trained networks where the paper has 1,000, and one fully"
-                        f" trained ensemble; {_BOTH_SETS}"
+                        f"{10 * len(_SEEDS)} under-trained networks of each recipe where the paper"
+                        f" has 1,000 ({published.ONE_BATCH_NETWORKS} of one fixed mini-batch), and"
+                        f" one fully trained ensemble; {_BOTH_SETS}"
                     ),
-                    minutes=60,
+                    minutes=63,
                 ),
                 "paper": Size(
                     [(*_UNDER_TRAINED, "seed=range(0,100)"), (*_FULLY_TRAINED, "seed=range(0,10)")],
-                    differs=_BOTH_SETS,
+                    computed={"one_batch": published.one_batch},
+                    differs=f"{_BOTH_SETS}; {published.ONE_BATCH_NETWORKS} networks of one fixed"
+                    " mini-batch",
                 ),
             },
             measured=published.measured,

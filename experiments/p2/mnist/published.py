@@ -31,6 +31,8 @@ SAYS = {
 """Recipe → what the paper calls it, and the title of a recipe of ours that stands in its place."""
 CLASS, LOW = 0, 0.99
 """Of which the paper counts rows, and the score below which it counts the right ones."""
+ONE_BATCH_NETWORKS = 10
+"""Networks that train on one fixed mini-batch each; half a minute of one core each."""
 MOST = 0.5
 """More than this share is most."""
 
@@ -48,6 +50,38 @@ def measured(folder: Path) -> pd.DataFrame:
         [
             {"dataset": "mnist", "true_class": None, "predicted_class": None, "variant": "", **row}
             for row in found
+        ]
+    )
+
+
+def one_batch(networks: int = ONE_BATCH_NETWORKS) -> pd.DataFrame:
+    """Return the accuracy of networks that train on one fixed mini-batch each, as :func:`measured`.
+
+    See :func:`~experiments.p2.mnist.readings.one_batch_network`.
+    """
+    # Imports torch, which pages without runs do without.
+    from experiments.p2.mnist.readings import ONE_BATCH, one_batch_network
+
+    (X, y), sets = rows()
+    test, labels = sets["2"]
+    found = (
+        100 * float(np.mean(one_batch_network(X, y, seed).predict(test) == labels))
+        for seed in range(networks)
+    )
+    return pd.DataFrame(
+        [
+            {
+                "item": "Appendix, Network training",
+                "metric": "accuracy on test set 2 in percent",
+                "method": "under-trained",
+                "dataset": "mnist",
+                "true_class": None,
+                "predicted_class": None,
+                "variant": ONE_BATCH,
+                "seed": seed,
+                "value": value,
+            }
+            for seed, value in enumerate(found)
         ]
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -210,6 +212,26 @@ def test_a_pool_grows_and_keeps_its_recipe(tmp_path, monkeypatch):
     assert Pool.read(tmp_path, 10).size == 10
     with pytest.raises(DataError, match="another recipe"):
         list(train(tmp_path, "as_printed", 20))
+
+
+def test_a_network_of_one_batch_sees_no_other_row(monkeypatch):
+    (X, y), _ = rows_of_digits()
+    X, y = np.tile(X, (5, 1)), np.tile(y, 5)
+    seen = np.unique(np.random.default_rng(3).integers(len(X), size=1000))
+    others = np.setdiff1d(np.arange(len(X)), seen)
+    assert len(others) > 500
+    changed, zero = y.copy(), X.copy()
+    changed[others], zero[others] = 0, 0
+    one = readings.one_batch_network(X, y, 3, steps=20)
+    other = readings.one_batch_network(zero, changed, 3, steps=20)
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+    short = partial(readings.one_batch_network, steps=20)
+    monkeypatch.setattr(readings, "one_batch_network", short)
+    found = readings.accuracies(readings.Reading(one_batch=True), X, y, (X[:100], y[:100]), seed=1)
+    networks = [short(X, y, seed) for seed in (2, 3)]
+    np.testing.assert_array_equal(
+        found[0], [(network.predict(X) == y).mean() for network in networks]
+    )
 
 
 def test_a_recipe_can_be_read_in_another_way():
