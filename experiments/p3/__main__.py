@@ -11,7 +11,16 @@ import argparse
 from pathlib import Path
 
 from experiments.common.command import in_one_line
-from experiments.p3 import figure3, figure5, images, simulated, size_labels, tabular, text
+from experiments.p3 import (
+    contamination,
+    figure3,
+    figure5,
+    images,
+    simulated,
+    size_labels,
+    tabular,
+    text,
+)
 
 STUDIES = {
     "tabular": tabular,
@@ -19,6 +28,7 @@ STUDIES = {
     "size_labels": size_labels,
     "text": text,
     "images": images,
+    "contamination": contamination,
 }
 
 

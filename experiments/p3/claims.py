@@ -11,6 +11,7 @@ import pandas as pd
 
 from experiments.common.claims import Claim, saved_claims
 from experiments.common.markdown import counted_noun, number, signed
+from experiments.p3 import contamination as of_contamination
 from experiments.p3 import images as of_images
 from experiments.p3 import simulated as of_simulated
 from experiments.p3 import size_labels as of_size_labels
@@ -55,6 +56,11 @@ def attack(folder: Path) -> list[Claim]:
     measured.
     """
     return saved_claims(folder, "p3_attack")
+
+
+def sets(folder: Path) -> Iterator[Claim]:
+    """Of tests that judge the same sets as TOOD: ``paper/p3/contamination``."""
+    yield from of_contamination.claims(of_contamination.power(of_contamination.read(folder)))
 
 
 def simulated(folder: Path) -> Iterator[Claim]:
@@ -211,7 +217,10 @@ def _outperforms(
         f"{name} {number(mean.tood_given[name], 2)} against {number(best[name], 2)}"
         for name in mean.index
     )
-    found = f"{found}; {seeds}; TOOD scores sets of 100 rows, the others single rows"
+    found = (
+        f"{found}; {seeds}; TOOD scores rows in sets of 100, or of all calibration rows if there are"
+        " fewer, the others single rows"
+    )
     rivals = ", ".join(others)
     text_ = (
         f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other method"

@@ -1,0 +1,159 @@
+"""Power of TOOD and of other tests of the same sets, by the share of rows out of distribution: what
+``kdg run experiment=paper/p3/contamination`` prints at its end.
+
+``python -m experiments.p3.contamination outputs`` prints it again, from any subset of the runs. It
+is not in the paper, whose sets are all in or all out of distribution and whose rivals score single
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.common.claims import Claim
+from experiments.common.command import print_comparison
+from experiments.common.markdown import counted_noun, head, line, number, signed, spread
+from experiments.common.runs import Record, runs_of
+from experiments.p3.records import DETECTED
+
+EXPERIMENT = "paper/p3/contamination"
+DATASETS = {
+    "bank_marketing_6": "bank marketing against diabetes in its ranges",
+    "diabetes130us_6": "diabetes against bank marketing in its ranges",
+    "digits": "digits 0 to 4 against 5 to 9",
+    "breast_cancer": "breast cancer against itself with columns permuted",
+    "mnist_784": "MNIST's pixels against Fashion-MNIST's",
+}
+METHODS = {
+    "tood_given": "TOOD, given labels",
+    "tood_shuffled": "TOOD, shuffled labels",
+    "mean_msp": "mean of MSP",
+    "mean_leaf_box": "mean of leaf box",
+    "mean_knn": "mean of k-NN distance",
+    "mmd": "MMD",
+    "classifier": "classifier test, forest",
+    "logistic": "classifier test, logistic regression",
+    "ks": "Kolmogorov-Smirnov tests",
+}
+"""By the names of their runs."""
+TOOD = ("tood_given", "tood_shuffled")
+AS_GOOD = 0.05
+"""An AUROC that is apart by no more is as good, as in :mod:`experiments.p3.claims`."""
+NOTE = """AUROC of sets of 50 rows, each with one score, against sets of test rows: 50 sets of either kind, 20 for the forest; mean ± standard
+deviation over seeds. The rows of a set are drawn from test rows and rows out of distribution in the ratio of the column, and every method
+draws from the same rows. TOOD's score of a set is its mean APHD."""
+
+
+def power(records: Iterable[Record]) -> pd.DataFrame:
+    """Return the AUROC of sets of each run and share: dataset, method, seed, share, value."""
+    return pd.DataFrame(
+        [
+            {
+                "dataset": record["dataset"]["name"],
+                "method": record["method"],
+                "seed": record["seed"],
+                "share": entry["params"]["share"],
+                "value": entry["value"],
+            }
+            for record in records
+            for entry in record["metrics"]
+            if entry["of"] == DETECTED and entry["metric"] == "auroc"
+        ],
+        columns=["dataset", "method", "seed", "share", "value"],
+    )
+
+
+def compare_with_published(records: Sequence[Record]) -> str:
+    """Return a table for each data set, and ranks over all of them; markdown."""
+    frame = power(records)
+    if frame.empty:
+        return f"no run of {EXPERIMENT} is there"
+    title = "## Power against the share of contamination"
+    parts = [f"{title}: {counted_noun([frame.seed.nunique()], 'seed')}", NOTE]
+    parts += [
+        table(frame[frame.dataset == name], title)
+        for name, title in DATASETS.items()
+        if name in set(frame.dataset)
+    ]
+    return "\n\n".join([*parts, ranks(frame)])
+
+
+def table(frame: pd.DataFrame, title: str) -> str:
+    """Return the table of one data set: a line for each method, a column for each share."""
+    shares = sorted(frame.share.unique())
+    lines = head([f"AUROC, {title}", *map(_percent, shares)])
+    for method in (name for name in METHODS if name in set(frame.method)):
+        of = frame[frame.method == method]
+        values = [spread(of[of.share == share].value, 1, 2) for share in shares]
+        lines.append(line([METHODS[method], *values]))
+    return "\n".join(lines)
+
+
+def ranks(frame: pd.DataFrame) -> str:
+    """Return mean AUROC and mean rank of each method over the data sets that all of them have."""
+    mean = frame.groupby(["dataset", "share", "method"]).value.mean().unstack("method").dropna()
+    shares = sorted(mean.index.unique("share"))
+    n_datasets = mean.index.unique("dataset").size
+    noun = counted_noun([n_datasets], "data set")
+    lines = head([f"mean AUROC (mean rank), {noun}", *map(_percent, shares)])
+    # Equal values share a rank, and values are equal that print alike.
+    by_share = mean.round(2).rank(axis=1, ascending=False).groupby("share").mean()
+    values = mean.groupby("share").mean()
+    for method in (name for name in METHODS if name in mean):
+        cells = [
+            f"{number(values.loc[share, method], 2)} ({by_share.loc[share, method]:.1f})"
+            for share in shares
+        ]
+        lines.append(line([METHODS[method], *cells]))
+    return "\n".join(lines)
+
+
+def claims(frame: pd.DataFrame) -> Iterator[Claim]:
+    """Yield what the paper has of other methods, of methods that judge the same sets, which are all
+    in or all out of distribution.
+    """
+    whole = frame[frame.share == 1]
+    for dataset, of in whole.groupby("dataset", sort=False):
+        mean = of.groupby("method").value.mean()
+        others = [name for name in METHODS if name in mean and name not in TOOD]
+        if "tood_given" not in mean or not others:
+            continue
+        best = mean[others].idxmax()
+        ahead = round(float(mean.tood_given - mean[best]), 2)
+        found = (
+            f"{number(float(mean.tood_given), 2)} against {number(float(mean[best]), 2)} of"
+            f" {METHODS[str(best)]}; {counted_noun([of.seed.nunique()], 'seed')}; all score sets of"
+            " 50 rows"
+        )
+        where = f"{DATASETS[str(dataset)]}, sets against sets"
+        rivals = ", ".join(METHODS[name] for name in others)
+        yield Claim(
+            f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other test"
+            f" ({rivals})",
+            ahead >= 0,
+            found,
+            ("outperforms",),
+        )
+        yield Claim(
+            f"{where}: mean AUROC of TOOD is at most .05 below that of the best other test"
+            f" ({rivals})",
+            ahead >= -AS_GOOD,
+            f"{signed(ahead, 2)}; {found}",
+            ("comparable", "concluding"),
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"
+
+
+def read(folder: Path) -> list[Record]:
+    """Return the records of its runs below a folder."""
+    return runs_of(EXPERIMENT, folder)
+
+
+if __name__ == "__main__":
+    print_comparison(read, compare_with_published)
