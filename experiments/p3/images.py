@@ -82,6 +82,8 @@ CIFAR = Study(
         "odin": "ODIN of LeNet-5",
         "mahalanobis": "Mahalanobis of LeNet-5",
         "energy": "energy of LeNet-5",
+        "oe": "MSP of LeNet-5 with outlier exposure",
+        "energy_fine_tuning": "energy of LeNet-5, fine-tuned",
     },
     published={
         "TOOD, published": ("TOOD", ["Table 5", f"{_APPENDIX}6", f"{_APPENDIX}7"]),
