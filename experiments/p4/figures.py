@@ -33,8 +33,8 @@ from kdgraph.figures import (
 
 LABELS = {
     "none": "no recalibration",
-    "lore_tsne": "LoRe, t-SNE",
-    "lore_pca": "LoRe, PCA",
+    "lore_tsne_spread": "LoRe, t-SNE",
+    "lore_pca_spread": "LoRe, PCA",
     "temperature": "temperature",
     "histogram": "histogram",
     "isotonic": "isotonic",
@@ -48,6 +48,9 @@ LABELS = {
 first is the parent.
 """
 OTHERS = {
+    "lore_tsne": "LoRe, t-SNE, γ by CV",
+    "lore_pca": "LoRe, PCA, γ by CV",
+    "lore_logits_02": "LoRe, γ = 0.2",
     "lore_tsne_02": "LoRe in ResNet-8, γ = 0.2",
     "lore_lenet_02": "LoRe in LeNet-5, γ = 0.2",
     "lore_pixels_02": "LoRe in pixels, γ = 0.2",

@@ -352,6 +352,8 @@ def measured(
     found = pd.DataFrame([*rows, *(_correlated(frame, setting) if correlated else ())]).assign(
         dataset=setting.dataset
     )
+    if found.empty:  # the runs are of methods that the setting has not
+        return found
     return found.assign(
         variant=[", ".join(filter(None, (network, title))) for title in found.variant]
     )

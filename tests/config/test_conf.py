@@ -95,6 +95,7 @@ REQUIRED_OVERRIDES = {
     "experiment/paper/p4/celeba_hair_color": ["dataset.path=list_attr_celeba.parquet"],
     "experiment/paper/p4/celeba_hair_type": ["dataset.path=list_attr_celeba.parquet"],
     "experiment/paper/p4/cifar10": ["dataset.path=scores_and_features.npz"],
+    "experiment/paper/p4/cifar100": ["dataset.path=scores_and_features.npz"],
     "calibrator/lore_tsne": ["protocol=paper", "ood=none", "metrics=top_label"],
     "method/lore_tsne": ["ood=none", "metrics=top_label"],
     "ood/dataset": ["ood.name=iris"],
@@ -135,7 +136,7 @@ PAPERS = {
     "p1": "simulations posteriors trunk shapes cc18 cc18_far cifar10 cifar10_vit",
     "p2": "mnist phanns phanns_rebuilt phanns_scores records",
     "p3": "simulated tabular mnist cifar text size_labels",
-    "p4": "crime celeba_hair_color celeba_hair_type cifar10",
+    "p4": "crime celeba_hair_color celeba_hair_type cifar10 cifar100",
     "p5": "table1 table2 simulation diamonds",
 }
 # The C loader, if PyYAML has it, is several times as fast.

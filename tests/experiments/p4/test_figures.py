@@ -14,7 +14,7 @@ from experiments.p4 import figures
 from experiments.p4.figures import FIGURES, LABELS, label_of, study_of
 from kdgraph.errors import DataError
 
-METHODS = ["none", "lore_tsne", "histogram"]
+METHODS = ["none", "lore_tsne_spread", "histogram"]
 BANDWIDTHS = [0.1, 0.4, 1.6]
 SEEDS = 3
 
@@ -58,7 +58,7 @@ def runs(tmp_path):
     has level .5, a method .1.
     """
     records = []
-    for place, method in enumerate(["lore_tsne-as_in_paper", "histogram"]):
+    for place, method in enumerate(["lore_tsne_spread-as_in_paper", "histogram"]):
         for seed in range(SEEDS - place):
             rng = np.random.default_rng((place, seed))
             folder = tmp_path / "crime" / method / f"{place}{seed}"
@@ -133,7 +133,7 @@ def test_what_is_missing_is_told(runs) -> None:
     with pytest.raises(
         DataError,
         match=(
-            r"^no seed has a run of each of none, lore_tsne, histogram; name fewer with --methods$"
+            r"^no seed has a run of each of none, lore_tsne_spread, histogram; name fewer with --methods$"
         ),
     ):
         study_of(apart, folder, METHODS)

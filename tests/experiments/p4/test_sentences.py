@@ -174,6 +174,25 @@ def test_ends_of_the_bandwidth_of_luo_et_al() -> None:
     assert all_are(p4.of_bandwidths(study(0.97)), False) == {"mlce_becomes_one"}
 
 
+def test_curves_of_local_errors_of_luo_et_al() -> None:
+    def study(lore: list[float]) -> Study:
+        curves = {"none": [0.9, 0.5, 0.3], "histogram": [0.8, 0.6, 0.2], "lore_logits_02": lore}
+        rows = [
+            {"method": m, "seed": s, "bandwidth": gamma, "mlce": value + jitter(s)}
+            for m, values in curves.items()
+            for s in SEEDS
+            for gamma, value in zip((0.1, 1.0, 10.0), values, strict=True)
+        ]
+        tables = {f"lce_by_bandwidth_logits{end}": pd.DataFrame(rows) for end in ("", "_30")}
+        return Study(list(curves), list(SEEDS), pd.DataFrame(), tables)
+
+    won = list(p4.of_curves(study([0.7, 0.4, 0.1]), "lore_logits_02", "x"))
+    assert all_are(won, True) == {"lowest_mlce_everywhere"}
+    lost = list(p4.of_curves(study([0.7, 0.4, 0.25]), "lore_logits_02", "x"))
+    assert all_are(lost, False) == {"lowest_mlce_everywhere"}
+    assert all(claim.found.startswith("at 2; ") for claim in lost)
+
+
 def test_bins_of_equal_mass_of_luo_et_al() -> None:
     width = {"none": 0.4, "temperature": 0.3, "histogram": 0.2, "lore_pca_spread": 0.1}
     wrong = 5.0  # of LoRe in other bins than those it is measured in, and of no method of the paper
