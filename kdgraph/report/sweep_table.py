@@ -34,7 +34,7 @@ from kdgraph.results.records import (
 from kdgraph.wording import counted, printable, some
 
 MOST_FAMILY_SETS, MOST_OOD_COLUMNS = 2, 6
-"""OOD sets of a family that are shown, and columns of all of them, unless a row has none of these."""
+"""OOD sets of a family that are shown, and columns of all, unless a row has none of these."""
 FEWEST_COLUMNS = 4
 """Columns that are shown at least, if the runs have as many."""
 MOST_WARNINGS = 10
