@@ -46,6 +46,11 @@ def bandwidths(folder: Path) -> list[Claim]:
     return saved_claims(folder, "p2_bandwidths")
 
 
+def cross_fitted(folder: Path) -> list[Claim]:
+    """Return the claims that ``python -m experiments.p2.cross_fitted --keep`` tested on PhANNs."""
+    return saved_claims(folder, "p2_cross_fitted")
+
+
 def label_shift(folder: Path) -> list[Claim]:
     """Of the use-sets that ``python -m experiments.p2.label_shift --keep`` drew from a record of
     scores.

@@ -44,7 +44,7 @@ def sentence(name: str, *tested_by: str, untested: str = "") -> Sentence:
 def test_every_paper_has_its_sentences() -> None:
     assert {name: sum(of == name for of, _ in LISTED) for name in PAPERS} == {
         "p1": 28,
-        "p2": 37,
+        "p2": 39,
         "p3": 30,
         "p4": 25,
         "p5": 34,

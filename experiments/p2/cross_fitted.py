@@ -1,0 +1,211 @@
+"""The third approach of Salamon et al., Section VIII: calibrate by cross-validation on test rows.
+
+``python -m experiments.p2.cross_fitted outputs`` after ``experiment=paper/p2/phanns_scores`` and
+``experiment=paper/p2/phanns_rebuilt``. The paper fits to the test rows and measures on them; here
+every calibrator of these runs is cross-fitted too, each protein by the fit to the other folds, and
+both losses are set beside that of proteins that were not fitted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import train_test_split
+
+from experiments.common.claims import Claim
+from experiments.common.command import claims_parser, in_one_line, print_claims
+from experiments.common.markdown import head, line, number
+from experiments.p2 import phanns_scores
+from experiments.p2.figures.curves import grid, with_scores
+from experiments.p2.figures.study import SCORE_LABELS, Study, rows_at, study_of
+from kdgraph.calibration.top_label import CrossFittedConfidence
+from kdgraph.metrics import TopLabel, nll_top
+
+MINIMAL = 0.01
+"""Share of an NLL up to which a bias is minimal; the paper has no number."""
+UNSTABLE = 0.1
+"""Gap of the confidence between folds from which a curve is unstable; the paper has no number."""
+SEVERAL = 3
+"""Classes that are several."""
+ROWS = {
+    phanns_scores.EXPERIMENT: "PhANNs, ten classes",
+    phanns_scores.REBUILT: f"PhANNs, {phanns_scores.REBUILT_VARIANT}",
+}
+"""Experiment → name of its rows in texts."""
+
+
+def losses(study: Study, draws: int) -> pd.DataFrame:
+    """Return mean NLLs of fits to halves of the rows, a row for each draw and calibrator.
+
+    Both halves are fitted and the other one is judged, so that all numbers of a draw are means over
+    the same rows: the chance of a split cancels in their differences.
+
+    Parameters
+    ----------
+    study : Study
+        Rows, and calibrators as they are configured in the runs.
+    draws : int
+        Number of splits.
+
+    Returns
+    -------
+    DataFrame
+        Columns draw, method, and in nats ``in_sample``, ``cross_fitted`` and ``new``: of the fitted
+        rows by one fit to all of them, and by the fits without their folds; of the other half, by
+        the first of these.
+    """
+    kinds = 2 * study.top_label.predicted + study.correct
+    found = []
+    for draw in range(draws):
+        halves = train_test_split(
+            np.arange(len(study.y)), test_size=0.5, stratify=kinds, random_state=draw
+        )
+        for fit, judge in (halves, halves[::-1]):
+            for method, row in _fits(study, fit, judge).items():
+                found.append({"draw": draw, "method": method, "n": len(fit), **row})
+    frame = pd.DataFrame(found)
+    return frame.groupby(["method", "draw"], sort=False, as_index=False).mean(numeric_only=True)
+
+
+def _fits(study: Study, fit: np.ndarray, judge: np.ndarray) -> dict[str, dict[str, float]]:
+    X, y = study.X[fit], study.y[fit]
+    known = {"X_calibration": X, "y_calibration": y}
+    found = {}
+    for method, model in study.models.items():
+        if "calibrator" not in model.post_hoc:
+            continue
+        calibrator = model.post_hoc["calibrator"]
+        # Classes without a curve, or with one that a warning names, are those of the figures.
+        with warnings.catch_warnings(action="ignore"):
+            plain = clone(calibrator).fit(X, y, **known)
+            crossed = cross_fit(model.parent, calibrator).fit(X, y, **known)
+        found[method] = {
+            "in_sample": _nll(plain, X, y),
+            "cross_fitted": crossed.nll_,
+            "new": _nll(plain, study.X[judge], study.y[judge]),
+        }
+    return found
+
+
+def cross_fit(parent: Any, calibrator: Any) -> CrossFittedConfidence:
+    """Return an unfitted cross-fitted version of a calibrator of a run."""
+    return CrossFittedConfidence(
+        FrozenEstimator(parent), calibrator=clone(calibrator), random_state=0
+    )
+
+
+def _nll(model: Any, X: np.ndarray, y: np.ndarray) -> float:
+    top = TopLabel.from_proba(X)
+    return nll_top(
+        y, TopLabel(top.predicted, model.predict_confidence(X), top.n_classes), clip=1e-12
+    )
+
+
+def of_all(study: Study) -> dict[str, CrossFittedConfidence]:
+    """Return the cross-fitted version of each calibrator of the runs, fitted to all rows."""
+    found = {}
+    for method, model in study.models.items():
+        if "calibrator" in model.post_hoc:
+            with warnings.catch_warnings(action="ignore"):
+                found[method] = cross_fit(model.parent, model.post_hoc["calibrator"]).fit(
+                    study.X, study.y, X_calibration=study.X, y_calibration=study.y
+                )
+    return found
+
+
+def gaps(study: Study, crossed: CrossFittedConfidence) -> pd.Series:
+    """Return the widest gap between the curves of the folds on each class.
+
+    Curves are compared at the scores between the lowest and the highest score of the class.
+    """
+    found = {}
+    for name in with_scores(study):
+        own = study.top_label.confidence[study.mine(name)]
+        scores = grid()
+        scores = scores[(scores >= own.min()) & (scores <= own.max())]
+        rows = rows_at(scores, study.classes.index(name), len(study.classes))
+        curves = np.stack([one.predict_confidence(rows) for one in crossed.calibrators_])
+        found[name] = float(np.ptp(curves, axis=0).max())
+    return pd.Series(found)
+
+
+def claims(rows: str, found: pd.DataFrame, apart: pd.Series | None) -> Iterator[Claim]:
+    """Yield the claims on the bias of cross-validation, by method, and on its stability.
+
+    Parameters
+    ----------
+    rows : str
+        Name of the rows.
+    found : DataFrame
+        What :func:`losses` returns.
+    apart : Series or None
+        What :func:`gaps` returns of KDE(b_mon2); None if it was not run.
+    """
+    for method, of in found.groupby("method", sort=False):
+        means = of[["in_sample", "cross_fitted", "new"]].mean()
+        bias, in_sample = means.cross_fitted / means.new - 1, means.in_sample / means.new - 1
+        weak = "; weak, in sample it is too" if abs(in_sample) < MINIMAL else ""
+        yield Claim(
+            f"{rows}: the cross-fitted NLL of {SCORE_LABELS[str(method)]} is less than {MINIMAL:.0%}"
+            " from that of new rows (Section VIII)",
+            bool(abs(bias) < MINIMAL),
+            f"{bias:+.1%}, in sample {in_sample:+.1%}; in sample"
+            f" {number(float(means.in_sample), 4)}, cross-fitted"
+            f" {number(float(means.cross_fitted), 4)}, new {number(float(means.new), 4)}; halves of"
+            f" {of.n.mean():,.0f} rows, {len(of)} draws{weak}",
+            ("cross_validation_bias",),
+        )
+    if apart is not None:
+        wide = apart[apart > UNSTABLE]
+        yield Claim(
+            f"{rows}: curves of KDE(b_mon2) are more than {UNSTABLE:g} apart between folds at some"
+            f" score of {SEVERAL} classes or more (Section VIII)",
+            len(wide) >= SEVERAL,
+            f"{len(wide)} of {len(apart)}; "
+            + ", ".join(f"{name} {number(value)}" for name, value in apart.items()),
+            ("cross_validation_unstable",),
+        )
+
+
+def table(study: Study, crossed: Mapping[str, CrossFittedConfidence]) -> str:
+    """Return the NLL of fits to all rows in sample and cross-fitted, a row for each calibrator."""
+    lines = head(["calibrator", "in sample", "cross-fitted"])
+    for method, model in crossed.items():
+        calibrator = study.models[method].post_hoc["calibrator"]
+        in_sample = _nll(calibrator, study.X, study.y)
+        lines.append(
+            line([SCORE_LABELS[method], number(in_sample, 4), number(float(model.nll_ or 0), 4)])
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print tables and verdicts of both row sets."""
+    parser: argparse.ArgumentParser = claims_parser(__doc__)
+    parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"))
+    parser.add_argument("--draws", type=int, default=3, help="splits into halves")
+    given = parser.parse_args()
+    told: list[Claim] = []
+    for experiment, rows in ROWS.items():
+        study = study_of(given.outputs, experiment=experiment)
+        if study is None:
+            print(f"{rows}: no runs of {experiment}", file=sys.stderr)
+            continue
+        crossed = of_all(study)
+        print(f"## {rows}: {len(study.y):,} rows\n\n{table(study, crossed)}\n", flush=True)
+        apart = gaps(study, crossed["kde"]) if "kde" in crossed else None
+        told += claims(rows, losses(study, given.draws), apart)
+    print_claims(told, given.keep, "p2_cross_fitted")
+
+
+if __name__ == "__main__":
+    in_one_line(main)
