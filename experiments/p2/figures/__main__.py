@@ -70,8 +70,8 @@ OF_SCORES = {phanns_scores.EXPERIMENT: WITH_SCORES, phanns_scores.REBUILT: REBUI
 """Figures by experiment."""
 NO_RUNS = {"figure2", "figure6", *WITH_SCORES, *REBUILT}
 NO_FIGURE_6 = (
-    "figure6: needs the scores of rows that were not predicted as the class, which PhANNs did not"
-    " publish; give --record FILE"
+    "figure6: needs the scores of rows that were not predicted as the class, which are stored of"
+    " PhANNs without class Other, most of them; give --record FILE"
 )
 
 

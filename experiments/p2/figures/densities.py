@@ -51,8 +51,10 @@ def figure5(study: Study, name: str = "Baseplate") -> Figure:
 
 
 def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
-    """The same with the score that every row has for class k in the denominator, which PhANNs did
-    not publish: another data set's rows.
+    """Draw the same with the score that every row has for class k in the denominator.
+
+    Of PhANNs these scores are stored without those of class Other, most of them, so that rows are
+    of another data set.
 
     Parameters
     ----------
