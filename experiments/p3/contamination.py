@@ -125,8 +125,8 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
         ahead = round(float(mean.tood_given - mean[best]), 2)
         found = (
             f"{number(float(mean.tood_given), 2)} against {number(float(mean[best]), 2)} of"
-            f" {METHODS[str(best)]}; {counted_noun([of.seed.nunique()], 'seed')}; all score sets of"
-            " 50 rows"
+            f" {METHODS[str(best)]}{', a tie' * (ahead == 0)};"
+            f" {counted_noun([of.seed.nunique()], 'seed')}; all score sets of 50 rows"
         )
         where = f"{DATASETS[str(dataset)]}, sets against sets"
         rivals = ", ".join(METHODS[name] for name in others)
