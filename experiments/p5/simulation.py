@@ -374,7 +374,7 @@ def _of_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
             continue
         p = smaller_deviation(by_k[K], by_k[100])
         found = ", ".join(
-            f"k = {k:,} {number(100 * value, 2)} points" for k, value in spread.items()
+            f"k = {int(k):,} {number(100 * value, 2)} points" for k, value in spread.items()
         )
         text = (
             f"coverage of local recalibration varies less with more neighbours, {size:,} rows"
