@@ -23,6 +23,7 @@ from experiments.p5.records import (
     found,
     frame_of,
     in_published_terms,
+    joined,
     of,
     of_parent,
     of_recalibrator,
@@ -216,7 +217,7 @@ def measured(folder: Path) -> pd.DataFrame:
         in_published_terms(numbers(records), "Table 3", "diamonds", rows, shown),
         settings_of(with_layers, "Section 4.4", "diamonds", settings),
     ]
-    return pd.concat([part for part in parts if len(part)], ignore_index=True)
+    return joined(parts)
 
 
 def numbers(records: Iterable[Record]) -> pd.DataFrame:

@@ -160,6 +160,12 @@ def settings_of(
     return pd.DataFrame(rows, columns=columns).drop_duplicates(["metric", "method", "seed"])
 
 
+def joined(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Return frames one after the other, without empty ones; an empty frame if all are."""
+    filled = [part for part in parts if len(part)]
+    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
+
+
 def _share(role: str) -> Callable[[Record], float | None]:
     return lambda record: 100 * record["dataset"][role] / _n_rows(record)
 

@@ -23,6 +23,7 @@ from experiments.p5.records import (
     found,
     frame_of,
     in_published_terms,
+    joined,
     of,
     of_recalibrator,
     of_truth,
@@ -241,7 +242,7 @@ def measured(folder: Path) -> pd.DataFrame:
             {"kl_hist30_sym": Shown("KL divergence")},
         ),
     ]
-    return pd.concat([part for part in parts if len(part)], ignore_index=True)
+    return joined(parts)
 
 
 def measured_in_section2(folder: Path) -> pd.DataFrame:

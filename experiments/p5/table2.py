@@ -23,6 +23,7 @@ from experiments.p5.records import (
     found,
     frame_of,
     in_published_terms,
+    joined,
     of,
     of_parent,
     of_recalibrator,
@@ -248,7 +249,7 @@ def measured(folder: Path) -> pd.DataFrame:
         parts.append(in_published_terms(here, "Table 2", "rosenbrock", rows, shown))
         if not at:
             parts.append(settings_of(some, "Section 4.2", "rosenbrock", SETTINGS))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return joined(parts)
 
 
 def read(folder: Path) -> list[Record]:

@@ -340,6 +340,11 @@ def test_a_network_without_layers_stands_beside_the_glm(monkeypatch, tmp_path):
     }
 
 
+@pytest.mark.parametrize("module", [table1, table2, diamonds])
+def test_a_folder_without_runs_has_no_numbers(module, tmp_path):
+    assert module.measured(tmp_path).empty
+
+
 def test_settings_of_runs_stand_beside_those_of_the_paper(monkeypatch, tmp_path):
     """Of the paper's share of dropout alone, and without a value where no run has one."""
     runs = networks(5.0)
