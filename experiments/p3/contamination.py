@@ -93,8 +93,9 @@ def table(frame: pd.DataFrame, title: str) -> str:
 
 
 def ranks(frame: pd.DataFrame) -> str:
-    """Return mean AUROC and mean rank of each method over the data sets that all of them have."""
-    mean = frame.groupby(["dataset", "share", "method"]).value.mean().unstack("method").dropna()
+    """Return mean AUROC and mean rank over data sets, of the methods that have run on all of them."""
+    mean = frame.groupby(["dataset", "share", "method"]).value.mean().unstack("method")
+    mean = mean.dropna(axis="columns")
     shares = sorted(mean.index.unique("share"))
     n_datasets = mean.index.unique("dataset").size
     noun = counted_noun([n_datasets], "data set")
