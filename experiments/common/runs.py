@@ -32,11 +32,13 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
     Returns
     -------
     list of dict
-        In the order of their folders. Values of a swept number that the experiment does not name
+        In the order of their folders; shared between calls, so not to be changed. Values of a swept number that the experiment does not name
         (more seeds, another distance) are taken with the others; swept data sets and methods are
         those of the experiment.
     """
-    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*/*/*/result.json"))]
+    records = [
+        _read(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*/*/*/result.json"))
+    ]
     swept, keys = _swept(experiment), {"seed", "figures", *free}
     points, others = set[str](), list[Record]()
     for record in records:
@@ -48,6 +50,12 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
     if others:
         points |= {record["run_id"] for record in others} & _run_ids(experiment)
     return [record for record in records if record["run_id"] in points]
+
+
+@cache
+def _read(path: Path, modified: int) -> Record:
+    """Return the record in a file; a page asks for those of one folder dozens of times."""
+    return json.loads(path.read_text())
 
 
 def _is_of_sweep(override: str, swept: Mapping[str, str], keys: Collection[str]) -> bool:
