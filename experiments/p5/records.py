@@ -163,7 +163,12 @@ def settings_of(
 def joined(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Return frames one after the other, without empty ones; an empty frame if all are."""
     filled = [part for part in parts if len(part)]
-    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
+    if not filled:
+        return pd.DataFrame()
+    # pandas takes no dtype from columns without a number, and will.
+    columns = list(dict.fromkeys(name for part in filled for name in part))
+    known = [part.dropna(axis=1, how="all") for part in filled]
+    return pd.concat(known, ignore_index=True).reindex(columns=columns)
 
 
 def _share(role: str) -> Callable[[Record], float | None]:
